@@ -1,0 +1,84 @@
+//! The binary interface between an instrumented program and the preload library.
+//!
+//! The pass puts one [`UnitMarker`] into the section [`UNIT_SECTION`] of every object and one
+//! [`RegionDescriptor`] a region into [`REGION_SECTION`]. The linker concatenates both, so a linked image
+//! tells which units and regions it holds. A region is dormant while [`RegionDescriptor::hook`] is null.
+
+/// Section that holds the unit markers of an image, [`UnitMarker`] after [`UnitMarker`].
+pub const UNIT_SECTION: &str = "cere_units";
+/// Section that holds the region descriptors of an image. Linkers may leave zero bytes between them.
+pub const REGION_SECTION: &str = "cere_regions";
+/// Prefix of the local symbol that names a unit marker; the unit's id follows. It stands among the local
+/// symbols of its object, which tells the unit of every static variable and function beside it.
+pub const UNIT_SYMBOL_PREFIX: &str = "cere.unit.";
+/// Prefix of the local symbol of a region descriptor; the region's index follows.
+pub const REGION_SYMBOL_PREFIX: &str = "cere.region.";
+/// Prefix of the local symbol of a region's trampoline `void (void *arguments)`; the index follows.
+pub const INVOKE_SYMBOL_PREFIX: &str = "cere.invoke.";
+/// Prefix of the local symbol of a region's outlined function; the index follows.
+pub const OUTLINED_SYMBOL_PREFIX: &str = "cere.outlined.";
+/// Prefix of the local symbol of the slow path that calls the hook around a region; the index follows.
+pub const PROBED_SYMBOL_PREFIX: &str = "cere.probed.";
+
+/// First eight bytes of a unit marker.
+pub const UNIT_MAGIC: u64 = u64::from_le_bytes(*b"CEREUNI1");
+/// First eight bytes of a region descriptor.
+pub const REGION_MAGIC: u64 = u64::from_le_bytes(*b"CEREREG1");
+
+/// Length of a unit id: 32 lower-case hexadecimal digits.
+pub const UNIT_ID_LENGTH: usize = 32;
+
+/// What the hook is told: the region is about to run.
+pub const EVENT_ENTER: u32 = 0;
+/// What the hook is told: the region returned; its return value is in the argument block.
+pub const EVENT_LEAVE: u32 = 1;
+/// What the hook is told: an exception is leaving the region.
+pub const EVENT_UNWIND: u32 = 2;
+
+/// The probe. Called with the descriptor, one of the `EVENT_` values and the argument block, from the
+/// region's slow path, which afterwards calls `invoke(arguments)` with the very same stack pointer.
+pub type Hook = extern "C" fn(region: *mut RegionDescriptor, event: u32, arguments: *mut u8);
+
+/// Marks the presence of one translation unit in an image. 48 bytes, aligned to 16.
+#[repr(C, align(16))]
+#[derive(Debug, Clone, Copy)]
+pub struct UnitMarker {
+    /// [`UNIT_MAGIC`].
+    pub magic: u64,
+    /// The unit's id, in ASCII.
+    pub id: [u8; UNIT_ID_LENGTH],
+    /// Zero.
+    pub reserved: u64,
+}
+
+/// One region of an image. 64 bytes, aligned to 64.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct RegionDescriptor {
+    /// [`REGION_MAGIC`].
+    pub magic: u64,
+    /// Null while the region is dormant; else the probe that the region's slow path calls.
+    pub hook: Option<Hook>,
+    /// The unit that the region belongs to.
+    pub unit: *const UnitMarker,
+    /// Index of the region among the loops of its unit, as in `build::Unit::regions`.
+    pub index: u32,
+    /// Size of the argument block in bytes.
+    pub arguments_size: u32,
+    /// The trampoline: loads the live-ins from the argument block, calls the outlined function, stores its
+    /// return value at the start of the block.
+    pub invoke: *const u8,
+    /// The outlined function.
+    pub outlined: *const u8,
+    /// Zero; free for the preload library while the region is armed.
+    pub scratch: u64,
+    /// Zero.
+    pub reserved: u64,
+}
+
+/// Byte offset of [`RegionDescriptor::hook`].
+pub const HOOK_OFFSET: usize = std::mem::offset_of!(RegionDescriptor, hook);
+
+const _: () = assert!(size_of::<RegionDescriptor>() == 64);
+const _: () = assert!(size_of::<UnitMarker>() == 48);
+const _: () = assert!(HOOK_OFFSET == 8);

@@ -1,0 +1,179 @@
+//! What a build leaves in the store: compile commands, units with their regions, link commands; and what
+//! a replay's compile asks of the pass.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Version of the JSON files of this module.
+pub const BUILD_VERSION: u32 = 1;
+
+/// Environment variable that names the [`CompileCommand`] file: the pass outlines and keeps the unit.
+pub const ENV_COMMAND: &str = "CERE_COMMAND";
+/// Environment variable that names the [`BindPlan`] file: the pass prepares a unit for a replay.
+pub const ENV_BIND: &str = "CERE_BIND";
+/// Environment variable that names the store's directory, for wrappers.
+pub const ENV_STORE: &str = "CERE_STORE";
+
+/// The language of a unit's source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// C.
+    C,
+    /// C++.
+    Cxx,
+    /// Fortran, any form.
+    Fortran,
+}
+
+/// A compile as the wrapper saw it, handed to the pass and kept in the unit.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CompileCommand {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
+    /// The store's directory, absolute.
+    pub store: PathBuf,
+    /// The directory that the compiler ran in.
+    pub directory: PathBuf,
+    /// The compiler that was run, e.g. `clang-22`, `clang++-22`, `flang-22`.
+    pub compiler: String,
+    /// The arguments as given, response files expanded, without the compiler itself.
+    pub arguments: Vec<String>,
+    /// Those of the arguments that decide code generation (`-O`, `-m`, `-f` and the like), in order; enough,
+    /// with the unit's IR, to make the same machine code again.
+    pub codegen: Vec<String>,
+    /// The object or executable named by `-o`, absolute, or what the compiler's default makes of it.
+    pub output: Option<PathBuf>,
+    /// Whether the user asked for debug information; if not, it is stripped after regions are named.
+    pub debug: bool,
+    /// Loops not to outline, by index, with the reason: a former attempt at this compile failed on them.
+    pub skip: Vec<SkippedLoop>,
+}
+
+/// A loop that must not be outlined.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SkippedLoop {
+    /// Index among the loops of the unit.
+    pub index: u32,
+    /// Why, for the user.
+    pub reason: String,
+}
+
+/// A translation unit as kept in the store: `units/<id>.json`, its IR beside it in `units/<id>.bc`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Unit {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
+    /// Content id: 32 hexadecimal digits of a hash over the IR and the code generation flags.
+    pub id: String,
+    /// The source file, absolute where the compiler knows.
+    pub source: PathBuf,
+    /// Language of the source.
+    pub language: Language,
+    /// The command that compiled it.
+    pub command: CompileCommand,
+    /// Every outermost loop of every function, in order of `index`.
+    pub regions: Vec<Region>,
+    /// External functions and variables that the unit defines (linkonce ones included), mangled.
+    pub defines: Vec<String>,
+}
+
+/// An outermost loop of a function.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Region {
+    /// Index among the loops of the unit, from 0.
+    pub index: u32,
+    /// Name of the function in the source's terms: no parameters, no mangling, scopes kept (`Grid::step`).
+    pub function: String,
+    /// Symbol of the function that held the loop.
+    pub symbol: String,
+    /// Source file of the loop as the debug information gives it, made absolute; the unit's source if unknown.
+    pub file: PathBuf,
+    /// Line of the loop, from 1; 0 if the compiler left none.
+    pub line: u32,
+    /// From 1, among the loops of this unit that share function, file and line.
+    pub ordinal: u32,
+    /// Whether the loop was outlined; if not, `reason` says why.
+    pub outlined: bool,
+    /// Why the loop was refused.
+    pub reason: Option<String>,
+    /// What the region takes from its surroundings, in the order of the arguments.
+    pub live_ins: Vec<LiveIn>,
+    /// Number of different blocks that the region leaves to.
+    pub exits: u32,
+}
+
+/// One argument of an outlined region.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LiveIn {
+    /// The value's name in the IR, which often is the variable's; may be empty.
+    pub name: String,
+    /// The value's IR type, e.g. `double`, `ptr`, `i32`.
+    pub r#type: String,
+    /// Whether it is the address of a slot that the region writes a result to.
+    pub output: bool,
+}
+
+/// A link as the wrapper saw it: `links/<hash of output>.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LinkCommand {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
+    /// The directory that the linker driver ran in.
+    pub directory: PathBuf,
+    /// The driver, e.g. `clang++-22`.
+    pub compiler: String,
+    /// The arguments as given, response files expanded.
+    pub arguments: Vec<String>,
+    /// The image that it makes, absolute.
+    pub output: PathBuf,
+}
+
+/// What the pass does to a unit on its way into a replay. At the start of the pipeline it applies
+/// `retarget`; after the pipeline, just before code generation, it binds symbols, so that optimisation sees
+/// what it saw in vivo.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct BindPlan {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
+    /// Prefix for the unit's local symbols, e.g. `cere.u0.`: afterwards a local `x` is `cere.u0.x`, global
+    /// and hidden, so that the replay's glue can name it.
+    pub prefix: String,
+    /// Variables (local or global, by name in the IR) that live at a captured address: the definition
+    /// becomes a declaration; the glue defines the symbol (`<prefix>x` for a local, `x` for a global).
+    pub variables: Vec<String>,
+    /// Functions (names in the IR) whose captured address is known: every use as a value, other than as
+    /// a call's target, becomes the symbol `<prefix>at.<name>`, which the glue defines as that address.
+    pub functions: Vec<String>,
+    /// Attribute changes that other flags ask for.
+    pub retarget: Retarget,
+}
+
+/// Changes to attributes in kept IR that the front end would have made under other flags.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Retarget {
+    /// Drop `target-cpu`, `target-features` and `tune-cpu`, so that `-march` and the like take effect; with
+    /// the replacements to put there (from `clang -###` or cc1's own view of the flags).
+    pub target: Option<TargetAttributes>,
+    /// `Some("")`, `Some("s")` or `Some("z")`: set no size attribute, `optsize`, or `optsize minsize`.
+    pub size: Option<String>,
+    /// Set every fast-math flag on floating-point instructions.
+    pub fast_math: bool,
+    /// Drop type-based alias information (`-fno-strict-aliasing`).
+    pub no_strict_aliasing: bool,
+    /// `Some(true)` keeps frame pointers in all functions, `Some(false)` drops the requirement.
+    pub frame_pointer: Option<bool>,
+    /// Further string attributes to set on every function, e.g. `prefer-vector-width` = `512`.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// The target attributes of functions; an empty string removes the attribute.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetAttributes {
+    /// `target-cpu`.
+    pub cpu: String,
+    /// `tune-cpu`.
+    pub tune: String,
+    /// `target-features`.
+    pub features: String,
+}

@@ -1,0 +1,185 @@
+//! What the command asks of the preload library, and the raw captures that it answers with.
+
+use crate::profile::RegionKey;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Version of the run plan and of raw captures.
+pub const CAPTURE_VERSION: u32 = 1;
+
+/// Environment variable that names the [`RunPlan`] file; without it the preload library does nothing.
+pub const ENV_RUN: &str = "CERE_RUN";
+
+/// What the preload library is to do in a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// [`CAPTURE_VERSION`].
+    pub version: u32,
+    /// Scratch directory of this run, absolute, existing: results go there.
+    pub directory: PathBuf,
+    /// Profile all regions or capture some.
+    pub mode: RunMode,
+}
+
+/// The kind of run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunMode {
+    /// Time every region.
+    Profile,
+    /// Capture these.
+    Capture {
+        /// Regions and the invocations (from 1) wanted of each, rising.
+        wanted: Vec<Wanted>,
+    },
+}
+
+/// Invocations of one region that are to be captured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Which region.
+    pub key: RegionKey,
+    /// Invocation numbers, from 1, rising, without repetition.
+    pub invocations: Vec<u64>,
+}
+
+/// Metadata of one captured invocation: `<n>.json` in the run's directory. Beside it lie `<n>.table`
+/// ([`PageRecord`]s, little endian, 16 bytes each, by rising address), `<n>.entry` (the pages as they were at
+/// entry, in the order of the table, those with [`PAGE_ENTRY_STORED`] only) and `<n>.exit` (as they were
+/// at exit, those with [`PAGE_EXIT_STORED`] only).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RawCapture {
+    /// [`CAPTURE_VERSION`].
+    pub version: u32,
+    /// Which region.
+    pub key: RegionKey,
+    /// Which invocation, from 1.
+    pub invocation: u64,
+    /// Why the capture is not usable, if it is not: the region depends on outside state, or its capture failed.
+    pub refused: Option<String>,
+    /// How the region ended.
+    pub end: RegionEnd,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// The processor's state at entry.
+    pub entry: EntryState,
+    /// Base of the captured thread's control block (x86-64: FS base).
+    pub thread_pointer: u64,
+    /// Loaded images at entry, the program first.
+    pub images: Vec<Image>,
+    /// `/proc/self/maps` at entry, the preload library's own mappings left out.
+    pub mappings: Vec<Mapping>,
+    /// Address ranges that came to be mapped while the region ran, [start, end).
+    pub fresh: Vec<(u64, u64)>,
+    /// The region heap: see the crate `cere-heap`. [start, end) of the reserved range.
+    pub heap: (u64, u64),
+    /// System calls made inside: number, name and how often.
+    pub system_calls: Vec<SystemCall>,
+    /// Cycles of the captured invocation, disturbed by the capture itself.
+    pub disturbed_cycles: u64,
+    /// Number of faults taken.
+    pub faults: u64,
+}
+
+/// How a captured region ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RegionEnd {
+    /// It returned.
+    Returned,
+    /// An exception left it.
+    Unwound,
+    /// It was still running when the program ended, or was left by `longjmp`.
+    Never,
+}
+
+/// The processor's state when a region is about to be invoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryState {
+    /// Stack pointer just before the call of the trampoline; memory below it is dead.
+    pub stack_pointer: u64,
+    /// Address of the argument block, above the stack pointer.
+    pub arguments: u64,
+    /// Size of the argument block in bytes.
+    pub arguments_size: u32,
+    /// SSE control and status register.
+    pub mxcsr: u32,
+    /// x87 control word.
+    pub x87_control: u16,
+}
+
+/// A loaded image (program or shared library).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Image {
+    /// Its file, absolute; the vdso and the preload library are left out.
+    pub path: PathBuf,
+    /// What is added to the addresses in its symbol table.
+    pub bias: u64,
+    /// Lowest and highest mapped address of its loaded segments, [start, end).
+    pub range: (u64, u64),
+    /// Whether it holds CERE units.
+    pub instrumented: bool,
+    /// Its thread-local block in the captured thread: (address, size); none if it has none or it is not allocated.
+    pub tls: Option<(u64, u64)>,
+}
+
+/// One line of `/proc/self/maps`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// Permissions as the kernel prints them, `rw-p`, before the capture protected anything.
+    pub permissions: String,
+    /// Offset in the file.
+    pub offset: u64,
+    /// File, `[heap]`, `[stack]`, or empty.
+    pub path: String,
+    /// Whether the kernel was told to use huge pages (or did), where that is known.
+    pub huge: bool,
+}
+
+/// A system call that a region made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemCall {
+    /// Number on this architecture.
+    pub number: u64,
+    /// Name, or `syscall_<number>`.
+    pub name: String,
+    /// Times made.
+    pub count: u64,
+}
+
+/// One page of a captured invocation. 16 bytes, little endian on disk.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRecord {
+    /// Address, a multiple of the page size.
+    pub address: u64,
+    /// `PAGE_` flags.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// The region read, wrote or executed the page, or the kernel may have on its behalf.
+pub const PAGE_TOUCHED: u32 = 1;
+/// The region wrote the page.
+pub const PAGE_WRITTEN: u32 = 2;
+/// The page's content at entry is stored; without this flag it was all zero (or did not exist).
+pub const PAGE_ENTRY_STORED: u32 = 4;
+/// The page's content at exit is stored; a written page without this flag was all zero at exit.
+pub const PAGE_EXIT_STORED: u32 = 8;
+/// A page of program code that was executed; its content is the original machine code.
+pub const PAGE_CODE: u32 = 16;
+/// The page belongs to a library that a replay takes fresh, or to the thread control block or the kernel: it is
+/// restored for those who read it through old pointers, and not compared.
+pub const PAGE_FOREIGN: u32 = 32;
+/// The page lies in the stack of the captured thread.
+pub const PAGE_STACK: u32 = 64;
+/// The page was mapped while the region ran.
+pub const PAGE_FRESH: u32 = 128;
+
+/// All flags that exist in this version.
+pub const PAGE_FLAGS: u32 = 255;

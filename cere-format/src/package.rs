@@ -1,0 +1,247 @@
+//! The codelet package: one file that holds all that a replay needs, on any machine.
+//!
+//! A package is a zstd skippable frame with the [`Preamble`] followed by one zstd frame that holds a tar
+//! archive, so `tar --zstd -tf x.codelet` lists it. Members: `manifest.json` first, then those that it names.
+//! See `docs/formats.md`.
+
+use crate::capture::{EntryState, Mapping, SystemCall};
+use crate::build::{Language, Region};
+use crate::profile::RegionKey;
+use serde::{Deserialize, Serialize};
+
+/// Version of the package format.
+pub const PACKAGE_VERSION: u32 = 1;
+/// Extension of a package's file name.
+pub const PACKAGE_EXTENSION: &str = "codelet";
+
+/// Member: the manifest.
+pub const MEMBER_MANIFEST: &str = "manifest.json";
+/// Member: the page table, [`crate::capture::PageRecord`]s as on disk there.
+pub const MEMBER_TABLE: &str = "pages.table";
+/// Member: pages at entry.
+pub const MEMBER_ENTRY: &str = "pages.entry";
+/// Member: pages at exit.
+pub const MEMBER_EXIT: &str = "pages.exit";
+/// Member: the image's thread-local block at entry; absent if there is none.
+pub const MEMBER_TLS_ENTRY: &str = "tls.entry";
+/// Member: the image's thread-local block at exit.
+pub const MEMBER_TLS_EXIT: &str = "tls.exit";
+/// Member: the outlined function's machine code in vivo.
+pub const MEMBER_CODE: &str = "region.code";
+
+/// `manifest.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`PACKAGE_VERSION`].
+    pub version: u32,
+    /// Codelet name: the region's name, and `:<invocation>` after it.
+    pub name: String,
+    /// The region's display name.
+    pub region_name: String,
+    /// The region.
+    pub region: Region,
+    /// Its identity.
+    pub key: RegionKey,
+    /// Invocation, from 1.
+    pub invocation: u64,
+    /// Where it was captured.
+    pub machine: Machine,
+    /// The time of this invocation in vivo, undisturbed, if it is known.
+    pub in_vivo: Option<InVivo>,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// The processor's state at entry.
+    pub entry: EntryState,
+    /// Whether an exception left the region.
+    pub unwound: bool,
+    /// The image that holds the region; its units are compiled again in a replay. Code of other images of
+    /// the program, and code without IR, runs as captured.
+    pub image: PackageImage,
+    /// Units of the image that the region executed code of, the region's own first.
+    pub units: Vec<PackageUnit>,
+    /// Data of the image by symbol, at its captured addresses.
+    pub variables: Vec<Variable>,
+    /// Functions of the image and of other images of the program, at their captured addresses.
+    pub functions: Vec<Function>,
+    /// Addresses of library functions and library variables that the captured memory or code refers to.
+    pub library_symbols: Vec<LibrarySymbol>,
+    /// Shared libraries to link, by soname, in order.
+    pub libraries: Vec<String>,
+    /// Directories to look for them in beside the system's.
+    pub library_directories: Vec<String>,
+    /// Everything that was mapped at entry, to reserve and to explain stray accesses with.
+    pub mappings: Vec<Mapping>,
+    /// Ranges mapped while the region ran.
+    pub fresh: Vec<(u64, u64)>,
+    /// Reserved range of the region heap (see `cere-heap`).
+    pub heap: (u64, u64),
+    /// Offset ranges in written pages that a comparison leaves out, with the reason.
+    pub masks: Vec<Mask>,
+    /// System calls made inside the region.
+    pub system_calls: Vec<SystemCall>,
+    /// Number of pages in the table.
+    pub pages: u64,
+    /// Members with their sizes and checksums, the manifest left out.
+    pub members: Vec<Member>,
+}
+
+/// The machine that a codelet was captured on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// `x86_64`.
+    pub architecture: String,
+    /// Model name as `/proc/cpuinfo` gives it.
+    pub cpu: String,
+    /// Flags as `/proc/cpuinfo` gives them.
+    pub features: Vec<String>,
+    /// Kernel release.
+    pub kernel: String,
+}
+
+/// The undisturbed time of an invocation in the application.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct InVivo {
+    /// Cycles of the time stamp counter.
+    pub cycles: u64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// The image that holds the region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackageImage {
+    /// File name of the image, for messages.
+    pub name: String,
+    /// [start, end) of its loaded segments.
+    pub range: (u64, u64),
+    /// Whether its code must stay in the low 2 GiB (it was linked at a fixed low address).
+    pub low: bool,
+    /// Whether it is a shared library.
+    pub shared: bool,
+    /// Size, alignment and captured address of its thread-local block.
+    pub tls: Option<TlsBlock>,
+}
+
+/// A thread-local block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsBlock {
+    /// Bytes.
+    pub size: u64,
+    /// Bytes; a power of two.
+    pub align: u64,
+    /// Address in the captured thread.
+    pub address: u64,
+    /// Its variables: name as in the IR, unit for local ones, offset in the block, size.
+    pub variables: Vec<TlsVariable>,
+}
+
+/// A thread-local variable of the image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsVariable {
+    /// Name in the symbol table.
+    pub name: String,
+    /// The unit of a local symbol (any unit of the image, packaged or not, or none if it has no IR).
+    pub unit: Option<String>,
+    /// Offset in the block.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// A unit in a package; its IR is the member `units/<id>.bc`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PackageUnit {
+    /// The unit's id.
+    pub id: String,
+    /// Source file, for messages.
+    pub source: String,
+    /// Language.
+    pub language: Language,
+    /// Code generation flags of the original compile.
+    pub codegen: Vec<String>,
+}
+
+impl PackageUnit {
+    /// Name of the member that holds the unit's IR.
+    pub fn member(&self) -> String {
+        format!("units/{}.bc", self.id)
+    }
+}
+
+/// A variable of the region's image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variable {
+    /// Name in the symbol table.
+    pub name: String,
+    /// For a local symbol, the id of the unit beside whose marker it stands; none for a global one.
+    pub unit: Option<String>,
+    /// Captured address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// A function of the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// Name in the symbol table.
+    pub name: String,
+    /// For a local symbol, the id of its unit; none for a global one or one without IR.
+    pub unit: Option<String>,
+    /// Captured address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it belongs to another image than the region's.
+    pub other_image: bool,
+}
+
+/// A symbol of a library that captured memory points to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibrarySymbol {
+    /// Address in the captured process.
+    pub address: u64,
+    /// Soname of the library.
+    pub library: String,
+    /// Name in its dynamic symbol table.
+    pub name: String,
+    /// Version in its dynamic symbol table, if it has one.
+    pub symbol_version: Option<String>,
+    /// Function or variable.
+    pub kind: LibrarySymbolKind,
+    /// For a variable: addresses of the captured 8-byte words (in pages not foreign) that hold its address,
+    /// to be rewritten to the fresh variable. Empty for functions: a jump at the old address serves them.
+    pub words: Vec<u64>,
+}
+
+/// What a [`LibrarySymbol`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LibrarySymbolKind {
+    /// Code.
+    Function,
+    /// Data.
+    Variable,
+}
+
+/// Bytes that a comparison of exit states leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mask {
+    /// First address.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// Why, e.g. "probe slot", "dead stack".
+    pub reason: String,
+}
+
+/// A member of the package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Name in the archive.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+}

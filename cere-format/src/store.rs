@@ -1,0 +1,68 @@
+//! Where each file lies in a store (`.cere/`). Paths only; nothing here touches the file system.
+
+use std::path::{Path, PathBuf};
+
+/// A store's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// The store in `root`, which should be absolute.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+    /// The store's own directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+    /// Kept units.
+    pub fn units(&self) -> PathBuf {
+        self.root.join("units")
+    }
+    /// The record of a unit.
+    pub fn unit_record(&self, id: &str) -> PathBuf {
+        self.units().join(format!("{id}.json"))
+    }
+    /// The IR of a unit.
+    pub fn unit_ir(&self, id: &str) -> PathBuf {
+        self.units().join(format!("{id}.bc"))
+    }
+    /// Index of the newest unit of each compile: `current/<hash of source and output>` holds an id.
+    pub fn current(&self) -> PathBuf {
+        self.root.join("current")
+    }
+    /// Link commands.
+    pub fn links(&self) -> PathBuf {
+        self.root.join("links")
+    }
+    /// Compiler wrappers of `cere instrument`.
+    pub fn wrappers(&self) -> PathBuf {
+        self.root.join("bin")
+    }
+    /// Compiles that failed to instrument, for the report of `cere instrument`.
+    pub fn failures(&self) -> PathBuf {
+        self.root.join("failures")
+    }
+    /// The last profile.
+    pub fn profile(&self) -> PathBuf {
+        self.root.join("profile.json")
+    }
+    /// Scratch directories of runs in progress, one a run.
+    pub fn runs(&self) -> PathBuf {
+        self.root.join("runs")
+    }
+    /// Finished codelets.
+    pub fn codelets(&self) -> PathBuf {
+        self.root.join("codelets")
+    }
+    /// Objects and replays that were built, by content.
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+    /// Lock file: held by a command that writes.
+    pub fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+}
