@@ -39,7 +39,9 @@ pub enum FormatError {
         expected: Vec<u8>,
     },
     /// The data was written by a later version of CERE.
-    #[error("{what} has format version {found}, this cere reads up to {supported}: install a newer cere")]
+    #[error(
+        "{what} has format version {found}, this cere reads up to {supported}: install a newer cere"
+    )]
     TooNew {
         /// The format.
         what: &'static str,

@@ -4,8 +4,8 @@
 //! archive, so `tar --zstd -tf x.codelet` lists it. Members: `manifest.json` first, then those that it names.
 //! See `docs/formats.md`.
 
-use crate::capture::{EntryState, Mapping, SystemCall};
 use crate::build::{Language, Region};
+use crate::capture::{EntryState, Mapping, SystemCall};
 use crate::profile::RegionKey;
 use serde::{Deserialize, Serialize};
 

@@ -82,7 +82,10 @@ impl Trace {
         if let Some(cycles) = self.first.get(position) {
             return Some(*cycles);
         }
-        let found = self.sampled.binary_search_by_key(&invocation, |(i, _)| *i).ok()?;
+        let found = self
+            .sampled
+            .binary_search_by_key(&invocation, |(i, _)| *i)
+            .ok()?;
         Some(self.sampled[found].1)
     }
 }
