@@ -16,6 +16,7 @@ pub mod capture;
 pub mod error;
 pub mod package;
 pub mod profile;
+pub mod profile_raw;
 pub mod replay;
 pub mod store;
 
