@@ -1,0 +1,127 @@
+//! The switch to the captured stack. It is also the outermost frame that an exception leaving the region can
+//! reach: its own personality routine claims every exception, so no C++ runtime is needed.
+
+use std::arch::global_asm;
+use std::ffi::c_void;
+
+/// What the trampoline sets before the call.
+#[repr(C)]
+pub struct Switch {
+    /// Trampoline of the region, `void (void *arguments)`.
+    pub invoke: u64,
+    /// Its argument.
+    pub arguments: u64,
+    /// Stack pointer just before the call.
+    pub stack_pointer: u64,
+    /// SSE control and status register.
+    pub mxcsr: u32,
+    /// x87 control word.
+    pub x87_control: u32,
+    /// Time stamp before the call.
+    pub start: u64,
+    /// Time stamp after it.
+    pub end: u64,
+}
+
+global_asm!(
+    ".text",
+    ".p2align 6",
+    ".globl cere_switch",
+    ".hidden cere_switch",
+    ".type cere_switch,@function",
+    "cere_switch:",
+    ".cfi_startproc",
+    ".cfi_personality 0x1b, cere_personality",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "push rdi",
+    "sub rsp, 16",
+    "stmxcsr [rsp]",
+    "fnstcw [rsp+4]",
+    "ldmxcsr [rdi+24]",
+    "fldcw [rdi+28]",
+    "mov r12, rdi",
+    "mov rsp, [rdi+16]",
+    "mov rbx, [rdi]",
+    "mov rdi, [rdi+8]",
+    "lfence",
+    "rdtsc",
+    "lfence",
+    "shl rdx, 32",
+    "or rax, rdx",
+    "mov [r12+32], rax",
+    "call rbx",
+    "rdtscp",
+    "lfence",
+    "shl rdx, 32",
+    "or rax, rdx",
+    "mov rdi, [rbp-48]",
+    "mov [rdi+40], rax",
+    "xor eax, eax",
+    "2:",
+    "lea rsp, [rbp-64]",
+    "ldmxcsr [rsp]",
+    "fninit",
+    "fldcw [rsp+4]",
+    "cld",
+    "vzeroupper",
+    "add rsp, 24",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    ".cfi_remember_state",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_restore_state",
+    ".globl cere_switch_landing",
+    ".hidden cere_switch_landing",
+    "cere_switch_landing:",
+    "rdtscp",
+    "lfence",
+    "shl rdx, 32",
+    "or rax, rdx",
+    "mov rdi, [rbp-48]",
+    "mov [rdi+40], rax",
+    "mov eax, 1",
+    "jmp 2b",
+    ".cfi_endproc",
+    ".size cere_switch, .-cere_switch",
+);
+
+unsafe extern "C" {
+    /// Runs the region; 0 when it returned, 1 when an exception left it.
+    pub fn cere_switch(switch: *mut Switch) -> i32;
+    fn cere_switch_landing();
+    fn _Unwind_SetIP(context: *mut c_void, address: usize);
+}
+
+/// Personality routine of `cere_switch`: claims every exception.
+#[unsafe(no_mangle)]
+extern "C" fn cere_personality(
+    _version: i32,
+    actions: i32,
+    _class: u64,
+    _exception: *mut c_void,
+    context: *mut c_void,
+) -> i32 {
+    const SEARCH_PHASE: i32 = 1;
+    const HANDLER_FOUND: i32 = 6;
+    const INSTALL_CONTEXT: i32 = 7;
+    if actions & SEARCH_PHASE != 0 {
+        return HANDLER_FOUND;
+    }
+    // SAFETY: the unwinder hands over its context; the landing is in the same frame.
+    unsafe { _Unwind_SetIP(context, cere_switch_landing as *const () as usize) };
+    INSTALL_CONTEXT
+}
