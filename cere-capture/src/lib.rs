@@ -1,1 +1,211 @@
-//! stub
+//! The preload library. What is allowed where:
+//!
+//! - constructor, `dlopen`, writing results: ordinary Rust, memory from [`arena`];
+//! - hooks: the program's thread and stack, no change of errno;
+//! - signal handlers: raw system calls and preallocated memory only: no TLS, locks, allocation, errno.
+//!
+//! Without `CERE_RUN` in the environment it does nothing but pass calls on.
+#![allow(clippy::missing_safety_doc)]
+
+mod arena;
+mod images;
+mod profile;
+
+use cere_format::abi::Hook;
+use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
+use std::collections::HashSet;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+struct State {
+    plan: RunPlan,
+    seen: HashSet<usize>,
+    begun: bool,
+}
+
+/// The calling thread's control block.
+#[inline(always)]
+fn thread_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: the first word of the control block is its own address on x86-64.
+    unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    pointer
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;
+
+fn complain(message: &str) {
+    let text = format!("cere: {message}\n");
+    // SAFETY: writes our own text to standard error.
+    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+}
+
+/// Runs `f` and puts errno back.
+fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
+    // SAFETY: errno's address is valid in the calling thread.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let result = f();
+        *libc::__errno_location() = errno;
+        result
+    }
+}
+
+extern "C" fn constructor() {
+    keep_errno(|| {
+        let outcome = std::panic::catch_unwind(start);
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(message)) => complain(&message),
+            Err(_) => complain("the preload library failed at start; the program runs unprofiled"),
+        }
+    });
+}
+
+fn start() -> Result<(), String> {
+    let Some(path) = std::env::var_os(ENV_RUN) else { return Ok(()) };
+    let path = std::path::PathBuf::from(path);
+    let text = std::fs::read(&path).map_err(|e| format!("cannot read {ENV_RUN}={}: {e}", path.display()))?;
+    let plan: RunPlan =
+        serde_json::from_slice(&text).map_err(|e| format!("{} is no run plan: {e}", path.display()))?;
+    if plan.version != CAPTURE_VERSION {
+        return Err(format!(
+            "{} has version {}, this library {CAPTURE_VERSION}: rebuild CERE",
+            path.display(),
+            plan.version
+        ));
+    }
+    *STATE.lock().map_err(|e| e.to_string())? =
+        Some(State { plan, seen: HashSet::new(), begun: false });
+    ACTIVE.store(true, Ordering::Release);
+    // SAFETY: `child` is async-signal-safe.
+    unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    arm()
+}
+
+extern "C" fn destructor() {
+    if ACTIVE.swap(false, Ordering::AcqRel) {
+        profile::finish();
+    }
+}
+
+unsafe extern "C" fn child() {
+    ACTIVE.store(false, Ordering::Release);
+    profile::forget();
+}
+
+/// Arms the regions of images not seen yet.
+fn arm() -> Result<(), String> {
+    let mut state = STATE.lock().map_err(|e| e.to_string())?;
+    let Some(state) = state.as_mut() else { return Ok(()) };
+    for image in images::loaded() {
+        if image.range.0 == 0 || !state.seen.insert(image.range.0) {
+            continue;
+        }
+        let found = images::sections(&image);
+        if found.regions.is_empty() {
+            continue;
+        }
+        if !state.begun {
+            state.begun = true;
+            if let RunMode::Profile = state.plan.mode {
+                profile::begin(&state.plan.directory)?;
+            }
+        }
+        for region in found.regions {
+            match &state.plan.mode {
+                RunMode::Profile => {
+                    // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
+                    unsafe {
+                        (*region).scratch = 0;
+                        let hook = std::mem::transmute::<*const (), Hook>(
+                            profile::cere_profile_stub as *const (),
+                        );
+                        (&raw mut (*region).hook).write_volatile(Some(hook));
+                    }
+                }
+                RunMode::Capture { .. } => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Finds the next definition of a symbol; caches it.
+fn next(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
+    let known = cache.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    // SAFETY: a plain look-up.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    cache.store(found, Ordering::Relaxed);
+    found
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _exit(status: c_int) -> ! {
+    destructor();
+    loop {
+        // SAFETY: ends the process as libc's does.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: the same function.
+    unsafe { _exit(status) }
+}
+
+// libc's `dlopen` looks at its caller: for a name without a slash it searches this library's RUNPATH, not the
+// program's, and the handle's namespace is the base one. Known limit.
+static REAL_DLOPEN: AtomicUsize = AtomicUsize::new(0);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
+    let real = next(&REAL_DLOPEN, c"dlopen");
+    // SAFETY: libc's dlopen.
+    let handle = unsafe {
+        std::mem::transmute::<usize, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(real)(file, flags)
+    };
+    if !handle.is_null() && ACTIVE.load(Ordering::Acquire) {
+        keep_errno(|| {
+            if let Err(message) = arm() {
+                complain(&message);
+            }
+        });
+    }
+    handle
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let real = next(&REAL, c"dlclose");
+    // SAFETY: libc's dlclose.
+    let result =
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> c_int>(real)(handle) };
+    if ACTIVE.load(Ordering::Acquire) {
+        keep_errno(|| {
+            if let Ok(mut state) = STATE.lock()
+                && let Some(state) = state.as_mut()
+            {
+                let present: HashSet<usize> = images::loaded().iter().map(|i| i.range.0).collect();
+                state.seen.retain(|start| present.contains(start));
+            }
+        });
+    }
+    result
+}

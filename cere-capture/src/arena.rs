@@ -1,0 +1,101 @@
+//! The library's own memory: a reserved address range that the program's heap knows nothing of.
+//!
+//! Allowed here: raw memory and atomics. Never libc's allocator.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Where the range is asked for.
+pub const WANTED: usize = 0x2000_0000_0000;
+/// Its size: address space only.
+pub const SIZE: usize = 64 << 30;
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+static LOCK: AtomicBool = AtomicBool::new(false);
+/// Heads of the lists of free blocks, by power of two. Guarded by `LOCK`.
+static mut FREE: [usize; 48] = [0; 48];
+
+/// The global allocator of the library.
+pub struct Arena;
+
+fn lock() {
+    while LOCK.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        std::hint::spin_loop();
+    }
+}
+
+/// [start, end) of the range; empty before the first allocation.
+pub fn range() -> (usize, usize) {
+    let base = BASE.load(Ordering::Acquire);
+    if base == 0 { (0, 0) } else { (base, base + SIZE) }
+}
+
+/// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere. None if refused.
+pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    for flags in [flags | libc::MAP_FIXED_NOREPLACE, flags] {
+        // SAFETY: a fresh mapping; MAP_FIXED_NOREPLACE never replaces one.
+        let got = unsafe {
+            libc::mmap(wanted as *mut _, size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        };
+        if got != libc::MAP_FAILED {
+            return Some(got as usize);
+        }
+    }
+    None
+}
+
+fn class(layout: Layout) -> usize {
+    layout.size().max(layout.align()).max(16).next_power_of_two().trailing_zeros() as usize
+}
+
+// SAFETY: blocks are powers of two, aligned to their size up to 4096 and to the page beyond, never overlapping.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let class = class(layout);
+        if class >= 40 {
+            return std::ptr::null_mut();
+        }
+        lock();
+        // SAFETY: the lock is held; a free block's first word is the next free block.
+        let block = unsafe {
+            let head = FREE[class];
+            if head != 0 {
+                FREE[class] = *(head as *const usize);
+                head
+            } else {
+                let mut base = BASE.load(Ordering::Relaxed);
+                if base == 0 {
+                    base = reserve(WANTED, SIZE).unwrap_or(0);
+                    BASE.store(base, Ordering::Release);
+                    NEXT.store(base, Ordering::Relaxed);
+                }
+                let align = (1usize << class).min(4096).max(layout.align());
+                let start = NEXT.load(Ordering::Relaxed).next_multiple_of(align);
+                if base == 0 || start + (1 << class) > base + SIZE {
+                    0
+                } else {
+                    NEXT.store(start + (1 << class), Ordering::Relaxed);
+                    start
+                }
+            }
+        };
+        LOCK.store(false, Ordering::Release);
+        block as *mut u8
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let class = class(layout);
+        lock();
+        // SAFETY: the block is free now and at least 16 bytes long; the lock is held.
+        unsafe {
+            *block.cast::<usize>() = FREE[class];
+            FREE[class] = block as usize;
+        }
+        LOCK.store(false, Ordering::Release);
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Arena = Arena;
