@@ -1,1 +1,225 @@
-//! TODO(owner).
+//! The replay generator: an unpacked package and compiler flags become an executable, a time and a verdict.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`compile`] | units to objects, under the pass's bind mode |
+//! | [`glue`] | what the units need from the captured process, as assembly |
+//! | [`link`] | the executable, within reach of the captured image |
+//! | [`run`] | runs it and reads the outcome |
+//! | [`code`] | whether the machine code is the one that ran in vivo |
+
+pub mod code;
+pub mod compile;
+pub mod glue;
+pub mod link;
+pub mod run;
+
+use cere_format::package::{MEMBER_MANIFEST, Manifest};
+use cere_format::replay::{Comparison, Verdict};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a replay could not be made or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The manifest does not parse.
+    #[error("the manifest is not valid: {0}")]
+    Manifest(serde_json::Error),
+    /// A tool could not be started.
+    #[error("cannot start {tool}: {source} (is the package for LLVM 22 installed?)")]
+    Tool {
+        /// The tool.
+        tool: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The compiler refused a unit or the flags.
+    #[error("{tool} failed on {what}:\n{message}\ncommand: {command}")]
+    Compile {
+        /// The tool.
+        tool: String,
+        /// The unit's source.
+        what: String,
+        /// What the tool printed.
+        message: String,
+        /// The command, for trying by hand.
+        command: String,
+    },
+    /// An object could not be read.
+    #[error("object {path} cannot be read: {reason}", path = path.display())]
+    Object {
+        /// The object.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The region's trampoline is in none of the objects.
+    #[error("no object defines {0}: the unit's IR does not hold the region")]
+    NoRegion(String),
+    /// No free addresses near the captured image.
+    #[error("no free range of {size:#x} bytes within 2 GiB of the captured image {image} at {start:#x}-{end:#x}")]
+    NoRoom {
+        /// Bytes needed.
+        size: u64,
+        /// Image.
+        image: String,
+        /// Its start.
+        start: u64,
+        /// Its end.
+        end: u64,
+    },
+    /// The replay executable ended badly.
+    #[error("the replay of {codelet} {how}{message}")]
+    Run {
+        /// The codelet.
+        codelet: String,
+        /// Exit code, signal or timeout.
+        how: String,
+        /// What it printed to standard error.
+        message: String,
+    },
+}
+
+/// What to build and how often to run it.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Flags after the original code generation flags.
+    pub flags: Vec<String>,
+    /// An `opt` pipeline instead of the compiler's own.
+    pub passes: Option<String>,
+    /// Timed repetitions.
+    pub repetitions: u32,
+    /// Whether to compare exit states.
+    pub compare: bool,
+    /// Largest relative error that is still the verdict `tolerance`.
+    pub tolerance: f64,
+    /// Where to leave objects, glue and executable, if they are wanted.
+    pub keep: Option<PathBuf>,
+    /// Objects and executables by content.
+    pub cache: PathBuf,
+    /// The pass plugin.
+    pub plugin: PathBuf,
+    /// `libcere_runtime.a`.
+    pub runtime: PathBuf,
+    /// Longest run.
+    pub timeout: Duration,
+}
+
+/// Whether the region's machine code is the one that ran in vivo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SameCode {
+    /// Equal but for relocated fields.
+    Yes,
+    /// Different.
+    No,
+    /// The package does not hold the original code, or the object does not show it.
+    Unknown,
+}
+
+/// A finished replay.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Replay {
+    /// Name of the codelet.
+    pub codelet: String,
+    /// Flags added.
+    pub flags: Vec<String>,
+    /// Verdict.
+    pub verdict: Verdict,
+    /// Why, for people.
+    pub reason: String,
+    /// Cycles of each repetition.
+    pub cycles: Vec<u64>,
+    /// Least cycles.
+    pub cycles_min: u64,
+    /// Median cycles.
+    pub cycles_median: u64,
+    /// Least seconds.
+    pub seconds_min: f64,
+    /// Median seconds.
+    pub seconds_median: f64,
+    /// (largest - least) / median.
+    pub spread: f64,
+    /// Seconds in vivo, undisturbed.
+    pub in_vivo_seconds: Option<f64>,
+    /// Whether every repetition ended alike.
+    pub repeatable: bool,
+    /// Whether the machine code is the original's.
+    pub same_code: SameCode,
+    /// Details of the comparison.
+    pub comparison: Option<Comparison>,
+    /// The executable.
+    pub executable: PathBuf,
+}
+
+pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ReplayError {
+    let path = path.to_owned();
+    move |source| ReplayError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+/// Reads the manifest of an unpacked package.
+pub fn manifest(package: &Path) -> Result<Manifest, ReplayError> {
+    let path = package.join(MEMBER_MANIFEST);
+    let text = std::fs::read(&path).map_err(io("read", &path))?;
+    serde_json::from_slice(&text).map_err(ReplayError::Manifest)
+}
+
+/// An executable that was built, and what is known of its code.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The executable.
+    pub executable: PathBuf,
+    /// Whether the region's code is the original's.
+    pub same_code: SameCode,
+}
+
+/// Compiles and links the package in `package`.
+pub fn build(package: &Path, manifest: &Manifest, options: &Options) -> Result<Built, ReplayError> {
+    std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
+    let mut objects = Vec::new();
+    for index in 0..manifest.units.len() {
+        objects.push(compile::unit(package, manifest, index, options)?);
+    }
+    let same_code = code::same(package, manifest, objects.first().map(PathBuf::as_path));
+    let glue = glue::write(manifest, &objects)?;
+    let executable = link::link(manifest, &objects, &glue, options)?;
+    if let Some(keep) = &options.keep {
+        std::fs::create_dir_all(keep).map_err(io("create", keep))?;
+        for (index, object) in objects.iter().enumerate() {
+            let to = keep.join(format!("unit{index}.o"));
+            std::fs::copy(object, &to).map_err(io("write", &to))?;
+        }
+        let to = keep.join("glue.s");
+        std::fs::write(&to, &glue).map_err(io("write", &to))?;
+        let to = keep.join("replay");
+        std::fs::copy(&executable, &to).map_err(io("write", &to))?;
+    }
+    Ok(Built {
+        executable,
+        same_code,
+    })
+}
+
+/// Builds and runs.
+pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> {
+    let package = std::fs::canonicalize(package).map_err(io("open", package))?;
+    let manifest = manifest(&package)?;
+    let built = build(&package, &manifest, options)?;
+    run::run(&package, &manifest, &built, options)
+}
