@@ -117,11 +117,11 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
     unsafe {
         let header = tables.header();
         let slot = slot(tables, region);
-        // Entries deeper in the stack than this one were left by longjmp.
+        // A nested probe lies strictly deeper: an entry at this depth or deeper was left by longjmp.
         while (*header).depth > 0 {
             let top = tables.active((*header).depth as usize - 1);
             let apart = (*top).stack.abs_diff(stack);
-            if (*top).stack < stack && apart < 1 << 30 {
+            if (*top).stack <= stack && apart < 1 << 30 {
                 let last = (*header).last_cycles;
                 (*header).abandoned += 1;
                 pop(tables, last, false);

@@ -1,1 +1,196 @@
-//! TODO(owner).
+//! The region heap: a deterministic allocator over one fixed address range that keeps all its state in the range.
+//!
+//! A capture saves the range like any memory, so a replay that makes the same calls gets the same addresses. The first
+//! page holds [`Header`]; behind it the blocks are cut off one after the other, each after a 16-byte head with its size.
+//! Free blocks are kept by size class, the last one freed first. No libc, no locks: the caller keeps threads apart.
+#![no_std]
+
+use core::ptr::null_mut;
+
+/// Where the range lies in captured programs and in replays.
+pub const BASE: usize = 0x2100_0000_0000;
+/// Size of the range: address space only.
+pub const SIZE: usize = 64 << 30;
+/// First word of a heap in use.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"CEREHEA1");
+
+const CLASSES: usize = 256;
+const HEAD: usize = 16;
+const ALIGNED: usize = 1 << 63;
+
+/// The heap's state.
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`]; anything else: not yet used.
+    pub magic: u64,
+    /// First address never cut off.
+    pub next: usize,
+    /// Bytes handed out and not freed.
+    pub live: usize,
+    /// Heads of the free lists by class.
+    free: [usize; CLASSES],
+}
+
+/// A heap over [start, end). The range must be readable and writable, and zero when first used.
+#[derive(Debug, Clone, Copy)]
+pub struct Heap {
+    start: usize,
+    end: usize,
+}
+
+/// Class and size of the blocks that serve `size` bytes: eight classes to each power of two.
+fn class(size: usize) -> Option<(usize, usize)> {
+    let size = size.max(16);
+    if size <= 128 {
+        let class = size.div_ceil(16);
+        return Some((class, class * 16));
+    }
+    if size > 1 << 38 {
+        return None;
+    }
+    let power = (size - 1).ilog2() as usize;
+    let step = 1usize << (power - 3);
+    let part = (size - (1 << power)).div_ceil(step);
+    Some((8 + (power - 7) * 8 + part, (1 << power) + part * step))
+}
+
+impl Heap {
+    /// A heap over [start, end).
+    ///
+    /// # Safety
+    /// The range is mapped readable and writable, holds zeros or a heap, and nothing else uses it.
+    pub const unsafe fn new(start: usize, end: usize) -> Heap {
+        Heap { start, end }
+    }
+
+    /// Whether `block` lies in the range.
+    pub fn contains(&self, block: *const u8) -> bool {
+        (self.start..self.end).contains(&(block as usize))
+    }
+
+    fn header(&self) -> *mut Header {
+        self.start as *mut Header
+    }
+
+    /// A block of `size` bytes aligned to `align` (a power of two), not zeroed; null if the range is used up.
+    pub fn allocate(&self, size: usize, align: usize) -> *mut u8 {
+        let align = align.max(16);
+        let wanted = if align > 16 { size.checked_add(align + HEAD) } else { Some(size) };
+        let Some((class, bytes)) = wanted.and_then(class) else { return null_mut() };
+        // SAFETY: see `new`; blocks lie within the range and never overlap.
+        unsafe {
+            let header = self.header();
+            if (*header).magic != MAGIC {
+                (*header).magic = MAGIC;
+                (*header).next = self.start + size_of::<Header>().next_multiple_of(4096);
+            }
+            let mut block = (*header).free[class];
+            if block != 0 {
+                (*header).free[class] = *(block as *const usize);
+            } else {
+                let head = (*header).next;
+                if self.end - head < bytes + HEAD {
+                    return null_mut();
+                }
+                (*header).next = head + HEAD + bytes;
+                block = head + HEAD;
+                *(head as *mut usize) = bytes;
+                *(head as *mut usize).add(1) = class;
+            }
+            (*header).live += bytes;
+            if align == 16 {
+                return block as *mut u8;
+            }
+            let aligned = (block + HEAD).next_multiple_of(align);
+            // A head in front of the aligned block that leads to the true one.
+            *((aligned - HEAD) as *mut usize) = ALIGNED | block;
+            *((aligned - HEAD) as *mut usize).add(1) = block + bytes - aligned;
+            aligned as *mut u8
+        }
+    }
+
+    /// Bytes usable at `block`.
+    ///
+    /// # Safety
+    /// `block` came from this heap and is not freed.
+    pub unsafe fn usable(&self, block: *const u8) -> usize {
+        // SAFETY: the head lies in front of the block.
+        unsafe {
+            let head = (block as usize - HEAD) as *const usize;
+            if *head & ALIGNED != 0 { *head.add(1) } else { *head }
+        }
+    }
+
+    /// Gives `block` back.
+    ///
+    /// # Safety
+    /// `block` came from this heap and is not freed.
+    pub unsafe fn free(&self, block: *mut u8) {
+        // SAFETY: the head lies in front of the block.
+        unsafe {
+            let mut block = block as usize;
+            let word = *((block - HEAD) as *const usize);
+            if word & ALIGNED != 0 {
+                block = word & !ALIGNED;
+            }
+            let head = (block - HEAD) as *const usize;
+            let (bytes, class) = (*head, *head.add(1));
+            let header = self.header();
+            *(block as *mut usize) = (*header).free[class];
+            (*header).free[class] = block;
+            (*header).live -= bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn classes_fit_and_rise() {
+        let mut last = (0, 0);
+        for size in (0..100_000).chain([1 << 30, (1 << 30) + 1, 1 << 38]) {
+            let (number, bytes) = class(size).unwrap();
+            assert!(bytes >= size && number < CLASSES && (number, bytes) >= last, "{size}");
+            last = (number, bytes);
+        }
+        assert!(class((1 << 38) + 1).is_none());
+    }
+
+    #[test]
+    fn same_calls_same_offsets_and_no_overlap() {
+        let run = || {
+            let size = 1 << 24;
+            let memory: Vec<u128> = std::vec![0; size / 16 + 256];
+            let start = (memory.as_ptr() as usize).next_multiple_of(4096);
+            // SAFETY: our own memory.
+            let heap = unsafe { Heap::new(start, start + size) };
+            let mut live: Vec<(usize, usize)> = Vec::new();
+            let mut offsets = Vec::new();
+            let mut seed = 7usize;
+            for _ in 0..5000 {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                if seed >> 60 < 7 && !live.is_empty() {
+                    let (block, _) = live.swap_remove((seed >> 20) % live.len());
+                    // SAFETY: a live block.
+                    unsafe { heap.free((start + block) as *mut u8) };
+                } else {
+                    let (bytes, align) = ((seed >> 30) % 700, 16 << ((seed >> 50) % 5));
+                    let block = heap.allocate(bytes, align);
+                    assert!(!block.is_null() && (block as usize).is_multiple_of(align));
+                    // SAFETY: a live block.
+                    assert!(unsafe { heap.usable(block) } >= bytes);
+                    let block = block as usize - start;
+                    assert!(live.iter().all(|(b, n)| block + bytes <= *b || b + n <= block));
+                    live.push((block, bytes));
+                    offsets.push(block);
+                }
+            }
+            offsets
+        };
+        assert_eq!(run(), run());
+    }
+}
