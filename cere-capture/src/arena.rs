@@ -20,7 +20,10 @@ static mut FREE: [usize; 48] = [0; 48];
 pub struct Arena;
 
 fn lock() {
-    while LOCK.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    while LOCK
+        .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
         std::hint::spin_loop();
     }
 }
@@ -28,7 +31,11 @@ fn lock() {
 /// [start, end) of the range; empty before the first allocation.
 pub fn range() -> (usize, usize) {
     let base = BASE.load(Ordering::Acquire);
-    if base == 0 { (0, 0) } else { (base, base + SIZE) }
+    if base == 0 {
+        (0, 0)
+    } else {
+        (base, base + SIZE)
+    }
 }
 
 /// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere. None if refused.
@@ -37,7 +44,14 @@ pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
     for flags in [flags | libc::MAP_FIXED_NOREPLACE, flags] {
         // SAFETY: a fresh mapping; MAP_FIXED_NOREPLACE never replaces one.
         let got = unsafe {
-            libc::mmap(wanted as *mut _, size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+            libc::mmap(
+                wanted as *mut _,
+                size,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            )
         };
         if got != libc::MAP_FAILED {
             return Some(got as usize);
@@ -47,7 +61,12 @@ pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
 }
 
 fn class(layout: Layout) -> usize {
-    layout.size().max(layout.align()).max(16).next_power_of_two().trailing_zeros() as usize
+    layout
+        .size()
+        .max(layout.align())
+        .max(16)
+        .next_power_of_two()
+        .trailing_zeros() as usize
 }
 
 // SAFETY: blocks are powers of two, aligned to their size up to 4096 and to the page beyond, never overlapping.

@@ -23,13 +23,24 @@ pub struct Loaded {
     pub program: bool,
 }
 
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, size: usize, data: *mut libc::c_void) -> i32 {
+unsafe extern "C" fn visit(
+    info: *mut libc::dl_phdr_info,
+    size: usize,
+    data: *mut libc::c_void,
+) -> i32 {
     // SAFETY: the loader passes its record; `data` is the list of `loaded`.
     let (info, list) = unsafe { (&*info, &mut *data.cast::<Vec<Loaded>>()) };
     // SAFETY: the loader's string and headers.
     let (name, headers) = unsafe {
-        let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
-        (name, std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
+        let name = if info.dlpi_name.is_null() {
+            c""
+        } else {
+            CStr::from_ptr(info.dlpi_name)
+        };
+        (
+            name,
+            std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+        )
     };
     let program = list.is_empty();
     let path = if program {
@@ -52,7 +63,13 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, size: usize, data: *mu
             tls = Some((info.dlpi_tls_data as usize, header.p_memsz as usize));
         }
     }
-    list.push(Loaded { path, bias, range: (low.min(high), high), tls, program });
+    list.push(Loaded {
+        path,
+        bias,
+        range: (low.min(high), high),
+        tls,
+        program,
+    });
     0
 }
 
@@ -74,12 +91,21 @@ pub struct Sections {
 
 /// Reads the section headers of `image`.
 pub fn sections(image: &Loaded) -> Sections {
-    let mut found = Sections { instrumented: false, regions: Vec::new() };
-    let Ok(file) = std::fs::File::open(&image.path) else { return found };
+    let mut found = Sections {
+        instrumented: false,
+        regions: Vec::new(),
+    };
+    let Ok(file) = std::fs::File::open(&image.path) else {
+        return found;
+    };
     let cache = object::ReadCache::new(file);
-    let Ok(file) = object::File::parse(&cache) else { return found };
+    let Ok(file) = object::File::parse(&cache) else {
+        return found;
+    };
     found.instrumented = file.section_by_name(UNIT_SECTION).is_some();
-    let Some(section) = file.section_by_name(REGION_SECTION) else { return found };
+    let Some(section) = file.section_by_name(REGION_SECTION) else {
+        return found;
+    };
     found.instrumented = true;
     let start = image.bias.wrapping_add(section.address() as usize);
     let end = start + section.size() as usize;

@@ -6,6 +6,8 @@
 //!
 //! Without `CERE_RUN` in the environment it does nothing but pass calls on.
 #![allow(clippy::missing_safety_doc)]
+#![allow(dead_code, reason = "the capture half, which uses these, is not there yet")]
+#![allow(clippy::while_immutable_condition, reason = "pop changes the depth through the mapping")]
 
 mod arena;
 mod images;
@@ -74,11 +76,14 @@ extern "C" fn constructor() {
 }
 
 fn start() -> Result<(), String> {
-    let Some(path) = std::env::var_os(ENV_RUN) else { return Ok(()) };
+    let Some(path) = std::env::var_os(ENV_RUN) else {
+        return Ok(());
+    };
     let path = std::path::PathBuf::from(path);
-    let text = std::fs::read(&path).map_err(|e| format!("cannot read {ENV_RUN}={}: {e}", path.display()))?;
-    let plan: RunPlan =
-        serde_json::from_slice(&text).map_err(|e| format!("{} is no run plan: {e}", path.display()))?;
+    let text = std::fs::read(&path)
+        .map_err(|e| format!("cannot read {ENV_RUN}={}: {e}", path.display()))?;
+    let plan: RunPlan = serde_json::from_slice(&text)
+        .map_err(|e| format!("{} is no run plan: {e}", path.display()))?;
     if plan.version != CAPTURE_VERSION {
         return Err(format!(
             "{} has version {}, this library {CAPTURE_VERSION}: rebuild CERE",
@@ -86,8 +91,11 @@ fn start() -> Result<(), String> {
             plan.version
         ));
     }
-    *STATE.lock().map_err(|e| e.to_string())? =
-        Some(State { plan, seen: HashSet::new(), begun: false });
+    *STATE.lock().map_err(|e| e.to_string())? = Some(State {
+        plan,
+        seen: HashSet::new(),
+        begun: false,
+    });
     ACTIVE.store(true, Ordering::Release);
     // SAFETY: `child` is async-signal-safe.
     unsafe { libc::pthread_atfork(None, None, Some(child)) };
@@ -108,7 +116,9 @@ unsafe extern "C" fn child() {
 /// Arms the regions of images not seen yet.
 fn arm() -> Result<(), String> {
     let mut state = STATE.lock().map_err(|e| e.to_string())?;
-    let Some(state) = state.as_mut() else { return Ok(()) };
+    let Some(state) = state.as_mut() else {
+        return Ok(());
+    };
     for image in images::loaded() {
         if image.range.0 == 0 || !state.seen.insert(image.range.0) {
             continue;
@@ -178,7 +188,9 @@ unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
     let real = next(&REAL_DLOPEN, c"dlopen");
     // SAFETY: libc's dlopen.
     let handle = unsafe {
-        std::mem::transmute::<usize, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(real)(file, flags)
+        std::mem::transmute::<usize, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(
+            real,
+        )(file, flags)
     };
     if !handle.is_null() && ACTIVE.load(Ordering::Acquire) {
         keep_errno(|| {
@@ -195,8 +207,9 @@ unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     static REAL: AtomicUsize = AtomicUsize::new(0);
     let real = next(&REAL, c"dlclose");
     // SAFETY: libc's dlclose.
-    let result =
-        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> c_int>(real)(handle) };
+    let result = unsafe {
+        std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> c_int>(real)(handle)
+    };
     if ACTIVE.load(Ordering::Acquire) {
         keep_errno(|| {
             if let Ok(mut state) = STATE.lock()

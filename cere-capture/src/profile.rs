@@ -236,7 +236,9 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
         let entry = *tables.active(depth);
         let inside = INSIDE.load(Ordering::Relaxed);
         let pair = inside + OUTSIDE.load(Ordering::Relaxed);
-        let cycles = now.saturating_sub(entry.start).saturating_sub(inside + entry.pairs * pair);
+        let cycles = now
+            .saturating_sub(entry.start)
+            .saturating_sub(inside + entry.pairs * pair);
         let own = cycles.saturating_sub(entry.called);
         let raw = tables.region(entry.region as usize);
         (*raw).active -= 1;
@@ -294,21 +296,37 @@ pub fn begin(directory: &Path) -> Result<(), String> {
     let mut number = 0;
     let file = loop {
         let path = directory.join(format!("{RAW_PREFIX}{pid}.{number}"));
-        match std::fs::File::options().read(true).write(true).create_new(true).open(&path) {
+        match std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+        {
             Ok(file) => break file,
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
             Err(e) => return Err(format!("cannot create {}: {e}", path.display())),
         }
     };
-    file.set_len(RAW_SIZE as u64).map_err(|e| format!("cannot size the raw profile: {e}"))?;
+    file.set_len(RAW_SIZE as u64)
+        .map_err(|e| format!("cannot size the raw profile: {e}"))?;
     let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
     let wanted = arena::WANTED + 2 * arena::SIZE;
     // SAFETY: a fresh shared mapping of our own file.
     let base = unsafe {
-        libc::mmap(wanted as *mut _, RAW_SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd(), 0)
+        libc::mmap(
+            wanted as *mut _,
+            RAW_SIZE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            file.as_raw_fd(),
+            0,
+        )
     };
     if base == libc::MAP_FAILED {
-        return Err(format!("cannot map the raw profile: {}", std::io::Error::last_os_error()));
+        return Err(format!(
+            "cannot map the raw profile: {}",
+            std::io::Error::last_os_error()
+        ));
     }
     let tables = Tables { base: base.cast() };
     MAIN.store(thread_pointer(), Ordering::Relaxed);
@@ -337,7 +355,11 @@ pub fn begin(directory: &Path) -> Result<(), String> {
 /// Runs the probe around nothing and wipes its traces.
 unsafe fn measure(tables: &Tables) -> (u64, u64) {
     use cere_format::abi::{REGION_MAGIC, UNIT_MAGIC, UnitMarker};
-    let unit = UnitMarker { magic: UNIT_MAGIC, id: [b'0'; 32], reserved: 0 };
+    let unit = UnitMarker {
+        magic: UNIT_MAGIC,
+        id: [b'0'; 32],
+        reserved: 0,
+    };
     let mut region = RegionDescriptor {
         magic: REGION_MAGIC,
         hook: None,

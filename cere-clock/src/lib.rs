@@ -49,7 +49,10 @@ pub struct Moment {
 
 /// Reads both clocks, as close together as a few tries allow.
 pub fn moment() -> Moment {
-    let mut best = Moment { cycles: 0, nanoseconds: 0 };
+    let mut best = Moment {
+        cycles: 0,
+        nanoseconds: 0,
+    };
     let mut width = u64::MAX;
     for _ in 0..8 {
         let before = start();
@@ -57,7 +60,10 @@ pub fn moment() -> Moment {
         let after = stop();
         if after.saturating_sub(before) < width {
             width = after.saturating_sub(before);
-            best = Moment { cycles: before + width / 2, nanoseconds };
+            best = Moment {
+                cycles: before + width / 2,
+                nanoseconds,
+            };
         }
     }
     best
@@ -104,7 +110,10 @@ mod tests {
         let frequency = calibrate(5);
         assert!((5e8..1e10).contains(&frequency), "{frequency}");
         let again = calibrate(5);
-        assert!((frequency / again - 1.0).abs() < 0.01, "{frequency} {again}");
+        assert!(
+            (frequency / again - 1.0).abs() < 0.01,
+            "{frequency} {again}"
+        );
         assert!(cost() < 10_000);
         assert!(stop() > start() || stop() > 0);
     }

@@ -7,7 +7,10 @@ fn main() {
             for region in &mut profile.regions {
                 region.trace.first.truncate(4);
             }
-            println!("{}", serde_json::to_string_pretty(&profile).expect("serialisable"));
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&profile).expect("serialisable")
+            );
         }
         Err(e) => {
             eprintln!("{e}");

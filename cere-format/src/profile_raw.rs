@@ -186,7 +186,9 @@ pub enum RawError {
         found: usize,
     },
     /// It is not one, or of another version.
-    #[error("{path} is not a raw profile of version {RAW_VERSION}: magic {magic:#x}, version {version}")]
+    #[error(
+        "{path} is not a raw profile of version {RAW_VERSION}: magic {magic:#x}, version {version}"
+    )]
     Wrong {
         /// Which.
         path: PathBuf,
@@ -235,11 +237,20 @@ impl Reader {
         while done < bytes {
             match self.file.read_at(&mut data[done..], (offset + done) as u64) {
                 Ok(0) => {
-                    return Err(RawError::TooShort { path: self.path.clone(), offset, found: done });
+                    return Err(RawError::TooShort {
+                        path: self.path.clone(),
+                        offset,
+                        found: done,
+                    });
                 }
                 Ok(n) => done += n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(RawError::Read { path: self.path.clone(), source }),
+                Err(source) => {
+                    return Err(RawError::Read {
+                        path: self.path.clone(),
+                        source,
+                    });
+                }
             }
         }
         Ok(data)
@@ -248,17 +259,24 @@ impl Reader {
     fn count(&self, what: &'static str, count: u64, limit: usize) -> Result<usize, RawError> {
         match usize::try_from(count) {
             Ok(n) if n <= limit => Ok(n),
-            _ => Err(RawError::Count { path: self.path.clone(), what, count, limit }),
+            _ => Err(RawError::Count {
+                path: self.path.clone(),
+                what,
+                count,
+                limit,
+            }),
         }
     }
 }
 
 fn u64_at(data: &[u8], offset: usize) -> u64 {
-    data.get(offset..offset + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])))
+    data.get(offset..offset + 8)
+        .map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])))
 }
 
 fn u32_at(data: &[u8], offset: usize) -> u32 {
-    data.get(offset..offset + 4).map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap_or([0; 4])))
+    data.get(offset..offset + 4)
+        .map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap_or([0; 4])))
 }
 
 macro_rules! word {
@@ -274,16 +292,29 @@ pub fn read_raw(
     directory: PathBuf,
     name: &mut dyn FnMut(&RegionKey) -> String,
 ) -> Result<Profile, RawError> {
-    let file = std::fs::File::open(path)
-        .map_err(|source| RawError::Read { path: path.to_owned(), source })?;
-    let reader = Reader { file, path: path.to_owned() };
+    let file = std::fs::File::open(path).map_err(|source| RawError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let reader = Reader {
+        file,
+        path: path.to_owned(),
+    };
     let header = reader.words(0, size_of::<RawHeader>())?;
     let magic = u64_at(&header, 0);
     let version = u32_at(&header, 8);
     if magic != RAW_MAGIC || version != RAW_VERSION {
-        return Err(RawError::Wrong { path: path.to_owned(), magic, version });
+        return Err(RawError::Wrong {
+            path: path.to_owned(),
+            magic,
+            version,
+        });
     }
-    let count = reader.count("regions", word!(&header, 0, RawHeader, regions), RAW_REGIONS)?;
+    let count = reader.count(
+        "regions",
+        word!(&header, 0, RawHeader, regions),
+        RAW_REGIONS,
+    )?;
     let nodes = reader.count("nodes", word!(&header, 0, RawHeader, nodes), RAW_NODES)?;
     let start = word!(&header, 0, RawHeader, start_cycles);
     let end = match word!(&header, 0, RawHeader, end_cycles) {
@@ -293,8 +324,12 @@ pub fn read_raw(
     let inside = f64::from_bits(word!(&header, 0, RawHeader, probe_inside));
     let outside = f64::from_bits(word!(&header, 0, RawHeader, probe_outside));
     let mut hz = f64::from_bits(word!(&header, 0, RawHeader, tsc_hz));
-    let elapsed = word!(&header, 0, RawHeader, end_nanoseconds)
-        .saturating_sub(word!(&header, 0, RawHeader, start_nanoseconds));
+    let elapsed = word!(&header, 0, RawHeader, end_nanoseconds).saturating_sub(word!(
+        &header,
+        0,
+        RawHeader,
+        start_nanoseconds
+    ));
     if elapsed > 50_000_000 && word!(&header, 0, RawHeader, end_cycles) > start {
         hz = (end - start) as f64 * 1e9 / elapsed as f64;
     }
@@ -334,7 +369,11 @@ pub fn read_raw(
             inclusive_seconds: seconds(word!(&table, base, RawRegion, inclusive)),
             self_seconds: seconds(own),
             share: own as f64 / total,
-            cycles_min: if finished == 0 { 0 } else { word!(&table, base, RawRegion, min) },
+            cycles_min: if finished == 0 {
+                0
+            } else {
+                word!(&table, base, RawRegion, min)
+            },
             cycles_mean: word!(&table, base, RawRegion, sum) as f64 / finished.max(1) as f64,
             cycles_max: word!(&table, base, RawRegion, max),
             trace: Trace {
@@ -345,7 +384,11 @@ pub fn read_raw(
         });
     }
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|a, b| regions[*b].self_seconds.total_cmp(&regions[*a].self_seconds));
+    order.sort_by(|a, b| {
+        regions[*b]
+            .self_seconds
+            .total_cmp(&regions[*a].self_seconds)
+    });
     let mut place = vec![0; count];
     for (new, old) in order.iter().enumerate() {
         place[*old] = new;
@@ -358,9 +401,17 @@ pub fn read_raw(
         let region = u32_at(&table, base) as usize;
         let root = node == 0;
         tree.push(TreeNode {
-            region: if root { None } else { place.get(region).copied() },
+            region: if root {
+                None
+            } else {
+                place.get(region).copied()
+            },
             parent: (!root).then_some(parent),
-            invocations: if root { 1 } else { word!(&table, base, RawNode, invocations) },
+            invocations: if root {
+                1
+            } else {
+                word!(&table, base, RawNode, invocations)
+            },
             inclusive_seconds: if root {
                 total / hz
             } else {

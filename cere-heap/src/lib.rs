@@ -75,8 +75,14 @@ impl Heap {
     /// A block of `size` bytes aligned to `align` (a power of two), not zeroed; null if the range is used up.
     pub fn allocate(&self, size: usize, align: usize) -> *mut u8 {
         let align = align.max(16);
-        let wanted = if align > 16 { size.checked_add(align + HEAD) } else { Some(size) };
-        let Some((class, bytes)) = wanted.and_then(class) else { return null_mut() };
+        let wanted = if align > 16 {
+            size.checked_add(align + HEAD)
+        } else {
+            Some(size)
+        };
+        let Some((class, bytes)) = wanted.and_then(class) else {
+            return null_mut();
+        };
         // SAFETY: see `new`; blocks lie within the range and never overlap.
         unsafe {
             let header = self.header();
@@ -117,7 +123,11 @@ impl Heap {
         // SAFETY: the head lies in front of the block.
         unsafe {
             let head = (block as usize - HEAD) as *const usize;
-            if *head & ALIGNED != 0 { *head.add(1) } else { *head }
+            if *head & ALIGNED != 0 {
+                *head.add(1)
+            } else {
+                *head
+            }
         }
     }
 
@@ -154,7 +164,10 @@ mod tests {
         let mut last = (0, 0);
         for size in (0..100_000).chain([1 << 30, (1 << 30) + 1, 1 << 38]) {
             let (number, bytes) = class(size).unwrap();
-            assert!(bytes >= size && number < CLASSES && (number, bytes) >= last, "{size}");
+            assert!(
+                bytes >= size && number < CLASSES && (number, bytes) >= last,
+                "{size}"
+            );
             last = (number, bytes);
         }
         assert!(class((1 << 38) + 1).is_none());
@@ -172,7 +185,9 @@ mod tests {
             let mut offsets = Vec::new();
             let mut seed = 7usize;
             for _ in 0..5000 {
-                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                seed = seed
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
                 if seed >> 60 < 7 && !live.is_empty() {
                     let (block, _) = live.swap_remove((seed >> 20) % live.len());
                     // SAFETY: a live block.
@@ -184,7 +199,10 @@ mod tests {
                     // SAFETY: a live block.
                     assert!(unsafe { heap.usable(block) } >= bytes);
                     let block = block as usize - start;
-                    assert!(live.iter().all(|(b, n)| block + bytes <= *b || b + n <= block));
+                    assert!(
+                        live.iter()
+                            .all(|(b, n)| block + bytes <= *b || b + n <= block)
+                    );
                     live.push((block, bytes));
                     offsets.push(block);
                 }

@@ -1,1 +1,86 @@
-//! stub
+//! The LLVM plugin. With `CERE_COMMAND` it outlines the unit's loops, puts probes around them and keeps the
+//! IR; with `CERE_BIND` it prepares a kept unit for a replay; with neither it does nothing.
+
+mod bind;
+mod ir;
+mod names;
+mod outline;
+mod probe;
+mod retarget;
+mod shim;
+mod unit;
+
+use cere_format::build::{BindPlan, CompileCommand, ENV_BIND, ENV_COMMAND};
+use libc::{c_char, c_void};
+use llvm_sys::prelude::*;
+use serde::de::DeserializeOwned;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What LLVM wants to know about a plugin: `PassPluginLibraryInfo`, version 2.
+#[repr(C)]
+pub struct PassPluginLibraryInfo {
+    api_version: u32,
+    name: *const c_char,
+    version: *const c_char,
+    register: unsafe extern "C" fn(*mut c_void),
+    before_codegen: extern "C" fn(LLVMModuleRef, *mut c_void, u32, *mut c_void) -> bool,
+}
+
+/// The plugin's entry point.
+#[unsafe(no_mangle)]
+pub extern "C" fn llvmGetPassPluginInfo() -> PassPluginLibraryInfo {
+    PassPluginLibraryInfo {
+        api_version: 2,
+        name: c"cere".as_ptr(),
+        version: c"0.1".as_ptr(),
+        register: shim::cere_register,
+        before_codegen,
+    }
+}
+
+/// Ends the compile when `work` panics: a panic must not cross into LLVM.
+fn guarded(work: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(work)).is_err() {
+        eprintln!("cere: the pass failed; see the message above");
+        // SAFETY: _exit has no preconditions.
+        unsafe { libc::_exit(78) }
+    }
+}
+
+/// The JSON file that an environment variable names, if it is set.
+fn from_env<T: DeserializeOwned>(variable: &str) -> Option<T> {
+    let path = std::env::var_os(variable).filter(|path| !path.is_empty())?;
+    let read = std::fs::read(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+    Some(serde_json::from_slice(&read).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+}
+
+/// Called by the shim's pass at the start of the pipeline.
+#[unsafe(no_mangle)]
+extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
+    guarded(|| {
+        if let Some(plan) = from_env::<BindPlan>(ENV_BIND) {
+            retarget::apply(module, &plan.retarget);
+        } else if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND) {
+            unit::instrument(module, command, optimize);
+        }
+    });
+}
+
+/// Called by the textual pass `cere-retarget`.
+#[unsafe(no_mangle)]
+extern "C" fn cere_retarget(module: LLVMModuleRef) {
+    guarded(|| {
+        if let Some(plan) = from_env::<BindPlan>(ENV_BIND) {
+            retarget::apply(module, &plan.retarget);
+        }
+    });
+}
+
+extern "C" fn before_codegen(module: LLVMModuleRef, _: *mut c_void, _: u32, _: *mut c_void) -> bool {
+    guarded(|| {
+        if let Some(plan) = from_env::<BindPlan>(ENV_BIND) {
+            bind::bind(module, &plan);
+        }
+    });
+    false
+}

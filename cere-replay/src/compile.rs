@@ -204,10 +204,11 @@ pub fn unit(
     std::fs::write(&plan_path, &plan).map_err(io("write", &plan_path))?;
     let temporary = scratch("o");
     let mut command = Command::new(CLANG);
-    command
-        .args(&unit.codegen)
-        .args(&options.flags)
-        .args(["-w", "-Wno-unused-command-line-argument", "-c"]);
+    command.args(&unit.codegen).args(&options.flags).args([
+        "-w",
+        "-Wno-unused-command-line-argument",
+        "-c",
+    ]);
     let optimised = scratch("bc");
     let result = if let Some(passes) = &options.passes {
         let mut opt = Command::new(OPT);

@@ -14,9 +14,7 @@ fn quote(name: &str) -> String {
 }
 
 /// Symbols that the objects define and those that they need.
-pub fn symbols(
-    objects: &[PathBuf],
-) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
+pub fn symbols(objects: &[PathBuf]) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
     let (mut defined, mut needed) = (BTreeSet::new(), BTreeSet::new());
     for path in objects {
         let bad = |reason: String| ReplayError::Object {

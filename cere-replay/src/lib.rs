@@ -69,7 +69,9 @@ pub enum ReplayError {
     #[error("no object defines {0}: the unit's IR does not hold the region")]
     NoRegion(String),
     /// No free addresses near the captured image.
-    #[error("no free range of {size:#x} bytes within 2 GiB of the captured image {image} at {start:#x}-{end:#x}")]
+    #[error(
+        "no free range of {size:#x} bytes within 2 GiB of the captured image {image} at {start:#x}-{end:#x}"
+    )]
     NoRoom {
         /// Bytes needed.
         size: u64,

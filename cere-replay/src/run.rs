@@ -12,7 +12,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The verdict on a comparison.
-pub fn verdict(comparison: Option<&Comparison>, repeatable: bool, tolerance: f64) -> (Verdict, String) {
+pub fn verdict(
+    comparison: Option<&Comparison>,
+    repeatable: bool,
+    tolerance: f64,
+) -> (Verdict, String) {
     let Some(c) = comparison else {
         return (Verdict::Unchecked, "nothing was compared".to_owned());
     };
@@ -110,7 +114,10 @@ pub fn run(
         let start = Instant::now();
         let mut pause = Duration::from_micros(500);
         let status = loop {
-            if let Some(status) = child.try_wait().map_err(io("wait for", &built.executable))? {
+            if let Some(status) = child
+                .try_wait()
+                .map_err(io("wait for", &built.executable))?
+            {
                 break Some(status);
             }
             if start.elapsed() > options.timeout {

@@ -15,7 +15,11 @@ fn relative(a: f64, b: f64) -> Option<f64> {
         return None;
     }
     let scale = a.abs().max(b.abs());
-    let error = if scale == 0.0 { 0.0 } else { (a - b).abs() / scale };
+    let error = if scale == 0.0 {
+        0.0
+    } else {
+        (a - b).abs() / scale
+    };
     // Words that read as denormals are integers or pointers, not results.
     let plausible = |x: f64| x == 0.0 || (x.abs() > 1e-200 && x.abs() < 1e200);
     (error <= TOLERANCE && plausible(a) && plausible(b)).then_some(error)

@@ -1,8 +1,6 @@
 //! Reserving and restoring captured memory, and the handler of accesses outside it.
 
-use cere_format::capture::{
-    Mapping, PAGE_CODE, PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord,
-};
+use cere_format::capture::{Mapping, PAGE_CODE, PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
 use cere_format::package::Manifest;
 use libc::c_void;
 use std::ffi::CString;
@@ -149,7 +147,11 @@ pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Option<u64>> {
         .map(|m| (m.start, m.end))
         .chain(manifest.fresh.iter().copied())
         .chain([manifest.heap])
-        .chain(pages.iter().map(|p| (p.record.address, p.record.address + PAGE)))
+        .chain(
+            pages
+                .iter()
+                .map(|p| (p.record.address, p.record.address + PAGE)),
+        )
         .collect();
     let stack = manifest.entry.stack_pointer;
     ranges.push((stack.saturating_sub(STACK_ROOM), stack));
@@ -323,7 +325,11 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
     );
     match place(address) {
         Some(m) => {
-            let name = if m.path.is_empty() { "anonymous memory" } else { &m.path };
+            let name = if m.path.is_empty() {
+                "anonymous memory"
+            } else {
+                &m.path
+            };
             text += &format!(
                 ", in {name} ({:#x}-{:#x} {}), which the captured invocation did not touch there: ",
                 m.start, m.end, m.permissions
@@ -334,8 +340,12 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
                 "likely the recompiled region took another path or reads further (a wider vector, a prefetch made a load)"
             };
         }
-        None if address < 65536 => text += ", a null pointer: likely a symbol or pointer the package lacks",
-        None => text += ", which was not mapped when the region was captured: likely a wild pointer",
+        None if address < 65536 => {
+            text += ", a null pointer: likely a symbol or pointer the package lacks"
+        }
+        None => {
+            text += ", which was not mapped when the region was captured: likely a wild pointer"
+        }
     }
     text.push('\n');
     // SAFETY: writes to standard error and ends the process.

@@ -68,13 +68,11 @@ pub fn run() -> Result<(), String> {
     let path = std::env::var_os(ENV_PLAN).ok_or_else(|| {
         format!("this is a replay of CERE: start it with cere replay ({ENV_PLAN} is not set)")
     })?;
-    let text =
-        std::fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let text = std::fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
     let plan: ReplayPlan = serde_json::from_slice(&text).map_err(|e| format!("plan: {e}"))?;
     let member = |name: &str| plan.package.join(name);
     let text = std::fs::read(member(MEMBER_MANIFEST)).map_err(|e| format!("manifest: {e}"))?;
-    let manifest: Manifest =
-        serde_json::from_slice(&text).map_err(|e| format!("manifest: {e}"))?;
+    let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| format!("manifest: {e}"))?;
     if manifest.page_size != PAGE {
         return Err(format!(
             "the codelet has pages of {} bytes, this machine of {PAGE}",
@@ -151,9 +149,10 @@ pub fn run() -> Result<(), String> {
             }
         }
         for &(at, value) in &rewrites {
-            if memory::reserved(at) && pages
-                .binary_search_by_key(&(at & !(PAGE - 1)), |p| p.record.address)
-                .is_ok()
+            if memory::reserved(at)
+                && pages
+                    .binary_search_by_key(&(at & !(PAGE - 1)), |p| p.record.address)
+                    .is_ok()
             {
                 // SAFETY: the page is open.
                 unsafe { (at as *mut u64).write_unaligned(value) };

@@ -1,2 +1,47 @@
-//! stub
-fn main() {}
+//! The `cere` command: parses, runs, prints the error chain. Under a compiler's name it is that compiler's wrapper.
+//!
+//! | subcommand | what it does |
+//! |---|---|
+//! | `instrument` | runs a build with the wrappers ahead in PATH |
+//! | `regions` | lists the regions of the current build |
+
+mod components;
+mod instrument;
+mod options;
+mod regions;
+mod state;
+mod wrapper;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Takes a program apart into codelets: hot loops that run alone.
+#[derive(Parser)]
+#[command(name = "cere", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Instrument(instrument::Options),
+    Regions(regions::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match wrapper::tool_of_argv0() {
+        Some(tool) => wrapper::run(tool),
+        None => match Cli::parse().command {
+            Command::Instrument(options) => instrument::run(&options),
+            Command::Regions(options) => regions::run(&options),
+        },
+    };
+    match outcome {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("cere: error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Small helpers over the C API.
+
+use libc::c_char;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use std::ffi::{CStr, CString};
+
+/// Attribute index of the function itself.
+pub const FUNCTION: u32 = u32::MAX;
+
+/// A C string without interior zeroes.
+pub fn c(text: &str) -> CString {
+    CString::new(text).expect("no zero byte in a name")
+}
+
+/// Functions of a module, collected so that the module may change meanwhile.
+pub fn functions(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+    // SAFETY: the module is live; the iteration ends at null.
+    unsafe { chain(LLVMGetFirstFunction(module), |f| LLVMGetNextFunction(f)) }
+}
+
+/// Variables of a module.
+pub fn globals(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+    // SAFETY: as above.
+    unsafe { chain(LLVMGetFirstGlobal(module), |g| LLVMGetNextGlobal(g)) }
+}
+
+/// Instructions of a function.
+pub fn instructions(function: LLVMValueRef) -> Vec<LLVMValueRef> {
+    let mut all = Vec::new();
+    // SAFETY: the function is live; both iterations end at null.
+    unsafe {
+        let mut block = LLVMGetFirstBasicBlock(function);
+        while !block.is_null() {
+            all.extend(chain(LLVMGetFirstInstruction(block), |i| LLVMGetNextInstruction(i)));
+            block = LLVMGetNextBasicBlock(block);
+        }
+    }
+    all
+}
+
+fn chain(first: LLVMValueRef, next: impl Fn(LLVMValueRef) -> LLVMValueRef) -> Vec<LLVMValueRef> {
+    std::iter::successors((!first.is_null()).then_some(first), |&v| {
+        let v = next(v);
+        (!v.is_null()).then_some(v)
+    })
+    .collect()
+}
+
+/// Name of a value; lossy.
+pub fn name(value: LLVMValueRef) -> String {
+    let mut length = 0;
+    // SAFETY: the value is live and owns the bytes.
+    unsafe {
+        let data = LLVMGetValueName2(value, &mut length);
+        String::from_utf8_lossy(std::slice::from_raw_parts(data.cast(), length)).into_owned()
+    }
+}
+
+/// Renames a value.
+pub fn set_name(value: LLVMValueRef, name: &str) {
+    // SAFETY: the value is live; LLVM copies the name.
+    unsafe { LLVMSetValueName2(value, name.as_ptr().cast(), name.len()) }
+}
+
+/// Takes a string that the shim or LLVM allocated with malloc.
+pub fn take(text: *mut c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: a malloc'ed C string, ours from here on.
+    unsafe {
+        let owned = CStr::from_ptr(text).to_string_lossy().into_owned();
+        libc::free(text.cast());
+        Some(owned)
+    }
+}
+
+/// Kind of an enum attribute.
+pub fn kind(name: &str) -> u32 {
+    // SAFETY: a name and its length.
+    unsafe { LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()) }
+}
+
+/// Adds an enum attribute to a function.
+pub fn add_enum(context: LLVMContextRef, function: LLVMValueRef, name: &str) {
+    // SAFETY: context and function are live and belong together.
+    unsafe { LLVMAddAttributeAtIndex(function, FUNCTION, LLVMCreateEnumAttribute(context, kind(name), 0)) }
+}
+
+/// Removes an enum attribute from a function.
+pub fn remove_enum(function: LLVMValueRef, name: &str) {
+    // SAFETY: the function is live.
+    unsafe { LLVMRemoveEnumAttributeAtIndex(function, FUNCTION, kind(name)) }
+}
+
+/// Sets a string attribute of a function; an empty value removes it.
+pub fn set_string(context: LLVMContextRef, function: LLVMValueRef, key: &str, value: &str) {
+    // SAFETY: context and function are live; LLVM copies the strings.
+    unsafe {
+        LLVMRemoveStringAttributeAtIndex(function, FUNCTION, key.as_ptr().cast(), key.len() as u32);
+        if !value.is_empty() {
+            let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
+            let attribute = LLVMCreateStringAttribute(context, k, key.len() as u32, v, value.len() as u32);
+            LLVMAddAttributeAtIndex(function, FUNCTION, attribute);
+        }
+    }
+}

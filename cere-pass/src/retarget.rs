@@ -1,0 +1,61 @@
+//! Changes to attributes that other compile flags would have made in the front end.
+
+use crate::{ir, shim};
+use cere_format::build::Retarget;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+
+/// Applies the changes to every function that is defined here.
+pub fn apply(module: LLVMModuleRef, retarget: &Retarget) {
+    // SAFETY: the module is live.
+    let context = unsafe { LLVMGetModuleContext(module) };
+    for function in ir::functions(module) {
+        // SAFETY: the function is live.
+        if unsafe { LLVMIsDeclaration(function) } != 0 {
+            continue;
+        }
+        if let Some(target) = &retarget.target {
+            ir::set_string(context, function, "target-cpu", &target.cpu);
+            ir::set_string(context, function, "tune-cpu", &target.tune);
+            ir::set_string(context, function, "target-features", &target.features);
+        }
+        if let Some(size) = &retarget.size {
+            ir::remove_enum(function, "optsize");
+            ir::remove_enum(function, "minsize");
+            if size == "s" || size == "z" {
+                ir::add_enum(context, function, "optsize");
+            }
+            if size == "z" {
+                ir::add_enum(context, function, "minsize");
+            }
+        }
+        match retarget.frame_pointer {
+            Some(true) => ir::set_string(context, function, "frame-pointer", "all"),
+            Some(false) => ir::set_string(context, function, "frame-pointer", ""),
+            None => {}
+        }
+        for (key, value) in &retarget.attributes {
+            ir::set_string(context, function, key, value);
+        }
+        if retarget.fast_math || retarget.no_strict_aliasing {
+            instructions(context, function, retarget);
+        }
+    }
+}
+
+fn instructions(context: LLVMContextRef, function: LLVMValueRef, retarget: &Retarget) {
+    for instruction in ir::instructions(function) {
+        // SAFETY: the instruction is live; a null metadata removes the kind.
+        unsafe {
+            if retarget.fast_math {
+                shim::cere_set_fast(instruction);
+            }
+            if retarget.no_strict_aliasing {
+                for kind in ["tbaa", "tbaa.struct"] {
+                    let kind = LLVMGetMDKindIDInContext(context, kind.as_ptr().cast(), kind.len() as u32);
+                    LLVMSetMetadata(instruction, kind, std::ptr::null_mut());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+// What the C API of LLVM lacks, and nothing else. Every function is called from Rust (src/shim.rs).
+#include "llvm-c/Core.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/CodeExtractor.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+#include <functional>
+
+using namespace llvm;
+
+extern "C" void cere_pipeline_start(LLVMModuleRef M, bool Optimize);
+extern "C" void cere_retarget(LLVMModuleRef M);
+
+namespace {
+struct StartPass : PassInfoMixin<StartPass> {
+  bool Optimize;
+  explicit StartPass(bool Optimize) : Optimize(Optimize) {}
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    cere_pipeline_start(wrap(&M), Optimize);
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
+struct RetargetPass : PassInfoMixin<RetargetPass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    cere_retarget(wrap(&M));
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
+char *copy(const std::string &S) { return strdup(S.c_str()); }
+
+const char *refusal(const Function &F, const Loop &L) {
+  for (const BasicBlock &BB : F) {
+    if (BB.hasAddressTaken() || isa<IndirectBrInst>(BB.getTerminator()))
+      return "blockaddress/indirectbr in the function";
+    if (isa<CallBrInst>(BB.getTerminator()))
+      return "asm goto in the function";
+    for (const Instruction &I : BB)
+      if (const auto *C = dyn_cast<CallBase>(&I))
+        if (C->hasFnAttr(Attribute::ReturnsTwice))
+          return "setjmp in the function";
+  }
+  bool Allocates = false, Restores = false;
+  for (const BasicBlock *BB : L.blocks())
+    for (const Instruction &I : *BB) {
+      if (isa<AllocaInst>(I))
+        Allocates = true;
+      if (I.isEHPad() && !isa<LandingPadInst>(I))
+        return "funclet exception handling";
+      const auto *II = dyn_cast<IntrinsicInst>(&I);
+      if (!II)
+        continue;
+      switch (II->getIntrinsicID()) {
+      case Intrinsic::vastart:
+        return "va_start in the loop";
+      case Intrinsic::eh_typeid_for:
+        return "CodeExtractor refuses: a typed catch inside the loop";
+      case Intrinsic::returnaddress:
+      case Intrinsic::frameaddress:
+        return "the loop asks for its frame or return address";
+      case Intrinsic::stackrestore: {
+        const auto *Save = dyn_cast<Instruction>(II->getArgOperand(0));
+        if (!Save || (isa<CallBase>(Save) && !L.contains(Save)))
+          return "the loop gives back stack that was taken before it";
+        Restores = true;
+        break;
+      }
+      default:
+        break;
+      }
+    }
+  if (Allocates && !Restores)
+    return "alloca in the loop that outlives it";
+  return nullptr;
+}
+} // namespace
+
+extern "C" {
+
+void cere_register(PassBuilder &PB) {
+  PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel Level) {
+    MPM.addPass(StartPass(Level != OptimizationLevel::O0));
+  });
+  PB.registerPipelineParsingCallback(
+      [](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
+        if (Name != "cere-retarget")
+          return false;
+        MPM.addPass(RetargetPass());
+        return true;
+      });
+}
+
+// Outermost loops of F, by header, in program order.
+size_t cere_loops(LLVMValueRef Fn, LLVMBasicBlockRef *Headers, LLVMMetadataRef *Locations, size_t Room) {
+  Function &F = *unwrap<Function>(Fn);
+  DominatorTree DT(F);
+  LoopInfo LI(DT);
+  size_t Count = 0;
+  for (BasicBlock &BB : F) {
+    Loop *L = LI.getLoopFor(&BB);
+    if (!L || L->getHeader() != &BB || L->getParentLoop())
+      continue;
+    if (Count < Room) {
+      Headers[Count] = wrap(&BB);
+      Locations[Count] = wrap(static_cast<Metadata *>(L->getStartLoc().get()));
+    }
+    ++Count;
+  }
+  return Count;
+}
+
+// Outlines the loop with this header. Null with a reason if it cannot be.
+LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inputs, size_t *Exits, bool *Pads,
+                          const char **Reason) {
+  Function &F = *unwrap<Function>(Fn);
+  DominatorTree DT(F);
+  LoopInfo LI(DT);
+  *Pads = false;
+  Loop *L = LI.getLoopFor(unwrap(Header));
+  if (!L || L->getHeader() != unwrap(Header)) {
+    *Reason = "no loop any more";
+    return nullptr;
+  }
+  SmallVector<BasicBlock *, 8> Out;
+  L->getUniqueExitBlocks(Out);
+  *Exits = Out.size();
+  if ((*Reason = refusal(F, *L)))
+    return nullptr;
+
+  SmallVector<BasicBlock *, 32> Blocks(L->blocks().begin(), L->blocks().end());
+  SetVector<BasicBlock *> Outside;
+  for (BasicBlock *BB : Blocks)
+    if (auto *I = dyn_cast<InvokeInst>(BB->getTerminator()))
+      if (!L->contains(I->getUnwindDest()))
+        Outside.insert(I->getUnwindDest());
+  for (BasicBlock *Pad : Outside) {
+    SmallVector<BasicBlock *, 8> Preds, New;
+    for (BasicBlock *P : predecessors(Pad))
+      if (L->contains(P) && !is_contained(Preds, P))
+        Preds.push_back(P);
+    SplitLandingPadPredecessors(Pad, Preds, ".cere", ".rest", New);
+    Blocks.push_back(New.front());
+    *Pads = true;
+  }
+  if (*Pads)
+    DT.recalculate(F);
+  CodeExtractorAnalysisCache Cache(F);
+  CodeExtractor CE(Blocks, &DT, false, nullptr, nullptr, nullptr, false, true, nullptr, "cere");
+  if (!CE.isEligible()) {
+    *Reason = "CodeExtractor refuses: not eligible";
+    return nullptr;
+  }
+  SetVector<Value *> In, Results;
+  Function *New = CE.extractCodeRegion(Cache, In, Results);
+  if (!New) {
+    *Reason = "CodeExtractor refuses: extraction failed";
+    return nullptr;
+  }
+  *Inputs = In.size();
+  return wrap(New);
+}
+
+LLVMBasicBlockRef cere_split_before(LLVMValueRef Instruction_) {
+  auto *I = unwrap<Instruction>(Instruction_);
+  return wrap(SplitBlock(I->getParent(), I->getIterator()));
+}
+
+// A message if the verifier rejects the function.
+char *cere_verify(LLVMValueRef Fn) {
+  std::string Text;
+  raw_string_ostream OS(Text);
+  return verifyFunction(*unwrap<Function>(Fn), &OS) ? copy(Text) : nullptr;
+}
+
+void cere_append_used(LLVMModuleRef M, LLVMValueRef Global) {
+  appendToUsed(*unwrap(M), {unwrap<GlobalValue>(Global)});
+}
+
+// The module as bitcode, use-list order kept.
+void cere_bitcode(LLVMModuleRef M, void (*Sink)(void *, const char *, size_t), void *Context) {
+  SmallString<0> Buffer;
+  raw_svector_ostream OS(Buffer);
+  WriteBitcodeToFile(*unwrap(M), OS, true);
+  Sink(Context, Buffer.data(), Buffer.size());
+}
+
+// Name of a function with its scopes, no parameters; null if the symbol is not mangled.
+char *cere_demangle(const char *Symbol) {
+  ItaniumPartialDemangler D;
+  if (D.partialDemangle(Symbol) || !D.isFunction())
+    return nullptr;
+  size_t N = 0;
+  return D.getFunctionName(nullptr, &N);
+}
+
+// The scopes and the name of a DISubprogram, e.g. Fortran's module::procedure.
+char *cere_scoped_name(LLVMMetadataRef Subprogram) {
+  auto *SP = cast<DISubprogram>(unwrap(Subprogram));
+  std::string Name = SP->getName().str();
+  for (DIScope *S = SP->getScope(); S; S = S->getScope())
+    if (!isa<DIFile>(S) && !isa<DICompileUnit>(S) && !S->getName().empty())
+      Name = S->getName().str() + "::" + Name;
+  return copy(Name);
+}
+
+void cere_set_fast(LLVMValueRef I) {
+  auto *Inst = unwrap<Instruction>(I);
+  if (isa<FPMathOperator>(Inst))
+    Inst->setFast(true);
+}
+
+bool cere_set_dso_local(LLVMValueRef G) {
+  unwrap<GlobalValue>(G)->setDSOLocal(true);
+  return true;
+}
+
+// Replaces every use of a function as a value by another constant; calls, personalities, aliases and the
+// lists of used symbols keep it.
+void cere_replace_values(LLVMValueRef Fn, LLVMValueRef By) {
+  auto *F = unwrap<Function>(Fn);
+  auto *To = unwrap<Constant>(By);
+  std::function<bool(const Constant *)> Kept = [&](const Constant *C) {
+    if (isa<BlockAddress>(C) || isa<DSOLocalEquivalent>(C) || isa<NoCFIValue>(C) || isa<GlobalAlias>(C) ||
+        isa<GlobalIFunc>(C))
+      return true;
+    if (const auto *G = dyn_cast<GlobalVariable>(C))
+      return G->getName().starts_with("llvm.");
+    if (isa<GlobalValue>(C))
+      return false;
+    return any_of(C->users(), [&](const User *U) { return isa<Constant>(U) && Kept(cast<Constant>(U)); });
+  };
+  SmallVector<Use *, 16> Direct;
+  SetVector<Constant *> Constants;
+  for (Use &U : F->uses()) {
+    if (auto *Call = dyn_cast<CallBase>(U.getUser()); Call && Call->isCallee(&U))
+      continue;
+    if (auto *C = dyn_cast<Constant>(U.getUser()); C && !isa<GlobalVariable>(C)) {
+      if (!isa<Function>(C) && !Kept(C))
+        Constants.insert(C);
+      continue;
+    }
+    if (auto *G = dyn_cast<GlobalVariable>(U.getUser()); G && Kept(G))
+      continue;
+    Direct.push_back(&U);
+  }
+  for (Use *U : Direct)
+    U->set(To);
+  for (Constant *C : Constants)
+    C->handleOperandChange(F, To);
+}
+}

@@ -1,0 +1,202 @@
+//! The unit's record, its id and the marker in its object.
+
+use crate::{ir, names, outline, shim};
+use cere_format::abi::*;
+use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
+use cere_format::store::Store;
+use libc::c_void;
+use llvm_sys::core::*;
+use llvm_sys::debuginfo::LLVMStripModuleDebugInfo;
+use llvm_sys::error::{LLVMGetErrorMessage, LLVMDisposeErrorMessage};
+use llvm_sys::prelude::*;
+use llvm_sys::transforms::pass_builder::*;
+use llvm_sys::{LLVMLinkage, LLVMUnnamedAddr};
+use sha2::{Digest, Sha256};
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+/// Instruments the module and keeps it in the store.
+pub fn instrument(module: LLVMModuleRef, command: CompileCommand, optimize: bool) {
+    for function in ir::functions(module) {
+        ir::remove_enum(function, "optnone");
+    }
+    canonicalise(module, optimize);
+    let source = source(module, &command);
+    let marker = marker(module);
+    let regions = outline::all(module, marker, &command, &source);
+    if !command.debug {
+        // SAFETY: the module is live.
+        unsafe { LLVMStripModuleDebugInfo(module) };
+    }
+    let id = identify(module, &command);
+    name_marker(module, marker, &id);
+    let unit = Unit {
+        version: BUILD_VERSION,
+        id,
+        language: language(&source, &command),
+        source,
+        regions,
+        defines: defines(module),
+        command,
+    };
+    keep(&unit, &bitcode(module));
+}
+
+fn canonicalise(module: LLVMModuleRef, optimize: bool) {
+    let passes = if optimize {
+        c"function(sroa,early-cse,simplifycfg,loop-simplify,lcssa)"
+    } else {
+        c"function(loop-simplify,lcssa)"
+    };
+    // SAFETY: the module is live; the options are ours.
+    unsafe {
+        let options = LLVMCreatePassBuilderOptions();
+        let error = LLVMRunPasses(module, passes.as_ptr(), null_mut(), options);
+        LLVMDisposePassBuilderOptions(options);
+        if !error.is_null() {
+            let message = LLVMGetErrorMessage(error);
+            let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+            LLVMDisposeErrorMessage(message);
+            panic!("canonicalising: {text}");
+        }
+    }
+}
+
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| extensions.contains(&e))
+}
+
+/// Whether a file name is that of C++ source.
+pub fn is_cxx(path: &Path) -> bool {
+    has_extension(path, &["cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "tcc"])
+}
+
+fn is_fortran(path: &Path) -> bool {
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| {
+        let lower = e.to_ascii_lowercase();
+        ["f", "for", "ftn", "f77", "f90", "f95", "f03", "f08", "f18", "fpp"].contains(&lower.as_str())
+    })
+}
+
+/// flang calls every module `FIRModule`, so its source comes from the arguments.
+fn source(module: LLVMModuleRef, command: &CompileCommand) -> PathBuf {
+    let named = command.directory.join(names::source(module));
+    if named.is_file() {
+        return named;
+    }
+    let fortran = command.arguments.iter().map(|a| command.directory.join(a));
+    fortran.into_iter().find(|path| is_fortran(path) && path.is_file()).unwrap_or(named)
+}
+
+fn language(source: &Path, command: &CompileCommand) -> Language {
+    if is_fortran(source) || command.compiler.contains("flang") {
+        Language::Fortran
+    } else if is_cxx(source) || command.compiler.contains("++") {
+        Language::Cxx
+    } else {
+        Language::C
+    }
+}
+
+/// The marker, still without an id: the id is a hash of the module that already refers to it.
+fn marker(module: LLVMModuleRef) -> LLVMValueRef {
+    // SAFETY: the module is live.
+    unsafe {
+        let value = marker_value(module, &[0; UNIT_ID_LENGTH]);
+        let global = LLVMAddGlobal(module, LLVMTypeOf(value), ir::c(UNIT_SYMBOL_PREFIX).as_ptr());
+        LLVMSetInitializer(global, value);
+        LLVMSetLinkage(global, LLVMLinkage::LLVMInternalLinkage);
+        LLVMSetGlobalConstant(global, 1);
+        LLVMSetUnnamedAddress(global, LLVMUnnamedAddr::LLVMNoUnnamedAddr);
+        LLVMSetSection(global, ir::c(UNIT_SECTION).as_ptr());
+        LLVMSetAlignment(global, 16);
+        shim::cere_append_used(module, global);
+        global
+    }
+}
+
+/// # Safety
+/// The module is live.
+unsafe fn marker_value(module: LLVMModuleRef, id: &[u8; UNIT_ID_LENGTH]) -> LLVMValueRef {
+    // SAFETY: by the contract; LLVM copies the bytes.
+    unsafe {
+        let context = LLVMGetModuleContext(module);
+        let long = LLVMInt64TypeInContext(context);
+        let mut fields = [
+            LLVMConstInt(long, UNIT_MAGIC, 0),
+            LLVMConstStringInContext2(context, id.as_ptr().cast(), id.len(), 1),
+            LLVMConstInt(long, 0, 0),
+        ];
+        LLVMConstStructInContext(context, fields.as_mut_ptr(), 3, 0)
+    }
+}
+
+fn name_marker(module: LLVMModuleRef, marker: LLVMValueRef, id: &str) {
+    let bytes = id.as_bytes().try_into().expect("an id of 32 digits");
+    // SAFETY: module and marker are live.
+    unsafe { LLVMSetInitializer(marker, marker_value(module, bytes)) };
+    ir::set_name(marker, &format!("{UNIT_SYMBOL_PREFIX}{id}"));
+}
+
+fn hex(hash: Sha256) -> String {
+    let digest = hash.finalize();
+    digest.iter().take(UNIT_ID_LENGTH / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn identify(module: LLVMModuleRef, command: &CompileCommand) -> String {
+    let mut hash = Sha256::new();
+    hash.update(bitcode(module));
+    for flag in &command.codegen {
+        hash.update([0]);
+        hash.update(flag);
+    }
+    hex(hash)
+}
+
+fn bitcode(module: LLVMModuleRef) -> Vec<u8> {
+    extern "C" fn sink(context: *mut c_void, data: *const u8, length: usize) {
+        // SAFETY: the context is the vector below, the bytes are the shim's.
+        unsafe { (*context.cast::<Vec<u8>>()).extend_from_slice(std::slice::from_raw_parts(data, length)) }
+    }
+    let mut bytes = Vec::new();
+    // SAFETY: the module is live; the sink only sees the vector during the call.
+    unsafe { shim::cere_bitcode(module, sink, (&raw mut bytes).cast()) };
+    bytes
+}
+
+fn defines(module: LLVMModuleRef) -> Vec<String> {
+    let external = |&value: &LLVMValueRef| {
+        // SAFETY: the value is live.
+        let (linkage, declared) = unsafe { (LLVMGetLinkage(value), LLVMIsDeclaration(value) != 0) };
+        use LLVMLinkage::*;
+        let local = matches!(
+            linkage,
+            LLVMInternalLinkage | LLVMPrivateLinkage | LLVMAvailableExternallyLinkage | LLVMAppendingLinkage
+        );
+        !declared && !local
+    };
+    let values = ir::functions(module).into_iter().chain(ir::globals(module));
+    values.filter(external).map(ir::name).collect()
+}
+
+fn keep(unit: &Unit, bitcode: &[u8]) {
+    let store = Store::new(&unit.command.store);
+    let record = serde_json::to_vec_pretty(unit).expect("a record is JSON");
+    write(&store.unit_ir(&unit.id), bitcode);
+    write(&store.unit_record(&unit.id), &record);
+    let mut hash = Sha256::new();
+    hash.update(unit.source.as_os_str().as_encoded_bytes());
+    hash.update([0]);
+    hash.update(unit.command.output.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes());
+    write(&store.current().join(hex(hash)), unit.id.as_bytes());
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    let directory = path.parent().expect("a path inside the store");
+    let temporary = directory.join(format!(".{}.{}", std::process::id(), path.file_name().unwrap().display()));
+    std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(&temporary, bytes))
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+}

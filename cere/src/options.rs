@@ -1,0 +1,25 @@
+//! Options that every subcommand has.
+
+use anyhow::{Context, Result};
+use cere_format::store::Store;
+use std::path::PathBuf;
+
+/// `--store` and `--json`.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Common {
+    /// Directory of the store
+    #[arg(long, value_name = "DIR", default_value = ".cere")]
+    pub store: PathBuf,
+    /// Write machine-readable output to stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Common {
+    /// The store, by an absolute path; it need not exist.
+    pub fn store(&self) -> Result<Store> {
+        let path = std::path::absolute(&self.store)
+            .with_context(|| format!("cannot make --store {} absolute", self.store.display()))?;
+        Ok(Store::new(path))
+    }
+}
