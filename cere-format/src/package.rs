@@ -1,6 +1,6 @@
 //! The codelet package: one file that holds all that a replay needs, on any machine.
 //!
-//! A package is a zstd skippable frame with the [`Preamble`] followed by one zstd frame that holds a tar
+//! A package is a zstd skippable frame with the preamble followed by one zstd frame that holds a tar
 //! archive, so `tar --zstd -tf x.codelet` lists it. Members: `manifest.json` first, then those that it names.
 //! See `docs/formats.md`.
 
