@@ -10,6 +10,7 @@
 //! | [`run`] | the order of it all |
 #![allow(
     dead_code,
+    clippy::items_after_test_module,
     reason = "the test build leaves out what interposes the allocator"
 )]
 
