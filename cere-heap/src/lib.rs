@@ -14,7 +14,7 @@ pub const SIZE: usize = 64 << 30;
 /// First word of a heap in use.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CEREHEA1");
 
-const CLASSES: usize = 256;
+const CLASSES: usize = 257;
 const HEAD: usize = 16;
 const ALIGNED: usize = 1 << 63;
 
