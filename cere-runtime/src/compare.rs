@@ -33,7 +33,7 @@ pub fn floating(a: u64, b: u64) -> Option<f64> {
     let part = |shift: u32| {
         let (x, y) = ((a >> shift) as u32, (b >> shift) as u32);
         if x == y {
-            return Some(0.0);
+            return f32::from_bits(x).is_normal().then_some(0.0);
         }
         relative(f64::from(f32::from_bits(x)), f64::from(f32::from_bits(y)))
             .filter(|_| f32::from_bits(x).abs() > 1e-30)
