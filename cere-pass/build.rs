@@ -4,7 +4,10 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=src/shim.cpp");
-    let output = Command::new("llvm-config-22").arg("--includedir").output().expect("llvm-config-22 runs");
+    let output = Command::new("llvm-config-22")
+        .arg("--includedir")
+        .output()
+        .expect("llvm-config-22 runs");
     let include = String::from_utf8(output.stdout).expect("a path");
     cc::Build::new()
         .cpp(true)

@@ -6,14 +6,6 @@
 //!
 //! Without `CERE_RUN` in the environment it does nothing but pass calls on.
 #![allow(clippy::missing_safety_doc)]
-#![allow(
-    dead_code,
-    reason = "the capture half, which uses these, is not there yet"
-)]
-#![allow(
-    clippy::while_immutable_condition,
-    reason = "pop changes the depth through the mapping"
-)]
 
 mod arena;
 mod images;

@@ -55,7 +55,10 @@ use llvm_sys::comdat::LLVMSetComdat;
 unsafe fn is_local(value: LLVMValueRef) -> bool {
     // SAFETY: the value is live.
     let linkage = unsafe { LLVMGetLinkage(value) };
-    matches!(linkage, LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage)
+    matches!(
+        linkage,
+        LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage
+    )
 }
 
 unsafe fn publish(value: LLVMValueRef, name: &str) {

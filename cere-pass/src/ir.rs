@@ -32,7 +32,9 @@ pub fn instructions(function: LLVMValueRef) -> Vec<LLVMValueRef> {
     unsafe {
         let mut block = LLVMGetFirstBasicBlock(function);
         while !block.is_null() {
-            all.extend(chain(LLVMGetFirstInstruction(block), |i| LLVMGetNextInstruction(i)));
+            all.extend(chain(LLVMGetFirstInstruction(block), |i| {
+                LLVMGetNextInstruction(i)
+            }));
             block = LLVMGetNextBasicBlock(block);
         }
     }
@@ -85,7 +87,13 @@ pub fn kind(name: &str) -> u32 {
 /// Adds an enum attribute to a function.
 pub fn add_enum(context: LLVMContextRef, function: LLVMValueRef, name: &str) {
     // SAFETY: context and function are live and belong together.
-    unsafe { LLVMAddAttributeAtIndex(function, FUNCTION, LLVMCreateEnumAttribute(context, kind(name), 0)) }
+    unsafe {
+        LLVMAddAttributeAtIndex(
+            function,
+            FUNCTION,
+            LLVMCreateEnumAttribute(context, kind(name), 0),
+        )
+    }
 }
 
 /// Removes an enum attribute from a function.
@@ -101,7 +109,8 @@ pub fn set_string(context: LLVMContextRef, function: LLVMValueRef, key: &str, va
         LLVMRemoveStringAttributeAtIndex(function, FUNCTION, key.as_ptr().cast(), key.len() as u32);
         if !value.is_empty() {
             let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
-            let attribute = LLVMCreateStringAttribute(context, k, key.len() as u32, v, value.len() as u32);
+            let attribute =
+                LLVMCreateStringAttribute(context, k, key.len() as u32, v, value.len() as u32);
             LLVMAddAttributeAtIndex(function, FUNCTION, attribute);
         }
     }

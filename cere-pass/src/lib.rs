@@ -50,7 +50,8 @@ fn guarded(work: impl FnOnce()) {
 /// The JSON file that an environment variable names, if it is set.
 fn from_env<T: DeserializeOwned>(variable: &str) -> Option<T> {
     let path = std::env::var_os(variable).filter(|path| !path.is_empty())?;
-    let read = std::fs::read(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+    let read =
+        std::fs::read(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
     Some(serde_json::from_slice(&read).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
 }
 
@@ -76,7 +77,12 @@ extern "C" fn cere_retarget(module: LLVMModuleRef) {
     });
 }
 
-extern "C" fn before_codegen(module: LLVMModuleRef, _: *mut c_void, _: u32, _: *mut c_void) -> bool {
+extern "C" fn before_codegen(
+    module: LLVMModuleRef,
+    _: *mut c_void,
+    _: u32,
+    _: *mut c_void,
+) -> bool {
     guarded(|| {
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND) {
             bind::bind(module, &plan);

@@ -16,7 +16,8 @@ pub fn function(function: LLVMValueRef) -> String {
         }
         let subprogram = LLVMGetSubprogram(function);
         if !subprogram.is_null()
-            && let Some(name) = ir::take(shim::cere_scoped_name(subprogram)).filter(|name| !name.is_empty())
+            && let Some(name) =
+                ir::take(shim::cere_scoped_name(subprogram)).filter(|name| !name.is_empty())
         {
             return name;
         }

@@ -18,7 +18,12 @@ fn give_up(index: u32, place: &str, reason: &str) -> ! {
 }
 
 /// Outlines every outermost loop of the module, each with a probe that names `marker` as its unit.
-pub fn all(module: LLVMModuleRef, marker: LLVMValueRef, command: &CompileCommand, source: &Path) -> Vec<Region> {
+pub fn all(
+    module: LLVMModuleRef,
+    marker: LLVMValueRef,
+    command: &CompileCommand,
+    source: &Path,
+) -> Vec<Region> {
     let mut regions = Vec::<Region>::new();
     for function in ir::functions(module) {
         // SAFETY: the function is live.
@@ -30,8 +35,8 @@ pub fn all(module: LLVMModuleRef, marker: LLVMValueRef, command: &CompileCommand
         }
         for (header, location) in loops(function) {
             let index = regions.len() as u32;
-            let (file, line) =
-                names::place(location, &command.directory).unwrap_or_else(|| (source.to_owned(), 0));
+            let (file, line) = names::place(location, &command.directory)
+                .unwrap_or_else(|| (source.to_owned(), 0));
             let name = names::function(function);
             let same = |r: &&Region| r.function == name && r.file == file && r.line == line;
             let mut region = Region {
@@ -57,11 +62,13 @@ pub fn all(module: LLVMModuleRef, marker: LLVMValueRef, command: &CompileCommand
 }
 
 fn loops(function: LLVMValueRef) -> Vec<(LLVMBasicBlockRef, LLVMMetadataRef)> {
-    let null = std::ptr::null_mut();
     // SAFETY: the shim writes at most `room` entries and returns how many there are.
     unsafe {
         let room = shim::cere_loops(function, std::ptr::null_mut(), std::ptr::null_mut(), 0);
-        let (mut headers, mut locations) = (vec![null; room], vec![null; room]);
+        let (mut headers, mut locations) = (
+            vec![std::ptr::null_mut(); room],
+            vec![std::ptr::null_mut(); room],
+        );
         shim::cere_loops(function, headers.as_mut_ptr(), locations.as_mut_ptr(), room);
         headers.into_iter().zip(locations).collect()
     }
@@ -75,10 +82,23 @@ fn one(
     region: &mut Region,
 ) {
     let (mut inputs, mut exits, mut pads, mut reason) = (0, 0, false, std::ptr::null());
-    let place = format!("in {} ({}:{})", region.function, region.file.display(), region.line);
+    let place = format!(
+        "in {} ({}:{})",
+        region.function,
+        region.file.display(),
+        region.line
+    );
     // SAFETY: function and header are live; the shim fills the results.
-    let outlined =
-        unsafe { shim::cere_outline(function, header, &mut inputs, &mut exits, &mut pads, &mut reason) };
+    let outlined = unsafe {
+        shim::cere_outline(
+            function,
+            header,
+            &mut inputs,
+            &mut exits,
+            &mut pads,
+            &mut reason,
+        )
+    };
     region.exits = exits as u32;
     if outlined.is_null() {
         // SAFETY: the shim set a string literal.
@@ -102,7 +122,11 @@ fn one(
         probe::add(module, function, outlined, marker, region.index);
         for checked in [function, outlined] {
             if let Some(message) = ir::take(shim::cere_verify(checked)) {
-                give_up(region.index, &place, &format!("the verifier rejects it: {message}"));
+                give_up(
+                    region.index,
+                    &place,
+                    &format!("the verifier rejects it: {message}"),
+                );
             }
         }
     }
@@ -118,7 +142,11 @@ fn live_ins(outlined: LLVMValueRef, inputs: usize) -> Vec<LiveIn> {
                 let text = LLVMPrintTypeToString(LLVMTypeOf(parameter));
                 let r#type = CStr::from_ptr(text).to_string_lossy().into_owned();
                 LLVMDisposeMessage(text);
-                LiveIn { name: ir::name(parameter), r#type, output: i as usize >= inputs }
+                LiveIn {
+                    name: ir::name(parameter),
+                    r#type,
+                    output: i as usize >= inputs,
+                }
             })
             .collect()
     }
@@ -146,7 +174,8 @@ unsafe fn resume_by_call(module: LLVMModuleRef, function: LLVMValueRef) {
                 ir::add_enum(context, target, "noreturn");
             }
             LLVMPositionBuilderBefore(builder, resume);
-            let mut exception = LLVMBuildExtractValue(builder, LLVMGetOperand(resume, 0), 0, c"".as_ptr());
+            let mut exception =
+                LLVMBuildExtractValue(builder, LLVMGetOperand(resume, 0), 0, c"".as_ptr());
             LLVMBuildCall2(builder, kind, target, &mut exception, 1, c"".as_ptr());
             LLVMBuildUnreachable(builder);
             LLVMInstructionEraseFromParent(resume);

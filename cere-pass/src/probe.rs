@@ -3,7 +3,7 @@
 use crate::{ir, shim};
 use cere_format::abi::*;
 use llvm_sys::core::*;
-use llvm_sys::debuginfo::LLVMGetSubprogram;
+use llvm_sys::debuginfo::{LLVMGetSubprogram, LLVMInstructionGetDebugLoc};
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMIntPredicate, LLVMLinkage, LLVMTypeKind};
@@ -34,12 +34,27 @@ pub unsafe fn add(
         LLVMGetParamTypes(kind, parameters.as_mut_ptr());
 
         let void = LLVMGetTypeKind(result) == LLVMTypeKind::LLVMVoidTypeKind;
-        let mut fields = vec![if void { LLVMInt64TypeInContext(context) } else { result }];
+        let mut fields = vec![if void {
+            LLVMInt64TypeInContext(context)
+        } else {
+            result
+        }];
         fields.extend(&parameters);
         let block = LLVMStructTypeInContext(context, fields.as_mut_ptr(), fields.len() as u32, 0);
         let size = LLVMABISizeOfType(LLVMGetModuleDataLayout(module), block);
 
-        let build = Build { context, module, index, parent, outlined, kind, result, parameters, block, void };
+        let build = Build {
+            context,
+            module,
+            index,
+            parent,
+            outlined,
+            kind,
+            result,
+            parameters,
+            block,
+            void,
+        };
         let invoke = build.invoke();
         let descriptor = build.descriptor(marker, size, invoke);
         let probed = build.probed(descriptor, invoke);
@@ -69,8 +84,17 @@ impl Build {
     fn hook_type(&self) -> LLVMTypeRef {
         // SAFETY: the context is live.
         unsafe {
-            let mut parameters = [self.pointer(), LLVMInt32TypeInContext(self.context), self.pointer()];
-            LLVMFunctionType(LLVMVoidTypeInContext(self.context), parameters.as_mut_ptr(), 3, 0)
+            let mut parameters = [
+                self.pointer(),
+                LLVMInt32TypeInContext(self.context),
+                self.pointer(),
+            ];
+            LLVMFunctionType(
+                LLVMVoidTypeInContext(self.context),
+                parameters.as_mut_ptr(),
+                3,
+                0,
+            )
         }
     }
 
@@ -83,7 +107,12 @@ impl Build {
     fn may_unwind(&self) -> bool {
         // SAFETY: the function is live.
         unsafe {
-            LLVMGetEnumAttributeAtIndex(self.outlined, LLVMAttributeFunctionIndex, ir::kind("nounwind")).is_null()
+            LLVMGetEnumAttributeAtIndex(
+                self.outlined,
+                LLVMAttributeFunctionIndex,
+                ir::kind("nounwind"),
+            )
+            .is_null()
         }
     }
 
@@ -94,21 +123,35 @@ impl Build {
             let name = ir::c(&format!("{prefix}{}", self.index));
             let function = LLVMAddFunction(self.module, name.as_ptr(), kind);
             LLVMSetLinkage(function, LLVMLinkage::LLVMInternalLinkage);
-            let count = LLVMGetAttributeCountAtIndex(self.outlined, LLVMAttributeFunctionIndex) as usize;
+            let count =
+                LLVMGetAttributeCountAtIndex(self.outlined, LLVMAttributeFunctionIndex) as usize;
             let mut attributes = vec![null_mut(); count];
-            LLVMGetAttributesAtIndex(self.outlined, LLVMAttributeFunctionIndex, attributes.as_mut_ptr());
+            LLVMGetAttributesAtIndex(
+                self.outlined,
+                LLVMAttributeFunctionIndex,
+                attributes.as_mut_ptr(),
+            );
             for attribute in attributes {
                 let wanted = if LLVMIsStringAttribute(attribute) != 0 {
                     let mut length = 0;
                     let data = LLVMGetStringAttributeKind(attribute, &mut length);
                     let key = std::slice::from_raw_parts(data.cast::<u8>(), length as usize);
-                    let traced: [&[u8]; 4] = [b"instrument", b"patchable", b"xray", b"function-instrument"];
+                    let traced: [&[u8]; 4] =
+                        [b"instrument", b"patchable", b"xray", b"function-instrument"];
                     !traced.iter().any(|prefix| key.starts_with(prefix))
                 } else {
                     let kind = LLVMGetEnumAttributeKind(attribute);
-                    ["uwtable", "nounwind", "sspstrong", "ssp", "sspreq", "optsize", "minsize"]
-                        .iter()
-                        .any(|name| ir::kind(name) == kind)
+                    [
+                        "uwtable",
+                        "nounwind",
+                        "sspstrong",
+                        "ssp",
+                        "sspreq",
+                        "optsize",
+                        "minsize",
+                    ]
+                    .iter()
+                    .any(|name| ir::kind(name) == kind)
                 };
                 if wanted {
                     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, attribute);
@@ -119,7 +162,12 @@ impl Build {
         }
     }
 
-    unsafe fn field(&self, builder: LLVMBuilderRef, block: LLVMValueRef, field: usize) -> LLVMValueRef {
+    unsafe fn field(
+        &self,
+        builder: LLVMBuilderRef,
+        block: LLVMValueRef,
+        field: usize,
+    ) -> LLVMValueRef {
         // SAFETY: the field exists.
         unsafe { LLVMBuildStructGEP2(builder, self.block, block, field as u32, EMPTY) }
     }
@@ -129,7 +177,10 @@ impl Build {
         unsafe {
             let function = self.function(INVOKE_SYMBOL_PREFIX, self.trampoline_type());
             let builder = LLVMCreateBuilderInContext(self.context);
-            LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(self.context, function, EMPTY));
+            LLVMPositionBuilderAtEnd(
+                builder,
+                LLVMAppendBasicBlockInContext(self.context, function, EMPTY),
+            );
             let block = LLVMGetParam(function, 0);
             let mut arguments = Vec::new();
             for (i, &parameter) in self.parameters.iter().enumerate() {
@@ -137,8 +188,14 @@ impl Build {
                 arguments.push(LLVMBuildLoad2(builder, parameter, field, EMPTY));
             }
             let count = arguments.len() as u32;
-            let call =
-                LLVMBuildCall2(builder, self.kind, self.outlined, arguments.as_mut_ptr(), count, EMPTY);
+            let call = LLVMBuildCall2(
+                builder,
+                self.kind,
+                self.outlined,
+                arguments.as_mut_ptr(),
+                count,
+                EMPTY,
+            );
             LLVMSetInstructionCallConv(call, LLVMGetFunctionCallConv(self.outlined));
             if !self.void {
                 LLVMBuildStore(builder, call, self.field(builder, block, 0));
@@ -149,7 +206,12 @@ impl Build {
         }
     }
 
-    unsafe fn descriptor(&self, marker: LLVMValueRef, size: u64, invoke: LLVMValueRef) -> LLVMValueRef {
+    unsafe fn descriptor(
+        &self,
+        marker: LLVMValueRef,
+        size: u64,
+        invoke: LLVMValueRef,
+    ) -> LLVMValueRef {
         // SAFETY: everything is live and of this module.
         unsafe {
             let long = LLVMInt64TypeInContext(self.context);
@@ -165,7 +227,8 @@ impl Build {
                 LLVMConstInt(long, 0, 0),
                 LLVMConstInt(long, 0, 0),
             ];
-            let value = LLVMConstStructInContext(self.context, fields.as_mut_ptr(), fields.len() as u32, 0);
+            let value =
+                LLVMConstStructInContext(self.context, fields.as_mut_ptr(), fields.len() as u32, 0);
             let name = ir::c(&format!("{REGION_SYMBOL_PREFIX}{}", self.index));
             let global = LLVMAddGlobal(self.module, LLVMTypeOf(value), name.as_ptr());
             LLVMSetInitializer(global, value);
@@ -189,7 +252,14 @@ impl Build {
         unsafe {
             let event = LLVMConstInt(LLVMInt32TypeInContext(self.context), event.into(), 0);
             let mut arguments = [descriptor, event, block];
-            LLVMBuildCall2(builder, self.hook_type(), hook, arguments.as_mut_ptr(), 3, EMPTY);
+            LLVMBuildCall2(
+                builder,
+                self.hook_type(),
+                hook,
+                arguments.as_mut_ptr(),
+                3,
+                EMPTY,
+            );
         }
     }
 
@@ -198,7 +268,12 @@ impl Build {
         unsafe {
             let mut parameters = vec![self.pointer()];
             parameters.extend(&self.parameters);
-            let kind = LLVMFunctionType(self.result, parameters.as_mut_ptr(), parameters.len() as u32, 0);
+            let kind = LLVMFunctionType(
+                self.result,
+                parameters.as_mut_ptr(),
+                parameters.len() as u32,
+                0,
+            );
             let function = self.function(PROBED_SYMBOL_PREFIX, kind);
             ir::add_enum(self.context, function, "cold");
             let append = || LLVMAppendBasicBlockInContext(self.context, function, EMPTY);
@@ -217,7 +292,16 @@ impl Build {
                 Some(personality) => {
                     LLVMSetPersonalityFn(function, personality);
                     let (normal, unwind) = (append(), append());
-                    LLVMBuildInvoke2(builder, trampoline, invoke, &mut argument, 1, normal, unwind, EMPTY);
+                    LLVMBuildInvoke2(
+                        builder,
+                        trampoline,
+                        invoke,
+                        &mut argument,
+                        1,
+                        normal,
+                        unwind,
+                        EMPTY,
+                    );
                     LLVMPositionBuilderAtEnd(builder, unwind);
                     let mut pair = [self.pointer(), LLVMInt32TypeInContext(self.context)];
                     let pair = LLVMStructTypeInContext(self.context, pair.as_mut_ptr(), 2, 0);
@@ -235,7 +319,8 @@ impl Build {
             if self.void {
                 LLVMBuildRetVoid(builder);
             } else {
-                let value = LLVMBuildLoad2(builder, self.result, self.field(builder, block, 0), EMPTY);
+                let value =
+                    LLVMBuildLoad2(builder, self.result, self.field(builder, block, 0), EMPTY);
                 LLVMBuildRet(builder, value);
             }
             LLVMDisposeBuilder(builder);
@@ -273,7 +358,8 @@ impl Build {
             let head = LLVMGetInstructionParent(call);
             let tail = shim::cere_split_before(call);
             let fast = LLVMInsertBasicBlockInContext(self.context, tail, c"cere.fast".as_ptr());
-            let slow = LLVMAppendBasicBlockInContext(self.context, self.parent, c"cere.slow".as_ptr());
+            let slow =
+                LLVMAppendBasicBlockInContext(self.context, self.parent, c"cere.slow".as_ptr());
             let location = LLVMInstructionGetDebugLoc(call);
             let builder = LLVMCreateBuilderInContext(self.context);
             if !LLVMGetSubprogram(self.parent).is_null() && !location.is_null() {
@@ -283,7 +369,8 @@ impl Build {
             LLVMInstructionEraseFromParent(LLVMGetBasicBlockTerminator(head));
             LLVMPositionBuilderAtEnd(builder, head);
             let byte = LLVMInt8TypeInContext(self.context);
-            let mut offset = LLVMConstInt(LLVMInt64TypeInContext(self.context), HOOK_OFFSET as u64, 0);
+            let mut offset =
+                LLVMConstInt(LLVMInt64TypeInContext(self.context), HOOK_OFFSET as u64, 0);
             let address = LLVMConstInBoundsGEP2(byte, descriptor, &mut offset, 1);
             let hook = LLVMBuildLoad2(builder, self.pointer(), address, c"cere.hook".as_ptr());
             LLVMSetVolatile(hook, 1);

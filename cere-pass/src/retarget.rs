@@ -52,7 +52,8 @@ fn instructions(context: LLVMContextRef, function: LLVMValueRef, retarget: &Reta
             }
             if retarget.no_strict_aliasing {
                 for kind in ["tbaa", "tbaa.struct"] {
-                    let kind = LLVMGetMDKindIDInContext(context, kind.as_ptr().cast(), kind.len() as u32);
+                    let kind =
+                        LLVMGetMDKindIDInContext(context, kind.as_ptr().cast(), kind.len() as u32);
                     LLVMSetMetadata(instruction, kind, std::ptr::null_mut());
                 }
             }

@@ -7,7 +7,7 @@ use cere_format::store::Store;
 use libc::c_void;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::LLVMStripModuleDebugInfo;
-use llvm_sys::error::{LLVMGetErrorMessage, LLVMDisposeErrorMessage};
+use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
 use llvm_sys::prelude::*;
 use llvm_sys::transforms::pass_builder::*;
 use llvm_sys::{LLVMLinkage, LLVMUnnamedAddr};
@@ -64,18 +64,26 @@ fn canonicalise(module: LLVMModuleRef, optimize: bool) {
 }
 
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    path.extension().and_then(|e| e.to_str()).is_some_and(|e| extensions.contains(&e))
+    path.extension()
+        .and_then(|e| e.to_str())
+        .is_some_and(|e| extensions.contains(&e))
 }
 
 /// Whether a file name is that of C++ source.
 pub fn is_cxx(path: &Path) -> bool {
-    has_extension(path, &["cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "tcc"])
+    has_extension(
+        path,
+        &["cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "tcc"],
+    )
 }
 
 fn is_fortran(path: &Path) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| {
         let lower = e.to_ascii_lowercase();
-        ["f", "for", "ftn", "f77", "f90", "f95", "f03", "f08", "f18", "fpp"].contains(&lower.as_str())
+        [
+            "f", "for", "ftn", "f77", "f90", "f95", "f03", "f08", "f18", "fpp",
+        ]
+        .contains(&lower.as_str())
     })
 }
 
@@ -86,7 +94,10 @@ fn source(module: LLVMModuleRef, command: &CompileCommand) -> PathBuf {
         return named;
     }
     let fortran = command.arguments.iter().map(|a| command.directory.join(a));
-    fortran.into_iter().find(|path| is_fortran(path) && path.is_file()).unwrap_or(named)
+    fortran
+        .into_iter()
+        .find(|path| is_fortran(path) && path.is_file())
+        .unwrap_or(named)
 }
 
 fn language(source: &Path, command: &CompileCommand) -> Language {
@@ -104,7 +115,11 @@ fn marker(module: LLVMModuleRef) -> LLVMValueRef {
     // SAFETY: the module is live.
     unsafe {
         let value = marker_value(module, &[0; UNIT_ID_LENGTH]);
-        let global = LLVMAddGlobal(module, LLVMTypeOf(value), ir::c(UNIT_SYMBOL_PREFIX).as_ptr());
+        let global = LLVMAddGlobal(
+            module,
+            LLVMTypeOf(value),
+            ir::c(UNIT_SYMBOL_PREFIX).as_ptr(),
+        );
         LLVMSetInitializer(global, value);
         LLVMSetLinkage(global, LLVMLinkage::LLVMInternalLinkage);
         LLVMSetGlobalConstant(global, 1);
@@ -141,7 +156,11 @@ fn name_marker(module: LLVMModuleRef, marker: LLVMValueRef, id: &str) {
 
 fn hex(hash: Sha256) -> String {
     let digest = hash.finalize();
-    digest.iter().take(UNIT_ID_LENGTH / 2).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(UNIT_ID_LENGTH / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn identify(module: LLVMModuleRef, command: &CompileCommand) -> String {
@@ -157,7 +176,9 @@ fn identify(module: LLVMModuleRef, command: &CompileCommand) -> String {
 fn bitcode(module: LLVMModuleRef) -> Vec<u8> {
     extern "C" fn sink(context: *mut c_void, data: *const u8, length: usize) {
         // SAFETY: the context is the vector below, the bytes are the shim's.
-        unsafe { (*context.cast::<Vec<u8>>()).extend_from_slice(std::slice::from_raw_parts(data, length)) }
+        unsafe {
+            (*context.cast::<Vec<u8>>()).extend_from_slice(std::slice::from_raw_parts(data, length))
+        }
     }
     let mut bytes = Vec::new();
     // SAFETY: the module is live; the sink only sees the vector during the call.
@@ -172,7 +193,10 @@ fn defines(module: LLVMModuleRef) -> Vec<String> {
         use LLVMLinkage::*;
         let local = matches!(
             linkage,
-            LLVMInternalLinkage | LLVMPrivateLinkage | LLVMAvailableExternallyLinkage | LLVMAppendingLinkage
+            LLVMInternalLinkage
+                | LLVMPrivateLinkage
+                | LLVMAvailableExternallyLinkage
+                | LLVMAppendingLinkage
         );
         !declared && !local
     };
@@ -188,13 +212,24 @@ fn keep(unit: &Unit, bitcode: &[u8]) {
     let mut hash = Sha256::new();
     hash.update(unit.source.as_os_str().as_encoded_bytes());
     hash.update([0]);
-    hash.update(unit.command.output.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes());
+    hash.update(
+        unit.command
+            .output
+            .as_deref()
+            .unwrap_or(Path::new(""))
+            .as_os_str()
+            .as_encoded_bytes(),
+    );
     write(&store.current().join(hex(hash)), unit.id.as_bytes());
 }
 
 fn write(path: &Path, bytes: &[u8]) {
     let directory = path.parent().expect("a path inside the store");
-    let temporary = directory.join(format!(".{}.{}", std::process::id(), path.file_name().unwrap().display()));
+    let temporary = directory.join(format!(
+        ".{}.{}",
+        std::process::id(),
+        path.file_name().unwrap().display()
+    ));
     std::fs::create_dir_all(directory)
         .and_then(|()| std::fs::write(&temporary, bytes))
         .and_then(|()| std::fs::rename(&temporary, path))

@@ -8,11 +8,6 @@
 //! | [`heap`] | `malloc` and family |
 //! | [`compare`] | exit state in vitro against in vivo |
 //! | [`run`] | the order of it all |
-#![allow(
-    dead_code,
-    clippy::items_after_test_module,
-    reason = "the test build leaves out what interposes the allocator"
-)]
 
 mod compare;
 mod heap;

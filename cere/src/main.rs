@@ -5,11 +5,6 @@
 //! | `instrument` | runs a build with the wrappers ahead in PATH |
 //! | `regions` | lists the regions of the current build |
 
-#![allow(
-    dead_code,
-    clippy::collapsible_if,
-    reason = "the subcommands are not all there yet"
-)]
 mod components;
 mod instrument;
 mod options;
