@@ -23,6 +23,9 @@ pub struct Profile {
     pub command: Vec<String>,
     /// Directory that it ran in.
     pub directory: std::path::PathBuf,
+    /// SHA-256 of the program's file, in hexadecimal; empty if it is not known.
+    #[serde(default)]
+    pub program: String,
     /// Run time of the program in seconds, the probes' own time taken off.
     pub seconds: f64,
     /// Share of the run time spent inside regions, 0 to 1.

@@ -430,6 +430,7 @@ pub fn read_raw(
         version: PROFILE_VERSION,
         command,
         directory,
+        program: String::new(),
         seconds: total / hz,
         coverage: (own_sum as f64 / total).min(1.0),
         tsc_hz: hz,
