@@ -1,0 +1,173 @@
+//! The directives in the comments of a test program. A line holds one, after `//@ ` (`!@ ` in Fortran):
+//!
+//! | directive | meaning | default |
+//! |---|---|---|
+//! | `levels: -O0 ; -O2 -g` | flags of the builds, separated by `;` | [`LEVELS`] |
+//! | `files: b.c c.s` | more sources, from the program's directory | none |
+//! | `build: shell commands` | instead of the default compile and link; may use `$CC $CXX $FC $FLAGS $DIR`; makes `./program` | |
+//! | `args: 1 2` | arguments of the program | none |
+//! | `env: A=b` | environment of the program | none |
+//! | `status: 3` | exit status of the program | 0 |
+//! | `capture: GLOB` | regions to capture; may stand several times | all that ran |
+//! | `invocation: 1,3` | invocations to capture | 1 |
+//! | `refused: GLOB ~ text` | the capture of these regions is refused with a reason that holds `text` | |
+//! | `loop-refused: GLOB ~ text` | these loops are not outlined, with that reason | |
+//! | `regions: 3` | number of outlined regions | not checked |
+//! | `codelets: 3` | least number of codelets that must come out | 1 |
+//! | `other-code: GLOB ~ why` | the machine code of these is not identical, for this reason | |
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+
+/// Builds that a program without `levels` gets.
+pub const LEVELS: [&str; 4] = ["-O0 -g", "-O2", "-O3 -g", "-Os"];
+
+/// A glob for regions and a text.
+#[derive(Debug, Clone)]
+pub struct Expectation {
+    /// Regions.
+    pub glob: String,
+    /// A part of the reason.
+    pub text: String,
+}
+
+/// What a program asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Directives {
+    /// Flags of each build.
+    pub levels: Vec<String>,
+    /// Further sources.
+    pub files: Vec<String>,
+    /// Shell commands that build.
+    pub build: Option<String>,
+    /// Arguments.
+    pub args: Vec<String>,
+    /// Environment.
+    pub env: Vec<(String, String)>,
+    /// Exit status.
+    pub status: i32,
+    /// Globs of regions to capture.
+    pub capture: Vec<String>,
+    /// Invocations.
+    pub invocation: Option<String>,
+    /// Captures that are refused.
+    pub refused: Vec<Expectation>,
+    /// Loops that are refused.
+    pub loop_refused: Vec<Expectation>,
+    /// Number of outlined regions.
+    pub regions: Option<usize>,
+    /// Least number of codelets.
+    pub codelets: usize,
+    /// Codelets whose code differs.
+    pub other_code: Vec<Expectation>,
+}
+
+impl Directives {
+    /// Reads those of the program at `path`.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let mut found = Self {
+            codelets: 1,
+            ..Self::default()
+        };
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            let Some(rest) = line
+                .strip_prefix("//@ ")
+                .or_else(|| line.strip_prefix("!@ "))
+            else {
+                continue;
+            };
+            found
+                .add(rest)
+                .with_context(|| format!("{}:{}", path.display(), number + 1))?;
+        }
+        if found.levels.is_empty() {
+            found.levels = LEVELS.map(str::to_owned).to_vec();
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, directive: &str) -> Result<()> {
+        let (name, value) = directive
+            .split_once(':')
+            .with_context(|| format!("not a directive: {directive}"))?;
+        let value = value.trim();
+        let words = || value.split_whitespace().map(str::to_owned);
+        match name {
+            "levels" => self
+                .levels
+                .extend(value.split(';').map(|l| l.trim().to_owned())),
+            "files" => self.files.extend(words()),
+            "build" => self.build = Some(value.to_owned()),
+            "args" => self.args.extend(words()),
+            "env" => {
+                let (key, value) = value.split_once('=').context("env wants A=b")?;
+                self.env.push((key.to_owned(), value.to_owned()));
+            }
+            "status" => self.status = value.parse()?,
+            "capture" => self.capture.push(value.to_owned()),
+            "invocation" => self.invocation = Some(value.to_owned()),
+            "refused" => self.refused.push(expectation(value)?),
+            "loop-refused" => self.loop_refused.push(expectation(value)?),
+            "regions" => self.regions = Some(value.parse()?),
+            "codelets" => self.codelets = value.parse()?,
+            "other-code" => self.other_code.push(expectation(value)?),
+            other => bail!("unknown directive {other}"),
+        }
+        Ok(())
+    }
+}
+
+fn expectation(value: &str) -> Result<Expectation> {
+    let (glob, text) = value.split_once('~').context("wants GLOB ~ text")?;
+    Ok(Expectation {
+        glob: glob.trim().to_owned(),
+        text: text.trim().to_owned(),
+    })
+}
+
+/// Whether `name` matches `glob` (`*` stands for anything).
+pub fn matches(glob: &str, name: &str) -> bool {
+    match glob.split_once('*') {
+        None => glob == name,
+        Some((head, tail)) => name.strip_prefix(head).is_some_and(|rest| {
+            rest.char_indices()
+                .map(|(i, _)| i)
+                .chain([rest.len()])
+                .any(|i| matches(tail, &rest[i..]))
+        }),
+    }
+}
+
+/// The programs of a directory, sorted; what stands in its subdirectories belongs to them.
+pub fn programs(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs() {
+        assert!(matches("f@a.c:*", "f@a.c:12"));
+        assert!(matches("*", "anything"));
+        assert!(!matches("f@*", "g@a.c:1"));
+        assert!(matches("*a*c", "xaybc"));
+    }
+
+    #[test]
+    fn an_unknown_directive_is_an_error() {
+        assert!(Directives::default().add("levle: -O2").is_err());
+    }
+}

@@ -1,0 +1,279 @@
+//! Build, run, profile, capture, replay, check.
+
+use crate::directives::{Directives, Expectation, matches};
+use crate::tools::{cere, json, output, shown, succeed, text};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A program under one set of flags, in a directory of its own.
+pub struct Study<'a> {
+    /// The main source.
+    pub source: &'a Path,
+    /// What it asks for.
+    pub directives: &'a Directives,
+    /// Compiler flags.
+    pub flags: &'a str,
+    /// Scratch directory.
+    pub directory: &'a Path,
+}
+
+fn array<'v>(value: &'v Value, what: &str) -> Result<&'v Vec<Value>> {
+    value
+        .as_array()
+        .with_context(|| format!("{what} is no array: {value}"))
+}
+
+fn string<'v>(value: &'v Value, key: &str) -> Result<&'v str> {
+    value[key]
+        .as_str()
+        .with_context(|| format!("no {key} in {value}"))
+}
+
+impl Study<'_> {
+    /// Does all of it.
+    pub fn run(&self) -> Result<()> {
+        let plain = self.build_plain()?;
+        let expected = self.program(&plain)?;
+        ensure!(
+            expected.status.code() == Some(self.directives.status),
+            "the plain program ended with {}\n{}",
+            expected.status,
+            text(&expected)
+        );
+        let instrumented = self.build_instrumented()?;
+        let dormant = self.program(&instrumented)?;
+        same(&expected, &dormant, "the instrumented program")?;
+        self.check_regions()?;
+
+        let mut command = cere(self.directory);
+        command.args(["profile", "--"]);
+        let profiled = output(self.with_program(&mut command))?;
+        same(&expected, &profiled, "the profiled program")?;
+
+        let mut command = cere(self.directory);
+        command.args(["capture", "--json"]);
+        if self.directives.capture.is_empty() {
+            command.arg("*");
+        }
+        command.args(&self.directives.capture);
+        if let Some(list) = &self.directives.invocation {
+            command.args(["--invocation", list]);
+        }
+        command.arg("--");
+        let (captured, run) = json(self.with_program(&mut command))?;
+        self.check_capture(&captured, &run, &expected)?;
+        let codelets = array(&captured["codelets"], "codelets")?;
+        ensure!(
+            codelets.len() >= self.directives.codelets,
+            "{} codelets instead of {}: {captured}\n{}\n{}",
+            codelets.len(),
+            self.directives.codelets,
+            shown(&command),
+            text(&run)
+        );
+        let mut wrong = Vec::new();
+        for codelet in codelets {
+            if let Err(error) = self.replay(string(codelet, "name")?) {
+                wrong.push(format!("{error:#}"));
+            }
+        }
+        ensure!(
+            wrong.is_empty(),
+            "{} of {} replays:\n{}",
+            wrong.len(),
+            codelets.len(),
+            wrong.join("\n")
+        );
+        Ok(())
+    }
+
+    fn home(&self) -> &Path {
+        self.source.parent().unwrap_or(Path::new("."))
+    }
+
+    fn script(&self) -> String {
+        if let Some(build) = &self.directives.build {
+            return build.clone();
+        }
+        let sources: Vec<String> = std::iter::once(self.source.to_owned())
+            .chain(self.directives.files.iter().map(|f| self.home().join(f)))
+            .map(|p| p.display().to_string())
+            .collect();
+        let compiler = match self.source.extension().and_then(|e| e.to_str()) {
+            Some("cpp") => "$CXX",
+            Some("f90" | "f") => "$FC",
+            _ => "$CC",
+        };
+        let mut lines = Vec::new();
+        let mut objects = Vec::new();
+        for (number, source) in sources.iter().enumerate() {
+            let object = format!("o{number}.o");
+            let own = if source.ends_with(".cpp") {
+                "$CXX"
+            } else if source.ends_with(".f90") || source.ends_with(".f") {
+                "$FC"
+            } else {
+                "$CC"
+            };
+            lines.push(format!("{own} $FLAGS -c {source} -o {object}"));
+            objects.push(object);
+        }
+        lines.push(format!(
+            "{compiler} $FLAGS {} -o program -lm -lpthread -ldl",
+            objects.join(" ")
+        ));
+        lines.join(" && ")
+    }
+
+    fn built(&self, directory: &Path, command: &mut Command) -> Result<PathBuf> {
+        command
+            .env("FLAGS", self.flags)
+            .env("DIR", self.home())
+            .current_dir(directory);
+        succeed(command)?;
+        Ok(directory.join("program"))
+    }
+
+    fn build_plain(&self) -> Result<PathBuf> {
+        let directory = self.directory.join("plain");
+        std::fs::create_dir_all(&directory)?;
+        let mut command = Command::new("sh");
+        command.args(["-ec", &self.script()]);
+        command
+            .env("CC", "clang-22")
+            .env("CXX", "clang++-22")
+            .env("FC", "flang-22");
+        self.built(&directory, &mut command)
+    }
+
+    fn build_instrumented(&self) -> Result<PathBuf> {
+        let mut command = cere(self.directory);
+        command.args(["instrument", "--", "sh", "-ec", &self.script()]);
+        self.built(self.directory, &mut command)
+    }
+
+    fn with_program<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
+            .arg("./program")
+            .args(&self.directives.args)
+            .envs(self.directives.env.iter().cloned())
+    }
+
+    fn program(&self, path: &Path) -> Result<Output> {
+        let mut command = Command::new(path);
+        command
+            .args(&self.directives.args)
+            .envs(self.directives.env.iter().cloned())
+            .current_dir(path.parent().unwrap_or(Path::new(".")));
+        output(&mut command)
+    }
+
+    fn check_regions(&self) -> Result<()> {
+        let (regions, _) = json(cere(self.directory).args(["regions", "--json"]))?;
+        let regions = array(&regions, "regions")?;
+        let mut met = vec![false; self.directives.loop_refused.len()];
+        for region in regions {
+            let name = string(region, "name")?;
+            if region["outlined"] == true {
+                continue;
+            }
+            let reason = string(region, "reason")?;
+            let found = expected(&self.directives.loop_refused, name, reason)
+                .with_context(|| format!("the loop {name} was not outlined: {reason}"))?;
+            met[found] = true;
+        }
+        if let Some(i) = met.iter().position(|met| !met) {
+            bail!(
+                "no loop was refused as {:?} says",
+                self.directives.loop_refused[i]
+            );
+        }
+        let outlined = regions.iter().filter(|r| r["outlined"] == true).count();
+        if let Some(wanted) = self.directives.regions {
+            ensure!(outlined == wanted, "{outlined} regions instead of {wanted}");
+        }
+        Ok(())
+    }
+
+    fn check_capture(&self, captured: &Value, run: &Output, wanted: &Output) -> Result<()> {
+        let program_output = String::from_utf8_lossy(&wanted.stdout);
+        // With --json the program's output goes to standard error, among the command's own lines.
+        let shown = String::from_utf8_lossy(&run.stderr);
+        ensure!(
+            program_output.lines().all(|line| shown.contains(line)),
+            "the captured run did not print what the plain run prints\n{}",
+            text(run)
+        );
+        let mut met = vec![false; self.directives.refused.len()];
+        for skipped in array(&captured["skipped"], "skipped")? {
+            let (name, reason) = (string(skipped, "region")?, string(skipped, "reason")?);
+            // A region that the run never entered cannot be captured.
+            if self.directives.capture.is_empty() && reason.contains("never") {
+                continue;
+            }
+            let found = expected(&self.directives.refused, name, reason)
+                .with_context(|| format!("{name} was not captured: {reason}"))?;
+            met[found] = true;
+        }
+        if let Some(i) = met.iter().position(|met| !met) {
+            bail!(
+                "no capture was refused as {:?} says: {captured}",
+                self.directives.refused[i]
+            );
+        }
+        Ok(())
+    }
+
+    fn replay(&self, codelet: &str) -> Result<()> {
+        let mut command = cere(self.directory);
+        command.args(["replay", "--json", "--reps", "3", codelet]);
+        let (result, run) = json(&mut command)?;
+        ensure!(
+            result["verdict"] == "exact" && run.status.success(),
+            "{codelet}: {} ({})\n{}\n{}",
+            result["verdict"],
+            result["reason"],
+            shown(&command),
+            text(&run)
+        );
+        let identical = &result["identical_code"];
+        if *identical != true
+            && expected(&self.directives.other_code, codelet, "").is_none()
+            && !self
+                .directives
+                .other_code
+                .iter()
+                .any(|e| matches(&e.glob, codelet))
+        {
+            bail!(
+                "{codelet}: the machine code is not the one in vivo (identical_code: {identical})\n{}",
+                shown(&command)
+            );
+        }
+        Ok(())
+    }
+}
+
+fn expected(list: &[Expectation], name: &str, reason: &str) -> Option<usize> {
+    list.iter()
+        .position(|e| matches(&e.glob, name) && reason.contains(&e.text))
+}
+
+fn same(expected: &Output, found: &Output, who: &str) -> Result<()> {
+    ensure!(
+        expected.status == found.status,
+        "{who} ended with {} instead of {}\n{}",
+        found.status,
+        expected.status,
+        text(found)
+    );
+    ensure!(
+        expected.stdout == found.stdout,
+        "{who} printed something else:\n{}\ninstead of\n{}",
+        String::from_utf8_lossy(&found.stdout),
+        String::from_utf8_lossy(&expected.stdout)
+    );
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The built command, and running things.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// Directory with the command, the plugin, the preload library and the runtime, of the profile that runs the tests.
+pub fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test has a path");
+        let directory = test
+            .parent()
+            .and_then(Path::parent)
+            .expect("target/<profile>/deps");
+        for part in [
+            "cere",
+            "libcere_pass.so",
+            "libcere_capture.so",
+            "libcere_runtime.a",
+        ] {
+            assert!(
+                directory.join(part).is_file(),
+                "{} is missing: run `make build` first",
+                directory.join(part).display()
+            );
+        }
+        directory.to_owned()
+    })
+}
+
+/// The command in `directory`.
+pub fn cere(directory: &Path) -> Command {
+    let mut command = Command::new(built().join("cere"));
+    command.current_dir(directory).stdin(Stdio::null());
+    command
+}
+
+/// The command as one would type it, to repeat it.
+pub fn shown(command: &Command) -> String {
+    let place = command
+        .get_current_dir()
+        .map_or(String::new(), |d| format!("cd {} && ", d.display()));
+    format!("{place}{command:?}")
+}
+
+/// Runs to the end.
+pub fn output(command: &mut Command) -> Result<Output> {
+    command
+        .output()
+        .with_context(|| format!("cannot start {}", shown(command)))
+}
+
+/// Runs; anything but success is an error with what was printed.
+pub fn succeed(command: &mut Command) -> Result<Output> {
+    let output = output(command)?;
+    if !output.status.success() {
+        bail!(
+            "{} ended with {}\n{}",
+            shown(command),
+            output.status,
+            text(&output)
+        );
+    }
+    Ok(output)
+}
+
+/// Runs; its standard output is JSON, whatever its status.
+pub fn json(command: &mut Command) -> Result<(Value, Output)> {
+    let output = output(command)?;
+    let value = serde_json::from_slice(&output.stdout).with_context(|| {
+        format!(
+            "{} ended with {} and no JSON\n{}",
+            shown(command),
+            output.status,
+            text(&output)
+        )
+    })?;
+    Ok((value, output))
+}
+
+/// What a run printed, for messages.
+pub fn text(output: &Output) -> String {
+    let cut = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let start = text.char_indices().rev().nth(4000).map_or(0, |(i, _)| i);
+        text[start..].to_owned()
+    };
+    format!(
+        "stdout: {}\nstderr: {}",
+        cut(&output.stdout),
+        cut(&output.stderr)
+    )
+}
