@@ -1,14 +1,21 @@
+use super::write::append;
 use super::*;
 use crate::build::{Language, Region};
 use crate::capture::{EntryState, PAGE_TOUCHED};
+use crate::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN};
+use crate::package::{
+    MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
+    MEMBER_TLS_EXIT,
+};
 use crate::package::{Machine, PackageImage, PackageUnit, TlsBlock};
 use crate::profile::RegionKey;
 use proptest::prelude::*;
 use std::io::Cursor;
+use std::path::Path;
 
 const LIMIT: u64 = 1 << 24;
 
-fn sample() -> (Manifest, Vec<NewMember>) {
+fn sample() -> (Manifest, Vec<NewMember<'static>>) {
     let id = "0123456789abcdef0123456789abcdef".to_string();
     let manifest = Manifest {
         version: PACKAGE_VERSION,
@@ -140,7 +147,7 @@ fn archive_of(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A package from a manifest and members that may not fit each other.
-fn lying(change: impl FnOnce(&mut Manifest, &mut Vec<NewMember>)) -> Vec<u8> {
+fn lying(change: impl FnOnce(&mut Manifest, &mut Vec<NewMember<'static>>)) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let (mut manifest, mut members) = sample();
     write_package(&directory.path().join("x"), &mut manifest, &members).unwrap();
