@@ -8,7 +8,6 @@ pub const ENV_HOME: &str = "CERE_HOME";
 /// The pass plugin.
 pub const PLUGIN: &str = "libcere_pass.so";
 /// The preload library.
-#[allow(dead_code, reason = "the next commit uses it")]
 pub const PRELOAD: &str = "libcere_capture.so";
 
 /// The absolute path of the part `name`: in `CERE_HOME`, beside the executable, or in `../lib/cere` from there.

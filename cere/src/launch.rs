@@ -1,99 +1,61 @@
 //! Runs an instrumented program under the preload library.
 
+use crate::image::Program;
 use crate::{components, state};
-use anyhow::{Context, Result, anyhow, bail};
-use cere_format::abi::{UNIT_MAGIC, UNIT_SECTION};
-use cere_format::build::Unit;
+use anyhow::{Context, Result, bail};
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use cere_format::store::Store;
-use object::{Object, ObjectSection};
-use std::io::Read;
+use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+/// Where the program's stdout goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Where this command's stdout goes.
+    Kept,
+    /// To stderr: stdout is for the report.
+    ToStderr,
+    /// Nowhere, stderr neither: the program runs a second time for its output.
+    Dropped,
+}
+
 /// What a run is to do.
 pub struct Launch<'a> {
-    /// Store whose units the program must hold.
+    /// Store that the results are for.
     pub store: &'a Store,
-    /// The units of the current build.
-    pub units: &'a [Unit],
-    /// Program and arguments.
+    /// The program.
+    pub program: &'a Program,
+    /// Program and arguments as given.
     pub command: &'a [String],
     /// Profile or capture.
     pub mode: RunMode,
     /// End it after this many seconds.
     pub timeout: Option<f64>,
-    /// Whether the program's stdout goes to stderr, to leave stdout to JSON.
-    pub quiet_stdout: bool,
+    /// Where its output goes.
+    pub output: Output,
+    /// What it reads instead of this command's stdin.
+    pub input: Option<File>,
 }
 
 /// How a run ended, and the directory with its results, which goes when this is dropped.
 pub struct Finished {
     /// The program's exit status.
     pub status: ExitStatus,
+    /// Process id that the program had.
+    pub pid: u32,
     /// Results of the preload library.
     pub directory: tempfile::TempDir,
 }
 
-impl Finished {
-    /// The status that a shell would report.
-    pub fn code(&self) -> u8 {
-        match (self.status.code(), self.status.signal()) {
-            (Some(code), _) => code as u8,
-            (None, signal) => 128 + signal.unwrap_or(0) as u8,
-        }
+/// The status that a shell would report.
+pub fn shell_code(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, signal) => 128 + signal.unwrap_or(0) as u8,
     }
-}
-
-/// The file that a shell would run for `program`.
-pub fn locate(program: &str) -> Result<PathBuf> {
-    if program.contains('/') {
-        let path = std::path::absolute(program)?;
-        return if path.is_file() { Ok(path) } else { Err(anyhow!("there is no program {program}")) };
-    }
-    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .map(|directory| directory.join(program))
-        .find(|path| path.is_file())
-        .ok_or_else(|| anyhow!("there is no program {program} in PATH (./{program} for one in this directory)"))
-}
-
-/// Ids of the units that the image `bytes` holds; none if it was not instrumented.
-pub fn units_of(bytes: &[u8]) -> Result<Vec<String>> {
-    let file = object::File::parse(bytes)?;
-    let Some(section) = file.section_by_name(UNIT_SECTION) else { return Ok(Vec::new()) };
-    let data = section.data()?;
-    Ok(data
-        .chunks_exact(48)
-        .filter(|chunk| chunk[..8] == UNIT_MAGIC.to_le_bytes())
-        .map(|chunk| String::from_utf8_lossy(&chunk[8..40]).into_owned())
-        .collect())
-}
-
-fn check(path: &Path, store: &Store) -> Result<()> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if bytes.starts_with(b"#!") {
-        return Ok(());
-    }
-    let shown = path.display();
-    let file = object::File::parse(&*bytes).map_err(|_| anyhow!("{shown} is not a program of this machine"))?;
-    if file.section_by_name(".interp").is_none() {
-        bail!("{shown} is linked statically, so the preload library cannot enter it: link it without -static");
-    }
-    let ids = units_of(&bytes)?;
-    let shared = std::fs::read_dir(store.links()).map(|e| e.count() > 1).unwrap_or(false);
-    if ids.is_empty() && !shared {
-        bail!("{shown} is not instrumented: build it again with `cere instrument -- <build command>`");
-    }
-    if let Some(id) = ids.iter().find(|id| !store.unit_record(id).is_file()) {
-        bail!(
-            "{shown} holds the unit {id}, which {} does not know: it is of another build; build it again with `cere instrument`, or name its store with --store",
-            store.root().display()
-        );
-    }
-    Ok(())
 }
 
 static CHILD: AtomicI32 = AtomicI32::new(0);
@@ -108,47 +70,49 @@ extern "C" fn pass_on(signal: i32) {
 
 impl Launch<'_> {
     /// Runs it to its end.
-    pub fn run(&self) -> Result<Finished> {
-        let program = locate(&self.command[0])?;
-        check(&program, self.store)?;
+    pub fn run(self) -> Result<Finished> {
         let preload = components::find(components::PRELOAD)?;
         state::make_directory(&self.store.runs())?;
-        let directory = tempfile::Builder::new().prefix("run").tempdir_in(self.store.runs())?;
+        let directory = tempfile::Builder::new()
+            .prefix("run")
+            .tempdir_in(self.store.runs())
+            .with_context(|| format!("cannot write in {}", self.store.runs().display()))?;
         let plan = directory.path().join("plan.json");
         state::write_json(
             &plan,
-            &RunPlan { version: CAPTURE_VERSION, directory: directory.path().to_path_buf(), mode: self.mode.clone() },
+            &RunPlan {
+                version: CAPTURE_VERSION,
+                directory: directory.path().to_path_buf(),
+                mode: self.mode,
+            },
         )?;
-        let mut command = Command::new(&program);
-        let earlier = std::env::var("LD_PRELOAD").unwrap_or_default();
-        let preloads = if earlier.is_empty() { preload.display().to_string() } else { format!("{}:{earlier}", preload.display()) };
+        let preloads = match std::env::var("LD_PRELOAD") {
+            Ok(earlier) if !earlier.is_empty() => format!("{}:{earlier}", preload.display()),
+            _ => preload.display().to_string(),
+        };
+        let mut command = Command::new(&self.program.path);
         command
             .arg0(&self.command[0])
             .args(&self.command[1..])
             .env("LD_PRELOAD", preloads)
             .env("LD_BIND_NOW", "1")
             .env(ENV_RUN, &plan);
-        if self.quiet_stdout {
-            command.stdout(std::io::stderr());
+        match self.output {
+            Output::Kept => {}
+            Output::ToStderr => {
+                command.stdout(std::io::stderr());
+            }
+            Output::Dropped => {
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+            }
         }
-        // SAFETY: between fork and exec only async-signal-safe system calls are made, on values of this frame.
-        unsafe {
-            command.pre_exec(|| {
-                libc::setpgid(0, 0);
-                let now = libc::personality(0xffff_ffff);
-                // A container may refuse either; the run then goes on with the addresses it gets.
-                if now >= 0 {
-                    libc::personality((now as libc::c_ulong) | libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-                }
-                let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-                if libc::getrlimit(libc::RLIMIT_STACK, &mut limit) == 0 {
-                    limit.rlim_cur = limit.rlim_max;
-                    libc::setrlimit(libc::RLIMIT_STACK, &limit);
-                }
-                Ok(())
-            });
+        if let Some(input) = self.input {
+            command.stdin(input);
         }
-        let mut child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
+        prepare(&mut command);
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot run {}", self.program.path.display()))?;
         let group = child.id() as i32;
         CHILD.store(group, Ordering::Relaxed);
         let handler = pass_on as extern "C" fn(i32) as libc::sighandler_t;
@@ -168,14 +132,49 @@ impl Launch<'_> {
                 // SAFETY: no pointers; the group is the child's own, which was not waited for yet.
                 unsafe { libc::kill(-group, libc::SIGKILL) };
                 child.wait()?;
+                CHILD.store(0, Ordering::Relaxed);
                 drop(terminal);
-                bail!("{} did not end within the --timeout of {limit} s and was killed", self.command[0]);
+                bail!(
+                    "{} did not end within the --timeout of {limit} s and was killed",
+                    self.command[0]
+                );
             }
-            std::thread::sleep(Duration::from_millis(if started.elapsed().as_millis() < 100 { 1 } else { 10 }));
+            let young = started.elapsed() < Duration::from_millis(100);
+            std::thread::sleep(Duration::from_millis(if young { 1 } else { 10 }));
         };
         drop(terminal);
         CHILD.store(0, Ordering::Relaxed);
-        Ok(Finished { status, directory })
+        Ok(Finished {
+            status,
+            pid: group as u32,
+            directory,
+        })
+    }
+}
+
+/// A process group of its own, fixed addresses, all the stack there may be. A container may refuse any of
+/// these; the run then goes on with what it gets.
+fn prepare(command: &mut Command) {
+    // SAFETY: between fork and exec only async-signal-safe system calls are made, on values of this frame.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setpgid(0, 0);
+            let now = libc::personality(0xffff_ffff);
+            if now >= 0 {
+                libc::personality(
+                    (now as libc::c_ulong) | libc::ADDR_NO_RANDOMIZE as libc::c_ulong,
+                );
+            }
+            let mut limit = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            if libc::getrlimit(libc::RLIMIT_STACK, &mut limit) == 0 {
+                limit.rlim_cur = limit.rlim_max;
+                libc::setrlimit(libc::RLIMIT_STACK, &limit);
+            }
+            Ok(())
+        });
     }
 }
 
@@ -204,10 +203,4 @@ impl Drop for Terminal {
             unsafe { libc::tcsetpgrp(0, group) };
         }
     }
-}
-
-/// A spinner on stderr while the program runs would mix with its output; one line before it does not.
-pub fn announce(text: &str) {
-    eprintln!("cere: {text}");
-    let _ = std::io::stdin().by_ref();
 }

@@ -4,10 +4,16 @@
 //! |---|---|
 //! | `instrument` | runs a build with the wrappers ahead in PATH |
 //! | `regions` | lists the regions of the current build |
+//! | `profile` | times every region of a run |
 
 mod components;
+mod image;
 mod instrument;
+mod launch;
+mod names;
 mod options;
+mod print;
+mod profile;
 mod regions;
 mod state;
 mod wrapper;
@@ -27,6 +33,7 @@ struct Cli {
 enum Command {
     Instrument(instrument::Options),
     Regions(regions::Options),
+    Profile(profile::Options),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +42,7 @@ fn main() -> ExitCode {
         None => match Cli::parse().command {
             Command::Instrument(options) => instrument::run(&options),
             Command::Regions(options) => regions::run(&options),
+            Command::Profile(options) => profile::run(&options),
         },
     };
     match outcome {

@@ -23,3 +23,11 @@ impl Common {
         Ok(Store::new(path))
     }
 }
+
+/// Parses a number of seconds above zero.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= 1e9 => Ok(value),
+        _ => Err("a number of seconds above 0 is needed".into()),
+    }
+}

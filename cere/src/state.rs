@@ -4,10 +4,11 @@ use anyhow::{Context, Result, bail};
 use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::store::Store;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Directory for files of compiles in progress.
@@ -39,12 +40,14 @@ pub fn make_directory(path: &Path) -> Result<()> {
 pub fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {
     let parent = path.parent().context("a path without a directory")?;
     make_directory(parent)?;
-    let mut file = tempfile::NamedTempFile::new_in(parent)
-        .with_context(|| format!("cannot write in {}", parent.display()))?;
-    serde_json::to_writer(&mut file, value)?;
-    file.flush()?;
-    file.persist(path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let failed = || format!("cannot write {}", path.display());
+    let mut file = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(parent)
+        .with_context(failed)?;
+    let bytes = serde_json::to_vec(value)?;
+    file.write_all(&bytes).with_context(failed)?;
+    file.persist(path).with_context(failed)?;
     Ok(())
 }
 
@@ -81,61 +84,52 @@ pub fn lock(store: &Store) -> Result<Lock> {
             holder.trim()
         );
     }
-    file.set_len(0)?;
-    file.rewind()?;
-    writeln!(file, "{}", std::process::id())?;
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    // The lock's holder is alone, so what lies here is of commands that were killed.
+    let _ = fs::remove_dir_all(store.runs());
     Ok(Lock { _file: file })
 }
 
-/// Every unit in the store, whatever its age.
-pub fn all_units(store: &Store) -> Result<Vec<(std::time::SystemTime, Unit)>> {
-    let directory = store.units();
-    let Ok(entries) = fs::read_dir(&directory) else {
+/// The record of a unit.
+fn unit(store: &Store, id: &str) -> Result<Unit> {
+    let path = store.unit_record(id);
+    let unit: Unit = read_json(&path)?;
+    if unit.version != BUILD_VERSION {
         bail!(
-            "no build is recorded in {}: run `cere instrument -- <build command>` first",
+            "{} has version {}, this cere reads {BUILD_VERSION}: run `cere instrument` on a clean build",
+            path.display(),
+            unit.version
+        );
+    }
+    Ok(unit)
+}
+
+/// The newest unit of each compile whose source still exists, by source and output.
+pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
+    let Ok(entries) = fs::read_dir(store.current()) else {
+        bail!(
+            "no build is recorded in {}: run `cere instrument -- <build command>` first, or name its store with --store",
             store.root().display()
         );
     };
-    let mut units = Vec::new();
+    let mut units: BTreeMap<(PathBuf, Option<PathBuf>), Unit> = BTreeMap::new();
     for entry in entries {
         let path = entry?.path();
-        if path.extension().is_none_or(|e| e != "json") {
+        let hidden = path
+            .file_name()
+            .is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+        if hidden {
             continue;
         }
-        let unit: Unit = read_json(&path)?;
-        if unit.version != BUILD_VERSION {
-            bail!(
-                "{} has version {}, this cere reads {BUILD_VERSION}: run `cere instrument` on a clean build",
-                path.display(),
-                unit.version
-            );
-        }
-        units.push((fs::metadata(&path)?.modified()?, unit));
-    }
-    Ok(units)
-}
-
-/// The newest unit of each compile whose source still exists, by source.
-pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
-    let mut named = HashSet::new();
-    if let Ok(entries) = fs::read_dir(store.current()) {
-        for entry in entries {
-            named.insert(fs::read_to_string(entry?.path())?.trim().to_owned());
+        let id =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let unit = unit(store, id.trim())?;
+        if unit.source.exists() || unit.source.ends_with("-") {
+            units.insert((unit.source.clone(), unit.command.output.clone()), unit);
         }
     }
-    let mut newest: BTreeMap<(PathBuf, Option<PathBuf>), (std::time::SystemTime, Unit)> =
-        BTreeMap::new();
-    for (time, unit) in all_units(store)? {
-        if !named.is_empty() && !named.contains(&unit.id) {
-            continue;
-        }
-        if !unit.source.exists() && unit.source.as_os_str() != "-" {
-            continue;
-        }
-        let key = (unit.source.clone(), unit.command.output.clone());
-        if newest.get(&key).is_none_or(|(other, _)| *other < time) {
-            newest.insert(key, (time, unit));
-        }
-    }
-    Ok(newest.into_values().map(|(_, unit)| unit).collect())
+    Ok(units.into_values().collect())
 }

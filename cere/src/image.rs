@@ -1,0 +1,127 @@
+//! What a program's file tells: where it is, whether it was instrumented, and by which build.
+
+use anyhow::{Context, Result, anyhow, bail};
+use cere_format::abi::{UNIT_ID_LENGTH, UNIT_MAGIC, UNIT_SECTION, UnitMarker};
+use cere_format::store::Store;
+use object::{Object, ObjectSection};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+/// The file that a shell would run for `program`.
+pub fn locate(program: &str) -> Result<PathBuf> {
+    if program.contains('/') {
+        let path = std::path::absolute(program)?;
+        if path.is_file() {
+            return Ok(path);
+        }
+        bail!("there is no program {program}: build it, or correct the path");
+    }
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            anyhow!("there is no program {program} in PATH (./{program} for one in this directory)")
+        })
+}
+
+/// Ids of the units that the image `bytes` holds; none if it was not instrumented.
+pub fn units_of(bytes: &[u8]) -> Result<Vec<String>> {
+    let file = object::File::parse(bytes)?;
+    let Some(section) = file.section_by_name(UNIT_SECTION) else {
+        return Ok(Vec::new());
+    };
+    let id = 8..8 + UNIT_ID_LENGTH;
+    Ok(section
+        .data()?
+        .chunks_exact(size_of::<UnitMarker>())
+        .filter(|chunk| chunk[..8] == UNIT_MAGIC.to_le_bytes())
+        .map(|chunk| String::from_utf8_lossy(&chunk[id.clone()]).into_owned())
+        .collect())
+}
+
+/// A program that can be run under the preload library.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its file, absolute.
+    pub path: PathBuf,
+    /// SHA-256 of the file in hexadecimal.
+    pub hash: String,
+}
+
+impl Program {
+    /// Finds `name` and checks that a run of it can be profiled with what `store` knows.
+    pub fn open(name: &str, store: &Store) -> Result<Self> {
+        let path = locate(name)?;
+        let bytes =
+            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        check(&path, &bytes, store)?;
+        let hash = Sha256::digest(&bytes)
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        Ok(Self { path, hash })
+    }
+}
+
+fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
+    if bytes.starts_with(b"#!") {
+        return Ok(());
+    }
+    let shown = path.display();
+    let foreign = || {
+        anyhow!(
+            "{shown} is not a program of this machine: build it here with `cere instrument -- <build command>`"
+        )
+    };
+    let file = object::File::parse(bytes).map_err(|_| foreign())?;
+    if file.format() != object::BinaryFormat::Elf
+        || file.architecture() != object::Architecture::X86_64
+    {
+        return Err(foreign());
+    }
+    if file.section_by_name(".interp").is_none() {
+        bail!(
+            "{shown} is linked statically, so the preload library cannot enter it: link it without -static"
+        );
+    }
+    let ids = units_of(bytes)?;
+    if ids.is_empty() && !has_libraries(store) {
+        bail!(
+            "{shown} is not instrumented: build it again with `cere instrument -- <build command>`"
+        );
+    }
+    if let Some(id) = ids.iter().find(|id| !store.unit_record(id).is_file()) {
+        bail!(
+            "{shown} holds the unit {id}, which {} does not know: it is of another build; build it again with `cere instrument`, or name its store with --store",
+            store.root().display()
+        );
+    }
+    Ok(())
+}
+
+/// Whether the build linked anything that a plain program might load.
+fn has_libraries(store: &Store) -> bool {
+    std::fs::read_dir(store.links()).is_ok_and(|entries| entries.count() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_is_not_instrumented() {
+        let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(units_of(&bytes).unwrap().is_empty());
+        assert!(units_of(b"no image").is_err());
+    }
+
+    #[test]
+    fn programs_are_found_as_a_shell_does() {
+        assert_eq!(
+            locate("sh").unwrap().file_name().unwrap().to_str(),
+            Some("sh")
+        );
+        assert!(locate("/no/such").is_err());
+        assert!(locate("no-such-program").is_err());
+    }
+}

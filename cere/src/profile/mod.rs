@@ -1,0 +1,72 @@
+//! `cere profile -- CMD`: where the time of a run goes, region by region.
+
+mod collect;
+mod show;
+
+pub use collect::{Collected, collect};
+
+use crate::image::Program;
+use crate::launch::Output;
+use crate::options::{self, Common};
+use crate::{print, state};
+use anyhow::Result;
+
+/// Time every region of a run
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:\n  cere profile -- ./app input\n\nThe profile is kept in the store. If the program fails, its profile is kept all the same\nand the command ends with the program's exit status."
+)]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Write the table as CSV to stdout
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Kill the program after this many seconds
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    timeout: Option<f64>,
+    /// The program and its arguments
+    #[arg(required = true, last = true)]
+    command: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let program = Program::open(&options.command[0], &store)?;
+    let _lock = state::lock(&store)?;
+    let machine = options.common.json || options.csv;
+    let output = if machine {
+        Output::ToStderr
+    } else {
+        Output::Kept
+    };
+    let collected = collect(
+        &store,
+        &program,
+        &options.command,
+        options.timeout,
+        output,
+        None,
+    )?;
+    let profile = &collected.profile;
+    if options.common.json {
+        print::json(&show::json(profile, collected.code, &store.profile()))?;
+    } else if options.csv {
+        print::out(&show::csv(profile))?;
+    } else {
+        print::out(&show::text(profile))?;
+    }
+    for note in &collected.notes {
+        eprintln!("cere: {note}");
+    }
+    if collected.code != 0 {
+        eprintln!(
+            "cere: error: {} ended with status {}; the profile up to there is in {}",
+            options.command[0],
+            collected.code,
+            store.profile().display()
+        );
+    }
+    Ok(collected.code)
+}
