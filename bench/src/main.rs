@@ -1,0 +1,48 @@
+//! `make bench`: what CERE costs, on the examples and the kernels of this directory, as Markdown tables on standard output.
+//!
+//! | part | question |
+//! |---|---|
+//! | [`dormant`] | what do outlining and dormant probes cost? |
+//! | [`capture`] | what does a captured page cost, and a captured run? |
+//! | [`codelets`] | how large are packages; are code and results the original's? |
+//! | [`turnaround`] | how long from other flags to a result? |
+//!
+//! A and B always alternate within one run; the least of the rounds counts.
+
+mod capture;
+mod codelets;
+mod dormant;
+mod program;
+mod turnaround;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// Measures what CERE costs.
+#[derive(Parser)]
+struct Options {
+    /// Rounds of each measurement
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Parts: dormant, capture, codelets, turnaround; all if none is named
+    parts: Vec<String>,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|p| p == part);
+    println!("Machine: {}\n", program::machine());
+    if wanted("dormant") {
+        dormant::run(options.rounds)?;
+    }
+    if wanted("capture") {
+        capture::run(options.rounds)?;
+    }
+    if wanted("codelets") {
+        codelets::run()?;
+    }
+    if wanted("turnaround") {
+        turnaround::run(options.rounds)?;
+    }
+    Ok(())
+}
