@@ -1,6 +1,6 @@
 ! Modules, COMMON blocks, allocatable arrays, derived types, internal procedures and character strings.
 !@ codelets: 5
-!@ levels: -O0 -g ; -O2 ; -O3 -g ; -Os
+!@ levels: -O0 -g ; -O2 ; -O3 -g
 module grids
   implicit none
   type :: cell

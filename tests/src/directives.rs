@@ -146,7 +146,11 @@ pub fn programs(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
-        if path.is_file() {
+        let extension = path
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default();
+        if ["c", "cpp", "f90", "f"].contains(&extension) {
             found.push(path);
         }
     }
