@@ -59,7 +59,7 @@ pub struct Manifest {
     pub image: PackageImage,
     /// Units of the image that the region executed code of, the region's own first.
     pub units: Vec<PackageUnit>,
-    /// Data of the image by symbol, at its captured addresses.
+    /// Data of the image by symbol, and what other images of the program export, at its captured addresses.
     pub variables: Vec<Variable>,
     /// Functions of the image and of other images of the program, at their captured addresses.
     pub functions: Vec<Function>,
@@ -168,7 +168,8 @@ impl PackageUnit {
     }
 }
 
-/// A variable of the region's image.
+/// A variable of the program. One whose address lies outside [`PackageImage::range`] belongs to another image of
+/// the program and may be out of reach of 32-bit offsets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
     /// Name in the symbol table.

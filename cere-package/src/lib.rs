@@ -1,1 +1,258 @@
-//! TODO(owner).
+//! Makes a codelet of a raw capture, the images on disk and the store's units.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`raw`] | the raw capture on disk |
+//! | [`elf`] | what is needed of an image's file |
+//! | [`program`] | the image that holds the region; variables and functions by unit |
+//! | [`library`] | what captured words mean in libraries |
+//! | [`reach`] | which units a replay compiles |
+//! | [`pages`] | which pages are kept |
+//! | [`mod@machine`] | this machine, and whether it can run a codelet |
+
+mod elf;
+mod error;
+mod library;
+mod machine;
+mod pages;
+mod program;
+mod raw;
+mod reach;
+
+pub use error::PackError;
+pub use machine::{Misfit, fits, machine};
+
+use cere_format::FormatError;
+use cere_format::abi::HOOK_OFFSET;
+use cere_format::build::Unit;
+use cere_format::capture::{Mapping, PAGE_FOREIGN, RegionEnd};
+use cere_format::package::*;
+use cere_format::package_io::{NewMember, encode_table, write_package};
+use cere_format::store::Store;
+use program::{Loaded, RegionImage};
+use raw::Raw;
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Offset of [`cere_format::abi::RegionDescriptor::scratch`].
+const SCRATCH_OFFSET: usize = std::mem::offset_of!(cere_format::abi::RegionDescriptor, scratch);
+
+/// What a package is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct PackInput<'a> {
+    /// The store that holds the units.
+    pub store: &'a Store,
+    /// Metadata of the raw capture, `<n>.json`; its other files lie beside it.
+    pub raw: &'a Path,
+    /// The region's display name.
+    pub region_name: &'a str,
+    /// The codelet's name.
+    pub name: &'a str,
+    /// The undisturbed time of the invocation, if it is known.
+    pub in_vivo: Option<InVivo>,
+    /// The file to write.
+    pub destination: &'a Path,
+}
+
+/// Makes the package and gives its manifest. Nothing is left at the destination after an error.
+pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
+    let raw = Raw::open(input.raw, input.region_name)?;
+    let capture = &raw.capture;
+    let images = program::load(&raw)?;
+    let image = RegionImage::find(&raw, &images, input.store)?;
+    let functions = image.functions(&images)?;
+    let masks = masks(&raw, &images)?;
+    let probes: Vec<(u64, u64)> = masks.iter().map(|m| (m.start, m.end)).collect();
+
+    let mut libraries = library::Symbols::collect(&raw, &images)?;
+    let starts: HashSet<u64> = functions.iter().map(|f| f.address).collect();
+    let range = image.loaded.image.range;
+    let mut pointed = HashSet::new();
+    let kept = pages::reduce(&raw, &probes, |record, page| {
+        let foreign = record.flags & PAGE_FOREIGN != 0;
+        for (number, word) in page.as_chunks::<8>().0.iter().enumerate() {
+            let value = u64::from_le_bytes(*word);
+            libraries.word(record.address + 8 * number as u64, value, foreign);
+            if range.0 <= value && value < range.1 && starts.contains(&value) {
+                pointed.insert(value);
+            }
+        }
+    })?;
+    let units = reach::units(&raw, &image, &functions, &pointed);
+    let (tls, blocks) = thread_locals(&raw, &image)?;
+    let mut masks = masks;
+    masks.extend(tls.as_ref().map(|tls| Mask {
+        start: tls.address,
+        end: tls.address + tls.size,
+        reason: "thread-local block, compared apart".into(),
+    }));
+    let library_symbols = libraries.finish();
+    let (linked, library_directories) = library::linked(&images)?;
+
+    let own: &Unit = units.first().copied().ok_or_else(|| PackError::NoRegion {
+        key: capture.key.clone(),
+        images: image.loaded.image.path.display().to_string(),
+    })?;
+    let region = own
+        .regions
+        .iter()
+        .find(|r| r.index == capture.key.index)
+        .cloned()
+        .ok_or_else(|| FormatError::Invalid {
+            what: input.store.unit_record(&own.id).display().to_string(),
+            field: "regions",
+            value: format!("without index {}", capture.key.index),
+            why: "the captured region is one of its regions: build again with `cere instrument`",
+        })?;
+    let mut manifest = Manifest {
+        version: PACKAGE_VERSION,
+        name: input.name.into(),
+        region_name: input.region_name.into(),
+        region,
+        key: capture.key.clone(),
+        invocation: capture.invocation,
+        machine: machine(),
+        in_vivo: input.in_vivo,
+        page_size: capture.page_size,
+        entry: capture.entry,
+        unwound: capture.end == RegionEnd::Unwound,
+        image: PackageImage {
+            name: file_name(&image.loaded.image.path),
+            range,
+            low: range.1 <= 1 << 31,
+            shared: range != images[0].image.range,
+            tls,
+        },
+        units: units.iter().map(|unit| package_unit(unit)).collect(),
+        variables: image.variables(&images)?,
+        functions,
+        mappings: mappings(&raw, &library_symbols),
+        library_symbols,
+        libraries: linked,
+        library_directories,
+        fresh: capture.fresh.clone(),
+        heap: capture.heap,
+        masks,
+        system_calls: capture.system_calls.clone(),
+        pages: 0,
+        members: Vec::new(),
+    };
+    let page_size = capture.page_size;
+    let mut members = vec![
+        NewMember::bytes(MEMBER_TABLE, encode_table(&kept.table)),
+        NewMember::stream(
+            MEMBER_ENTRY,
+            kept.entry.indices.len() as u64 * page_size,
+            || Ok(kept.entry.stream(&raw.entry)),
+        ),
+        NewMember::stream(
+            MEMBER_EXIT,
+            kept.exit.indices.len() as u64 * page_size,
+            || Ok(kept.exit.stream(&raw.exit)),
+        ),
+        NewMember::bytes(MEMBER_CODE, image.region_code(capture.key.index)),
+    ];
+    if let Some((entry, exit)) = blocks {
+        members.push(NewMember::bytes(MEMBER_TLS_ENTRY, entry));
+        members.push(NewMember::bytes(MEMBER_TLS_EXIT, exit));
+    }
+    for unit in &manifest.units {
+        let path = input.store.unit_ir(&unit.id);
+        if !path.is_file() {
+            return Err(PackError::Stale {
+                image: image.loaded.image.path.clone(),
+                unit: unit.id.clone(),
+                store: input.store.root().into(),
+            });
+        }
+        members.push(NewMember::file(unit.member(), path));
+    }
+    write_package(input.destination, &mut manifest, &members)?;
+    Ok(manifest)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .map_or(String::new(), |name| name.to_string_lossy().into_owned())
+}
+
+fn package_unit(unit: &Unit) -> PackageUnit {
+    PackageUnit {
+        id: unit.id.clone(),
+        source: unit.source.display().to_string(),
+        language: unit.language,
+        codegen: unit.command.codegen.clone(),
+    }
+}
+
+/// The words of region descriptors that the preload library writes, where their pages were captured: a replay's
+/// regions are dormant.
+fn masks(raw: &Raw, images: &[Loaded]) -> Result<Vec<Mask>, PackError> {
+    let mut masks = Vec::new();
+    for loaded in images.iter().filter(|l| l.image.instrumented) {
+        for descriptor in program::descriptors(loaded)? {
+            if raw.index(descriptor).is_none() {
+                continue;
+            }
+            for offset in [HOOK_OFFSET, SCRATCH_OFFSET] {
+                let start = descriptor + offset as u64;
+                masks.push(Mask {
+                    start,
+                    end: start + 8,
+                    reason: "probe slot".into(),
+                });
+            }
+        }
+    }
+    Ok(masks)
+}
+
+/// A thread-local block's bytes at entry and at exit.
+type Blocks = (Vec<u8>, Vec<u8>);
+
+fn thread_locals(
+    raw: &Raw,
+    image: &RegionImage<'_>,
+) -> Result<(Option<TlsBlock>, Option<Blocks>), PackError> {
+    let (Some((address, size)), Some((_, _, align))) =
+        (image.loaded.image.tls, image.loaded.elf.template()?)
+    else {
+        return Ok((None, None));
+    };
+    let block = TlsBlock {
+        size,
+        align,
+        address,
+        variables: image.thread_locals(),
+    };
+    let bytes = |at_exit| raw.bytes(address, size, at_exit);
+    Ok((Some(block), Some((bytes(false)?, bytes(true)?))))
+}
+
+/// The captured mappings, and pages for jumps to where the preload library had put functions of its own
+/// (`malloc`) in a library's place: its mappings are not among the captured ones.
+fn mappings(raw: &Raw, symbols: &[LibrarySymbol]) -> Vec<Mapping> {
+    let mut mappings = raw.capture.mappings.clone();
+    let page_size = raw.capture.page_size;
+    for symbol in symbols
+        .iter()
+        .filter(|s| s.kind == LibrarySymbolKind::Function)
+    {
+        // A jump takes up to 14 bytes.
+        for at in [symbol.address, symbol.address + 13] {
+            if !mappings.iter().any(|m| m.start <= at && at < m.end) {
+                let start = at & !(page_size - 1);
+                mappings.push(Mapping {
+                    start,
+                    end: start + page_size,
+                    permissions: "r-xp".into(),
+                    offset: 0,
+                    path: "[interposed functions]".into(),
+                    huge: false,
+                });
+            }
+        }
+    }
+    mappings.sort_by_key(|m| m.start);
+    mappings
+}

@@ -1,0 +1,203 @@
+//! Addresses of library functions and library variables in captured memory.
+
+use crate::PackError;
+use crate::elf::Kind;
+use crate::program::Loaded;
+use crate::raw::Raw;
+use cere_format::package::{LibrarySymbol, LibrarySymbolKind};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+/// Where the loader looks without being told.
+const SYSTEM_DIRECTORIES: [&str; 6] = [
+    "/lib",
+    "/lib64",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+];
+
+/// Every address that a captured word may hold to mean a library's symbol.
+pub struct Symbols {
+    known: HashMap<u64, LibrarySymbol>,
+    ranges: Vec<(u64, u64)>,
+    bounds: (u64, u64),
+    found: BTreeSet<u64>,
+}
+
+fn inside(range: (u64, u64), address: u64) -> bool {
+    range.0 <= address && address < range.1
+}
+
+/// Of several names of one address the plainest wins: fewest underscores in front, then the shortest.
+fn rank(symbol: &LibrarySymbol) -> impl Ord + use<> {
+    let name = symbol.name.trim_start_matches('_');
+    (
+        symbol.name.len() - name.len(),
+        symbol.name.len(),
+        symbol.name.clone(),
+        Reverse(symbol.symbol_version.clone()),
+    )
+}
+
+impl Symbols {
+    /// Collects the dynamic symbols of all libraries, and what the loader resolved for the program's images, which
+    /// alone tells the name of an implementation that it chose by processor (`memcpy`) or that was interposed.
+    pub fn collect(raw: &Raw, images: &[Loaded]) -> Result<Self, PackError> {
+        let mut known: HashMap<u64, LibrarySymbol> = HashMap::new();
+        let mut owners: HashMap<String, String> = HashMap::new();
+        let mut program_names: HashMap<String, Vec<u64>> = HashMap::new();
+        for loaded in images {
+            if loaded.program {
+                for symbol in loaded.elf.dynamic_symbols()? {
+                    if symbol.defined {
+                        let holders = program_names.entry(symbol.name).or_default();
+                        holders.push(loaded.image.range.0);
+                    }
+                }
+                continue;
+            }
+            let library = loaded.elf.soname()?;
+            for symbol in loaded.elf.dynamic_symbols()? {
+                if !symbol.defined || !symbol.global || symbol.value == 0 || symbol.name.is_empty()
+                {
+                    continue;
+                }
+                let kind = match symbol.kind {
+                    Kind::Function => LibrarySymbolKind::Function,
+                    Kind::Variable => LibrarySymbolKind::Variable,
+                    _ => {
+                        owners.entry(symbol.name).or_insert_with(|| library.clone());
+                        continue;
+                    }
+                };
+                owners
+                    .entry(symbol.name.clone())
+                    .or_insert_with(|| library.clone());
+                let new = LibrarySymbol {
+                    address: loaded.address(symbol.value),
+                    library: library.clone(),
+                    name: symbol.name,
+                    symbol_version: symbol.version,
+                    kind,
+                    words: Vec::new(),
+                };
+                match known.get(&new.address) {
+                    Some(old) if rank(old) <= rank(&new) => {}
+                    _ => {
+                        known.insert(new.address, new);
+                    }
+                }
+            }
+        }
+        for loaded in images.iter().filter(|l| l.program) {
+            for relocation in loaded.elf.relocations()? {
+                let name = &relocation.symbol.name;
+                let at = loaded.address(relocation.offset);
+                let (address, kind) = if relocation.copy {
+                    let elsewhere = |start: &u64| *start != loaded.image.range.0;
+                    if program_names
+                        .get(name)
+                        .is_some_and(|p| p.iter().any(elsewhere))
+                    {
+                        continue;
+                    }
+                    (at, LibrarySymbolKind::Variable)
+                } else {
+                    let Some(value) = raw.word(at)?.filter(|v| *v != 0) else {
+                        continue;
+                    };
+                    let holder = images.iter().find(|l| inside(l.image.range, value));
+                    if holder.is_some_and(|l| l.program) {
+                        continue;
+                    }
+                    let code =
+                        holder.is_none_or(|l| l.elf.executable(value.wrapping_sub(l.image.bias)));
+                    let kind = if code {
+                        LibrarySymbolKind::Function
+                    } else {
+                        LibrarySymbolKind::Variable
+                    };
+                    (value, kind)
+                };
+                known.insert(
+                    address,
+                    LibrarySymbol {
+                        address,
+                        library: owners.get(name).cloned().unwrap_or_default(),
+                        name: name.clone(),
+                        symbol_version: relocation.symbol.version,
+                        kind,
+                        words: Vec::new(),
+                    },
+                );
+            }
+        }
+        let libraries = images.iter().filter(|l| !l.program).map(|l| l.image.range);
+        let mut ranges: Vec<(u64, u64)> = libraries.collect();
+        let outside: Vec<u64> = known
+            .keys()
+            .copied()
+            .filter(|a| !ranges.iter().any(|r| inside(*r, *a)))
+            .collect();
+        ranges.extend(outside.into_iter().map(|a| (a, a + 1)));
+        let bounds = (
+            ranges.iter().map(|r| r.0).min().unwrap_or(0),
+            ranges.iter().map(|r| r.1).max().unwrap_or(0),
+        );
+        Ok(Self {
+            known,
+            ranges,
+            bounds,
+            found: BTreeSet::new(),
+        })
+    }
+
+    /// Looks at the captured word `value` at `address`; a word in memory that a replay takes fresh is not rewritten.
+    #[inline]
+    pub fn word(&mut self, address: u64, value: u64, foreign: bool) {
+        if !inside(self.bounds, value) || !self.ranges.iter().any(|r| inside(*r, value)) {
+            return;
+        }
+        if let Some(symbol) = self.known.get_mut(&value) {
+            if symbol.kind == LibrarySymbolKind::Variable {
+                if foreign {
+                    return;
+                }
+                symbol.words.push(address);
+            }
+            self.found.insert(value);
+        }
+    }
+
+    /// The symbols that words were found for, by rising address.
+    pub fn finish(self) -> Vec<LibrarySymbol> {
+        let Self {
+            mut known, found, ..
+        } = self;
+        found.iter().filter_map(|a| known.remove(a)).collect()
+    }
+}
+
+/// Sonames of the libraries in load order, the loader left out, and the directories of those outside the
+/// system's.
+pub fn linked(images: &[Loaded]) -> Result<(Vec<String>, Vec<String>), PackError> {
+    let (mut names, mut directories) = (Vec::new(), Vec::new());
+    for loaded in images.iter().filter(|l| !l.program) {
+        let name = loaded.elf.soname()?;
+        if name.starts_with("ld-linux") || names.contains(&name) {
+            continue;
+        }
+        names.push(name);
+        if let Some(directory) = loaded.image.path.parent() {
+            let directory = directory.display().to_string();
+            if !SYSTEM_DIRECTORIES.contains(&directory.as_str())
+                && !directories.contains(&directory)
+            {
+                directories.push(directory);
+            }
+        }
+    }
+    Ok((names, directories))
+}

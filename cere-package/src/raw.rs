@@ -1,0 +1,248 @@
+//! A raw capture on disk, and the pages of it that a package keeps.
+
+use crate::PackError;
+use cere_format::FormatError;
+use cere_format::capture::*;
+use cere_format::package_io::decode_table;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FormatError {
+    let path = path.to_owned();
+    move |source| FormatError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+/// One of the two page files.
+pub struct PageFile {
+    path: PathBuf,
+    file: File,
+    page_size: u64,
+    /// For each record of the table, the number of its page in the file.
+    places: Vec<Option<u64>>,
+}
+
+impl PageFile {
+    fn open(
+        path: PathBuf,
+        table: &[PageRecord],
+        flag: u32,
+        page_size: u64,
+    ) -> Result<Self, PackError> {
+        let file = File::open(&path).map_err(io("open", &path))?;
+        let mut count = 0;
+        let places = table
+            .iter()
+            .map(|record| {
+                (record.flags & flag != 0).then(|| {
+                    count += 1;
+                    count - 1
+                })
+            })
+            .collect();
+        let size = file.metadata().map_err(io("read", &path))?.len();
+        if size < count * page_size {
+            return Err(PackError::Format(FormatError::TooShort {
+                what: "raw capture's page file",
+                offset: 0,
+                needed: count * page_size,
+                available: size,
+            }));
+        }
+        Ok(Self {
+            path,
+            file,
+            page_size,
+            places,
+        })
+    }
+
+    /// Content of the page of record `index`; false, and nothing read, if it is not stored.
+    pub fn page(&self, index: usize, buffer: &mut [u8]) -> Result<bool, PackError> {
+        let Some(place) = self.places.get(index).copied().flatten() else {
+            return Ok(false);
+        };
+        self.file
+            .read_exact_at(buffer, place * self.page_size)
+            .map_err(io("read", &self.path))?;
+        Ok(true)
+    }
+}
+
+/// A raw capture.
+pub struct Raw {
+    /// Its metadata.
+    pub capture: RawCapture,
+    /// Its page table.
+    pub table: Vec<PageRecord>,
+    /// Pages at entry.
+    pub entry: PageFile,
+    /// Pages at exit.
+    pub exit: PageFile,
+}
+
+impl Raw {
+    /// Opens the capture whose metadata is the file `path` (`<n>.json`); `region` names it in errors.
+    pub fn open(path: &Path, region: &str) -> Result<Self, PackError> {
+        let text = std::fs::read(path).map_err(io("read", path))?;
+        let capture: RawCapture =
+            serde_json::from_slice(&text).map_err(|source| FormatError::Json {
+                what: path.display().to_string(),
+                source,
+            })?;
+        if capture.version != CAPTURE_VERSION {
+            return Err(PackError::Format(if capture.version > CAPTURE_VERSION {
+                FormatError::TooNew {
+                    what: "raw capture",
+                    found: capture.version,
+                    supported: CAPTURE_VERSION,
+                }
+            } else {
+                FormatError::TooOld {
+                    what: "raw capture",
+                    found: capture.version,
+                    oldest: CAPTURE_VERSION,
+                }
+            }));
+        }
+        let refused = match (&capture.refused, capture.end) {
+            (Some(reason), _) => Some(reason.clone()),
+            (None, RegionEnd::Never) => {
+                Some("it was still running when the program ended, or was left by longjmp".into())
+            }
+            _ => None,
+        };
+        if let Some(reason) = refused {
+            return Err(PackError::Refused {
+                region: region.into(),
+                reason,
+            });
+        }
+        let table_path = path.with_extension("table");
+        let bytes = std::fs::read(&table_path).map_err(io("read", &table_path))?;
+        let table = decode_table(&table_path.display().to_string(), &bytes, capture.page_size)?;
+        let open = |extension, flag| {
+            PageFile::open(
+                path.with_extension(extension),
+                &table,
+                flag,
+                capture.page_size,
+            )
+        };
+        Ok(Self {
+            entry: open("entry", PAGE_ENTRY_STORED)?,
+            exit: open("exit", PAGE_EXIT_STORED)?,
+            capture,
+            table,
+        })
+    }
+
+    /// Index of the record of the page that holds `address`.
+    pub fn index(&self, address: u64) -> Option<usize> {
+        let start = address & !(self.capture.page_size - 1);
+        self.table
+            .binary_search_by_key(&start, |record| record.address)
+            .ok()
+    }
+
+    /// `size` bytes at `address` at entry or at exit; pages that the capture does not hold read as zero.
+    pub fn bytes(&self, address: u64, size: u64, at_exit: bool) -> Result<Vec<u8>, PackError> {
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        let page_size = self.capture.page_size;
+        let mut page = vec![0; page_size as usize];
+        let mut done = 0;
+        while done < size {
+            let at = address + done;
+            let inside = at % page_size;
+            let count = (page_size - inside).min(size - done);
+            if let Some(index) = self.index(at) {
+                let file = if at_exit && self.table[index].flags & PAGE_WRITTEN != 0 {
+                    &self.exit
+                } else {
+                    &self.entry
+                };
+                if file.page(index, &mut page)? {
+                    bytes[done as usize..(done + count) as usize]
+                        .copy_from_slice(&page[inside as usize..(inside + count) as usize]);
+                }
+            }
+            done += count;
+        }
+        Ok(bytes)
+    }
+
+    /// The little-endian word at `address` at entry, if its page is stored.
+    pub fn word(&self, address: u64) -> Result<Option<u64>, PackError> {
+        let stored = |at| {
+            self.index(at)
+                .is_some_and(|i| self.table[i].flags & PAGE_ENTRY_STORED != 0)
+        };
+        if !stored(address) || !stored(address + 7) {
+            return Ok(None);
+        }
+        let bytes = self.bytes(address, 8, false)?;
+        Ok(bytes.try_into().ok().map(u64::from_le_bytes))
+    }
+}
+
+/// The pages of one file that a package keeps.
+#[derive(Default)]
+pub struct Kept {
+    /// Records of the table, rising.
+    pub indices: Vec<usize>,
+    /// Ranges of bytes, by record, that are zeroed.
+    pub zeroed: BTreeMap<usize, Vec<(usize, usize)>>,
+}
+
+impl Kept {
+    /// Zeroes what is to be zeroed in the page of record `index`.
+    pub fn patch(&self, index: usize, page: &mut [u8]) {
+        for &(start, end) in self.zeroed.get(&index).into_iter().flatten() {
+            page[start..end].fill(0);
+        }
+    }
+    /// Reads the kept pages of `file`, patched, one after the other.
+    pub fn stream<'a>(&'a self, file: &'a PageFile) -> Box<dyn Read + 'a> {
+        Box::new(Stream {
+            kept: self,
+            file,
+            next: 0,
+            page: vec![0; file.page_size as usize],
+            used: file.page_size as usize,
+        })
+    }
+}
+
+struct Stream<'a> {
+    kept: &'a Kept,
+    file: &'a PageFile,
+    next: usize,
+    page: Vec<u8>,
+    used: usize,
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.used == self.page.len() {
+            let Some(&index) = self.kept.indices.get(self.next) else {
+                return Ok(0);
+            };
+            self.file
+                .page(index, &mut self.page)
+                .map_err(io::Error::other)?;
+            self.kept.patch(index, &mut self.page);
+            self.next += 1;
+            self.used = 0;
+        }
+        let count = buffer.len().min(self.page.len() - self.used);
+        buffer[..count].copy_from_slice(&self.page[self.used..self.used + count]);
+        self.used += count;
+        Ok(count)
+    }
+}
