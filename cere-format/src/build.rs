@@ -165,6 +165,13 @@ pub struct Retarget {
     pub frame_pointer: Option<bool>,
     /// Further string attributes to set on every function, e.g. `prefer-vector-width` = `512`.
     pub attributes: Vec<(String, String)>,
+    /// Enum attributes to set (true) or drop (false) on every function but the pass's own (`cere.`), e.g.
+    /// `noinline` = false for a unit built at -O0. `alwaysinline` functions never get `noinline`.
+    #[serde(default)]
+    pub enum_attributes: Vec<(String, bool)>,
+    /// Fast-math flags (bits of LLVM's C API) that floating-point instructions get instead of theirs.
+    #[serde(default)]
+    pub fast_flags: Option<u32>,
 }
 
 /// The target attributes of functions; an empty string removes the attribute.

@@ -37,6 +37,9 @@ pub struct ReplayOutcome {
     pub comparison: Option<Comparison>,
     /// Whether every later repetition ended in the same state as the first.
     pub repeatable: bool,
+    /// If not: a place that differed, as in [`Difference::place`].
+    #[serde(default)]
+    pub varied: Option<String>,
 }
 
 /// Exit state in vitro against exit state in vivo.
