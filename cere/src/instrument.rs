@@ -1,21 +1,30 @@
 //! `cere instrument -- CMD`: runs a build with the wrappers ahead in PATH and reports what it left in the store.
 
-use crate::options::Common;
-use crate::{components, state, wrapper};
+use crate::options::{self, Common};
+use crate::supervise::shell_code;
+use crate::{components, print, state, supervise, wrapper};
 use anyhow::{Context, Result, bail};
 use cere_format::build::ENV_STORE;
+use cere_format::store::Store;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 
 /// Run a build with the compiler wrappers
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  cere instrument -- make -j2")]
+#[command(
+    after_help = "Example:\n  cere instrument -- make -j2\n  cere instrument -- cmake -S . -B build && cere instrument -- cmake --build build\n\nWrappers named cc, gcc, clang, c++, g++, clang++, gfortran, flang and so on come first in PATH and in CC, CXX, FC."
+)]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Compile units that cannot be instrumented plainly and list them
     #[arg(long)]
     keep_going: bool,
+    /// Kill the build after this many seconds
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    timeout: Option<f64>,
     /// The build command
     #[arg(required = true, last = true)]
     command: Vec<String>,
@@ -25,65 +34,31 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     components::find(components::PLUGIN)?;
+    wrapper::compiler("clang-22")?;
     let _lock = state::lock(&store)?;
-    let bin = store.wrappers();
-    state::make_directory(&bin)?;
-    let executable = std::env::current_exe()?;
-    for (name, ..) in wrapper::TOOLS {
-        let link = bin.join(name);
-        let _ = std::fs::remove_file(&link);
-        symlink(&executable, &link)
-            .with_context(|| format!("cannot create the wrapper {}", link.display()))?;
-    }
+    place_wrappers(&store.wrappers())?;
     let _ = std::fs::remove_dir_all(store.failures());
-    let mut path = vec![bin.clone()];
-    path.extend(std::env::split_paths(
-        &std::env::var_os("PATH").unwrap_or_default(),
-    ));
-    let mut build = Command::new(&options.command[0]);
-    build
-        .args(&options.command[1..])
-        .env("PATH", std::env::join_paths(path)?)
-        .env("CC", bin.join("clang"))
-        .env("CXX", bin.join("clang++"))
-        .env("FC", bin.join("flang"))
-        .env("F77", bin.join("flang"))
-        .env(ENV_STORE, store.root());
-    if options.keep_going {
-        build.env(wrapper::ENV_KEEP_GOING, "1");
-    }
-    if options.common.json {
-        // stdout is for the report alone.
-        build.stdout(std::io::stderr());
-    }
-    let status = build
-        .status()
-        .with_context(|| format!("cannot run {}", options.command[0]))?;
-    let mut failures: Vec<wrapper::Failure> = Vec::new();
-    if let Ok(entries) = std::fs::read_dir(store.failures()) {
-        for entry in entries {
-            failures.push(state::read_json(&entry?.path())?);
-        }
-    }
-    let units = if store.units().is_dir() {
+    let started = stamp(&store)?;
+    let mut build = command(options, &store)?;
+    let (status, _) = supervise::run(&mut build, &options.command[0], options.timeout)?;
+    let failures = failures(&store)?;
+    let compiled = compiled_since(&store, started)?;
+    let units = if store.current().is_dir() {
         state::current_units(&store)?
     } else {
         Vec::new()
     };
-    let outlined = units
-        .iter()
-        .flat_map(|u| &u.regions)
-        .filter(|r| r.outlined)
-        .count();
-    let refused = units.iter().flat_map(|u| &u.regions).count() - outlined;
+    let loops = units.iter().flat_map(|u| &u.regions);
+    let outlined = loops.clone().filter(|r| r.outlined).count();
+    let refused = loops.count() - outlined;
     if options.common.json {
-        println!(
-            "{}",
-            serde_json::json!({"units": units.len(), "regions": outlined, "refused": refused, "failures": failures})
-        );
+        print::json(
+            &serde_json::json!({"status": shell_code(status), "compiled": compiled,
+            "units": units.len(), "regions": outlined, "refused": refused, "failures": failures}),
+        )?;
     }
     eprintln!(
-        "cere: {} units, {outlined} regions, {refused} loops refused (`cere regions` lists them)",
+        "cere: {compiled} units compiled; the build now has {} units, {outlined} regions, {refused} loops refused (`cere regions` lists them)",
         units.len()
     );
     for failure in &failures {
@@ -93,10 +68,11 @@ pub fn run(options: &Options) -> Result<u8> {
         );
     }
     if !status.success() {
-        bail!(
-            "the build command `{}` failed: {status}",
+        eprintln!(
+            "cere: error: the build command `{}` failed: {status}",
             options.command.join(" ")
         );
+        return Ok(shell_code(status));
     }
     if !failures.is_empty() && !options.keep_going {
         bail!(
@@ -104,10 +80,81 @@ pub fn run(options: &Options) -> Result<u8> {
             failures.len()
         );
     }
-    if units.is_empty() {
+    if compiled == 0 && failures.is_empty() {
         bail!(
-            "the build compiled nothing through cere's wrappers: clean it first, and let it take its compilers from CC, CXX, FC or PATH"
+            "the build compiled nothing through cere's wrappers. Is everything up to date? Clean it first (`make clean`). Does it name its compilers by an absolute path? Let it take them from CC, CXX, FC or PATH"
         );
     }
     Ok(0)
+}
+
+fn place_wrappers(bin: &Path) -> Result<()> {
+    state::make_directory(bin)?;
+    let executable = std::env::current_exe()?;
+    for (name, ..) in wrapper::TOOLS {
+        let link = bin.join(name);
+        let _ = std::fs::remove_file(&link);
+        symlink(&executable, &link)
+            .with_context(|| format!("cannot create the wrapper {}", link.display()))?;
+    }
+    Ok(())
+}
+
+fn command(options: &Options, store: &Store) -> Result<Command> {
+    let bin = store.wrappers();
+    let mut path = vec![bin.clone()];
+    path.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
+    let path = std::env::join_paths(path)
+        .with_context(|| format!("{} cannot stand in PATH", bin.display()))?;
+    let mut build = Command::new(&options.command[0]);
+    build
+        .args(&options.command[1..])
+        .env("PATH", path)
+        .env("CC", bin.join("clang"))
+        .env("CXX", bin.join("clang++"))
+        .env(ENV_STORE, store.root());
+    for fortran in ["FC", "F77", "F90"] {
+        build.env(fortran, bin.join("flang"));
+    }
+    if options.keep_going {
+        build.env(wrapper::ENV_KEEP_GOING, "1");
+    }
+    if options.common.json {
+        // stdout is for the report alone.
+        build.stdout(std::io::stderr());
+    }
+    Ok(build)
+}
+
+/// The file system's time, which is coarser than the clock's.
+fn stamp(store: &Store) -> Result<SystemTime> {
+    let path = state::scratch(store).join("start");
+    state::make_directory(&state::scratch(store))?;
+    std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(std::fs::metadata(&path)?.modified()?)
+}
+
+/// Number of compiles that left a unit from `start` on.
+fn compiled_since(store: &Store, start: SystemTime) -> Result<usize> {
+    let Ok(entries) = std::fs::read_dir(store.current()) else {
+        return Ok(0);
+    };
+    let mut count = 0;
+    for entry in entries {
+        if entry?.metadata()?.modified()? >= start {
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn failures(store: &Store) -> Result<Vec<wrapper::Failure>> {
+    let Ok(entries) = std::fs::read_dir(store.failures()) else {
+        return Ok(Vec::new());
+    };
+    entries
+        .map(|entry| state::read_json(&entry?.path()))
+        .collect()
 }

@@ -16,6 +16,8 @@ mod print;
 mod profile;
 mod regions;
 mod state;
+mod supervise;
+mod words;
 mod wrapper;
 
 use clap::{Parser, Subcommand};

@@ -1,9 +1,10 @@
 //! Runs a program for its profile and keeps that in the store.
 
 use crate::image::Program;
-use crate::launch::{Launch, Output, shell_code};
+use crate::launch::{Launch, Output};
 use crate::names::{Names, named};
 use crate::state;
+use crate::supervise::shell_code;
 use anyhow::{Context, Result, bail};
 use cere_format::capture::RunMode;
 use cere_format::profile::Profile;

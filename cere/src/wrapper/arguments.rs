@@ -1,5 +1,7 @@
 //! What a compiler's arguments mean: inputs, mode, output, code generation. Nothing here runs anything.
 
+use super::codegen;
+use crate::words;
 use anyhow::{Context, Result};
 use cere_format::build::Language;
 use std::path::{Path, PathBuf};
@@ -24,8 +26,6 @@ pub enum Item {
     Source {
         /// As given.
         path: String,
-        /// The language in force.
-        language: Language,
         /// The `-x` in force, if any.
         explicit: Option<String>,
     },
@@ -55,10 +55,6 @@ pub struct Parsed {
     pub debug: bool,
     /// Flags that decide code generation.
     pub codegen: Vec<String>,
-    /// What was dropped, for a warning.
-    pub dropped: Vec<String>,
-    /// The arguments without those that the compiler rejects; for passing through.
-    pub cleaned: Vec<String>,
 }
 
 /// Options whose value is the next argument.
@@ -99,6 +95,13 @@ const WITH_VALUE: &[&str] = &[
     "-module-dir",
     "-framework",
     "-F",
+    "-MJ",
+    "-cxx-isystem",
+    "-iwithprefixbefore",
+    "-iwithsysroot",
+    "-serialize-diagnostics",
+    "--serialize-diagnostics",
+    "-working-directory",
     "-include-pch",
     "-aux-info",
     "-rpath",
@@ -107,173 +110,17 @@ const WITH_VALUE: &[&str] = &[
     "-A",
 ];
 
-/// Flags of GCC that clang rejects; a `*` at the end stands for any ending.
-const NOT_CLANG: &[&str] = &[
-    "-fno-var-tracking*",
-    "-fvar-tracking*",
-    "-fno-canonical-system-headers",
-    "-fno-ipa-*",
-    "-fipa-*",
-    "-fno-allow-store-data-races",
-    "-fconserve-stack",
-    "-fno-reorder-*",
-    "-fgraphite*",
-    "-floop-*",
-    "-fno-tree-*",
-    "-fcallgraph-info*",
-    "-fdump-*",
-    "-fno-code-hoisting",
-    "-fno-toplevel-reorder",
-    "-fplugin-arg-*",
-    "-mpreferred-stack-boundary=*",
-    "-mindirect-branch*",
-    "-mfunction-return=*",
-    "-mno-fp-ret-in-387",
-    "-static-libgfortran",
-    "-fanalyzer",
-    "-fuse-linker-plugin",
-    "-ffat-lto-objects",
-    "-fprofile-partial-training",
-    "-fno-aggressive-loop-optimizations",
-    "-fcx-fortran-rules",
-    "-fno-printf-return-value",
-    "-fopt-info*",
+/// Extensions of C, C++ and Fortran.
+const SOURCES: &[&str] = &[
+    "c", "i", "cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "f", "for", "ftn", "f77", "F",
+    "FOR", "FTN", "F77", "f90", "f95", "f03", "f08", "f18", "F90", "F95", "F03", "F08", "F18",
+    "fpp", "FPP",
 ];
 
-/// Flags of gfortran that flang rejects.
-const NOT_FLANG: &[&str] = &[
-    "-fallow-argument-mismatch",
-    "-fallow-invalid-boz",
-    "-fno-range-check",
-    "-frange-check",
-    "-frecord-marker=*",
-    "-fbounds-check",
-    "-fcheck=*",
-    "-fno-check*",
-    "-fbacktrace",
-    "-fno-backtrace",
-    "-ffpe-trap=*",
-    "-ffpe-summary=*",
-    "-fmax-errors=*",
-    "-finit-*",
-    "-fdec*",
-    "-fcray-pointer",
-    "-fno-second-underscore",
-    "-fsecond-underscore",
-    "-fwhole-file",
-    "-ff2c",
-    "-fno-f2c",
-    "-ffree-line-length-*",
-    "-std=legacy",
-    "-std=gnu",
-    "-std=f95",
-    "-std=f2003",
-    "-std=f2008",
-    "-std=f2008ts",
-    "-fexternal-blas",
-    "-fmax-stack-var-size=*",
-    "-fno-align-commons",
-    "-falign-commons",
-    "-fimplicit-none-ext",
-    "-frepack-arrays",
-    "-fno-protect-parens",
-    "-fprotect-parens",
-    "-faggressive-function-elimination",
-    "-fno-frontend-optimize",
-    "-ffrontend-optimize",
-    "-finline-*",
-    "-fno-inline*",
-    "-fcoarray=*",
-    "-fno-whole-file",
-    "-fmodule-private",
-    "-ftree-*",
-    "-fno-strict-aliasing",
-    "-fstrict-aliasing",
-    "-fno-common",
-    "-fstack-protector*",
-    "-fno-stack-protector",
-    "-fno-math-errno",
-    "-fmath-errno",
-];
+/// Extensions of headers.
+const HEADERS: &[&str] = &["h", "hpp", "hh", "H", "hxx", "h++", "tcc"];
 
-/// Flags whose name begins with one of these say nothing about the machine code.
-const NOT_CODEGEN: &[&str] = &[
-    "-fpass-plugin",
-    "-fplugin",
-    "-fdiagnostics",
-    "-fno-diagnostics",
-    "-fcolor",
-    "-fno-color",
-    "-fsyntax-only",
-    "-fdebug",
-    "-fno-debug",
-    "-ffile-prefix-map",
-    "-fmacro-prefix-map",
-    "-fmodule",
-    "-fno-module",
-    "-fuse-ld",
-    "-flto",
-    "-fno-lto",
-    "-fvisibility",
-    "-fmessage-length",
-    "-ferror-limit",
-    "-fpermissive",
-    "-fshow",
-    "-fno-show",
-    "-fcaret",
-    "-ftemplate",
-    "-fconstexpr",
-    "-finput-charset",
-    "-fexec-charset",
-    "-fextended",
-    "-fworking-directory",
-    "-fpch",
-    "-fsigned-char",
-    "-funsigned-char",
-    "-fno-builtin",
-    "-fno-rtti",
-    "-frtti",
-    "-fpreprocessed",
-    "-fdirectives-only",
-    "-fms-",
-    "-fgnu",
-    "-fno-gnu",
-    "-fsave-optimization",
-    "-fsanitize-ignorelist",
-];
-
-/// What of a Fortran compile's `-f` flags clang understands for IR.
-const FORTRAN_CODEGEN: &[&str] = &[
-    "-fPIC",
-    "-fpic",
-    "-fPIE",
-    "-fpie",
-    "-fno-PIC",
-    "-fno-pic",
-    "-fno-PIE",
-    "-fno-pie",
-    "-ffast-math",
-    "-fno-fast-math",
-    "-ffp-contract",
-    "-funroll-loops",
-    "-fno-unroll-loops",
-    "-fvectorize",
-    "-fno-vectorize",
-    "-fslp-vectorize",
-    "-fno-slp-vectorize",
-    "-fomit-frame-pointer",
-    "-fno-omit-frame-pointer",
-    "-fno-signed-zeros",
-    "-fno-trapping-math",
-    "-fassociative-math",
-    "-freciprocal-math",
-    "-ffunction-sections",
-    "-fdata-sections",
-    "-funsafe-math-optimizations",
-    "-ffinite-math-only",
-    "-fveclib",
-];
-
+/// Options that make a driver do something else than compile and link.
 const PASS_THROUGH: &[&str] = &[
     "-E",
     "-M",
@@ -294,6 +141,11 @@ const PASS_THROUGH: &[&str] = &[
     "--precompile",
 ];
 
+/// Whether the argument after `argument` belongs to it.
+pub fn takes_value(argument: &str) -> bool {
+    matches!(argument, "-o" | "-x") || WITH_VALUE.contains(&argument)
+}
+
 /// Replaces `@file` by the arguments in that file, as GCC and clang read it.
 pub fn expand(arguments: Vec<String>, depth: u32) -> Result<Vec<String>> {
     let mut all = Vec::new();
@@ -303,7 +155,7 @@ pub fn expand(arguments: Vec<String>, depth: u32) -> Result<Vec<String>> {
                 anyhow::ensure!(depth < 16, "response files nest too deep at @{file}");
                 let text = std::fs::read_to_string(file)
                     .with_context(|| format!("cannot read the response file {file}"))?;
-                all.extend(expand(split(&text), depth + 1)?);
+                all.extend(expand(words::split(&text)?, depth + 1)?);
             }
             _ => all.push(argument),
         }
@@ -311,76 +163,44 @@ pub fn expand(arguments: Vec<String>, depth: u32) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// Splits the text of a response file: blanks separate, quotes and backslashes keep.
-pub fn split(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut characters = text.chars();
-    while let Some(c) = characters.next() {
-        match (quote, c) {
-            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-            (Some('\''), _) => word.get_or_insert_default().push(c),
-            (_, '\\') => word.get_or_insert_default().extend(characters.next()),
-            (Some(_), _) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, _) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
-}
-
-fn matches(patterns: &[&str], argument: &str) -> bool {
-    patterns
-        .iter()
-        .any(|pattern| match pattern.strip_suffix('*') {
-            Some(start) => argument.starts_with(start),
-            None => *pattern == argument,
-        })
-}
-
 /// What an input is by its name or the `-x` in force.
-fn input(path: &str, explicit: Option<&str>, fallback: Language) -> Item {
-    let owned = path.to_owned();
-    let source = |language| Item::Source {
+fn input(path: &str, explicit: Option<&str>) -> Item {
+    let owned = explicit.map(str::to_owned);
+    let source = Item::Source {
         path: path.to_owned(),
-        language,
-        explicit: explicit.map(str::to_owned),
+        explicit: owned.clone(),
     };
-    let assembler = || Item::Assembler {
+    let assembler = Item::Assembler {
         path: path.to_owned(),
-        explicit: explicit.map(str::to_owned),
+        explicit: owned,
     };
-    match explicit {
-        Some("c" | "cpp-output") => return source(Language::C),
-        Some("c++" | "c++-cpp-output") => return source(Language::Cxx),
-        Some("f77" | "f95" | "f77-cpp-input" | "f95-cpp-input") => {
-            return source(Language::Fortran);
-        }
-        Some(_) => return assembler(),
-        None => {}
+    if let Some(explicit) = explicit {
+        let instrumented = ["c", "c++", "f77", "f95"].iter().any(|l| {
+            explicit == *l
+                || explicit == format!("{l}-cpp-output")
+                || explicit == format!("{l}-cpp-input")
+        }) || explicit == "cpp-output";
+        return if instrumented { source } else { assembler };
     }
     if path == "-" {
-        return source(fallback);
+        return source;
     }
     match Path::new(path).extension().and_then(|e| e.to_str()) {
-        Some("c" | "i") => source(if fallback == Language::Cxx {
-            Language::Cxx
-        } else {
-            Language::C
-        }),
-        Some("cc" | "cpp" | "cxx" | "C" | "c++" | "CPP" | "cp" | "ii") => source(Language::Cxx),
-        Some(
-            "f" | "for" | "ftn" | "f77" | "F" | "FOR" | "FTN" | "F77" | "f90" | "f95" | "f03"
-            | "f08" | "f18" | "F90" | "F95" | "F03" | "F08" | "F18" | "fpp" | "FPP",
-        ) => source(Language::Fortran),
-        Some("s" | "S" | "sx" | "asm" | "ll" | "bc" | "h" | "hpp" | "hh" | "H") => assembler(),
-        _ => Item::Other(owned),
+        Some(extension) if SOURCES.contains(&extension) => source,
+        Some("s" | "S" | "sx" | "asm" | "ll" | "bc") => assembler,
+        Some(extension) if HEADERS.contains(&extension) => assembler,
+        _ => Item::Other(path.to_owned()),
+    }
+}
+
+/// Whether the input makes a precompiled header.
+fn is_header(path: &str, explicit: Option<&str>) -> bool {
+    match explicit {
+        Some(explicit) => explicit.ends_with("-header"),
+        None => Path::new(path)
+            .extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| HEADERS.contains(&e)),
     }
 }
 
@@ -394,8 +214,6 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
         output: None,
         debug: false,
         codegen: Vec::new(),
-        dropped: Vec::new(),
-        cleaned: Vec::new(),
     };
     let mut explicit: Option<String> = None;
     let mut pass_through = false;
@@ -404,29 +222,17 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
         let argument = arguments[index].as_str();
         let next = arguments.get(index + 1).cloned();
         index += 1;
-        let rejected = matches(NOT_CLANG, argument)
-            && !(fortran && argument == "-static-libgfortran")
-            || fortran && matches(NOT_FLANG, argument)
-            || argument == "-flto"
-            || argument.starts_with("-flto=");
-        if rejected {
-            parsed.dropped.push(argument.to_owned());
-            continue;
-        }
-        if argument == "-o" || argument == "-x" || WITH_VALUE.contains(&argument) {
-            parsed.cleaned.push(argument.to_owned());
+        if takes_value(argument) {
             let Some(value) = next else {
                 pass_through = true;
                 continue;
             };
             index += 1;
-            parsed.cleaned.push(value.clone());
             match argument {
                 "-o" => parsed.output = Some(value),
                 "-x" => explicit = (value != "none").then_some(value),
                 _ => {
-                    if matches!(argument, "-mllvm" | "-target") || argument == "-Xclang" && !fortran
-                    {
+                    if codegen::decides_with_value(argument, fortran) {
                         parsed.codegen.extend([argument.to_owned(), value.clone()]);
                     }
                     parsed
@@ -436,7 +242,6 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
             }
             continue;
         }
-        parsed.cleaned.push(argument.to_owned());
         if argument == "-c" {
             if parsed.mode == Mode::Link {
                 parsed.mode = Mode::Compile
@@ -452,9 +257,7 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
         } else if let Some(value) = argument.strip_prefix("-x").filter(|v| !v.is_empty()) {
             explicit = (value != "none").then(|| value.to_owned());
         } else if argument == "-" || !argument.starts_with('-') {
-            parsed
-                .items
-                .push(input(argument, explicit.as_deref(), driver));
+            parsed.items.push(input(argument, explicit.as_deref()));
         } else {
             if PASS_THROUGH.contains(&argument)
                 || argument.starts_with("-print-")
@@ -463,45 +266,25 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
             {
                 pass_through = true;
             }
-            if argument.starts_with("-g")
-                && argument != "-gno-column-info"
-                && !argument.starts_with("-gcc")
-                && argument != "-gen"
-            {
-                parsed.debug = argument != "-g0";
+            if let Some(asks) = codegen::asks_debug(argument) {
+                parsed.debug = asks;
             }
-            if decides_code(argument, fortran) {
+            if codegen::decides(argument, fortran) {
                 parsed.codegen.push(argument.to_owned());
             }
             parsed.items.push(Item::Option(vec![argument.to_owned()]));
         }
     }
-    let inputs = parsed
-        .items
-        .iter()
-        .any(|item| !matches!(item, Item::Option(_)));
-    if pass_through || !inputs {
+    let source = |item: &Item| matches!(item, Item::Source { .. } | Item::Assembler { .. });
+    let inputs = match parsed.mode {
+        Mode::Compile => parsed.items.iter().any(source),
+        _ => parsed.items.iter().any(|i| !matches!(i, Item::Option(_))),
+    };
+    let header = |item: &Item| matches!(item, Item::Assembler { path, explicit } if is_header(path, explicit.as_deref()));
+    if pass_through || !inputs || parsed.items.iter().any(header) {
         parsed.mode = Mode::PassThrough;
     }
     parsed
-}
-
-fn decides_code(argument: &str, fortran: bool) -> bool {
-    if argument.starts_with("-O") || argument.starts_with("--target=") || argument == "-pg" {
-        return true;
-    }
-    if argument.starts_with("-m") {
-        return argument != "-module-dir";
-    }
-    if !argument.starts_with("-f") {
-        return false;
-    }
-    if fortran {
-        return FORTRAN_CODEGEN
-            .iter()
-            .any(|flag| argument == *flag || argument.starts_with(&format!("{flag}=")));
-    }
-    !NOT_CODEGEN.iter().any(|start| argument.starts_with(start))
 }
 
 /// The file that a compile of `source` makes when no `-o` says otherwise.
@@ -516,7 +299,7 @@ pub fn default_output(source: &str, assembly: bool) -> PathBuf {
     name.into()
 }
 
-/// Whether a link option asks to drop the symbol table; `Some` holds what remains of it.
+/// Whether a link option asks to drop local symbols, which the later stages need; `Some` holds what remains of it.
 pub fn without_strip(option: &str) -> Option<Option<String>> {
     if option == "-s" {
         return Some(None);
@@ -524,7 +307,7 @@ pub fn without_strip(option: &str) -> Option<Option<String>> {
     let rest = option.strip_prefix("-Wl,")?;
     let kept: Vec<&str> = rest
         .split(',')
-        .filter(|part| !matches!(*part, "-s" | "--strip-all"))
+        .filter(|part| !matches!(*part, "-s" | "--strip-all" | "-x" | "--discard-all"))
         .collect();
     if kept.len() == rest.split(',').count() {
         return None;
@@ -537,7 +320,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Parsed {
-        parse(&split(line), Language::C)
+        parse(&words::split(line).unwrap(), Language::C)
     }
 
     #[test]
@@ -560,6 +343,9 @@ mod tests {
             "-v",
             "-dumpmachine",
             "",
+            "-c a.o",
+            "-x c++-header a.h -o a.gch",
+            "-c a.hpp",
         ] {
             assert_eq!(of(line).mode, Mode::PassThrough, "{line}");
         }
@@ -576,33 +362,13 @@ mod tests {
             .items
             .iter()
             .map(|item| match item {
-                Item::Source { language, .. } => format!("{language:?}"),
-                Item::Assembler { .. } => "as".into(),
-                Item::Other(_) => "other".into(),
-                Item::Option(_) => "option".into(),
+                Item::Source { explicit, .. } => explicit.as_deref().unwrap_or("source"),
+                Item::Assembler { .. } => "as",
+                Item::Other(_) => "other",
+                Item::Option(_) => "option",
             })
             .collect();
-        assert_eq!(languages, ["Cxx", "C", "as", "other", "C"]);
-    }
-
-    #[test]
-    fn gcc_flags_are_dropped() {
-        assert_eq!(
-            of("-flto=auto -fno-var-tracking-assignments -c a.c")
-                .dropped
-                .len(),
-            2
-        );
-        let parsed = parse(&split("-fcheck=all -std=legacy -c a.f"), Language::Fortran);
-        assert_eq!(parsed.dropped, ["-fcheck=all", "-std=legacy"]);
-    }
-
-    #[test]
-    fn response_files() {
-        assert_eq!(
-            split(r#"a "b c" d\ e 'f"g'  ''"#),
-            ["a", "b c", "d e", "f\"g", ""]
-        );
+        assert_eq!(languages, ["c++", "source", "as", "other", "c"]);
     }
 
     #[test]
