@@ -25,7 +25,7 @@ pub use machine::{Misfit, fits, machine};
 use cere_format::FormatError;
 use cere_format::abi::HOOK_OFFSET;
 use cere_format::build::Unit;
-use cere_format::capture::{Mapping, PAGE_FOREIGN, RegionEnd};
+use cere_format::capture::{Mapping, PAGE_CODE, PAGE_FOREIGN, RegionEnd};
 use cere_format::package::*;
 use cere_format::package_io::{NewMember, encode_table, write_package};
 use cere_format::store::Store;
@@ -69,6 +69,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     let range = image.loaded.image.range;
     let mut pointed = HashSet::new();
     let kept = pages::reduce(&raw, &probes, |record, page| {
+        if record.flags & PAGE_CODE != 0 {
+            return;
+        }
         let foreign = record.flags & PAGE_FOREIGN != 0;
         for (number, word) in page.as_chunks::<8>().0.iter().enumerate() {
             let value = u64::from_le_bytes(*word);

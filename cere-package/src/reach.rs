@@ -24,11 +24,13 @@ fn executed(raw: &Raw, function: &Function) -> bool {
     false
 }
 
-/// Addresses that the machine code at `start` may refer to: every field that could be a distance or an address.
-/// Too many is harmless, as only starts of executed functions count.
+/// Addresses that the machine code at `start` may refer to: every field that could be a distance or an address,
+/// short jumps included. Too many are harmless, as only starts of executed functions count.
 fn references(code: &[u8], start: u64, mut found: impl FnMut(u64)) {
     for at in 0..code.len() {
-        found((start + at as u64 + 1).wrapping_add(code[at] as i8 as i64 as u64));
+        if let &[0x70..=0x7f | 0xeb, distance, ..] = &code[at..] {
+            found((start + at as u64 + 2).wrapping_add(distance as i8 as i64 as u64));
+        }
         if let Some(&field) = code[at..].first_chunk::<4>() {
             let distance = i64::from(i32::from_le_bytes(field)) as u64;
             found((start + at as u64 + 4).wrapping_add(distance));
@@ -68,14 +70,21 @@ pub fn units<'a>(
         }
     }
     let key = &raw.capture.key;
+    // The start-up code keeps the address of main on the stack, and main leads to everything; descriptors hold
+    // addresses of every region, run or not.
+    let root = |f: &&Function| {
+        f.unit.as_ref() == Some(&key.unit)
+            || pointed.contains(&f.address) && f.name != "main" && !f.name.starts_with("cere.")
+    };
     let mut waiting: Vec<usize> = own
         .iter()
         .enumerate()
-        .filter(|(_, f)| f.unit.as_ref() == Some(&key.unit) || pointed.contains(&f.address))
+        .filter(|(_, f)| root(f))
         .filter(|(_, f)| starts.contains_key(&f.address))
         .map(|(i, _)| i)
         .collect();
     let mut reached: HashSet<usize> = waiting.iter().copied().collect();
+
     while let Some(i) = waiting.pop() {
         let start = own[i].address;
         let value = start.wrapping_sub(image.loaded.image.bias);
