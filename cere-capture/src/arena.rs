@@ -38,26 +38,22 @@ pub fn range() -> (usize, usize) {
     }
 }
 
+fn map(wanted: usize, size: usize, extra: i32) -> Option<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | extra;
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping; MAP_FIXED_NOREPLACE never replaces one.
+    let got = unsafe { libc::mmap(wanted as *mut _, size, rights, flags, -1, 0) };
+    (got != libc::MAP_FAILED).then_some(got as usize)
+}
+
 /// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere. None if refused.
 pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    for flags in [flags | libc::MAP_FIXED_NOREPLACE, flags] {
-        // SAFETY: a fresh mapping; MAP_FIXED_NOREPLACE never replaces one.
-        let got = unsafe {
-            libc::mmap(
-                wanted as *mut _,
-                size,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                -1,
-                0,
-            )
-        };
-        if got != libc::MAP_FAILED {
-            return Some(got as usize);
-        }
-    }
-    None
+    map(wanted, size, libc::MAP_FIXED_NOREPLACE).or_else(|| map(wanted, size, 0))
+}
+
+/// Reserves `size` bytes of zeroed address space at `wanted` and nowhere else.
+pub fn reserve_at(wanted: usize, size: usize) -> bool {
+    map(wanted, size, libc::MAP_FIXED_NOREPLACE) == Some(wanted)
 }
 
 fn class(layout: Layout) -> usize {

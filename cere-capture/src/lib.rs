@@ -5,11 +5,21 @@
 //! - signal handlers: raw system calls and preallocated memory only: no TLS, locks, allocation, errno.
 //!
 //! Without `CERE_RUN` in the environment it does nothing but pass calls on.
-#![allow(clippy::missing_safety_doc)]
 
 mod arena;
+mod calls;
+mod capture;
+mod engine;
+mod heap;
 mod images;
+mod names;
+mod pool;
+mod process;
 mod profile;
+mod signals;
+mod spans;
+mod sys;
+mod write;
 
 use cere_format::abi::Hook;
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
@@ -64,7 +74,7 @@ fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
 
 extern "C" fn constructor() {
     keep_errno(|| {
-        let outcome = std::panic::catch_unwind(start);
+        let outcome = std::panic::catch_unwind(|| heap::in_library(start));
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(message)) => complain(&message),
@@ -89,6 +99,9 @@ fn start() -> Result<(), String> {
             plan.version
         ));
     }
+    if let RunMode::Capture { wanted } = &plan.mode {
+        capture::prepare(plan.directory.clone(), wanted)?;
+    }
     *STATE.lock().map_err(|e| e.to_string())? = Some(State {
         plan,
         seen: HashSet::new(),
@@ -103,12 +116,14 @@ fn start() -> Result<(), String> {
 extern "C" fn destructor() {
     if ACTIVE.swap(false, Ordering::AcqRel) {
         profile::finish();
+        capture::finish_process();
     }
 }
 
 unsafe extern "C" fn child() {
     ACTIVE.store(false, Ordering::Release);
     profile::forget();
+    capture::abandon_process();
 }
 
 /// Arms the regions of images not seen yet.
@@ -122,28 +137,24 @@ fn arm() -> Result<(), String> {
             continue;
         }
         let found = images::sections(&image);
+        if let RunMode::Capture { .. } = state.plan.mode {
+            capture::arm(image.range.0, found.instrumented, found.regions);
+            continue;
+        }
         if found.regions.is_empty() {
             continue;
         }
         if !state.begun {
             state.begun = true;
-            if let RunMode::Profile = state.plan.mode {
-                profile::begin(&state.plan.directory)?;
-            }
+            profile::begin(&state.plan.directory)?;
         }
         for region in found.regions {
-            match &state.plan.mode {
-                RunMode::Profile => {
-                    // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
-                    unsafe {
-                        (*region).scratch = 0;
-                        let hook = std::mem::transmute::<*const (), Hook>(
-                            profile::cere_profile_stub as *const (),
-                        );
-                        (&raw mut (*region).hook).write_volatile(Some(hook));
-                    }
-                }
-                RunMode::Capture { .. } => {}
+            // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
+            unsafe {
+                (*region).scratch = 0;
+                let hook =
+                    std::mem::transmute::<*const (), Hook>(profile::cere_profile_stub as *const ());
+                (&raw mut (*region).hook).write_volatile(Some(hook));
             }
         }
     }
@@ -192,7 +203,7 @@ unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
     };
     if !handle.is_null() && ACTIVE.load(Ordering::Acquire) {
         keep_errno(|| {
-            if let Err(message) = arm() {
+            if let Err(message) = heap::in_library(arm) {
                 complain(&message);
             }
         });
@@ -215,6 +226,7 @@ unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
             {
                 let present: HashSet<usize> = images::loaded().iter().map(|i| i.range.0).collect();
                 state.seen.retain(|start| present.contains(start));
+                capture::forget(&|start| present.contains(&start));
             }
         });
     }

@@ -1,0 +1,326 @@
+//! System calls of a region under capture: done with the bookkeeping they need, or refused.
+//!
+//! Runs in the SIGSYS handler; the program's memory is closed until a call is refused.
+
+use crate::capture;
+use crate::engine::{Access, CALLS, Engine};
+use crate::names;
+use crate::pool::PAGE;
+use crate::process;
+use crate::{signals, sys};
+use cere_format::capture::RegionEnd;
+use libc::ucontext_t;
+
+/// Why a call is not simply done.
+enum Halt {
+    /// It ends the program.
+    Exit,
+    /// What it does is not part of the region's memory.
+    Outside,
+    /// The same, of a descriptor.
+    Descriptor(usize),
+    /// It starts a thread or process.
+    Starts,
+    /// It changes what signals do.
+    Signals,
+    /// The capture lacks something.
+    Lack(&'static str),
+}
+
+impl From<&'static str> for Halt {
+    fn from(lack: &'static str) -> Halt {
+        Halt::Lack(lack)
+    }
+}
+
+impl Halt {
+    fn reason(&self, number: usize) -> Option<String> {
+        let name = names::name(number);
+        Some(match self {
+            Halt::Exit => return None,
+            Halt::Outside => format!("calls {name}: it depends on outside state"),
+            Halt::Descriptor(d) => {
+                format!("calls {name} on descriptor {d}: it depends on outside state")
+            }
+            Halt::Starts => format!("calls {name}: it starts a thread or a process"),
+            Halt::Signals => format!("calls {name}: it changes what signals do"),
+            Halt::Lack(lack) => format!("it takes {lack}"),
+        })
+    }
+}
+
+/// A system call of the program was caught.
+pub fn dispatch(context: &mut ucontext_t) {
+    let registers = &context.uc_mcontext.gregs;
+    let at = |r: i32| registers[r as usize] as usize;
+    let number = at(libc::REG_RAX);
+    let arguments = [
+        at(libc::REG_RDI),
+        at(libc::REG_RSI),
+        at(libc::REG_RDX),
+        at(libc::REG_R10),
+        at(libc::REG_R8),
+        at(libc::REG_R9),
+    ];
+    let stack = at(libc::REG_RSP);
+    if capture::left(stack) > 0 && capture::abandon(stack, context) {
+        return again(context);
+    }
+    let Some(engine) = capture::engine() else {
+        return again(context);
+    };
+    if number < CALLS {
+        for level in &mut engine.levels {
+            level.calls[number] = level.calls[number].saturating_add(1);
+        }
+    }
+    match perform(engine, number, arguments, context) {
+        Ok(result) => context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64,
+        Err(halt) => {
+            capture::end_all(context, RegionEnd::Never, |_| halt.reason(number));
+            again(context);
+        }
+    }
+}
+
+/// Lets the program make the call itself: two bytes back stands its `syscall` instruction.
+fn again(context: &mut ucontext_t) {
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] -= 2;
+}
+
+fn perform(
+    engine: &mut Engine,
+    number: usize,
+    a: [usize; 6],
+    context: &mut ucontext_t,
+) -> Result<isize, Halt> {
+    use Access::{Read, Write};
+    let mut reach: [(usize, usize, Access); 3] = [(0, 0, Read); 3];
+    match number as i64 {
+        libc::SYS_mmap
+        | libc::SYS_munmap
+        | libc::SYS_mprotect
+        | libc::SYS_mremap
+        | libc::SYS_brk
+        | libc::SYS_madvise => return memory(engine, number as i64, a),
+        libc::SYS_exit_group | libc::SYS_exit => return Err(Halt::Exit),
+        libc::SYS_rt_sigprocmask => return signal_mask(engine, a, context),
+        libc::SYS_rt_sigaction => {
+            let replaced = signals::replaced(a[0] as i32);
+            if a[1] != 0 {
+                return Err(Halt::Signals);
+            }
+            engine.reach(a[2], size_of::<sys::Action>(), Write)?;
+            if let Some(action) = replaced
+                && a[2] != 0
+            {
+                // SAFETY: the program's buffer, open now.
+                unsafe { *(a[2] as *mut sys::Action) = action };
+                return Ok(0);
+            }
+        }
+        libc::SYS_write if a[0] == 1 || a[0] == 2 => reach[0] = (a[1], a[2], Read),
+        libc::SYS_writev if (a[0] == 1 || a[0] == 2) && a[2] <= 1024 => {
+            engine.reach(a[1], a[2] * 16, Read)?;
+            for i in 0..a[2] {
+                // SAFETY: the program's array, open now.
+                let part = unsafe { *(a[1] as *const [usize; 2]).add(i) };
+                engine.reach(part[0], part[1], Read)?;
+            }
+        }
+        libc::SYS_fstat if a[0] <= 2 => reach[0] = (a[1], 144, Write),
+        libc::SYS_newfstatat if a[0] <= 2 && a[3] & libc::AT_EMPTY_PATH as usize != 0 => {
+            engine.reach(a[1], 1, Read)?;
+            // SAFETY: the program's string, open now.
+            if a[1] == 0 || unsafe { *(a[1] as *const u8) } != 0 {
+                return Err(Halt::Outside);
+            }
+            reach[0] = (a[2], 144, Write);
+        }
+        libc::SYS_ioctl if a[0] <= 2 && a[1] == libc::TCGETS as usize => {
+            reach[0] = (a[2], 64, Write)
+        }
+        libc::SYS_ioctl if a[0] <= 2 && a[1] == libc::TIOCGWINSZ as usize => {
+            reach[0] = (a[2], 8, Write)
+        }
+        libc::SYS_futex => {
+            let operation = a[1] as i32 & 127;
+            reach[0] = (a[0], 4, Write);
+            if [
+                libc::FUTEX_WAIT,
+                libc::FUTEX_WAIT_BITSET,
+                libc::FUTEX_LOCK_PI,
+            ]
+            .contains(&operation)
+            {
+                reach[1] = (a[3], 16, Read);
+            } else {
+                reach[1] = (a[4], 4, Write);
+            }
+        }
+        libc::SYS_clock_gettime | libc::SYS_clock_getres => reach[0] = (a[1], 16, Write),
+        libc::SYS_gettimeofday => reach = [(a[0], 16, Write), (a[1], 8, Write), (0, 0, Read)],
+        libc::SYS_time => reach[0] = (a[0], 8, Write),
+        libc::SYS_times => reach[0] = (a[0], 32, Write),
+        libc::SYS_getrusage => reach[0] = (a[1], 144, Write),
+        libc::SYS_nanosleep => reach = [(a[0], 16, Read), (a[1], 16, Write), (0, 0, Read)],
+        libc::SYS_clock_nanosleep => reach = [(a[2], 16, Read), (a[3], 16, Write), (0, 0, Read)],
+        libc::SYS_getcpu => reach = [(a[0], 4, Write), (a[1], 4, Write), (0, 0, Read)],
+        libc::SYS_uname => reach[0] = (a[0], 390, Write),
+        libc::SYS_sched_getaffinity => reach[0] = (a[2], a[1], Write),
+        libc::SYS_getrlimit => reach[0] = (a[1], 16, Write),
+        libc::SYS_prlimit64 if a[2] == 0 => reach[0] = (a[3], 16, Write),
+        libc::SYS_getpid
+        | libc::SYS_gettid
+        | libc::SYS_getppid
+        | libc::SYS_getuid
+        | libc::SYS_geteuid
+        | libc::SYS_getgid
+        | libc::SYS_getegid
+        | libc::SYS_sched_yield => {}
+        libc::SYS_clone
+        | libc::SYS_clone3
+        | libc::SYS_fork
+        | libc::SYS_vfork
+        | libc::SYS_execve => return Err(Halt::Starts),
+        libc::SYS_sigaltstack | libc::SYS_rt_sigreturn => return Err(Halt::Signals),
+        libc::SYS_read
+        | libc::SYS_write
+        | libc::SYS_readv
+        | libc::SYS_writev
+        | libc::SYS_lseek
+        | libc::SYS_close
+        | libc::SYS_fstat
+        | libc::SYS_ioctl
+        | libc::SYS_pread64
+        | libc::SYS_pwrite64
+        | libc::SYS_sendto
+        | libc::SYS_recvfrom => {
+            return Err(Halt::Descriptor(a[0]));
+        }
+        _ => return Err(Halt::Outside),
+    }
+    for (start, length, access) in reach {
+        engine.reach(start, length, access)?;
+    }
+    // SAFETY: the program's own call; the memory that it reaches is open.
+    Ok(unsafe { sys::call(number as i64, a) })
+}
+
+/// The mask lies in the context that the handler returns to.
+fn signal_mask(
+    engine: &mut Engine,
+    a: [usize; 6],
+    context: &mut ucontext_t,
+) -> Result<isize, Halt> {
+    engine.reach(a[1], 8, Access::Read)?;
+    engine.reach(a[2], 8, Access::Write)?;
+    // SAFETY: the kernel's record, and the program's words, open now.
+    unsafe {
+        let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+        let before = signals::outside(*mask);
+        if a[1] != 0 {
+            let set = *(a[1] as *const u64);
+            let wanted = match a[0] as i32 {
+                libc::SIG_BLOCK => before | set,
+                libc::SIG_UNBLOCK => before & !set,
+                libc::SIG_SETMASK => set,
+                _ => return Ok(-(libc::EINVAL as isize)),
+            };
+            signals::set_mask(wanted);
+            *mask = signals::inside(wanted);
+        }
+        if a[2] != 0 {
+            *(a[2] as *mut u64) = before;
+        }
+    }
+    Ok(0)
+}
+
+fn up(address: usize) -> usize {
+    address.saturating_add(PAGE - 1) & !(PAGE - 1)
+}
+
+fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt> {
+    let failed = |result: isize| (-4095..0).contains(&result);
+    // SAFETY: the program's own calls; the bookkeeping follows at once.
+    unsafe {
+        match number {
+            libc::SYS_mmap => {
+                if a[3] & libc::MAP_ANONYMOUS as usize == 0 {
+                    return Err(Halt::Outside);
+                }
+                let result = sys::call(number, a);
+                if !failed(result) {
+                    let start = result as usize;
+                    engine.remap(start, start + up(a[1]), Some((a[2] as u8 & 7, 0)), true)?;
+                }
+                Ok(result)
+            }
+            libc::SYS_munmap => {
+                let result = sys::call(number, a);
+                if result == 0 {
+                    engine.remap(a[0], a[0] + up(a[1]), None, false)?;
+                }
+                Ok(result)
+            }
+            libc::SYS_brk => {
+                let before = sys::call(number, [0; 6]) as usize;
+                let result = sys::call(number, a);
+                let after = result as usize;
+                if after > before {
+                    let both = (libc::PROT_READ | libc::PROT_WRITE) as u8;
+                    engine.remap(up(before), up(after), Some((both, 0)), true)?;
+                } else {
+                    engine.remap(up(after), up(before), None, false)?;
+                }
+                Ok(result)
+            }
+            libc::SYS_madvise => {
+                let drops = [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE];
+                if drops.contains(&(a[2] as i32)) {
+                    engine.reach(a[0], a[1], Access::Write)?;
+                }
+                Ok(sys::call(number, a))
+            }
+            libc::SYS_mprotect => {
+                let result = sys::call(number, a);
+                if result == 0 && a[1] > 0 {
+                    let kind = match (engine.spans.find(a[0]), engine.levels.first()) {
+                        (Some(span), _) => span.kind,
+                        (None, Some(level)) => process::kind(&level.images, a[0] as u64),
+                        (None, None) => 0,
+                    };
+                    let known = engine.spans.find(a[0]).is_some();
+                    engine.remap(a[0], a[0] + up(a[1]), Some((a[2] as u8 & 7, kind)), !known)?;
+                }
+                Ok(result)
+            }
+            _ => {
+                // mremap wants one mapping: what protection split has to be whole again.
+                let (old, length, new) = (a[0], up(a[1]), up(a[2]));
+                let Some(span) = engine.spans.find(old) else {
+                    return Err(Halt::Outside);
+                };
+                engine.reach(old, length, Access::Write)?;
+                sys::protect(old, old + length, span.protection);
+                let result = sys::call(number, a);
+                if !failed(result) {
+                    let start = result as usize;
+                    let rights = Some((span.protection, span.kind));
+                    if start != old || new < length {
+                        engine.remap(old, old + length, None, false)?;
+                    }
+                    if start != old {
+                        engine.remap(start, start + new, rights, true)?;
+                    } else if new < length {
+                        engine.remap(old, old + new, rights, false)?;
+                    } else {
+                        engine.remap(old + length, old + new, rights, true)?;
+                    }
+                }
+                Ok(result)
+            }
+        }
+    }
+}

@@ -1,0 +1,610 @@
+//! Captures: from the probe to the finished level.
+//!
+//! The hook runs on the program's stack only to count; what it begins or ends runs on a stack of the pool.
+
+use crate::engine::{CALLS, Engine, Level};
+use crate::pool::{LEVELS, Pool};
+use crate::spans::Spans;
+use crate::write::{self, End};
+use crate::{arena, complain, heap, images, keep_errno, process, signals, sys, thread_pointer};
+use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, RegionDescriptor};
+use cere_format::capture::{EntryState, Image, Mapping, RegionEnd, Wanted};
+use cere_format::profile::RegionKey;
+use libc::ucontext_t;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
+/// Captures in progress.
+static DEPTH: AtomicUsize = AtomicUsize::new(0);
+
+/// Everything that captures need; used by the main thread only.
+struct State {
+    engine: Engine,
+    wanted: Vec<Region>,
+    directory: PathBuf,
+    thread: usize,
+    mapping_limit: usize,
+    /// Start of an image, and whether it is instrumented.
+    known: Vec<(usize, bool)>,
+}
+
+/// A region of which invocations are wanted.
+struct Region {
+    key: RegionKey,
+    invocations: Vec<u64>,
+    count: u64,
+    /// The next invocation wanted; `u64::MAX` if none.
+    next: u64,
+    armed: Vec<*mut RegionDescriptor>,
+}
+
+impl Region {
+    fn look_ahead(&mut self) {
+        let next = self.invocations.iter().copied().find(|i| *i > self.count);
+        self.next = next.unwrap_or(u64::MAX);
+    }
+}
+
+core::arch::global_asm!(
+    ".globl cere_capture_stub",
+    ".hidden cere_capture_stub",
+    ".type cere_capture_stub,@function",
+    "cere_capture_stub:",
+    "lea rcx, [rsp + 8]",
+    "jmp {event}",
+    ".size cere_capture_stub, .-cere_capture_stub",
+    event = sym event,
+);
+
+unsafe extern "C" {
+    /// The hook: adds the stack pointer before the call as fourth argument.
+    fn cere_capture_stub(region: *mut RegionDescriptor, event: u32, arguments: *mut u8);
+}
+
+/// What the probe told, for the work on the other stack.
+struct Event {
+    region: *mut RegionDescriptor,
+    event: u32,
+    arguments: usize,
+    stack: usize,
+    wanted: usize,
+}
+
+fn state() -> Option<&'static mut State> {
+    // SAFETY: leaked at start; only the main thread gets here, a handler only while nobody else uses it.
+    unsafe { STATE.load(Ordering::Relaxed).as_mut() }
+}
+
+/// The engine, for the handlers.
+pub fn engine() -> Option<&'static mut Engine> {
+    state().map(|s| &mut s.engine)
+}
+
+/// Reserves all memory that captures need.
+pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
+    const REFUSED: &str = "the system refuses the address space that captures need (is `ulimit -v` set?); \
+                           the program runs uncaptured";
+    let memory = process::available_memory();
+    let pool = Pool::reserve(memory - memory / 8).ok_or(REFUSED)?;
+    if !heap::reserve() {
+        return Err(REFUSED.into());
+    }
+    // SAFETY: the pool's room for spans.
+    let spans = unsafe { Spans::new(pool.spans()) };
+    let here = prepare as *const () as usize;
+    let mut own: Vec<(usize, usize)> = images::loaded()
+        .iter()
+        .map(|i| i.range)
+        .filter(|r| r.0 <= here && here < r.1)
+        .collect();
+    own.extend([arena::range(), pool.range()]);
+    let wanted = wanted.iter().map(|w| {
+        let mut region = Region {
+            key: w.key.clone(),
+            invocations: w.invocations.clone(),
+            count: 0,
+            next: 0,
+            armed: Vec::new(),
+        };
+        region.look_ahead();
+        region
+    });
+    let state = State {
+        engine: Engine {
+            pool,
+            spans,
+            levels: Vec::with_capacity(LEVELS),
+            own,
+            epoch: 0,
+            splits: 0,
+            budget: 0,
+        },
+        wanted: wanted.collect(),
+        directory,
+        thread: thread_pointer(),
+        mapping_limit: process::mapping_limit(),
+        known: Vec::new(),
+    };
+    STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
+    Ok(())
+}
+
+/// Notes an image and arms those of its regions that are wanted.
+pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>) {
+    let Some(state) = state() else { return };
+    state.known.push((start, instrumented));
+    for region in regions {
+        // SAFETY: descriptors of a loaded image and their markers; the stub has the hook's interface.
+        unsafe {
+            let unit = &(*(*region).unit).id;
+            let index = (*region).index;
+            let found = state
+                .wanted
+                .iter()
+                .position(|w| w.key.index == index && w.key.unit.as_bytes() == unit);
+            let Some(wanted) = found.filter(|w| state.wanted[*w].next != u64::MAX) else {
+                continue;
+            };
+            state.wanted[wanted].armed.push(region);
+            (*region).scratch = wanted as u64 + 1;
+            let hook = std::mem::transmute::<*const (), Hook>(cere_capture_stub as *const ());
+            (&raw mut (*region).hook).write_volatile(Some(hook));
+        }
+    }
+}
+
+/// Forgets images that are gone.
+pub fn forget(present: &dyn Fn(usize) -> bool) {
+    let Some(state) = state() else { return };
+    let known = std::mem::take(&mut state.known);
+    let gone = known.iter().any(|(start, _)| !present(*start));
+    state.known = known
+        .into_iter()
+        .filter(|(start, _)| present(*start))
+        .collect();
+    if gone {
+        let ranges: Vec<_> = images::loaded().iter().map(|i| i.range).collect();
+        let loaded = |at: &*mut RegionDescriptor| {
+            ranges
+                .iter()
+                .any(|r| r.0 <= *at as usize && (*at as usize) < r.1)
+        };
+        for region in &mut state.wanted {
+            region.armed.retain(loaded);
+        }
+    }
+}
+
+/// A forked child captures nothing.
+pub fn abandon_process() {
+    STATE.store(null_mut(), Ordering::Release);
+}
+
+unsafe extern "C" fn event(
+    region: *mut RegionDescriptor,
+    event: u32,
+    arguments: *mut u8,
+    stack: usize,
+) {
+    let Some(state) = state() else { return };
+    if thread_pointer() != state.thread {
+        return;
+    }
+    // SAFETY: the descriptor of an armed region.
+    let wanted = (unsafe { (*region).scratch } as usize).wrapping_sub(1);
+    let Some(target) = state.wanted.get_mut(wanted) else {
+        return;
+    };
+    let slow: unsafe extern "C" fn(*mut u8) = if event == EVENT_ENTER {
+        target.count += 1;
+        if target.count == target.next {
+            enter
+        } else if DEPTH.load(Ordering::Relaxed) > 0 && left(stack + 1) > 0 {
+            sweep
+        } else {
+            return;
+        }
+    } else if state
+        .engine
+        .levels
+        .iter()
+        .any(|l| l.region == region && l.entry.stack_pointer as usize == stack)
+    {
+        leave
+    } else {
+        return;
+    };
+    let top = state.engine.pool.hook_stack();
+    let mut event = Event {
+        region,
+        event,
+        arguments: arguments as usize,
+        stack,
+        wanted,
+    };
+    // SAFETY: the stack is used by hooks alone, and they do not nest; the event outlives the call.
+    unsafe { sys::cere_on_stack(slow, (&raw mut event).cast(), top) };
+}
+
+/// Number of levels that code with this stack pointer has left, by longjmp: none of them can still run.
+pub fn left(stack: usize) -> usize {
+    let Some(engine) = engine() else { return 0 };
+    let gone = |l: &Level| {
+        l.stack.0 <= stack && stack < l.stack.1 && stack > l.entry.stack_pointer as usize
+    };
+    match engine.levels.iter().position(gone) {
+        Some(first) => engine.levels.len() - first,
+        None => 0,
+    }
+}
+
+/// Work of the hook with everything open and all signals blocked. `work` gets the program's signal mask.
+fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
+    let Some(state) = state() else { return };
+    let mask = sys::mask(!0);
+    signals::catch_calls(false);
+    heap::inside(false);
+    let was_inside = !state.engine.levels.is_empty();
+    // First of all: libc's own data are closed.
+    if was_inside {
+        state.engine.open();
+    }
+    keep_errno(|| {
+        heap::in_library(|| {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(state, mask)));
+            let failed = match outcome {
+                Ok(Ok(())) => None,
+                Ok(Err(message)) => Some(message),
+                Err(_) => Some("the capture failed inside".into()),
+            };
+            if let Some(message) = failed {
+                refuse(state, RegionEnd::Never, Some(message));
+            }
+        });
+    });
+    if !state.engine.levels.is_empty()
+        && let Err(message) = state.engine.close()
+    {
+        state.engine.open();
+        keep_errno(|| heap::in_library(|| refuse(state, RegionEnd::Never, Some(message))));
+    }
+    DEPTH.store(state.engine.levels.len(), Ordering::Relaxed);
+    let Some(level) = state.engine.levels.last_mut() else {
+        let mask = signals::outside(mask);
+        signals::remove(None);
+        state.engine.pool.reset();
+        sys::mask(mask);
+        heap::flush();
+        return;
+    };
+    if level.started == 0 {
+        level.started = cere_clock::start();
+    }
+    heap::inside(true);
+    signals::catch_calls(true);
+    sys::mask(signals::inside(mask));
+}
+
+/// Ends all levels, innermost first. Everything is open.
+fn refuse(state: &mut State, end: RegionEnd, reason: Option<String>) {
+    while !state.engine.levels.is_empty() {
+        finish(state, end, reason.clone());
+    }
+}
+
+/// Ends the innermost level. Everything is open.
+fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
+    let now = cere_clock::stop();
+    let Some(level) = state.engine.levels.pop() else {
+        return;
+    };
+    let index = state.engine.levels.len();
+    let key = state.wanted[level.wanted].key.clone();
+    let end = End {
+        key: &key,
+        end,
+        refused,
+        now,
+    };
+    if let Err(message) = write::level(&mut state.engine, &state.directory, &level, index, end) {
+        complain(&message);
+    }
+    // SAFETY: the level's entries; no other slice of them is alive.
+    for touch in unsafe { state.engine.pool.log(index, level.touched) } {
+        let page = state.engine.pool.page(touch.address);
+        // SAFETY: a page of the pool, or null.
+        if let Some(page) = unsafe { page.as_mut() } {
+            page.touched &= !(1 << index);
+            page.written &= !(1 << index);
+            page.executed &= !(1 << index);
+        }
+    }
+    disarm(&mut state.wanted[level.wanted]);
+}
+
+/// Makes a region dormant again once nothing more is wanted of it.
+fn disarm(region: &mut Region) {
+    if region.next == u64::MAX {
+        for descriptor in region.armed.drain(..) {
+            // SAFETY: descriptors of loaded images.
+            unsafe { (&raw mut (*descriptor).hook).write_volatile(None) };
+        }
+    }
+}
+
+/// The argument of the hook's work.
+unsafe fn told<'a>(event: *mut u8) -> &'a Event {
+    // SAFETY: `event` is on the program's stack and outlives the work.
+    unsafe { &*event.cast::<Event>() }
+}
+
+unsafe extern "C" fn sweep(event: *mut u8) {
+    // SAFETY: handed on by `event`.
+    let stack = unsafe { told(event) }.stack;
+    with_all_open(|state, _| {
+        for _ in 0..left(stack + 1) {
+            finish(state, RegionEnd::Never, None);
+        }
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn leave(event: *mut u8) {
+    // SAFETY: handed on by `event`.
+    let told = unsafe { told(event) };
+    with_all_open(|state, _| {
+        while let Some(level) = state.engine.levels.last() {
+            if level.region == told.region && level.entry.stack_pointer as usize == told.stack {
+                let unwound = told.event == EVENT_UNWIND;
+                let end = if unwound {
+                    RegionEnd::Unwound
+                } else {
+                    RegionEnd::Returned
+                };
+                finish(state, end, None);
+                break;
+            }
+            finish(state, RegionEnd::Never, None);
+        }
+        Ok(())
+    });
+}
+
+fn read_state(told: &Event) -> EntryState {
+    let (mut mxcsr, mut x87_control) = (0u32, 0u16);
+    // SAFETY: both instructions store a word each; the descriptor is readable.
+    unsafe {
+        core::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack));
+        core::arch::asm!("fnstcw [{}]", in(reg) &raw mut x87_control, options(nostack));
+        EntryState {
+            stack_pointer: told.stack as u64,
+            arguments: told.arguments as u64,
+            arguments_size: (*told.region).arguments_size,
+            mxcsr,
+            x87_control,
+        }
+    }
+}
+
+fn describe_images(state: &mut State) -> Vec<Image> {
+    let own = state.engine.own.clone();
+    let mut list = Vec::new();
+    for image in images::loaded() {
+        let ours = own
+            .iter()
+            .any(|o| o.0 <= image.range.0 && image.range.0 < o.1);
+        if ours || !image.path.is_absolute() || image.range.0 >= image.range.1 {
+            continue;
+        }
+        let known = state
+            .known
+            .iter()
+            .find(|k| k.0 == image.range.0)
+            .map(|k| k.1);
+        let instrumented = known.unwrap_or_else(|| {
+            let found = images::sections(&image).instrumented;
+            state.known.push((image.range.0, found));
+            found
+        });
+        list.push(Image {
+            path: image.path,
+            bias: image.bias as u64,
+            range: (image.range.0 as u64, image.range.1 as u64),
+            instrumented,
+            tls: image.tls.map(|(at, size)| (at as u64, size as u64)),
+        });
+    }
+    list
+}
+
+unsafe extern "C" fn enter(event: *mut u8) {
+    // SAFETY: handed on by `event`.
+    let told = unsafe { told(event) };
+    let entry = read_state(told);
+    with_all_open(|state, mask| {
+        for _ in 0..left(told.stack + 1) {
+            finish(state, RegionEnd::Never, None);
+        }
+        let region = &mut state.wanted[told.wanted];
+        let invocation = region.count;
+        region.look_ahead();
+        let images = describe_images(state);
+        let own = state.engine.own.clone();
+        let heap = heap::range();
+        let (mappings, own_mappings): (Vec<Mapping>, Vec<Mapping>) =
+            process::mappings()?.into_iter().partition(|m| {
+                !own.iter()
+                    .any(|o| m.start < o.1 as u64 && (o.0 as u64) < m.end)
+            });
+        let outside_heap = |m: &&Mapping| m.end <= heap.0 || heap.1 <= m.start;
+        let stack = mappings
+            .iter()
+            .find(|m| m.start < entry.stack_pointer && entry.stack_pointer <= m.end)
+            .map_or((0, 0), |m| (m.start as usize, m.end as usize));
+        let control = process::control(state.thread, &images);
+        let level = Level {
+            region: told.region,
+            wanted: told.wanted,
+            invocation,
+            entry,
+            stack,
+            control,
+            touched: 0,
+            started: 0,
+            faults: 0,
+            calls: [0; CALLS],
+            fresh: Vec::with_capacity(4096),
+            images,
+            mappings: mappings.iter().filter(outside_heap).cloned().collect(),
+        };
+        if let Some(reason) = obstacle(state, mask) {
+            return refuse_one(state, level, reason);
+        }
+        let count = (mappings.len() + own_mappings.len()) as isize;
+        state.engine.budget = state.mapping_limit as isize - count - 2500;
+        let images = level.images.clone();
+        state.engine.levels.push(level);
+        process::lay_out(
+            &mut state.engine,
+            &mappings,
+            &images,
+            entry.stack_pointer,
+            control,
+        )?;
+        state.engine.take_control(control)
+    });
+}
+
+/// Why no capture can begin now; else the handlers are installed.
+fn obstacle(state: &mut State, mask: u64) -> Option<String> {
+    if state.engine.levels.len() == LEVELS {
+        return Some(format!("more than {LEVELS} captures within one another"));
+    }
+    match process::threads() {
+        Some(1) => {}
+        Some(n) => {
+            return Some(format!(
+                "{n} threads run, and only serial programs can be captured"
+            ));
+        }
+        None => return Some("the kernel does not tell the number of threads".into()),
+    }
+    if state.engine.levels.is_empty() {
+        return signals::install(state.engine.pool.signal_stack(), mask).err();
+    }
+    None
+}
+
+/// Notes that an invocation cannot be captured, beside what is in progress.
+fn refuse_one(state: &mut State, level: Level, reason: String) -> Result<(), String> {
+    let key = state.wanted[level.wanted].key.clone();
+    let end = End {
+        key: &key,
+        end: RegionEnd::Never,
+        refused: Some(reason),
+        now: 0,
+    };
+    let written = write::level(&mut state.engine, &state.directory, &level, 0, end);
+    disarm(&mut state.wanted[level.wanted]);
+    if let Err(message) = written {
+        complain(&message);
+    }
+    Ok(())
+}
+
+/// In a handler: ends all levels and hands the process back to the program.
+pub fn end_all(
+    context: &mut ucontext_t,
+    end: RegionEnd,
+    reason: impl FnOnce(&Engine) -> Option<String>,
+) {
+    let Some(state) = state() else { return };
+    signals::catch_calls(false);
+    heap::inside(false);
+    state.engine.open();
+    keep_errno(|| {
+        heap::in_library(|| {
+            let reason = reason(&state.engine);
+            refuse(state, end, reason);
+        })
+    });
+    DEPTH.store(0, Ordering::Relaxed);
+    signals::remove(Some(context));
+    state.engine.pool.reset();
+}
+
+/// In a handler: ends the levels that were left by longjmp. True if none remains.
+pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
+    let gone = left(stack);
+    let Some(state) = state() else { return true };
+    if gone >= state.engine.levels.len() {
+        end_all(context, RegionEnd::Never, |_| None);
+        return true;
+    }
+    signals::catch_calls(false);
+    state.engine.open();
+    keep_errno(|| {
+        heap::in_library(|| {
+            for _ in 0..gone {
+                finish(state, RegionEnd::Never, None);
+            }
+        })
+    });
+    DEPTH.store(state.engine.levels.len(), Ordering::Relaxed);
+    let closed = state.engine.close();
+    if let Err(message) = closed {
+        end_all(context, RegionEnd::Never, |_| Some(message));
+        return true;
+    }
+    signals::catch_calls(true);
+    false
+}
+
+/// The program ends: finishes what is in progress and writes the counts.
+pub fn finish_process() {
+    if state().is_none() {
+        return;
+    }
+    if DEPTH.load(Ordering::Relaxed) > 0 {
+        with_all_open(|state, _| {
+            refuse(state, RegionEnd::Never, None);
+            Ok(())
+        });
+    }
+    heap::in_library(|| {
+        if let Some(state) = state()
+            && let Err(message) = write_counts(state)
+        {
+            complain(&message);
+        }
+    });
+    STATE.store(null_mut(), Ordering::Release);
+}
+
+/// `counts.json`: how often each wanted region was entered while armed, over all processes of the run.
+fn write_counts(state: &State) -> Result<(), String> {
+    let path = state.directory.join("counts.json");
+    let former: Vec<serde_json::Value> = std::fs::read(&path)
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default();
+    let counts: Vec<serde_json::Value> = state
+        .wanted
+        .iter()
+        .map(|w| {
+            let key = serde_json::json!({ "unit": w.key.unit, "index": w.key.index });
+            let before = former.iter().find(|f| f["key"] == key);
+            let before = before.and_then(|f| f["invocations"].as_u64()).unwrap_or(0);
+            serde_json::json!({ "key": key, "invocations": w.count.max(before) })
+        })
+        .collect();
+    let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
+    let part = state
+        .directory
+        .join(format!("counts.{}.part", std::process::id()));
+    std::fs::write(&part, serde_json::Value::from(counts).to_string()).map_err(failed)?;
+    std::fs::rename(&part, &path).map_err(failed)
+}

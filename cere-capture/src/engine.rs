@@ -1,0 +1,422 @@
+//! The state of captures, and what a touch of protected memory does.
+//!
+//! Everything here may run in a signal handler: raw system calls and the pool only, no copies that the
+//! compiler would leave to libc, whose data may be closed.
+
+use crate::pool::{DEAD, LEVELS, PAGE, Page, Pool, Touch};
+use crate::spans::{KIND_STACK, Span, Spans};
+use crate::sys;
+use cere_format::abi::RegionDescriptor;
+use cere_format::capture::{EntryState, Image, Mapping};
+
+const READ: u8 = libc::PROT_READ as u8;
+const WRITE: u8 = libc::PROT_WRITE as u8;
+const EXECUTE: u8 = libc::PROT_EXEC as u8;
+/// System calls that are counted, by number.
+pub const CALLS: usize = 512;
+
+/// What an instruction wants from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To read it.
+    Read,
+    /// To write it.
+    Write,
+    /// To execute it.
+    Execute,
+}
+
+/// What came of a touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touched {
+    /// The page is open now.
+    Opened,
+    /// The program has no right to it.
+    NotOurs,
+    /// The page cannot be opened: what it lacks.
+    Failed(&'static str),
+}
+
+/// One capture in progress.
+pub struct Level {
+    /// The region.
+    pub region: *mut RegionDescriptor,
+    /// Its place among the wanted ones.
+    pub wanted: usize,
+    /// Invocation, from 1.
+    pub invocation: u64,
+    /// The processor's state at entry.
+    pub entry: EntryState,
+    /// [start, end) of the mapping that holds the stack pointer at entry.
+    pub stack: (usize, usize),
+    /// Thread control block and static thread-local storage at entry, whole pages.
+    pub control: (usize, usize),
+    /// Entries in the pool's log.
+    pub touched: usize,
+    /// Time stamp at entry.
+    pub started: u64,
+    /// Faults taken.
+    pub faults: u64,
+    /// System calls made, by number.
+    pub calls: [u32; CALLS],
+    /// Ranges mapped since entry. Capacity is reserved at entry and never exceeded.
+    pub fresh: Vec<(u64, u64)>,
+    /// Images at entry.
+    pub images: Vec<Image>,
+    /// Mappings at entry.
+    pub mappings: Vec<Mapping>,
+}
+
+/// The state of all captures of the process.
+pub struct Engine {
+    /// Memory.
+    pub pool: Pool,
+    /// The program's memory under protection.
+    pub spans: Spans,
+    /// Captures in progress, outermost first. Capacity is LEVELS.
+    pub levels: Vec<Level>,
+    /// [start, end) of what is never protected: the library's own memory and image.
+    pub own: Vec<(usize, usize)>,
+    /// Page states of other epochs are void.
+    pub epoch: u32,
+    /// Estimate of the mappings that opening pages has added.
+    pub splits: isize,
+    /// The most of them before neighbouring pages are opened together.
+    pub budget: isize,
+}
+
+/// Pages opened together when mappings run out, smallest first.
+const BLOCKS: [usize; 5] = [16, 256, 4096, 65536, usize::MAX / PAGE / 2];
+
+impl Engine {
+    /// Bits of all levels.
+    pub fn mask(&self) -> u8 {
+        ((1u32 << self.levels.len()) - 1) as u8
+    }
+
+    /// Protects all spans: the next touch of each page faults.
+    pub fn close(&mut self) -> Result<(), String> {
+        self.epoch += 1;
+        self.splits = 0;
+        for span in self.spans.all() {
+            // SAFETY: the handler opens what the program touches.
+            let result = unsafe { sys::protect(span.start, span.end, 0) };
+            if result < 0 {
+                return Err(format!(
+                    "{:#x}-{:#x} cannot be protected (error {})",
+                    span.start, span.end, -result
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all spans the protection that the program gave them.
+    pub fn open(&mut self) {
+        self.epoch += 1;
+        self.splits = 0;
+        let all = self.spans.all();
+        let mut i = 0;
+        while let Some(&span) = all.get(i) {
+            i += 1;
+            let mut end = span.end;
+            while let Some(next) = all.get(i)
+                && next.start == end
+                && next.protection == span.protection
+            {
+                end = next.end;
+                i += 1;
+            }
+            // SAFETY: the program's own protection.
+            unsafe { sys::protect(span.start, end, span.protection) };
+        }
+    }
+
+    fn state(&mut self, address: usize) -> u8 {
+        let page = self.pool.page(address);
+        // SAFETY: a page of the pool, or null.
+        match unsafe { page.as_ref() } {
+            Some(page) if page.epoch == self.epoch => page.open,
+            _ => 0,
+        }
+    }
+
+    /// Notes that `page` at `address` of `span` is open as `now`; estimates mappings.
+    fn note(&mut self, span: &Span, address: usize, page: &mut Page, now: u8) {
+        let before = if page.epoch == self.epoch {
+            page.open
+        } else {
+            0
+        };
+        page.open = now;
+        page.epoch = self.epoch;
+        for (inside, at) in [
+            (address > span.start, address.wrapping_sub(PAGE)),
+            (address + PAGE < span.end, address + PAGE),
+        ] {
+            if inside {
+                let beside = self.state(at);
+                self.splits += isize::from(beside != now) - isize::from(beside != before);
+            }
+        }
+    }
+
+    /// Gives the page to every level that had not touched it. The page is readable by now.
+    fn take(&mut self, address: usize, kind: u8, page: &mut Page) -> Result<(), &'static str> {
+        let missing = self.mask() & !page.touched;
+        if missing == 0 {
+            return Ok(());
+        }
+        let dead = |level: &Level| {
+            kind & KIND_STACK != 0
+                && level.stack.0 <= address
+                && address + PAGE <= level.entry.stack_pointer as usize
+        };
+        let mut copy = None;
+        for i in 0..self.levels.len() {
+            if missing & 1 << i == 0 {
+                continue;
+            }
+            let mut touch = Touch {
+                address,
+                copy: 0,
+                kind: kind.into(),
+            };
+            if dead(&self.levels[i]) {
+                touch.kind |= DEAD;
+            } else {
+                touch.copy = match copy {
+                    Some(copy) => copy,
+                    // SAFETY: the page is readable.
+                    None => unsafe { self.pool.copy(address) }
+                        .ok_or("more memory than the machine has left")?,
+                };
+                copy = Some(touch.copy);
+            }
+            let length = self.levels[i].touched;
+            if !self.pool.append(i, length, touch) {
+                return Err("more pages than can be noted");
+            }
+            self.levels[i].touched = length + 1;
+        }
+        page.touched |= missing;
+        Ok(())
+    }
+
+    /// Lets the innermost level keep the pages of the thread control block, which stay open throughout.
+    pub fn take_control(&mut self, control: (usize, usize)) -> Result<(), String> {
+        let index = self.levels.len() - 1;
+        for address in (control.0..control.1).step_by(PAGE) {
+            // SAFETY: the thread's own control block.
+            let copy = unsafe { self.pool.copy(address) }.ok_or("no memory is left")?;
+            let touch = Touch {
+                address,
+                copy,
+                kind: crate::spans::KIND_FOREIGN.into(),
+            };
+            let length = self.levels[index].touched;
+            if !self.pool.append(index, length, touch) {
+                return Err("the thread-local storage is too large".into());
+            }
+            self.levels[index].touched = length + 1;
+        }
+        Ok(())
+    }
+
+    /// Opens the page at `address` for `access` and lets each level keep its content.
+    pub fn touch(&mut self, address: usize, access: Access) -> Touched {
+        let address = address & !(PAGE - 1);
+        let Some(span) = self.spans.find(address).or_else(|| self.grow(address)) else {
+            return Touched::NotOurs;
+        };
+        let need = match access {
+            Access::Read => READ,
+            Access::Write => WRITE,
+            Access::Execute => EXECUTE,
+        };
+        // x86 reads whatever it may write or execute.
+        if span.protection & need == 0 && (need != READ || span.protection == 0) {
+            return Touched::NotOurs;
+        }
+        // SAFETY: a page of the pool, or null.
+        let Some(page) = (unsafe { self.pool.page(address).as_mut() }) else {
+            return Touched::Failed("more address space than can be noted");
+        };
+        let mut now = need | (span.protection & READ);
+        if page.epoch == self.epoch {
+            now |= page.open;
+        }
+        if self.splits < self.budget {
+            // SAFETY: within the program's rights.
+            let result = unsafe { sys::protect(address, address + PAGE, now) };
+            if result == 0 {
+                if access == Access::Write && page.touched & self.mask() != self.mask() {
+                    // SAFETY: writable by now.
+                    unsafe { sys::populate(address) };
+                }
+                return match self.took(&span, address, page, now) {
+                    Ok(()) => Touched::Opened,
+                    Err(lack) => Touched::Failed(lack),
+                };
+            }
+            if result != -(libc::ENOMEM as isize) {
+                return Touched::Failed("a page that cannot be opened");
+            }
+        }
+        self.block(span, address, access)
+    }
+
+    fn took(
+        &mut self,
+        span: &Span,
+        address: usize,
+        page: &mut Page,
+        now: u8,
+    ) -> Result<(), &'static str> {
+        self.take(address, span.kind, page)?;
+        if now & WRITE != 0 {
+            page.written |= self.mask();
+        }
+        if now & EXECUTE != 0 {
+            page.executed |= self.mask();
+        }
+        self.note(span, address, page, now);
+        Ok(())
+    }
+
+    /// Mappings run out: opens a whole block around `address` with all the program's rights.
+    fn block(&mut self, span: Span, address: usize, access: Access) -> Touched {
+        let mut now = span.protection;
+        if access != Access::Execute && now & WRITE != 0 {
+            now &= !EXECUTE;
+        }
+        for pages in BLOCKS {
+            let size = pages * PAGE;
+            let start = (address / size * size).max(span.start);
+            let end = start.saturating_add(size).min(span.end);
+            // SAFETY: within the program's rights.
+            let result = unsafe { sys::protect(start, end, now) };
+            if result == -(libc::ENOMEM as isize) {
+                continue;
+            }
+            if result < 0 {
+                return Touched::Failed("memory that cannot be opened");
+            }
+            for at in (start..end).step_by(PAGE) {
+                // SAFETY: a page of the pool, or null.
+                let Some(page) = (unsafe { self.pool.page(at).as_mut() }) else {
+                    return Touched::Failed("more address space than can be noted");
+                };
+                if let Err(lack) = self.took(&span, at, page, now) {
+                    return Touched::Failed(lack);
+                }
+            }
+            return Touched::Opened;
+        }
+        Touched::Failed("more mappings than vm.max_map_count allows")
+    }
+
+    /// Finds out whether the kernel has let the stack grow down to `address`.
+    fn grow(&mut self, address: usize) -> Option<Span> {
+        let level = self.levels.first()?;
+        let above = self.spans.above(address)?;
+        if above.kind & KIND_STACK == 0
+            || above.end != level.stack.1
+            || above.start - address > 1 << 30
+            || level.control.0 == address
+        {
+            return None;
+        }
+        // SAFETY: fails where nothing is mapped, and what is mapped right below the stack is stack.
+        if unsafe { sys::protect(address, above.start, 0) } < 0 {
+            return None;
+        }
+        let start = address;
+        let grown = Span {
+            start,
+            end: above.end,
+            ..above
+        };
+        self.spans.insert(grown).then_some(grown)
+    }
+
+    /// Opens [start, start + length) for a system call; what the program has no right to is left to the kernel.
+    pub fn reach(
+        &mut self,
+        start: usize,
+        length: usize,
+        access: Access,
+    ) -> Result<(), &'static str> {
+        if start == 0 || length == 0 {
+            return Ok(());
+        }
+        let end = start.saturating_add(length);
+        let mut at = start & !(PAGE - 1);
+        while at < end {
+            let Some(span) = self.spans.find(at) else {
+                match self.spans.above(at) {
+                    Some(span) if span.start < end => at = span.start,
+                    _ => break,
+                }
+                continue;
+            };
+            let stop = span.end.min(end);
+            while at < stop {
+                let open = self.state(at);
+                let enough = match access {
+                    Access::Write => open & WRITE != 0,
+                    _ => open != 0,
+                };
+                if !enough && let Touched::Failed(lack) = self.touch(at, access) {
+                    return Err(lack);
+                }
+                at += PAGE;
+            }
+        }
+        Ok(())
+    }
+
+    /// The program mapped, unmapped or protected [start, end): `protection` is what it may do there now, none
+    /// if nothing. Fresh memory is noted as such.
+    pub fn remap(
+        &mut self,
+        start: usize,
+        end: usize,
+        protection: Option<(u8, u8)>,
+        fresh: bool,
+    ) -> Result<(), &'static str> {
+        const LACK: &str = "more separate mappings than can be noted";
+        self.pool.close(start, end);
+        let done = match protection {
+            Some((protection, kind)) if protection != 0 => {
+                // SAFETY: the handler opens what the program touches.
+                if unsafe { sys::protect(start, end, 0) } < 0 {
+                    return Err("memory that cannot be protected");
+                }
+                self.spans.insert(Span {
+                    start,
+                    end,
+                    protection,
+                    kind,
+                })
+            }
+            _ => self.spans.carve(start, end),
+        };
+        if !done {
+            return Err(LACK);
+        }
+        if fresh {
+            for level in &mut self.levels {
+                let full = level.fresh.len() == level.fresh.capacity();
+                match level.fresh.last_mut() {
+                    Some(last) if last.1 == start as u64 => last.1 = end as u64,
+                    _ if full => return Err(LACK),
+                    _ => level.fresh.push((start as u64, end as u64)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(LEVELS == 8);

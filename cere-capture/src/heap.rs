@@ -1,0 +1,375 @@
+//! `malloc` and family. Outside captured invocations they are the next allocator's in line; inside, the region
+//! heap's, whose addresses a replay repeats. What the library's own calls of libc allocate comes from the arena.
+
+use crate::{arena::Arena, thread_pointer};
+use cere_heap::{BASE, Heap, SIZE};
+use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+type Block = *mut c_void;
+
+/// Whether the program runs inside a captured invocation.
+static INSIDE: AtomicBool = AtomicBool::new(false);
+/// The thread that is in the library's own code.
+static LIBRARY: AtomicUsize = AtomicUsize::new(0);
+/// Size of the region heap's range; 0: there is none.
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+static LOCK: AtomicBool = AtomicBool::new(false);
+/// Head of the list of blocks of the program's allocator that were freed inside.
+static DEFERRED: AtomicUsize = AtomicUsize::new(0);
+
+/// Reserves the region heap. False if the system refuses.
+pub fn reserve() -> bool {
+    for size in [SIZE, 8 << 30, 1 << 30] {
+        if crate::arena::reserve_at(BASE, size) {
+            RESERVED.store(size, Ordering::Release);
+            // Looked up now: a look-up inside a captured invocation would be part of it.
+            // SAFETY: frees nothing; the block is none.
+            unsafe {
+                real_free(null_mut());
+                real_size(null_mut());
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// [start, end) of the region heap.
+pub fn range() -> (u64, u64) {
+    match RESERVED.load(Ordering::Relaxed) {
+        0 => (0, 0),
+        size => (BASE as u64, (BASE + size) as u64),
+    }
+}
+
+/// Switches the program's thread to the region heap or back.
+pub fn inside(yes: bool) {
+    INSIDE.store(yes, Ordering::Relaxed);
+}
+
+/// Runs library code whose calls of libc may allocate.
+pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
+    let before = LIBRARY.swap(thread_pointer(), Ordering::Relaxed);
+    let result = work();
+    LIBRARY.store(before, Ordering::Relaxed);
+    result
+}
+
+fn library() -> bool {
+    let thread = LIBRARY.load(Ordering::Relaxed);
+    thread != 0 && thread == thread_pointer()
+}
+
+// Captures need the process to have one thread, so inside there is nobody but the captured one.
+fn captured() -> bool {
+    INSIDE.load(Ordering::Relaxed)
+}
+
+fn with_heap<T>(work: impl FnOnce(&Heap) -> T) -> T {
+    while LOCK.swap(true, Ordering::Acquire) {
+        std::hint::spin_loop();
+    }
+    // SAFETY: the range is reserved whenever a caller has a reason to come here; the lock keeps others out.
+    let heap = unsafe { Heap::new(BASE, BASE + RESERVED.load(Ordering::Relaxed)) };
+    let result = work(&heap);
+    LOCK.store(false, Ordering::Release);
+    result
+}
+
+fn in_heap(block: Block) -> bool {
+    (BASE..BASE + RESERVED.load(Ordering::Relaxed)).contains(&(block as usize))
+}
+
+fn in_arena(block: Block) -> bool {
+    let (start, end) = crate::arena::range();
+    (start..end).contains(&(block as usize))
+}
+
+const HEAD: usize = 16;
+
+fn arena_layout(size: usize) -> Layout {
+    Layout::from_size_align(size.saturating_add(HEAD).min(1 << 40), HEAD)
+        .unwrap_or(Layout::new::<u128>())
+}
+
+fn arena_allocate(size: usize) -> Block {
+    // SAFETY: a layout of at least 16 bytes; the head fits.
+    unsafe {
+        let block = Arena.alloc(arena_layout(size));
+        if block.is_null() {
+            return null_mut();
+        }
+        *block.cast::<usize>() = size;
+        block.add(HEAD).cast()
+    }
+}
+
+unsafe fn arena_size(block: Block) -> usize {
+    // SAFETY: the head holds the size.
+    unsafe { *block.cast::<u8>().sub(HEAD).cast::<usize>() }
+}
+
+unsafe fn arena_free(block: Block) {
+    // SAFETY: `block` came from `arena_allocate`.
+    unsafe {
+        Arena.dealloc(
+            block.cast::<u8>().sub(HEAD),
+            arena_layout(arena_size(block)),
+        )
+    }
+}
+
+fn no_memory() -> Block {
+    // SAFETY: errno's address is valid in the calling thread.
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+    null_mut()
+}
+
+// Not `write_bytes`, `copy`: libc's versions read libc's data, which then would count as touched by the region.
+unsafe fn clear(block: Block, size: usize) {
+    // SAFETY: the block holds `size` bytes.
+    unsafe {
+        std::arch::asm!("rep stosb", inout("rcx") size => _, inout("rdi") block => _, in("al") 0u8,
+            options(nostack, preserves_flags));
+    }
+}
+
+unsafe fn copy(from: Block, to: Block, size: usize) {
+    // SAFETY: both hold `size` bytes and do not overlap.
+    unsafe {
+        std::arch::asm!("rep movsb", inout("rcx") size => _, inout("rsi") from => _, inout("rdi") to => _,
+            options(nostack, preserves_flags));
+    }
+}
+
+/// The next definition of a function; the caller vouches for the type.
+macro_rules! real {
+    ($name:literal, $type:ty) => {{
+        static REAL: AtomicUsize = AtomicUsize::new(0);
+        let mut found = REAL.load(Ordering::Relaxed);
+        if found == 0 {
+            // dlsym may allocate.
+            found = in_library(|| crate::next(&REAL, $name));
+        }
+        std::mem::transmute::<usize, $type>(found)
+    }};
+}
+
+unsafe fn real_free(block: Block) {
+    // SAFETY: as the caller's.
+    unsafe { real!(c"free", unsafe extern "C" fn(Block))(block) }
+}
+
+unsafe fn real_size(block: Block) -> usize {
+    // SAFETY: as the caller's.
+    unsafe { real!(c"malloc_usable_size", unsafe extern "C" fn(Block) -> usize)(block) }
+}
+
+/// Frees what was freed inside captured invocations.
+pub fn flush() {
+    let mut block = DEFERRED.swap(0, Ordering::Relaxed);
+    while block != 0 {
+        // SAFETY: an entry of the list is the block and the next entry; the block is the program's allocator's.
+        unsafe {
+            let entry = block as Block;
+            let [freed, next] = *entry.cast::<[usize; 2]>();
+            arena_free(entry);
+            real_free(freed as Block);
+            block = next;
+        }
+    }
+}
+
+fn defer(block: Block) {
+    let entry = arena_allocate(16);
+    if !entry.is_null() {
+        // SAFETY: a fresh block of 16 bytes.
+        unsafe { *entry.cast::<[usize; 2]>() = [block as usize, DEFERRED.load(Ordering::Relaxed)] };
+        DEFERRED.store(entry as usize, Ordering::Relaxed);
+    }
+}
+
+fn heap_allocate(size: usize, align: usize) -> Block {
+    let block = with_heap(|heap| heap.allocate(size, align));
+    if block.is_null() {
+        no_memory()
+    } else {
+        block.cast()
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc(size: usize) -> Block {
+    if captured() {
+        return heap_allocate(size, 16);
+    }
+    if library() {
+        return arena_allocate(size);
+    }
+    // SAFETY: as the caller's.
+    unsafe { real!(c"malloc", unsafe extern "C" fn(usize) -> Block)(size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
+    let inside = captured();
+    if !inside && !library() {
+        // SAFETY: as the caller's.
+        return unsafe {
+            real!(c"calloc", unsafe extern "C" fn(usize, usize) -> Block)(count, size)
+        };
+    }
+    let Some(bytes) = count.checked_mul(size) else {
+        return no_memory();
+    };
+    let block = if inside {
+        heap_allocate(bytes, 16)
+    } else {
+        arena_allocate(bytes)
+    };
+    if !block.is_null() {
+        // SAFETY: the block holds `bytes`.
+        unsafe { clear(block, bytes) };
+    }
+    block
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free(block: Block) {
+    if block.is_null() {
+        return;
+    }
+    // SAFETY: as the caller's; each block goes back to where it came from.
+    unsafe {
+        if in_heap(block) {
+            with_heap(|heap| heap.free(block.cast()));
+        } else if in_arena(block) {
+            arena_free(block);
+        } else if captured() {
+            defer(block);
+        } else {
+            if DEFERRED.load(Ordering::Relaxed) != 0 {
+                flush();
+            }
+            real_free(block);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
+    // SAFETY: as the caller's.
+    unsafe {
+        if block.is_null() {
+            return malloc(size);
+        }
+        let moves = captured() || in_heap(block) || in_arena(block);
+        if !moves {
+            return real!(c"realloc", unsafe extern "C" fn(Block, usize) -> Block)(block, size);
+        }
+        if size == 0 {
+            free(block);
+            return null_mut();
+        }
+        let usable = malloc_usable_size(block);
+        if in_heap(block) && captured() && size <= usable && size >= usable / 2 {
+            return block;
+        }
+        let new = malloc(size);
+        if !new.is_null() {
+            copy(block, new, usable.min(size));
+            free(block);
+        }
+        new
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn reallocarray(block: Block, count: usize, size: usize) -> Block {
+    match count.checked_mul(size) {
+        // SAFETY: as the caller's.
+        Some(bytes) => unsafe { realloc(block, bytes) },
+        None => no_memory(),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
+    if block.is_null() {
+        return 0;
+    }
+    // SAFETY: as the caller's.
+    unsafe {
+        if in_heap(block) {
+            with_heap(|heap| heap.usable(block.cast()))
+        } else if in_arena(block) {
+            arena_size(block)
+        } else {
+            real_size(block)
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
+    if captured() {
+        return heap_allocate(size, align.next_power_of_two());
+    }
+    // SAFETY: as the caller's.
+    unsafe { real!(c"memalign", unsafe extern "C" fn(usize, usize) -> Block)(align, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
+    if captured() {
+        return heap_allocate(size, align.next_power_of_two());
+    }
+    // SAFETY: as the caller's.
+    unsafe {
+        real!(
+            c"aligned_alloc",
+            unsafe extern "C" fn(usize, usize) -> Block
+        )(align, size)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) -> c_int {
+    if !captured() {
+        // SAFETY: as the caller's.
+        return unsafe {
+            real!(
+                c"posix_memalign",
+                unsafe extern "C" fn(*mut Block, usize, usize) -> c_int
+            )(out, align, size)
+        };
+    }
+    if !align.is_power_of_two() || align % size_of::<usize>() != 0 {
+        return libc::EINVAL;
+    }
+    let block = with_heap(|heap| heap.allocate(size, align));
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller's variable.
+    unsafe { *out = block.cast() };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn valloc(size: usize) -> Block {
+    // SAFETY: as the caller's.
+    unsafe { memalign(4096, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pvalloc(size: usize) -> Block {
+    match size.checked_next_multiple_of(4096) {
+        // SAFETY: as the caller's.
+        Some(size) => unsafe { memalign(4096, size) },
+        None => no_memory(),
+    }
+}

@@ -1,0 +1,228 @@
+//! Signal handlers while captures are in progress, and the program's own ones meanwhile.
+
+use crate::capture;
+use crate::engine::{Access, Touched};
+use crate::sys::{self, Action};
+use cere_format::capture::RegionEnd;
+use libc::{siginfo_t, ucontext_t};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const SIGNALS: i32 = 64;
+/// Signals that captures need.
+const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS);
+
+/// Whether system calls of the program are caught: 1, or let through: 0.
+static SELECTOR: AtomicU8 = AtomicU8::new(0);
+static mut SAVED: Saved = Saved {
+    actions: [Action {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    }; SIGNALS as usize + 1],
+    replaced: 0,
+    stack: [0; 3],
+    mask: 0,
+    installed: false,
+};
+
+/// The program's own state of signals.
+struct Saved {
+    actions: [Action; SIGNALS as usize + 1],
+    replaced: u64,
+    stack: [usize; 3],
+    mask: u64,
+    installed: bool,
+}
+
+/// The program's disposition of `signal`, if ours stands in its place.
+pub fn replaced(signal: i32) -> Option<Action> {
+    if !(1..=SIGNALS).contains(&signal) {
+        return None;
+    }
+    // SAFETY: only the main thread gets here, and nobody holds a reference.
+    unsafe { (SAVED.replaced & sys::bit(signal) != 0).then(|| SAVED.actions[signal as usize]) }
+}
+
+/// Lets the program's system calls through, or catches them.
+pub fn catch_calls(catch: bool) {
+    SELECTOR.store(catch.into(), Ordering::Relaxed);
+}
+
+/// Installs the handlers, on a stack at [start, end); `mask` is the program's signal mask.
+pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
+    catch_calls(false);
+    if sys::dispatch(Some(SELECTOR.as_ptr())) < 0 {
+        return Err(
+            "the kernel has no Syscall User Dispatch (Linux 5.11 and later have it)".into(),
+        );
+    }
+    let new = [stack.0, 0, stack.1 - stack.0];
+    // SAFETY: only the main thread gets here; stack_t is three words on x86-64.
+    unsafe {
+        let (at, old) = (new.as_ptr() as usize, (&raw mut SAVED.stack) as usize);
+        if sys::call(libc::SYS_sigaltstack, [at, old, 0, 0, 0, 0]) < 0 {
+            sys::dispatch(None);
+            return Err("the region runs in a signal handler on an alternate stack".into());
+        }
+        SAVED.mask = mask;
+        SAVED.replaced = 0;
+        SAVED.installed = true;
+        for signal in 1..=SIGNALS {
+            let needed = sys::bit(signal) & NEEDED != 0;
+            if signal == libc::SIGKILL || signal == libc::SIGSTOP {
+                continue;
+            }
+            let old = sys::action(signal, None);
+            let handler: sys::Handler = match signal {
+                libc::SIGSEGV => on_fault,
+                libc::SIGSYS => on_call,
+                _ => on_signal,
+            };
+            if needed || old.handler > libc::SIG_IGN {
+                SAVED.actions[signal as usize] = old;
+                SAVED.replaced |= sys::bit(signal);
+                sys::action(signal, Some(&Action::ours(handler)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The signal mask while captures are in progress, of the program's.
+pub fn inside(mask: u64) -> u64 {
+    mask & !NEEDED
+}
+
+/// The program's signal mask, of the one that was in force while captures were in progress.
+pub fn outside(mask: u64) -> u64 {
+    // SAFETY: plain words, main thread only.
+    unsafe {
+        if SAVED.installed {
+            mask | SAVED.mask & NEEDED
+        } else {
+            mask
+        }
+    }
+}
+
+/// The program sets its signal mask while captures are in progress.
+pub fn set_mask(mask: u64) {
+    // SAFETY: a plain word, main thread only.
+    unsafe { SAVED.mask = mask };
+}
+
+/// Puts everything back, if handlers are installed. In a handler, `context` is what it returns to.
+pub fn remove(context: Option<&mut ucontext_t>) {
+    // SAFETY: main thread only.
+    unsafe {
+        if !SAVED.installed {
+            return;
+        }
+        sys::dispatch(None);
+        for signal in 1..=SIGNALS {
+            if SAVED.replaced & sys::bit(signal) != 0 {
+                let old = SAVED.actions[signal as usize];
+                sys::action(signal, Some(&old));
+            }
+        }
+        SAVED.replaced = 0;
+        let stack = (&raw const SAVED.stack) as usize;
+        match context {
+            None => {
+                sys::call(libc::SYS_sigaltstack, [stack, 0, 0, 0, 0, 0]);
+            }
+            Some(context) => {
+                context.uc_stack = *(stack as *const libc::stack_t);
+                let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+                *mask = outside(*mask);
+            }
+        }
+        SAVED.installed = false;
+    }
+}
+
+/// Gives the signal back to the program, whose disposition is in force again.
+unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
+    // SAFETY: the kernel's record of this very signal.
+    unsafe {
+        let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
+        let thread = sys::call(libc::SYS_gettid, [0; 6]) as usize;
+        let arguments = [process, thread, signal as usize, info as usize, 0, 0];
+        sys::call(libc::SYS_rt_tgsigqueueinfo, arguments);
+    }
+}
+
+extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    const SEGV_ACCERR: i32 = 2;
+    // SAFETY: the kernel's records.
+    let (code, address, context) =
+        unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
+    let registers = &context.uc_mcontext.gregs;
+    let stack = registers[libc::REG_RSP as usize] as usize;
+    let error = registers[libc::REG_ERR as usize];
+    if capture::left(stack) > 0 && capture::abandon(stack, context) {
+        return;
+    }
+    let access = match error {
+        e if e & 16 != 0 => Access::Execute,
+        e if e & 2 != 0 => Access::Write,
+        _ => Access::Read,
+    };
+    let touched = match (code, capture::engine()) {
+        (SEGV_ACCERR, Some(engine)) => {
+            if let Some(level) = engine.levels.last_mut() {
+                level.faults += 1;
+            }
+            engine.touch(address, access)
+        }
+        _ => Touched::NotOurs,
+    };
+    match touched {
+        Touched::Opened => {}
+        Touched::Failed(lack) => {
+            capture::end_all(context, RegionEnd::Never, |_| {
+                Some(format!("it takes {lack}"))
+            });
+        }
+        Touched::NotOurs => {
+            capture::end_all(context, RegionEnd::Never, |_| {
+                Some(format!(
+                    "the program crashes inside: it may not access {address:#x}"
+                ))
+            });
+            if code <= 0 {
+                // SAFETY: the kernel's record.
+                unsafe { send_again(signal, info) };
+            }
+        }
+    }
+}
+
+extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    const SYS_USER_DISPATCH: i32 = 2;
+    // SAFETY: the kernel's records.
+    let (code, context) = unsafe { ((*info).si_code, &mut *context) };
+    if code == SYS_USER_DISPATCH {
+        crate::calls::dispatch(context);
+    } else {
+        on_signal(libc::SIGSYS, info, context);
+    }
+}
+
+/// Any other signal that the program has a handler for: a handler of the program can run only when
+/// everything is open, so captures end.
+extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    // SAFETY: the kernel's records.
+    let (code, context) = unsafe { ((*info).si_code, &mut *context) };
+    capture::end_all(context, RegionEnd::Never, |_| {
+        Some(format!(
+            "signal {signal} arrives inside, and the program handles it"
+        ))
+    });
+    let again = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL].contains(&signal) && code > 0;
+    if !again {
+        // SAFETY: the kernel's record.
+        unsafe { send_again(signal, info) };
+    }
+}

@@ -1,0 +1,222 @@
+//! Writes finished captures. Ordinary code, with the program's memory open.
+
+use crate::engine::{Engine, Level};
+use crate::names;
+use crate::pool::{DEAD, PAGE, Touch};
+use crate::spans::{KIND_FOREIGN, KIND_STACK};
+use crate::sys;
+use cere_format::capture::*;
+use cere_format::profile::RegionKey;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// How a level ended.
+pub struct End<'a> {
+    /// Which region.
+    pub key: &'a RegionKey,
+    /// How.
+    pub end: RegionEnd,
+    /// Why the capture is of no use, if so.
+    pub refused: Option<String>,
+    /// Time stamp.
+    pub now: u64,
+}
+
+/// Four files under a number of their own; only complete ones get their names.
+struct Files {
+    directory: PathBuf,
+    number: u32,
+}
+
+const PART: &str = "part";
+
+impl Files {
+    fn path(&self, extension: &str) -> PathBuf {
+        self.directory.join(format!("{}.{extension}", self.number))
+    }
+    fn part(&self, extension: &str) -> PathBuf {
+        self.directory
+            .join(format!("{}.{extension}.{PART}", self.number))
+    }
+    /// Takes a number that no other process of the run has.
+    fn claim(directory: &Path) -> Result<(Files, File), String> {
+        for number in 0.. {
+            let files = Files {
+                directory: directory.to_owned(),
+                number,
+            };
+            if files.path("table").exists() {
+                continue;
+            }
+            match File::options()
+                .write(true)
+                .create_new(true)
+                .open(files.part("table"))
+            {
+                Ok(table) if !files.path("table").exists() => return Ok((files, table)),
+                Ok(_) => {
+                    let _ = std::fs::remove_file(files.part("table"));
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    return Err(format!(
+                        "cannot create {}: {e}",
+                        files.part("table").display()
+                    ));
+                }
+            }
+        }
+        Err("all numbers are taken".into())
+    }
+    fn publish(&self, extension: &str) -> Result<(), String> {
+        std::fs::rename(self.part(extension), self.path(extension))
+            .map_err(|e| format!("cannot name {}: {e}", self.path(extension).display()))
+    }
+}
+
+/// Whether [`PAGE_FRESH`] holds.
+fn fresh(level: &Level, address: u64) -> bool {
+    level.fresh.iter().any(|f| f.0 <= address && address < f.1)
+}
+
+fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRecord {
+    let address = touch.address;
+    let kind = touch.kind as u8;
+    let control = level.control.0 <= address && address < level.control.1;
+    let readable = control || engine.spans.find(address).is_some();
+    let page = engine.pool.page(address);
+    // SAFETY: a page of the pool, or null.
+    let page = unsafe { page.as_ref() }.copied().unwrap_or_default();
+    let mut flags = PAGE_TOUCHED;
+    let mut set = |condition: bool, flag: u32| {
+        if condition {
+            flags |= flag;
+        }
+    };
+    let written = readable && (control || page.written & bit != 0);
+    let dead = touch.kind & DEAD != 0;
+    set(written, PAGE_WRITTEN);
+    set(touch.copy != 0, PAGE_ENTRY_STORED);
+    // SAFETY: the page is readable: everything is open.
+    set(
+        written && !dead && !unsafe { sys::zero_page(address) },
+        PAGE_EXIT_STORED,
+    );
+    set(page.executed & bit != 0, PAGE_CODE);
+    set(kind & KIND_FOREIGN != 0, PAGE_FOREIGN);
+    set(kind & KIND_STACK != 0, PAGE_STACK);
+    set(fresh(level, address as u64), PAGE_FRESH);
+    PageRecord {
+        address: address as u64,
+        flags,
+        reserved: 0,
+    }
+}
+
+/// Writes a finished level whose log has number `index`. It is off the engine's list already.
+pub fn level(
+    engine: &mut Engine,
+    directory: &Path,
+    level: &Level,
+    index: usize,
+    end: End,
+) -> Result<(), String> {
+    let (files, table) = Files::claim(directory)?;
+    let written = contents(engine, &files, table, level, index, end);
+    if written.is_err() {
+        for extension in ["table", "entry", "exit", "json"] {
+            let _ = std::fs::remove_file(files.part(extension));
+        }
+    }
+    written
+}
+
+fn contents(
+    engine: &mut Engine,
+    files: &Files,
+    table: File,
+    level: &Level,
+    index: usize,
+    end: End,
+) -> Result<(), String> {
+    let failed = |e: std::io::Error| {
+        format!(
+            "cannot write a capture to {}: {e}",
+            files.directory.display()
+        )
+    };
+    let create = |extension: &str| File::create(files.part(extension)).map_err(failed);
+    let mut table = BufWriter::with_capacity(1 << 16, table);
+    let mut entry = BufWriter::with_capacity(1 << 18, create("entry")?);
+    let mut exit = BufWriter::with_capacity(1 << 18, create("exit")?);
+    // SAFETY: the level's entries; no other slice of them is alive.
+    let log = unsafe { engine.pool.log(index, level.touched) };
+    log.sort_unstable_by_key(|t| t.address);
+    // What a refused capture holds is of no use: its files stay empty.
+    let log = if end.refused.is_some() {
+        &log[..0]
+    } else {
+        &*log
+    };
+    for touch in log {
+        let record = record(engine, level, 1 << index, touch);
+        table
+            .write_all(&record.address.to_le_bytes())
+            .map_err(failed)?;
+        table
+            .write_all(&record.flags.to_le_bytes())
+            .map_err(failed)?;
+        table
+            .write_all(&record.reserved.to_le_bytes())
+            .map_err(failed)?;
+        if touch.copy != 0 {
+            // SAFETY: the copy was made for this touch.
+            entry
+                .write_all(unsafe { engine.pool.content(touch.copy) })
+                .map_err(failed)?;
+        }
+        if record.flags & PAGE_EXIT_STORED != 0 {
+            // SAFETY: the page is readable; nobody runs but us.
+            let page = unsafe { std::slice::from_raw_parts(touch.address as *const u8, PAGE) };
+            exit.write_all(page).map_err(failed)?;
+        }
+    }
+    for mut file in [table, entry, exit] {
+        file.flush().map_err(failed)?;
+    }
+    let calls = level
+        .calls
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0);
+    let raw = RawCapture {
+        version: CAPTURE_VERSION,
+        key: end.key.clone(),
+        invocation: level.invocation,
+        refused: end.refused,
+        end: end.end,
+        page_size: PAGE as u64,
+        entry: level.entry,
+        thread_pointer: crate::thread_pointer() as u64,
+        images: level.images.clone(),
+        mappings: level.mappings.clone(),
+        fresh: level.fresh.clone(),
+        heap: crate::heap::range(),
+        system_calls: calls
+            .map(|(number, count)| SystemCall {
+                number: number as u64,
+                name: names::name(number),
+                count: u64::from(*count),
+            })
+            .collect(),
+        disturbed_cycles: end.now.saturating_sub(level.started),
+        faults: level.faults,
+    };
+    let text = serde_json::to_vec(&raw).map_err(|e| e.to_string())?;
+    std::fs::write(files.part("json"), text).map_err(failed)?;
+    for extension in ["table", "entry", "exit", "json"] {
+        files.publish(extension)?;
+    }
+    Ok(())
+}
