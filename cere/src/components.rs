@@ -9,6 +9,8 @@ pub const ENV_HOME: &str = "CERE_HOME";
 pub const PLUGIN: &str = "libcere_pass.so";
 /// The preload library.
 pub const PRELOAD: &str = "libcere_capture.so";
+/// The runtime inside replay executables.
+pub const RUNTIME: &str = "libcere_runtime.a";
 
 /// The absolute path of the part `name`: in `CERE_HOME`, beside the executable, or in `../lib/cere` from there.
 pub fn find(name: &str) -> Result<PathBuf> {

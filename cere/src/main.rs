@@ -5,7 +5,12 @@
 //! | `instrument` | runs a build with the wrappers ahead in PATH |
 //! | `regions` | lists the regions of the current build |
 //! | `profile` | times every region of a run |
+//! | `capture` | takes codelets out of a run |
+//! | `codelets` | lists the codelets in the store |
+//! | `replay` | runs codelets alone: time and verdict |
 
+mod capture;
+mod codelets;
 mod components;
 mod image;
 mod instrument;
@@ -14,7 +19,9 @@ mod names;
 mod options;
 mod print;
 mod profile;
+mod progress;
 mod regions;
+mod replay;
 mod state;
 mod supervise;
 mod words;
@@ -36,6 +43,9 @@ enum Command {
     Instrument(instrument::Options),
     Regions(regions::Options),
     Profile(profile::Options),
+    Capture(capture::Options),
+    Codelets(codelets::Options),
+    Replay(replay::Options),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +55,9 @@ fn main() -> ExitCode {
             Command::Instrument(options) => instrument::run(&options),
             Command::Regions(options) => regions::run(&options),
             Command::Profile(options) => profile::run(&options),
+            Command::Capture(options) => capture::run(&options),
+            Command::Codelets(options) => codelets::run(&options),
+            Command::Replay(options) => replay::run(&options),
         },
     };
     match outcome {

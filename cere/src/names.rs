@@ -86,6 +86,11 @@ pub fn named(units: &[Unit]) -> Vec<Named> {
     all
 }
 
+/// Whether `pattern` is a glob rather than a name.
+pub fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?'])
+}
+
 /// Whether `text` matches `pattern`, in which `*` stands for anything and `?` for one character.
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
@@ -123,7 +128,7 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
     if !exact.is_empty() {
         return Ok(exact);
     }
-    let by_glob = pattern.contains(['*', '?']);
+    let by_glob = is_glob(pattern);
     let found = if by_glob {
         find(&|n| glob(pattern, n))
     } else {

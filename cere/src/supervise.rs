@@ -26,6 +26,14 @@ extern "C" fn pass_on(signal: i32) {
 
 /// How it ended, and the process id that it had. `shown` names it in errors; `timeout` is in seconds.
 pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<(ExitStatus, u32)> {
+    // SAFETY: between fork and exec one system call without pointers.
+    unsafe {
+        // A command that is killed takes what it started with it.
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
     let mut child = command
         .process_group(0)
         .spawn()

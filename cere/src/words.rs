@@ -23,7 +23,7 @@ pub fn split(text: &str) -> Result<Vec<String>> {
         }
     }
     if let Some(quote) = quote {
-        bail!("a {quote} is never closed in: {text}");
+        bail!("the quote {quote} is never closed in: {text}");
     }
     words.extend(word);
     Ok(words)

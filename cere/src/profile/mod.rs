@@ -3,7 +3,7 @@
 mod collect;
 mod show;
 
-pub use collect::{Collected, collect};
+pub use collect::collect;
 
 use crate::image::Program;
 use crate::launch::Output;

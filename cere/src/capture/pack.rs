@@ -1,0 +1,147 @@
+//! From a run's raw captures to codelets.
+
+use super::choose::{Choice, Skipped};
+use crate::codelets::{self, Listed};
+use crate::{progress, state};
+use anyhow::{Context, Result};
+use cere_format::capture::RawCapture;
+use cere_format::package::InVivo;
+use cere_format::profile::Profile;
+use cere_format::store::Store;
+use cere_package::{PackInput, pack};
+use std::path::{Path, PathBuf};
+
+/// A raw capture in a run's directory.
+pub struct Raw {
+    path: PathBuf,
+    capture: RawCapture,
+}
+
+impl Raw {
+    /// Whether a codelet can be made of it.
+    pub fn usable(&self) -> bool {
+        self.capture.refused.is_none()
+    }
+}
+
+/// The raw captures in `directory`, in order.
+pub fn raw_captures(directory: &Path) -> Result<Vec<Raw>> {
+    let mut numbered = Vec::new();
+    let entries = std::fs::read_dir(directory)
+        .with_context(|| format!("cannot read {}", directory.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let stem = path.file_stem().and_then(|s| s.to_str());
+        let number = stem.and_then(|s| s.parse::<u64>().ok());
+        if let Some(number) = number
+            && path.extension().is_some_and(|e| e == "json")
+        {
+            let capture = state::read_json(&path)?;
+            numbered.push((number, Raw { path, capture }));
+        }
+    }
+    numbered.sort_by_key(|(number, _)| *number);
+    Ok(numbered.into_iter().map(|(_, raw)| raw).collect())
+}
+
+/// What became of the wanted invocations.
+pub struct Outcome {
+    /// New codelets.
+    pub codelets: Vec<Listed>,
+    /// What there is none of, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Packs every wanted invocation that was captured, and says why for the others.
+pub fn all(
+    store: &Store,
+    raws: &[Raw],
+    choices: &[Choice],
+    invocations: &[u64],
+    profile: Option<&Profile>,
+) -> Result<Outcome> {
+    state::make_directory(&store.codelets())?;
+    let mut outcome = Outcome {
+        codelets: Vec::new(),
+        skipped: Vec::new(),
+    };
+    let bar = progress::bar("packing", (choices.len() * invocations.len()) as u64);
+    for choice in choices {
+        for invocation in invocations {
+            bar.set_message(choice.name.clone());
+            let raw = raws
+                .iter()
+                .find(|r| r.capture.key == choice.key && r.capture.invocation == *invocation);
+            let made = match raw {
+                None => Err(missing(choice, *invocation, profile)),
+                Some(Raw { capture, .. }) if capture.refused.is_some() => {
+                    Err(capture.refused.clone().unwrap_or_default())
+                }
+                Some(raw) => one(store, raw, choice, profile)?,
+            };
+            match made {
+                Ok(listed) => outcome.codelets.push(listed),
+                Err(reason) => outcome.skipped.push(Skipped {
+                    region: choice.name.clone(),
+                    reason,
+                    named: choice.named,
+                }),
+            }
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(outcome)
+}
+
+fn missing(choice: &Choice, invocation: u64, profile: Option<&Profile>) -> String {
+    let ran = profile
+        .and_then(|p| p.regions.iter().find(|r| r.key == choice.key))
+        .map(|r| r.invocations);
+    match (invocation, ran) {
+        (1, _) => "it never ran with these arguments".into(),
+        (_, Some(ran)) => format!("invocation {invocation} never came: it ran {ran} times"),
+        (_, None) => format!("invocation {invocation} never came"),
+    }
+}
+
+/// Packs one; the inner error is a reason that concerns this region alone.
+fn one(
+    store: &Store,
+    raw: &Raw,
+    choice: &Choice,
+    profile: Option<&Profile>,
+) -> Result<Result<Listed, String>> {
+    let invocation = raw.capture.invocation;
+    let name = format!("{}:{invocation}", choice.name);
+    let destination = codelets::file_of(store, &name);
+    let packed = pack(&PackInput {
+        store,
+        raw: &raw.path,
+        region_name: &choice.name,
+        name: &name,
+        in_vivo: profile.and_then(|p| in_vivo(p, choice, invocation)),
+        destination: &destination,
+    });
+    let manifest = match packed {
+        Ok(manifest) => manifest,
+        Err(cere_package::PackError::Refused { reason, .. }) => return Ok(Err(reason)),
+        Err(error) => return Err(error).with_context(|| format!("no codelet was made of {name}")),
+    };
+    // The verdict was one on the file that is replaced.
+    let _ = std::fs::remove_file(codelets::verdict_of(&destination));
+    // A large region's pages need not lie there twice.
+    for extension in ["table", "entry", "exit"] {
+        let _ = std::fs::remove_file(raw.path.with_extension(extension));
+    }
+    Ok(Ok(Listed::of(&manifest, &destination)?))
+}
+
+fn in_vivo(profile: &Profile, choice: &Choice, invocation: u64) -> Option<InVivo> {
+    let region = profile.regions.iter().find(|r| r.key == choice.key)?;
+    let cycles = region.trace.get(invocation)?;
+    Some(InVivo {
+        cycles,
+        seconds: cycles as f64 / profile.tsc_hz,
+    })
+}

@@ -1,0 +1,224 @@
+//! `cere codelets`, and how codelets lie in the store.
+
+use crate::options::Common;
+use crate::{print, state};
+use anyhow::{Context, Result, bail};
+use cere_format::package::{Manifest, PACKAGE_EXTENSION};
+use cere_format::package_io::read_manifest;
+use cere_format::replay::Verdict;
+use cere_format::store::Store;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// List the codelets in the store
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  cere codelets --json")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// A codelet as listed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Listed {
+    /// Its name: the region's and `:<invocation>`.
+    pub name: String,
+    /// The region's name.
+    pub region: String,
+    /// Which invocation.
+    pub invocation: u64,
+    /// Number of captured pages.
+    pub pages: u64,
+    /// Its file, absolute.
+    pub file: PathBuf,
+    /// Size of the file.
+    pub bytes: u64,
+    /// The invocation's time in the application, if it is known.
+    pub in_vivo_seconds: Option<f64>,
+    /// Verdict of the last replay, if there was one.
+    pub verdict: Option<Verdict>,
+}
+
+/// What the last replay of a codelet in the store found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LastReplay {
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// The flags added.
+    pub flags: String,
+}
+
+impl Listed {
+    /// The entry for `file`.
+    pub fn of(manifest: &Manifest, file: &Path) -> Result<Self> {
+        let metadata =
+            std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let last: Option<LastReplay> = state::read_json(&verdict_of(file)).ok();
+        Ok(Self {
+            name: manifest.name.clone(),
+            region: manifest.region_name.clone(),
+            invocation: manifest.invocation,
+            pages: manifest.pages,
+            file: file.to_owned(),
+            bytes: metadata.len(),
+            in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
+            verdict: last.map(|l| l.verdict),
+        })
+    }
+}
+
+/// Longest file name, extension left out.
+const LONGEST: usize = 200;
+
+/// The file of the codelet `name`: what a file name does not bear well is written as `%` and two digits.
+pub fn file_of(store: &Store, name: &str) -> PathBuf {
+    let mut encoded = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"@:._+-#~,=".contains(&byte) {
+            encoded.push(byte as char);
+        } else {
+            encoded.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    if encoded.starts_with('.') {
+        encoded.replace_range(..1, "%2e");
+    }
+    if encoded.len() > LONGEST {
+        encoded.truncate(LONGEST - 33);
+        encoded = format!("{encoded}!{}", state::hash(name));
+    }
+    store
+        .codelets()
+        .join(format!("{encoded}.{PACKAGE_EXTENSION}"))
+}
+
+/// The name of the codelet in `file`, if the file's name tells it.
+fn name_of(file: &Path) -> Option<String> {
+    let stem = file.file_stem()?.to_str()?;
+    if stem.contains('!') {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let mut rest = stem.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Where the last verdict on a codelet in the store lies.
+pub fn verdict_of(file: &Path) -> PathBuf {
+    file.with_extension("verdict")
+}
+
+/// The packages in the store, sorted; none if there are no codelets yet.
+pub fn files(store: &Store) -> Result<Vec<PathBuf>> {
+    let directory = store.codelets();
+    let entries = match std::fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => {
+            return Err(e).with_context(|| format!("cannot read {}", directory.display()));
+        }
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let hidden = path
+            .file_name()
+            .is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+        if !hidden && path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Names and files of the codelets in the store; damaged ones whose file does not tell the name are left out.
+pub fn names(store: &Store) -> Result<Vec<(String, PathBuf)>> {
+    let named = |file: PathBuf| {
+        let name = name_of(&file).or_else(|| read_manifest(&file).ok().map(|m| m.name))?;
+        Some((name, file))
+    };
+    Ok(files(store)?.into_iter().filter_map(named).collect())
+}
+
+/// Codelets as a table.
+pub fn table(codelets: &[Listed]) -> String {
+    let rows: Vec<Vec<String>> = codelets
+        .iter()
+        .map(|c| {
+            vec![
+                c.name.clone(),
+                c.pages.to_string(),
+                format!("{:.1} KiB", c.bytes as f64 / 1024.0),
+                c.in_vivo_seconds.map_or("-".into(), print::time),
+                c.verdict.map_or("-", crate::replay::word).to_owned(),
+            ]
+        })
+        .collect();
+    print::table(
+        &["codelet", "pages", "file", "in vivo", "<last verdict"],
+        &rows,
+    )
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    if !store.root().is_dir() {
+        bail!(
+            "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
+            store.root().display()
+        );
+    }
+    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+    for file in files(&store)? {
+        let listed = read_manifest(&file)
+            .map_err(anyhow::Error::from)
+            .and_then(|manifest| Listed::of(&manifest, &file));
+        match listed {
+            Ok(listed) => sound.push(listed),
+            Err(error) => damaged.push((file, error)),
+        }
+    }
+    if options.common.json {
+        print::json(&sound)?;
+    } else if sound.is_empty() && damaged.is_empty() {
+        eprintln!("cere: no codelets yet: `cere capture -- ./app` takes some");
+    } else {
+        print::out(&table(&sound))?;
+    }
+    for (file, error) in &damaged {
+        eprintln!("cere: damaged: {}: {error:#}", file.display());
+    }
+    if !damaged.is_empty() {
+        bail!(
+            "{} codelets are damaged: remove them and capture again",
+            damaged.len()
+        );
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_files_and_back() {
+        let store = Store::new("/s");
+        for name in ["f@a.c:1:1", "g<int, a/b>@x.h:2#2:12", ".a%@b"] {
+            assert_eq!(name_of(&file_of(&store, name)).as_deref(), Some(name));
+        }
+        let file = file_of(&store, &"long name ".repeat(40));
+        assert!(file.file_name().unwrap().len() < 255);
+        assert_eq!(name_of(&file), None);
+    }
+}

@@ -1,0 +1,20 @@
+//! Progress on stderr, where that is a terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Duration;
+
+/// A bar over `total` steps; its message tells the present one.
+pub fn bar(what: &'static str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = ProgressStyle::with_template("{prefix} [{bar:24}] {pos}/{len} {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_prefix(what);
+    bar
+}
+
+/// A spinner for work whose length is not known.
+pub fn spinner(what: String) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(what);
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner
+}

@@ -1,0 +1,121 @@
+//! Unpacked packages and built replays, by content.
+
+use anyhow::{Context, Result};
+use cere_format::package::{MEMBER_MANIFEST, Manifest};
+use cere_format::package_io::unpack_package;
+use cere_format::store::Store;
+use sha2::{Digest, Sha256};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A directory for what can be made again; a temporary one goes with it.
+pub struct Cache {
+    directory: PathBuf,
+    _temporary: Option<tempfile::TempDir>,
+}
+
+/// Whether files can be created in `directory`, which is created if need be.
+fn writable(directory: &Path) -> bool {
+    std::fs::create_dir_all(directory).is_ok() && tempfile::tempfile_in(directory).is_ok()
+}
+
+impl Cache {
+    /// In the store, if there is one; else in the user's cache directory; else in a temporary one, and says so.
+    pub fn open(store: &Store) -> Result<Self> {
+        let home = std::env::var_os("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+            .or_else(|| std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache")));
+        let places = [
+            store.root().is_dir().then(|| store.cache()),
+            home.map(|h| h.join("cere")),
+        ];
+        for directory in places.into_iter().flatten() {
+            if writable(&directory) {
+                return Ok(Self {
+                    directory,
+                    _temporary: None,
+                });
+            }
+        }
+        let temporary = tempfile::Builder::new()
+            .prefix("cere")
+            .tempdir()
+            .context("there is no writable directory to unpack the codelet in: set TMPDIR")?;
+        eprintln!(
+            "cere: neither the store nor the user's cache directory is writable: using {} for this replay alone",
+            temporary.path().display()
+        );
+        Ok(Self {
+            directory: temporary.path().to_owned(),
+            _temporary: Some(temporary),
+        })
+    }
+
+    /// Objects and executables.
+    pub fn builds(&self) -> PathBuf {
+        self.directory.join("builds")
+    }
+
+    /// The package `file`, unpacked, and its manifest. A package that was unpacked before is not unpacked again.
+    pub fn unpack(&self, file: &Path) -> Result<(PathBuf, Manifest)> {
+        let packages = self.directory.join("packages");
+        std::fs::create_dir_all(&packages)
+            .with_context(|| format!("cannot create {}", packages.display()))?;
+        let directory = packages.join(hash(file)?);
+        if directory.join(MEMBER_MANIFEST).is_file() {
+            let manifest = cere_replay::manifest(&directory)?;
+            return Ok((directory, manifest));
+        }
+        let temporary = tempfile::Builder::new()
+            .prefix(".unpack")
+            .tempdir_in(&packages)
+            .with_context(|| format!("cannot write in {}", packages.display()))?;
+        let manifest = unpack_package(file, temporary.path(), room(&packages))?;
+        let unpacked = temporary.keep();
+        if let Err(error) = std::fs::rename(&unpacked, &directory) {
+            let _ = std::fs::remove_dir_all(&unpacked);
+            // Another replay may have been faster with the same content.
+            if !directory.join(MEMBER_MANIFEST).is_file() {
+                return Err(error)
+                    .with_context(|| format!("cannot create {}", directory.display()));
+            }
+        }
+        Ok((directory, manifest))
+    }
+}
+
+fn hash(file: &Path) -> Result<String> {
+    let failed = || format!("cannot read the codelet {}", file.display());
+    let mut hasher = Sha256::new();
+    let mut content = File::open(file).with_context(failed)?;
+    let mut block = vec![0; 1 << 20];
+    loop {
+        let read = content.read(&mut block).with_context(failed)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&block[..read]);
+    }
+    let digest = hasher.finalize();
+    Ok(digest.iter().take(16).map(|b| format!("{b:02x}")).collect())
+}
+
+/// Bytes that a package may take: what is free, but for a reserve.
+fn room(directory: &Path) -> u64 {
+    const RESERVE: u64 = 64 << 20;
+    let Ok(path) = CString::new(directory.as_os_str().as_bytes()) else {
+        return 0;
+    };
+    // SAFETY: all-zero is a valid statvfs; the path is a string that ends in zero, the result is written to `found`.
+    let found = unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut found) == 0).then_some(found)
+    };
+    found.map_or(u64::MAX, |f| {
+        (f.f_bavail * f.f_frsize).saturating_sub(RESERVE)
+    })
+}

@@ -1,0 +1,84 @@
+//! Which packages an argument of `cere replay` means.
+
+use crate::codelets;
+use crate::names::pick;
+use anyhow::{Result, bail};
+use cere_format::package::PACKAGE_EXTENSION;
+use cere_format::store::Store;
+use std::path::{Path, PathBuf};
+
+/// The packages that `what` names: a file, a codelet, or a region with all its codelets.
+pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
+    let path = Path::new(what);
+    if path.is_file() {
+        return Ok(vec![std::path::absolute(path)?]);
+    }
+    if path.is_dir() {
+        bail!(
+            "{what} is a directory, not a codelet: name a .{PACKAGE_EXTENSION} file, a codelet or a region"
+        );
+    }
+    if path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
+        bail!("there is no codelet file {what}");
+    }
+    let known = codelets::names(store)?;
+    if known.is_empty() {
+        bail!(
+            "{what}: the store {} has no codelets: `cere capture -- ./app` takes some, and --store names another store",
+            store.root().display()
+        );
+    }
+    let of_region: Vec<PathBuf> = known
+        .iter()
+        .filter(|(name, _)| region(name) == what)
+        .map(|(_, file)| file.clone())
+        .collect();
+    if !of_region.is_empty() {
+        return Ok(of_region);
+    }
+    let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    // A prefix that only one region has picks that region, whatever the number of its codelets.
+    let mut begun: Vec<&str> = names
+        .iter()
+        .filter(|name| name.starts_with(what))
+        .map(|name| region(name))
+        .collect();
+    begun.sort_unstable();
+    begun.dedup();
+    if let [only] = begun[..]
+        && !names.contains(&what)
+    {
+        return packages(store, only);
+    }
+    Ok(pick(&names, what)?
+        .into_iter()
+        .map(|i| known[i].1.clone())
+        .collect())
+}
+
+/// The region's part of a codelet's name.
+fn region(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(region, _)| region)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_name_packages() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(directory.path());
+        std::fs::create_dir(store.codelets()).unwrap();
+        for name in ["f@a.c:1:1", "f@a.c:1:2", "f@a.c:10:1", "g@a.c:3:1"] {
+            std::fs::write(codelets::file_of(&store, name), "").unwrap();
+        }
+        let count = |what: &str| packages(&store, what).map(|found| found.len()).ok();
+        assert_eq!(count("f@a.c:1"), Some(2));
+        assert_eq!(count("f@a.c:1:2"), Some(1));
+        assert_eq!(count("f@*"), Some(3));
+        assert_eq!(count("g"), Some(1));
+        assert_eq!(count("f"), None);
+        assert_eq!(count("h"), None);
+    }
+}
