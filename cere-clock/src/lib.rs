@@ -3,6 +3,8 @@
 //! Needs neither libc nor an allocator, so that the replay runtime and signal handlers may use it.
 #![no_std]
 
+mod asm;
+
 use core::arch::asm;
 
 /// Reads the counter at the start of a timed part: earlier instructions are complete, later ones have not begun.

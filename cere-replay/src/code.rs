@@ -34,7 +34,7 @@ pub fn same(package: &Path, manifest: &Manifest, object: Option<&Path>) -> SameC
             let object::RelocationFlags::Elf { r_type } = relocation.flags() else {
                 continue;
             };
-            // The linker may rewrite opcode and ModRM before these.
+            // The linker may rewrite opcode and operand before these.
             let (before, width) = match r_type {
                 object::elf::R_X86_64_64 => (0usize, 8usize),
                 object::elf::R_X86_64_GOTPCRELX => (2, 4),

@@ -3,22 +3,25 @@
 use crate::ReplayError;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
-use cere_format::package::Manifest;
+use cere_format::package::{Manifest, TlsBlock};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
+
+/// Least alignment of the thread-local segment, that of the runtime's own part included.
+const THREAD_ALIGN: u64 = 64;
 
 fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Symbols that the objects define and those that they need.
-pub fn symbols(objects: &[PathBuf]) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
+fn symbols(objects: &[&Path]) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
     let (mut defined, mut needed) = (BTreeSet::new(), BTreeSet::new());
     for path in objects {
         let bad = |reason: String| ReplayError::Object {
-            path: path.clone(),
+            path: path.to_path_buf(),
             reason,
         };
         let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
@@ -39,61 +42,131 @@ pub fn symbols(objects: &[PathBuf]) -> Result<(BTreeSet<String>, BTreeSet<String
     Ok((defined, needed))
 }
 
-/// Writes the glue for `objects`, one a unit in the manifest's order.
-pub fn write(manifest: &Manifest, objects: &[PathBuf]) -> Result<String, ReplayError> {
-    let (defined, needed) = symbols(objects)?;
+/// Where names lead.
+#[derive(Default)]
+struct Names {
+    /// Symbols at captured addresses.
+    absolute: BTreeMap<String, u64>,
+    /// Functions of other images, too far for a call: a jump is put near.
+    thunks: BTreeMap<String, u64>,
+    /// Old addresses of functions that were compiled again.
+    jumps: BTreeMap<u64, String>,
+    /// Offsets in the thread-local block.
+    thread: BTreeMap<String, u64>,
+}
+
+fn names(manifest: &Manifest, defined: &BTreeSet<String>, needed: &BTreeSet<String>) -> Names {
+    let mut names = Names::default();
     let index: HashMap<&str, usize> = manifest
         .units
         .iter()
         .enumerate()
         .map(|(i, u)| (u.id.as_str(), i))
         .collect();
-    // Symbol in the replay of a name that belongs to a unit or to all.
-    let symbol = |name: &str, unit: &Option<String>, mark: &str| match unit {
+    // Symbol in the replay of a name that belongs to a unit, or to all; none if the unit is not here.
+    let symbol = |name: &str, unit: &Option<String>| match unit {
         None => Some(name.to_owned()),
         Some(id) => index
             .get(id.as_str())
-            .map(|i| format!("{}{mark}{name}", prefix(*i))),
+            .map(|i| format!("{}{name}", prefix(*i))),
     };
-    let mut absolute: BTreeMap<String, u64> = BTreeMap::new();
-    let mut thunks: BTreeMap<String, u64> = BTreeMap::new();
-    let mut jumps: BTreeMap<u64, String> = BTreeMap::new();
     for variable in &manifest.variables {
-        if let Some(name) = symbol(&variable.name, &variable.unit, "")
+        if let Some(name) = symbol(&variable.name, &variable.unit)
             && needed.contains(&name)
         {
-            absolute.entry(name).or_insert(variable.address);
+            names.absolute.entry(name).or_insert(variable.address);
+        }
+    }
+    for variable in manifest.image.tls.iter().flat_map(|t| &t.variables) {
+        if let Some(name) = symbol(&variable.name, &variable.unit)
+            && needed.contains(&name)
+        {
+            names.thread.entry(name).or_insert(variable.offset);
         }
     }
     for function in &manifest.functions {
-        let Some(name) = symbol(&function.name, &function.unit, "") else {
-            continue;
-        };
-        if defined.contains(&name) {
-            if !function.other_image {
-                jumps.entry(function.address).or_insert(name);
-            }
-        } else if needed.contains(&name) {
-            if function.other_image {
-                thunks.entry(name).or_insert(function.address);
-            } else {
-                absolute.entry(name).or_insert(function.address);
-            }
-        }
         let owners: Vec<usize> = match &function.unit {
             Some(id) => index.get(id.as_str()).copied().into_iter().collect(),
             None => (0..manifest.units.len()).collect(),
         };
-        for owner in owners {
-            let name = format!("{}at.{}", prefix(owner), function.name);
+        for owner in &owners {
+            let name = format!("{}at.{}", prefix(*owner), function.name);
             if needed.contains(&name) {
-                absolute.entry(name).or_insert(function.address);
+                names.absolute.entry(name).or_insert(function.address);
+            }
+        }
+        // The pass renames it, whatever its linkage: the executable has another entry.
+        let main = owners.iter().map(|i| format!("{}main", prefix(*i)));
+        let main = main
+            .filter(|_| function.name == "main")
+            .find(|n| defined.contains(n));
+        let Some(name) = main.or_else(|| symbol(&function.name, &function.unit)) else {
+            continue;
+        };
+        if defined.contains(&name) {
+            if !function.other_image {
+                names.jumps.entry(function.address).or_insert(name);
+            }
+        } else if needed.contains(&name) {
+            if function.other_image {
+                names.thunks.entry(name).or_insert(function.address);
+            } else {
+                names.absolute.entry(name).or_insert(function.address);
             }
         }
     }
     // An image's own definition comes before another image's.
-    thunks.retain(|name, _| !absolute.contains_key(name));
+    names
+        .thunks
+        .retain(|name, _| !names.absolute.contains_key(name));
+    names
+}
 
+/// The block ends where the thread-local segment ends, which is where a program's own block lies: captured code
+/// without IR finds its variables at the offsets from the thread pointer that it was linked with.
+fn thread_block(text: &mut String, tls: Option<&TlsBlock>, variables: &BTreeMap<String, u64>) {
+    let _ = writeln!(
+        text,
+        ".p2align 4\n.globl cere_glue_tls\n.type cere_glue_tls,@function\ncere_glue_tls:"
+    );
+    let Some(tls) = tls.filter(|t| t.size > 0) else {
+        let _ = writeln!(text, "xorl %eax, %eax\nret");
+        return;
+    };
+    let align = tls.align.max(THREAD_ALIGN);
+    let size = tls.size.next_multiple_of(tls.align.max(1));
+    let before = size.next_multiple_of(align) - size;
+    let _ = writeln!(
+        text,
+        "movq %fs:0, %rax\nleaq cere_glue_tls_block@tpoff(%rax), %rax\nret\n\
+         .section .tbss,\"awT\",@nobits\n.balign {align}\n.zero {before}\ncere_glue_tls_block:"
+    );
+    for (name, offset) in variables {
+        let name = quote(name);
+        let _ = writeln!(
+            text,
+            ".globl {name}\n.type {name},@tls_object\n.set {name}, cere_glue_tls_block+{offset}"
+        );
+    }
+    let _ = writeln!(text, ".zero {size}");
+}
+
+fn table(text: &mut String, name: &str, rows: impl ExactSizeIterator<Item = (u64, String)>) {
+    let _ = writeln!(
+        text,
+        ".globl {name}_count\n{name}_count: .quad {}\n.globl {name}s\n{name}s:",
+        rows.len()
+    );
+    for (old, new) in rows {
+        let _ = writeln!(text, ".quad {old:#x}, {new}");
+    }
+    let _ = writeln!(text, ".quad 0, 0");
+}
+
+/// Writes the glue for `objects`, one a unit in the manifest's order.
+pub fn write(manifest: &Manifest, objects: &[&Path]) -> Result<String, ReplayError> {
+    let (defined, needed) = symbols(objects)?;
+    let names = names(manifest, &defined, &needed);
     let invoke = format!(
         "{}{INVOKE_SYMBOL_PREFIX}{}",
         prefix(0),
@@ -103,71 +176,31 @@ pub fn write(manifest: &Manifest, objects: &[PathBuf]) -> Result<String, ReplayE
         return Err(ReplayError::NoRegion(invoke));
     }
     let mut text = String::new();
-    for (name, address) in &absolute {
+    for (name, address) in &names.absolute {
         let name = quote(name);
         let _ = writeln!(text, ".globl {name}\n.set {name}, {address:#x}");
     }
     let _ = writeln!(text, ".text");
-    for (name, address) in &thunks {
+    for (name, address) in &names.thunks {
         let name = quote(name);
         let _ = writeln!(
             text,
             ".p2align 4\n.globl {name}\n.type {name},@function\n{name}:\njmp *0f(%rip)\n0: .quad {address:#x}"
         );
     }
-    let (size, align) = manifest
-        .image
-        .tls
-        .as_ref()
-        .map_or((0, 1), |t| (t.size, t.align.max(1)));
+    let tls = manifest.image.tls.as_ref();
+    thread_block(&mut text, tls, &names.thread);
     let _ = writeln!(
         text,
-        ".p2align 4\n.globl cere_glue_tls\n.type cere_glue_tls,@function\ncere_glue_tls:"
+        ".data\n.balign 16\n.globl cere_glue_invoke\ncere_glue_invoke: .quad {}\n\
+         .globl cere_glue_tls_size\ncere_glue_tls_size: .quad {}",
+        quote(&invoke),
+        tls.map_or(0, |t| t.size)
     );
-    if size == 0 {
-        let _ = writeln!(text, "xorl %eax, %eax\nret");
-    } else {
-        let _ = writeln!(
-            text,
-            "movq %fs:0, %rax\nleaq cere_glue_tls_block@tpoff(%rax), %rax\nret"
-        );
-        let _ = writeln!(
-            text,
-            ".section .tdata,\"awT\",@progbits\n.balign {align}\ncere_glue_tls_block:"
-        );
-        if let Some(tls) = &manifest.image.tls {
-            for variable in &tls.variables {
-                if let Some(name) = symbol(&variable.name, &variable.unit, "")
-                    && needed.contains(&name)
-                {
-                    let name = quote(&name);
-                    let _ = writeln!(
-                        text,
-                        ".globl {name}\n.type {name},@object\n.set {name}, cere_glue_tls_block+{}",
-                        variable.offset
-                    );
-                }
-            }
-        }
-        let _ = writeln!(text, ".zero {size}");
-    }
-    let _ = writeln!(
-        text,
-        ".data\n.balign 16\n.globl cere_glue_invoke\ncere_glue_invoke: .quad {}",
-        quote(&invoke)
-    );
-    let _ = writeln!(
-        text,
-        ".globl cere_glue_tls_size\ncere_glue_tls_size: .quad {size}"
-    );
-    let _ = writeln!(
-        text,
-        ".globl cere_glue_jump_count\ncere_glue_jump_count: .quad {}\n.globl cere_glue_jumps\ncere_glue_jumps:",
-        jumps.len()
-    );
-    for (old, new) in &jumps {
-        let _ = writeln!(text, ".quad {old:#x}, {}", quote(new));
-    }
-    let _ = writeln!(text, ".quad 0, 0\n.section .note.GNU-stack,\"\",@progbits");
+    let jumps = names.jumps.iter().map(|(old, new)| (*old, quote(new)));
+    table(&mut text, "cere_glue_jump", jumps);
+    let thunks = names.thunks.iter().map(|(new, old)| (*old, quote(new)));
+    table(&mut text, "cere_glue_thunk", thunks);
+    let _ = writeln!(text, ".section .note.GNU-stack,\"\",@progbits");
     Ok(text)
 }

@@ -2,15 +2,23 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`check`] | whether a manifest can be what a capture wrote |
+//! | [`flags`] | what other flags change in kept IR |
 //! | [`compile`] | units to objects, under the pass's bind mode |
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`run`] | runs it and reads the outcome |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
+//! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
+//! | [`command`] | running tools |
 
+pub mod check;
 pub mod code;
+pub mod command;
 pub mod compile;
+pub mod flags;
 pub mod glue;
+pub mod keep;
 pub mod link;
 pub mod run;
 
@@ -37,6 +45,48 @@ pub enum ReplayError {
     /// The manifest does not parse.
     #[error("the manifest is not valid: {0}")]
     Manifest(serde_json::Error),
+    /// The manifest parses and cannot be true.
+    #[error(
+        "the manifest is not one that a capture writes: {0}; take the package from its source again"
+    )]
+    Hostile(String),
+    /// A flag that a replay cannot follow.
+    #[error("the flag {flag} cannot be used in a replay: {reason}")]
+    Flag {
+        /// The flag.
+        flag: String,
+        /// Why.
+        reason: String,
+    },
+    /// A shared library is not on this machine.
+    #[error(
+        "{codelet} needs {libraries}, which this machine does not have in its library directories: install it"
+    )]
+    Library {
+        /// The codelet.
+        codelet: String,
+        /// Sonames.
+        libraries: String,
+    },
+    /// Nothing defines a symbol.
+    #[error(
+        "{codelet} needs {symbols}: neither its libraries nor the captured image define that \
+             (do the flags call for a runtime library that the program was not linked with?)"
+    )]
+    Undefined {
+        /// The codelet.
+        codelet: String,
+        /// Names.
+        symbols: String,
+    },
+    /// What the executable reported does not parse.
+    #[error("the outcome that the replay of {codelet} reported is not valid: {source}")]
+    Outcome {
+        /// The codelet.
+        codelet: String,
+        /// The parser's reason.
+        source: serde_json::Error,
+    },
     /// A tool could not be started.
     #[error("cannot start {tool}: {source} (is the package for LLVM 22 installed?)")]
     Tool {
@@ -107,7 +157,7 @@ pub struct Options {
     pub compare: bool,
     /// Largest relative error that is still the verdict `tolerance`.
     pub tolerance: f64,
-    /// Where to leave objects, glue and executable, if they are wanted.
+    /// Where to leave IR, objects, glue, executable and the commands that make it, if they are wanted.
     pub keep: Option<PathBuf>,
     /// Objects and executables by content.
     pub cache: PathBuf,
@@ -175,6 +225,21 @@ pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
     }
 }
 
+/// What tells one version of a file from another without reading it.
+pub(crate) fn stamp(path: &Path) -> Result<Vec<u8>, ReplayError> {
+    use std::os::unix::fs::MetadataExt;
+    let data = std::fs::metadata(path).map_err(io("read", path))?;
+    let numbers = [
+        data.len(),
+        data.mtime() as u64,
+        data.mtime_nsec() as u64,
+        data.ino(),
+    ];
+    let mut stamp = path.as_os_str().as_encoded_bytes().to_vec();
+    stamp.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
+    Ok(stamp)
+}
+
 /// Reads the manifest of an unpacked package.
 pub fn manifest(package: &Path) -> Result<Manifest, ReplayError> {
     let path = package.join(MEMBER_MANIFEST);
@@ -193,27 +258,20 @@ pub struct Built {
 
 /// Compiles and links the package in `package`.
 pub fn build(package: &Path, manifest: &Manifest, options: &Options) -> Result<Built, ReplayError> {
+    check::check(manifest)?;
+    flags::check(&options.flags)?;
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
-    let mut objects = Vec::new();
-    for index in 0..manifest.units.len() {
-        objects.push(compile::unit(package, manifest, index, options)?);
-    }
+    let compiled = compile::all(package, manifest, options)?;
+    let objects: Vec<PathBuf> = compiled.iter().map(|c| c.object.clone()).collect();
     let same_code = code::same(package, manifest, objects.first().map(PathBuf::as_path));
-    let glue = glue::write(manifest, &objects)?;
-    let executable = link::link(manifest, &objects, &glue, options)?;
+    let paths: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
+    let glue = glue::write(manifest, &paths)?;
+    let linked = link::link(manifest, &objects, &glue, options)?;
     if let Some(keep) = &options.keep {
-        std::fs::create_dir_all(keep).map_err(io("create", keep))?;
-        for (index, object) in objects.iter().enumerate() {
-            let to = keep.join(format!("unit{index}.o"));
-            std::fs::copy(object, &to).map_err(io("write", &to))?;
-        }
-        let to = keep.join("glue.s");
-        std::fs::write(&to, &glue).map_err(io("write", &to))?;
-        let to = keep.join("replay");
-        std::fs::copy(&executable, &to).map_err(io("write", &to))?;
+        keep::keep(keep, package, manifest, &compiled, &glue, &linked, options)?;
     }
     Ok(Built {
-        executable,
+        executable: linked.executable,
         same_code,
     })
 }

@@ -1,24 +1,50 @@
 //! The executable, within reach of the captured image.
 
-use crate::compile::{CLANG, hash, tool};
-use crate::{Options, ReplayError, io};
+use crate::command::{Line, hash, run};
+use crate::compile::CLANG;
+use crate::{Options, ReplayError, io, stamp};
 use cere_format::package::Manifest;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
+/// The linker.
+pub const LLD: &str = "ld.lld-22";
 const GIB2: u64 = 1 << 31;
 /// Distance kept to captured mappings: the kernel puts the break up to 32 MiB after an executable.
 const ROOM: u64 = 64 << 20;
+/// Lowest base: the kernel keeps the first pages.
+const LOWEST: u64 = 0x1_0000;
+/// Directories of the system's libraries.
+const SYSTEM: [&str; 7] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/lib",
+    "/usr/lib",
+];
+/// Linked if something needs them: other flags can call for functions that the program did not.
+const OFFERED: [&str; 4] = [
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libmvec.so.1",
+    "libpthread.so.0",
+];
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+/// Refers to the runtime's entry, so that the runtime comes first in every section and the captured
+/// thread-local block, in the glue, last.
+const FIRST: &str = ".globl _start\n.section .note.GNU-stack,\"\",@progbits\n";
 
 /// A base for an executable of `size` bytes, all of it within reach of the captured image.
 pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
     let (start, end) = manifest.image.range;
+    let reach = GIB2 - (1 << 20);
     let (lowest, highest) = if manifest.image.low {
-        (0x1_0000, GIB2)
+        (LOWEST, GIB2)
     } else {
         (
-            end.saturating_sub(GIB2 - (1 << 20)).max(0x1_0000),
-            start.saturating_add(GIB2 - (1 << 20)),
+            end.saturating_sub(reach).max(LOWEST),
+            start.saturating_add(reach),
         )
     };
     let mut taken: Vec<(u64, u64)> = manifest
@@ -45,8 +71,8 @@ pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
     gaps.sort_by_key(|g| std::cmp::Reverse(g.1 - g.0));
     for (start, end) in gaps {
         for room in [ROOM, 1 << 20, 0x1000] {
-            let from = (start.max(0x1_0000) + room.min(end - start) + 0xffff) & !0xffff;
-            if from + size + room <= end {
+            let from = start.saturating_add(room).next_multiple_of(0x1_0000);
+            if from.saturating_add(size).saturating_add(room) <= end {
                 return Ok(from);
             }
         }
@@ -59,19 +85,136 @@ pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
     })
 }
 
+fn find(name: &str, directories: &[String]) -> Option<PathBuf> {
+    let all = directories.iter().map(String::as_str).chain(SYSTEM);
+    all.map(|d| Path::new(d).join(name)).find(|p| p.is_file())
+}
+
+/// What is linked and where the result goes.
+pub struct Files {
+    /// Refers to the runtime's entry.
+    pub first: PathBuf,
+    /// The units.
+    pub objects: Vec<PathBuf>,
+    /// The glue.
+    pub glue: PathBuf,
+    /// The executable.
+    pub executable: PathBuf,
+}
+
+/// The command that assembles a file.
+pub fn assemble(source: &Path, object: &Path) -> Line {
+    Line::new(CLANG)
+        .args(["-c", "-x", "assembler"])
+        .path(source)
+        .arg("-o")
+        .path(object)
+}
+
+/// The command that links.
+pub fn line(
+    manifest: &Manifest,
+    files: &Files,
+    base: u64,
+    builtins: &[PathBuf],
+    options: &Options,
+) -> Result<Line, ReplayError> {
+    let mut line = Line::new(LLD)
+        .arg(format!("--image-base={base:#x}"))
+        .args([
+            "-z",
+            "now",
+            "--gc-sections",
+            "--eh-frame-hdr",
+            "--strip-debug",
+            "-e",
+            "_start",
+        ])
+        .args(["--dynamic-linker", LOADER])
+        .path(&files.first)
+        .path(&options.runtime)
+        .args(&files.objects)
+        .path(&files.glue);
+    for directory in &manifest.library_directories {
+        line = line.arg("-rpath").arg(directory);
+    }
+    let wanted = manifest
+        .libraries
+        .iter()
+        .filter(|l| !l.starts_with("ld-linux"));
+    let mut missing = Vec::new();
+    for library in wanted {
+        match find(library, &manifest.library_directories) {
+            Some(path) => line = line.path(&path),
+            None => missing.push(library.as_str()),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(ReplayError::Library {
+            codelet: manifest.name.clone(),
+            libraries: missing.join(", "),
+        });
+    }
+    line = line.args(builtins).arg("--as-needed");
+    for library in OFFERED {
+        if let Some(path) = find(library, &[]) {
+            line = line.path(&path);
+        }
+    }
+    let libc = find("libc.so.6", &[]);
+    Ok(line
+        .args(libc)
+        .path(Path::new(LOADER))
+        .arg("-o")
+        .path(&files.executable))
+}
+
+/// Functions that code generation calls for what a processor lacks, e.g. 128-bit division: the captured
+/// program may not have needed them.
+fn builtins() -> Vec<PathBuf> {
+    let ask = |option: &str| {
+        let found = run(
+            &Line::new(CLANG).args([option, "-print-libgcc-file-name"]),
+            "builtins",
+        );
+        found.ok().map(|path| PathBuf::from(path.trim()))
+    };
+    let found = [ask("--rtlib=compiler-rt"), ask("--rtlib=libgcc")];
+    found
+        .into_iter()
+        .flatten()
+        .filter(|p| p.is_file())
+        .collect()
+}
+
+/// Symbols that the linker did not find.
+fn undefined(message: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = message
+        .lines()
+        .filter_map(|l| l.split_once("undefined symbol: ").map(|(_, name)| name))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// An executable and how it was made.
+pub struct Linked {
+    /// In the cache.
+    pub executable: PathBuf,
+    /// Its base.
+    pub base: u64,
+    /// Archives of compiler builtins that it needed.
+    pub builtins: Vec<PathBuf>,
+}
+
 /// Assembles the glue and links.
 pub fn link(
     manifest: &Manifest,
     objects: &[PathBuf],
     glue: &str,
     options: &Options,
-) -> Result<PathBuf, ReplayError> {
-    let runtime = std::fs::metadata(&options.runtime).map_err(io("read", &options.runtime))?;
-    let stamp = runtime
-        .modified()
-        .ok()
-        .and_then(|m| m.duration_since(std::time::UNIX_EPOCH).ok())
-        .map_or(0, |d| d.as_nanos());
+) -> Result<Linked, ReplayError> {
     let mut size = 16u64 << 20;
     for object in objects {
         size += std::fs::metadata(object).map_err(io("read", object))?.len();
@@ -81,50 +224,73 @@ pub fn link(
     let key = hash(&[
         glue.as_bytes(),
         names.join("\0").as_bytes(),
-        options.runtime.display().to_string().as_bytes(),
-        &stamp.to_le_bytes(),
-        &runtime.len().to_le_bytes(),
+        &stamp(&options.runtime)?,
         &base.to_le_bytes(),
         manifest.libraries.join("\0").as_bytes(),
+        manifest.library_directories.join("\0").as_bytes(),
     ]);
     let executable = options.cache.join(format!("{key}.replay"));
-    if executable.exists() {
-        return Ok(executable);
+    let mut linked = Linked {
+        executable,
+        base,
+        builtins: Vec::new(),
+    };
+    // Keeping needs to know whether the link took the builtins.
+    if linked.executable.exists() && options.keep.is_none() {
+        return Ok(linked);
     }
-    let assembly = options
-        .cache
-        .join(format!("{key}.{}.s", std::process::id()));
-    let temporary = options
-        .cache
-        .join(format!("{key}.{}.replay", std::process::id()));
-    std::fs::write(&assembly, glue).map_err(io("write", &assembly))?;
-    let mut command = Command::new(CLANG);
-    command
-        .args(["-no-pie", "-fuse-ld=lld", "-w"])
-        .arg(format!("-Wl,--image-base={base:#x}"))
-        .args(["-Wl,-z,now", "-Wl,-z,nognustack"])
-        .args(objects)
-        .arg(&assembly)
-        .arg(&options.runtime);
-    for directory in &manifest.library_directories {
-        command.arg(format!("-L{directory}"));
-        command.arg(format!("-Wl,-rpath,{directory}"));
+    let scratch = tempfile::Builder::new()
+        .prefix("link.")
+        .tempdir_in(&options.cache)
+        .map_err(io("write into", &options.cache))?;
+    let at = |name: &str| scratch.path().join(name);
+    let files = Files {
+        first: first(&options.cache, scratch.path())?,
+        objects: objects.to_vec(),
+        glue: at("glue.o"),
+        executable: at("replay"),
+    };
+    let source = at("glue.s");
+    std::fs::write(&source, glue).map_err(io("write", &source))?;
+    run(&assemble(&source, &files.glue), "the glue")?;
+    let what = format!("the link of {}", manifest.name);
+    let mut result = run(&line(manifest, &files, base, &[], options)?, &what);
+    let is_undefined = |r: &Result<String, ReplayError>| matches!(r, Err(ReplayError::Compile { message, .. }) if !undefined(message).is_empty());
+    if is_undefined(&result) {
+        linked.builtins = builtins();
+        result = run(
+            &line(manifest, &files, base, &linked.builtins, options)?,
+            &what,
+        );
     }
-    command.arg("-Wl,--no-as-needed");
-    for library in &manifest.libraries {
-        if !library.starts_with("ld-linux") {
-            command.arg(format!("-l:{library}"));
+    match result {
+        Ok(_) => {}
+        Err(ReplayError::Compile { message, .. }) if !undefined(&message).is_empty() => {
+            return Err(ReplayError::Undefined {
+                codelet: manifest.name.clone(),
+                symbols: undefined(&message).join(", "),
+            });
         }
+        Err(error) => return Err(error),
     }
-    command
-        .args(["-lgcc_s", "-lm", "-lpthread", "-ldl", "-lc", "-o"])
-        .arg(&temporary);
-    let result = tool(&mut command, &format!("the link of {}", manifest.name));
-    let _ = std::fs::remove_file(&assembly);
-    if let Err(error) = result {
-        let _ = std::fs::remove_file(&temporary);
-        return Err(error);
+    std::fs::rename(&files.executable, &linked.executable)
+        .map_err(io("write", &linked.executable))?;
+    Ok(linked)
+}
+
+/// The object that comes first, from the cache.
+fn first(cache: &Path, scratch: &Path) -> Result<PathBuf, ReplayError> {
+    let object = cache.join(format!("{}.first.o", hash(&[FIRST.as_bytes()])));
+    if !object.exists() {
+        let (source, made) = (scratch.join("first.s"), scratch.join("first.o"));
+        write_first(&source)?;
+        run(&assemble(&source, &made), "the first object")?;
+        std::fs::rename(&made, &object).map_err(io("write", &object))?;
     }
-    std::fs::rename(&temporary, &executable).map_err(io("write", &executable))?;
-    Ok(executable)
+    Ok(object)
+}
+
+/// Writes the source of the first object.
+pub fn write_first(path: &Path) -> Result<(), ReplayError> {
+    std::fs::write(path, FIRST).map_err(io("write", path))
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 pub fn verdict(
     comparison: Option<&Comparison>,
     repeatable: bool,
+    varied: Option<&str>,
     tolerance: f64,
 ) -> (Verdict, String) {
     let Some(c) = comparison else {
@@ -29,7 +30,10 @@ pub fn verdict(
     if !repeatable {
         return (
             Verdict::Different,
-            "repetitions ended in different states".to_owned(),
+            format!(
+                "repetitions ended in different states: the result depends on more than captured memory{}",
+                varied.map_or(String::new(), |place| format!(", first seen at {place}"))
+            ),
         );
     }
     if c.different_words == 0 {
@@ -157,7 +161,10 @@ pub fn run(
             }));
         }
         let text = std::fs::read(&outcome_path).map_err(io("read", &outcome_path))?;
-        serde_json::from_slice::<ReplayOutcome>(&text).map_err(ReplayError::Manifest)
+        serde_json::from_slice::<ReplayOutcome>(&text).map_err(|source| ReplayError::Outcome {
+            codelet: manifest.name.clone(),
+            source,
+        })
     })();
     for path in [&plan_path, &outcome_path, &errors_path] {
         let _ = std::fs::remove_file(path);
@@ -171,6 +178,7 @@ pub fn run(
     let (verdict, reason) = verdict(
         outcome.comparison.as_ref(),
         outcome.repeatable,
+        outcome.varied.as_deref(),
         options.tolerance,
     );
     Ok(Replay {

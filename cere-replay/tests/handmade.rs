@@ -297,7 +297,8 @@ void invoke(void *) __asm__("cere.u0.cere.invoke.0");
 void invoke(void *) { table[0] = ((long (*)(long))table[511])(14); } }
 "#;
     let mut pages = sum_pages(42);
-    for bytes in [&mut pages[0].entry, &mut pages[0].exit] {
+    let data = &mut pages[0];
+    for bytes in [&mut data.entry, &mut data.exit] {
         bytes[511 * 8..].copy_from_slice(&(CODE + 0x100).to_le_bytes());
     }
     package(&at, &manifest(), source, &pages);

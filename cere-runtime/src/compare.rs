@@ -1,8 +1,11 @@
 //! Exit state in vitro against exit state in vivo, word by word.
 
-use crate::memory::{self, PAGE, Page};
+use crate::library::Origins;
+use crate::pages::{PAGE, Pages, memory};
+use crate::thread::Block;
+use crate::{code, space};
 use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
-use cere_format::package::Manifest;
+use cere_format::package::{Manifest, Mask};
 use cere_format::replay::{Comparison, Difference};
 
 /// Differences are floating point when their relative error is at most this.
@@ -41,21 +44,23 @@ pub fn floating(a: u64, b: u64) -> Option<f64> {
     Some(part(0)?.max(part(32)?))
 }
 
-fn place(manifest: &Manifest, address: u64) -> String {
+/// The variable or mapping that `address` belongs to, for people.
+pub fn place(manifest: &Manifest, address: u64) -> String {
     let block = manifest.entry.arguments;
-    if address >= block && address < block + 8 {
+    if address >= block && address - block < 8 {
         return "return value".to_owned();
     }
+    let inside = |start: u64, size: u64| start <= address && address - start < size;
     if let Some(v) = manifest
         .variables
         .iter()
-        .find(|v| v.address <= address && address < v.address + v.size)
+        .find(|v| inside(v.address, v.size))
     {
         return format!("{}+{}", v.name, address - v.address);
     }
-    match memory::place(address) {
-        Some(m) if !m.path.is_empty() => m.path.clone(),
+    match space::place(manifest, address) {
         _ if manifest.heap.0 <= address && address < manifest.heap.1 => "[region heap]".to_owned(),
+        Some(m) if !m.path.is_empty() => m.path.clone(),
         _ => "anonymous memory".to_owned(),
     }
 }
@@ -101,76 +106,102 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Compares all pages; `rewritten` are words that a replay must change (library variables).
-pub fn compare(
-    manifest: &Manifest,
-    pages: &[Page],
-    entry: &[u8],
-    exit: &[u8],
-    rewritten: &[u64],
-) -> Comparison {
+/// What a replay may or must change.
+pub struct Allowed<'a> {
+    /// Words that hold addresses of library variables, by rising address.
+    pub words: &'a [(u64, u64)],
+    /// Where functions and libraries were.
+    pub origins: &'a Origins,
+    /// The thread-local block now.
+    pub block: &'a Block,
+}
+
+impl Allowed<'_> {
+    fn same(&self, manifest: &Manifest, in_vivo: u64, in_vitro: u64) -> bool {
+        let offset = in_vitro.wrapping_sub(self.block.address());
+        let thread =
+            manifest.image.tls.as_ref().is_some_and(|tls| {
+                offset < tls.size && in_vivo == tls.address.wrapping_add(offset)
+            });
+        thread || self.origins.same(in_vivo, in_vitro)
+    }
+}
+
+/// Compares all pages.
+pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Comparison {
     let mut comparison = Comparison::default();
-    let zero = [0u8; PAGE as usize];
-    for page in pages {
-        let flags = page.record.flags;
-        let start = page.record.address;
-        if flags & PAGE_CODE != 0 {
+    for page in &pages.all {
+        let start = page.start();
+        if page.is(PAGE_CODE) || code::executable(start) {
             continue;
         }
-        if flags & PAGE_FOREIGN != 0 {
+        if page.is(PAGE_FOREIGN) {
             count(&mut comparison, "library or thread state", PAGE);
             continue;
         }
-        let wanted = if flags & PAGE_WRITTEN != 0 {
-            page.exit.and_then(|at| exit.get(at..at + PAGE as usize))
+        let wanted = if page.is(PAGE_WRITTEN) {
+            pages.exit(page)
         } else {
-            page.entry.and_then(|at| entry.get(at..at + PAGE as usize))
+            pages.entry(page)
+        };
+        let found = memory(page);
+        let stack = manifest.entry.stack_pointer;
+        let dead = if page.is(PAGE_STACK) && start < stack {
+            (stack - start).min(PAGE) & !7
+        } else {
+            0
+        };
+        if dead > 0 {
+            count(&mut comparison, "dead stack", dead);
         }
-        .unwrap_or(&zero);
-        // SAFETY: the page is open.
-        let found = unsafe { std::slice::from_raw_parts(start as *const u8, PAGE as usize) };
-        for (i, (a, b)) in words(wanted).zip(words(found)).enumerate() {
-            let address = start + 8 * i as u64;
-            if flags & PAGE_STACK != 0 && address < manifest.entry.stack_pointer {
-                count(&mut comparison, "dead stack", 8);
-                continue;
-            }
+        let dead = dead as usize;
+        if wanted[dead..] == found[dead..] {
+            comparison.compared += PAGE - dead as u64;
+            continue;
+        }
+        for (i, (a, b)) in words(&wanted[dead..])
+            .zip(words(&found[dead..]))
+            .enumerate()
+        {
+            let address = start + dead as u64 + 8 * i as u64;
             if a != b {
-                if let Some(m) = manifest
-                    .masks
-                    .iter()
-                    .find(|m| m.start < address + 8 && address < m.end)
-                {
+                let masked = |m: &&Mask| m.start < address + 8 && address < m.end;
+                if let Some(m) = manifest.masks.iter().find(masked) {
                     count(&mut comparison, &m.reason, 8);
                     continue;
                 }
-                if rewritten.binary_search(&address).is_ok() {
+                if allowed
+                    .words
+                    .binary_search_by_key(&address, |w| w.0)
+                    .is_ok()
+                {
                     count(&mut comparison, "address of a library variable", 8);
+                    continue;
+                }
+                if allowed.same(manifest, a, b) {
+                    comparison.compared += 8;
                     continue;
                 }
             }
             word(&mut comparison, address, a, b, || place(manifest, address));
         }
     }
+    thread_block(&mut comparison, manifest, allowed);
     comparison
 }
 
-/// Adds the thread-local block.
-pub fn compare_tls(
-    comparison: &mut Comparison,
-    manifest: &Manifest,
-    in_vivo: &[u8],
-    in_vitro: &[u8],
-) {
+fn thread_block(comparison: &mut Comparison, manifest: &Manifest, allowed: &Allowed) {
     let Some(tls) = &manifest.image.tls else {
         return;
     };
-    for (i, (a, b)) in words(in_vivo).zip(words(in_vitro)).enumerate() {
+    let pairs = words(allowed.block.exit()).zip(words(allowed.block.memory()));
+    for (i, (a, b)) in pairs.enumerate() {
         let offset = 8 * i as u64;
-        word(comparison, tls.address + offset, a, b, || {
+        let b = if allowed.same(manifest, a, b) { a } else { b };
+        word(comparison, tls.address.wrapping_add(offset), a, b, || {
             tls.variables
                 .iter()
-                .find(|v| v.offset <= offset && offset < v.offset + v.size)
+                .find(|v| v.offset <= offset && offset - v.offset < v.size)
                 .map_or("thread-local block".to_owned(), |v| {
                     format!("{}+{}", v.name, offset - v.offset)
                 })

@@ -1,16 +1,37 @@
-//! `malloc` and family. Outside the region they are glibc's. Inside, memory comes from the region heap at
+//! `malloc` and family. Outside the region they are the C library's. Inside, memory comes from the region heap at
 //! the captured addresses, and pointers of captured memory are never handed to a fresh allocator.
 
-use crate::memory;
+use crate::space;
+use cere_heap::Heap;
 use libc::{c_int, c_void, size_t};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Whether the region is running.
 pub static ACTIVE: AtomicBool = AtomicBool::new(false);
-/// Region heap, [start, end); zero if there is none.
-pub static START: AtomicU64 = AtomicU64::new(0);
-/// End of the region heap.
-pub static END: AtomicU64 = AtomicU64::new(0);
+static START: AtomicUsize = AtomicUsize::new(0);
+static END: AtomicUsize = AtomicUsize::new(0);
+
+/// Where the region heap lies; an empty range if there is none.
+pub fn place((start, end): (u64, u64)) {
+    START.store(start as usize, Relaxed);
+    END.store(end as usize, Relaxed);
+}
+
+/// End of the part of the region heap that was ever handed out.
+pub fn used() -> u64 {
+    let (start, end) = (START.load(Relaxed), END.load(Relaxed));
+    if end - start < size_of::<cere_heap::Header>() {
+        return start as u64;
+    }
+    // SAFETY: the range is open; an unused heap holds zeros there.
+    let header = unsafe { &*(start as *const cere_heap::Header) };
+    if header.magic == cere_heap::MAGIC {
+        header.next.clamp(start, end) as u64
+    } else {
+        start as u64
+    }
+}
 
 unsafe extern "C" {
     fn __libc_malloc(size: size_t) -> *mut c_void;
@@ -20,8 +41,33 @@ unsafe extern "C" {
     fn __libc_free(old: *mut c_void);
 }
 
-fn captured(pointer: *mut c_void) -> bool {
-    memory::reserved(pointer as u64)
+/// The region heap while the region runs.
+fn region() -> Option<Heap> {
+    let (start, end) = (START.load(Relaxed), END.load(Relaxed));
+    // SAFETY: the captured range, open, with its captured content.
+    (ACTIVE.load(Relaxed) && start < end).then(|| unsafe { Heap::new(start, end) })
+}
+
+fn out_of_memory() {
+    // SAFETY: this thread's errno.
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+}
+
+/// Bytes usable at a block of captured memory.
+///
+/// # Safety
+/// The application got `block` from its allocator.
+unsafe fn captured_size(block: *const c_void) -> usize {
+    let heap = (START.load(Relaxed), END.load(Relaxed));
+    // SAFETY: as the caller's.
+    unsafe {
+        if (heap.0..heap.1).contains(&(block as usize)) {
+            return Heap::new(heap.0, heap.1).usable(block as *const u8);
+        }
+        // The C library keeps size and flags in the word before; a block that was mapped has two words in front.
+        let word = *(block as *const usize).sub(1);
+        (word & !7).saturating_sub(if word & 2 != 0 { 16 } else { 8 })
+    }
 }
 
 /// `malloc`.
@@ -30,58 +76,119 @@ fn captured(pointer: *mut c_void) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
     // SAFETY: as the caller's.
-    unsafe { __libc_malloc(size) }
+    unsafe { memalign(16, size) }
 }
+
 /// `calloc`.
 /// # Safety
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     // SAFETY: as the caller's.
-    unsafe { __libc_calloc(count, size) }
+    unsafe {
+        if region().is_none() {
+            return __libc_calloc(count, size);
+        }
+        let Some(size) = count.checked_mul(size) else {
+            out_of_memory();
+            return null_mut();
+        };
+        let block = malloc(size);
+        if !block.is_null() {
+            std::ptr::write_bytes(block as *mut u8, 0, size);
+        }
+        block
+    }
 }
-/// `free`; of captured memory: nothing.
+
+/// `free`. Inside, blocks of the region heap go back to it; other captured memory stays as it is.
 /// # Safety
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(old: *mut c_void) {
-    if old.is_null() || captured(old) {
+    if old.is_null() {
         return;
     }
     // SAFETY: as the caller's.
-    unsafe { __libc_free(old) }
+    unsafe {
+        match region() {
+            Some(heap) if heap.contains(old as *const u8) => heap.free(old as *mut u8),
+            _ if space::reserved(old as u64) => {}
+            _ => __libc_free(old),
+        }
+    }
 }
-/// `realloc`; of captured memory: a fresh block with the old content.
+
+/// `realloc`. Inside, a block that does not fit its place any more moves to the region heap.
 /// # Safety
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void {
-    if !old.is_null() && captured(old) {
-        // SAFETY: glibc keeps the size of a block in the word before it; the block is captured memory.
-        unsafe {
-            let usable = (*(old as *const u64).sub(1) & !7).saturating_sub(8);
-            let new = malloc(size);
-            if !new.is_null() {
-                std::ptr::copy_nonoverlapping(
-                    old as *const u8,
-                    new as *mut u8,
-                    size.min(usable as usize),
-                );
-            }
-            return new;
-        }
-    }
     // SAFETY: as the caller's.
-    unsafe { __libc_realloc(old, size) }
+    unsafe {
+        if old.is_null() {
+            return malloc(size);
+        }
+        if !space::reserved(old as u64) {
+            return __libc_realloc(old, size);
+        }
+        if size == 0 {
+            free(old);
+            return null_mut();
+        }
+        let usable = captured_size(old);
+        if region().is_some_and(|h| h.contains(old as *const u8)) && size <= usable {
+            return old;
+        }
+        let new = malloc(size);
+        if !new.is_null() {
+            let bytes = size.min(usable);
+            std::ptr::copy_nonoverlapping(old as *const u8, new as *mut u8, bytes);
+            free(old);
+        }
+        new
+    }
 }
+
+/// `reallocarray`.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(
+    old: *mut c_void,
+    count: size_t,
+    size: size_t,
+) -> *mut c_void {
+    let Some(size) = count.checked_mul(size) else {
+        out_of_memory();
+        return null_mut();
+    };
+    // SAFETY: as the caller's.
+    unsafe { realloc(old, size) }
+}
+
 /// `memalign`.
 /// # Safety
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
-    // SAFETY: as the caller's.
-    unsafe { __libc_memalign(align, size) }
+    let Some(heap) = region() else {
+        // SAFETY: as the caller's.
+        return unsafe {
+            if align <= 16 {
+                __libc_malloc(size)
+            } else {
+                __libc_memalign(align, size)
+            }
+        };
+    };
+    let block = heap.allocate(size, align.next_power_of_two());
+    if block.is_null() {
+        out_of_memory();
+    }
+    block as *mut c_void
 }
+
 /// `aligned_alloc`.
 /// # Safety
 /// As in C.
@@ -90,6 +197,16 @@ pub unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_vo
     // SAFETY: as the caller's.
     unsafe { memalign(align, size) }
 }
+
+/// `valloc`.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn valloc(size: size_t) -> *mut c_void {
+    // SAFETY: as the caller's.
+    unsafe { memalign(4096, size) }
+}
+
 /// `posix_memalign`.
 /// # Safety
 /// As in C.
@@ -111,4 +228,16 @@ pub unsafe extern "C" fn posix_memalign(
         *out = block;
     }
     0
+}
+
+/// `malloc_usable_size`.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
+    if block.is_null() {
+        return 0;
+    }
+    // SAFETY: the C library's blocks have the same word in front as captured ones.
+    unsafe { captured_size(block) }
 }

@@ -3,32 +3,32 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
-//! | [`memory`] | reserving, restoring, the handler of stray accesses |
-//! | [`heap`] | `malloc` and family |
-//! | [`compare`] | exit state in vitro against in vivo |
+//! | [`start`] | the entry point |
 //! | [`run`] | the order of it all |
+//! | [`check`] | whether what the package says can be true |
+//! | [`pages`] | the page table and the pages' content |
+//! | [`space`] | reserving and opening the captured addresses |
+//! | [`code`] | jumps at the old addresses of functions |
+//! | [`library`] | fresh library symbols in place of captured ones |
+//! | [`state`] | the memory that every repetition starts from |
+//! | [`thread`] | the thread-local block |
+//! | [`heap`] | `malloc` and family |
+//! | [`mapping`] | `mmap` and family |
+//! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
+//! | [`fault`] | what an access outside the capture ends with |
+//! | [`compare`] | exit state in vitro against in vivo |
 
+mod check;
+mod code;
 mod compare;
+mod fault;
 mod heap;
-mod memory;
+mod library;
+mod mapping;
+mod pages;
 mod run;
+mod space;
+pub mod start;
+mod state;
+mod thread;
 mod trampoline;
-
-/// Entry point of the replay executable.
-#[cfg(not(test))]
-#[unsafe(no_mangle)]
-pub extern "C" fn main(argc: i32, argv: *const *const std::ffi::c_char) -> i32 {
-    let _ = (argc, argv);
-    let status = match std::panic::catch_unwind(run::run) {
-        Ok(Ok(())) => 0,
-        Ok(Err(message)) => {
-            eprintln!("replay: {message}");
-            2
-        }
-        Err(_) => 3,
-    };
-    // Destructors of fresh libraries must not run over captured memory.
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(status) }
-}

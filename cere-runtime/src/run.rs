@@ -1,54 +1,65 @@
 //! The order of a replay.
 
-use crate::memory::{self, Bytes, Jump, PAGE};
-use crate::trampoline::{Switch, cere_switch};
-use crate::{compare, heap};
-use cere_format::capture::{PAGE_CODE, PAGE_WRITTEN};
+use crate::code::{self, Jump};
+use crate::compare::{self, Allowed};
+use crate::library::{self, Origins};
+use crate::pages::{Bytes, Pages};
+use crate::space::{self, Refusal};
+use crate::state::State;
+use crate::thread::Block;
+use crate::trampoline::{Switch, cere_switch, end_exception};
+use crate::{check, fault, heap, mapping};
 use cere_format::package::{
-    LibrarySymbolKind, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT, Manifest,
+    MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT,
+    Manifest,
 };
 use cere_format::replay::{ENV_PLAN, REPLAY_VERSION, ReplayOutcome, ReplayPlan};
+use serde::de::DeserializeOwned;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 /// Times that the executable starts itself again when an address is taken.
 const ATTEMPTS: u32 = 20;
 const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
+/// Buffer of standard output, so that printing stays out of the timed part.
+const OUTPUT_BUFFER: usize = 1 << 20;
 
 #[cfg(not(test))]
 unsafe extern "C" {
     static cere_glue_invoke: u64;
     static cere_glue_jumps: Jump;
     static cere_glue_jump_count: u64;
-    static cere_glue_tls_size: u64;
-    fn cere_glue_tls() -> *mut u8;
+    static cere_glue_thunks: Jump;
+    static cere_glue_thunk_count: u64;
 }
 
 #[cfg(test)]
 mod glue {
-    #![allow(non_upper_case_globals)]
+    #![allow(
+        non_upper_case_globals,
+        reason = "these stand for the glue's symbols in unit tests"
+    )]
     use super::Jump;
     pub static cere_glue_invoke: u64 = 0;
     pub static cere_glue_jumps: Jump = Jump { old: 0, new: 0 };
     pub static cere_glue_jump_count: u64 = 0;
-    pub static cere_glue_tls_size: u64 = 0;
-    pub unsafe fn cere_glue_tls() -> *mut u8 {
-        std::ptr::null_mut()
-    }
+    pub static cere_glue_thunks: Jump = Jump { old: 0, new: 0 };
+    pub static cere_glue_thunk_count: u64 = 0;
 }
 #[cfg(test)]
 use glue::*;
 
-fn again(address: u64) -> String {
-    let attempt: u32 = std::env::var(ENV_ATTEMPT)
-        .ok()
-        .and_then(|a| a.parse().ok())
-        .unwrap_or(0);
+unsafe extern "C" {
+    static stdout: *mut libc::FILE;
+}
+
+fn again((start, end): (u64, u64)) -> String {
+    let attempt = std::env::var(ENV_ATTEMPT).ok();
+    let attempt: u32 = attempt.and_then(|a| a.parse().ok()).unwrap_or(0);
     if attempt >= ATTEMPTS {
         return format!(
-            "the captured address {address:#x} is taken in this process, {ATTEMPTS} times in a row: \
-             is address space randomisation off?"
+            "the captured addresses {start:#x}-{end:#x} are taken in this process, {ATTEMPTS} times in a row: \
+             is address space randomisation off (setarch -R, kernel.randomize_va_space)?"
         );
     }
     use std::os::unix::process::CommandExt;
@@ -58,9 +69,38 @@ fn again(address: u64) -> String {
     format!("cannot start again: {error}")
 }
 
-fn tsc() -> u64 {
-    // SAFETY: always there on x86-64.
-    unsafe { core::arch::x86_64::_rdtsc() }
+fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, String> {
+    let text =
+        std::fs::read(path).map_err(|e| format!("cannot read {what} {}: {e}", path.display()))?;
+    serde_json::from_slice(&text)
+        .map_err(|e| format!("{what} {} is not valid: {e}", path.display()))
+}
+
+/// Stays on this processor: its caches are warm and its clock is the same.
+fn pin() {
+    // SAFETY: a set of processors on the stack; failure leaves the process where it is.
+    unsafe {
+        let cpu = libc::sched_getcpu();
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if (0..libc::CPU_SETSIZE).contains(&cpu) {
+            libc::CPU_SET(cpu as usize, &mut set);
+            libc::sched_setaffinity(0, size_of_val(&set), &set);
+        }
+    }
+}
+
+fn switch(manifest: &Manifest, invoke: u64) -> Switch {
+    Switch {
+        invoke,
+        arguments: manifest.entry.arguments,
+        stack_pointer: manifest.entry.stack_pointer,
+        // Exception flags clear: only the masks and modes count.
+        mxcsr: manifest.entry.mxcsr & 0xffc0,
+        x87_control: u32::from(manifest.entry.x87_control),
+        start: 0,
+        end: 0,
+        exception: 0,
+    }
 }
 
 /// Does what the plan says.
@@ -68,140 +108,100 @@ pub fn run() -> Result<(), String> {
     let path = std::env::var_os(ENV_PLAN).ok_or_else(|| {
         format!("this is a replay of CERE: start it with cere replay ({ENV_PLAN} is not set)")
     })?;
-    let text = std::fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-    let plan: ReplayPlan = serde_json::from_slice(&text).map_err(|e| format!("plan: {e}"))?;
+    let plan: ReplayPlan = read("the plan", Path::new(&path))?;
     let member = |name: &str| plan.package.join(name);
-    let text = std::fs::read(member(MEMBER_MANIFEST)).map_err(|e| format!("manifest: {e}"))?;
-    let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| format!("manifest: {e}"))?;
-    if manifest.page_size != PAGE {
-        return Err(format!(
-            "the codelet has pages of {} bytes, this machine of {PAGE}",
-            manifest.page_size
-        ));
-    }
+    let manifest: Manifest = read("the manifest", &member(MEMBER_MANIFEST))?;
+    let manifest: &'static Manifest = Box::leak(Box::new(manifest));
+    check::check(manifest)?;
     let table = Bytes::open(&member(MEMBER_TABLE))?;
-    let pages = memory::table(table.get());
-    if let Err(clash) = memory::reserve(&manifest, &pages) {
-        return Err(again(clash.unwrap_or(0)));
-    }
     let entry = Bytes::open(&member(MEMBER_ENTRY))?;
     let exit = Bytes::open(&member(MEMBER_EXIT))?;
-    let tls_entry = Bytes::open(&member(MEMBER_TLS_ENTRY))?;
-    let tls_exit = Bytes::open(&member(MEMBER_TLS_EXIT))?;
-    memory::open(&manifest, &pages)?;
-    for page in &pages {
-        memory::restore(page, entry.get());
+    let pages = Pages::new(table.get(), entry, exit)?;
+    let block = Block::new(
+        Bytes::open(&member(MEMBER_TLS_ENTRY))?,
+        Bytes::open(&member(MEMBER_TLS_EXIT))?,
+    )?;
+    match space::reserve(manifest, &pages.all) {
+        Ok(()) => {}
+        Err(Refusal::Taken(start, end)) => return Err(again((start, end))),
+        Err(Refusal::System(message)) => return Err(message),
     }
+    space::open(manifest, &pages.all)?;
+    heap::place(manifest.heap);
+    let libraries = library::find(manifest, &pages);
+    let mut state = State::new(manifest, &pages, &libraries.words, &block);
 
-    // SAFETY: the generator's glue defines the table.
-    let mut jumps: Vec<Jump> = unsafe {
-        std::slice::from_raw_parts(&raw const cere_glue_jumps, cere_glue_jump_count as usize)
-    }
-    .to_vec();
-    let mut rewrites: Vec<(u64, u64)> = Vec::new();
-    for symbol in &manifest.library_symbols {
-        let Some(new) = memory::library_symbol(&symbol.name, symbol.symbol_version.as_deref())
-        else {
-            continue;
-        };
-        match symbol.kind {
-            LibrarySymbolKind::Function => jumps.push(Jump {
-                old: symbol.address,
-                new,
-            }),
-            LibrarySymbolKind::Variable => {
-                rewrites.extend(symbol.words.iter().map(|w| (*w, new)));
-            }
-        }
-    }
-    rewrites.sort_unstable();
-    let rewritten: Vec<u64> = rewrites.iter().map(|r| r.0).collect();
-    memory::code(&pages, &jumps)?;
-    memory::watch();
-    heap::START.store(manifest.heap.0, Relaxed);
-    heap::END.store(manifest.heap.1, Relaxed);
-
-    // SAFETY: the generator's glue.
-    let (invoke, tls, tls_size) = unsafe {
+    // SAFETY: the generator's glue defines the tables.
+    let (invoke, jumps, thunks) = unsafe {
         (
             cere_glue_invoke,
-            cere_glue_tls(),
-            cere_glue_tls_size as usize,
+            std::slice::from_raw_parts(&raw const cere_glue_jumps, cere_glue_jump_count as usize),
+            std::slice::from_raw_parts(&raw const cere_glue_thunks, cere_glue_thunk_count as usize),
         )
     };
-    let tls_size = tls_size.min(tls_entry.get().len());
-    let written: Vec<_> = pages
-        .iter()
-        .filter(|p| p.record.flags & PAGE_WRITTEN != 0 && p.record.flags & PAGE_CODE == 0)
-        .copied()
-        .collect();
+    let jumps = [jumps, &libraries.jumps].concat();
+    let origins = Origins::new(manifest, &[&jumps, thunks].concat());
+    code::install(manifest, &pages, jumps)?;
+    fault::watch(manifest);
+    // SAFETY: the C library's stream, before anything was printed.
+    unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOFBF, OUTPUT_BUFFER) };
 
-    let overhead = overhead(&manifest);
-    let (clock, stamp) = (Instant::now(), tsc());
-    let mut cycles = Vec::new();
-    let mut comparison = None;
-    let mut first: Option<(i32, u64)> = None;
-    let mut repeatable = true;
+    pin();
+    let overhead = overhead(manifest);
+    let before = cere_clock::moment();
+    let mut outcome = ReplayOutcome {
+        version: REPLAY_VERSION,
+        cycles: Vec::new(),
+        tsc_hz: 0.0,
+        comparison: None,
+        repeatable: true,
+        varied: None,
+    };
+    let mut first = None;
     for repetition in 0..plan.repetitions.max(1) {
-        if repetition > 0 {
-            for page in &written {
-                memory::restore(page, entry.get());
-            }
-        }
-        for &(at, value) in &rewrites {
-            if memory::reserved(at)
-                && pages
-                    .binary_search_by_key(&(at & !(PAGE - 1)), |p| p.record.address)
-                    .is_ok()
-            {
-                // SAFETY: the page is open.
-                unsafe { (at as *mut u64).write_unaligned(value) };
-            }
-        }
-        // SAFETY: the block is at least this long.
-        unsafe { std::ptr::copy_nonoverlapping(tls_entry.get().as_ptr(), tls, tls_size) };
-        let mut switch = Switch {
-            invoke,
-            arguments: manifest.entry.arguments,
-            stack_pointer: manifest.entry.stack_pointer,
-            mxcsr: manifest.entry.mxcsr & !0x3f,
-            x87_control: u32::from(manifest.entry.x87_control),
-            start: 0,
-            end: 0,
-        };
+        state.restore();
+        mapping::reset(&manifest.fresh);
+        let mut switch = switch(manifest, invoke);
         heap::ACTIVE.store(true, Relaxed);
         // SAFETY: the captured state is in place.
-        let unwound = unsafe { cere_switch(&mut switch) };
+        let unwound = unsafe { cere_switch(&mut switch) } != 0;
         heap::ACTIVE.store(false, Relaxed);
-        cycles.push((switch.end - switch.start).saturating_sub(overhead));
-        let state = (unwound, digest(&manifest, &written));
-        match first {
-            None => first = Some(state),
-            Some(old) => repeatable &= old == state,
+        let cycles = switch.end.saturating_sub(switch.start);
+        outcome.cycles.push(cycles.saturating_sub(overhead));
+        if repetition == 0 {
+            state.find_changed();
+            if plan.compare {
+                let allowed = Allowed {
+                    words: &libraries.words,
+                    origins: &origins,
+                    block: &block,
+                };
+                let mut comparison = compare::compare(manifest, &pages, &allowed);
+                comparison.same_end = unwound == manifest.unwound;
+                outcome.comparison = Some(comparison);
+            }
         }
-        if repetition == 0 && plan.compare {
-            let mut c = compare::compare(&manifest, &pages, entry.get(), exit.get(), &rewritten);
-            // SAFETY: the block is at least this long.
-            let found = unsafe { std::slice::from_raw_parts(tls, tls_size) };
-            compare::compare_tls(&mut c, &manifest, tls_exit.get(), found);
-            c.same_end = (unwound != 0) == manifest.unwound;
-            comparison = Some(c);
+        let left = (unwound, state.digest());
+        match &first {
+            None => first = Some(left),
+            Some(old) if *old == left => {}
+            Some(old) => {
+                outcome.repeatable = false;
+                let mut pairs = old.1.iter().zip(&left.1);
+                let found = pairs.find(|(a, b)| a != b);
+                outcome.varied = found.map(|(a, _)| compare::place(manifest, a.0));
+            }
         }
+        if unwound {
+            end_exception(switch.exception);
+        }
+        state.clear_fresh();
+        // SAFETY: the C library's stream.
+        unsafe { libc::fflush(stdout) };
     }
-    let seconds = clock.elapsed().as_secs_f64();
-    let tsc_hz = if seconds < 0.02 {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        (tsc() - stamp) as f64 / clock.elapsed().as_secs_f64()
-    } else {
-        (tsc() - stamp) as f64 / seconds
-    };
-    let outcome = ReplayOutcome {
-        version: REPLAY_VERSION,
-        cycles,
-        tsc_hz,
-        comparison,
-        repeatable,
-    };
+    outcome.tsc_hz = cere_clock::frequency(before, cere_clock::moment())
+        .filter(|_| cere_clock::moment().nanoseconds - before.nanoseconds > 20_000_000)
+        .unwrap_or_else(|| cere_clock::calibrate(20));
     let text = serde_json::to_vec(&outcome).map_err(|e| format!("outcome: {e}"))?;
     std::fs::write(&plan.outcome, text)
         .map_err(|e| format!("cannot write {}: {e}", plan.outcome.display()))
@@ -213,43 +213,12 @@ extern "C" fn nothing() {}
 fn overhead(manifest: &Manifest) -> u64 {
     let mut stack = vec![0u64; 1024];
     let top = (&raw mut stack[1000]) as u64 & !63;
-    (0..100)
-        .map(|_| {
-            let mut switch = Switch {
-                invoke: nothing as *const () as u64,
-                arguments: 0,
-                stack_pointer: top,
-                mxcsr: manifest.entry.mxcsr & !0x3f,
-                x87_control: u32::from(manifest.entry.x87_control),
-                start: 0,
-                end: 0,
-            };
-            // SAFETY: a stack of our own.
-            unsafe { cere_switch(&mut switch) };
-            switch.end - switch.start
-        })
-        .min()
-        .unwrap_or(0)
-}
-
-/// A hash of the live written memory.
-fn digest(manifest: &Manifest, written: &[memory::Page]) -> u64 {
-    use cere_format::capture::{PAGE_FOREIGN, PAGE_STACK};
-    let mut hash = 0u64;
-    for page in written {
-        let flags = page.record.flags;
-        if flags & PAGE_FOREIGN != 0 {
-            continue;
-        }
-        for i in 0..PAGE / 8 {
-            let at = page.record.address + 8 * i;
-            if flags & PAGE_STACK != 0 && at < manifest.entry.stack_pointer {
-                continue;
-            }
-            // SAFETY: the page is open.
-            let word = unsafe { *(at as *const u64) };
-            hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-    }
-    hash
+    let once = |_| {
+        let mut switch = switch(manifest, nothing as *const () as u64);
+        switch.stack_pointer = top;
+        // SAFETY: a stack of our own.
+        unsafe { cere_switch(&mut switch) };
+        switch.end - switch.start
+    };
+    (0..100).map(once).min().unwrap_or(0)
 }

@@ -21,6 +21,8 @@ pub struct Switch {
     pub start: u64,
     /// Time stamp after it.
     pub end: u64,
+    /// The exception that left the region, if one did.
+    pub exception: u64,
 }
 
 global_asm!(
@@ -52,17 +54,10 @@ global_asm!(
     "mov rsp, [rdi+16]",
     "mov rbx, [rdi]",
     "mov rdi, [rdi+8]",
-    "lfence",
-    "rdtsc",
-    "lfence",
-    "shl rdx, 32",
-    "or rax, rdx",
+    cere_clock::start_asm!(),
     "mov [r12+32], rax",
     "call rbx",
-    "rdtscp",
-    "lfence",
-    "shl rdx, 32",
-    "or rax, rdx",
+    cere_clock::stop_asm!(),
     "mov rdi, [rbp-48]",
     "mov [rdi+40], rax",
     "xor eax, eax",
@@ -72,7 +67,6 @@ global_asm!(
     "fninit",
     "fldcw [rsp+4]",
     "cld",
-    "vzeroupper",
     "add rsp, 24",
     "pop r15",
     "pop r14",
@@ -87,10 +81,9 @@ global_asm!(
     ".globl cere_switch_landing",
     ".hidden cere_switch_landing",
     "cere_switch_landing:",
-    "rdtscp",
-    "lfence",
-    "shl rdx, 32",
-    "or rax, rdx",
+    "mov rdi, [rbp-48]",
+    "mov [rdi+48], rax",
+    cere_clock::stop_asm!(),
     "mov rdi, [rbp-48]",
     "mov [rdi+40], rax",
     "mov eax, 1",
@@ -104,6 +97,7 @@ unsafe extern "C" {
     pub fn cere_switch(switch: *mut Switch) -> i32;
     fn cere_switch_landing();
     fn _Unwind_SetIP(context: *mut c_void, address: usize);
+    fn _Unwind_SetGR(context: *mut c_void, register: i32, value: usize);
 }
 
 /// Personality routine of `cere_switch`: claims every exception.
@@ -112,7 +106,7 @@ extern "C" fn cere_personality(
     _version: i32,
     actions: i32,
     _class: u64,
-    _exception: *mut c_void,
+    exception: *mut c_void,
     context: *mut c_void,
 ) -> i32 {
     const SEARCH_PHASE: i32 = 1;
@@ -121,7 +115,31 @@ extern "C" fn cere_personality(
     if actions & SEARCH_PHASE != 0 {
         return HANDLER_FOUND;
     }
-    // SAFETY: the unwinder hands over its context; the landing is in the same frame.
-    unsafe { _Unwind_SetIP(context, cere_switch_landing as *const () as usize) };
+    // SAFETY: the unwinder hands over its context; the landing is in the same frame, register 0 is RAX.
+    unsafe {
+        _Unwind_SetGR(context, 0, exception as usize);
+        _Unwind_SetIP(context, cere_switch_landing as *const () as usize);
+    }
     INSTALL_CONTEXT
+}
+
+/// Ends an exception that left the region, as the handler that took it in vivo did.
+pub fn end_exception(exception: u64) {
+    // SAFETY: null-terminated names.
+    let (begin, end) = unsafe {
+        (
+            libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_begin_catch".as_ptr()),
+            libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_end_catch".as_ptr()),
+        )
+    };
+    if exception == 0 || begin.is_null() || end.is_null() {
+        return;
+    }
+    // SAFETY: the functions of the C++ runtime, with their types, and an exception that nobody handled.
+    unsafe {
+        let begin: extern "C" fn(u64) -> *mut c_void = std::mem::transmute(begin);
+        let end: extern "C-unwind" fn() = std::mem::transmute(end);
+        begin(exception);
+        end();
+    }
 }

@@ -1,0 +1,124 @@
+//! `--keep`: everything that a replay is made of, in one directory, with the commands to make and run it again.
+
+use crate::compile::Compiled;
+use crate::link::Linked;
+use crate::{Options, ReplayError, command, compile, io, link};
+use cere_format::package::{
+    MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
+    MEMBER_TLS_EXIT, Manifest,
+};
+use cere_format::replay::{ENV_PLAN, REPLAY_VERSION, ReplayPlan};
+use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The disassembler of IR.
+const DIS: &str = "llvm-dis-22";
+
+fn copy(from: &Path, to: &Path) -> Result<(), ReplayError> {
+    let _ = std::fs::remove_file(to);
+    std::fs::copy(from, to).map(drop).map_err(io("write", to))
+}
+
+/// Page files can be large: the same disk blocks do.
+fn share(from: &Path, to: &Path) -> Result<(), ReplayError> {
+    let _ = std::fs::remove_file(to);
+    std::fs::hard_link(from, to).or_else(|_| copy(from, to))
+}
+
+/// Fills `keep`.
+pub fn keep(
+    keep: &Path,
+    package: &Path,
+    manifest: &Manifest,
+    compiled: &[Compiled],
+    glue: &str,
+    linked: &Linked,
+    options: &Options,
+) -> Result<(), ReplayError> {
+    let data = keep.join("package");
+    std::fs::create_dir_all(&data).map_err(io("create", &data))?;
+    let save = |name: &str, content: &[u8]| {
+        let to = keep.join(name);
+        std::fs::write(&to, content).map_err(io("write", &to))
+    };
+    let mut script =
+        String::from("#!/bin/sh -e\n# Builds ./replay again.\ncd \"$(dirname \"$0\")\"\n");
+    let mut objects = Vec::new();
+    for (index, (unit, compiled)) in manifest.units.iter().zip(compiled).enumerate() {
+        let name = |extension: &str| PathBuf::from(format!("unit{index}.{extension}"));
+        let files = compile::Files {
+            ir: name("bc"),
+            bind: name("bind.json"),
+            retargeted: name("retargeted.bc"),
+            optimised: name("optimised.bc"),
+            object: name("o"),
+        };
+        copy(&package.join(unit.member()), &keep.join(&files.ir))?;
+        copy(&compiled.object, &keep.join(&files.object))?;
+        let plan = serde_json::to_vec_pretty(&compiled.plan).map_err(ReplayError::Manifest)?;
+        save(&files.bind.to_string_lossy(), &plan)?;
+        let readable = command::Line::new(DIS)
+            .path(&keep.join(&files.ir))
+            .arg("-o")
+            .path(&keep.join(name("ll")));
+        command::run(&readable, &unit.source)?;
+        let _ = writeln!(script, "\n# {}", unit.source.replace('\n', " "));
+        for line in compile::lines(unit, &compiled.plan.retarget, &files, options) {
+            let _ = writeln!(script, "{line}");
+        }
+        objects.push(files.object);
+    }
+    save("glue.s", glue.as_bytes())?;
+    link::write_first(&keep.join("first.s"))?;
+    let files = link::Files {
+        first: "first.o".into(),
+        objects,
+        glue: "glue.o".into(),
+        executable: "replay".into(),
+    };
+    let _ = writeln!(script, "\n# The glue and the link");
+    for name in ["first", "glue"] {
+        let (source, object) = (format!("{name}.s"), format!("{name}.o"));
+        let _ = writeln!(
+            script,
+            "{}",
+            link::assemble(source.as_ref(), object.as_ref())
+        );
+    }
+    let line = link::line(manifest, &files, linked.base, &linked.builtins, options)?;
+    let _ = writeln!(script, "{line}");
+    let _ = writeln!(
+        script,
+        "\n# Run it: {ENV_PLAN}=plan.json ./replay; cat outcome.json"
+    );
+    save("build.sh", script.as_bytes())?;
+    let to = keep.join("build.sh");
+    std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))
+        .map_err(io("write", &to))?;
+    copy(&linked.executable, &keep.join("replay"))?;
+
+    for member in [
+        MEMBER_MANIFEST,
+        MEMBER_TABLE,
+        MEMBER_ENTRY,
+        MEMBER_EXIT,
+        MEMBER_TLS_ENTRY,
+        MEMBER_TLS_EXIT,
+        MEMBER_CODE,
+    ] {
+        let from = package.join(member);
+        if from.exists() {
+            share(&from, &data.join(member))?;
+        }
+    }
+    let plan = ReplayPlan {
+        version: REPLAY_VERSION,
+        package: "package".into(),
+        outcome: "outcome.json".into(),
+        repetitions: options.repetitions.max(1),
+        compare: options.compare,
+    };
+    let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;
+    save("plan.json", &plan)
+}

@@ -1,0 +1,45 @@
+//! Whether what the package says can be true. What passes here still cannot take this process's own memory:
+//! every captured address is mapped with MAP_FIXED_NOREPLACE.
+
+use crate::pages::PAGE;
+use cere_format::package::Manifest;
+
+/// End of user addresses (four-level page tables).
+pub const TOP: u64 = 1 << 47;
+
+/// Refuses a manifest that no capture writes.
+pub fn check(manifest: &Manifest) -> Result<(), String> {
+    if manifest.page_size != PAGE {
+        return Err(format!(
+            "the codelet has pages of {} bytes, this machine of {PAGE}",
+            manifest.page_size
+        ));
+    }
+    let ranges = manifest
+        .mappings
+        .iter()
+        .filter(|m| !m.path.starts_with("[v"))
+        .map(|m| ("a mapping", (m.start, m.end)))
+        .chain(manifest.fresh.iter().map(|r| ("a range mapped inside", *r)))
+        .chain([
+            ("the region heap", manifest.heap),
+            ("the image", manifest.image.range),
+        ]);
+    for (what, (start, end)) in ranges {
+        if start > end || end > TOP {
+            return Err(format!(
+                "the manifest gives {what} the addresses {start:#x}-{end:#x}, which no process has"
+            ));
+        }
+    }
+    let entry = &manifest.entry;
+    let block = entry.arguments.checked_add(u64::from(entry.arguments_size));
+    let stack = entry.stack_pointer;
+    if !stack.is_multiple_of(16) || stack < PAGE || stack >= TOP || block.is_none_or(|b| b > TOP) {
+        return Err(format!(
+            "the manifest gives the stack pointer {stack:#x} and the argument block {:#x}: not possible",
+            entry.arguments
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Jumps at the old addresses of functions: captured pointers, tables and code lead to where a function is now.
+//!
+//! Pages are filled while writable and then made executable, never both at once. A page that the captured run did
+//! not execute holds breakpoints beside the jumps.
+
+use crate::pages::{PAGE, Pages};
+use crate::space::{merge, protect, reserved};
+use cere_format::capture::{PAGE_CODE, PAGE_WRITTEN};
+use cere_format::package::Manifest;
+use std::sync::OnceLock;
+
+/// One jump: old address and where the function is now.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Jump {
+    /// Captured address.
+    pub old: u64,
+    /// Address in the replay.
+    pub new: u64,
+}
+
+const BREAKPOINT: u8 = 0xcc;
+/// Bytes of a jump to anywhere.
+const FAR: u64 = 14;
+/// Bytes of a jump within 2 GiB.
+const NEAR: u64 = 5;
+
+static RANGES: OnceLock<Vec<(u64, u64)>> = OnceLock::new();
+static TRAPS: OnceLock<Vec<Jump>> = OnceLock::new();
+
+/// Whether the page that holds `address` is executable captured code.
+pub fn executable(address: u64) -> bool {
+    let inside = |r: &(u64, u64)| r.0 <= address && address < r.1;
+    RANGES.get().is_some_and(|ranges| ranges.iter().any(inside))
+}
+
+/// Where a breakpoint at `address` leads, if it stands for a jump.
+pub fn trap(address: u64) -> Option<u64> {
+    let traps = TRAPS.get()?;
+    let at = traps.binary_search_by_key(&address, |j| j.old).ok()?;
+    Some(traps[at].new)
+}
+
+/// The bytes at `jump.old` when `room` bytes may be overwritten there; none: a breakpoint has to serve.
+fn encode(jump: Jump, room: u64) -> Option<Vec<u8>> {
+    let distance = jump.new.wrapping_sub(jump.old.wrapping_add(NEAR)) as i64;
+    match i32::try_from(distance) {
+        Ok(near) if room >= NEAR => Some([&[0xe9][..], &near.to_le_bytes()].concat()),
+        _ if room >= FAR => Some([&[0xff, 0x25, 0, 0, 0, 0][..], &jump.new.to_le_bytes()].concat()),
+        _ => None,
+    }
+}
+
+/// Writes the jumps and makes the code pages executable.
+pub fn install(manifest: &Manifest, pages: &Pages, mut jumps: Vec<Jump>) -> Result<(), String> {
+    jumps.sort_unstable_by_key(|j| j.old);
+    jumps.dedup_by_key(|j| j.old);
+    let written = |address: u64| {
+        let page = |p: &crate::pages::Page| p.start().cmp(&(address & !(PAGE - 1)));
+        let found = pages.all.binary_search_by(page);
+        found.is_ok_and(|at| pages.all[at].is(PAGE_WRITTEN))
+    };
+    jumps.retain(|j| reserved(j.old) && reserved(j.old.saturating_add(FAR)) && !written(j.old));
+    let mut starts: Vec<u64> = manifest.functions.iter().map(|f| f.address).collect();
+    starts.extend(jumps.iter().map(|j| j.old));
+    starts.sort_unstable();
+
+    let code = pages.all.iter().filter(|p| p.is(PAGE_CODE));
+    let mut ranges: Vec<(u64, u64)> = code.map(|p| (p.start(), p.end())).collect();
+    ranges.extend(jumps.iter().map(|j| (j.old, j.old + NEAR)));
+    let ranges = merge(ranges, 0);
+    for &(start, end) in &ranges {
+        protect(start, end, libc::PROT_READ | libc::PROT_WRITE)?;
+        for page in (start..end).step_by(PAGE as usize) {
+            if !pages.holds(page) {
+                // SAFETY: reserved and opened above.
+                unsafe { std::ptr::write_bytes(page as *mut u8, BREAKPOINT, PAGE as usize) };
+            }
+        }
+    }
+    let mut traps = Vec::new();
+    for jump in jumps {
+        let next = starts.partition_point(|s| *s <= jump.old);
+        let next = starts.get(next).map_or(FAR, |n| n - jump.old);
+        let opened = ranges.partition_point(|r| r.1 <= jump.old);
+        let room = next.min(ranges.get(opened).map_or(0, |r| r.1 - jump.old));
+        let bytes = encode(jump, room).unwrap_or_else(|| {
+            traps.push(jump);
+            vec![BREAKPOINT]
+        });
+        // SAFETY: `room` bytes from here are opened for writing.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), jump.old as *mut u8, bytes.len());
+        }
+    }
+    for &(start, end) in &ranges {
+        protect(start, end, libc::PROT_READ | libc::PROT_EXEC)?;
+    }
+    let _ = RANGES.set(ranges);
+    let _ = TRAPS.set(traps);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_jump_that_reaches() {
+        let near = Jump {
+            old: 0x40_0000,
+            new: 0x40_1000,
+        };
+        assert_eq!(encode(near, 14), Some(vec![0xe9, 0xfb, 0x0f, 0, 0]));
+        assert_eq!(encode(near, 4), None);
+        let far = Jump {
+            old: 0x40_0000,
+            new: 0x7fff_0000_0000,
+        };
+        assert_eq!(encode(far, 14).map(|b| b.len()), Some(14));
+        assert_eq!(encode(far, 13), None);
+    }
+}

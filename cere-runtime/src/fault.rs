@@ -1,0 +1,171 @@
+//! What an access outside the capture ends with: a message that names page, mapping and cause.
+
+use crate::pages::PAGE;
+use crate::{code, heap, space};
+use cere_format::package::Manifest;
+use libc::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static MANIFEST: OnceLock<&'static Manifest> = OnceLock::new();
+static IN_HANDLER: AtomicBool = AtomicBool::new(false);
+/// Exit status after such a message.
+const STATUS: i32 = 4;
+
+/// The function that holds `address`, of the program or of a library.
+fn function(manifest: &Manifest, address: u64) -> Option<String> {
+    let of = |size: u64| size.max(1);
+    let found = manifest
+        .functions
+        .iter()
+        .find(|f| f.address <= address && address - f.address < of(f.size));
+    if let Some(f) = found {
+        return Some(f.name.clone());
+    }
+    let found = manifest
+        .library_symbols
+        .iter()
+        .find(|s| s.address == address);
+    found.map(|s| format!("{} of {}", s.name, s.library))
+}
+
+fn jumped(manifest: &Manifest, address: u64) -> String {
+    let name = function(manifest, address).map_or(String::new(), |n| format!(", in {n}"));
+    let library = manifest
+        .library_symbols
+        .iter()
+        .any(|s| s.address == address);
+    let cause = if library {
+        "the libraries of this machine do not have that function"
+    } else if address < 65536 {
+        "a null function pointer: likely a pointer that the package lacks"
+    } else {
+        "code that the captured invocation did not execute and that the package holds no IR of: \
+         likely the recompiled region took another path"
+    };
+    format!("the region jumped to {address:#x}{name}: {cause}")
+}
+
+fn accessed(manifest: &Manifest, address: u64, rip: u64, write: bool) -> String {
+    let page = address & !(PAGE - 1);
+    let how = if write { "wrote" } else { "read" };
+    let mut text =
+        format!("the region {how} {address:#x} (page {page:#x}) at instruction {rip:#x}");
+    if let Some(name) = function(manifest, rip) {
+        text += &format!(" in {name}");
+    }
+    match space::place(manifest, address) {
+        Some(m) => {
+            let name = match m.path.as_str() {
+                "" => "anonymous memory",
+                path => path,
+            };
+            text += &format!(
+                ", in {name} ({:#x}-{:#x} {}), which the captured invocation did not touch there: ",
+                m.start, m.end, m.permissions
+            );
+            text += if code::executable(address) {
+                "captured code cannot be written"
+            } else {
+                "likely the recompiled region took another path or reads further (a wider vector, a load ahead of its test)"
+            };
+        }
+        None if address < 65536 => {
+            text += ", a null pointer: likely a symbol or pointer that the package lacks";
+        }
+        None => {
+            text += ", which was not mapped when the region was captured: likely a wild pointer";
+        }
+    }
+    text
+}
+
+fn message(manifest: &Manifest, signal: i32, address: u64, rip: u64, write: bool) -> String {
+    match signal {
+        libc::SIGILL => format!(
+            "the region executed an instruction at {rip:#x} that this processor does not have (or a trap that the \
+             compiler put where the program's behaviour is undefined); captured on: {}",
+            manifest.machine.cpu
+        ),
+        libc::SIGFPE => format!("the region divided by zero, or trapped in arithmetic, at {rip:#x}"),
+        libc::SIGABRT => "the region aborted: a failed assertion, std::terminate, or an exception that would have \
+             to pass captured code without IR"
+            .to_owned(),
+        libc::SIGTRAP => jumped(manifest, rip.wrapping_sub(1)),
+        _ if rip == address => jumped(manifest, rip),
+        // Not canonical: the processor does not tell the address.
+        _ if address == 0 => {
+            format!("the region used a null or non-canonical address at instruction {rip:#x}")
+        }
+        _ => accessed(manifest, address, rip, write),
+    }
+}
+
+extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel hands over valid pointers.
+    let (address, rip, write) = unsafe {
+        let registers = &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs;
+        let rip = registers[libc::REG_RIP as usize] as u64;
+        if signal == libc::SIGTRAP
+            && let Some(new) = code::trap(rip.wrapping_sub(1))
+        {
+            registers[libc::REG_RIP as usize] = new as i64;
+            return;
+        }
+        let write = registers[libc::REG_ERR as usize] & 2 != 0;
+        ((*info).si_addr() as u64, rip, write)
+    };
+    if IN_HANDLER.swap(true, Relaxed) {
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(STATUS) }
+    }
+    let outside = !heap::ACTIVE.swap(false, Relaxed);
+    let mut text = match MANIFEST.get() {
+        Some(manifest) if !outside => message(manifest, signal, address, rip, write),
+        _ => format!(
+            "the runtime itself got signal {signal} at instruction {rip:#x}, address {address:#x}"
+        ),
+    };
+    text = format!("replay: {text}\n");
+    // SAFETY: writes to standard error and ends the process.
+    unsafe {
+        libc::write(2, text.as_ptr() as *const c_void, text.len());
+        libc::_exit(STATUS)
+    }
+}
+
+/// Installs the handler on a stack of its own.
+pub fn watch(manifest: &'static Manifest) {
+    let _ = MANIFEST.set(manifest);
+    // SAFETY: fresh memory for the stack, which stays.
+    unsafe {
+        let size = 256 << 10;
+        let stack = libc::mmap(
+            std::ptr::null_mut(),
+            size,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        let alternate = libc::stack_t {
+            ss_sp: stack,
+            ss_flags: 0,
+            ss_size: size,
+        };
+        libc::sigaltstack(&alternate, std::ptr::null_mut());
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = fault as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        for signal in [
+            libc::SIGSEGV,
+            libc::SIGBUS,
+            libc::SIGILL,
+            libc::SIGFPE,
+            libc::SIGTRAP,
+            libc::SIGABRT,
+        ] {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}

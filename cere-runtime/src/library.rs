@@ -1,0 +1,124 @@
+//! Libraries are fresh: jumps at captured addresses of their functions, rewritten words for their variables,
+//! and the way back for comparing.
+
+use crate::code::Jump;
+use crate::pages::Pages;
+use cere_format::package::{LibrarySymbolKind, Manifest};
+use std::ffi::{CStr, CString};
+
+/// Address of a library symbol in this process; of another version if the wanted one is not there.
+fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
+    let name = CString::new(name).ok()?;
+    let version = version.and_then(|v| CString::new(v).ok());
+    let mut found = std::ptr::null_mut();
+    // SAFETY: null-terminated strings.
+    unsafe {
+        if let Some(version) = &version {
+            found = libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), version.as_ptr());
+        }
+        if found.is_null() {
+            found = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        }
+    }
+    (!found.is_null()).then_some(found as u64)
+}
+
+/// What the captured process knew of libraries, in terms of this process.
+#[derive(Default)]
+pub struct Libraries {
+    /// Functions.
+    pub jumps: Vec<Jump>,
+    /// Words that hold addresses of variables, and the addresses now; by rising address.
+    pub words: Vec<(u64, u64)>,
+}
+
+/// Finds the library symbols of the package in this process.
+pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
+    let mut libraries = Libraries::default();
+    for wanted in &manifest.library_symbols {
+        // A function that is not here is named when the region calls it.
+        let Some(new) = symbol(&wanted.name, wanted.symbol_version.as_deref()) else {
+            continue;
+        };
+        let old = wanted.address;
+        match wanted.kind {
+            LibrarySymbolKind::Function => libraries.jumps.push(Jump { old, new }),
+            LibrarySymbolKind::Variable => {
+                let words = wanted
+                    .words
+                    .iter()
+                    .filter(|w| w.is_multiple_of(8) && pages.holds(**w));
+                libraries.words.extend(words.map(|w| (*w, new)));
+            }
+        }
+    }
+    libraries.words.sort_unstable();
+    libraries
+}
+
+/// Where addresses of this process's functions and libraries were in the captured process.
+#[derive(Default)]
+pub struct Origins {
+    /// New and old address, by rising new address.
+    exact: Vec<(u64, u64)>,
+    /// Start, end and captured start of libraries.
+    ranges: Vec<(u64, u64, u64)>,
+}
+
+impl Origins {
+    /// From all jumps, the thunks of the glue among them.
+    pub fn new(manifest: &Manifest, jumps: &[Jump]) -> Self {
+        let mut exact: Vec<(u64, u64)> = jumps.iter().map(|j| (j.new, j.old)).collect();
+        exact.sort_unstable();
+        let ranges = loaded().into_iter().filter_map(|(name, start, end)| {
+            let file = name.rsplit('/').next()?;
+            let same = |path: &str| path.rsplit('/').next() == Some(file) && !file.is_empty();
+            let old = manifest.mappings.iter().find(|m| same(&m.path))?;
+            (old.offset == 0).then_some((start, end, old.start))
+        });
+        Self {
+            exact,
+            ranges: ranges.collect(),
+        }
+    }
+
+    /// Whether `in_vitro` is here what `in_vivo` was there.
+    pub fn same(&self, in_vivo: u64, in_vitro: u64) -> bool {
+        let at = self.exact.partition_point(|e| e.0 < in_vitro);
+        let mut alike = self.exact[at..].iter().take_while(|e| e.0 == in_vitro);
+        if alike.any(|e| e.1 == in_vivo) {
+            return true;
+        }
+        self.ranges.iter().any(|&(start, end, old)| {
+            (start..end).contains(&in_vitro) && in_vivo == old.wrapping_add(in_vitro - start)
+        })
+    }
+}
+
+/// Name and addresses of the libraries of this process.
+fn loaded() -> Vec<(String, u64, u64)> {
+    unsafe extern "C" fn each(
+        info: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        data: *mut libc::c_void,
+    ) -> i32 {
+        // SAFETY: the loader hands over valid pointers, and `data` is the vector below.
+        unsafe {
+            let found = &mut *(data as *mut Vec<(String, u64, u64)>);
+            let info = &*info;
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            let loads = headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
+            let start = loads.clone().map(|h| h.p_vaddr & !0xfff).min().unwrap_or(0);
+            let end = loads.map(|h| h.p_vaddr + h.p_memsz).max().unwrap_or(0);
+            let name = CStr::from_ptr(info.dlpi_name)
+                .to_string_lossy()
+                .into_owned();
+            found.push((name, info.dlpi_addr + start, info.dlpi_addr + end));
+        }
+        0
+    }
+    let mut found: Vec<(String, u64, u64)> = Vec::new();
+    // SAFETY: the callback only touches the vector.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut found).cast()) };
+    found
+}

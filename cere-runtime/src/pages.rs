@@ -1,0 +1,186 @@
+//! The page table and the content of pages at both ends of the region.
+
+use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Bytes of a page; packages of other page sizes are refused.
+pub const PAGE: u64 = 4096;
+
+/// A file mapped for reading.
+pub struct Bytes {
+    start: *const u8,
+    length: usize,
+}
+
+impl Bytes {
+    /// Maps `path`; an absent or empty file is no bytes.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let empty = Self {
+            start: std::ptr::NonNull::dangling().as_ptr(),
+            length: 0,
+        };
+        let cannot =
+            |action: &str, e: std::io::Error| format!("cannot {action} {}: {e}", path.display());
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(empty),
+            Err(e) => return Err(cannot("open", e)),
+        };
+        let length = file.metadata().map_err(|e| cannot("read", e))?.len() as usize;
+        if length == 0 {
+            return Ok(empty);
+        }
+        // SAFETY: a fresh private mapping of the whole file.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_POPULATE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(cannot("map", std::io::Error::last_os_error()));
+        }
+        Ok(Self {
+            start: start as *const u8,
+            length,
+        })
+    }
+
+    /// The content.
+    pub fn get(&self) -> &[u8] {
+        // SAFETY: mapped for the life of the process.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+/// A page with its content at both ends.
+#[derive(Clone, Copy)]
+pub struct Page {
+    /// The record.
+    pub record: PageRecord,
+    /// Offset in the entry file; none: zeros.
+    entry: Option<usize>,
+    /// Offset in the exit file; none: zeros.
+    exit: Option<usize>,
+}
+
+impl Page {
+    /// Address.
+    pub fn start(&self) -> u64 {
+        self.record.address
+    }
+
+    /// Address after the last byte.
+    pub fn end(&self) -> u64 {
+        self.record.address + PAGE
+    }
+
+    /// Whether one of the flags is set.
+    pub fn is(&self, flags: u32) -> bool {
+        self.record.flags & flags != 0
+    }
+}
+
+const ZERO: &[u8] = &[0; PAGE as usize];
+
+/// The captured pages, by rising address.
+pub struct Pages {
+    /// All of them.
+    pub all: Vec<Page>,
+    entry: Bytes,
+    exit: Bytes,
+}
+
+impl Pages {
+    /// Reads the table and gives each page its place in the two files.
+    pub fn new(table: &[u8], entry: Bytes, exit: Bytes) -> Result<Self, String> {
+        if !table.len().is_multiple_of(16) {
+            return Err(format!(
+                "the page table is cut short: {} bytes",
+                table.len()
+            ));
+        }
+        let (mut entries, mut exits) = (0usize, 0usize);
+        let take = |wanted: bool, at: &mut usize| {
+            wanted.then(|| {
+                *at += PAGE as usize;
+                *at - PAGE as usize
+            })
+        };
+        let mut all: Vec<Page> = Vec::with_capacity(table.len() / 16);
+        for bytes in table.chunks_exact(16) {
+            let word = |at: usize| {
+                u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+            };
+            let address = u64::from(word(0)) | u64::from(word(4)) << 32;
+            let flags = word(8);
+            let rising = all.last().is_none_or(|p| p.start() < address);
+            if !rising || !address.is_multiple_of(PAGE) || address > crate::check::TOP - PAGE {
+                return Err(format!(
+                    "the page table holds {address:#x}: not a page, or out of order"
+                ));
+            }
+            all.push(Page {
+                record: PageRecord {
+                    address,
+                    flags,
+                    reserved: 0,
+                },
+                entry: take(flags & PAGE_ENTRY_STORED != 0, &mut entries),
+                exit: take(flags & PAGE_EXIT_STORED != 0, &mut exits),
+            });
+        }
+        for (name, needed, file) in [("entry", entries, &entry), ("exit", exits, &exit)] {
+            if file.get().len() != needed {
+                return Err(format!(
+                    "the file of {name} pages has {} bytes, the table needs {needed}",
+                    file.get().len()
+                ));
+            }
+        }
+        Ok(Self { all, entry, exit })
+    }
+
+    /// Content at entry.
+    pub fn entry(&self, page: &Page) -> &[u8] {
+        content(&self.entry, page.entry)
+    }
+
+    /// Content at exit.
+    pub fn exit(&self, page: &Page) -> &[u8] {
+        content(&self.exit, page.exit)
+    }
+
+    /// Puts the entry content of `page` back.
+    pub fn restore(&self, page: &Page) {
+        let from = self.entry(page);
+        // SAFETY: the page was opened for writing; both are a page long.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), page.start() as *mut u8, PAGE as usize);
+        }
+    }
+
+    /// Whether the page that holds `address` was captured.
+    pub fn holds(&self, address: u64) -> bool {
+        self.all
+            .binary_search_by_key(&(address & !(PAGE - 1)), Page::start)
+            .is_ok()
+    }
+}
+
+fn content(file: &Bytes, at: Option<usize>) -> &[u8] {
+    at.and_then(|at| file.get().get(at..at + PAGE as usize))
+        .unwrap_or(ZERO)
+}
+
+/// The memory of `page` as it is now.
+pub fn memory(page: &Page) -> &'static [u8] {
+    // SAFETY: captured pages are open and stay mapped; callers hold the slice only while the region rests.
+    unsafe { std::slice::from_raw_parts(page.start() as *const u8, PAGE as usize) }
+}

@@ -1,0 +1,191 @@
+//! Reserving and opening the addresses that the captured process used.
+
+use crate::pages::{PAGE, Page};
+use cere_format::capture::Mapping;
+use cere_format::package::Manifest;
+use libc::c_void;
+use std::sync::OnceLock;
+
+/// Room below the captured stack pointer.
+const STACK_ROOM: u64 = 8 << 20;
+/// Ranges opened at most: far below `vm.max_map_count`.
+const MOST_RANGES: usize = 20_000;
+/// A huge page.
+const HUGE: u64 = 2 << 20;
+
+static RESERVED: OnceLock<Vec<(u64, u64)>> = OnceLock::new();
+
+/// Whether `address` lies in a range that belongs to the captured process.
+pub fn reserved(address: u64) -> bool {
+    let Some(ranges) = RESERVED.get() else {
+        return false;
+    };
+    let position = ranges.partition_point(|r| r.1 <= address);
+    ranges.get(position).is_some_and(|r| r.0 <= address)
+}
+
+/// The captured mapping that holds `address`.
+pub fn place(manifest: &Manifest, address: u64) -> Option<&Mapping> {
+    manifest
+        .mappings
+        .iter()
+        .find(|m| m.start <= address && address < m.end)
+}
+
+/// Sorts, rounds to pages and merges ranges that are at most `gap` apart.
+pub fn merge(mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
+    ranges.retain(|r| r.0 < r.1);
+    for r in &mut ranges {
+        r.0 &= !(PAGE - 1);
+        r.1 = r.1.saturating_add(PAGE - 1) & !(PAGE - 1);
+    }
+    ranges.retain(|r| r.0 < r.1);
+    ranges.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for r in ranges {
+        match merged.last_mut() {
+            Some(last) if r.0 <= last.1.saturating_add(gap) => last.1 = last.1.max(r.1),
+            _ => merged.push(r),
+        }
+    }
+    merged
+}
+
+/// Why addresses could not be reserved.
+pub enum Refusal {
+    /// This process has something in the range; another layout may not.
+    Taken(u64, u64),
+    /// The system does not give it.
+    System(String),
+}
+
+fn stack(manifest: &Manifest) -> (u64, u64) {
+    let top = manifest.entry.stack_pointer;
+    (top.saturating_sub(STACK_ROOM), top)
+}
+
+/// Reserves all that the captured process had mapped.
+pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
+    let ranges = manifest
+        .mappings
+        .iter()
+        .filter(|m| !m.path.starts_with("[v"))
+        .map(|m| (m.start, m.end))
+        .chain(manifest.fresh.iter().copied())
+        .chain([manifest.heap, manifest.image.range, stack(manifest)])
+        .chain(pages.iter().map(|p| (p.start(), p.end())))
+        .collect();
+    let ranges = merge(ranges, 0);
+    for &(start, end) in &ranges {
+        // SAFETY: fails where something is mapped already.
+        let at = unsafe {
+            libc::mmap(
+                start as *mut c_void,
+                (end - start) as usize,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE
+                    | libc::MAP_ANONYMOUS
+                    | libc::MAP_NORESERVE
+                    | libc::MAP_FIXED_NOREPLACE,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            let error = std::io::Error::last_os_error();
+            return Err(if error.raw_os_error() == Some(libc::EEXIST) {
+                Refusal::Taken(start, end)
+            } else {
+                Refusal::System(format!(
+                    "the system refuses the captured addresses {start:#x}-{end:#x}: {error}"
+                ))
+            });
+        }
+        if at as u64 != start {
+            return Err(Refusal::System(
+                "this kernel does not know MAP_FIXED_NOREPLACE (Linux 4.17 does)".to_owned(),
+            ));
+        }
+    }
+    let _ = RESERVED.set(ranges);
+    Ok(())
+}
+
+/// Changes the protection of [start, end).
+pub fn protect(start: u64, end: u64, protection: i32) -> Result<(), String> {
+    // SAFETY: only reserved ranges are handed in.
+    let rc = unsafe { libc::mprotect(start as *mut c_void, (end - start) as usize, protection) };
+    if rc != 0 {
+        return Err(format!(
+            "cannot change the protection of {start:#x}-{end:#x}: {}",
+            std::io::Error::last_os_error()
+        ));
+    }
+    Ok(())
+}
+
+/// Whole huge pages of mappings that had them and that were captured for the greater part.
+fn huge_pages(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
+    let huge: Vec<&Mapping> = manifest.mappings.iter().filter(|m| m.huge).collect();
+    pages
+        .chunk_by(|a, b| a.start() / HUGE == b.start() / HUGE)
+        .filter(|chunk| chunk.len() as u64 > HUGE / PAGE / 2)
+        .map(|chunk| chunk[0].start() & !(HUGE - 1))
+        .map(|start| (start, start + HUGE))
+        .filter(|r| huge.iter().any(|m| m.start <= r.0 && r.1 <= m.end))
+        .collect()
+}
+
+/// Opens all captured pages for writing, the stack below them, the region heap and what was mapped inside.
+pub fn open(manifest: &Manifest, pages: &[Page]) -> Result<(), String> {
+    let huge = huge_pages(manifest, pages);
+    let wanted: Vec<(u64, u64)> = pages
+        .iter()
+        .map(|p| (p.start(), p.end()))
+        .chain(huge.iter().copied())
+        .chain(manifest.fresh.iter().copied())
+        .chain([manifest.heap, stack(manifest)])
+        .collect();
+    let mut gap = 0;
+    let mut ranges = merge(wanted.clone(), gap);
+    // Between close pages what lies between is opened as well, to stay within the number of mappings.
+    while ranges.len() > MOST_RANGES {
+        gap = (gap * 2).max(PAGE);
+        ranges = merge(wanted.clone(), gap);
+    }
+    for (start, end) in ranges {
+        // A gap may hold addresses that were never mapped.
+        let parts = RESERVED.get().into_iter().flatten();
+        for &(from, to) in parts.filter(|r| r.0 < end && start < r.1) {
+            let writable = libc::PROT_READ | libc::PROT_WRITE;
+            protect(from.max(start), to.min(end), writable)?;
+        }
+    }
+    for (start, end) in merge(huge, 0) {
+        // SAFETY: a hint on reserved memory; without huge pages it changes nothing.
+        unsafe {
+            libc::madvise(
+                start as *mut c_void,
+                (end - start) as usize,
+                libc::MADV_HUGEPAGE,
+            )
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merge;
+
+    #[test]
+    fn ranges_merge_by_pages() {
+        let ranges = vec![(0x5000, 0x5001), (0x1010, 0x2000), (0x2fff, 0x3000), (7, 7)];
+        assert_eq!(
+            merge(ranges.clone(), 0),
+            [(0x1000, 0x3000), (0x5000, 0x6000)]
+        );
+        assert_eq!(merge(ranges, 0x2000), [(0x1000, 0x6000)]);
+        assert_eq!(merge(vec![(u64::MAX - 1, u64::MAX)], 0), []);
+    }
+}

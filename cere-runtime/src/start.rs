@@ -1,0 +1,44 @@
+//! The entry point of the executable. The C library's own start files are for programs in the low 2 GiB.
+
+#[cfg(not(test))]
+use std::arch::global_asm;
+
+#[cfg(not(test))]
+global_asm!(
+    ".text",
+    ".globl _start",
+    ".type _start,@function",
+    "_start:",
+    ".cfi_startproc",
+    ".cfi_undefined rip",
+    "xor ebp, ebp",
+    "mov r9, rdx",
+    "pop rsi",
+    "mov rdx, rsp",
+    "and rsp, -16",
+    "push rax",
+    "push rsp",
+    "xor r8d, r8d",
+    "xor ecx, ecx",
+    "mov rdi, [rip + cere_main@GOTPCREL]",
+    "call [rip + __libc_start_main@GOTPCREL]",
+    "hlt",
+    ".cfi_endproc",
+    ".size _start, .-_start",
+);
+
+/// What the C library calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn cere_main(_argc: i32, _argv: *const *const std::ffi::c_char) -> i32 {
+    let status = match std::panic::catch_unwind(crate::run::run) {
+        Ok(Ok(())) => 0,
+        Ok(Err(message)) => {
+            eprintln!("replay: {message}");
+            2
+        }
+        Err(_) => 3,
+    };
+    // Destructors of fresh libraries must not run over captured memory.
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
+}

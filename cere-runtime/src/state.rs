@@ -1,0 +1,141 @@
+//! The captured state between repetitions: put back what the region changed, and a digest of what it left.
+
+use crate::pages::{PAGE, Page, Pages, memory};
+use crate::thread::Block;
+use crate::{heap, space};
+use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
+use cere_format::package::Manifest;
+
+/// Stack below the captured pointer that is there before the region runs, whether it was used in vivo or not.
+const STACK_TOUCHED: u64 = 64 << 10;
+
+/// The memory that every repetition starts from.
+pub struct State<'a> {
+    manifest: &'a Manifest,
+    pages: &'a Pages,
+    /// Pages that a repetition changes.
+    changed: Vec<Page>,
+    words: &'a [(u64, u64)],
+    block: &'a Block,
+    heap_used: u64,
+}
+
+impl<'a> State<'a> {
+    /// Fills all captured pages; `words` are those to rewrite.
+    pub fn new(
+        manifest: &'a Manifest,
+        pages: &'a Pages,
+        words: &'a [(u64, u64)],
+        block: &'a Block,
+    ) -> Self {
+        for page in &pages.all {
+            pages.restore(page);
+        }
+        let top = manifest.entry.stack_pointer & !(PAGE - 1);
+        for page in (top.saturating_sub(STACK_TOUCHED)..top).step_by(PAGE as usize) {
+            if !pages.holds(page) {
+                // SAFETY: room below the stack, opened for writing.
+                unsafe { std::ptr::write_volatile(page as *mut u64, 0) };
+            }
+        }
+        let written = pages
+            .all
+            .iter()
+            .filter(|p| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE));
+        Self {
+            manifest,
+            pages,
+            changed: written.copied().collect(),
+            words,
+            block,
+            heap_used: heap::used(),
+        }
+    }
+
+    /// Before a repetition.
+    pub fn restore(&mut self) {
+        for page in &self.changed {
+            self.pages.restore(page);
+        }
+        for &(at, value) in self.words {
+            // SAFETY: an aligned word of a captured page.
+            unsafe { *(at as *mut u64) = value };
+        }
+        self.block.restore();
+    }
+
+    /// After the first repetition: pages that it wrote and the captured invocation did not are from now on
+    /// restored as well.
+    pub fn find_changed(&mut self) {
+        let rewritten = |page: &Page| {
+            let at = self.words.partition_point(|w| w.0 < page.start());
+            self.words.get(at).is_some_and(|w| w.0 < page.end())
+        };
+        let unwritten = self
+            .pages
+            .all
+            .iter()
+            .filter(|p| !p.is(PAGE_WRITTEN | PAGE_CODE));
+        let found: Vec<Page> = unwritten
+            .filter(|p| !crate::code::executable(p.start()))
+            .filter(|p| rewritten(p) || memory(p) != self.pages.entry(p))
+            .copied()
+            .collect();
+        self.changed.extend(found);
+        self.changed.sort_unstable_by_key(Page::start);
+    }
+
+    /// After a repetition: memory that it took from the region heap, or that it mapped, and that the package
+    /// has no pages of, becomes zero again.
+    pub fn clear_fresh(&mut self) {
+        let used = heap::used();
+        self.clear(self.heap_used.min(used), used);
+        for &(start, end) in &self.manifest.fresh {
+            self.clear(start, end);
+        }
+    }
+
+    /// Clears what lies between captured pages in [start, end).
+    fn clear(&self, start: u64, end: u64) {
+        let mut at = start & !(PAGE - 1);
+        let first = self.pages.all.partition_point(|p| p.start() < at);
+        let pages = self.pages.all[first..].iter().map(|p| (p.start(), p.end()));
+        for (next, after) in pages.take_while(|p| p.0 < end).chain([(end, end)]) {
+            if at < next && space::reserved(at) {
+                let length = (next - at) as usize;
+                // SAFETY: captured addresses without captured content: zero afterwards.
+                unsafe { libc::madvise(at as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+            }
+            at = at.max(after);
+        }
+    }
+
+    /// A hash of each changed page that counts, dead stack left out, and of the thread-local block.
+    pub fn digest(&self) -> Vec<(u64, u64)> {
+        let stack = self.manifest.entry.stack_pointer;
+        let live = self.changed.iter().filter(|p| !p.is(PAGE_FOREIGN));
+        let mut found: Vec<(u64, u64)> = live
+            .map(|page| {
+                let dead = if page.is(PAGE_STACK) && page.start() < stack {
+                    (stack - page.start()).min(PAGE) as usize
+                } else {
+                    0
+                };
+                (page.start(), hash(&memory(page)[dead..]))
+            })
+            .collect();
+        let thread = self.manifest.image.tls.as_ref().map_or(0, |t| t.address);
+        found.push((thread, hash(self.block.memory())));
+        found
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    hash
+}

@@ -1,0 +1,73 @@
+//! The thread-local block of the captured image, which the glue lays out as the image did.
+
+use crate::pages::Bytes;
+
+#[cfg(not(test))]
+unsafe extern "C" {
+    static cere_glue_tls_size: u64;
+    fn cere_glue_tls() -> *mut u8;
+}
+
+#[cfg(test)]
+#[allow(non_upper_case_globals, reason = "stands for the glue's symbol")]
+static cere_glue_tls_size: u64 = 0;
+#[cfg(test)]
+unsafe fn cere_glue_tls() -> *mut u8 {
+    std::ptr::NonNull::dangling().as_ptr()
+}
+
+/// The block and what it held at both ends.
+pub struct Block {
+    start: *mut u8,
+    size: usize,
+    entry: Bytes,
+    exit: Bytes,
+}
+
+impl Block {
+    /// The block of this thread.
+    pub fn new(entry: Bytes, exit: Bytes) -> Result<Self, String> {
+        // SAFETY: the generator's glue defines both.
+        let (start, size) = unsafe { (cere_glue_tls(), cere_glue_tls_size as usize) };
+        for file in [&entry, &exit] {
+            let length = file.get().len();
+            if length != 0 && length != size {
+                return Err(format!(
+                    "the thread-local block has {size} bytes, its file {length}"
+                ));
+            }
+        }
+        Ok(Self {
+            start,
+            size,
+            entry,
+            exit,
+        })
+    }
+
+    /// Address in this process.
+    pub fn address(&self) -> u64 {
+        self.start as u64
+    }
+
+    /// Puts the content at entry in place.
+    pub fn restore(&self) {
+        let entry = self.entry.get();
+        // SAFETY: the block is as long as the file, see `new`.
+        unsafe { std::ptr::copy_nonoverlapping(entry.as_ptr(), self.start, entry.len()) };
+    }
+
+    /// The content at exit in vivo.
+    pub fn exit(&self) -> &[u8] {
+        self.exit.get()
+    }
+
+    /// The content now.
+    pub fn memory(&self) -> &[u8] {
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: the block of this thread, alive as long as it.
+        unsafe { std::slice::from_raw_parts(self.start, self.size) }
+    }
+}
