@@ -3,7 +3,7 @@
 //! Everything here may run in a signal handler: raw system calls and the pool only, no copies that the
 //! compiler would leave to libc, whose data may be closed.
 
-use crate::pool::{DEAD, LEVELS, PAGE, Page, Pool, Touch};
+use crate::pool::{DEAD, GUESSED, LEVELS, PAGE, Page, Pool, Touch};
 use crate::spans::{KIND_STACK, Span, Spans};
 use crate::sys;
 use cere_format::abi::RegionDescriptor;
@@ -162,13 +162,13 @@ impl Engine {
     }
 
     /// Gives the page to every level that had not touched it. The page is readable by now.
-    fn take(&mut self, address: usize, kind: u8, page: &mut Page) -> Result<(), &'static str> {
+    fn take(&mut self, address: usize, kind: u32, page: &mut Page) -> Result<(), &'static str> {
         let missing = self.mask() & !page.touched;
         if missing == 0 {
             return Ok(());
         }
         let dead = |level: &Level| {
-            kind & KIND_STACK != 0
+            kind & u32::from(KIND_STACK) != 0
                 && level.stack.0 <= address
                 && address + PAGE <= level.entry.stack_pointer as usize
         };
@@ -180,7 +180,7 @@ impl Engine {
             let mut touch = Touch {
                 address,
                 copy: 0,
-                kind: kind.into(),
+                kind,
             };
             if dead(&self.levels[i]) {
                 touch.kind |= DEAD;
@@ -246,15 +246,26 @@ impl Engine {
         if page.epoch == self.epoch {
             now |= page.open;
         }
+        let new = page.touched & self.mask() == 0;
+        // A page beside written ones, read for the first time, is likely to be written next: one fault for both.
+        let guess = new
+            && access == Access::Read
+            && span.protection & WRITE != 0
+            && (self.state(address.wrapping_sub(PAGE)) | self.state(address + PAGE)) & WRITE != 0;
+        let mut kind = u32::from(span.kind);
+        if guess {
+            now |= WRITE;
+            kind |= GUESSED;
+        }
         if self.splits < self.budget {
             // SAFETY: within the program's rights.
             let result = unsafe { sys::protect(address, address + PAGE, now) };
             if result == 0 {
-                if access == Access::Write && page.touched & self.mask() != self.mask() {
+                if now & WRITE != 0 && page.touched & self.mask() != self.mask() {
                     // SAFETY: writable by now.
                     unsafe { sys::populate(address) };
                 }
-                return match self.took(&span, address, page, now) {
+                return match self.took(&span, kind, address, page, now) {
                     Ok(()) => Touched::Opened,
                     Err(lack) => Touched::Failed(lack),
                 };
@@ -269,11 +280,12 @@ impl Engine {
     fn took(
         &mut self,
         span: &Span,
+        kind: u32,
         address: usize,
         page: &mut Page,
         now: u8,
     ) -> Result<(), &'static str> {
-        self.take(address, span.kind, page)?;
+        self.take(address, kind, page)?;
         if now & WRITE != 0 {
             page.written |= self.mask();
         }
@@ -307,7 +319,11 @@ impl Engine {
                 let Some(page) = (unsafe { self.pool.page(at).as_mut() }) else {
                     return Touched::Failed("more address space than can be noted");
                 };
-                if let Err(lack) = self.took(&span, at, page, now) {
+                let mut kind = u32::from(span.kind);
+                if page.touched & self.mask() == 0 && at != address {
+                    kind |= GUESSED;
+                }
+                if let Err(lack) = self.took(&span, kind, at, page, now) {
                     return Touched::Failed(lack);
                 }
             }

@@ -40,12 +40,14 @@ pub struct Touch {
     pub address: usize,
     /// Place of its content at entry among the copies, from 1; 0: all zero, or of no interest.
     pub copy: u32,
-    /// `KIND_` flags of its span, and [`DEAD`].
+    /// `KIND_` flags of its span, [`DEAD`], [`GUESSED`].
     pub kind: u32,
 }
 
 /// The page lies wholly below the level's stack pointer at entry.
 pub const DEAD: u32 = 1 << 31;
+/// The page was opened for writing before the program wrote it: only its content tells whether it did.
+pub const GUESSED: u32 = 1 << 30;
 
 /// The parts of the range.
 #[derive(Debug, Clone, Copy)]

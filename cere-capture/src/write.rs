@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Level};
 use crate::names;
-use crate::pool::{DEAD, PAGE, Touch};
+use crate::pool::{DEAD, GUESSED, PAGE, Touch};
 use crate::spans::{KIND_FOREIGN, KIND_STACK};
 use crate::sys;
 use cere_format::capture::*;
@@ -75,9 +75,25 @@ impl Files {
     }
 }
 
-/// Whether [`PAGE_FRESH`] holds.
+/// Whether [`PAGE_FRESH`] holds: the page was mapped since entry, and nothing was there before.
 fn fresh(level: &Level, address: u64) -> bool {
     level.fresh.iter().any(|f| f.0 <= address && address < f.1)
+        && !level
+            .mappings
+            .iter()
+            .any(|m| m.start <= address && address < m.end)
+}
+
+/// Whether a page has the content that it had at entry.
+fn unchanged(engine: &Engine, touch: &Touch) -> bool {
+    // SAFETY: the page is readable; the copy was made for this touch.
+    unsafe {
+        if touch.copy == 0 {
+            return sys::zero_page(touch.address);
+        }
+        let now = std::slice::from_raw_parts(touch.address as *const u8, PAGE);
+        now == engine.pool.content(touch.copy)
+    }
 }
 
 fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRecord {
@@ -94,7 +110,10 @@ fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRec
             flags |= flag;
         }
     };
-    let written = readable && (control || page.written & bit != 0);
+    let mut written = readable && (control || page.written & bit != 0);
+    if written && touch.kind & GUESSED != 0 {
+        written = !unchanged(engine, touch);
+    }
     let dead = touch.kind & DEAD != 0;
     set(written, PAGE_WRITTEN);
     set(touch.copy != 0, PAGE_ENTRY_STORED);
