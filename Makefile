@@ -1,6 +1,8 @@
 CARGO ?= cargo
+PREFIX ?= /usr/local
+BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test
+.PHONY: all setup build check test install demo
 
 all: build
 
@@ -17,3 +19,14 @@ check: setup
 
 test: check build
 	$(CARGO) test --workspace --release
+
+# The command finds the rest in ../lib/cere. Needs no build tools, so that `sudo make install` works after `make`.
+install:
+	@test -x $(BUILT)/cere || { echo "install: there is no $(BUILT)/cere: run make first" >&2; exit 1; }
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/cere"
+	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
+	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so "$(DESTDIR)$(PREFIX)/lib/cere"
+	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
+
+demo: build
+	@scripts/demo
