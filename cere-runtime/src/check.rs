@@ -35,7 +35,7 @@ pub fn check(manifest: &Manifest) -> Result<(), String> {
     let entry = &manifest.entry;
     let block = entry.arguments.checked_add(u64::from(entry.arguments_size));
     let stack = entry.stack_pointer;
-    if !stack.is_multiple_of(16) || stack < PAGE || stack >= TOP || block.is_none_or(|b| b > TOP) {
+    if !stack.is_multiple_of(16) || !(PAGE..TOP).contains(&stack) || block.is_none_or(|b| b > TOP) {
         return Err(format!(
             "the manifest gives the stack pointer {stack:#x} and the argument block {:#x}: not possible",
             entry.arguments

@@ -137,7 +137,9 @@ pub unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void 
             return null_mut();
         }
         let usable = captured_size(old);
-        if region().is_some_and(|h| h.contains(old as *const u8)) && size <= usable {
+        if region().is_some_and(|h| h.contains(old as *const u8))
+            && (usable / 2..=usable).contains(&size)
+        {
             return old;
         }
         let new = malloc(size);
@@ -207,6 +209,19 @@ pub unsafe extern "C" fn valloc(size: size_t) -> *mut c_void {
     unsafe { memalign(4096, size) }
 }
 
+/// `pvalloc`.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pvalloc(size: size_t) -> *mut c_void {
+    let Some(size) = size.checked_next_multiple_of(4096) else {
+        out_of_memory();
+        return null_mut();
+    };
+    // SAFETY: as the caller's.
+    unsafe { memalign(4096, size) }
+}
+
 /// `posix_memalign`.
 /// # Safety
 /// As in C.
@@ -216,7 +231,7 @@ pub unsafe extern "C" fn posix_memalign(
     align: size_t,
     size: size_t,
 ) -> c_int {
-    if !align.is_power_of_two() || align < 8 {
+    if !align.is_power_of_two() || !align.is_multiple_of(8) {
         return libc::EINVAL;
     }
     // SAFETY: as the caller's.
