@@ -164,7 +164,7 @@ pub fn table(codelets: &[Listed]) -> String {
         })
         .collect();
     print::table(
-        &["codelet", "pages", "file", "in vivo", "<last verdict"],
+        &["codelet", "pages", "size", "in vivo", "<last verdict"],
         &rows,
     )
 }

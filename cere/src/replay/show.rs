@@ -24,6 +24,12 @@ fn identical(replay: &Replay) -> Option<bool> {
     }
 }
 
+/// The quartiles' distance over the median.
+fn spread(replay: &Replay) -> f64 {
+    let cycles: Vec<f64> = replay.cycles.iter().map(|c| *c as f64).collect();
+    cere_cluster::Spread::of(&cycles).map_or(0.0, |s| s.relative())
+}
+
 /// Some lines for people.
 pub fn text(replay: &Replay) -> String {
     let mut text = format!("{}\n", replay.codelet);
@@ -36,12 +42,12 @@ pub fn text(replay: &Replay) -> String {
         "  time     min {}, median {}, spread {:.1} % of {} repetitions\n",
         print::time(replay.seconds_min),
         print::time(replay.seconds_median),
-        replay.spread * 100.0,
+        spread(replay) * 100.0,
         replay.cycles.len()
     ));
     text.push_str(&match replay.in_vivo_seconds {
         Some(seconds) => format!(
-            "  in vivo  {}; in vitro takes {:.3} of it\n",
+            "  in vivo  {}, in vitro / in vivo {:.3}\n",
             print::time(seconds),
             replay.seconds_median / seconds
         ),
@@ -64,7 +70,7 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "verdict": replay.verdict,
         "reason": replay.reason,
         "seconds": {"min": replay.seconds_min, "median": replay.seconds_median},
-        "spread": replay.spread,
+        "spread": spread(replay),
         "cycles": replay.cycles,
         "in_vivo_seconds": replay.in_vivo_seconds,
         "ratio": replay.in_vivo_seconds.map(|s| replay.seconds_median / s),

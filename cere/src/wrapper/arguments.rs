@@ -281,7 +281,11 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
         _ => parsed.items.iter().any(|i| !matches!(i, Item::Option(_))),
     };
     let header = |item: &Item| matches!(item, Item::Assembler { path, explicit } if is_header(path, explicit.as_deref()));
-    if pass_through || !inputs || parsed.items.iter().any(header) {
+    // The driver has its own words for this.
+    let ambiguous = parsed.mode == Mode::Compile
+        && parsed.output.is_some()
+        && parsed.items.iter().filter(|i| source(i)).count() > 1;
+    if pass_through || !inputs || ambiguous || parsed.items.iter().any(header) {
         parsed.mode = Mode::PassThrough;
     }
     parsed
@@ -346,6 +350,7 @@ mod tests {
             "-c a.o",
             "-x c++-header a.h -o a.gch",
             "-c a.hpp",
+            "-c a.c b.c -o c.o",
         ] {
             assert_eq!(of(line).mode, Mode::PassThrough, "{line}");
         }

@@ -3,7 +3,7 @@
 use super::arguments::{self, Item, Mode, Parsed};
 use crate::state;
 use crate::supervise::shell_code;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_format::build::{BUILD_VERSION, LinkCommand};
 use cere_format::store::Store;
 use std::path::{Path, PathBuf};
@@ -70,9 +70,6 @@ impl Job {
         });
         let sources: Vec<_> = sources.collect();
         let link = self.parsed.mode == Mode::Link;
-        if !link && sources.len() > 1 && self.parsed.output.is_some() {
-            bail!("cannot give -o with -c or -S and several sources");
-        }
         let mut objects = Vec::new();
         let mut failed = 0;
         for (number, (path, explicit, instrumented)) in sources.into_iter().enumerate() {

@@ -1,0 +1,77 @@
+//! The built command, and scratch directories to use it in.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The command of this build; its parts must lie beside it.
+pub fn built() -> PathBuf {
+    let cere = PathBuf::from(env!("CARGO_BIN_EXE_cere"));
+    let pass = cere.with_file_name("libcere_pass.so");
+    assert!(
+        pass.is_file(),
+        "{} is missing: build the workspace first",
+        pass.display()
+    );
+    cere
+}
+
+/// The command in `directory`.
+pub fn cere(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(built());
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs it.
+pub fn run(directory: &Path, arguments: &[&str]) -> Output {
+    cere(directory, arguments).output().expect("cere runs")
+}
+
+/// Runs it; it must succeed.
+pub fn succeed(directory: &Path, arguments: &[&str]) -> Output {
+    let output = run(directory, arguments);
+    assert!(
+        output.status.success(),
+        "cere {arguments:?}: {}\n{}{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+/// Runs it; stdout must be JSON.
+pub fn json(directory: &Path, arguments: &[&str]) -> serde_json::Value {
+    let output = run(directory, arguments);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("cere {arguments:?}: {e}\n{}", text(&output.stderr)))
+}
+
+/// Runs it; it must fail with one message that holds `part`, and without a panic.
+pub fn refused(directory: &Path, arguments: &[&str], part: &str) {
+    let output = run(directory, arguments);
+    let message = text(&output.stderr);
+    assert!(!output.status.success(), "cere {arguments:?} succeeded");
+    assert!(!message.contains("panicked"), "{message}");
+    assert_eq!(message.matches("error:").count(), 1, "{message}");
+    assert!(message.contains(part), "no `{part}` in: {message}");
+}
+
+/// Bytes as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Writes files into `directory`.
+pub fn write(directory: &Path, files: &[(&str, &str)]) {
+    for (name, content) in files {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, content).expect("a file");
+    }
+}
