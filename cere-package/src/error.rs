@@ -27,9 +27,9 @@ pub enum PackError {
         /// Why.
         reason: String,
     },
-    /// An image has no symbol table.
+    /// An image has no symbol table, or not the local symbols of its objects.
     #[error(
-        "{path} has no symbol table: build it again without strip or -s, which later stages need",
+        "{path} lost the symbols of its objects, which tell what is where: build it again without strip, -s or -Wl,-x",
         path = path.display()
     )]
     Stripped {
@@ -38,8 +38,8 @@ pub enum PackError {
     },
     /// The symbol table does not tell the objects' local symbols apart.
     #[error(
-        "the symbol table of {path} mixes the static variables of the units {first} and {second}: it lost its file \
-         symbols to `strip -g` or `-Wl,-S`; build it again without",
+        "the symbol table of {path} mixes the static variables of the units {first} and {second}: it or its \
+         objects lost their file symbols to `strip -g`; build it again without",
         path = path.display()
     )]
     Merged {

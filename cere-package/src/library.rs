@@ -60,8 +60,9 @@ impl Symbols {
             }
             let library = loaded.elf.soname()?;
             for symbol in loaded.elf.dynamic_symbols()? {
-                if !symbol.defined || !symbol.global || symbol.value == 0 || symbol.name.is_empty()
-                {
+                // What libc's own parts share is of no use to a program.
+                let private = symbol.version.as_deref() == Some("GLIBC_PRIVATE");
+                if !symbol.defined || !symbol.global || symbol.value == 0 || private {
                     continue;
                 }
                 let kind = match symbol.kind {

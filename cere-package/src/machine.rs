@@ -209,3 +209,41 @@ pub fn fits(manifest: &Manifest, machine: &Machine, page_size: u64) -> Result<()
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(flag: &str, captured: &[&str], here: &[&str]) -> Vec<String> {
+        let captured: Vec<String> = captured.iter().map(|f| (*f).to_owned()).collect();
+        let mut all = needs(flag, &captured);
+        all.retain(|f| !here.contains(&f.as_str()));
+        all
+    }
+
+    #[test]
+    fn flags_need_instructions() {
+        let new = ["fpu", "pni", "avx2", "avx512f"];
+        assert_eq!(
+            missing("-march=native", &new, &["pni", "avx2"]),
+            ["avx512f"]
+        );
+        assert_eq!(missing("-march=znver5", &new, &new), [""; 0]);
+        assert_eq!(missing("-march=x86-64", &new, &[]), [""; 0]);
+        assert_eq!(
+            missing("-march=x86-64-v2", &new, &["pni"]).len(),
+            V2.len() - 1
+        );
+        assert_eq!(missing("-mavx512vnni", &new, &[]), ["avx512_vnni"]);
+        assert_eq!(missing("-mbmi", &new, &[]), ["bmi1"]);
+        assert_eq!(missing("-mtune=native", &new, &[]), [""; 0]);
+        assert_eq!(missing("-O3", &new, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn this_machine_is_known() {
+        let machine = machine();
+        assert!(!machine.cpu.is_empty() && !machine.kernel.is_empty());
+        assert!(machine.features.iter().any(|f| f == "sse2"));
+    }
+}

@@ -375,3 +375,51 @@ fn images_that_do_not_fit_are_named() {
     assert!(matches!(attempt(), PackError::Image { .. }));
     assert!(!destination.exists());
 }
+
+#[test]
+fn damaged_captures_are_named() {
+    let build = Build::new();
+    let program = program(&build, FLAGS, &[]);
+    let waiting = Waiting::start(&program);
+    let raw = waiting.capture(
+        &build.path("run"),
+        region_key(&build, "main.c"),
+        None,
+        |_, _| {},
+    );
+    let destination = build.path("x.codelet");
+    let attempt = || pack(&input(&build, &raw, &destination)).unwrap_err();
+    let text = std::fs::read_to_string(&raw).unwrap();
+    let said = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&raw, text.replacen(from, to, 1)).unwrap();
+        let message = attempt().to_string();
+        std::fs::write(&raw, &text).unwrap();
+        message
+    };
+    let message = said("\"refused\":null", "\"refused\":\"it reads a file\"");
+    assert_eq!(
+        message,
+        "main@main.c:34 cannot become a codelet: it reads a file"
+    );
+    assert!(said("\"returned\"", "\"never\"").contains("longjmp"));
+    assert!(said("{\"version\":1", "{\"version\":2").contains("install a newer cere"));
+    assert!(said("{\"version\":1", "{\"version\":0").contains("make it again"));
+    assert!(said("\"page_size\":4096", "\"page_size\":0").contains("power of two"));
+    assert!(said("{\"version\"", "{\"v").contains("not valid"));
+    assert!(said("\"index\":0", "\"index\":7").contains("symbols of its objects"));
+    for extension in ["table", "entry", "exit"] {
+        let path = raw.with_extension(extension);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 7]).unwrap();
+        assert!(attempt().to_string().contains("cut short"), "{extension}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(attempt().to_string().contains(extension), "{extension}");
+        std::fs::write(&path, whole).unwrap();
+    }
+    let absent = build.path("absent/x.codelet");
+    let error = pack(&input(&build, &raw, &absent)).unwrap_err();
+    assert!(error.to_string().starts_with("cannot create"), "{error}");
+    assert!(!destination.exists());
+    pack(&input(&build, &raw, &destination)).unwrap();
+}
