@@ -4,6 +4,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=src/shim.cpp");
+    println!("cargo:rerun-if-changed=src/extract.cpp");
     let output = Command::new("llvm-config-22")
         .arg("--includedir")
         .output()
@@ -13,6 +14,7 @@ fn main() {
         .cpp(true)
         .compiler("g++")
         .file("src/shim.cpp")
+        .file("src/extract.cpp")
         .flag("-isystem")
         .flag(include.trim())
         .flag("-std=c++17")

@@ -15,6 +15,7 @@ use libc::{c_char, c_void};
 use llvm_sys::prelude::*;
 use serde::de::DeserializeOwned;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 /// What LLVM wants to know about a plugin: `PassPluginLibraryInfo`, version 2.
 #[repr(C)]
@@ -38,32 +39,55 @@ pub extern "C" fn llvmGetPassPluginInfo() -> PassPluginLibraryInfo {
     }
 }
 
-/// Ends the compile when `work` panics: a panic must not cross into LLVM.
-fn guarded(work: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(work)).is_err() {
-        eprintln!("cere: the pass failed; see the message above");
-        // SAFETY: _exit has no preconditions.
-        unsafe { libc::_exit(78) }
+/// Ends the compiler, which has written nothing yet.
+fn end(status: i32) -> ! {
+    // SAFETY: both have no preconditions.
+    unsafe {
+        shim::cere_remove_files();
+        libc::_exit(status)
+    }
+}
+
+/// Ends the compile when `work` fails or panics: a panic must not cross into LLVM.
+fn guarded(work: impl FnOnce() -> Result<(), String>) {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => {}
+        Ok(Err(reason)) => {
+            eprintln!("cere: {reason}");
+            end(78)
+        }
+        Err(_) => {
+            eprintln!(
+                "cere: the pass failed; this is a bug, please report it with the message above"
+            );
+            end(78)
+        }
     }
 }
 
 /// The JSON file that an environment variable names, if it is set.
-fn from_env<T: DeserializeOwned>(variable: &str) -> Option<T> {
-    let path = std::env::var_os(variable).filter(|path| !path.is_empty())?;
-    let read =
-        std::fs::read(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
-    Some(serde_json::from_slice(&read).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+fn from_env<T: DeserializeOwned>(variable: &str) -> Result<Option<T>, String> {
+    let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    let shown = Path::new(&path).display();
+    let read = std::fs::read(&path)
+        .map_err(|e| format!("cannot read {shown}, which {variable} names: {e}"))?;
+    serde_json::from_slice(&read).map(Some).map_err(|e| {
+        format!("{shown}, which {variable} names, is not what this version of the pass reads: {e}")
+    })
 }
 
 /// Called by the shim's pass at the start of the pipeline.
 #[unsafe(no_mangle)]
 extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
     guarded(|| {
-        if let Some(plan) = from_env::<BindPlan>(ENV_BIND) {
+        if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
             retarget::apply(module, &plan.retarget);
-        } else if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND) {
-            unit::instrument(module, command, optimize);
+        } else if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND)? {
+            unit::instrument(module, command, optimize)?;
         }
+        Ok(())
     });
 }
 
@@ -71,9 +95,10 @@ extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
 #[unsafe(no_mangle)]
 extern "C" fn cere_retarget(module: LLVMModuleRef) {
     guarded(|| {
-        if let Some(plan) = from_env::<BindPlan>(ENV_BIND) {
+        if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
             retarget::apply(module, &plan.retarget);
         }
+        Ok(())
     });
 }
 
@@ -84,9 +109,10 @@ extern "C" fn before_codegen(
     _: *mut c_void,
 ) -> bool {
     guarded(|| {
-        if let Some(plan) = from_env::<BindPlan>(ENV_BIND) {
+        if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
             bind::bind(module, &plan);
         }
+        Ok(())
     });
     false
 }

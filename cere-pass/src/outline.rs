@@ -1,7 +1,7 @@
 //! Turns outermost loops into functions.
 
-use crate::{ir, names, probe, shim};
-use cere_format::build::{CompileCommand, LiveIn, Region};
+use crate::{ir, names, probe, shim, unit};
+use cere_format::build::{CompileCommand, Language, LiveIn, Region};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMLinkage, LLVMOpcode};
@@ -9,12 +9,15 @@ use std::ffi::CStr;
 use std::path::Path;
 
 /// Prints why a loop breaks the compile, so that the wrapper compiles again without it, and ends.
-fn give_up(index: u32, place: &str, reason: &str) -> ! {
+fn give_up(region: &Region, reason: &str) -> ! {
+    let (index, file, line) = (region.index, region.file.display(), region.line);
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    eprintln!("cere: loop {index} {place}: {reason}");
+    eprintln!(
+        "cere: loop {index} in {} ({file}:{line}): {reason}",
+        region.function
+    );
     eprintln!("CERE-RETRY-SKIP {index} {reason}");
-    // SAFETY: _exit has no preconditions.
-    unsafe { libc::_exit(77) }
+    crate::end(77)
 }
 
 /// Outlines every outermost loop of the module, each with a probe that names `marker` as its unit.
@@ -25,6 +28,7 @@ pub fn all(
     source: &Path,
 ) -> Vec<Region> {
     let mut regions = Vec::<Region>::new();
+    let cxx = unit::language(source, command) == Language::Cxx;
     for function in ir::functions(module) {
         // SAFETY: the function is live.
         let linkage = unsafe { LLVMGetLinkage(function) };
@@ -33,32 +37,65 @@ pub fn all(
         if declared || linkage == LLVMLinkage::LLVMAvailableExternallyLinkage {
             continue;
         }
-        for (header, location) in loops(function) {
-            let index = regions.len() as u32;
-            let (file, line) = names::place(location, &command.directory)
-                .unwrap_or_else(|| (source.to_owned(), 0));
-            let name = names::function(function);
-            let same = |r: &&Region| r.function == name && r.file == file && r.line == line;
-            let mut region = Region {
-                index,
-                ordinal: regions.iter().filter(same).count() as u32 + 1,
-                function: name,
-                symbol: ir::name(function),
-                file,
-                line,
-                outlined: false,
-                reason: None,
-                live_ins: Vec::new(),
-                exits: 0,
+        let found = loops(function);
+        let mut wanted = Vec::new();
+        for &(header, location) in &found {
+            let mut region = describe(function, location, regions.len() as u32, command, source);
+            let same = |r: &&Region| {
+                (&r.function, &r.file, r.line) == (&region.function, &region.file, region.line)
             };
-            match command.skip.iter().find(|skip| skip.index == index) {
-                Some(skip) => region.reason = Some(skip.reason.clone()),
-                None => one(module, function, header, marker, &mut region),
+            region.ordinal = regions.iter().filter(same).count() as u32 + 1;
+            // SAFETY: function and header are live; the shim returns null or a string literal.
+            region.reason = match command.skip.iter().find(|skip| skip.index == region.index) {
+                Some(skip) => Some(skip.reason.clone()),
+                None => unsafe { text(shim::cere_refusal(function, header)) },
+            };
+            if region.reason.is_none() {
+                wanted.push((header, regions.len()));
             }
             regions.push(region);
         }
+        outline(module, function, &wanted, marker, cxx, &mut regions);
     }
+    // SAFETY: the module is live.
+    unsafe { shim::cere_restore_types(module) };
     regions
+}
+
+fn describe(
+    function: LLVMValueRef,
+    location: LLVMMetadataRef,
+    index: u32,
+    command: &CompileCommand,
+    source: &Path,
+) -> Region {
+    let (file, line) =
+        names::place(location, &command.directory).unwrap_or_else(|| (source.to_owned(), 0));
+    Region {
+        index,
+        ordinal: 1,
+        function: names::function(function),
+        symbol: ir::name(function),
+        file,
+        line,
+        outlined: false,
+        reason: None,
+        live_ins: Vec::new(),
+        exits: 0,
+    }
+}
+
+/// A string literal of the shim's, or null.
+///
+/// # Safety
+/// `literal` is null or a C string.
+unsafe fn text(literal: *const libc::c_char) -> Option<String> {
+    // SAFETY: by the contract.
+    (!literal.is_null()).then(|| {
+        unsafe { CStr::from_ptr(literal) }
+            .to_string_lossy()
+            .into_owned()
+    })
 }
 
 fn loops(function: LLVMValueRef) -> Vec<(LLVMBasicBlockRef, LLVMMetadataRef)> {
@@ -74,63 +111,93 @@ fn loops(function: LLVMValueRef) -> Vec<(LLVMBasicBlockRef, LLVMMetadataRef)> {
     }
 }
 
-fn one(
+/// Outlines the loops of one function: first all loops, then the probes, so that what one region's call
+/// does to the arguments is known when the next one's are described.
+fn outline(
+    module: LLVMModuleRef,
+    function: LLVMValueRef,
+    wanted: &[(LLVMBasicBlockRef, usize)],
+    marker: LLVMValueRef,
+    cxx: bool,
+    regions: &mut [Region],
+) {
+    // SAFETY: function and headers are live and belong to the module.
+    unsafe {
+        let unwinds = wanted
+            .iter()
+            .any(|&(header, _)| shim::cere_has_invoke(function, header));
+        if unwinds {
+            shim::cere_number_types(function);
+        }
+        let mut outlined = Vec::new();
+        for &(header, at) in wanted {
+            if let Some(new) = one(module, function, header, &mut regions[at]) {
+                check(&regions[at], &[function, new]);
+                outlined.push((new, at));
+            }
+        }
+        if unwinds {
+            resume_by_call(module, function);
+            // Inlined into a function that catches, the call would find the handler of that very frame
+            // chosen already, and run the cleanup again and again.
+            ir::add_enum(LLVMGetModuleContext(module), function, "noinline");
+            ir::remove_enum(function, "inlinehint");
+        }
+        for &(new, _) in &outlined {
+            shim::cere_note_captures(new);
+        }
+        for &(new, _) in &outlined {
+            shim::cere_note_arguments(new);
+        }
+        for &(new, at) in &outlined {
+            probe::add(module, function, new, marker, regions[at].index, cxx);
+            check(&regions[at], &[function, new]);
+        }
+    }
+}
+
+/// Ends the compile if the verifier rejects one of the functions.
+///
+/// # Safety
+/// The functions are live.
+unsafe fn check(region: &Region, functions: &[LLVMValueRef]) {
+    for &function in functions {
+        // SAFETY: by the contract; the shim returns a malloc'ed string or null.
+        if let Some(message) = ir::take(unsafe { shim::cere_verify(function) }) {
+            give_up(region, &format!("the verifier rejects it: {message}"));
+        }
+    }
+}
+
+/// Outlines one loop; `None` if it cannot be, with the reason in `region`.
+///
+/// # Safety
+/// Function and header are live and belong to `module`.
+unsafe fn one(
     module: LLVMModuleRef,
     function: LLVMValueRef,
     header: LLVMBasicBlockRef,
-    marker: LLVMValueRef,
     region: &mut Region,
-) {
-    let (mut inputs, mut exits, mut pads, mut reason) = (0, 0, false, std::ptr::null());
-    let place = format!(
-        "in {} ({}:{})",
-        region.function,
-        region.file.display(),
-        region.line
-    );
-    // SAFETY: function and header are live; the shim fills the results.
-    let outlined = unsafe {
-        shim::cere_outline(
-            function,
-            header,
-            &mut inputs,
-            &mut exits,
-            &mut pads,
-            &mut reason,
-        )
-    };
-    region.exits = exits as u32;
-    if outlined.is_null() {
-        // SAFETY: the shim set a string literal.
-        let text = unsafe { CStr::from_ptr(reason) };
-        region.reason = Some(text.to_string_lossy().into_owned());
-        return;
-    }
-    region.live_ins = live_ins(outlined, inputs);
-    // SAFETY: all values are live and belong to the module.
+) -> Option<LLVMValueRef> {
+    let (mut inputs, mut exits, mut reason) = (0, 0, std::ptr::null());
+    // SAFETY: by the contract; the shim fills the results.
     unsafe {
-        let context = LLVMGetModuleContext(module);
+        let outlined = shim::cere_outline(function, header, &mut inputs, &mut exits, &mut reason);
+        region.exits = exits as u32;
+        if outlined.is_null() {
+            region.reason = text(reason);
+            return None;
+        }
+        region.outlined = true;
+        region.live_ins = live_ins(outlined, inputs);
         LLVMSetLinkage(outlined, LLVMLinkage::LLVMInternalLinkage);
         LLVMSetAlignment(outlined, 64);
         for attribute in ["alwaysinline", "inlinehint", "optnone"] {
             ir::remove_enum(outlined, attribute);
         }
-        ir::add_enum(context, outlined, "noinline");
-        if pads {
-            resume_by_call(module, function);
-        }
-        probe::add(module, function, outlined, marker, region.index);
-        for checked in [function, outlined] {
-            if let Some(message) = ir::take(shim::cere_verify(checked)) {
-                give_up(
-                    region.index,
-                    &place,
-                    &format!("the verifier rejects it: {message}"),
-                );
-            }
-        }
+        ir::add_enum(LLVMGetModuleContext(module), outlined, "noinline");
+        Some(outlined)
     }
-    region.outlined = true;
 }
 
 fn live_ins(outlined: LLVMValueRef, inputs: usize) -> Vec<LiveIn> {

@@ -15,13 +15,15 @@ const EMPTY: *const libc::c_char = c"".as_ptr();
 /// probe.
 ///
 /// # Safety
-/// All values are live and belong to `module`; `outlined` has exactly one call, in `parent`.
+/// All values are live and belong to `module`; `outlined` has exactly one call, in `parent`. `cxx`: exceptions may
+/// pass functions that do not say so.
 pub unsafe fn add(
     module: LLVMModuleRef,
     parent: LLVMValueRef,
     outlined: LLVMValueRef,
     marker: LLVMValueRef,
     index: u32,
+    cxx: bool,
 ) {
     // SAFETY: by the contract.
     unsafe {
@@ -54,6 +56,7 @@ pub unsafe fn add(
             parameters,
             block,
             void,
+            cxx,
         };
         let invoke = build.invoke();
         let descriptor = build.descriptor(marker, size, invoke);
@@ -73,6 +76,7 @@ struct Build {
     parameters: Vec<LLVMTypeRef>,
     block: LLVMTypeRef,
     void: bool,
+    cxx: bool,
 }
 
 impl Build {
@@ -149,6 +153,8 @@ impl Build {
                         "sspreq",
                         "optsize",
                         "minsize",
+                        "noredzone",
+                        "nocf_check",
                     ]
                     .iter()
                     .any(|name| ir::kind(name) == kind)
@@ -235,7 +241,8 @@ impl Build {
             LLVMSetLinkage(global, LLVMLinkage::LLVMInternalLinkage);
             LLVMSetSection(global, ir::c(REGION_SECTION).as_ptr());
             LLVMSetAlignment(global, 64);
-            shim::cere_append_used(self.module, global);
+            // Not in llvm.used: the probe's volatile load keeps it. Where the optimiser drops the parent,
+            // the region and all that it calls have to go too, or the link misses what only dead code names.
             global
         }
     }
@@ -338,17 +345,18 @@ impl Build {
             if LLVMHasPersonalityFn(self.parent) != 0 {
                 return Some(LLVMGetPersonalityFn(self.parent));
             }
-            let source = crate::names::source(self.module);
-            if !crate::unit::is_cxx(std::path::Path::new(&source)) {
+            if !self.cxx {
                 return None;
             }
-            let name = c"__gxx_personality_v0";
+            // The one for cleanups alone: part of the compiler's own library, so any link has it, while a C++
+            // runtime may not be there.
+            let name = c"__gcc_personality_v0";
             let known = LLVMGetNamedFunction(self.module, name.as_ptr());
             if !known.is_null() {
                 return Some(known);
             }
-            // Without it the unit uses no exceptions of its own: a C++ runtime may not even be linked.
-            None
+            let kind = LLVMFunctionType(LLVMInt32TypeInContext(self.context), null_mut(), 0, 1);
+            Some(LLVMAddFunction(self.module, name.as_ptr(), kind))
         }
     }
 

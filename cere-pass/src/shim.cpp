@@ -1,19 +1,16 @@
 // What the C API of LLVM lacks, and nothing else. Every function is called from Rust (src/shim.rs).
 #include "llvm-c/Core.h"
-#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
-#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
-#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
-#include "llvm/Transforms/Utils/CodeExtractor.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 #include <functional>
 
@@ -42,51 +39,6 @@ struct RetargetPass : PassInfoMixin<RetargetPass> {
 };
 
 char *copy(const std::string &S) { return strdup(S.c_str()); }
-
-const char *refusal(const Function &F, const Loop &L) {
-  for (const BasicBlock &BB : F) {
-    if (BB.hasAddressTaken() || isa<IndirectBrInst>(BB.getTerminator()))
-      return "blockaddress/indirectbr in the function";
-    if (isa<CallBrInst>(BB.getTerminator()))
-      return "asm goto in the function";
-    for (const Instruction &I : BB)
-      if (const auto *C = dyn_cast<CallBase>(&I))
-        if (C->hasFnAttr(Attribute::ReturnsTwice))
-          return "setjmp in the function";
-  }
-  bool Allocates = false, Restores = false;
-  for (const BasicBlock *BB : L.blocks())
-    for (const Instruction &I : *BB) {
-      if (isa<AllocaInst>(I))
-        Allocates = true;
-      if (I.isEHPad() && !isa<LandingPadInst>(I))
-        return "funclet exception handling";
-      const auto *II = dyn_cast<IntrinsicInst>(&I);
-      if (!II)
-        continue;
-      switch (II->getIntrinsicID()) {
-      case Intrinsic::vastart:
-        return "va_start in the loop";
-      case Intrinsic::eh_typeid_for:
-        return "CodeExtractor refuses: a typed catch inside the loop";
-      case Intrinsic::returnaddress:
-      case Intrinsic::frameaddress:
-        return "the loop asks for its frame or return address";
-      case Intrinsic::stackrestore: {
-        const auto *Save = dyn_cast<Instruction>(II->getArgOperand(0));
-        if (!Save || (isa<CallBase>(Save) && !L.contains(Save)))
-          return "the loop gives back stack that was taken before it";
-        Restores = true;
-        break;
-      }
-      default:
-        break;
-      }
-    }
-  if (Allocates && !Restores)
-    return "alloca in the loop that outlives it";
-  return nullptr;
-}
 } // namespace
 
 extern "C" {
@@ -104,76 +56,6 @@ void cere_register(PassBuilder &PB) {
       });
 }
 
-// Outermost loops of F, by header, in program order.
-size_t cere_loops(LLVMValueRef Fn, LLVMBasicBlockRef *Headers, LLVMMetadataRef *Locations, size_t Room) {
-  Function &F = *unwrap<Function>(Fn);
-  DominatorTree DT(F);
-  LoopInfo LI(DT);
-  size_t Count = 0;
-  for (BasicBlock &BB : F) {
-    Loop *L = LI.getLoopFor(&BB);
-    if (!L || L->getHeader() != &BB || L->getParentLoop())
-      continue;
-    if (Count < Room) {
-      Headers[Count] = wrap(&BB);
-      Locations[Count] = wrap(static_cast<Metadata *>(L->getStartLoc().get()));
-    }
-    ++Count;
-  }
-  return Count;
-}
-
-// Outlines the loop with this header. Null with a reason if it cannot be.
-LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inputs, size_t *Exits, bool *Pads,
-                          const char **Reason) {
-  Function &F = *unwrap<Function>(Fn);
-  DominatorTree DT(F);
-  LoopInfo LI(DT);
-  *Pads = false;
-  Loop *L = LI.getLoopFor(unwrap(Header));
-  if (!L || L->getHeader() != unwrap(Header)) {
-    *Reason = "no loop any more";
-    return nullptr;
-  }
-  SmallVector<BasicBlock *, 8> Out;
-  L->getUniqueExitBlocks(Out);
-  *Exits = Out.size();
-  if ((*Reason = refusal(F, *L)))
-    return nullptr;
-
-  SmallVector<BasicBlock *, 32> Blocks(L->blocks().begin(), L->blocks().end());
-  SetVector<BasicBlock *> Outside;
-  for (BasicBlock *BB : Blocks)
-    if (auto *I = dyn_cast<InvokeInst>(BB->getTerminator()))
-      if (!L->contains(I->getUnwindDest()))
-        Outside.insert(I->getUnwindDest());
-  for (BasicBlock *Pad : Outside) {
-    SmallVector<BasicBlock *, 8> Preds, New;
-    for (BasicBlock *P : predecessors(Pad))
-      if (L->contains(P) && !is_contained(Preds, P))
-        Preds.push_back(P);
-    SplitLandingPadPredecessors(Pad, Preds, ".cere", ".rest", New);
-    Blocks.push_back(New.front());
-    *Pads = true;
-  }
-  if (*Pads)
-    DT.recalculate(F);
-  CodeExtractorAnalysisCache Cache(F);
-  CodeExtractor CE(Blocks, &DT, false, nullptr, nullptr, nullptr, false, true, nullptr, "cere");
-  if (!CE.isEligible()) {
-    *Reason = "CodeExtractor refuses: not eligible";
-    return nullptr;
-  }
-  SetVector<Value *> In, Results;
-  Function *New = CE.extractCodeRegion(Cache, In, Results);
-  if (!New) {
-    *Reason = "CodeExtractor refuses: extraction failed";
-    return nullptr;
-  }
-  *Inputs = In.size();
-  return wrap(New);
-}
-
 LLVMBasicBlockRef cere_split_before(LLVMValueRef Instruction_) {
   auto *I = unwrap<Instruction>(Instruction_);
   return wrap(SplitBlock(I->getParent(), I->getIterator()));
@@ -185,6 +67,9 @@ char *cere_verify(LLVMValueRef Fn) {
   raw_string_ostream OS(Text);
   return verifyFunction(*unwrap<Function>(Fn), &OS) ? copy(Text) : nullptr;
 }
+
+// Removes the files that the compiler is writing, as if a signal had ended it.
+void cere_remove_files() { sys::RunInterruptHandlers(); }
 
 void cere_append_used(LLVMModuleRef M, LLVMValueRef Global) {
   appendToUsed(*unwrap(M), {unwrap<GlobalValue>(Global)});

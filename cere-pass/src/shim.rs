@@ -1,4 +1,4 @@
-//! Declarations of the C++ shim (`shim.cpp`).
+//! Declarations of the C++ shim (`shim.cpp`, `extract.cpp`).
 
 use libc::{c_char, c_void, size_t};
 use llvm_sys::prelude::*;
@@ -11,14 +11,20 @@ unsafe extern "C" {
         locations: *mut LLVMMetadataRef,
         room: size_t,
     ) -> size_t;
+    pub fn cere_refusal(function: LLVMValueRef, header: LLVMBasicBlockRef) -> *const c_char;
+    pub fn cere_has_invoke(function: LLVMValueRef, header: LLVMBasicBlockRef) -> bool;
+    pub fn cere_number_types(function: LLVMValueRef);
+    pub fn cere_restore_types(module: LLVMModuleRef);
     pub fn cere_outline(
         function: LLVMValueRef,
         header: LLVMBasicBlockRef,
         inputs: *mut size_t,
         exits: *mut size_t,
-        pads: *mut bool,
         reason: *mut *const c_char,
     ) -> LLVMValueRef;
+    pub fn cere_note_captures(outlined: LLVMValueRef);
+    pub fn cere_note_arguments(outlined: LLVMValueRef);
+    pub fn cere_remove_files();
     pub fn cere_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
     pub fn cere_verify(function: LLVMValueRef) -> *mut c_char;
     pub fn cere_append_used(module: LLVMModuleRef, global: LLVMValueRef);

@@ -17,11 +17,15 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
 /// Instruments the module and keeps it in the store.
-pub fn instrument(module: LLVMModuleRef, command: CompileCommand, optimize: bool) {
+pub fn instrument(
+    module: LLVMModuleRef,
+    command: CompileCommand,
+    optimize: bool,
+) -> Result<(), String> {
     for function in ir::functions(module) {
         ir::remove_enum(function, "optnone");
     }
-    canonicalise(module, optimize);
+    canonicalise(module, optimize)?;
     let source = source(module, &command);
     let marker = marker(module);
     let regions = outline::all(module, marker, &command, &source);
@@ -40,10 +44,10 @@ pub fn instrument(module: LLVMModuleRef, command: CompileCommand, optimize: bool
         defines: defines(module),
         command,
     };
-    keep(&unit, &bitcode(module));
+    keep(&unit, &bitcode(module))
 }
 
-fn canonicalise(module: LLVMModuleRef, optimize: bool) {
+fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
     let passes = if optimize {
         c"function(sroa,early-cse,simplifycfg,loop-simplify,lcssa)"
     } else {
@@ -58,9 +62,10 @@ fn canonicalise(module: LLVMModuleRef, optimize: bool) {
             let message = LLVMGetErrorMessage(error);
             let text = CStr::from_ptr(message).to_string_lossy().into_owned();
             LLVMDisposeErrorMessage(message);
-            panic!("canonicalising: {text}");
+            return Err(format!("cannot bring the loops into shape: {text}"));
         }
     }
+    Ok(())
 }
 
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {
@@ -69,8 +74,7 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
         .is_some_and(|e| extensions.contains(&e))
 }
 
-/// Whether a file name is that of C++ source.
-pub fn is_cxx(path: &Path) -> bool {
+fn is_cxx(path: &Path) -> bool {
     has_extension(
         path,
         &["cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "tcc"],
@@ -100,7 +104,8 @@ fn source(module: LLVMModuleRef, command: &CompileCommand) -> PathBuf {
         .unwrap_or(named)
 }
 
-fn language(source: &Path, command: &CompileCommand) -> Language {
+/// The language of a source, by its name and the compiler.
+pub fn language(source: &Path, command: &CompileCommand) -> Language {
     if is_fortran(source) || command.compiler.contains("flang") {
         Language::Fortran
     } else if is_cxx(source) || command.compiler.contains("++") {
@@ -204,34 +209,27 @@ fn defines(module: LLVMModuleRef) -> Vec<String> {
     values.filter(external).map(ir::name).collect()
 }
 
-fn keep(unit: &Unit, bitcode: &[u8]) {
+fn keep(unit: &Unit, bitcode: &[u8]) -> Result<(), String> {
     let store = Store::new(&unit.command.store);
-    let record = serde_json::to_vec_pretty(unit).expect("a record is JSON");
-    write(&store.unit_ir(&unit.id), bitcode);
-    write(&store.unit_record(&unit.id), &record);
+    let record = serde_json::to_vec_pretty(unit).map_err(|e| e.to_string())?;
     let mut hash = Sha256::new();
     hash.update(unit.source.as_os_str().as_encoded_bytes());
     hash.update([0]);
-    hash.update(
-        unit.command
-            .output
-            .as_deref()
-            .unwrap_or(Path::new(""))
-            .as_os_str()
-            .as_encoded_bytes(),
-    );
-    write(&store.current().join(hex(hash)), unit.id.as_bytes());
+    let output = unit.command.output.as_deref().unwrap_or(Path::new(""));
+    hash.update(output.as_os_str().as_encoded_bytes());
+    write(&store.unit_ir(&unit.id), bitcode)?;
+    write(&store.unit_record(&unit.id), &record)?;
+    write(&store.current().join(hex(hash)), unit.id.as_bytes())
 }
 
-fn write(path: &Path, bytes: &[u8]) {
-    let directory = path.parent().expect("a path inside the store");
-    let temporary = directory.join(format!(
-        ".{}.{}",
-        std::process::id(),
-        path.file_name().unwrap().display()
-    ));
-    std::fs::create_dir_all(directory)
+/// Writes a file whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))
         .and_then(|()| std::fs::write(&temporary, bytes))
         .and_then(|()| std::fs::rename(&temporary, path))
-        .unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
+        .map_err(|e| {
+            let _ = std::fs::remove_file(&temporary);
+            format!("cannot write {}: {e}", path.display())
+        })
 }
