@@ -11,6 +11,13 @@ use crate::{signals, sys};
 use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
 
+/// Operations of futex that wait, with a timeout as fourth argument.
+const WAITS: [i32; 3] = [
+    libc::FUTEX_WAIT,
+    libc::FUTEX_WAIT_BITSET,
+    libc::FUTEX_LOCK_PI,
+];
+
 /// Why a call is not simply done.
 enum Halt {
     /// It ends the program.
@@ -19,6 +26,8 @@ enum Halt {
     Outside,
     /// The same, of a descriptor.
     Descriptor(usize),
+    /// It waits for another thread.
+    Waits,
     /// It starts a thread or process.
     Starts,
     /// It changes what signals do.
@@ -42,6 +51,7 @@ impl Halt {
             Halt::Descriptor(d) => {
                 format!("calls {name} on descriptor {d}: it depends on outside state")
             }
+            Halt::Waits => format!("calls {name}: it waits for another thread"),
             Halt::Starts => format!("calls {name}: it starts a thread or a process"),
             Halt::Signals => format!("calls {name}: it changes what signals do"),
             Halt::Lack(lack) => format!("it takes {lack}"),
@@ -146,13 +156,10 @@ fn perform(
         libc::SYS_futex => {
             let operation = a[1] as i32 & 127;
             reach[0] = (a[0], 4, Write);
-            if [
-                libc::FUTEX_WAIT,
-                libc::FUTEX_WAIT_BITSET,
-                libc::FUTEX_LOCK_PI,
-            ]
-            .contains(&operation)
-            {
+            if WAITS.contains(&operation) && engine.threaded {
+                return Err(Halt::Waits);
+            }
+            if WAITS.contains(&operation) {
                 reach[1] = (a[3], 16, Read);
             } else {
                 reach[1] = (a[4], 4, Write);
@@ -166,6 +173,7 @@ fn perform(
         libc::SYS_nanosleep => reach = [(a[0], 16, Read), (a[1], 16, Write), (0, 0, Read)],
         libc::SYS_clock_nanosleep => reach = [(a[2], 16, Read), (a[3], 16, Write), (0, 0, Read)],
         libc::SYS_getcpu => reach = [(a[0], 4, Write), (a[1], 4, Write), (0, 0, Read)],
+        libc::SYS_sysinfo => reach[0] = (a[0], 112, Write),
         libc::SYS_uname => reach[0] = (a[0], 390, Write),
         libc::SYS_sched_getaffinity => reach[0] = (a[2], a[1], Write),
         libc::SYS_getrlimit => reach[0] = (a[1], 16, Write),

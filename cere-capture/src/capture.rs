@@ -6,7 +6,9 @@ use crate::engine::{CALLS, Engine, Level};
 use crate::pool::{LEVELS, Pool};
 use crate::spans::Spans;
 use crate::write::{self, End};
-use crate::{arena, complain, heap, images, keep_errno, process, signals, sys, thread_pointer};
+use crate::{
+    arena, complain, heap, images, keep_errno, process, signals, sys, thread_pointer, threads,
+};
 use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, RegionDescriptor};
 use cere_format::capture::{EntryState, Image, Mapping, RegionEnd, Wanted};
 use cere_format::profile::RegionKey;
@@ -118,6 +120,7 @@ pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
             spans,
             levels: Vec::with_capacity(LEVELS),
             own,
+            threaded: false,
             epoch: 0,
             splits: 0,
             budget: 0,
@@ -460,19 +463,25 @@ unsafe extern "C" fn enter(event: *mut u8) {
             images,
             mappings: mappings.iter().filter(outside_heap).cloned().collect(),
         };
+        let stacks = match threads::others() {
+            Ok(stacks) => stacks,
+            Err(reason) => return refuse_one(state, level, reason),
+        };
         if let Some(reason) = obstacle(state, mask) {
             return refuse_one(state, level, reason);
         }
+        state.engine.threaded = !stacks.is_empty();
         let count = (mappings.len() + own_mappings.len()) as isize;
         state.engine.budget = state.mapping_limit as isize - count - 2500;
         let images = level.images.clone();
         state.engine.levels.push(level);
+        let open: Vec<_> = stacks.into_iter().chain([control]).collect();
         process::lay_out(
             &mut state.engine,
             &mappings,
             &images,
             entry.stack_pointer,
-            control,
+            &open,
         )?;
         state.engine.take_control(control)
     });
@@ -482,15 +491,6 @@ unsafe extern "C" fn enter(event: *mut u8) {
 fn obstacle(state: &mut State, mask: u64) -> Option<String> {
     if state.engine.levels.len() == LEVELS {
         return Some(format!("more than {LEVELS} captures within one another"));
-    }
-    match process::threads() {
-        Some(1) => {}
-        Some(n) => {
-            return Some(format!(
-                "{n} threads run, and only serial programs can be captured"
-            ));
-        }
-        None => return Some("the kernel does not tell the number of threads".into()),
     }
     if state.engine.levels.is_empty() {
         return signals::install(state.engine.pool.signal_stack(), mask).err();

@@ -5,7 +5,7 @@
 
 use crate::pool::{DEAD, GUESSED, LEVELS, PAGE, Page, Pool, Touch};
 use crate::spans::{KIND_STACK, Span, Spans};
-use crate::sys;
+use crate::{sys, threads};
 use cere_format::abi::RegionDescriptor;
 use cere_format::capture::{EntryState, Image, Mapping};
 
@@ -77,6 +77,8 @@ pub struct Engine {
     pub levels: Vec<Level>,
     /// [start, end) of what is never protected: the library's own memory and image.
     pub own: Vec<(usize, usize)>,
+    /// Whether there are other threads.
+    pub threaded: bool,
     /// Page states of other epochs are void.
     pub epoch: u32,
     /// Estimate of the mappings that opening pages has added.
@@ -98,6 +100,7 @@ impl Engine {
     pub fn close(&mut self) -> Result<(), String> {
         self.epoch += 1;
         self.splits = 0;
+        threads::closed();
         for span in self.spans.all() {
             // SAFETY: the handler opens what the program touches.
             let result = unsafe { sys::protect(span.start, span.end, 0) };
@@ -130,6 +133,7 @@ impl Engine {
             // SAFETY: the program's own protection.
             unsafe { sys::protect(span.start, end, span.protection) };
         }
+        threads::opened();
     }
 
     fn state(&mut self, address: usize) -> u8 {

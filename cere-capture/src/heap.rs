@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 type Block = *mut c_void;
 
-/// Whether the program runs inside a captured invocation.
-static INSIDE: AtomicBool = AtomicBool::new(false);
+/// The thread that runs inside a captured invocation.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// The thread that is in the library's own code.
 static LIBRARY: AtomicUsize = AtomicUsize::new(0);
 /// Size of the region heap's range; 0: there is none.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: AtomicBool = AtomicBool::new(false);
-/// Head of the list of blocks of the program's allocator that were freed inside.
+/// Head of the list of blocks whose `free` waits for the end of the captured invocation.
 static DEFERRED: AtomicUsize = AtomicUsize::new(0);
 
 /// Reserves the region heap. False if the system refuses.
@@ -47,14 +47,17 @@ pub fn range() -> (u64, u64) {
 
 /// Switches the program's thread to the region heap or back.
 pub fn inside(yes: bool) {
-    INSIDE.store(yes, Ordering::Relaxed);
+    let thread = if yes { thread_pointer() } else { 0 };
+    INSIDE.store(thread, Ordering::Relaxed);
 }
 
 /// Runs library code whose calls of libc may allocate.
 pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
-    let before = LIBRARY.swap(thread_pointer(), Ordering::Relaxed);
+    let mark = LIBRARY.compare_exchange(0, thread_pointer(), Ordering::Relaxed, Ordering::Relaxed);
     let result = work();
-    LIBRARY.store(before, Ordering::Relaxed);
+    if mark.is_ok() {
+        LIBRARY.store(0, Ordering::Relaxed);
+    }
     result
 }
 
@@ -63,9 +66,9 @@ fn library() -> bool {
     thread != 0 && thread == thread_pointer()
 }
 
-// Captures need the process to have one thread, so inside there is nobody but the captured one.
 fn captured() -> bool {
-    INSIDE.load(Ordering::Relaxed)
+    let thread = INSIDE.load(Ordering::Relaxed);
+    thread != 0 && thread == thread_pointer()
 }
 
 fn with_heap<T>(work: impl FnOnce(&Heap) -> T) -> T {
@@ -168,16 +171,16 @@ unsafe fn real_size(block: Block) -> usize {
     unsafe { real!(c"malloc_usable_size", unsafe extern "C" fn(Block) -> usize)(block) }
 }
 
-/// Frees what was freed inside captured invocations.
+/// Frees what was freed while a captured invocation ran.
 pub fn flush() {
-    let mut block = DEFERRED.swap(0, Ordering::Relaxed);
+    let mut block = DEFERRED.swap(0, Ordering::AcqRel);
     while block != 0 {
         // SAFETY: an entry of the list is the block and the next entry; the block is the program's allocator's.
         unsafe {
             let entry = block as Block;
             let [freed, next] = *entry.cast::<[usize; 2]>();
             arena_free(entry);
-            real_free(freed as Block);
+            free(freed as Block);
             block = next;
         }
     }
@@ -185,10 +188,17 @@ pub fn flush() {
 
 fn defer(block: Block) {
     let entry = arena_allocate(16);
-    if !entry.is_null() {
-        // SAFETY: a fresh block of 16 bytes.
-        unsafe { *entry.cast::<[usize; 2]>() = [block as usize, DEFERRED.load(Ordering::Relaxed)] };
-        DEFERRED.store(entry as usize, Ordering::Relaxed);
+    if entry.is_null() {
+        return;
+    }
+    let mut head = DEFERRED.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: a fresh block of 16 bytes that nobody else knows yet.
+        unsafe { *entry.cast::<[usize; 2]>() = [block as usize, head] };
+        match DEFERRED.compare_exchange(head, entry as usize, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return,
+            Err(now) => head = now,
+        }
     }
 }
 
@@ -244,14 +254,18 @@ unsafe extern "C" fn free(block: Block) {
     }
     // SAFETY: as the caller's; each block goes back to where it came from.
     unsafe {
-        if in_heap(block) {
+        let other_inside = INSIDE.load(Ordering::Relaxed) != 0 && !captured();
+        if in_heap(block) && other_inside {
+            // The heap is closed, and its lock the captured thread's.
+            defer(block);
+        } else if in_heap(block) {
             with_heap(|heap| heap.free(block.cast()));
         } else if in_arena(block) {
             arena_free(block);
         } else if captured() {
             defer(block);
         } else {
-            if DEFERRED.load(Ordering::Relaxed) != 0 {
+            if DEFERRED.load(Ordering::Relaxed) != 0 && !other_inside {
                 flush();
             }
             real_free(block);

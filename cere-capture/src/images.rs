@@ -19,8 +19,6 @@ pub struct Loaded {
     pub range: (usize, usize),
     /// Thread-local block of the calling thread.
     pub tls: Option<(usize, usize)>,
-    /// Whether the dynamic loader calls it the program.
-    pub program: bool,
 }
 
 unsafe extern "C" fn visit(
@@ -68,7 +66,6 @@ unsafe extern "C" fn visit(
         bias,
         range: (low.min(high), high),
         tls,
-        program,
     });
     0
 }

@@ -19,6 +19,7 @@ mod profile;
 mod signals;
 mod spans;
 mod sys;
+mod threads;
 mod write;
 
 use cere_format::abi::Hook;

@@ -55,17 +55,6 @@ pub fn mappings() -> Result<Vec<Mapping>, String> {
     Ok(parse(&String::from_utf8_lossy(&text)))
 }
 
-/// Number of threads.
-pub fn threads() -> Option<usize> {
-    let text = std::fs::read("/proc/self/status").ok()?;
-    let text = String::from_utf8_lossy(&text).into_owned();
-    text.lines()
-        .find_map(|l| l.strip_prefix("Threads:"))?
-        .trim()
-        .parse()
-        .ok()
-}
-
 /// Most mappings that the kernel allows.
 pub fn mapping_limit() -> usize {
     std::fs::read("/proc/sys/vm/max_map_count")
@@ -108,13 +97,13 @@ pub fn kind(images: &[Image], address: u64) -> u8 {
     if foreign { KIND_FOREIGN } else { 0 }
 }
 
-/// Puts the memory that is to be protected into the engine's spans.
+/// Puts the memory that is to be protected into the engine's spans; `open` is left out.
 pub fn lay_out(
     engine: &mut Engine,
     mappings: &[Mapping],
     images: &[Image],
     stack: u64,
-    control: (usize, usize),
+    open: &[(usize, usize)],
 ) -> Result<(), String> {
     engine.spans.clear();
     let mut fits = true;
@@ -139,7 +128,7 @@ pub fn lay_out(
             kind,
         });
     }
-    for (start, end) in engine.own.iter().copied().chain([control]) {
+    for (start, end) in engine.own.iter().chain(open).copied() {
         fits &= engine.spans.carve(start, end);
     }
     if fits {

@@ -1,15 +1,15 @@
 //! Signal handlers while captures are in progress, and the program's own ones meanwhile.
 
-use crate::capture;
 use crate::engine::{Access, Touched};
 use crate::sys::{self, Action};
+use crate::{capture, threads};
 use cere_format::capture::RegionEnd;
 use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const SIGNALS: i32 = 64;
 /// Signals that captures need.
-const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS);
+const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS) | sys::bit(threads::NUDGE);
 
 /// Whether system calls of the program are caught: 1, or let through: 0.
 static SELECTOR: AtomicU8 = AtomicU8::new(0);
@@ -77,6 +77,7 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
             let handler: sys::Handler = match signal {
                 libc::SIGSEGV => on_fault,
                 libc::SIGSYS => on_call,
+                threads::NUDGE => on_nudge,
                 _ => on_signal,
             };
             if needed || old.handler > libc::SIG_IGN {
@@ -155,6 +156,9 @@ unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
 
 extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     const SEGV_ACCERR: i32 = 2;
+    if !threads::is_captured() {
+        return threads::wait();
+    }
     // SAFETY: the kernel's records.
     let (code, address, context) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
@@ -210,9 +214,29 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     }
 }
 
+/// Another thread has waited for long.
+extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    // SAFETY: the kernel's records.
+    let (code, own) = unsafe { ((*info).si_code, replaced(signal)) };
+    if code == libc::SI_TKILL && threads::is_captured() {
+        // SAFETY: the kernel's record.
+        let context = unsafe { &mut *context };
+        capture::end_all(context, RegionEnd::Never, |_| {
+            Some("other threads cannot go on while it runs".into())
+        });
+    } else if own.is_some_and(|action| action.handler > libc::SIG_IGN) {
+        on_signal(signal, info, context);
+    }
+}
+
 /// Any other signal that the program has a handler for: a handler of the program can run only when
 /// everything is open, so captures end.
 extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    if !threads::is_captured() {
+        threads::wait();
+        // SAFETY: the kernel's record.
+        return unsafe { send_again(signal, info) };
+    }
     // SAFETY: the kernel's records.
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
     capture::end_all(context, RegionEnd::Never, |_| {

@@ -84,13 +84,10 @@ fn fresh(level: &Level, address: u64) -> bool {
             .any(|m| m.start <= address && address < m.end)
 }
 
-/// Whether a page has the content that it had at entry.
+/// Whether a page with a copy has the content that it had at entry.
 fn unchanged(engine: &Engine, touch: &Touch) -> bool {
     // SAFETY: the page is readable; the copy was made for this touch.
     unsafe {
-        if touch.copy == 0 {
-            return sys::zero_page(touch.address);
-        }
         let now = std::slice::from_raw_parts(touch.address as *const u8, PAGE);
         now == engine.pool.content(touch.copy)
     }
@@ -111,7 +108,8 @@ fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRec
         }
     };
     let mut written = readable && (control || page.written & bit != 0);
-    if written && touch.kind & GUESSED != 0 {
+    // A page of zeros costs nothing to keep as written.
+    if written && touch.copy != 0 && touch.kind & GUESSED != 0 {
         written = !unchanged(engine, touch);
     }
     let dead = touch.kind & DEAD != 0;
