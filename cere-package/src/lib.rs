@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`raw`] | the raw capture on disk |
 //! | [`elf`] | what is needed of an image's file |
-//! | [`program`] | the image that holds the region; variables and functions by unit |
+//! | [`program`] | the loaded images; the one that holds the region |
+//! | [`symbols`] | variables and functions by unit |
 //! | [`library`] | what captured words mean in libraries |
 //! | [`reach`] | which units a replay compiles |
 //! | [`pages`] | which pages are kept |
@@ -18,6 +19,7 @@ mod pages;
 mod program;
 mod raw;
 mod reach;
+mod symbols;
 
 pub use error::PackError;
 pub use machine::{Misfit, fits, machine};

@@ -1,4 +1,4 @@
-//! The images of the captured process: which one holds the region, and what their symbols name.
+//! The images of the captured process, and which one holds the region.
 
 use crate::PackError;
 use crate::elf::{Elf, Kind, Symbol};
@@ -7,21 +7,8 @@ use cere_format::FormatError;
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::capture::{Image, PAGE_CODE};
-use cere_format::package::{Function, TlsVariable, Variable};
 use cere_format::store::Store;
-use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// Symbols of crt files and the linker, which a replay's own link defines again.
-const LINKED_AGAIN: [&str; 8] = [
-    "__dso_handle",
-    "_DYNAMIC",
-    "_GLOBAL_OFFSET_TABLE_",
-    "__ehdr_start",
-    "__TMC_END__",
-    "_init",
-    "_fini",
-    "_start",
-];
+use std::collections::HashSet;
 
 /// A loaded image with its file.
 pub struct Loaded {
@@ -55,10 +42,11 @@ pub fn load(raw: &Raw) -> Result<Vec<Loaded>, PackError> {
 }
 
 /// The local symbols of one object.
-struct Group {
+pub struct Group {
     /// The unit whose marker stands among them; none if the object has no IR.
-    unit: Option<String>,
-    symbols: Vec<Symbol>,
+    pub unit: Option<String>,
+    /// The symbols.
+    pub symbols: Vec<Symbol>,
 }
 
 /// The image that holds the region.
@@ -67,10 +55,12 @@ pub struct RegionImage<'a> {
     pub loaded: &'a Loaded,
     /// Units in link order, by id; a unit linked twice stands once.
     pub units: Vec<Unit>,
-    globals: Vec<Symbol>,
-    groups: Vec<Group>,
+    /// Its global symbols.
+    pub globals: Vec<Symbol>,
+    /// Its local symbols.
+    pub groups: Vec<Group>,
     /// The group of the region's own unit.
-    own: usize,
+    pub own: usize,
 }
 
 /// Local symbols by object, and global symbols.
@@ -191,10 +181,13 @@ impl<'a> RegionImage<'a> {
                     && group.symbols.iter().any(|s| s.name == outlined)
             };
             let ran = groups.iter().position(executed);
-            let Some(own) = ran.or_else(|| groups.iter().position(holds)) else {
+            if groups.iter().all(|group| group.unit.is_none()) {
                 return Err(PackError::Stripped {
                     path: loaded.elf.path().into(),
                 });
+            }
+            let Some(own) = ran.or_else(|| groups.iter().position(holds)) else {
+                continue;
             };
             if best.is_some() && ran.is_none() {
                 continue;
@@ -237,191 +230,5 @@ impl<'a> RegionImage<'a> {
             .and_then(|s| self.loaded.elf.bytes(s.value, s.size))
             .unwrap_or_default()
             .to_vec()
-    }
-
-    /// Every defined symbol with the unit of local ones. Symbols of the region's own object come first, so
-    /// that they win over a second copy of it; global ones next; local ones of objects without IR are left out.
-    fn named(&self) -> Vec<(&Symbol, Option<&str>)> {
-        let defines: HashMap<&str, HashSet<&str>> = self
-            .units
-            .iter()
-            .map(|u| {
-                (
-                    u.id.as_str(),
-                    u.defines.iter().map(String::as_str).collect(),
-                )
-            })
-            .collect();
-        let anywhere: HashSet<&str> = defines.values().flatten().copied().collect();
-        let own = &self.groups[self.own];
-        let others = self
-            .groups
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| *i != self.own);
-        let mut named: Vec<(&Symbol, Option<&str>)> = Vec::new();
-        for group in std::iter::once(own).chain(others.map(|(_, group)| group)) {
-            for symbol in &group.symbols {
-                // A hidden symbol is local in the image and global in the IR.
-                match &group.unit {
-                    Some(unit) => {
-                        let hidden = defines
-                            .get(unit.as_str())
-                            .is_some_and(|d| d.contains(symbol.name.as_str()));
-                        named.push((symbol, (!hidden).then_some(unit.as_str())));
-                    }
-                    None if anywhere.contains(symbol.name.as_str()) => named.push((symbol, None)),
-                    None => {}
-                }
-            }
-        }
-        let globals = self.globals.iter().map(|symbol| (symbol, None));
-        let mut all: Vec<_> = globals.chain(named).collect();
-        let mut seen = HashSet::new();
-        all.retain(|(symbol, unit)| {
-            symbol.defined
-                && !symbol.name.is_empty()
-                && !LINKED_AGAIN.contains(&symbol.name.as_str())
-                && seen.insert((symbol.name.as_str(), *unit))
-        });
-        all
-    }
-
-    /// Names of library variables that the linker copied into the image.
-    pub fn copied(&self, images: &[Loaded]) -> Result<BTreeSet<String>, PackError> {
-        let mut copied: BTreeSet<String> = self
-            .loaded
-            .elf
-            .relocations()?
-            .into_iter()
-            .filter(|r| r.copy)
-            .map(|r| r.symbol.name)
-            .collect();
-        for other in self.others(images) {
-            for symbol in other.elf.dynamic_symbols()? {
-                if symbol.defined && symbol.kind == Kind::Variable {
-                    copied.remove(&symbol.name);
-                }
-            }
-        }
-        Ok(copied)
-    }
-
-    fn others<'b>(&self, images: &'b [Loaded]) -> impl Iterator<Item = &'b Loaded> + use<'b> {
-        let own = self.loaded.image.range;
-        images
-            .iter()
-            .filter(move |l| l.program && l.image.range != own)
-    }
-
-    /// Variables of the image, and those that other images of the program export.
-    pub fn variables(&self, images: &[Loaded]) -> Result<Vec<Variable>, PackError> {
-        let copied = self.copied(images)?;
-        let mut variables: Vec<Variable> = self
-            .named()
-            .into_iter()
-            .filter(|(s, unit)| {
-                s.kind == Kind::Variable && !(unit.is_none() && copied.contains(&s.name))
-            })
-            .map(|(symbol, unit)| Variable {
-                name: symbol.name.clone(),
-                unit: unit.map(Into::into),
-                address: self.loaded.address(symbol.value),
-                size: symbol.size,
-            })
-            .collect();
-        let mut place: HashMap<String, usize> = variables
-            .iter()
-            .enumerate()
-            .filter(|(_, v)| v.unit.is_none())
-            .map(|(i, v)| (v.name.clone(), i))
-            .collect();
-        let exported: HashSet<String> = self
-            .loaded
-            .elf
-            .dynamic_symbols()?
-            .into_iter()
-            .filter(|s| s.defined)
-            .map(|s| s.name)
-            .collect();
-        for other in self.others(images) {
-            // The loader takes the first definition in load order: a program's copy of a library's variable wins.
-            let earlier = other.image.path == images[0].image.path;
-            for symbol in other.elf.dynamic_symbols()? {
-                if !symbol.defined || symbol.kind != Kind::Variable || symbol.name.is_empty() {
-                    continue;
-                }
-                let variable = Variable {
-                    name: symbol.name.clone(),
-                    unit: None,
-                    address: other.address(symbol.value),
-                    size: symbol.size,
-                };
-                match place.get(&symbol.name) {
-                    Some(&at) if earlier && exported.contains(&symbol.name) => {
-                        variables[at] = variable
-                    }
-                    Some(_) => {}
-                    None => {
-                        place.insert(symbol.name, variables.len());
-                        variables.push(variable);
-                    }
-                }
-            }
-        }
-        Ok(variables)
-    }
-
-    /// Functions of the image, and those that other images of the program export.
-    pub fn functions(&self, images: &[Loaded]) -> Result<Vec<Function>, PackError> {
-        let mut functions: Vec<Function> = self
-            .named()
-            .into_iter()
-            .filter(|(s, _)| s.kind == Kind::Function)
-            .map(|(symbol, unit)| Function {
-                name: symbol.name.clone(),
-                unit: unit.map(Into::into),
-                address: self.loaded.address(symbol.value),
-                size: symbol.size,
-                other_image: false,
-            })
-            .collect();
-        let mut known: HashSet<String> = functions
-            .iter()
-            .filter(|f| f.unit.is_none())
-            .map(|f| f.name.clone())
-            .collect();
-        for other in self.others(images) {
-            for symbol in other.elf.dynamic_symbols()? {
-                if symbol.defined
-                    && symbol.kind == Kind::Function
-                    && !LINKED_AGAIN.contains(&symbol.name.as_str())
-                    && known.insert(symbol.name.clone())
-                {
-                    functions.push(Function {
-                        address: other.address(symbol.value),
-                        name: symbol.name,
-                        unit: None,
-                        size: symbol.size,
-                        other_image: true,
-                    });
-                }
-            }
-        }
-        Ok(functions)
-    }
-
-    /// Thread-local variables of the image.
-    pub fn thread_locals(&self) -> Vec<TlsVariable> {
-        self.named()
-            .into_iter()
-            .filter(|(s, _)| s.kind == Kind::ThreadLocal)
-            .map(|(symbol, unit)| TlsVariable {
-                name: symbol.name.clone(),
-                unit: unit.map(Into::into),
-                offset: symbol.value,
-                size: symbol.size,
-            })
-            .collect()
     }
 }
