@@ -1,7 +1,9 @@
 //! What a program's file tells: where it is, whether it was instrumented, and by which build.
 
+use crate::state;
 use anyhow::{Context, Result, anyhow, bail};
 use cere_format::abi::{UNIT_ID_LENGTH, UNIT_MAGIC, UNIT_SECTION, UnitMarker};
+use cere_format::build::LinkCommand;
 use cere_format::store::Store;
 use object::{Object, ObjectSection};
 use sha2::{Digest, Sha256};
@@ -99,9 +101,15 @@ fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Whether the build linked anything that a plain program might load.
+/// Whether the build linked a shared library, which a plain program might load.
 fn has_libraries(store: &Store) -> bool {
-    std::fs::read_dir(store.links()).is_ok_and(|entries| entries.count() > 0)
+    let Ok(entries) = std::fs::read_dir(store.links()) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let link: Option<LinkCommand> = state::read_json(&entry.path()).ok();
+        link.is_some_and(|l| l.arguments.iter().any(|a| a == "-shared"))
+    })
 }
 
 #[cfg(test)]

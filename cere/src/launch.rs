@@ -2,7 +2,7 @@
 
 use crate::image::Program;
 use crate::{components, state, supervise};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use cere_format::store::Store;
 use std::fs::File;
@@ -19,6 +19,9 @@ pub enum Output {
     /// Nowhere, stderr neither: the program runs a second time for its output.
     Dropped,
 }
+
+/// Bytes that have to be free for a run's results.
+const ROOM: u64 = 4 << 20;
 
 /// What a run is to do.
 pub struct Launch<'a> {
@@ -53,6 +56,15 @@ impl Launch<'_> {
     pub fn run(self) -> Result<Finished> {
         let preload = components::find(components::PRELOAD)?;
         state::make_directory(&self.store.runs())?;
+        // The profile lies in a file mapping, where a full disk is a SIGBUS for the program.
+        if let Some(free) = state::free_space(&self.store.runs())
+            && free < ROOM
+        {
+            bail!(
+                "{} has {free} bytes free, a run needs {ROOM}: make room, or name another --store",
+                self.store.runs().display()
+            );
+        }
         let directory = tempfile::Builder::new()
             .prefix("run")
             .tempdir_in(self.store.runs())

@@ -159,17 +159,14 @@ pub fn pick(names: &[&str], pattern: &str) -> Result<Vec<usize>> {
 /// Up to three names that resemble `pattern`, of which only the function may be given, the nearest first.
 fn near<'a>(names: &[&'a str], pattern: &str) -> Vec<&'a str> {
     let plain = pattern.replace(['*', '?'], "");
+    let function = |name: &str| name.split('@').next().unwrap_or("").to_owned();
+    let given = function(&plain);
     let score = |name: &str| {
-        let function = name.split('@').next().unwrap_or(name);
-        let given = plain.split('@').next().unwrap_or("");
-        if !given.is_empty() && function.contains(given) {
-            return Some(distance(&plain, name) / 8);
-        }
-        let (changes, length) = match plain.contains('@') {
-            true => (distance(&plain, name), plain.len()),
-            false => (distance(&plain, function), function.len()),
-        };
-        (changes <= length / 3).then_some(changes)
+        let own = function(name);
+        let changes = distance(&given, &own);
+        let similar = changes <= 1 + own.chars().count().min(given.chars().count()) / 3
+            || !given.is_empty() && own.contains(&given);
+        similar.then(|| changes * 100 + distance(&plain, name))
     };
     let mut scored: Vec<(usize, &str)> = names
         .iter()

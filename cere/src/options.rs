@@ -20,7 +20,10 @@ impl Common {
     pub fn store(&self) -> Result<Store> {
         let path = std::path::absolute(&self.store)
             .with_context(|| format!("cannot make --store {} absolute", self.store.display()))?;
-        Ok(Store::new(path))
+        // Records name paths in the store, so that there should be one name for it.
+        let whole = path.canonicalize().ok();
+        let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+        Ok(Store::new(whole.or_else(parent).unwrap_or(path)))
     }
 }
 

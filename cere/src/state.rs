@@ -5,9 +5,11 @@ use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::store::Store;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +59,16 @@ pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
 }
 
+/// Bytes free for this user on the file system of `path`, if that can be told.
+pub fn free_space(path: &Path) -> Option<u64> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: all-zero is a valid statvfs; the path is a string that ends in zero, the result is written to `found`.
+    unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut found) == 0).then(|| found.f_bavail * found.f_frsize)
+    }
+}
+
 /// The exclusive right to write to a store; given back when dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -73,7 +85,12 @@ pub fn lock(store: &Store) -> Result<Lock> {
         .create(true)
         .truncate(false)
         .open(&path)
-        .with_context(|| format!("cannot open the lock {}", path.display()))?;
+        .with_context(|| {
+            format!(
+                "cannot open the lock {}: give a writable place with --store",
+                path.display()
+            )
+        })?;
     // SAFETY: flock takes no pointers; the descriptor is open for as long as `file` lives.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
         let mut holder = String::new();

@@ -117,6 +117,9 @@ pub fn run(options: &Options) -> Result<u8> {
     if outcome.codelets.is_empty() {
         bail!("nothing was captured: see the reasons above");
     }
+    if outcome.lost {
+        bail!("some captures were lost: see the reasons above");
+    }
     if missed > 0 {
         bail!("{missed} of the named regions were not captured: see the reasons above");
     }

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub codelets: Vec<Listed>,
     /// What there is none of, and why.
     pub skipped: Vec<Skipped>,
+    /// Captures that should be there and are not.
+    pub lost: bool,
 }
 
 /// Packs every wanted invocation that was captured, and says why for the others.
@@ -64,6 +66,7 @@ pub fn all(
     let mut outcome = Outcome {
         codelets: Vec::new(),
         skipped: Vec::new(),
+        lost: false,
     };
     let bar = progress::bar("packing", (choices.len() * invocations.len()) as u64);
     for choice in choices {
@@ -73,7 +76,11 @@ pub fn all(
                 .iter()
                 .find(|r| r.capture.key == choice.key && r.capture.invocation == *invocation);
             let made = match raw {
-                None => Err(missing(choice, *invocation, profile)),
+                None => {
+                    let (reason, lost) = missing(choice, *invocation, profile);
+                    outcome.lost |= lost;
+                    Err(reason)
+                }
                 Some(Raw { capture, .. }) if capture.refused.is_some() => {
                     Err(capture.refused.clone().unwrap_or_default())
                 }
@@ -94,14 +101,22 @@ pub fn all(
     Ok(outcome)
 }
 
-fn missing(choice: &Choice, invocation: u64, profile: Option<&Profile>) -> String {
-    let ran = profile
-        .and_then(|p| p.regions.iter().find(|r| r.key == choice.key))
-        .map(|r| r.invocations);
-    match (invocation, ran) {
-        (1, _) => "it never ran with these arguments".into(),
-        (_, Some(ran)) => format!("invocation {invocation} never came: it ran {ran} times"),
-        (_, None) => format!("invocation {invocation} never came"),
+/// Why there is no raw capture of an invocation, and whether there should be one.
+fn missing(choice: &Choice, invocation: u64, profile: Option<&Profile>) -> (String, bool) {
+    let Some(profile) = profile else {
+        return (format!("invocation {invocation} never came"), false);
+    };
+    let region = profile.regions.iter().find(|r| r.key == choice.key);
+    match region.map_or(0, |r| r.invocations) {
+        0 => ("it never ran with these arguments".into(), false),
+        ran if ran < invocation => (
+            format!("invocation {invocation} never came: it ran {ran} times"),
+            false,
+        ),
+        _ => (
+            "its capture did not reach the disk: see the messages of the run".into(),
+            true,
+        ),
     }
 }
 

@@ -66,7 +66,7 @@ pub fn collect(
             .unwrap_or(std::cmp::Ordering::Equal)
     }) else {
         bail!(
-            "{} ended with status {code} without a profile: it loaded no instrumented code, or the preload library could not enter it (see its messages above)",
+            "{} ended with status {code} without a profile: it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)",
             command[0]
         );
     };

@@ -1,15 +1,17 @@
 //! Unpacked packages and built replays, by content.
 
+use crate::state;
 use anyhow::{Context, Result};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use cere_format::package_io::unpack_package;
 use cere_format::store::Store;
 use sha2::{Digest, Sha256};
-use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Free bytes below which a failure to unpack may be for want of space.
+const SCARCE: u64 = 1 << 30;
 
 /// A directory for what can be made again; a temporary one goes with it.
 pub struct Cache {
@@ -74,7 +76,17 @@ impl Cache {
             .prefix(".unpack")
             .tempdir_in(&packages)
             .with_context(|| format!("cannot write in {}", packages.display()))?;
-        let manifest = unpack_package(file, temporary.path(), room(&packages))?;
+        let room = room(&packages);
+        let manifest = unpack_package(file, temporary.path(), room).map_err(|error| {
+            let error = anyhow::Error::from(error);
+            if room > SCARCE {
+                return error;
+            }
+            error.context(format!(
+                "{} has room for {room} bytes: make more, or name another --store",
+                packages.display()
+            ))
+        })?;
         let unpacked = temporary.keep();
         if let Err(error) = std::fs::rename(&unpacked, &directory) {
             let _ = std::fs::remove_dir_all(&unpacked);
@@ -107,15 +119,5 @@ fn hash(file: &Path) -> Result<String> {
 /// Bytes that a package may take: what is free, but for a reserve.
 fn room(directory: &Path) -> u64 {
     const RESERVE: u64 = 64 << 20;
-    let Ok(path) = CString::new(directory.as_os_str().as_bytes()) else {
-        return 0;
-    };
-    // SAFETY: all-zero is a valid statvfs; the path is a string that ends in zero, the result is written to `found`.
-    let found = unsafe {
-        let mut found: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(path.as_ptr(), &mut found) == 0).then_some(found)
-    };
-    found.map_or(u64::MAX, |f| {
-        (f.f_bavail * f.f_frsize).saturating_sub(RESERVE)
-    })
+    state::free_space(directory).map_or(u64::MAX, |free| free.saturating_sub(RESERVE))
 }
