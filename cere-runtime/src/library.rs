@@ -5,6 +5,7 @@ use crate::code::Jump;
 use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
 use std::ffi::{CStr, CString};
+use std::path::Path;
 
 /// Address of a library symbol in this process; of another version if the wanted one is not there.
 fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
@@ -71,8 +72,10 @@ impl Origins {
         let mut exact: Vec<(u64, u64)> = jumps.iter().map(|j| (j.new, j.old)).collect();
         exact.sort_unstable();
         let ranges = loaded().into_iter().filter_map(|(name, start, end)| {
-            let file = name.rsplit('/').next()?;
-            let same = |path: &str| path.rsplit('/').next() == Some(file) && !file.is_empty();
+            // The captured mappings name the file behind all links.
+            let path = std::fs::canonicalize(name).ok()?;
+            let file = path.file_name()?.to_owned();
+            let same = |path: &str| Path::new(path).file_name() == Some(&file);
             let old = manifest.mappings.iter().find(|m| same(&m.path))?;
             (old.offset == 0).then_some((start, end, old.start))
         });
@@ -89,9 +92,20 @@ impl Origins {
         if alike.any(|e| e.1 == in_vivo) {
             return true;
         }
-        self.ranges.iter().any(|&(start, end, old)| {
-            (start..end).contains(&in_vitro) && in_vivo == old.wrapping_add(in_vitro - start)
-        })
+        self.in_library(in_vitro) == Some(in_vivo)
+    }
+
+    /// Where `address` of a library of this process was, if the captured process had the same library.
+    fn in_library(&self, address: u64) -> Option<u64> {
+        let inside = |r: &&(u64, u64, u64)| (r.0..r.1).contains(&address);
+        let (start, _, old) = self.ranges.iter().find(inside)?;
+        Some(old.wrapping_add(address - start))
+    }
+
+    /// The captured value of a library's pointer variable, if its page was captured.
+    fn captured(&self, pages: &Pages, name: &str) -> Option<u64> {
+        let old = self.in_library(symbol(name, None)?)?;
+        pages.word(old)
     }
 }
 
@@ -121,4 +135,33 @@ fn loaded() -> Vec<(String, u64, u64)> {
     // SAFETY: the callback only touches the vector.
     unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut found).cast()) };
     found
+}
+
+/// The environment of the captured process, for `getenv` inside the region.
+pub struct Environment {
+    variable: *mut u64,
+    captured: u64,
+}
+
+impl Environment {
+    /// None if the region did not look at it.
+    pub fn find(origins: &Origins, pages: &Pages) -> Option<Self> {
+        let captured = origins.captured(pages, "environ")?;
+        Some(Self {
+            variable: symbol("environ", None)? as *mut u64,
+            captured: pages.holds(captured).then_some(captured)?,
+        })
+    }
+
+    /// Puts the captured environment in place; gives what was there.
+    pub fn exchange(&self) -> u64 {
+        // SAFETY: the C library's variable, in a process of one thread.
+        unsafe { std::ptr::replace(self.variable, self.captured) }
+    }
+
+    /// Puts this process's environment back.
+    pub fn put_back(&self, own: u64) {
+        // SAFETY: as above.
+        unsafe { *self.variable = own };
+    }
 }

@@ -1,31 +1,105 @@
-//! `mmap` and family inside the region: what the captured invocation mapped is there already, at its addresses.
+//! `mmap` and family inside the region. The addresses that the captured invocation mapped are there already;
+//! which of them a call gets follows from the kernel's rule: the free range nearest to the base of its mappings.
 
 use crate::heap::ACTIVE;
 use crate::pages::PAGE;
 use crate::space;
+use cere_format::package::Manifest;
 use libc::{c_int, c_long, c_void, off_t, size_t};
+use std::ptr::{copy_nonoverlapping, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Ranges mapped inside the captured invocation, and whether this repetition handed them out.
-static FRESH: Mutex<Vec<((u64, u64), bool)>> = Mutex::new(Vec::new());
+/// Where kernels with mappings that grow upwards start them without randomisation, up to the end of what is likely.
+const UPWARDS: std::ops::Range<u64> = 0x2aaa_aaaa_a000..0x2c00_0000_0000;
 
-/// Before a repetition: nothing is handed out.
-pub fn reset(fresh: &[(u64, u64)]) {
-    if let Ok(mut ranges) = FRESH.lock() {
-        *ranges = fresh.iter().map(|r| (*r, false)).collect();
+/// Captured addresses that are free inside the region.
+struct Free {
+    /// By rising address, never touching.
+    ranges: Vec<(u64, u64)>,
+    upwards: bool,
+}
+
+static FREE: Mutex<Free> = Mutex::new(Free {
+    ranges: Vec::new(),
+    upwards: false,
+});
+
+impl Free {
+    fn take(&mut self, length: u64) -> Option<u64> {
+        let fits = |r: &(u64, u64)| r.1 - r.0 >= length;
+        let found = if self.upwards {
+            self.ranges.iter().position(fits)
+        } else {
+            self.ranges.iter().rposition(fits)
+        }?;
+        let range = &mut self.ranges[found];
+        let at = if self.upwards {
+            range.0 += length;
+            range.0 - length
+        } else {
+            range.1 -= length;
+            range.1
+        };
+        if range.0 == range.1 {
+            self.ranges.remove(found);
+        }
+        Some(at)
+    }
+
+    /// Takes [start, end), if all of it is free.
+    fn take_at(&mut self, start: u64, end: u64) -> bool {
+        let holds = |r: &(u64, u64)| r.0 <= start && end <= r.1;
+        let Some(found) = self.ranges.iter().position(holds) else {
+            return false;
+        };
+        let (from, to) = self.ranges.remove(found);
+        for rest in [(end, to), (from, start)] {
+            if rest.0 < rest.1 {
+                self.ranges.insert(found, rest);
+            }
+        }
+        true
+    }
+
+    fn give(&mut self, start: u64, end: u64) {
+        self.ranges.push((start, end));
+        self.ranges = space::merge(std::mem::take(&mut self.ranges), 0);
     }
 }
 
-fn take(length: u64) -> Option<u64> {
-    let mut ranges = FRESH.lock().ok()?;
-    let fits = |r: &&mut ((u64, u64), bool)| !r.1 && r.0.1 - r.0.0 == length;
-    let found = ranges.iter_mut().find(fits)?;
-    found.1 = true;
-    Some(found.0.0)
+/// Before a repetition: all that was mapped inside is free.
+pub fn reset(manifest: &Manifest) {
+    if let Ok(mut free) = FREE.lock() {
+        free.ranges = space::merge(manifest.fresh.clone(), 0);
+        let mappings = manifest.mappings.iter().map(|m| m.start);
+        let mut all = mappings.chain(manifest.fresh.iter().map(|r| r.0));
+        free.upwards = all.any(|start| UPWARDS.contains(&start));
+    }
 }
 
-/// `mmap`. Inside, anonymous memory of a length that the captured invocation mapped comes from there.
+/// Whether the call is the region's and about captured addresses.
+fn inside(address: *mut c_void) -> bool {
+    ACTIVE.load(Relaxed) && space::reserved(address as u64)
+}
+
+/// Makes a captured range read as zero.
+fn drop_pages(start: u64, end: u64) {
+    // SAFETY: captured addresses that the region gave up.
+    unsafe {
+        libc::madvise(
+            start as *mut c_void,
+            (end - start) as usize,
+            libc::MADV_DONTNEED,
+        );
+    }
+}
+
+fn rounded(length: size_t) -> u64 {
+    (length as u64).saturating_add(PAGE - 1) & !(PAGE - 1)
+}
+
+/// `mmap`. Inside, anonymous memory comes from the addresses that the captured invocation mapped.
 /// # Safety
 /// As in C.
 #[unsafe(no_mangle)]
@@ -37,11 +111,20 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     offset: off_t,
 ) -> *mut c_void {
-    if ACTIVE.load(Relaxed)
-        && flags & libc::MAP_ANONYMOUS != 0
-        && let Some(place) = take((length as u64).next_multiple_of(PAGE))
-    {
-        return place as *mut c_void;
+    if ACTIVE.load(Relaxed) && flags & libc::MAP_ANONYMOUS != 0 && length > 0 {
+        let length = rounded(length);
+        if flags & libc::MAP_FIXED != 0 && inside(address) {
+            let start = address as u64;
+            if let Ok(mut free) = FREE.lock() {
+                free.take_at(start, start + length);
+            }
+            drop_pages(start, start + length);
+            return address;
+        }
+        let place = FREE.lock().ok().and_then(|mut free| free.take(length));
+        if let Some(place) = place {
+            return place as *mut c_void;
+        }
     }
     // SAFETY: as the caller's.
     let rc = unsafe {
@@ -79,9 +162,103 @@ pub unsafe extern "C" fn mmap64(
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
-    if ACTIVE.load(Relaxed) && space::reserved(address as u64) {
+    if inside(address) {
+        let (start, end) = (address as u64, address as u64 + rounded(length));
+        drop_pages(start, end);
+        if let Ok(mut free) = FREE.lock() {
+            free.give(start, end);
+        }
         return 0;
     }
     // SAFETY: as the caller's.
     unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
+}
+
+/// `mremap`, without a wanted address.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    address: *mut c_void,
+    old_length: size_t,
+    new_length: size_t,
+    flags: c_int,
+    wanted: *mut c_void,
+) -> *mut c_void {
+    if !inside(address) || flags & libc::MREMAP_FIXED != 0 {
+        // SAFETY: as the caller's.
+        return unsafe {
+            libc::syscall(
+                libc::SYS_mremap,
+                address,
+                old_length,
+                new_length,
+                flags,
+                wanted,
+            )
+        } as *mut c_void;
+    }
+    let start = address as u64;
+    let (old, new) = (rounded(old_length), rounded(new_length));
+    if new <= old {
+        // SAFETY: the end of the caller's mapping.
+        unsafe { munmap((start + new) as *mut c_void, (old - new) as usize) };
+        return address;
+    }
+    let grown = |mut free: std::sync::MutexGuard<Free>| free.take_at(start + old, start + new);
+    if FREE.lock().ok().is_some_and(grown) {
+        return address;
+    }
+    // SAFETY: a new place and the caller's mapping, which is given up.
+    unsafe {
+        let place = mmap(
+            null_mut(),
+            new as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if place != libc::MAP_FAILED {
+            copy_nonoverlapping(address as *const u8, place as *mut u8, old as usize);
+            munmap(address, old as usize);
+        }
+        place
+    }
+}
+
+/// `mprotect`. Inside, captured memory stays as open as it is.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprotect(
+    address: *mut c_void,
+    length: size_t,
+    protection: c_int,
+) -> c_int {
+    if inside(address) {
+        return 0;
+    }
+    // SAFETY: as the caller's.
+    unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Free;
+
+    #[test]
+    fn the_nearest_free_range() {
+        let mut free = Free {
+            ranges: vec![(0x1000, 0x4000), (0x8000, 0x9000)],
+            upwards: false,
+        };
+        assert_eq!(free.take(0x1000), Some(0x8000));
+        assert_eq!(free.take(0x1000), Some(0x3000));
+        free.give(0x8000, 0x9000);
+        assert!(free.take_at(0x1000, 0x2000) && !free.take_at(0x1000, 0x2000));
+        assert_eq!(free.take(0x2000), None);
+        free.upwards = true;
+        assert_eq!(free.take(0x1000), Some(0x2000));
+    }
 }

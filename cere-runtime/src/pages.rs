@@ -166,6 +166,15 @@ impl Pages {
         }
     }
 
+    /// The aligned 8-byte word at `address` at entry, if its page was captured.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let page = address & !(PAGE - 1);
+        let at = self.all.binary_search_by_key(&page, Page::start).ok()?;
+        let offset = (address - page) as usize;
+        let word = self.entry(&self.all[at]).get(offset..offset + 8)?;
+        word.try_into().ok().map(u64::from_le_bytes)
+    }
+
     /// Whether the page that holds `address` was captured.
     pub fn holds(&self, address: u64) -> bool {
         self.all

@@ -2,7 +2,7 @@
 
 use crate::code::{self, Jump};
 use crate::compare::{self, Allowed};
-use crate::library::{self, Origins};
+use crate::library::{self, Environment, Origins};
 use crate::pages::{Bytes, Pages};
 use crate::space::{self, Refusal};
 use crate::state::State;
@@ -157,15 +157,20 @@ pub fn run() -> Result<(), String> {
         repeatable: true,
         varied: None,
     };
+    let environment = Environment::find(&origins, &pages);
     let mut first = None;
     for repetition in 0..plan.repetitions.max(1) {
         state.restore();
-        mapping::reset(&manifest.fresh);
+        mapping::reset(manifest);
         let mut switch = switch(manifest, invoke);
+        let own = environment.as_ref().map(Environment::exchange);
         heap::ACTIVE.store(true, Relaxed);
         // SAFETY: the captured state is in place.
         let unwound = unsafe { cere_switch(&mut switch) } != 0;
         heap::ACTIVE.store(false, Relaxed);
+        if let (Some(environment), Some(own)) = (&environment, own) {
+            environment.put_back(own);
+        }
         let cycles = switch.end.saturating_sub(switch.start);
         outcome.cycles.push(cycles.saturating_sub(overhead));
         if repetition == 0 {
