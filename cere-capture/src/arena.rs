@@ -9,8 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub const WANTED: usize = 0x2000_0000_0000;
 /// Its size: address space only.
 pub const SIZE: usize = 64 << 30;
+/// Its size where the system refuses that much.
+const SMALL: usize = 256 << 20;
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
+static END: AtomicUsize = AtomicUsize::new(0);
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static LOCK: AtomicBool = AtomicBool::new(false);
 /// Heads of the lists of free blocks, by power of two. Guarded by `LOCK`.
@@ -34,7 +37,7 @@ pub fn range() -> (usize, usize) {
     if base == 0 {
         (0, 0)
     } else {
-        (base, base + SIZE)
+        (base, END.load(Ordering::Relaxed))
     }
 }
 
@@ -82,13 +85,18 @@ unsafe impl GlobalAlloc for Arena {
             } else {
                 let mut base = BASE.load(Ordering::Relaxed);
                 if base == 0 {
-                    base = reserve(WANTED, SIZE).unwrap_or(0);
-                    BASE.store(base, Ordering::Release);
-                    NEXT.store(base, Ordering::Relaxed);
+                    let sizes = [SIZE, SMALL].into_iter();
+                    let mut found = sizes.filter_map(|n| Some((reserve(WANTED, n)?, n)));
+                    if let Some((start, size)) = found.next() {
+                        base = start;
+                        END.store(start + size, Ordering::Relaxed);
+                        NEXT.store(start, Ordering::Relaxed);
+                        BASE.store(start, Ordering::Release);
+                    }
                 }
                 let align = (1usize << class).min(4096).max(layout.align());
                 let start = NEXT.load(Ordering::Relaxed).next_multiple_of(align);
-                if base == 0 || start + (1 << class) > base + SIZE {
+                if base == 0 || start + (1 << class) > END.load(Ordering::Relaxed) {
                     0
                 } else {
                     NEXT.store(start + (1 << class), Ordering::Relaxed);

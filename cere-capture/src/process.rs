@@ -55,6 +55,14 @@ pub fn mappings() -> Result<Vec<Mapping>, String> {
     Ok(parse(&String::from_utf8_lossy(&text)))
 }
 
+/// Start of the main thread's stack, which grows down.
+pub fn stack_start() -> Option<u64> {
+    let text = std::fs::read("/proc/self/maps").ok()?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text.lines().find(|l| l.ends_with(" [stack]"))?;
+    header(line).map(|m| m.start)
+}
+
 /// Most mappings that the kernel allows.
 pub fn mapping_limit() -> usize {
     std::fs::read("/proc/sys/vm/max_map_count")

@@ -8,6 +8,8 @@ use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const SIGNALS: i32 = 64;
+/// Seconds that a signal of the program waits before the captures are given up.
+const PATIENCE: i64 = 3;
 /// Signals that captures need.
 const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS) | sys::bit(threads::NUDGE);
 
@@ -23,6 +25,8 @@ static mut SAVED: Saved = Saved {
     replaced: 0,
     stack: [0; 3],
     mask: 0,
+    deferred: 0,
+    timer: None,
     installed: false,
 };
 
@@ -32,6 +36,9 @@ struct Saved {
     replaced: u64,
     stack: [usize; 3],
     mask: u64,
+    /// Signals that wait, blocked by us, for the end of the captures.
+    deferred: u64,
+    timer: Option<i32>,
     installed: bool,
 }
 
@@ -67,6 +74,7 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
         }
         SAVED.mask = mask;
         SAVED.replaced = 0;
+        SAVED.deferred = 0;
         SAVED.installed = true;
         for signal in 1..=SIGNALS {
             let needed = sys::bit(signal) & NEEDED != 0;
@@ -92,7 +100,8 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
 
 /// The signal mask while captures are in progress, of the program's.
 pub fn inside(mask: u64) -> u64 {
-    mask & !NEEDED
+    // SAFETY: a plain word, main thread only.
+    mask & !NEEDED | unsafe { SAVED.deferred }
 }
 
 /// The program's signal mask, of the one that was in force while captures were in progress.
@@ -100,7 +109,7 @@ pub fn outside(mask: u64) -> u64 {
     // SAFETY: plain words, main thread only.
     unsafe {
         if SAVED.installed {
-            mask | SAVED.mask & NEEDED
+            mask & !SAVED.deferred | SAVED.mask & NEEDED
         } else {
             mask
         }
@@ -109,8 +118,11 @@ pub fn outside(mask: u64) -> u64 {
 
 /// The program sets its signal mask while captures are in progress.
 pub fn set_mask(mask: u64) {
-    // SAFETY: a plain word, main thread only.
-    unsafe { SAVED.mask = mask };
+    // SAFETY: plain words, main thread only.
+    unsafe {
+        SAVED.mask = mask;
+        SAVED.deferred &= !mask;
+    }
 }
 
 /// Puts everything back, if handlers are installed. In a handler, `context` is what it returns to.
@@ -139,6 +151,12 @@ pub fn remove(context: Option<&mut ucontext_t>) {
                 *mask = outside(*mask);
             }
         }
+        let timer = SAVED.timer;
+        SAVED.timer = None;
+        if let Some(timer) = timer {
+            sys::call(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]);
+        }
+        SAVED.deferred = 0;
         SAVED.installed = false;
     }
 }
@@ -214,23 +232,29 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     }
 }
 
-/// Another thread has waited for long.
+/// Another thread has waited for long, or a signal has.
 extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     // SAFETY: the kernel's records.
     let (code, own) = unsafe { ((*info).si_code, replaced(signal)) };
-    if code == libc::SI_TKILL && threads::is_captured() {
+    let reason = match code {
+        libc::SI_TKILL => "other threads cannot go on while it runs",
+        libc::SI_TIMER => {
+            "a signal that the program handles arrives inside, and it goes on for long"
+        }
+        _ if own.is_some_and(|action| action.handler > libc::SIG_IGN) => {
+            return on_signal(signal, info, context);
+        }
+        _ => return,
+    };
+    if threads::is_captured() {
         // SAFETY: the kernel's record.
         let context = unsafe { &mut *context };
-        capture::end_all(context, RegionEnd::Never, |_| {
-            Some("other threads cannot go on while it runs".into())
-        });
-    } else if own.is_some_and(|action| action.handler > libc::SIG_IGN) {
-        on_signal(signal, info, context);
+        capture::end_all(context, RegionEnd::Never, |_| Some(reason.into()));
     }
 }
 
-/// Any other signal that the program has a handler for: a handler of the program can run only when
-/// everything is open, so captures end.
+/// Any other signal that the program has a handler for. The handler can run only when everything is open: it
+/// waits for the end of the region, and not for long.
 extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     if !threads::is_captured() {
         threads::wait();
@@ -239,14 +263,65 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     }
     // SAFETY: the kernel's records.
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
-    capture::end_all(context, RegionEnd::Never, |_| {
-        Some(format!(
-            "signal {signal} arrives inside, and the program handles it"
-        ))
-    });
-    let again = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL].contains(&signal) && code > 0;
-    if !again {
-        // SAFETY: the kernel's record.
-        unsafe { send_again(signal, info) };
+    let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
+    if fault && code > 0 {
+        capture::end_all(context, RegionEnd::Never, |_| {
+            Some(format!("it takes signal {signal}"))
+        });
+        // All but a breakpoint happen again, the instruction being the same.
+        if signal != libc::SIGTRAP {
+            return;
+        }
+    } else {
+        // SAFETY: the kernel's record; main thread only.
+        unsafe {
+            if SAVED.deferred == 0 {
+                start_timer();
+            }
+            SAVED.deferred |= sys::bit(signal);
+            *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::bit(signal);
+        }
+    }
+    // SAFETY: the kernel's record.
+    unsafe { send_again(signal, info) };
+}
+
+/// Has the calling thread nudged in a while.
+unsafe fn start_timer() {
+    const SIGEV_THREAD_ID: i32 = 4;
+    #[repr(C)]
+    struct Event {
+        value: usize,
+        signal: i32,
+        notify: i32,
+        thread: i32,
+        rest: [i32; 11],
+    }
+    // SAFETY: the kernel's structures: sigevent, a timer's number, itimerspec.
+    unsafe {
+        let thread = sys::call(libc::SYS_gettid, [0; 6]) as i32;
+        let event = Event {
+            value: 0,
+            signal: threads::NUDGE,
+            notify: SIGEV_THREAD_ID,
+            thread,
+            rest: [0; 11],
+        };
+        let clock = libc::CLOCK_MONOTONIC as usize;
+        let mut timer = 0i32;
+        let arguments = [
+            clock,
+            &raw const event as usize,
+            &raw mut timer as usize,
+            0,
+            0,
+            0,
+        ];
+        if sys::call(libc::SYS_timer_create, arguments) == 0 {
+            let patience = [0, 0, PATIENCE, 0];
+            let arguments = [timer as usize, 0, patience.as_ptr() as usize, 0, 0, 0];
+            sys::call(libc::SYS_timer_settime, arguments);
+            SAVED.timer = Some(timer);
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::engine::{Engine, Level};
 use crate::names;
 use crate::pool::{DEAD, GUESSED, PAGE, Touch};
 use crate::spans::{KIND_FOREIGN, KIND_STACK};
-use crate::sys;
+use crate::{process, sys};
 use cere_format::capture::*;
 use cere_format::profile::RegionKey;
 use std::fs::File;
@@ -202,6 +202,13 @@ fn contents(
     for mut file in [table, entry, exit] {
         file.flush().map_err(failed)?;
     }
+    let mut fresh = level.fresh.clone();
+    let stack = level.mappings.iter().find(|m| m.path == "[stack]");
+    if let (Some(before), Some(start)) = (stack, process::stack_start())
+        && start < before.start
+    {
+        fresh.push((start, before.start));
+    }
     let calls = level
         .calls
         .iter()
@@ -218,7 +225,7 @@ fn contents(
         thread_pointer: crate::thread_pointer() as u64,
         images: level.images.clone(),
         mappings: level.mappings.clone(),
-        fresh: level.fresh.clone(),
+        fresh,
         heap: crate::heap::range(),
         system_calls: calls
             .map(|(number, count)| SystemCall {

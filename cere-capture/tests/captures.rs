@@ -1,0 +1,331 @@
+//! Captures of real programs: what lies in the pages, how regions end, that nobody notices.
+
+mod support;
+
+use cere_format::capture::*;
+use std::process::Command;
+use support::Program;
+
+#[test]
+fn values_at_entry_and_exit() {
+    for level in ["-O0", "-O2"] {
+        let program = Program::new("values.c", &[level]);
+        let run = program.capture(&[("step", &[1, 3, 5])], &[]);
+        assert_eq!(run.captures.len(), 3);
+        for invocation in [1, 3, 5] {
+            let capture = run.get("step", invocation);
+            let (at, raw) = (|name| capture.address(name), &capture.raw);
+            let before = (invocation - 1) * 210;
+            assert_eq!(
+                (raw.refused.as_deref(), raw.end),
+                (None, RegionEnd::Returned)
+            );
+            assert_eq!(capture.entry(at("counter")), before);
+            assert_eq!(capture.exit(at("counter")), before + 210);
+            assert_eq!(capture.exit(at("spaced") + 2048 * 8), before + 210);
+            assert_eq!(capture.entry(at("constants")), 7);
+            assert_eq!(capture.flags(at("unread")), 0);
+            assert_eq!(capture.flags(at("spaced") + 5000), 0);
+            let kinds = PAGE_WRITTEN | PAGE_CODE | PAGE_FOREIGN | PAGE_STACK | PAGE_FRESH;
+            assert_eq!(capture.flags(at("counter")) & kinds, PAGE_WRITTEN);
+            assert_eq!(capture.flags(at("constants")) & kinds, 0);
+            assert_eq!(capture.flags(at("cere.outlined.0")) & kinds, PAGE_CODE);
+            // The arguments: return value, then n.
+            let stack = capture.flags(raw.entry.arguments);
+            assert_ne!(stack & PAGE_STACK, 0);
+            assert_eq!(raw.entry.arguments_size % 8, 0);
+            assert!(raw.entry.stack_pointer <= raw.entry.arguments);
+            assert_eq!(raw.entry.stack_pointer % 16, 0);
+            assert_eq!(
+                (raw.entry.mxcsr & !63, raw.entry.x87_control),
+                (0x1f80, 0x37f)
+            );
+            // The thread-local block, in the pages of the control block.
+            let (start, size) = raw.images[0].tls.unwrap();
+            assert!(size >= 8 && start < raw.thread_pointer);
+            let foreign = PAGE_FOREIGN | PAGE_WRITTEN | PAGE_ENTRY_STORED | PAGE_EXIT_STORED;
+            assert_eq!(capture.flags(start) & foreign, foreign);
+            assert_eq!(capture.entry(start), 5 + (invocation - 1) * 10);
+            assert_eq!(capture.exit(start), 5 + invocation * 10);
+            assert_eq!(capture.flags(raw.thread_pointer) & foreign, foreign);
+        }
+    }
+}
+
+#[test]
+fn the_process_is_described() {
+    let program = Program::new("values.c", &["-O2"]);
+    let run = program.capture(&[("step", &[2])], &[]);
+    let raw = &run.get("step", 2).raw;
+    assert_eq!(raw.images[0].path, program.path().canonicalize().unwrap());
+    assert!(
+        raw.images[0].instrumented && raw.images.iter().filter(|i| i.instrumented).count() == 1
+    );
+    let known = |part: &str| {
+        raw.images
+            .iter()
+            .any(|i| i.path.to_string_lossy().contains(part))
+    };
+    assert!(known("libc.so") && !known("libcere_capture"));
+    assert!(
+        raw.mappings
+            .iter()
+            .all(|m| !m.path.contains("libcere_capture"))
+    );
+    let stack = raw.mappings.iter().find(|m| m.path == "[stack]").unwrap();
+    assert!(stack.start < raw.entry.stack_pointer && raw.entry.stack_pointer < stack.end);
+    assert_eq!(stack.permissions, "rw-p");
+    let outside = |m: &Mapping| m.end <= raw.heap.0 || raw.heap.1 <= m.start;
+    assert!(raw.heap.0 == cere_heap::BASE as u64 && raw.mappings.iter().all(outside));
+    assert_eq!(
+        run.files,
+        ["0.entry", "0.exit", "0.json", "0.table", "counts.json"]
+    );
+    assert_eq!(run.counts[0]["invocations"], 2);
+}
+
+#[test]
+fn a_wanted_region_inside_another() {
+    let program = Program::new("values.c", &["-O2"]);
+    let run = program.capture(&[("outer", &[1]), ("inner", &[2, 5])], &[]);
+    let counter = run.get("outer", 1).address("counter") + 8;
+    // inner(k) adds 10 k to counter[1], for k from 0.
+    for (capture, entry, exit) in [
+        (run.get("inner", 2), 0, 10),
+        (run.get("inner", 5), 60, 100),
+        (run.get("outer", 1), 0, 150),
+    ] {
+        assert_eq!(
+            (capture.entry(counter), capture.exit(counter)),
+            (entry, exit)
+        );
+        assert_eq!(capture.raw.end, RegionEnd::Returned);
+    }
+    let input = run.get("outer", 1).address("input");
+    let outer = run.get("outer", 1);
+    assert_eq!((outer.entry(input), outer.exit(input)), (3, 18));
+    assert_eq!(run.get("inner", 2).flags(input), 0);
+}
+
+#[test]
+fn recursion_back_into_the_region() {
+    let program = Program::new("values.c", &["-O2"]);
+    let run = program.capture(&[("count_down", &[1, 2, 3, 4])], &[]);
+    let all: Vec<(u64, u64, u64)> = [1, 2, 3, 4]
+        .map(|i| {
+            let capture = run.get("count_down", i);
+            let counter = capture.address("counter") + 24;
+            assert_eq!(capture.raw.end, RegionEnd::Returned);
+            (i, capture.entry(counter), capture.exit(counter))
+        })
+        .into();
+    // counter[3] starts at 150 and grows by 2^n - 1 in count_down(n).
+    assert_eq!(all[0], (1, 150, 165));
+    assert_eq!(all[1], (2, 151, 158));
+    assert_eq!(all[2], (3, 152, 155));
+    assert_eq!(all[3], (4, 153, 154));
+}
+
+#[test]
+fn printing_is_captured() {
+    let program = Program::new("outside.c", &["-O2"]);
+    let run = program.capture(&[("print", &[1, 2])], &["print"]);
+    let first = run.get("print", 1);
+    assert_eq!(
+        (
+            first.raw.end,
+            first.calls("write"),
+            first.calls("newfstatat")
+        ),
+        (RegionEnd::Returned, 1, 1)
+    );
+    assert_eq!(run.get("print", 2).calls("write"), 1);
+}
+
+#[test]
+fn outside_state_is_refused_and_the_rest_goes_on() {
+    let program = Program::new("outside.c", &["-O2"]);
+    for (what, function, reason) in [
+        (
+            "read",
+            "read_self",
+            "calls openat: it depends on outside state",
+        ),
+        (
+            "child",
+            "start_child",
+            "calls clone: it starts a thread or a process",
+        ),
+        (
+            "signal",
+            "wait_for_ticks",
+            "a signal that the program handles arrives inside, and it goes on for long",
+        ),
+        (
+            "catch",
+            "crash",
+            "the program crashes inside: it may not access 0x0",
+        ),
+    ] {
+        let run = program.capture(&[(function, &[1]), ("add", &[1])], &[what]);
+        assert_eq!(run.refused(function, 1), reason);
+        assert_eq!(run.get(function, 1).raw.end, RegionEnd::Never);
+        assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned);
+    }
+}
+
+#[test]
+fn regions_that_never_end() {
+    use std::os::unix::process::ExitStatusExt;
+    let program = Program::new("outside.c", &["-O2"]);
+    let run = program.capture(&[("crash", &[1])], &["crash"]);
+    assert_eq!(run.output.status.signal(), Some(libc::SIGSEGV));
+    assert!(
+        run.refused("crash", 1)
+            .starts_with("the program crashes inside")
+    );
+    let run = program.capture(&[("leave", &[1]), ("add", &[1])], &["jump"]);
+    let left = &run.get("leave", 1).raw;
+    assert_eq!(
+        (left.end, left.refused.as_deref()),
+        (RegionEnd::Never, None)
+    );
+    assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned);
+    let run = program.capture(&[("end", &[1])], &["end"]);
+    assert_eq!(run.output.status.code(), Some(9));
+}
+
+#[test]
+fn allocation_inside_comes_from_the_region_heap() {
+    for level in ["-O0", "-O2"] {
+        let program = Program::new("heap.c", &[level]);
+        let run = program.capture(&[("work", &[1, 2])], &[]);
+        let first = run.get("work", 1);
+        let heap = first.raw.heap.0..first.raw.heap.1;
+        let kept = first.address("kept");
+        for i in 0..64 {
+            assert!(!heap.contains(&first.entry(kept + 8 * i)));
+            assert!(heap.contains(&first.exit(kept + 8 * i)));
+        }
+        let aligned = first.exit(first.address("aligned"));
+        assert!(heap.contains(&aligned) && aligned % 4096 == 0);
+        assert_eq!(u64::from_le_bytes(*b"CEREHEA1"), first.exit(heap.start));
+        assert_eq!(first.entry(heap.start), 0);
+        // The second one finds the heap as the program has left it in between.
+        let second = run.get("work", 2);
+        assert_eq!(second.entry(kept), first.exit(kept));
+        assert_eq!(second.entry(heap.start), first.exit(heap.start));
+    }
+}
+
+#[test]
+fn exceptions_inside_and_out() {
+    let program = Program::new("throws.cpp", &["-O2"]);
+    let run = program.capture(&[("add", &[1, 2]), ("tolerant", &[1])], &[]);
+    let total = run.get("add", 1).address("total");
+    for (invocation, exit) in [(1, 170), (2, 253)] {
+        let capture = run.get("add", invocation);
+        assert_eq!(capture.exit(total), exit, "{invocation}");
+        assert_ne!(capture.raw.end, RegionEnd::Never);
+    }
+    assert_eq!(run.get("tolerant", 1).raw.end, RegionEnd::Returned);
+}
+
+#[test]
+fn mappings_and_stacks_that_change_inside() {
+    let program = Program::new("maps.c", &["-O2"]);
+    let run = program.capture(&[("maps", &[1]), ("stacks", &[1])], &[]);
+    let maps = run.get("maps", 1);
+    assert_eq!(
+        (
+            maps.calls("mmap"),
+            maps.calls("mremap"),
+            maps.calls("munmap")
+        ),
+        (4, 4, 4)
+    );
+    assert!(maps.raw.fresh.len() >= 4 && maps.count(PAGE_FRESH) > 0);
+    let fixed = maps.entry(maps.address("fixed"));
+    assert_eq!(maps.entry(fixed), u64::from_le_bytes([9; 8]));
+    let moved = maps.exit(maps.address("fixed"));
+    assert_eq!(maps.exit(moved + 3 * 4096) & 255, 10);
+    let stacks = run.get("stacks", 1);
+    let stack = stacks
+        .raw
+        .mappings
+        .iter()
+        .find(|m| m.path == "[stack]")
+        .unwrap();
+    let grown = stacks
+        .raw
+        .fresh
+        .iter()
+        .find(|f| f.1 == stack.start)
+        .unwrap();
+    assert!(stacks.raw.entry.stack_pointer - grown.0 > 40 * 65536);
+}
+
+#[test]
+fn other_threads_wait() {
+    let program = Program::new("threads.c", &["-O2", "-pthread"]);
+    let run = program.capture(&[("work", &[1, 2]), ("join", &[1])], &[]);
+    let (first, second) = (run.get("work", 1), run.get("work", 2));
+    let data = first.address("data");
+    assert_eq!(
+        (first.entry(data + 8), first.exit(data + 8)),
+        (0, 25 + 4096 * 300)
+    );
+    assert_eq!(second.entry(data + 8), first.exit(data + 8));
+    assert!(run.refused("join", 1).contains("waits for another thread"));
+}
+
+#[test]
+fn more_pages_than_mappings() {
+    let program = Program::new("large.c", &["-O2"]);
+    let run = program.capture(&[("scattered", &[1])], &["random", "600"]);
+    let capture = run.get("scattered", 1);
+    assert_eq!(
+        (capture.raw.end, capture.raw.refused.as_deref()),
+        (RegionEnd::Returned, None)
+    );
+    let data = capture.entry(capture.address("data"));
+    for page in (0..600 * 256).step_by(2) {
+        let at = data - 16 + 16 + page * 4096;
+        assert_eq!(capture.entry(at) as u32 as u64, page + 1);
+        assert_eq!(capture.exit(at + 20) as u32 as u64, page);
+    }
+}
+
+#[test]
+fn memory_in_order() {
+    let program = Program::new("large.c", &["-O2"]);
+    let run = program.capture(&[("in_order", &[1])], &["order", "128"]);
+    let capture = run.get("in_order", 1);
+    let pages = 128 * 256;
+    // A page is read, then written: but for the first, one fault serves both.
+    assert!(capture.raw.faults < pages + 1000, "{}", capture.raw.faults);
+    let data = capture.entry(capture.address("data"));
+    for page in 0..pages {
+        assert_eq!(capture.entry(data + page * 4096) as u32 as u64, page + 1);
+        assert_eq!(capture.exit(data + page * 4096) as u32 as u64, page * 1024);
+    }
+}
+
+#[test]
+fn without_address_space_the_program_runs_on() {
+    let program = Program::new("values.c", &["-O2"]);
+    let shell = format!("ulimit -v 2000000; exec {}", program.path().display());
+    let run = program.run(&[("step", &[1])], Command::new("sh").args(["-c", &shell]));
+    assert_eq!(run.output.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&run.output.stderr);
+    assert!(text.contains("the program runs uncaptured"), "{text}");
+    assert_eq!(run.output.stdout, program.plain(&[]).stdout);
+}
+
+#[test]
+fn invocations_that_do_not_happen_are_counted() {
+    let program = Program::new("values.c", &["-O2"]);
+    let run = program.capture(&[("step", &[1, 100])], &[]);
+    assert_eq!(run.captures.len(), 1);
+    assert_eq!(run.counts[0]["invocations"], 5);
+}

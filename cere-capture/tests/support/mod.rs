@@ -1,0 +1,340 @@
+//! Builds programs with the pass, runs them under the preload library, reads what it leaves.
+
+use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, Unit};
+use cere_format::capture::*;
+use cere_format::profile::RegionKey;
+use object::{Object, ObjectSymbol};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// Directory with the plugin and the library, of the profile that runs the tests.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let built = test.ancestors().nth(2).unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args(["build", "-q", "-p", "cere-pass", "-p", "cere-capture"])
+            .args(built.ends_with("release").then_some("--release"))
+            .env("CARGO_TARGET_DIR", built.parent().unwrap());
+        good(&mut cargo);
+        built.to_owned()
+    })
+}
+
+fn good(command: &mut Command) -> Output {
+    let output = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}");
+    output
+}
+
+/// A program built with the pass.
+pub struct Program {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+    units: Vec<Unit>,
+}
+
+/// What a run left.
+pub struct Run {
+    /// What it printed, and its status.
+    pub output: Output,
+    /// By region function and invocation.
+    pub captures: Vec<Captured>,
+    /// `counts.json`.
+    pub counts: serde_json::Value,
+    /// All files of the run's directory.
+    pub files: Vec<String>,
+}
+
+/// One raw capture.
+pub struct Captured {
+    /// Function of the region.
+    pub function: String,
+    /// Metadata.
+    pub raw: RawCapture,
+    pages: BTreeMap<u64, Page>,
+    symbols: BTreeMap<String, u64>,
+}
+
+struct Page {
+    flags: u32,
+    entry: Vec<u8>,
+    exit: Vec<u8>,
+}
+
+impl Program {
+    /// Compiles `tests/programs/<source>`.
+    pub fn new(source: &str, flags: &[&str]) -> Program {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let compiler = if source.ends_with("cpp") {
+            "clang++-22"
+        } else {
+            "clang-22"
+        };
+        let command = CompileCommand {
+            version: BUILD_VERSION,
+            store: at("store"),
+            directory: directory.path().into(),
+            compiler: compiler.into(),
+            arguments: vec![source.into()],
+            codegen: flags.iter().map(|f| (*f).into()).collect(),
+            output: Some(at("program.o")),
+            debug: false,
+            skip: Vec::new(),
+        };
+        std::fs::write(at("command.json"), serde_json::to_vec(&command).unwrap()).unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/programs")
+            .join(source);
+        good(
+            Command::new(compiler)
+                .env(ENV_COMMAND, at("command.json"))
+                .arg(format!(
+                    "-fpass-plugin={}",
+                    built().join("libcere_pass.so").display()
+                ))
+                .args(flags)
+                .args(["-gline-tables-only", "-c", "-o"])
+                .args([at("program.o"), path]),
+        );
+        good(
+            Command::new(compiler)
+                .arg(at("program.o"))
+                .arg("-o")
+                .arg(at("program")),
+        );
+        let units = std::fs::read_dir(at("store/units"))
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.extension().is_some_and(|e| e == "json"))
+            .map(|p| serde_json::from_slice(&std::fs::read(p).unwrap()).unwrap())
+            .collect();
+        Program {
+            path: at("program"),
+            directory,
+            units,
+        }
+    }
+
+    /// The outlined loops of a function.
+    fn keys(&self, function: &str) -> Vec<RegionKey> {
+        let of = |u: &Unit| {
+            let regions: Vec<RegionKey> = u
+                .regions
+                .iter()
+                .filter(|r| r.function == function && r.outlined)
+                .map(|r| RegionKey {
+                    unit: u.id.clone(),
+                    index: r.index,
+                })
+                .collect();
+            regions
+        };
+        self.units.iter().flat_map(of).collect()
+    }
+
+    /// Runs without the library.
+    pub fn plain(&self, arguments: &[&str]) -> Output {
+        Command::new(&self.path).args(arguments).output().unwrap()
+    }
+
+    /// Captures the invocations of the functions' loops; the output must be that of a plain run.
+    pub fn capture(&self, wanted: &[(&str, &[u64])], arguments: &[&str]) -> Run {
+        let run = self.run(wanted, &mut Command::new(&self.path).args(arguments));
+        let plain = self.plain(arguments);
+        let text = |o: &Output| String::from_utf8_lossy(&o.stdout).into_owned();
+        assert_eq!(text(&run.output), text(&plain));
+        assert_eq!(
+            run.output.stderr,
+            plain.stderr,
+            "{}",
+            String::from_utf8_lossy(&run.output.stderr)
+        );
+        assert_eq!(run.output.status, plain.status);
+        run
+    }
+
+    /// The program, for a command of one's own.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `command` under the library.
+    pub fn run(&self, wanted: &[(&str, &[u64])], command: &mut Command) -> Run {
+        let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
+        let mut list = Vec::new();
+        for (function, invocations) in wanted {
+            let keys = self.keys(function);
+            assert!(!keys.is_empty(), "{function} has no outlined loop");
+            for key in keys {
+                list.push(Wanted {
+                    key,
+                    invocations: invocations.to_vec(),
+                });
+            }
+        }
+        let plan = RunPlan {
+            version: CAPTURE_VERSION,
+            directory: directory.path().into(),
+            mode: RunMode::Capture { wanted: list },
+        };
+        let at = self.directory.path().join("plan.json");
+        std::fs::write(&at, serde_json::to_vec(&plan).unwrap()).unwrap();
+        command
+            .env(ENV_RUN, &at)
+            .env("LD_PRELOAD", built().join("libcere_capture.so"));
+        let output = command.output().unwrap();
+        self.read(directory.path(), output)
+    }
+
+    fn read(&self, directory: &Path, output: Output) -> Run {
+        let mut files: Vec<String> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let counts = std::fs::read(directory.join("counts.json")).unwrap_or_default();
+        let numbers = (0..).take_while(|n| directory.join(format!("{n}.json")).exists());
+        let captures = numbers.map(|n| self.captured(directory, n)).collect();
+        let counts = serde_json::from_slice(&counts).unwrap_or_default();
+        Run {
+            output,
+            captures,
+            counts,
+            files,
+        }
+    }
+
+    fn captured(&self, directory: &Path, number: usize) -> Captured {
+        let file = |extension: &str| {
+            std::fs::read(directory.join(format!("{number}.{extension}"))).unwrap()
+        };
+        let raw: RawCapture = serde_json::from_slice(&file("json")).unwrap();
+        let (table, entry, exit) = (file("table"), file("entry"), file("exit"));
+        let (mut entry, mut exit) = (entry.chunks_exact(4096), exit.chunks_exact(4096));
+        let mut pages = BTreeMap::new();
+        let mut last = 0;
+        assert_eq!(table.len() % 16, 0);
+        for record in table.chunks_exact(16) {
+            let address = u64::from_le_bytes(record[..8].try_into().unwrap());
+            let flags = u32::from_le_bytes(record[8..12].try_into().unwrap());
+            assert_eq!((flags & !PAGE_FLAGS, &record[12..]), (0, &[0; 4][..]));
+            assert!(
+                address > last && address % 4096 == 0,
+                "{address:#x} after {last:#x}"
+            );
+            last = address;
+            let content = |flag, file: &mut std::slice::ChunksExact<u8>| match flags & flag {
+                0 => vec![0; 4096],
+                _ => file.next().expect("a page for each flag").to_vec(),
+            };
+            let entry = content(PAGE_ENTRY_STORED, &mut entry);
+            let exit = match flags & PAGE_WRITTEN {
+                0 => entry.clone(),
+                _ => content(PAGE_EXIT_STORED, &mut exit),
+            };
+            pages.insert(address, Page { flags, entry, exit });
+        }
+        assert!(
+            entry.next().is_none() && exit.next().is_none(),
+            "pages left over"
+        );
+        let image = std::fs::read(&self.path).unwrap();
+        let image = object::File::parse(&*image).unwrap();
+        let symbols = image
+            .symbols()
+            .filter(|s| s.address() != 0)
+            .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address() + raw.images[0].bias)))
+            .collect();
+        let unit = self.units.iter().find(|u| u.id == raw.key.unit).unwrap();
+        let function = unit.regions[raw.key.index as usize].function.clone();
+        Captured {
+            function,
+            raw,
+            pages,
+            symbols,
+        }
+    }
+}
+
+impl Run {
+    /// The capture of that invocation of the function's (only) wanted loop.
+    pub fn get(&self, function: &str, invocation: u64) -> &Captured {
+        let mut found = self
+            .captures
+            .iter()
+            .filter(|c| c.function == function && c.raw.invocation == invocation);
+        let first = found.next().unwrap_or_else(|| {
+            panic!(
+                "{function}:{invocation} was not captured, {:?} were",
+                self.files
+            )
+        });
+        assert!(found.next().is_none());
+        first
+    }
+
+    /// The reason why that invocation was refused.
+    pub fn refused(&self, function: &str, invocation: u64) -> &str {
+        self.get(function, invocation)
+            .raw
+            .refused
+            .as_deref()
+            .expect("a refused capture")
+    }
+}
+
+impl Captured {
+    /// Address of a symbol of the program.
+    pub fn address(&self, symbol: &str) -> u64 {
+        *self
+            .symbols
+            .get(symbol)
+            .unwrap_or_else(|| panic!("no symbol {symbol}"))
+    }
+    fn word(&self, address: u64, of: fn(&Page) -> &Vec<u8>) -> u64 {
+        let page = self
+            .pages
+            .get(&(address & !4095))
+            .unwrap_or_else(|| panic!("{address:#x} is not in the table"));
+        let at = (address & 4095) as usize;
+        u64::from_le_bytes(of(page)[at..at + 8].try_into().unwrap())
+    }
+    /// The word at `address` at entry.
+    pub fn entry(&self, address: u64) -> u64 {
+        self.word(address, |p| &p.entry)
+    }
+    /// The word at `address` at exit.
+    pub fn exit(&self, address: u64) -> u64 {
+        self.word(address, |p| &p.exit)
+    }
+    /// Flags of the page at `address`; 0 if it is not in the table.
+    pub fn flags(&self, address: u64) -> u32 {
+        self.pages.get(&(address & !4095)).map_or(0, |p| p.flags)
+    }
+    /// Pages with all the given flags.
+    pub fn count(&self, flags: u32) -> usize {
+        self.pages
+            .values()
+            .filter(|p| p.flags & flags == flags)
+            .count()
+    }
+    /// Number of times that a system call was made.
+    pub fn calls(&self, name: &str) -> u64 {
+        self.raw
+            .system_calls
+            .iter()
+            .filter(|c| c.name == name)
+            .map(|c| c.count)
+            .sum()
+    }
+}
