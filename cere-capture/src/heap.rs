@@ -361,7 +361,7 @@ unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) 
             )(out, align, size)
         };
     }
-    if !align.is_power_of_two() || align % size_of::<usize>() != 0 {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
     }
     let block = with_heap(|heap| heap.allocate(size, align));

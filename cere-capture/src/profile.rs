@@ -422,7 +422,7 @@ pub fn finish() {
         let header = tables.header();
         (*header).end_cycles = now.cycles;
         (*header).end_nanoseconds = now.nanoseconds;
-        while (*header).depth > 0 {
+        for _ in 0..(*header).depth {
             pop(&tables, now.cycles, false);
         }
     }

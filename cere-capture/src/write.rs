@@ -189,9 +189,8 @@ fn contents(
             .map_err(failed)?;
         if touch.copy != 0 {
             // SAFETY: the copy was made for this touch.
-            entry
-                .write_all(unsafe { engine.pool.content(touch.copy) })
-                .map_err(failed)?;
+            let content = unsafe { engine.pool.content(touch.copy) };
+            entry.write_all(content).map_err(failed)?;
         }
         if record.flags & PAGE_EXIT_STORED != 0 {
             // SAFETY: the page is readable; nobody runs but us.

@@ -149,7 +149,7 @@ impl Program {
 
     /// Captures the invocations of the functions' loops; the output must be that of a plain run.
     pub fn capture(&self, wanted: &[(&str, &[u64])], arguments: &[&str]) -> Run {
-        let run = self.run(wanted, &mut Command::new(&self.path).args(arguments));
+        let run = self.run(wanted, Command::new(&self.path).args(arguments));
         let plain = self.plain(arguments);
         let text = |o: &Output| String::from_utf8_lossy(&o.stdout).into_owned();
         assert_eq!(text(&run.output), text(&plain));
@@ -229,7 +229,7 @@ impl Program {
             let flags = u32::from_le_bytes(record[8..12].try_into().unwrap());
             assert_eq!((flags & !PAGE_FLAGS, &record[12..]), (0, &[0; 4][..]));
             assert!(
-                address > last && address % 4096 == 0,
+                address > last && address.is_multiple_of(4096),
                 "{address:#x} after {last:#x}"
             );
             last = address;
