@@ -91,6 +91,12 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         end: tls.address + tls.size,
         reason: "thread-local block, compared apart".into(),
     }));
+    let buffers = library::stream_buffers(&raw, &images)?;
+    masks.extend(buffers.into_iter().map(|(start, end)| Mask {
+        start,
+        end,
+        reason: "buffer of a standard stream".into(),
+    }));
     let library_symbols = libraries.finish();
     let (linked, library_directories) = library::linked(&images)?;
 
