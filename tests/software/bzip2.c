@@ -1,6 +1,7 @@
 // bzip2 compresses and decompresses a text.
 //@ levels: -O2
 //@ build: for f in blocksort huffman crctable randtable compress decompress bzlib; do $CC $FLAGS -w -DBZ_NO_STDIO -c $SOURCES/bzip2-1.0.8/$f.c; done; ar rcs libbz2.a *.o; echo 'void bz_internal_error(int e) { (void)e; }' > error.c; $CC $FLAGS -I$SOURCES/bzip2-1.0.8 $DIR/bzip2.c error.c -L. -lbz2 -o program
+//@ loop-refused: * ~ several entries
 //@ codelets: 10
 #include "input.h"
 #define BZ_NO_STDIO

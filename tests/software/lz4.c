@@ -1,6 +1,7 @@
 // lz4 and its high-compression variant, blocks and frames.
 //@ levels: -O3
 //@ build: for f in lz4 lz4hc lz4frame xxhash; do $CC $FLAGS -w -DXXH_NAMESPACE=LZ4_ -c $SOURCES/liblz4/lib/$f.c; done; ar rcs liblz4.a *.o; $CC $FLAGS -I$SOURCES/liblz4/lib $DIR/lz4.c -L. -llz4 -o program
+//@ loop-refused: * ~ several entries
 //@ codelets: 6
 #include "input.h"
 #include "lz4.h"

@@ -1,6 +1,9 @@
 // zstd compresses and decompresses a text at two levels; its decoder holds an assembler file.
 //@ levels: -O2 -g
 //@ build: cd . && for f in $SOURCES/zstd/lib/common/*.c $SOURCES/zstd/lib/compress/*.c $SOURCES/zstd/lib/decompress/*.c $SOURCES/zstd/lib/decompress/*.S; do $CC $FLAGS -w -c $f; done; ar rcs libzstd.a *.o; $CC $FLAGS -I$SOURCES/zstd/lib $DIR/zstd.c -L. -lzstd -lpthread -o program
+//@ capture: ZSTD_*
+//@ capture: HUF_*
+//@ capture: FSE_*
 //@ codelets: 15
 #include "input.h"
 #include "zstd.h"
