@@ -165,3 +165,16 @@ impl Environment {
         unsafe { *self.variable = own };
     }
 }
+
+/// Starts what constructors of the program, which a replay leaves out, start in libraries: the C++ streams.
+pub fn start() {
+    /// At least as large as the library's object, which is empty.
+    static mut OBJECT: u64 = 0;
+    if let Some(init) = symbol("_ZNSt8ios_base4InitC1Ev", None) {
+        // SAFETY: the constructor of std::ios_base::Init, called once, with an object that stays.
+        unsafe {
+            let init: extern "C" fn(*mut u64) = std::mem::transmute(init);
+            init(&raw mut OBJECT);
+        }
+    }
+}

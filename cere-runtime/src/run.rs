@@ -145,6 +145,7 @@ pub fn run() -> Result<(), String> {
     fault::watch(manifest);
     // SAFETY: the C library's stream, before anything was printed.
     unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOFBF, OUTPUT_BUFFER) };
+    library::start();
 
     pin();
     let overhead = overhead(manifest);
