@@ -2,9 +2,11 @@
 
 use crate::{ir, shim};
 use cere_format::build::BindPlan;
+use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMDLLStorageClass, LLVMLinkage, LLVMVisibility};
+use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMPreferredAlignmentOfGlobal};
+use llvm_sys::{LLVMLinkage, LLVMVisibility};
 use std::collections::HashSet;
 use std::ptr::null_mut;
 
@@ -20,7 +22,7 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
         }
     }
     let listed: HashSet<&str> = plan.functions.iter().map(String::as_str).collect();
-    for function in ir::functions(module) {
+    for function in ir::functions(module).into_iter().chain(ir::aliases(module)) {
         let name = ir::name(function);
         if listed.contains(name.as_str()) {
             // SAFETY: the function is live.
@@ -28,45 +30,63 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
         }
     }
     let captured: HashSet<&str> = plan.variables.iter().map(String::as_str).collect();
-    for value in ir::globals(module).into_iter().chain(ir::functions(module)) {
+    let values = ir::globals(module).into_iter().chain(ir::functions(module));
+    for value in values.chain(ir::aliases(module)) {
         let name = ir::name(value);
         // SAFETY: the value is live.
         unsafe {
-            let declared = LLVMIsDeclaration(value) != 0;
-            let local = is_local(value);
-            if local && !name.is_empty() && !name.starts_with("llvm.") {
-                publish(value, &format!("{}{name}", plan.prefix));
-            } else if name == "main" && !declared {
-                publish(value, &format!("{}main", plan.prefix));
-            }
-            if captured.contains(name.as_str()) && !LLVMIsAGlobalVariable(value).is_null() {
-                LLVMSetInitializer(value, null_mut());
-                LLVMSetComdat(value, null_mut());
-                LLVMSetSection(value, c"".as_ptr());
-                LLVMSetLinkage(value, LLVMLinkage::LLVMExternalLinkage);
-                shim::cere_set_dso_local(value);
+            let defined = LLVMIsDeclaration(value) == 0;
+            let local = LLVMGetLinkage(value) == LLVMLinkage::LLVMInternalLinkage;
+            let bound = defined
+                && captured.contains(name.as_str())
+                && !LLVMIsAGlobalVariable(value).is_null();
+            let prefixed = format!("{}{name}", plan.prefix);
+            if bound {
+                declare(module, value);
+                if local {
+                    publish(value, &prefixed);
+                }
+            } else if name == "main" && defined {
+                publish(value, &prefixed);
+            } else if local && !LLVMIsAFunction(value).is_null() {
+                second_name(module, value, &prefixed);
             }
         }
     }
+    // SAFETY: the module is live.
+    unsafe { shim::cere_resolve_aliases(module) };
 }
 
-use llvm_sys::comdat::LLVMSetComdat;
+/// Turns a variable's definition into a reference to the captured one. Code generation still sees the
+/// initialiser (it expands copies and comparisons of constants) and the alignment of the definition.
+unsafe fn declare(module: LLVMModuleRef, variable: LLVMValueRef) {
+    // SAFETY: the variable is live and has an initialiser.
+    unsafe {
+        if LLVMGetAlignment(variable) == 0 {
+            let layout = LLVMGetModuleDataLayout(module);
+            LLVMSetAlignment(variable, LLVMPreferredAlignmentOfGlobal(layout, variable));
+        }
+        LLVMSetComdat(variable, null_mut());
+        LLVMSetSection(variable, c"".as_ptr());
+        LLVMSetLinkage(variable, LLVMLinkage::LLVMAvailableExternallyLinkage);
+    }
+}
 
-unsafe fn is_local(value: LLVMValueRef) -> bool {
-    // SAFETY: the value is live.
-    let linkage = unsafe { LLVMGetLinkage(value) };
-    matches!(
-        linkage,
-        LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage
-    )
+/// A hidden global name for a local function, which keeps its own: calls inside the unit are encoded as they were.
+unsafe fn second_name(module: LLVMModuleRef, function: LLVMValueRef, name: &str) {
+    // SAFETY: module and function are live.
+    unsafe {
+        let kind = LLVMGlobalGetValueType(function);
+        let alias = LLVMAddAlias2(module, kind, 0, function, ir::c(name).as_ptr());
+        LLVMSetVisibility(alias, LLVMVisibility::LLVMHiddenVisibility);
+        shim::cere_set_dso_local(alias);
+    }
 }
 
 unsafe fn publish(value: LLVMValueRef, name: &str) {
     // SAFETY: the value is live.
     unsafe {
-        LLVMSetLinkage(value, LLVMLinkage::LLVMExternalLinkage);
         LLVMSetVisibility(value, LLVMVisibility::LLVMHiddenVisibility);
-        LLVMSetDLLStorageClass(value, LLVMDLLStorageClass::LLVMDefaultStorageClass);
         shim::cere_set_dso_local(value);
     }
     ir::set_name(value, name);
@@ -78,8 +98,9 @@ unsafe fn fix_address(module: LLVMModuleRef, function: LLVMValueRef, at: &str) {
     unsafe {
         let byte = LLVMInt8TypeInContext(LLVMGetModuleContext(module));
         let address = LLVMAddGlobal(module, byte, ir::c(at).as_ptr());
-        LLVMSetVisibility(address, LLVMVisibility::LLVMHiddenVisibility);
-        shim::cere_set_dso_local(address);
+        // The same way of reaching it as the function's, so that the same instructions are chosen.
+        LLVMSetVisibility(address, LLVMGetVisibility(function));
+        shim::cere_copy_dso_local(function, address);
         shim::cere_replace_values(function, address);
     }
 }

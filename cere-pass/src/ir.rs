@@ -25,6 +25,16 @@ pub fn globals(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     unsafe { chain(LLVMGetFirstGlobal(module), |g| LLVMGetNextGlobal(g)) }
 }
 
+/// Aliases of a module.
+pub fn aliases(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+    // SAFETY: as above.
+    unsafe {
+        chain(LLVMGetFirstGlobalAlias(module), |a| {
+            LLVMGetNextGlobalAlias(a)
+        })
+    }
+}
+
 /// Instructions of a function.
 pub fn instructions(function: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut all = Vec::new();

@@ -108,15 +108,27 @@ void cere_set_fast(LLVMValueRef I) {
     Inst->setFast(true);
 }
 
-bool cere_set_dso_local(LLVMValueRef G) {
-  unwrap<GlobalValue>(G)->setDSOLocal(true);
-  return true;
+void cere_set_dso_local(LLVMValueRef G) { unwrap<GlobalValue>(G)->setDSOLocal(true); }
+
+void cere_copy_dso_local(LLVMValueRef From, LLVMValueRef To) {
+  unwrap<GlobalValue>(To)->setDSOLocal(unwrap<GlobalValue>(From)->isDSOLocal());
 }
 
-// Replaces every use of a function as a value by another constant; calls, personalities, aliases and the
+// An alias needs a definition behind it: where there is none any more its users take the thing itself.
+void cere_resolve_aliases(LLVMModuleRef M) {
+  for (GlobalAlias &A : make_early_inc_range(unwrap(M)->aliases())) {
+    const GlobalObject *Object = A.getAliaseeObject();
+    if (!Object || !Object->isDeclarationForLinker())
+      continue;
+    A.replaceAllUsesWith(A.getAliasee());
+    A.eraseFromParent();
+  }
+}
+
+// Replaces every use of a function (or an alias of one) as a value by another constant; calls, personalities, aliases and the
 // lists of used symbols keep it.
 void cere_replace_values(LLVMValueRef Fn, LLVMValueRef By) {
-  auto *F = unwrap<Function>(Fn);
+  auto *F = unwrap<GlobalValue>(Fn);
   auto *To = unwrap<Constant>(By);
   std::function<bool(const Constant *)> Kept = [&](const Constant *C) {
     if (isa<BlockAddress>(C) || isa<DSOLocalEquivalent>(C) || isa<NoCFIValue>(C) || isa<GlobalAlias>(C) ||

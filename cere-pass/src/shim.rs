@@ -37,5 +37,7 @@ unsafe extern "C" {
     pub fn cere_scoped_name(subprogram: LLVMMetadataRef) -> *mut c_char;
     pub fn cere_set_fast(instruction: LLVMValueRef);
     pub fn cere_replace_values(function: LLVMValueRef, by: LLVMValueRef);
-    pub fn cere_set_dso_local(global: LLVMValueRef) -> bool;
+    pub fn cere_set_dso_local(global: LLVMValueRef);
+    pub fn cere_copy_dso_local(from: LLVMValueRef, to: LLVMValueRef);
+    pub fn cere_resolve_aliases(module: LLVMModuleRef);
 }

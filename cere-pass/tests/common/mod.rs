@@ -1,5 +1,7 @@
 //! Compiles programs plainly and with the pass, as the wrapper does, and runs them.
 
+#![allow(dead_code, reason = "each test binary uses a part")]
+
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, SkippedLoop, Unit};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
