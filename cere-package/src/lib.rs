@@ -9,10 +9,12 @@
 //! | [`library`] | what captured words mean in libraries |
 //! | [`reach`] | which units a replay compiles |
 //! | [`pages`] | which pages are kept |
+//! | [`io`] | packages as files |
 //! | [`mod@machine`] | this machine, and whether it can run a codelet |
 
 mod elf;
 mod error;
+pub mod io;
 mod library;
 mod machine;
 mod pages;
@@ -29,8 +31,8 @@ use cere_format::abi::HOOK_OFFSET;
 use cere_format::build::Unit;
 use cere_format::capture::{Mapping, PAGE_CODE, PAGE_FOREIGN, RegionEnd};
 use cere_format::package::*;
-use cere_format::package_io::{NewMember, encode_table, write_package};
 use cere_format::store::Store;
+use io::{NewMember, encode_table, write_package};
 use program::{Loaded, RegionImage};
 use raw::Raw;
 use std::collections::HashSet;

@@ -1,9 +1,9 @@
 //! A raw capture on disk, and the pages of it that a package keeps.
 
 use crate::PackError;
+use crate::io::decode_table;
 use cere_format::FormatError;
 use cere_format::capture::*;
-use cere_format::package_io::decode_table;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};

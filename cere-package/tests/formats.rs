@@ -3,8 +3,8 @@
 use cere_format::abi::*;
 use cere_format::capture::*;
 use cere_format::package::*;
-use cere_format::package_io::*;
 use cere_format::profile_raw::*;
+use cere_package::io::*;
 
 const PAGE: &str = include_str!("../../docs/formats.md");
 

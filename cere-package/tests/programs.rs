@@ -5,8 +5,8 @@ mod support;
 use cere_format::abi::HOOK_OFFSET;
 use cere_format::capture::{PAGE_CODE, PAGE_ENTRY_STORED, PAGE_EXIT_STORED};
 use cere_format::package::*;
-use cere_format::package_io::read_package;
 use cere_format::profile::RegionKey;
+use cere_package::io::read_package;
 use cere_package::{PackError, PackInput, pack};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -220,6 +220,13 @@ fn check(flags: &[&str], link: &[&str]) {
             .masks
             .iter()
             .any(|m| m.start == hook && m.reason == "probe slot")
+    );
+    assert!(
+        manifest
+            .masks
+            .iter()
+            .any(|m| m.reason == "buffer of a standard stream" && m.end - m.start >= 1024),
+        "what was printed into a pipe"
     );
     let exit = package
         .pages

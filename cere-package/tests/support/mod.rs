@@ -3,9 +3,9 @@
 
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND};
 use cere_format::capture::*;
-use cere_format::package_io::encode_table;
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
+use cere_package::io::encode_table;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;

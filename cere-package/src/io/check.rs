@@ -1,0 +1,175 @@
+//! What a manifest must fulfil.
+
+use super::table::{check_page_size, stored};
+use super::{RECORD_LENGTH, check_version, invalid};
+use cere_format::FormatError;
+use cere_format::abi::UNIT_ID_LENGTH;
+use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
+use cere_format::package::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Checks all that a manifest says about itself and its members.
+pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
+    let what = MEMBER_MANIFEST;
+    check_version("codelet manifest", manifest.version)?;
+    check_page_size(what, manifest.page_size)?;
+    if manifest.invocation == 0 {
+        return Err(invalid(what, "invocation", 0, "invocations count from 1"));
+    }
+    let table = manifest.pages.checked_mul(RECORD_LENGTH);
+    let mut known: BTreeMap<String, Option<u64>> = BTreeMap::from([
+        (MEMBER_TABLE.into(), table),
+        (MEMBER_ENTRY.into(), None),
+        (MEMBER_EXIT.into(), None),
+        (MEMBER_CODE.into(), None),
+    ]);
+    if table.is_none() {
+        return Err(invalid(
+            what,
+            "pages",
+            manifest.pages,
+            "its table's size overflows",
+        ));
+    }
+    if let Some(tls) = &manifest.image.tls {
+        if !tls.align.is_power_of_two() {
+            return Err(invalid(
+                what,
+                "tls.align",
+                tls.align,
+                "it is a power of two",
+            ));
+        }
+        for variable in &tls.variables {
+            if variable
+                .offset
+                .checked_add(variable.size)
+                .is_none_or(|end| end > tls.size)
+            {
+                return Err(invalid(
+                    what,
+                    "tls.variables",
+                    &variable.name,
+                    "it lies outside the block",
+                ));
+            }
+        }
+        known.insert(MEMBER_TLS_ENTRY.into(), Some(tls.size));
+        known.insert(MEMBER_TLS_EXIT.into(), Some(tls.size));
+    }
+    for unit in &manifest.units {
+        let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if unit.id.len() != UNIT_ID_LENGTH || !unit.id.bytes().all(hexadecimal) {
+            return Err(invalid(
+                what,
+                "units.id",
+                format!("{:?}", unit.id),
+                "it is 32 hexadecimal digits",
+            ));
+        }
+        if known.insert(unit.member(), None).is_some() {
+            return Err(invalid(what, "units.id", &unit.id, "units are listed once"));
+        }
+    }
+    if manifest
+        .units
+        .first()
+        .is_none_or(|unit| unit.id != manifest.key.unit)
+    {
+        return Err(invalid(
+            what,
+            "units",
+            &manifest.key.unit,
+            "the region's own unit comes first",
+        ));
+    }
+    for (start, end) in manifest
+        .fresh
+        .iter()
+        .copied()
+        .chain([manifest.heap, manifest.image.range])
+        .chain(manifest.mappings.iter().map(|m| (m.start, m.end)))
+        .chain(manifest.masks.iter().map(|m| (m.start, m.end)))
+    {
+        if start > end {
+            return Err(invalid(
+                what,
+                "range",
+                format!("{start:#x}..{end:#x}"),
+                "it ends before it starts",
+            ));
+        }
+    }
+    if manifest
+        .members
+        .first()
+        .is_none_or(|member| member.name != MEMBER_TABLE)
+    {
+        let found = manifest
+            .members
+            .first()
+            .map_or("nothing", |member| &member.name);
+        return Err(invalid(what, "members", found, "pages.table comes first"));
+    }
+    let mut seen = BTreeSet::new();
+    let mut total = 0u64;
+    for member in &manifest.members {
+        let Some(size) = known.get(&member.name) else {
+            let name = format!("{:?}", member.name);
+            return Err(invalid(
+                what,
+                "members.name",
+                name,
+                "the manifest calls for no such member",
+            ));
+        };
+        if !seen.insert(&member.name) {
+            return Err(invalid(
+                what,
+                "members.name",
+                &member.name,
+                "members are listed once",
+            ));
+        }
+        if size.is_some_and(|size| size != member.size) {
+            let value = format!("{} for {}", member.size, member.name);
+            return Err(invalid(
+                what,
+                "members.size",
+                value,
+                "the manifest's counts ask for another size",
+            ));
+        }
+        total = total
+            .checked_add(member.size)
+            .ok_or_else(|| invalid(what, "members.size", member.size, "the sum overflows"))?;
+    }
+    if let Some(missing) = known.keys().find(|name| !seen.contains(name)) {
+        return Err(invalid(what, "members", missing, "this member is missing"));
+    }
+    Ok(())
+}
+
+pub(super) fn check_stored(manifest: &Manifest, pages: &[PageRecord]) -> Result<(), FormatError> {
+    for (name, flag) in [
+        (MEMBER_ENTRY, PAGE_ENTRY_STORED),
+        (MEMBER_EXIT, PAGE_EXIT_STORED),
+    ] {
+        let expected = stored(pages, flag).checked_mul(manifest.page_size);
+        let found = manifest
+            .members
+            .iter()
+            .find(|m| m.name == name)
+            .map_or(0, |m| m.size);
+        if expected != Some(found) {
+            let value = format!("{found} for {name}");
+            return Err(invalid(
+                MEMBER_MANIFEST,
+                "members.size",
+                value,
+                "the page table stores another number of pages",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! A package into memory or into a directory.
+
+use super::archive::Archive;
+use super::{Package, copy_hashed};
+use cere_format::FormatError;
+use cere_format::package::{MEMBER_MANIFEST, Manifest};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+
+/// Takes the members of a package as they are read, each after its name and size were checked.
+pub(super) trait Receiver {
+    fn receive(
+        &mut self,
+        member: &str,
+        contents: &mut dyn Read,
+        size: u64,
+    ) -> Result<(u64, [u8; 32]), FormatError>;
+}
+
+/// Reads the manifest only. The checksum of the whole is verified all the same.
+pub fn read_manifest(path: &Path) -> Result<Manifest, FormatError> {
+    let mut file = open(path)?;
+    let mut archive = Archive::open(&mut file, path)?;
+    archive.manifest()
+}
+
+/// Reads a package into memory; refuses one whose members take more than `limit` bytes.
+pub fn read_package(path: &Path, limit: u64) -> Result<Package, FormatError> {
+    read_package_from(&mut open(path)?, path, limit)
+}
+
+/// [`read_package`] from any source; `path` is for messages.
+pub fn read_package_from(
+    source: &mut (impl Read + Seek),
+    path: &Path,
+    limit: u64,
+) -> Result<Package, FormatError> {
+    struct Memory(BTreeMap<String, Vec<u8>>, PathBuf);
+    impl Receiver for Memory {
+        fn receive(
+            &mut self,
+            member: &str,
+            contents: &mut dyn Read,
+            size: u64,
+        ) -> Result<(u64, [u8; 32]), FormatError> {
+            let mut bytes = Vec::new();
+            let result =
+                copy_hashed(contents, &mut bytes, size).map_err(|source| FormatError::Io {
+                    action: "decompress",
+                    path: self.1.clone(),
+                    source,
+                })?;
+            self.0.insert(member.into(), bytes);
+            Ok(result)
+        }
+    }
+    let mut memory = Memory(BTreeMap::new(), path.into());
+    let (manifest, pages) = Archive::open(source, path)?.read(limit, &mut memory)?;
+    Ok(Package {
+        manifest,
+        pages,
+        members: memory.0,
+    })
+}
+
+/// Unpacks a package into `directory`, which must exist, `manifest.json` last; refuses one whose members take
+/// more than `limit` bytes. After an error the directory holds no manifest.
+pub fn unpack_package(path: &Path, directory: &Path, limit: u64) -> Result<Manifest, FormatError> {
+    struct Files<'a>(&'a Path);
+    impl Receiver for Files<'_> {
+        fn receive(
+            &mut self,
+            member: &str,
+            contents: &mut dyn Read,
+            size: u64,
+        ) -> Result<(u64, [u8; 32]), FormatError> {
+            let target = self.0.join(member);
+            let fail = |source| FormatError::Io {
+                action: "unpack to",
+                path: target.clone(),
+                source,
+            };
+            if let Some(parent) = target.parent() {
+                std::fs::create_dir_all(parent).map_err(fail)?;
+            }
+            let mut file = File::create(&target).map_err(fail)?;
+            copy_hashed(contents, &mut file, size).map_err(fail)
+        }
+    }
+    let mut file = open(path)?;
+    let (manifest, _) = Archive::open(&mut file, path)?.read(limit, &mut Files(directory))?;
+    let target = directory.join(MEMBER_MANIFEST);
+    let json = serde_json::to_vec_pretty(&manifest).map_err(|source| FormatError::Json {
+        what: MEMBER_MANIFEST.into(),
+        source,
+    })?;
+    let temporary = directory.join(".manifest.json.tmp");
+    let written = std::fs::write(&temporary, json);
+    written
+        .and_then(|()| std::fs::rename(&temporary, &target))
+        .map_err(|source| FormatError::Io {
+            action: "write",
+            path: target,
+            source,
+        })?;
+    Ok(manifest)
+}
+
+fn open(path: &Path) -> Result<File, FormatError> {
+    File::open(path).map_err(|source| FormatError::Io {
+        action: "open",
+        path: path.into(),
+        source,
+    })
+}

@@ -1,0 +1,278 @@
+//! A package from its members.
+
+use super::check::check_stored;
+use super::{
+    HEADER_LENGTH, check_manifest, copy_hashed, decode_table, header, hexadecimal, invalid,
+};
+use cere_format::FormatError;
+use cere_format::package::{MEMBER_MANIFEST, MEMBER_TABLE, Manifest, Member, PACKAGE_VERSION};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const LEVEL: i32 = 3;
+/// 128 MiB, the largest window that every zstd accepts unasked: pages at exit mostly repeat pages at entry.
+const WINDOW_LOG: u32 = 27;
+/// Bytes of members from which on the large window is worth its memory.
+const LONG: u64 = 2 << 20;
+
+/// Opens a member's bytes anew.
+pub type OpenStream<'a> = Box<dyn Fn() -> io::Result<Box<dyn Read + 'a>> + 'a>;
+
+/// Where a new member's bytes come from.
+pub enum MemberData<'a> {
+    /// Memory.
+    Bytes(Vec<u8>),
+    /// A file, read while the package is written.
+    File(PathBuf),
+    /// Anything that can be read twice, and its size: once for the checksum, once to be written.
+    Stream(u64, OpenStream<'a>),
+}
+
+/// A member to write.
+pub struct NewMember<'a> {
+    /// Its name, one of the `MEMBER_` names or a unit's.
+    pub name: String,
+    /// Its bytes.
+    pub data: MemberData<'a>,
+}
+
+impl<'a> NewMember<'a> {
+    /// A member from memory.
+    pub fn bytes(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            name: name.into(),
+            data: MemberData::Bytes(bytes.into()),
+        }
+    }
+    /// A member from a file.
+    pub fn file(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            data: MemberData::File(path.into()),
+        }
+    }
+    /// A member of `size` bytes from readers that `open` gives.
+    pub fn stream(
+        name: impl Into<String>,
+        size: u64,
+        open: impl Fn() -> io::Result<Box<dyn Read + 'a>> + 'a,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            data: MemberData::Stream(size, Box::new(open)),
+        }
+    }
+    pub(super) fn open(&self) -> Result<(Box<dyn Read + '_>, u64, PathBuf), FormatError> {
+        let fail = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| FormatError::Io {
+                action: "read",
+                path,
+                source,
+            }
+        };
+        match &self.data {
+            MemberData::Bytes(bytes) => Ok((
+                Box::new(bytes.as_slice()),
+                bytes.len() as u64,
+                PathBuf::from(&self.name),
+            )),
+            MemberData::File(path) => {
+                let file = File::open(path).map_err(fail(path))?;
+                let size = file.metadata().map_err(fail(path))?.len();
+                Ok((Box::new(file), size, path.clone()))
+            }
+            MemberData::Stream(size, open) => {
+                let path = PathBuf::from(&self.name);
+                let reader = open().map_err(fail(&path))?;
+                Ok((reader, *size, path))
+            }
+        }
+    }
+}
+
+/// Hashes and counts what passes to the file below.
+struct Hashing<W> {
+    below: W,
+    hash: Sha256,
+    length: u64,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.below.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        self.length += count as u64;
+        Ok(count)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.below.flush()
+    }
+}
+
+/// Removes a temporary file unless it was renamed.
+struct Temporary(Option<PathBuf>);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take() {
+            // Nothing is lost if it stays: the next write to this target uses another name.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes a package to `path`: under a temporary name beside it, renamed when complete and on disk. Fills
+/// `manifest.members` from `members`, whose first must be the page table.
+pub fn write_package(
+    path: &Path,
+    manifest: &mut Manifest,
+    members: &[NewMember<'_>],
+) -> Result<(), FormatError> {
+    manifest.members.clear();
+    let mut pages = Vec::new();
+    for member in members {
+        let (mut reader, size, from) = member.open()?;
+        let fail = |source| FormatError::Io {
+            action: "read",
+            path: from.clone(),
+            source,
+        };
+        let (found, hash) = if member.name == MEMBER_TABLE {
+            let mut table = Vec::new();
+            let result = copy_hashed(&mut reader, &mut table, u64::MAX).map_err(fail)?;
+            pages = decode_table(MEMBER_TABLE, &table, manifest.page_size)?;
+            result
+        } else {
+            copy_hashed(&mut reader, &mut io::sink(), u64::MAX).map_err(fail)?
+        };
+        if found != size {
+            return Err(invalid(
+                &member.name,
+                "size",
+                found,
+                "the file changed while it was read",
+            ));
+        }
+        manifest.members.push(Member {
+            name: member.name.clone(),
+            size,
+            sha256: hexadecimal(hash),
+        });
+    }
+    manifest.pages = pages.len() as u64;
+    check_manifest(manifest)?;
+    check_stored(manifest, &pages)?;
+    drop(pages);
+    let total: u64 = manifest.members.iter().map(|member| member.size).sum();
+
+    let fail = |action, path: &Path| {
+        let path = path.to_path_buf();
+        move |source| FormatError::Io {
+            action,
+            path,
+            source,
+        }
+    };
+    let name = path
+        .file_name()
+        .ok_or_else(|| invalid("package", "path", path.display(), "it names a file"))?;
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    static COUNTER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let mut temporary_name = std::ffi::OsString::from(".");
+    temporary_name.push(name);
+    temporary_name.push(format!(".{}.{number}.tmp", std::process::id()));
+    let temporary = directory.join(temporary_name);
+    let mut file = File::create_new(&temporary).map_err(fail("create", &temporary))?;
+    let mut guard = Temporary(Some(temporary.clone()));
+    let mut write = || -> io::Result<()> {
+        file.write_all(&[0; HEADER_LENGTH as usize])?;
+        let below = Hashing {
+            below: BufWriter::new(&mut file),
+            hash: Sha256::new(),
+            length: 0,
+        };
+        let mut encoder = zstd::Encoder::new(below, LEVEL)?;
+        encoder.include_checksum(true)?;
+        if total > LONG {
+            encoder.long_distance_matching(true)?;
+            encoder.window_log(WINDOW_LOG)?;
+        }
+        let mut archive = tar::Builder::new(encoder);
+        let json = serde_json::to_vec_pretty(manifest)?;
+        append(
+            &mut archive,
+            MEMBER_MANIFEST,
+            json.len() as u64,
+            &mut json.as_slice(),
+        )?;
+        for (member, listed) in members.iter().zip(&manifest.members) {
+            let (mut reader, ..) = member.open().map_err(io::Error::other)?;
+            append(&mut archive, &member.name, listed.size, &mut reader)?;
+        }
+        let Hashing {
+            below,
+            hash,
+            length,
+        } = archive.into_inner()?.finish()?;
+        below.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&header(PACKAGE_VERSION, length, hash.finalize().into()))?;
+        file.sync_all()
+    };
+    write().map_err(fail("write", &temporary))?;
+    std::fs::rename(&temporary, path).map_err(fail("rename", &temporary))?;
+    guard.0 = None;
+    // The name is durable once the directory is; a file system that cannot sync one still has the file.
+    if let Ok(directory) = File::open(directory) {
+        let _ = directory.sync_all();
+    }
+    Ok(())
+}
+
+pub(super) fn append<W: Write>(
+    archive: &mut tar::Builder<W>,
+    name: &str,
+    size: u64,
+    reader: &mut dyn Read,
+) -> io::Result<()> {
+    let mut header = tar::Header::new_ustar();
+    header.set_path(name)?;
+    header.set_size(size);
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    header.set_cksum();
+    let mut counted = Counted {
+        below: reader,
+        left: size,
+    };
+    archive.append(&header, &mut counted)?;
+    if counted.left != 0 {
+        return Err(io::Error::other(format!(
+            "{name} changed while it was packed"
+        )));
+    }
+    Ok(())
+}
+
+struct Counted<'a> {
+    below: &'a mut dyn Read,
+    left: u64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let count = self.below.read(&mut buffer[..room])?;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
