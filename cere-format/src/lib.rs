@@ -15,7 +15,6 @@ pub mod build;
 pub mod capture;
 pub mod error;
 pub mod package;
-pub mod package_io;
 pub mod profile;
 pub mod profile_raw;
 pub mod replay;

@@ -4,9 +4,9 @@ use crate::options::Common;
 use crate::{print, state};
 use anyhow::{Context, Result, bail};
 use cere_format::package::{Manifest, PACKAGE_EXTENSION};
-use cere_format::package_io::read_manifest;
 use cere_format::replay::Verdict;
 use cere_format::store::Store;
+use cere_package::io::read_manifest;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 use crate::state;
 use anyhow::{Context, Result};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
-use cere_format::package_io::unpack_package;
 use cere_format::store::Store;
+use cere_package::io::unpack_package;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::Read;
