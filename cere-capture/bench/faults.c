@@ -24,7 +24,7 @@ __attribute__((noinline)) static long sweep(int how) {
         volatile long *at = (volatile long *)(memory + 4096l * order[i]);
         if (how == 'r') sum += *at;
         else if (how == 'w') *at = i;
-        else *at = *at + 1;
+        else { sum += *at; *at = i; }
     }
     return sum;
 }
