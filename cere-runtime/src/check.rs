@@ -26,7 +26,8 @@ pub fn check(manifest: &Manifest) -> Result<(), String> {
             ("the image", manifest.image.range),
         ]);
     for (what, (start, end)) in ranges {
-        if start > end || end > TOP {
+        let null = start < PAGE && start < end;
+        if null || start > end || end > TOP {
             return Err(format!(
                 "the manifest gives {what} the addresses {start:#x}-{end:#x}, which no process has"
             ));
