@@ -18,7 +18,10 @@ fn main() {
     let hz = cere_clock::calibrate(50);
     let program = support::Program::new("../../bench/faults.c", &["-O2"]);
     let size = mib.to_string();
-    println!("{:14} {:>9} {:>9} {:>6}", "pattern", "bare", "captured", "ratio");
+    println!(
+        "{:14} {:>9} {:>9} {:>6}",
+        "pattern", "bare", "captured", "ratio"
+    );
     for how in ["read", "write", "both"] {
         for order in ["order", "random"] {
             let (mut bare, mut captured) = (f64::MAX, f64::MAX);

@@ -264,6 +264,9 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
                 Err(_) => Some("the capture failed inside".into()),
             };
             if let Some(message) = failed {
+                if state.engine.levels.is_empty() {
+                    complain(&message);
+                }
                 refuse(state, RegionEnd::Never, Some(message));
             }
         });

@@ -131,15 +131,7 @@ fn no_memory() -> Block {
     null_mut()
 }
 
-// Not `write_bytes`, `copy`: libc's versions read libc's data, which then would count as touched by the region.
-unsafe fn clear(block: Block, size: usize) {
-    // SAFETY: the block holds `size` bytes.
-    unsafe {
-        std::arch::asm!("rep stosb", inout("rcx") size => _, inout("rdi") block => _, in("al") 0u8,
-            options(nostack, preserves_flags));
-    }
-}
-
+// Not `copy_nonoverlapping`: libc's memcpy reads libc's data, which then would count as touched by the region.
 unsafe fn copy(from: Block, to: Block, size: usize) {
     // SAFETY: both hold `size` bytes and do not overlap.
     unsafe {
@@ -235,14 +227,18 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
     let Some(bytes) = count.checked_mul(size) else {
         return no_memory();
     };
-    let block = if inside {
-        heap_allocate(bytes, 16)
-    } else {
-        arena_allocate(bytes)
-    };
+    if inside {
+        let block = with_heap(|heap| heap.allocate_zeroed(bytes));
+        return if block.is_null() {
+            no_memory()
+        } else {
+            block.cast()
+        };
+    }
+    let block = arena_allocate(bytes);
     if !block.is_null() {
         // SAFETY: the block holds `bytes`.
-        unsafe { clear(block, bytes) };
+        unsafe { block.cast::<u8>().write_bytes(0, bytes) };
     }
     block
 }

@@ -1,8 +1,10 @@
 //! The preload library. What is allowed where:
 //!
 //! - constructor, `dlopen`, writing results: ordinary Rust, memory from [`arena`];
-//! - hooks: the program's thread and stack, no change of errno;
-//! - signal handlers: raw system calls and preallocated memory only: no TLS, locks, allocation, errno.
+//! - hooks: the program's thread, no change of errno; what they begin or end runs on a stack of [`pool`], with the
+//!   program's memory open and its signals blocked;
+//! - signal handlers: raw system calls and preallocated memory only: no libc, locks, allocation, errno, until the
+//!   program's memory is open again.
 //!
 //! Without `CERE_RUN` in the environment it does nothing but pass calls on.
 

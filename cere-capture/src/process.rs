@@ -97,12 +97,19 @@ fn protection(permissions: &str) -> u8 {
     has('r', libc::PROT_READ) | has('w', libc::PROT_WRITE) | has('x', libc::PROT_EXEC)
 }
 
+/// Whether `address` lies in the program itself or in an instrumented library; None if in no image.
+fn of_program(images: &[Image], address: u64) -> Option<bool> {
+    let inside = |i: &Image| i.range.0 <= address && address < i.range.1;
+    let place = images.iter().position(inside)?;
+    Some(place == 0 || images[place].instrumented)
+}
+
 /// Kind of the memory at `address`, the stack apart.
 pub fn kind(images: &[Image], address: u64) -> u8 {
-    let foreign = images
-        .iter()
-        .any(|i| !i.instrumented && i.range.0 <= address && address < i.range.1);
-    if foreign { KIND_FOREIGN } else { 0 }
+    match of_program(images, address) {
+        Some(false) => KIND_FOREIGN,
+        _ => 0,
+    }
 }
 
 /// Puts the memory that is to be protected into the engine's spans; `open` is left out.
@@ -120,9 +127,8 @@ pub fn lay_out(
         let code = protection & libc::PROT_EXEC as u8 != 0;
         let (start, end) = (mapping.start as usize, mapping.end as usize);
         let mut kind = kind(images, mapping.start);
-        let inside = |i: &Image| i.range.0 <= mapping.start && mapping.start < i.range.1;
         let library =
-            mapping.path.starts_with('/') && !images.iter().any(|i| i.instrumented && inside(i));
+            mapping.path.starts_with('/') && of_program(images, mapping.start) != Some(true);
         if protection == 0 || mapping.path.starts_with("[v") || (code && library) {
             continue;
         }

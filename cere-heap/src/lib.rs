@@ -74,6 +74,21 @@ impl Heap {
 
     /// A block of `size` bytes aligned to `align` (a power of two), not zeroed; null if the range is used up.
     pub fn allocate(&self, size: usize, align: usize) -> *mut u8 {
+        self.find(size, align).0
+    }
+
+    /// A block of `size` zeros; null if the range is used up. Memory never used before is left untouched.
+    pub fn allocate_zeroed(&self, size: usize) -> *mut u8 {
+        let (block, used) = self.find(size, 16);
+        if !block.is_null() && used {
+            // SAFETY: the block holds `size` bytes.
+            unsafe { block.write_bytes(0, size) };
+        }
+        block
+    }
+
+    /// A block, and whether it was in use before.
+    fn find(&self, size: usize, align: usize) -> (*mut u8, bool) {
         let align = align.max(16);
         let wanted = if align > 16 {
             size.checked_add(align + HEAD)
@@ -81,7 +96,7 @@ impl Heap {
             Some(size)
         };
         let Some((class, bytes)) = wanted.and_then(class) else {
-            return null_mut();
+            return (null_mut(), false);
         };
         // SAFETY: see `new`; blocks lie within the range and never overlap.
         unsafe {
@@ -91,12 +106,13 @@ impl Heap {
                 (*header).next = self.start + size_of::<Header>().next_multiple_of(4096);
             }
             let mut block = (*header).free[class];
-            if block != 0 {
+            let used = block != 0;
+            if used {
                 (*header).free[class] = *(block as *const usize);
             } else {
                 let head = (*header).next;
                 if self.end - head < bytes + HEAD {
-                    return null_mut();
+                    return (null_mut(), false);
                 }
                 (*header).next = head + HEAD + bytes;
                 block = head + HEAD;
@@ -105,13 +121,13 @@ impl Heap {
             }
             (*header).live += bytes;
             if align == 16 {
-                return block as *mut u8;
+                return (block as *mut u8, used);
             }
             let aligned = (block + HEAD).next_multiple_of(align);
             // A head in front of the aligned block that leads to the true one.
             *((aligned - HEAD) as *mut usize) = ALIGNED | block;
             *((aligned - HEAD) as *mut usize).add(1) = block + bytes - aligned;
-            aligned as *mut u8
+            (aligned as *mut u8, used)
         }
     }
 
@@ -171,6 +187,27 @@ mod tests {
             last = (number, bytes);
         }
         assert!(class((1 << 38) + 1).is_none());
+    }
+
+    #[test]
+    fn zeroed_blocks_are_zero() {
+        let memory: Vec<u128> = std::vec![0; 4096];
+        let start = (memory.as_ptr() as usize).next_multiple_of(4096);
+        // SAFETY: our own memory.
+        let heap = unsafe { Heap::new(start, start + 32768) };
+        for _ in 0..3 {
+            let block = heap.allocate_zeroed(100);
+            // SAFETY: a live block of 100 bytes.
+            unsafe {
+                assert!(
+                    std::slice::from_raw_parts(block, 100)
+                        .iter()
+                        .all(|b| *b == 0)
+                );
+                block.write_bytes(7, 100);
+                heap.free(block);
+            }
+        }
     }
 
     #[test]
