@@ -203,3 +203,33 @@ fn stores_that_cannot_be() {
     refused(at, &["regions"], "cere instrument");
     refused(at, &["codelets"], "cere instrument");
 }
+
+#[test]
+fn an_installed_command_finds_its_parts() {
+    let directory = directory(&[("part.c", PART)]);
+    let at = directory.path();
+    let built = common::built();
+    let output = Command::new("make")
+        .args([
+            "-s",
+            "-C",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/.."),
+            "install",
+        ])
+        .arg("PREFIX=/usr")
+        .arg(format!("DESTDIR={}/root", at.display()))
+        .arg(format!(
+            "BUILT={}",
+            built.parent().expect("a parent").display()
+        ))
+        .output()
+        .expect("make runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = Command::new(at.join("root/usr/bin/cere"))
+        .args(["instrument", "--", "sh", "-c", "$CC -O2 -c part.c"])
+        .current_dir(at)
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(regions(at), ["part@part.c:1"]);
+}

@@ -89,8 +89,8 @@ pub fn run(options: &Options) -> Result<u8> {
         );
     }
     let finished = session.capture(&choices, &invocations)?;
-    let raws = pack::raw_captures(finished.directory.path())?;
-    if profile.is_none() && raws.iter().any(pack::Raw::usable) {
+    let taken = pack::Run::read(finished.directory.path())?;
+    if profile.is_none() && taken.usable() {
         eprintln!("cere: running once more, without output, for the times in vivo");
         match session.profile() {
             Ok(timed) => profile = Some(timed),
@@ -99,7 +99,7 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let mut outcome = pack::all(
         &session.store,
-        &raws,
+        &taken,
         &choices,
         &invocations,
         profile.as_ref(),

@@ -6,42 +6,66 @@ use crate::{progress, state};
 use anyhow::{Context, Result};
 use cere_format::capture::RawCapture;
 use cere_format::package::InVivo;
-use cere_format::profile::Profile;
+use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_package::{PackInput, pack};
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// A raw capture in a run's directory.
-pub struct Raw {
+struct Raw {
     path: PathBuf,
     capture: RawCapture,
 }
 
-impl Raw {
-    /// Whether a codelet can be made of it.
+/// How often a wanted region was entered while it was armed: `counts.json` of a run.
+#[derive(Deserialize)]
+struct Count {
+    key: RegionKey,
+    invocations: u64,
+}
+
+/// What a capture run left.
+pub struct Run {
+    raws: Vec<Raw>,
+    counts: Vec<Count>,
+}
+
+impl Run {
+    /// Reads the run's directory.
+    pub fn read(directory: &Path) -> Result<Self> {
+        let mut raws = Vec::new();
+        let entries = std::fs::read_dir(directory)
+            .with_context(|| format!("cannot read {}", directory.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            let stem = path.file_stem().and_then(|s| s.to_str());
+            let numbered = stem.is_some_and(|s| s.parse::<u64>().is_ok());
+            if numbered && path.extension().is_some_and(|e| e == "json") {
+                let capture = state::read_json(&path)?;
+                raws.push(Raw { path, capture });
+            }
+        }
+        // A program that was killed leaves none.
+        let counts = state::read_json(&directory.join("counts.json")).unwrap_or_default();
+        Ok(Self { raws, counts })
+    }
+
+    /// Whether a codelet can be made of anything.
     pub fn usable(&self) -> bool {
-        self.capture.refused.is_none()
+        self.raws.iter().any(|r| r.capture.refused.is_none())
+    }
+
+    fn entered(&self, key: &RegionKey) -> Option<u64> {
+        let count = self.counts.iter().find(|c| c.key == *key)?;
+        Some(count.invocations)
     }
 }
 
-/// The raw captures in `directory`, in order.
-pub fn raw_captures(directory: &Path) -> Result<Vec<Raw>> {
-    let mut numbered = Vec::new();
-    let entries = std::fs::read_dir(directory)
-        .with_context(|| format!("cannot read {}", directory.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        let stem = path.file_stem().and_then(|s| s.to_str());
-        let number = stem.and_then(|s| s.parse::<u64>().ok());
-        if let Some(number) = number
-            && path.extension().is_some_and(|e| e == "json")
-        {
-            let capture = state::read_json(&path)?;
-            numbered.push((number, Raw { path, capture }));
-        }
-    }
-    numbered.sort_by_key(|(number, _)| *number);
-    Ok(numbered.into_iter().map(|(_, raw)| raw).collect())
+/// How often a region ran in the profile.
+fn ran(profile: &Profile, key: &RegionKey) -> Option<u64> {
+    let region = profile.regions.iter().find(|r| r.key == *key);
+    Some(region.map_or(0, |r| r.invocations))
 }
 
 /// What became of the wanted invocations.
@@ -57,7 +81,7 @@ pub struct Outcome {
 /// Packs every wanted invocation that was captured, and says why for the others.
 pub fn all(
     store: &Store,
-    raws: &[Raw],
+    run: &Run,
     choices: &[Choice],
     invocations: &[u64],
     profile: Option<&Profile>,
@@ -72,12 +96,16 @@ pub fn all(
     for choice in choices {
         for invocation in invocations {
             bar.set_message(choice.name.clone());
-            let raw = raws
+            let raw = run
+                .raws
                 .iter()
                 .find(|r| r.capture.key == choice.key && r.capture.invocation == *invocation);
             let made = match raw {
                 None => {
-                    let (reason, lost) = missing(choice, *invocation, profile);
+                    let ran = run
+                        .entered(&choice.key)
+                        .or_else(|| ran(profile?, &choice.key));
+                    let (reason, lost) = missing(*invocation, ran);
                     outcome.lost |= lost;
                     Err(reason)
                 }
@@ -101,19 +129,17 @@ pub fn all(
     Ok(outcome)
 }
 
-/// Why there is no raw capture of an invocation, and whether there should be one.
-fn missing(choice: &Choice, invocation: u64, profile: Option<&Profile>) -> (String, bool) {
-    let Some(profile) = profile else {
-        return (format!("invocation {invocation} never came"), false);
-    };
-    let region = profile.regions.iter().find(|r| r.key == choice.key);
-    match region.map_or(0, |r| r.invocations) {
-        0 => ("it never ran with these arguments".into(), false),
-        ran if ran < invocation => (
+/// Why there is no raw capture of an invocation, and whether there should be one. `ran` tells how often the region
+/// was entered, if that is known.
+fn missing(invocation: u64, ran: Option<u64>) -> (String, bool) {
+    match ran {
+        None => (format!("invocation {invocation} never came"), false),
+        Some(0) => ("it never ran with these arguments".into(), false),
+        Some(ran) if ran < invocation => (
             format!("invocation {invocation} never came: it ran {ran} times"),
             false,
         ),
-        _ => (
+        Some(_) => (
             "its capture did not reach the disk: see the messages of the run".into(),
             true,
         ),

@@ -76,7 +76,10 @@ impl Job {
                 );
                 return Ok(0);
             }
-            let _ = std::fs::remove_file(output);
+            // Not the null device, say.
+            if output.symlink_metadata().is_ok_and(|m| m.is_file()) {
+                let _ = std::fs::remove_file(output);
+            }
             bail!(
                 "{source} cannot be instrumented (`cere instrument --keep-going` compiles such units plainly): {}",
                 failure.reason
