@@ -7,7 +7,7 @@ use crate::engine::{Access, CALLS, Engine};
 use crate::names;
 use crate::pool::PAGE;
 use crate::process;
-use crate::{signals, sys};
+use crate::{signals, sys, wanted};
 use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
 
@@ -76,7 +76,7 @@ pub fn dispatch(context: &mut ucontext_t) {
     if capture::left(stack) > 0 && capture::abandon(stack, context) {
         return again(context);
     }
-    let Some(engine) = capture::engine() else {
+    let Some(engine) = wanted::engine() else {
         return again(context);
     };
     if number < CALLS {

@@ -3,52 +3,20 @@
 //! The hook runs on the program's stack only to count; what it begins or ends runs on a stack of the pool.
 
 use crate::engine::{CALLS, Engine, Level};
-use crate::pool::{LEVELS, Pool};
-use crate::spans::Spans;
+use crate::pool::LEVELS;
+use crate::wanted::{State, disarm, state, write_counts};
 use crate::write::{self, End};
 use crate::{
-    arena, complain, heap, images, keep_errno, process, signals, sys, thread_pointer, threads,
+    complain, heap, images, keep_errno, process, signals, sys, thread_pointer, threads, wanted,
 };
-use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, RegionDescriptor};
-use cere_format::capture::{EntryState, Image, Mapping, RegionEnd, Wanted};
-use cere_format::profile::RegionKey;
+use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, RegionDescriptor};
+use cere_format::capture::{EntryState, Image, Mapping, RegionEnd};
 use libc::ucontext_t;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
 /// Captures in progress.
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
-
-/// Everything that captures need; used by the main thread only.
-struct State {
-    engine: Engine,
-    wanted: Vec<Region>,
-    directory: PathBuf,
-    thread: usize,
-    mapping_limit: usize,
-    /// Start of an image, and whether it is instrumented.
-    known: Vec<(usize, bool)>,
-}
-
-/// A region of which invocations are wanted.
-struct Region {
-    key: RegionKey,
-    invocations: Vec<u64>,
-    count: u64,
-    /// The next invocation wanted; `u64::MAX` if none.
-    next: u64,
-    armed: Vec<*mut RegionDescriptor>,
-}
-
-impl Region {
-    fn look_ahead(&mut self) {
-        let next = self.invocations.iter().copied().find(|i| *i > self.count);
-        self.next = next.unwrap_or(u64::MAX);
-    }
-}
 
 core::arch::global_asm!(
     ".globl cere_capture_stub",
@@ -63,7 +31,7 @@ core::arch::global_asm!(
 
 unsafe extern "C" {
     /// The hook: adds the stack pointer before the call as fourth argument.
-    fn cere_capture_stub(region: *mut RegionDescriptor, event: u32, arguments: *mut u8);
+    pub fn cere_capture_stub(region: *mut RegionDescriptor, event: u32, arguments: *mut u8);
 }
 
 /// What the probe told, for the work on the other stack.
@@ -73,117 +41,6 @@ struct Event {
     arguments: usize,
     stack: usize,
     wanted: usize,
-}
-
-fn state() -> Option<&'static mut State> {
-    // SAFETY: leaked at start; only the main thread gets here, a handler only while nobody else uses it.
-    unsafe { STATE.load(Ordering::Relaxed).as_mut() }
-}
-
-/// The engine, for the handlers.
-pub fn engine() -> Option<&'static mut Engine> {
-    state().map(|s| &mut s.engine)
-}
-
-/// Reserves all memory that captures need.
-pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
-    const REFUSED: &str = "the system refuses the address space that captures need (is `ulimit -v` set?); \
-                           the program runs uncaptured";
-    let memory = process::available_memory();
-    let pool = Pool::reserve(memory - memory / 8).ok_or(REFUSED)?;
-    if !heap::reserve() {
-        return Err(REFUSED.into());
-    }
-    // SAFETY: the pool's room for spans.
-    let spans = unsafe { Spans::new(pool.spans()) };
-    let here = prepare as *const () as usize;
-    let mut own: Vec<(usize, usize)> = images::loaded()
-        .iter()
-        .map(|i| i.range)
-        .filter(|r| r.0 <= here && here < r.1)
-        .collect();
-    own.extend([arena::range(), pool.range()]);
-    let wanted = wanted.iter().map(|w| {
-        let mut region = Region {
-            key: w.key.clone(),
-            invocations: w.invocations.clone(),
-            count: 0,
-            next: 0,
-            armed: Vec::new(),
-        };
-        region.look_ahead();
-        region
-    });
-    let state = State {
-        engine: Engine {
-            pool,
-            spans,
-            levels: Vec::with_capacity(LEVELS),
-            own,
-            threaded: false,
-            epoch: 0,
-            splits: 0,
-            budget: 0,
-        },
-        wanted: wanted.collect(),
-        directory,
-        thread: thread_pointer(),
-        mapping_limit: process::mapping_limit(),
-        known: Vec::new(),
-    };
-    STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
-    Ok(())
-}
-
-/// Notes an image and arms those of its regions that are wanted.
-pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>) {
-    let Some(state) = state() else { return };
-    state.known.push((start, instrumented));
-    for region in regions {
-        // SAFETY: descriptors of a loaded image and their markers; the stub has the hook's interface.
-        unsafe {
-            let unit = &(*(*region).unit).id;
-            let index = (*region).index;
-            let found = state
-                .wanted
-                .iter()
-                .position(|w| w.key.index == index && w.key.unit.as_bytes() == unit);
-            let Some(wanted) = found.filter(|w| state.wanted[*w].next != u64::MAX) else {
-                continue;
-            };
-            state.wanted[wanted].armed.push(region);
-            (*region).scratch = wanted as u64 + 1;
-            let hook = std::mem::transmute::<*const (), Hook>(cere_capture_stub as *const ());
-            (&raw mut (*region).hook).write_volatile(Some(hook));
-        }
-    }
-}
-
-/// Forgets images that are gone.
-pub fn forget(present: &dyn Fn(usize) -> bool) {
-    let Some(state) = state() else { return };
-    let known = std::mem::take(&mut state.known);
-    let gone = known.iter().any(|(start, _)| !present(*start));
-    state.known = known
-        .into_iter()
-        .filter(|(start, _)| present(*start))
-        .collect();
-    if gone {
-        let ranges: Vec<_> = images::loaded().iter().map(|i| i.range).collect();
-        let loaded = |at: &*mut RegionDescriptor| {
-            ranges
-                .iter()
-                .any(|r| r.0 <= *at as usize && (*at as usize) < r.1)
-        };
-        for region in &mut state.wanted {
-            region.armed.retain(loaded);
-        }
-    }
-}
-
-/// A forked child captures nothing.
-pub fn abandon_process() {
-    STATE.store(null_mut(), Ordering::Release);
 }
 
 unsafe extern "C" fn event(
@@ -234,7 +91,9 @@ unsafe extern "C" fn event(
 
 /// Number of levels that code with this stack pointer has left, by longjmp: none of them can still run.
 pub fn left(stack: usize) -> usize {
-    let Some(engine) = engine() else { return 0 };
+    let Some(engine) = wanted::engine() else {
+        return 0;
+    };
     let gone = |l: &Level| {
         l.stack.0 <= stack && stack < l.stack.1 && stack > l.entry.stack_pointer as usize
     };
@@ -329,16 +188,6 @@ fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
         }
     }
     disarm(&mut state.wanted[level.wanted]);
-}
-
-/// Makes a region dormant again once nothing more is wanted of it.
-fn disarm(region: &mut Region) {
-    if region.next == u64::MAX {
-        for descriptor in region.armed.drain(..) {
-            // SAFETY: descriptors of loaded images.
-            unsafe { (&raw mut (*descriptor).hook).write_volatile(None) };
-        }
-    }
 }
 
 /// The argument of the hook's work.
@@ -584,30 +433,5 @@ pub fn finish_process() {
             complain(&message);
         }
     });
-    STATE.store(null_mut(), Ordering::Release);
-}
-
-/// `counts.json`: how often each wanted region was entered while armed, over all processes of the run.
-fn write_counts(state: &State) -> Result<(), String> {
-    let path = state.directory.join("counts.json");
-    let former: Vec<serde_json::Value> = std::fs::read(&path)
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok())
-        .unwrap_or_default();
-    let counts: Vec<serde_json::Value> = state
-        .wanted
-        .iter()
-        .map(|w| {
-            let key = serde_json::json!({ "unit": w.key.unit, "index": w.key.index });
-            let before = former.iter().find(|f| f["key"] == key);
-            let before = before.and_then(|f| f["invocations"].as_u64()).unwrap_or(0);
-            serde_json::json!({ "key": key, "invocations": w.count.max(before) })
-        })
-        .collect();
-    let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
-    let part = state
-        .directory
-        .join(format!("counts.{}.part", std::process::id()));
-    std::fs::write(&part, serde_json::Value::from(counts).to_string()).map_err(failed)?;
-    std::fs::rename(&part, &path).map_err(failed)
+    wanted::abandon_process();
 }

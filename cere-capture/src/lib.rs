@@ -22,6 +22,7 @@ mod signals;
 mod spans;
 mod sys;
 mod threads;
+mod wanted;
 mod write;
 
 use cere_format::abi::Hook;
@@ -103,7 +104,7 @@ fn start() -> Result<(), String> {
         ));
     }
     if let RunMode::Capture { wanted } = &plan.mode {
-        capture::prepare(plan.directory.clone(), wanted)?;
+        wanted::prepare(plan.directory.clone(), wanted)?;
     }
     *STATE.lock().map_err(|e| e.to_string())? = Some(State {
         plan,
@@ -126,7 +127,7 @@ extern "C" fn destructor() {
 unsafe extern "C" fn child() {
     ACTIVE.store(false, Ordering::Release);
     profile::forget();
-    capture::abandon_process();
+    wanted::abandon_process();
 }
 
 /// Arms the regions of images not seen yet.
@@ -141,7 +142,7 @@ fn arm() -> Result<(), String> {
         }
         let found = images::sections(&image);
         if let RunMode::Capture { .. } = state.plan.mode {
-            capture::arm(image.range.0, found.instrumented, found.regions);
+            wanted::arm(image.range.0, found.instrumented, found.regions);
             continue;
         }
         if found.regions.is_empty() {
@@ -229,7 +230,7 @@ unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
             {
                 let present: HashSet<usize> = images::loaded().iter().map(|i| i.range.0).collect();
                 state.seen.retain(|start| present.contains(start));
-                capture::forget(&|start| present.contains(&start));
+                wanted::forget(&|start| present.contains(&start));
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::engine::{Access, Touched};
 use crate::sys::{self, Action};
-use crate::{capture, threads};
+use crate::{capture, threads, wanted};
 use cere_format::capture::RegionEnd;
 use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -191,7 +191,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         e if e & 2 != 0 => Access::Write,
         _ => Access::Read,
     };
-    let touched = match (code, capture::engine()) {
+    let touched = match (code, wanted::engine()) {
         (SEGV_ACCERR, Some(engine)) => {
             if let Some(level) = engine.levels.last_mut() {
                 level.faults += 1;

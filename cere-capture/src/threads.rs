@@ -3,7 +3,7 @@
 //! While memory is closed, a thread that touches it waits in the handler until it is open again: its stack, known
 //! since its start, stays open. A region that needs such a thread to go on cannot be captured.
 
-use crate::{capture, heap, sys};
+use crate::{heap, sys, wanted};
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
@@ -93,7 +93,7 @@ unsafe extern "C" fn pthread_create(
     // SAFETY: libc's function; the box is the new thread's.
     unsafe {
         let real = std::mem::transmute::<usize, Create>(real);
-        if capture::engine().is_none() {
+        if wanted::engine().is_none() {
             return real(thread, attributes, start, argument);
         }
         let work = Box::into_raw(Box::new(Work { start, argument }));
