@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<u8> {
 fn place_wrappers(bin: &Path) -> Result<()> {
     state::make_directory(bin)?;
     let executable = std::env::current_exe()?;
-    for (name, ..) in wrapper::TOOLS {
+    for name in wrapper::names() {
         let link = bin.join(name);
         let _ = std::fs::remove_file(&link);
         symlink(&executable, &link)

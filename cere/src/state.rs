@@ -124,7 +124,7 @@ fn unit(store: &Store, id: &str) -> Result<Unit> {
     Ok(unit)
 }
 
-/// The newest unit of each compile whose source still exists, by source and output.
+/// The newest unit of each compile whose source still exists and whose output was kept, by source and output.
 pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
     let Ok(entries) = fs::read_dir(store.current()) else {
         bail!(
@@ -144,7 +144,9 @@ pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
         let id =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let unit = unit(store, id.trim())?;
-        if unit.source.exists() || unit.source.ends_with("-") {
+        let output = unit.command.output.as_deref();
+        let kept = output.is_none_or(|o| o != Path::new("/dev/null") && !o.ends_with("-"));
+        if kept && (unit.source.exists() || unit.source.ends_with("-")) {
             units.insert((unit.source.clone(), unit.command.output.clone()), unit);
         }
     }

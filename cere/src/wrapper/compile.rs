@@ -67,8 +67,8 @@ impl Job {
                 directory: self.directory.clone(),
                 reason: reason(&text, status),
             };
-            state::write_json(&self.failure(source), &failure)?;
-            if std::env::var_os(ENV_KEEP_GOING).is_some() {
+            let recorded = state::write_json(&self.failure(source), &failure);
+            if std::env::var_os(ENV_KEEP_GOING).is_some() && recorded.is_ok() {
                 forward(&plain_text);
                 eprintln!(
                     "cere: warning: {source} is compiled without regions: {}",

@@ -13,21 +13,20 @@ use arguments::Mode;
 use cere_format::build::{ENV_STORE, Language};
 use cere_format::store::Store;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names that wrappers go by, with the language and the compiler behind each.
-pub const TOOLS: &[(&str, Language, &str)] = &[
+/// Names that wrappers go by, with the language and the compiler behind each; a version may follow and a target
+/// precede them.
+const TOOLS: &[(&str, Language, &str)] = &[
     ("cc", Language::C, "clang-22"),
     ("gcc", Language::C, "clang-22"),
     ("clang", Language::C, "clang-22"),
-    ("clang-22", Language::C, "clang-22"),
     ("c++", Language::Cxx, "clang++-22"),
     ("g++", Language::Cxx, "clang++-22"),
     ("clang++", Language::Cxx, "clang++-22"),
-    ("clang++-22", Language::Cxx, "clang++-22"),
     ("flang", Language::Fortran, "flang-22"),
-    ("flang-22", Language::Fortran, "flang-22"),
     ("flang-new", Language::Fortran, "flang-22"),
     ("gfortran", Language::Fortran, "flang-22"),
     ("f77", Language::Fortran, "flang-22"),
@@ -56,17 +55,41 @@ pub struct Tool {
     compiler: &'static str,
 }
 
-/// The compiler that argv\[0\] names, if it names one.
-pub fn tool_of_argv0() -> Option<Tool> {
-    let name = PathBuf::from(std::env::args_os().next()?);
-    let name = name.file_name()?.to_str()?;
+/// The compiler that a file name stands for, if it is one's: `gcc`, `gcc-12`, `x86_64-linux-gnu-gcc`.
+pub fn tool(name: &str) -> Option<Tool> {
+    let plain = ["x86_64-linux-gnu-", "x86_64-pc-linux-gnu-"]
+        .iter()
+        .find_map(|target| name.strip_prefix(target))
+        .unwrap_or(name);
+    let digits = |version: &str| version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let plain = match plain.rsplit_once('-') {
+        Some((tool, version)) if digits(version) => tool,
+        _ => plain,
+    };
     TOOLS
         .iter()
-        .find(|(tool, ..)| *tool == name)
+        .find(|(tool, ..)| *tool == plain)
         .map(|(_, language, compiler)| Tool {
             language: *language,
             compiler,
         })
+}
+
+/// The compiler that argv\[0\] names, if it names one.
+pub fn tool_of_argv0() -> Option<Tool> {
+    let name = PathBuf::from(std::env::args_os().next()?);
+    tool(name.file_name()?.to_str()?)
+}
+
+/// Names to put wrappers under: the plain ones, and what PATH has with a version or a target.
+pub fn names() -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = TOOLS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    for directory in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let found = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.extend(found.filter(|name| tool(name).is_some()));
+    }
+    names
 }
 
 fn store() -> Result<Store> {
@@ -128,4 +151,25 @@ pub fn run(tool: Tool) -> Result<u8> {
         parsed,
     }
     .run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_compilers() {
+        for (name, compiler) in [
+            ("gcc", "clang-22"),
+            ("gcc-12", "clang-22"),
+            ("clang++-22", "clang++-22"),
+            ("x86_64-linux-gnu-g++-12", "clang++-22"),
+            ("flang-new", "flang-22"),
+        ] {
+            assert_eq!(tool(name).map(|t| t.compiler), Some(compiler), "{name}");
+        }
+        for name in ["cere", "gcc-ar", "clang-tidy-22", "clang-format", "ld", ""] {
+            assert!(tool(name).is_none(), "{name}");
+        }
+    }
 }
