@@ -5,6 +5,7 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-changed=src/shim.cpp");
     println!("cargo:rerun-if-changed=src/extract.cpp");
+    println!("cargo:rerun-if-changed=src/results.cpp");
     let output = Command::new("llvm-config-22")
         .arg("--includedir")
         .output()
@@ -15,6 +16,7 @@ fn main() {
         .compiler("g++")
         .file("src/shim.cpp")
         .file("src/extract.cpp")
+        .file("src/results.cpp")
         .flag("-isystem")
         .flag(include.trim())
         .flag("-std=c++17")

@@ -216,6 +216,29 @@ bool ownLandingPads(Loop &L, Blocks &Set) {
   return !Outside.empty();
 }
 
+// Blocks behind the loop that only compute what the code behind them needs from each exit: inside, their
+// results are one, not one for each exit. Worth it where exits meet.
+void joinExits(Blocks &Set) {
+  MapVector<BasicBlock *, SmallVector<BasicBlock *, 4>> Meeting;
+  for (BasicBlock *BB : Set)
+    for (BasicBlock *Exit : successors(BB)) {
+      if (Set.contains(Exit))
+        continue;
+      auto *Br = dyn_cast<BranchInst>(Exit->getTerminator());
+      bool Plain = Br && Br->isUnconditional() && !Exit->hasAddressTaken() && Exit->sizeWithoutDebug() <= 8 &&
+                   all_of(predecessors(Exit), [&](BasicBlock *P) { return Set.contains(P); }) &&
+                   none_of(*Exit, [](Instruction &I) {
+                     return I.isEHPad() || isa<CallBase>(I) || isa<AllocaInst>(I) || I.mayReadOrWriteMemory();
+                   });
+      auto &Ways = Meeting[Plain ? Br->getSuccessor(0) : Exit];
+      if (Plain && !Set.contains(Br->getSuccessor(0)) && !is_contained(Ways, Exit))
+        Ways.push_back(Exit);
+    }
+  for (auto &[Place, Ways] : Meeting)
+    if (Ways.size() > 1)
+      Set.insert_range(Ways);
+}
+
 Loop *loopAt(LoopInfo &LI, BasicBlock *Header) {
   Loop *L = LI.getLoopFor(Header);
   return L && L->getHeader() == Header ? L : nullptr;
@@ -373,9 +396,6 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
     *Reason = "the loop has several entries";
     return nullptr;
   }
-  SmallVector<BasicBlock *, 8> Out;
-  L->getUniqueExitBlocks(Out);
-  *Exits = Out.size();
   Blocks Set, Tail;
   Set.insert_range(L->blocks());
   if (ownLandingPads(*L, Set))
@@ -383,7 +403,14 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
   if ((*Reason = stackUse(*L, DT, Tail)))
     return nullptr;
   Set.insert_range(Tail);
+  joinExits(Set);
   copyArgumentLists(F, *L);
+  Blocks Out;
+  for (BasicBlock *BB : Set)
+    for (BasicBlock *Next : successors(BB))
+      if (!Set.contains(Next))
+        Out.insert(Next);
+  *Exits = Out.size();
   DT.recalculate(F);
   CodeExtractorAnalysisCache Cache(F);
   CodeExtractor CE(Set.getArrayRef(), &DT, false, nullptr, nullptr, nullptr, false, true, nullptr, "cere");

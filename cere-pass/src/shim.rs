@@ -1,4 +1,4 @@
-//! Declarations of the C++ shim (`shim.cpp`, `extract.cpp`).
+//! Declarations of the C++ shim (`shim.cpp`, `extract.cpp`, `results.cpp`).
 
 use libc::{c_char, c_void, size_t};
 use llvm_sys::prelude::*;
@@ -22,6 +22,7 @@ unsafe extern "C" {
         exits: *mut size_t,
         reason: *mut *const c_char,
     ) -> LLVMValueRef;
+    pub fn cere_return_results(outlined: LLVMValueRef, inputs: size_t) -> LLVMValueRef;
     pub fn cere_note_captures(outlined: LLVMValueRef);
     pub fn cere_note_arguments(outlined: LLVMValueRef);
     pub fn cere_remove_files();

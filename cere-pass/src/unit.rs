@@ -26,6 +26,7 @@ pub fn instrument(
         ir::remove_enum(function, "optnone");
     }
     canonicalise(module, optimize)?;
+    show_constants(module);
     let source = source(module, &command);
     let marker = marker(module);
     let regions = outline::all(module, marker, &command, &source);
@@ -45,6 +46,24 @@ pub fn instrument(
         command,
     };
     keep(&unit, &bitcode(module))
+}
+
+/// Gives string literals and other private constants a place in the symbol table: a region may store their
+/// addresses, and a replay has to store the same ones.
+fn show_constants(module: LLVMModuleRef) {
+    for global in ir::globals(module) {
+        // SAFETY: the variable is live.
+        unsafe {
+            let private = LLVMGetLinkage(global) == LLVMLinkage::LLVMPrivateLinkage;
+            if !private || LLVMIsDeclaration(global) != 0 {
+                continue;
+            }
+            if ir::name(global).is_empty() {
+                ir::set_name(global, "cere.constant");
+            }
+            LLVMSetLinkage(global, LLVMLinkage::LLVMInternalLinkage);
+        }
+    }
 }
 
 fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {

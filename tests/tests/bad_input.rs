@@ -75,7 +75,7 @@ fn refused(run: &Output, part: &str) -> Result<()> {
     );
     ensure!(!message.contains("panicked"), "a panic\n{}", text(run));
     ensure!(
-        message.matches("error:").count() == 1,
+        message.matches("cere: error:").count() == 1,
         "not one error\n{}",
         text(run)
     );
