@@ -156,7 +156,7 @@ fn perform(
         libc::SYS_futex => {
             let operation = a[1] as i32 & 127;
             reach[0] = (a[0], 4, Write);
-            if WAITS.contains(&operation) && engine.threaded {
+            if WAITS.contains(&operation) && !engine.stacks.is_empty() {
                 return Err(Halt::Waits);
             }
             if WAITS.contains(&operation) {

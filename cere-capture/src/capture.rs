@@ -10,11 +10,13 @@ use crate::{
     complain, heap, images, keep_errno, process, signals, sys, thread_pointer, threads, wanted,
 };
 use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, RegionDescriptor};
-use cere_format::capture::{EntryState, Image, Mapping, RegionEnd};
+use cere_format::capture::{EntryState, Image, RegionEnd};
 use libc::ucontext_t;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Times that closing memory is tried while other threads change what is mapped.
+const ATTEMPTS: u32 = 10;
 /// Captures in progress.
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 
@@ -130,16 +132,27 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
             }
         });
     });
-    if !state.engine.levels.is_empty()
+    let mut attempts = 0;
+    while !state.engine.levels.is_empty()
         && let Err(message) = state.engine.close()
     {
         state.engine.open();
-        keep_errno(|| heap::in_library(|| refuse(state, RegionEnd::Never, Some(message))));
+        // Another thread may have unmapped something in between.
+        attempts += 1;
+        keep_errno(|| {
+            heap::in_library(|| {
+                if attempts == ATTEMPTS
+                    || process::lay_out(&mut state.engine, state.mapping_limit).is_err()
+                {
+                    refuse(state, RegionEnd::Never, Some(message));
+                }
+            })
+        });
     }
     DEPTH.store(state.engine.levels.len(), Ordering::Relaxed);
     let Some(level) = state.engine.levels.last_mut() else {
         let mask = signals::outside(mask);
-        signals::remove(None);
+        signals::remove(None, !state.engine.stacks.is_empty());
         state.engine.pool.reset();
         sys::mask(mask);
         heap::flush();
@@ -287,25 +300,13 @@ unsafe extern "C" fn enter(event: *mut u8) {
         let invocation = region.count;
         region.look_ahead();
         let images = describe_images(state);
-        let own = state.engine.own.clone();
-        let heap = heap::range();
-        let (mappings, own_mappings): (Vec<Mapping>, Vec<Mapping>) =
-            process::mappings()?.into_iter().partition(|m| {
-                !own.iter()
-                    .any(|o| m.start < o.1 as u64 && (o.0 as u64) < m.end)
-            });
-        let outside_heap = |m: &&Mapping| m.end <= heap.0 || heap.1 <= m.start;
-        let stack = mappings
-            .iter()
-            .find(|m| m.start < entry.stack_pointer && entry.stack_pointer <= m.end)
-            .map_or((0, 0), |m| (m.start as usize, m.end as usize));
         let control = process::control(state.thread, &images);
         let level = Level {
             region: told.region,
             wanted: told.wanted,
             invocation,
             entry,
-            stack,
+            stack: (0, 0),
             control,
             touched: 0,
             started: 0,
@@ -313,7 +314,7 @@ unsafe extern "C" fn enter(event: *mut u8) {
             calls: [0; CALLS],
             fresh: Vec::with_capacity(4096),
             images,
-            mappings: mappings.iter().filter(outside_heap).cloned().collect(),
+            mappings: Vec::new(),
         };
         let stacks = match threads::others() {
             Ok(stacks) => stacks,
@@ -322,19 +323,9 @@ unsafe extern "C" fn enter(event: *mut u8) {
         if let Some(reason) = obstacle(state, mask) {
             return refuse_one(state, level, reason);
         }
-        state.engine.threaded = !stacks.is_empty();
-        let count = (mappings.len() + own_mappings.len()) as isize;
-        state.engine.budget = state.mapping_limit as isize - count - 2500;
-        let images = level.images.clone();
+        state.engine.stacks = stacks;
         state.engine.levels.push(level);
-        let open: Vec<_> = stacks.into_iter().chain([control]).collect();
-        process::lay_out(
-            &mut state.engine,
-            &mappings,
-            &images,
-            entry.stack_pointer,
-            &open,
-        )?;
+        process::lay_out(&mut state.engine, state.mapping_limit)?;
         state.engine.take_control(control)
     });
 }
@@ -384,7 +375,7 @@ pub fn end_all(
         })
     });
     DEPTH.store(0, Ordering::Relaxed);
-    signals::remove(Some(context));
+    signals::remove(Some(context), !state.engine.stacks.is_empty());
     state.engine.pool.reset();
 }
 

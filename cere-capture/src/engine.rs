@@ -77,8 +77,8 @@ pub struct Engine {
     pub levels: Vec<Level>,
     /// [start, end) of what is never protected: the library's own memory and image.
     pub own: Vec<(usize, usize)>,
-    /// Whether there are other threads.
-    pub threaded: bool,
+    /// Stacks of the other threads, never protected either.
+    pub stacks: Vec<(usize, usize)>,
     /// Page states of other epochs are void.
     pub epoch: u32,
     /// Estimate of the mappings that opening pages has added.

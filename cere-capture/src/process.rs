@@ -112,17 +112,22 @@ pub fn kind(images: &[Image], address: u64) -> u8 {
     }
 }
 
-/// Puts the memory that is to be protected into the engine's spans; `open` is left out.
-pub fn lay_out(
-    engine: &mut Engine,
-    mappings: &[Mapping],
-    images: &[Image],
-    stack: u64,
-    open: &[(usize, usize)],
-) -> Result<(), String> {
+/// Puts the memory that is to be protected into the engine's spans, for its innermost level, and describes the
+/// mappings there if the level has not begun to run.
+pub fn lay_out(engine: &mut Engine, mapping_limit: usize) -> Result<(), String> {
+    /// Mappings left to the program and to what the estimate of splits misses.
+    const SPARE: isize = 2500;
+    let Some(level) = engine.levels.last_mut() else {
+        return Ok(());
+    };
+    let all = mappings()?;
+    engine.budget = mapping_limit as isize - all.len() as isize - SPARE;
     engine.spans.clear();
+    let pointer = level.entry.stack_pointer;
+    let holds = |m: &&Mapping| m.start < pointer && pointer <= m.end;
+    let images = &level.images;
     let mut fits = true;
-    for mapping in mappings {
+    for mapping in &all {
         let protection = protection(&mapping.permissions);
         let code = protection & libc::PROT_EXEC as u8 != 0;
         let (start, end) = (mapping.start as usize, mapping.end as usize);
@@ -132,7 +137,7 @@ pub fn lay_out(
         if protection == 0 || mapping.path.starts_with("[v") || (code && library) {
             continue;
         }
-        if mapping.start < stack && stack <= mapping.end {
+        if holds(&mapping) {
             kind |= KIND_STACK;
         }
         fits &= engine.spans.insert(Span {
@@ -142,14 +147,25 @@ pub fn lay_out(
             kind,
         });
     }
-    for (start, end) in engine.own.iter().chain(open).copied() {
+    for (start, end) in engine.own.iter().chain(&engine.stacks).copied() {
         fits &= engine.spans.carve(start, end);
     }
-    if fits {
-        Ok(())
-    } else {
-        Err("the program has too many mappings".into())
+    fits &= engine.spans.carve(level.control.0, level.control.1);
+    if !fits {
+        return Err("the program has too many mappings".into());
     }
+    if level.started == 0 {
+        let heap = crate::heap::range();
+        let own = engine.own.iter().map(|o| (o.0 as u64, o.1 as u64));
+        let own: Vec<(u64, u64)> = own.chain([heap]).collect();
+        let stack = all.iter().find(holds);
+        level.stack = stack.map_or((0, 0), |m| (m.start as usize, m.end as usize));
+        level.mappings = all
+            .into_iter()
+            .filter(|m| !own.iter().any(|o| m.start < o.1 && o.0 < m.end))
+            .collect();
+    }
+    Ok(())
 }
 
 /// Pages of the calling thread's control block and of the static thread-local storage below it.

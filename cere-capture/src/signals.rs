@@ -5,7 +5,7 @@ use crate::sys::{self, Action};
 use crate::{capture, threads, wanted};
 use cere_format::capture::RegionEnd;
 use libc::{siginfo_t, ucontext_t};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 const SIGNALS: i32 = 64;
 /// Seconds that a signal of the program waits before the captures are given up.
@@ -27,6 +27,7 @@ static mut SAVED: Saved = Saved {
     mask: 0,
     deferred: 0,
     timer: None,
+    lingers: false,
     installed: false,
 };
 
@@ -39,6 +40,8 @@ struct Saved {
     /// Signals that wait, blocked by us, for the end of the captures.
     deferred: u64,
     timer: Option<i32>,
+    /// Whether our handler of faults is still in force after the captures.
+    lingers: bool,
     installed: bool,
 }
 
@@ -81,7 +84,13 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
             if signal == libc::SIGKILL || signal == libc::SIGSTOP {
                 continue;
             }
-            let old = sys::action(signal, None);
+            let mut old = sys::action(signal, None);
+            if signal == libc::SIGSEGV
+                && SAVED.lingers
+                && old.handler == on_fault as *const () as usize
+            {
+                old = SAVED.actions[signal as usize];
+            }
             let handler: sys::Handler = match signal {
                 libc::SIGSEGV => on_fault,
                 libc::SIGSYS => on_call,
@@ -125,16 +134,19 @@ pub fn set_mask(mask: u64) {
     }
 }
 
-/// Puts everything back, if handlers are installed. In a handler, `context` is what it returns to.
-pub fn remove(context: Option<&mut ucontext_t>) {
+/// Puts everything back, if handlers are installed. In a handler, `context` is what it returns to. With other
+/// threads the handler of faults stays: the signal of a fault may be under way to one of them.
+pub fn remove(context: Option<&mut ucontext_t>, threads: bool) {
     // SAFETY: main thread only.
     unsafe {
         if !SAVED.installed {
             return;
         }
         sys::dispatch(None);
+        SAVED.lingers = threads;
         for signal in 1..=SIGNALS {
-            if SAVED.replaced & sys::bit(signal) != 0 {
+            let stays = threads && signal == libc::SIGSEGV;
+            if SAVED.replaced & sys::bit(signal) != 0 && !stays {
                 let old = SAVED.actions[signal as usize];
                 sys::action(signal, Some(&old));
             }
@@ -174,12 +186,15 @@ unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
 
 extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     const SEGV_ACCERR: i32 = 2;
-    if !threads::is_captured() {
-        return threads::wait();
-    }
     // SAFETY: the kernel's records.
     let (code, address, context) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
+    if wanted::engine().is_none_or(|engine| engine.levels.is_empty()) {
+        return late_fault(address);
+    }
+    if !threads::is_captured() {
+        return threads::wait();
+    }
     let registers = &context.uc_mcontext.gregs;
     let stack = registers[libc::REG_RSP as usize] as usize;
     let error = registers[libc::REG_ERR as usize];
@@ -218,6 +233,22 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
                 unsafe { send_again(signal, info) };
             }
         }
+    }
+}
+
+/// A fault while nothing is closed: either its signal was under way when memory was opened, and it does not
+/// happen again, or it is the program's own.
+fn late_fault(address: usize) {
+    static LAST: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    let before = [&LAST[0], &LAST[1]].map(|l| l.load(Ordering::Relaxed));
+    let this = [crate::thread_pointer(), address];
+    if before == this {
+        // SAFETY: main thread only changes it, and not while nothing is captured.
+        let old = unsafe { SAVED.actions[libc::SIGSEGV as usize] };
+        sys::action(libc::SIGSEGV, Some(&old));
+    }
+    for (last, this) in LAST.iter().zip(this) {
+        last.store(this, Ordering::Relaxed);
     }
 }
 

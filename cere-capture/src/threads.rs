@@ -17,8 +17,6 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// Thread pointer and number of the thread that the last capture began in.
 static CAPTURED: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new(0));
-/// Threads created that are not in the list yet.
-static STARTING: AtomicU32 = AtomicU32::new(0);
 static LIST: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
 
 /// A thread and its stack, thread control block included.
@@ -70,7 +68,6 @@ unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
             list.push(Thread { id: id(), stack });
         }
     });
-    STARTING.fetch_sub(1, Ordering::Relaxed);
     // SAFETY: as the program's.
     unsafe { start(argument) }
 }
@@ -97,10 +94,8 @@ unsafe extern "C" fn pthread_create(
             return real(thread, attributes, start, argument);
         }
         let work = Box::into_raw(Box::new(Work { start, argument }));
-        STARTING.fetch_add(1, Ordering::Relaxed);
         let result = real(thread, attributes, run, work.cast());
         if result != 0 {
-            STARTING.fetch_sub(1, Ordering::Relaxed);
             drop(Box::from_raw(work));
         }
         result
@@ -121,12 +116,18 @@ pub fn others() -> Result<Vec<(usize, usize)>, String> {
     let own = id();
     CAPTURED.0.store(crate::thread_pointer(), Ordering::Relaxed);
     CAPTURED.1.store(own, Ordering::Relaxed);
-    for _ in 0..1000 {
-        if STARTING.load(Ordering::Relaxed) == 0 {
-            break;
+    // A thread that starts, or comes out of a handler, is soon as it should be.
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match list(own) {
+            Err(_) if tries < 200 => std::thread::sleep(std::time::Duration::from_millis(1)),
+            result => return result,
         }
-        std::thread::sleep(std::time::Duration::from_millis(1));
     }
+}
+
+fn list(own: i32) -> Result<Vec<(usize, usize)>, String> {
     let tasks = std::fs::read_dir("/proc/self/task")
         .map_err(|e| format!("the program's threads cannot be listed: {e}"))?;
     let alive: Vec<i32> = tasks

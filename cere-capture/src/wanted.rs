@@ -97,7 +97,7 @@ pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
             spans,
             levels: Vec::with_capacity(LEVELS),
             own,
-            threaded: false,
+            stacks: Vec::new(),
             epoch: 0,
             splits: 0,
             budget: 0,

@@ -233,7 +233,10 @@ fn contents(
                 count: u64::from(*count),
             })
             .collect(),
-        disturbed_cycles: end.now.saturating_sub(level.started),
+        disturbed_cycles: match level.started {
+            0 => 0,
+            started => end.now.saturating_sub(started),
+        },
         faults: level.faults,
     };
     let text = serde_json::to_vec(&raw).map_err(|e| e.to_string())?;
