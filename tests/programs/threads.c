@@ -8,8 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_int stop;
-static atomic_long turns;
+// On a page of their own: what another thread writes on a page of the region shows as a difference, and should.
+static _Alignas(4096) struct {
+    atomic_int stop;
+    atomic_long turns;
+    char rest[4080];
+} shared;
+#define stop shared.stop
+#define turns shared.turns
 static long data[4096];
 
 static void *spin(void *unused) {
