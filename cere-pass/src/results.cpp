@@ -1,0 +1,138 @@
+// What a region gives back travels in registers: CodeExtractor hands over every result by address, which a loop
+// of a few iterations pays dearly for. C++ because the C API cannot move a body to a function of another type.
+#include "llvm-c/Core.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace {
+// Whether all that happens to the slot is that the region stores its result there and the caller loads it.
+bool plainSlot(AllocaInst *Slot, CallInst &Call, Argument &Inside) {
+  Type *Type = Slot->getAllocatedType();
+  return all_of(Slot->users(), [&](User *U) {
+           auto *Load = dyn_cast<LoadInst>(U);
+           return U == &Call || (Load && Load->isSimple() && Load->getType() == Type);
+         }) &&
+         all_of(Inside.users(), [&](User *U) {
+           auto *Store = dyn_cast<StoreInst>(U);
+           return Store && Store->isSimple() && Store->getPointerOperand() == &Inside &&
+                  Store->getValueOperand()->getType() == Type;
+         });
+}
+
+// The function with another result and without the dropped parameters; the body moves over.
+Function *retype(Function &Old, Type *Result, const SmallDenseSet<unsigned> &Dropped) {
+  SmallVector<Type *, 16> Types;
+  SmallVector<AttributeSet, 16> Attributes;
+  for (Argument &A : Old.args())
+    if (!Dropped.contains(A.getArgNo())) {
+      Types.push_back(A.getType());
+      Attributes.push_back(Old.getAttributes().getParamAttrs(A.getArgNo()));
+    }
+  auto *New = Function::Create(FunctionType::get(Result, Types, false), Old.getLinkage(), Old.getAddressSpace());
+  New->copyAttributesFrom(&Old);
+  New->setAttributes(AttributeList::get(Old.getContext(), Old.getAttributes().getFnAttrs(), {}, Attributes));
+  New->copyMetadata(&Old, 0);
+  Old.getParent()->getFunctionList().insert(Old.getIterator(), New);
+  New->takeName(&Old);
+  New->splice(New->begin(), &Old);
+  Old.clearMetadata();
+  auto *To = New->arg_begin();
+  for (Argument &A : Old.args())
+    if (!Dropped.contains(A.getArgNo())) {
+      A.replaceAllUsesWith(To);
+      To->takeName(&A);
+      ++To;
+    }
+  return New;
+}
+} // namespace
+
+extern "C" {
+
+// Turns results that fit the registers of a return into return values: up to three words, the number of the exit
+// among them, and two floating-point values. Returns the function to go on with.
+LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t Inputs) {
+  Function &Old = *unwrap<Function>(Outlined);
+  auto &Call = *cast<CallInst>(Old.user_back());
+  Type *Exit = Old.getReturnType();
+  unsigned Words = Exit->isVoidTy() ? 0 : 1, Floats = 0;
+  SmallVector<Type *, 5> Fields;
+  if (Words)
+    Fields.push_back(Exit);
+  SmallVector<unsigned, 4> Chosen;
+  for (unsigned I = Inputs; I < Call.arg_size(); ++I) {
+    auto *Slot = dyn_cast<AllocaInst>(Call.getArgOperand(I));
+    if (!Slot || !plainSlot(Slot, Call, *Old.getArg(I)))
+      continue;
+    Type *T = Slot->getAllocatedType();
+    bool Word = T->isPointerTy() || (T->isIntegerTy() && T->getIntegerBitWidth() <= 64);
+    if (Word ? Words == 3 : !(T->isFloatTy() || T->isDoubleTy()) || Floats == 2)
+      continue;
+    ++(Word ? Words : Floats);
+    Chosen.push_back(I);
+    Fields.push_back(T);
+  }
+  if (Chosen.empty())
+    return Outlined;
+  Type *Result = Fields.size() == 1 ? Fields[0] : StructType::get(Old.getContext(), Fields);
+  SmallDenseSet<unsigned> Dropped(Chosen.begin(), Chosen.end());
+  Function *New = retype(Old, Result, Dropped);
+  unsigned First = Exit->isVoidTy() ? 0 : 1;
+
+  // Inside: a local slot each. Zero where an exit leaves it alone, so that equal runs return equal values.
+  IRBuilder<> B(&New->getEntryBlock(), New->getEntryBlock().begin());
+  SmallVector<AllocaInst *, 4> Local;
+  for (unsigned I : Chosen)
+    Local.push_back(B.CreateAlloca(Fields[First + Local.size()], nullptr, Old.getArg(I)->getName()));
+  for (auto [Slot, I] : zip(Local, Chosen)) {
+    B.CreateStore(Constant::getNullValue(Slot->getAllocatedType()), Slot);
+    Old.getArg(I)->replaceAllUsesWith(Slot);
+  }
+  for (BasicBlock &BB : *New) {
+    auto *Return = dyn_cast<ReturnInst>(BB.getTerminator());
+    if (!Return)
+      continue;
+    B.SetInsertPoint(Return);
+    Value *All = PoisonValue::get(Result);
+    if (First)
+      All = B.CreateInsertValue(All, Return->getReturnValue(), 0);
+    for (auto [N, Slot] : enumerate(Local)) {
+      Value *V = B.CreateLoad(Slot->getAllocatedType(), Slot);
+      All = Fields.size() == 1 ? V : B.CreateInsertValue(All, V, First + N);
+    }
+    B.CreateRet(All);
+    Return->eraseFromParent();
+  }
+
+  // Outside.
+  SmallVector<Value *, 16> Arguments;
+  for (unsigned I = 0; I < Call.arg_size(); ++I)
+    if (!Dropped.contains(I))
+      Arguments.push_back(Call.getArgOperand(I));
+  B.SetInsertPoint(&Call);
+  CallInst *Again = B.CreateCall(New, Arguments);
+  Again->setDebugLoc(Call.getDebugLoc());
+  if (First)
+    Call.replaceAllUsesWith(B.CreateExtractValue(Again, 0));
+  SmallVector<AllocaInst *, 4> Slots;
+  for (auto [N, I] : enumerate(Chosen)) {
+    auto *Slot = cast<AllocaInst>(Call.getArgOperand(I));
+    Value *V = Fields.size() == 1 ? Again : B.CreateExtractValue(Again, First + N);
+    for (User *U : make_early_inc_range(Slot->users()))
+      if (auto *Load = dyn_cast<LoadInst>(U)) {
+        Load->replaceAllUsesWith(V);
+        Load->eraseFromParent();
+      }
+    Slots.push_back(Slot);
+  }
+  Call.eraseFromParent();
+  for (AllocaInst *Slot : Slots)
+    Slot->eraseFromParent();
+  Old.eraseFromParent();
+  return wrap(New);
+}
+}
