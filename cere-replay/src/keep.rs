@@ -90,7 +90,8 @@ pub fn keep(
     let _ = writeln!(script, "{line}");
     let _ = writeln!(
         script,
-        "\n# Run it: {ENV_PLAN}=plan.json ./replay; cat outcome.json"
+        "\n# Run it: {ENV_PLAN}=plan.json ./replay; cat outcome.json\n\
+         # Under gdb: set disable-randomization off, as the captured addresses have to be free."
     );
     save("build.sh", script.as_bytes())?;
     let to = keep.join("build.sh");

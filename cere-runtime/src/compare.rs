@@ -114,9 +114,45 @@ pub struct Allowed<'a> {
     pub origins: &'a Origins,
     /// The thread-local block now.
     pub block: &'a Block,
+    /// The exception that left the region, or 0.
+    pub exception: u64,
 }
 
+/// What the C++ runtime keeps of an exception lies around the unwinder's header: which handler of the
+/// application takes it, which a replay does not have.
+const BEFORE_EXCEPTION: u64 = 96;
+const EXCEPTION: u64 = 32;
+
 impl Allowed<'_> {
+    /// Why a difference does not count, if it does not.
+    fn excuse(
+        &self,
+        manifest: &Manifest,
+        address: u64,
+        in_vivo: u64,
+        in_vitro: u64,
+    ) -> Option<String> {
+        let masked = |m: &&Mask| m.start < address + 8 && address < m.end;
+        if let Some(m) = manifest.masks.iter().find(masked) {
+            return Some(m.reason.clone());
+        }
+        let start = self.exception.saturating_sub(BEFORE_EXCEPTION);
+        let (image, end) = (
+            manifest.image.range,
+            self.exception.saturating_add(EXCEPTION),
+        );
+        let reason = if self.words.binary_search_by_key(&address, |w| w.0).is_ok() {
+            "address of a library variable"
+        } else if self.exception != 0 && (start..end).contains(&address) {
+            "handler of the exception"
+        } else if self.origins.recompiled(in_vitro) && (image.0..image.1).contains(&in_vivo) {
+            "address inside recompiled code or its tables"
+        } else {
+            return None;
+        };
+        Some(reason.to_owned())
+    }
+
     fn same(&self, manifest: &Manifest, in_vivo: u64, in_vitro: u64) -> bool {
         let offset = in_vitro.wrapping_sub(self.block.address());
         let thread =
@@ -165,21 +201,12 @@ pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Compari
         {
             let address = start + dead as u64 + 8 * i as u64;
             if a != b {
-                let masked = |m: &&Mask| m.start < address + 8 && address < m.end;
-                if let Some(m) = manifest.masks.iter().find(masked) {
-                    count(&mut comparison, &m.reason, 8);
-                    continue;
-                }
-                if allowed
-                    .words
-                    .binary_search_by_key(&address, |w| w.0)
-                    .is_ok()
-                {
-                    count(&mut comparison, "address of a library variable", 8);
-                    continue;
-                }
                 if allowed.same(manifest, a, b) {
                     comparison.compared += 8;
+                    continue;
+                }
+                if let Some(reason) = allowed.excuse(manifest, address, a, b) {
+                    count(&mut comparison, &reason, 8);
                     continue;
                 }
             }

@@ -86,18 +86,15 @@ pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
 pub unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     // SAFETY: as the caller's.
     unsafe {
-        if region().is_none() {
+        let Some(heap) = region() else {
             return __libc_calloc(count, size);
-        }
-        let Some(size) = count.checked_mul(size) else {
-            out_of_memory();
-            return null_mut();
         };
-        let block = malloc(size);
-        if !block.is_null() {
-            std::ptr::write_bytes(block as *mut u8, 0, size);
+        let size = count.checked_mul(size);
+        let block = size.map_or(null_mut(), |size| heap.allocate_zeroed(size));
+        if block.is_null() {
+            out_of_memory();
         }
-        block
+        block as *mut c_void
     }
 }
 

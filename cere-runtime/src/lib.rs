@@ -14,6 +14,7 @@
 //! | [`thread`] | the thread-local block |
 //! | [`heap`] | `malloc` and family |
 //! | [`mapping`] | `mmap` and family |
+//! | [`output`] | standard output |
 //! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
 //! | [`fault`] | what an access outside the capture ends with |
 //! | [`compare`] | exit state in vitro against in vivo |
@@ -25,6 +26,7 @@ mod fault;
 mod heap;
 mod library;
 mod mapping;
+mod output;
 mod pages;
 mod run;
 mod space;

@@ -64,6 +64,8 @@ pub struct Origins {
     exact: Vec<(u64, u64)>,
     /// Start, end and captured start of libraries.
     ranges: Vec<(u64, u64, u64)>,
+    /// This executable: recompiled code, its tables, and the runtime.
+    executable: (u64, u64),
 }
 
 impl Origins {
@@ -71,7 +73,10 @@ impl Origins {
     pub fn new(manifest: &Manifest, jumps: &[Jump]) -> Self {
         let mut exact: Vec<(u64, u64)> = jumps.iter().map(|j| (j.new, j.old)).collect();
         exact.sort_unstable();
-        let ranges = loaded().into_iter().filter_map(|(name, start, end)| {
+        let loaded = loaded();
+        // The loader names the program first.
+        let executable = loaded.first().map_or((0, 0), |l| (l.1, l.2));
+        let ranges = loaded.into_iter().filter_map(|(name, start, end)| {
             // The captured mappings name the file behind all links.
             let path = std::fs::canonicalize(name).ok()?;
             let file = path.file_name()?.to_owned();
@@ -82,6 +87,7 @@ impl Origins {
         Self {
             exact,
             ranges: ranges.collect(),
+            executable,
         }
     }
 
@@ -95,6 +101,11 @@ impl Origins {
         self.in_library(in_vitro) == Some(in_vivo)
     }
 
+    /// Whether `address` lies in this executable.
+    pub fn recompiled(&self, address: u64) -> bool {
+        (self.executable.0..self.executable.1).contains(&address)
+    }
+
     /// Where `address` of a library of this process was, if the captured process had the same library.
     fn in_library(&self, address: u64) -> Option<u64> {
         let inside = |r: &&(u64, u64, u64)| (r.0..r.1).contains(&address);
@@ -102,10 +113,10 @@ impl Origins {
         Some(old.wrapping_add(address - start))
     }
 
-    /// The captured value of a library's pointer variable, if its page was captured.
-    fn captured(&self, pages: &Pages, name: &str) -> Option<u64> {
+    /// The captured word at `offset` of a library's variable, if its page was captured.
+    pub fn captured(&self, pages: &Pages, name: &str, offset: u64) -> Option<u64> {
         let old = self.in_library(symbol(name, None)?)?;
-        pages.word(old)
+        pages.word(old.wrapping_add(offset))
     }
 }
 
@@ -146,7 +157,7 @@ pub struct Environment {
 impl Environment {
     /// None if the region did not look at it.
     pub fn find(origins: &Origins, pages: &Pages) -> Option<Self> {
-        let captured = origins.captured(pages, "environ")?;
+        let captured = origins.captured(pages, "environ", 0)?;
         Some(Self {
             variable: symbol("environ", None)? as *mut u64,
             captured: pages.holds(captured).then_some(captured)?,

@@ -3,11 +3,12 @@
 use crate::code::{self, Jump};
 use crate::compare::{self, Allowed};
 use crate::library::{self, Environment, Origins};
+use crate::output::Output;
 use crate::pages::{Bytes, Pages};
 use crate::space::{self, Refusal};
 use crate::state::State;
 use crate::thread::Block;
-use crate::trampoline::{Switch, cere_switch, end_exception};
+use crate::trampoline::{EXCEPTION, Switch, cere_switch, end_exception};
 use crate::{check, fault, heap, mapping};
 use cere_format::package::{
     MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT,
@@ -21,8 +22,6 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Times that the executable starts itself again when an address is taken.
 const ATTEMPTS: u32 = 20;
 const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
-/// Buffer of standard output, so that printing stays out of the timed part.
-const OUTPUT_BUFFER: usize = 1 << 20;
 
 #[cfg(not(test))]
 unsafe extern "C" {
@@ -48,10 +47,6 @@ mod glue {
 }
 #[cfg(test)]
 use glue::*;
-
-unsafe extern "C" {
-    static stdout: *mut libc::FILE;
-}
 
 fn again((start, end): (u64, u64)) -> String {
     let attempt = std::env::var(ENV_ATTEMPT).ok();
@@ -99,7 +94,6 @@ fn switch(manifest: &Manifest, invoke: u64) -> Switch {
         x87_control: u32::from(manifest.entry.x87_control),
         start: 0,
         end: 0,
-        exception: 0,
     }
 }
 
@@ -143,8 +137,7 @@ pub fn run() -> Result<(), String> {
     let origins = Origins::new(manifest, &[&jumps, thunks].concat());
     code::install(manifest, &pages, jumps)?;
     fault::watch(manifest);
-    // SAFETY: the C library's stream, before anything was printed.
-    unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOFBF, OUTPUT_BUFFER) };
+    let output = Output::new(manifest, &origins, &pages);
     library::start();
 
     pin();
@@ -181,6 +174,7 @@ pub fn run() -> Result<(), String> {
                     words: &libraries.words,
                     origins: &origins,
                     block: &block,
+                    exception: EXCEPTION.load(Relaxed),
                 };
                 let mut comparison = compare::compare(manifest, &pages, &allowed);
                 comparison.same_end = unwound == manifest.unwound;
@@ -198,12 +192,9 @@ pub fn run() -> Result<(), String> {
                 outcome.varied = found.map(|(a, _)| compare::place(manifest, a.0));
             }
         }
-        if unwound {
-            end_exception(switch.exception);
-        }
+        end_exception();
         state.clear_fresh();
-        // SAFETY: the C library's stream.
-        unsafe { libc::fflush(stdout) };
+        output.reset();
     }
     outcome.tsc_hz = cere_clock::frequency(before, cere_clock::moment())
         .filter(|_| cere_clock::moment().nanoseconds - before.nanoseconds > 20_000_000)

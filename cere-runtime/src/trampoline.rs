@@ -3,6 +3,7 @@
 
 use std::arch::global_asm;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What the trampoline sets before the call.
 #[repr(C)]
@@ -21,9 +22,11 @@ pub struct Switch {
     pub start: u64,
     /// Time stamp after it.
     pub end: u64,
-    /// The exception that left the region, if one did.
-    pub exception: u64,
 }
+
+/// The exception that no handler inside the region takes, or 0. It leaves the region by unwinding, or the region
+/// returns it to the code around, which was to go on with it.
+pub static EXCEPTION: AtomicU64 = AtomicU64::new(0);
 
 global_asm!(
     ".text",
@@ -81,8 +84,6 @@ global_asm!(
     ".globl cere_switch_landing",
     ".hidden cere_switch_landing",
     "cere_switch_landing:",
-    "mov rdi, [rbp-48]",
-    "mov [rdi+48], rax",
     cere_clock::stop_asm!(),
     "mov rdi, [rbp-48]",
     "mov [rdi+40], rax",
@@ -97,7 +98,6 @@ unsafe extern "C" {
     pub fn cere_switch(switch: *mut Switch) -> i32;
     fn cere_switch_landing();
     fn _Unwind_SetIP(context: *mut c_void, address: usize);
-    fn _Unwind_SetGR(context: *mut c_void, register: i32, value: usize);
 }
 
 /// Personality routine of `cere_switch`: claims every exception.
@@ -113,18 +113,17 @@ extern "C" fn cere_personality(
     const HANDLER_FOUND: i32 = 6;
     const INSTALL_CONTEXT: i32 = 7;
     if actions & SEARCH_PHASE != 0 {
+        EXCEPTION.store(exception as u64, Relaxed);
         return HANDLER_FOUND;
     }
-    // SAFETY: the unwinder hands over its context; the landing is in the same frame, register 0 is RAX.
-    unsafe {
-        _Unwind_SetGR(context, 0, exception as usize);
-        _Unwind_SetIP(context, cere_switch_landing as *const () as usize);
-    }
+    // SAFETY: the unwinder hands over its context; the landing is in the same frame.
+    unsafe { _Unwind_SetIP(context, cere_switch_landing as *const () as usize) };
     INSTALL_CONTEXT
 }
 
-/// Ends an exception that left the region, as the handler that took it in vivo did.
-pub fn end_exception(exception: u64) {
+/// Ends the exception that left the region, if one did, as the handler that took it in vivo.
+pub fn end_exception() {
+    let exception = EXCEPTION.swap(0, Relaxed);
     // SAFETY: null-terminated names.
     let (begin, end) = unsafe {
         (
