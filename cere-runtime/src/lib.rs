@@ -12,6 +12,7 @@
 //! | [`library`] | fresh library symbols in place of captured ones |
 //! | [`state`] | the memory that every repetition starts from |
 //! | [`thread`] | the thread-local block |
+//! | [`glue`] | what the generator's glue defines |
 //! | [`heap`] | `malloc` and family |
 //! | [`mapping`] | `mmap` and family |
 //! | [`output`] | standard output |
@@ -23,6 +24,7 @@ mod check;
 mod code;
 mod compare;
 mod fault;
+mod glue;
 mod heap;
 mod library;
 mod mapping;

@@ -1,7 +1,8 @@
 //! The order of a replay.
 
-use crate::code::{self, Jump};
+use crate::code;
 use crate::compare::{self, Allowed};
+use crate::glue::*;
 use crate::library::{self, Environment, Origins};
 use crate::output::Output;
 use crate::pages::{Bytes, Pages};
@@ -22,31 +23,6 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Times that the executable starts itself again when an address is taken.
 const ATTEMPTS: u32 = 20;
 const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
-
-#[cfg(not(test))]
-unsafe extern "C" {
-    static cere_glue_invoke: u64;
-    static cere_glue_jumps: Jump;
-    static cere_glue_jump_count: u64;
-    static cere_glue_thunks: Jump;
-    static cere_glue_thunk_count: u64;
-}
-
-#[cfg(test)]
-mod glue {
-    #![allow(
-        non_upper_case_globals,
-        reason = "these stand for the glue's symbols in unit tests"
-    )]
-    use super::Jump;
-    pub static cere_glue_invoke: u64 = 0;
-    pub static cere_glue_jumps: Jump = Jump { old: 0, new: 0 };
-    pub static cere_glue_jump_count: u64 = 0;
-    pub static cere_glue_thunks: Jump = Jump { old: 0, new: 0 };
-    pub static cere_glue_thunk_count: u64 = 0;
-}
-#[cfg(test)]
-use glue::*;
 
 fn again((start, end): (u64, u64)) -> String {
     let attempt = std::env::var(ENV_ATTEMPT).ok();

@@ -1,20 +1,7 @@
 //! The thread-local block of the captured image, which the glue lays out as the image did.
 
+use crate::glue::{cere_glue_tls, cere_glue_tls_size};
 use crate::pages::Bytes;
-
-#[cfg(not(test))]
-unsafe extern "C" {
-    static cere_glue_tls_size: u64;
-    fn cere_glue_tls() -> *mut u8;
-}
-
-#[cfg(test)]
-#[allow(non_upper_case_globals, reason = "stands for the glue's symbol")]
-static cere_glue_tls_size: u64 = 0;
-#[cfg(test)]
-unsafe fn cere_glue_tls() -> *mut u8 {
-    std::ptr::NonNull::dangling().as_ptr()
-}
 
 /// The block and what it held at both ends.
 pub struct Block {
