@@ -292,6 +292,9 @@ unsafe extern "C" fn enter(event: *mut u8) {
     // SAFETY: handed on by `event`.
     let told = unsafe { told(event) };
     let entry = read_state(told);
+    if DEPTH.load(Ordering::Relaxed) == 0 {
+        keep_errno(images::allocate_tls);
+    }
     with_all_open(|state, mask| {
         for _ in 0..left(told.stack + 1) {
             finish(state, RegionEnd::Never, None);

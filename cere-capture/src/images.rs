@@ -78,6 +78,45 @@ pub fn loaded() -> Vec<Loaded> {
     list
 }
 
+#[repr(C)]
+struct TlsIndex {
+    module: usize,
+    offset: usize,
+}
+
+unsafe extern "C" {
+    fn __tls_get_addr(index: *const TlsIndex) -> *mut libc::c_void;
+}
+
+unsafe extern "C" fn unallocated(
+    info: *mut libc::dl_phdr_info,
+    size: usize,
+    data: *mut libc::c_void,
+) -> i32 {
+    // SAFETY: the loader passes its record; `data` is the list of `allocate_tls`.
+    let (info, list) = unsafe { (&*info, &mut *data.cast::<Vec<usize>>()) };
+    if size >= size_of::<libc::dl_phdr_info>()
+        && info.dlpi_tls_modid != 0
+        && info.dlpi_tls_data.is_null()
+    {
+        list.push(info.dlpi_tls_modid);
+    }
+    0
+}
+
+/// Lets the loader allocate the calling thread's block of every image. It does so at the first access
+/// otherwise, with `malloc`, which would then be a call of the region.
+pub fn allocate_tls() {
+    let mut modules: Vec<usize> = Vec::new();
+    // SAFETY: `unallocated` gets the list back; the modules are loaded.
+    unsafe {
+        libc::dl_iterate_phdr(Some(unallocated), (&raw mut modules).cast());
+        for module in modules {
+            __tls_get_addr(&TlsIndex { module, offset: 0 });
+        }
+    }
+}
+
 /// What an image's file says of CERE.
 pub struct Sections {
     /// Whether it holds units.
