@@ -125,3 +125,9 @@ pub fn set_string(context: LLVMContextRef, function: LLVMValueRef, key: &str, va
         }
     }
 }
+
+/// Whether a function has an enum attribute.
+pub fn has_enum(function: LLVMValueRef, name: &str) -> bool {
+    // SAFETY: the function is live.
+    unsafe { !LLVMGetEnumAttributeAtIndex(function, FUNCTION, kind(name)).is_null() }
+}

@@ -37,7 +37,15 @@ pub fn apply(module: LLVMModuleRef, retarget: &Retarget) {
         for (key, value) in &retarget.attributes {
             ir::set_string(context, function, key, value);
         }
-        if retarget.fast_math || retarget.no_strict_aliasing {
+        let own = ir::name(function).starts_with("cere.");
+        for (name, there) in retarget.enum_attributes.iter().filter(|_| !own) {
+            if !there {
+                ir::remove_enum(function, name);
+            } else if name != "noinline" || !ir::has_enum(function, "alwaysinline") {
+                ir::add_enum(context, function, name);
+            }
+        }
+        if retarget.fast_math || retarget.fast_flags.is_some() || retarget.no_strict_aliasing {
             instructions(context, function, retarget);
         }
     }
@@ -47,8 +55,12 @@ fn instructions(context: LLVMContextRef, function: LLVMValueRef, retarget: &Reta
     for instruction in ir::instructions(function) {
         // SAFETY: the instruction is live; a null metadata removes the kind.
         unsafe {
-            if retarget.fast_math {
-                shim::cere_set_fast(instruction);
+            match retarget.fast_flags {
+                Some(flags) if LLVMCanValueUseFastMathFlags(instruction) != 0 => {
+                    LLVMSetFastMathFlags(instruction, flags)
+                }
+                None if retarget.fast_math => shim::cere_set_fast(instruction),
+                _ => {}
             }
             if retarget.no_strict_aliasing {
                 for kind in ["tbaa", "tbaa.struct"] {
