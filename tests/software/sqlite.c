@@ -6,6 +6,7 @@
 //@ capture: sqlite3GetToken@*
 //@ capture: balance_nonroot@*
 //@ capture: sqlite3RunParser@*
+//@ loop-refused: * ~ several entries
 //@ codelets: 8
 #include "input.h"
 #include "sqlite3.h"
