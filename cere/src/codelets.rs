@@ -1,5 +1,6 @@
 //! `cere codelets`, and how codelets lie in the store.
 
+use crate::current::Current;
 use crate::options::Common;
 use crate::{print, state};
 use anyhow::{Context, Result, bail};
@@ -12,10 +13,15 @@ use std::path::{Path, PathBuf};
 
 /// List the codelets in the store
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  cere codelets --json")]
+#[command(
+    after_help = "A codelet stays in the store when the program is built anew. It is `current` as long as the last\nbuild has the very region, under this name, that it was captured of, and `older` from then on.\n\nExamples:\n  cere codelets --json\n  cere codelets --prune"
+)]
 pub struct Options {
     #[command(flatten)]
     common: Common,
+    /// Remove the codelets that are not of the current build
+    #[arg(long)]
+    prune: bool,
 }
 
 /// A codelet as listed.
@@ -37,6 +43,8 @@ pub struct Listed {
     pub in_vivo_seconds: Option<f64>,
     /// Verdict of the last replay, if there was one.
     pub verdict: Option<Verdict>,
+    /// Whether it is of the current build; none if the store knows no build.
+    pub current: Option<bool>,
 }
 
 /// What the last replay of a codelet in the store found.
@@ -50,7 +58,7 @@ pub struct LastReplay {
 
 impl Listed {
     /// The entry for `file`.
-    pub fn of(manifest: &Manifest, file: &Path) -> Result<Self> {
+    pub fn of(manifest: &Manifest, file: &Path, current: &Current) -> Result<Self> {
         let metadata =
             std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
         let last: Option<LastReplay> = state::read_json(&verdict_of(file)).ok();
@@ -63,6 +71,7 @@ impl Listed {
             bytes: metadata.len(),
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
             verdict: last.map(|l| l.verdict),
+            current: current.holds(manifest),
         })
     }
 }
@@ -160,13 +169,44 @@ pub fn table(codelets: &[Listed]) -> String {
                 format!("{:.1} KiB", c.bytes as f64 / 1024.0),
                 c.in_vivo_seconds.map_or("-".into(), print::time),
                 c.verdict.map_or("-", crate::replay::word).to_owned(),
+                match c.current {
+                    Some(true) => "current",
+                    Some(false) => "older",
+                    None => "-",
+                }
+                .to_owned(),
             ]
         })
         .collect();
     print::table(
-        &["codelet", "pages", "size", "in vivo", "<last verdict"],
+        &[
+            "codelet",
+            "pages",
+            "size",
+            "in vivo",
+            "<last verdict",
+            "<build",
+        ],
         &rows,
     )
+}
+
+/// Removes those of `codelets` that are not of the current build; gives back the others.
+fn prune(codelets: Vec<Listed>) -> Result<Vec<Listed>> {
+    if codelets.iter().any(|c| c.current.is_none()) {
+        bail!(
+            "the store records no build whose sources are there, so that no codelet is older than it: run `cere instrument -- <build command>` first"
+        );
+    }
+    let (current, older): (Vec<_>, Vec<_>) =
+        codelets.into_iter().partition(|c| c.current == Some(true));
+    for codelet in older {
+        std::fs::remove_file(&codelet.file)
+            .with_context(|| format!("cannot remove {}", codelet.file.display()))?;
+        let _ = std::fs::remove_file(verdict_of(&codelet.file));
+        eprintln!("cere: removed {}", codelet.name);
+    }
+    Ok(current)
 }
 
 /// Runs the subcommand.
@@ -178,15 +218,20 @@ pub fn run(options: &Options) -> Result<u8> {
             store.root().display()
         );
     }
+    let _lock = options.prune.then(|| state::lock(&store)).transpose()?;
+    let current = Current::of(&store)?;
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());
     for file in files(&store)? {
         let listed = read_manifest(&file)
             .map_err(anyhow::Error::from)
-            .and_then(|manifest| Listed::of(&manifest, &file));
+            .and_then(|manifest| Listed::of(&manifest, &file, &current));
         match listed {
             Ok(listed) => sound.push(listed),
             Err(error) => damaged.push((file, error)),
         }
+    }
+    if options.prune {
+        sound = prune(sound)?;
     }
     if options.common.json {
         print::json(&sound)?;

@@ -12,6 +12,7 @@
 mod capture;
 mod codelets;
 mod components;
+mod current;
 mod image;
 mod instrument;
 mod launch;

@@ -2,6 +2,7 @@
 
 use super::choose::{Choice, Skipped};
 use crate::codelets::{self, Listed};
+use crate::current::Current;
 use crate::{progress, state};
 use anyhow::{Context, Result};
 use cere_format::capture::RawCapture;
@@ -87,6 +88,7 @@ pub fn all(
     profile: Option<&Profile>,
 ) -> Result<Outcome> {
     state::make_directory(&store.codelets())?;
+    let current = Current::of(store)?;
     let mut outcome = Outcome {
         codelets: Vec::new(),
         skipped: Vec::new(),
@@ -112,7 +114,7 @@ pub fn all(
                 Some(Raw { capture, .. }) if capture.refused.is_some() => {
                     Err(capture.refused.clone().unwrap_or_default())
                 }
-                Some(raw) => one(store, raw, choice, profile)?,
+                Some(raw) => one(store, raw, choice, profile, &current)?,
             };
             match made {
                 Ok(listed) => outcome.codelets.push(listed),
@@ -152,6 +154,7 @@ fn one(
     raw: &Raw,
     choice: &Choice,
     profile: Option<&Profile>,
+    current: &Current,
 ) -> Result<Result<Listed, String>> {
     let invocation = raw.capture.invocation;
     let name = format!("{}:{invocation}", choice.name);
@@ -175,7 +178,7 @@ fn one(
     for extension in ["table", "entry", "exit"] {
         let _ = std::fs::remove_file(raw.path.with_extension(extension));
     }
-    Ok(Ok(Listed::of(&manifest, &destination)?))
+    Ok(Ok(Listed::of(&manifest, &destination, current)?))
 }
 
 fn in_vivo(profile: &Profile, choice: &Choice, invocation: u64) -> Option<InVivo> {

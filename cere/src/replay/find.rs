@@ -1,10 +1,12 @@
 //! Which packages an argument of `cere replay` means.
 
 use crate::codelets;
-use crate::names::pick;
+use crate::current::Current;
+use crate::names::{glob, is_glob, pick};
 use anyhow::{Result, bail};
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::store::Store;
+use cere_package::io::read_manifest;
 use std::path::{Path, PathBuf};
 
 /// The packages that `what` names: a file, a codelet, or a region with all its codelets.
@@ -21,13 +23,55 @@ pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
     if path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
         bail!("there is no codelet file {what}");
     }
-    let known = codelets::names(store)?;
+    let mut known = codelets::names(store)?;
     if known.is_empty() {
         bail!(
             "{what}: the store {} has no codelets: `cere capture -- ./app` takes some, and --store names another store",
             store.root().display()
         );
     }
+    if let Some((_, file)) = known.iter().find(|(name, _)| name == what) {
+        return Ok(vec![file.clone()]);
+    }
+    leave_out_older(store, what, &mut known)?;
+    chosen(&known, what)
+}
+
+/// Where `what` meets codelets of the current build and older ones, the older ones go out of `known`, with a word.
+fn leave_out_older(store: &Store, what: &str, known: &mut Vec<(String, PathBuf)>) -> Result<()> {
+    let whole_region = known.iter().any(|(name, _)| region(name) == what);
+    let meets = |name: &str| match () {
+        () if whole_region => region(name) == what,
+        () if is_glob(what) => glob(what, name),
+        () => name.starts_with(what),
+    };
+    let met: Vec<usize> = (0..known.len()).filter(|i| meets(&known[*i].0)).collect();
+    if met.len() < 2 {
+        return Ok(());
+    }
+    let current = Current::of(store)?;
+    let is_older = |i: &usize| {
+        // A damaged one is none's: its replay says so.
+        read_manifest(&known[*i].1).is_ok_and(|m| current.holds(&m) == Some(false))
+    };
+    let older: Vec<usize> = met.iter().copied().filter(is_older).collect();
+    if older.is_empty() || older.len() == met.len() {
+        return Ok(());
+    }
+    eprintln!(
+        "cere: left out {} of an older build ({}{}): name one exactly to replay it, `cere codelets --prune` removes them",
+        older.len(),
+        known[older[0]].0,
+        if older.len() > 1 { ", ..." } else { "" }
+    );
+    for index in older.into_iter().rev() {
+        known.remove(index);
+    }
+    Ok(())
+}
+
+/// Of `known`, those that `what` picks: a region with all its codelets, or codelets.
+fn chosen(known: &[(String, PathBuf)], what: &str) -> Result<Vec<PathBuf>> {
     let of_region: Vec<PathBuf> = known
         .iter()
         .filter(|(name, _)| region(name) == what)
@@ -48,7 +92,7 @@ pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
     if let [only] = begun[..]
         && !names.contains(&what)
     {
-        return packages(store, only);
+        return chosen(known, only);
     }
     Ok(pick(&names, what)?
         .into_iter()
