@@ -188,7 +188,7 @@ unsafe fn one(
             region.reason = text(reason);
             return None;
         }
-        let outlined = shim::cere_return_results(outlined, inputs);
+        let outlined = shim::cere_return_results(outlined, &mut inputs);
         region.outlined = true;
         region.live_ins = live_ins(outlined, inputs);
         LLVMSetLinkage(outlined, LLVMLinkage::LLVMInternalLinkage);

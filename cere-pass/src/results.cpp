@@ -1,6 +1,8 @@
 // What a region gives back travels in registers: CodeExtractor hands over every result by address, which a loop
 // of a few iterations pays dearly for. C++ because the C API cannot move a body to a function of another type.
 #include "llvm-c/Core.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugProgramInstruction.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
@@ -20,6 +22,16 @@ bool plainSlot(AllocaInst *Slot, CallInst &Call, Argument &Inside) {
            auto *Store = dyn_cast<StoreInst>(U);
            return Store && Store->isSimple() && Store->getPointerOperand() == &Inside &&
                   Store->getValueOperand()->getType() == Type;
+         });
+}
+
+// Whether only the region uses the variable, and no earlier or later run of the region in the same frame.
+bool ofRegionOnly(Value *V, CallInst &Call) {
+  auto *Slot = dyn_cast<AllocaInst>(V);
+  return Slot && Slot->isStaticAlloca() && !Call.getFunction()->callsFunctionThatReturnsTwice() &&
+         count(Call.args(), Slot) == 1 && all_of(Slot->users(), [&](User *U) {
+           auto *I = dyn_cast<Instruction>(U);
+           return U == &Call || (I && I->isLifetimeStartOrEnd());
          });
 }
 
@@ -53,9 +65,9 @@ Function *retype(Function &Old, Type *Result, const SmallDenseSet<unsigned> &Dro
 
 extern "C" {
 
-// Turns results that fit the registers of a return into return values: up to three words, the number of the exit
-// among them, and two floating-point values. Returns the function to go on with.
-LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t Inputs) {
+// Lets variables that only the region uses live in it, and turns results that fit the registers of a return into return values: up to three words, the number of the exit
+// among them, and two floating-point values. `Inputs` is brought up to date. Returns the function to go on with.
+LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
   Function &Old = *unwrap<Function>(Outlined);
   auto &Call = *cast<CallInst>(Old.user_back());
   Type *Exit = Old.getReturnType();
@@ -63,8 +75,11 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t Inputs) {
   SmallVector<Type *, 5> Fields;
   if (Words)
     Fields.push_back(Exit);
-  SmallVector<unsigned, 4> Chosen;
-  for (unsigned I = Inputs; I < Call.arg_size(); ++I) {
+  SmallVector<unsigned, 4> Chosen, Sunk;
+  for (unsigned I = 0; I < *Inputs; ++I)
+    if (ofRegionOnly(Call.getArgOperand(I), Call))
+      Sunk.push_back(I);
+  for (unsigned I = *Inputs; I < Call.arg_size(); ++I) {
     auto *Slot = dyn_cast<AllocaInst>(Call.getArgOperand(I));
     if (!Slot || !plainSlot(Slot, Call, *Old.getArg(I)))
       continue;
@@ -76,12 +91,31 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t Inputs) {
     Chosen.push_back(I);
     Fields.push_back(T);
   }
-  if (Chosen.empty())
+  if (Chosen.empty() && Sunk.empty())
     return Outlined;
-  Type *Result = Fields.size() == 1 ? Fields[0] : StructType::get(Old.getContext(), Fields);
+  *Inputs -= Sunk.size();
+  Type *Result = Chosen.empty()       ? Exit
+                 : Fields.size() == 1 ? Fields[0]
+                                      : StructType::get(Old.getContext(), Fields);
   SmallDenseSet<unsigned> Dropped(Chosen.begin(), Chosen.end());
+  Dropped.insert(Sunk.begin(), Sunk.end());
   Function *New = retype(Old, Result, Dropped);
   unsigned First = Exit->isVoidTy() ? 0 : 1;
+
+  for (unsigned I : Sunk) {
+    auto *Slot = cast<AllocaInst>(Call.getArgOperand(I));
+    for (User *U : make_early_inc_range(Slot->users()))
+      if (U != &Call)
+        cast<Instruction>(U)->eraseFromParent();
+    SmallVector<DbgVariableRecord *, 4> Records;
+    findDbgUsers(Slot, Records);
+    for (DbgVariableRecord *Record : Records)
+      Record->eraseFromParent();
+    Call.setArgOperand(I, PoisonValue::get(Slot->getType()));
+    Old.getArg(I)->replaceAllUsesWith(Slot);
+    Slot->moveBefore(New->getEntryBlock().begin());
+    Slot->setDebugLoc(DebugLoc());
+  }
 
   // Inside: a local slot each. Zero where an exit leaves it alone, so that equal runs return equal values.
   IRBuilder<> B(&New->getEntryBlock(), New->getEntryBlock().begin());
@@ -94,7 +128,7 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t Inputs) {
   }
   for (BasicBlock &BB : *New) {
     auto *Return = dyn_cast<ReturnInst>(BB.getTerminator());
-    if (!Return)
+    if (!Return || Chosen.empty())
       continue;
     B.SetInsertPoint(Return);
     Value *All = PoisonValue::get(Result);
@@ -117,7 +151,7 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t Inputs) {
   CallInst *Again = B.CreateCall(New, Arguments);
   Again->setDebugLoc(Call.getDebugLoc());
   if (First)
-    Call.replaceAllUsesWith(B.CreateExtractValue(Again, 0));
+    Call.replaceAllUsesWith(Chosen.empty() ? Again : B.CreateExtractValue(Again, 0));
   SmallVector<AllocaInst *, 4> Slots;
   for (auto [N, I] : enumerate(Chosen)) {
     auto *Slot = cast<AllocaInst>(Call.getArgOperand(I));

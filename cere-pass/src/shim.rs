@@ -22,7 +22,7 @@ unsafe extern "C" {
         exits: *mut size_t,
         reason: *mut *const c_char,
     ) -> LLVMValueRef;
-    pub fn cere_return_results(outlined: LLVMValueRef, inputs: size_t) -> LLVMValueRef;
+    pub fn cere_return_results(outlined: LLVMValueRef, inputs: *mut size_t) -> LLVMValueRef;
     pub fn cere_note_captures(outlined: LLVMValueRef);
     pub fn cere_note_arguments(outlined: LLVMValueRef);
     pub fn cere_remove_files();
