@@ -2,7 +2,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test install demo
+.PHONY: all setup build check test install demo bench
 
 all: build
 
@@ -30,3 +30,7 @@ install:
 
 demo: build
 	@scripts/demo
+
+# Tables in Markdown; BENCH=dormant (or capture, codelets, turnaround) for one of them.
+bench: build
+	@$(BUILT)/cere-bench $(BENCH)
