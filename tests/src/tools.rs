@@ -11,22 +11,24 @@ pub fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let test = std::env::current_exe().expect("a test has a path");
-        let directory = test
-            .parent()
-            .and_then(Path::parent)
-            .expect("target/<profile>/deps");
-        for part in [
+        let parts = [
             "cere",
             "libcere_pass.so",
             "libcere_capture.so",
             "libcere_runtime.a",
-        ] {
-            assert!(
-                directory.join(part).is_file(),
-                "{} is missing: run `make build` first",
-                directory.join(part).display()
+        ];
+        // A test lies in target/<profile>/deps, the benchmark in target/<profile>.
+        let directory = test
+            .ancestors()
+            .skip(1)
+            .take(2)
+            .find(|d| parts.iter().all(|part| d.join(part).is_file()));
+        let Some(directory) = directory else {
+            panic!(
+                "{} are not all built: run `make build` first",
+                parts.join(", ")
             );
-        }
+        };
         directory.to_owned()
     })
 }
