@@ -7,12 +7,15 @@ use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::path::Path;
 use std::ptr::{addr_of_mut, null_mut};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 static INSIDE: AtomicU64 = AtomicU64::new(0);
 static OUTSIDE: AtomicU64 = AtomicU64::new(0);
+/// Invocations to be kept of every region, rising. Set once, before the first probe.
+static WANTED: OnceLock<Vec<u64>> = OnceLock::new();
 
 core::arch::global_asm!(
     ".globl cere_profile_stub",
@@ -276,30 +279,50 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
         let position = entry.invocation as usize - 1;
         if position < TRACE_FIRST {
             (*trace).first[position] = cycles;
-        } else if entry.invocation.is_multiple_of((*trace).stride) {
+        } else if keeps(trace, entry.invocation) {
             if (*trace).sampled as usize == TRACE_SAMPLED {
-                (*trace).stride *= 2;
+                (*trace).stride = (*trace).stride.saturating_mul(2);
                 let mut kept = 0;
                 for i in 0..TRACE_SAMPLED {
                     let later = (*trace).later[i];
-                    if later.0.is_multiple_of((*trace).stride) {
+                    if keeps(trace, later.0) {
                         (*trace).later[kept] = later;
                         kept += 1;
                     }
                 }
                 (*trace).sampled = kept as u64;
             }
-            if entry.invocation.is_multiple_of((*trace).stride) {
-                (*trace).later[(*trace).sampled as usize] = (entry.invocation, cycles);
+            let free = (*trace).sampled as usize;
+            if free < TRACE_SAMPLED && keeps(trace, entry.invocation) {
+                (*trace).later[free] = (entry.invocation, cycles);
                 (*trace).sampled += 1;
             }
         }
     }
 }
 
+unsafe fn keeps(trace: *const RawTrace, invocation: u64) -> bool {
+    // SAFETY: see `event`.
+    let stride = unsafe { (*trace).stride };
+    let asked = || WANTED.get()?.binary_search(&invocation).ok();
+    invocation.is_multiple_of(stride) || asked().is_some()
+}
+
+/// The invocations that the run is asked to keep.
+fn wanted(directory: &Path) -> Result<Vec<u64>, String> {
+    let path = directory.join(TRACE_WANTED);
+    match std::fs::read(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(format!("cannot read {}: {e}", path.display())),
+        Ok(text) => serde_json::from_slice(&text)
+            .map_err(|e| format!("{} is no list of invocations: {e}", path.display())),
+    }
+}
+
 /// Maps a fresh profile in `directory` and measures the probe. False, with a message printed, if that fails.
 pub fn begin(directory: &Path) -> Result<(), String> {
     use std::os::fd::AsRawFd;
+    let _ = WANTED.set(wanted(directory)?);
     let pid = std::process::id();
     let mut number = 0;
     let file = loop {

@@ -67,12 +67,13 @@ pub struct RegionProfile {
     pub trace: Trace,
 }
 
-/// Inclusive cycles of single invocations, in bounded space: the first ones all, then every `stride`-th.
+/// Inclusive cycles of single invocations, in bounded space: the first ones all, then every `stride`-th and those that
+/// the run was asked for.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Cycles of invocations 1, 2, 3, ... without gap.
     pub first: Vec<u64>,
-    /// Distance between kept later invocations; a power of two.
+    /// Distance between later invocations that are kept unasked; a power of two.
     pub stride: u64,
     /// (invocation, cycles) of later ones, by rising invocation.
     pub sampled: Vec<(u64, u64)>,

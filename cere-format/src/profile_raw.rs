@@ -22,7 +22,11 @@ pub const RAW_NODES: usize = 1 << 18;
 pub const RAW_DEPTH: usize = 4096;
 /// Invocations of which every one is kept.
 pub const TRACE_FIRST: usize = 4096;
-/// Kept later invocations; when full every second goes and the stride doubles.
+/// File in the run's directory, if the command left one: a JSON array of rising invocation numbers to be kept of
+/// every region, whatever the stride.
+pub const TRACE_WANTED: &str = "invocations.json";
+/// Kept later invocations; when full every second goes and the stride doubles, but for those
+/// that [`TRACE_WANTED`] names; what does not fit then is not kept.
 pub const TRACE_SAMPLED: usize = 4096;
 
 /// Start of the mapping.

@@ -4,6 +4,7 @@ use crate::image::Program;
 use crate::{components, state, supervise};
 use anyhow::{Context, Result, bail};
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
+use cere_format::profile_raw::TRACE_WANTED;
 use cere_format::store::Store;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -33,6 +34,8 @@ pub struct Launch<'a> {
     pub command: &'a [String],
     /// Profile or capture.
     pub mode: RunMode,
+    /// Invocations, rising, whose times a profile keeps of every region beyond those that it keeps anyway.
+    pub trace: &'a [u64],
     /// End it after this many seconds.
     pub timeout: Option<f64>,
     /// Where its output goes.
@@ -78,6 +81,9 @@ impl Launch<'_> {
                 mode: self.mode,
             },
         )?;
+        if !self.trace.is_empty() {
+            state::write_json(&directory.path().join(TRACE_WANTED), &self.trace)?;
+        }
         let preloads = match std::env::var("LD_PRELOAD") {
             Ok(earlier) if !earlier.is_empty() => format!("{}:{earlier}", preload.display()),
             _ => preload.display().to_string(),

@@ -119,6 +119,46 @@ fn the_default_takes_what_matters() {
 }
 
 #[test]
+fn the_time_of_an_invocation_beyond_the_trace() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    let source = "#include <stdlib.h>
+static volatile int cell;
+static __attribute__((noinline)) void spin(int n) { for (int i = 0; i < n; i++) cell += i; }
+int main(void) { for (int i = 1; i <= 20000; i++) spin(i == 15001 ? 4000000 : 20); return 0; }
+";
+    write(at, &[("main.c", source)]);
+    let build = ["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"];
+    succeed(at, &build);
+    succeed(at, &["profile", "--", "./app"]);
+    let line = [
+        "capture",
+        "spin",
+        "--invocation",
+        "15001,19997",
+        "--json",
+        "--",
+        "./app",
+    ];
+    let output = succeed(at, &line);
+    assert!(
+        text(&output.stderr).contains("once more"),
+        "{}",
+        text(&output.stderr)
+    );
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let time = |i: usize| report["codelets"][i]["in_vivo_seconds"].as_f64();
+    // The long one is known from its neighbours.
+    assert!(
+        time(0).expect("a time") > 100.0 * time(1).expect("a time"),
+        "{report}"
+    );
+    // Now the store's profile has them.
+    let again = text(&succeed(at, &line).stderr);
+    assert!(!again.contains("once more"), "{again}");
+}
+
+#[test]
 fn a_pipe_is_read_by_every_run() {
     let directory = built();
     let at = directory.path();

@@ -4,6 +4,7 @@ mod choose;
 mod input;
 mod invocations;
 mod pack;
+mod times;
 
 use crate::image::Program;
 use crate::launch::{Launch, Output};
@@ -11,7 +12,7 @@ use crate::names::{self, Named};
 use crate::options::{self, Common};
 use crate::supervise::shell_code;
 use crate::{print, profile, state};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use cere_format::capture::{RunMode, Wanted};
 use cere_format::profile::{PROFILE_VERSION, Profile};
 use cere_format::store::Store;
@@ -21,7 +22,7 @@ use input::Input;
 /// Take codelets out of a run
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  cere capture -- ./app input\n  cere capture 'solve@*' --invocation 1,12 -- ./app input\n\nWithout REGION it takes the first invocation of every region with more than 1 % of the run time and\n2000 or more cycles an invocation, by the profile of the same command; where there is none, it runs one first.\nThe times in vivo come from that profile too. If the program fails, the codelets are kept all the same\nand the command ends with the program's exit status."
+    after_help = "Examples:\n  cere capture -- ./app input\n  cere capture 'solve@*' --invocation 1,12 -- ./app input\n\nWithout REGION it takes the first invocation of every region with more than 1 % of the run time and\n2000 or more cycles an invocation, by the profile of the same command; where there is none, it runs one first.\nThe times in vivo come from that profile too; it runs once more if it did not keep those of the wanted invocations. If the program fails, the codelets are kept all the same\nand the command ends with the program's exit status."
 )]
 pub struct Options {
     #[command(flatten)]
@@ -59,7 +60,12 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     let program = Program::open(&options.command[0], &store)?;
     let _lock = state::lock(&store)?;
-    let mut profile = fitting_profile(&store, &program, &options.command, &all);
+    let stored = fitting_profile(&store, &program, &options.command, &all);
+    let chosen = by_name.or_else(|| stored.as_ref().map(choose::by_profile));
+    let mut profile = stored.filter(|p| {
+        let choices = chosen.iter().flat_map(|(choices, _)| choices);
+        times::all_known(p, choices, &invocations)
+    });
     let input = match profile {
         Some(_) => Input::Passed,
         None => Input::open()?,
@@ -70,16 +76,13 @@ pub fn run(options: &Options) -> Result<u8> {
         program,
         input,
     };
-    let (choices, mut skipped) = match by_name {
+    let (choices, mut skipped) = match chosen {
         Some(found) => found,
         None => {
-            if profile.is_none() {
-                eprintln!(
-                    "cere: the store has no profile of this command: running one first, without its output"
-                );
-                profile = Some(session.profile()?);
-            }
-            choose::by_profile(profile.as_ref().context("a profile")?)
+            eprintln!(
+                "cere: the store has no profile of this command: running one first, without its output"
+            );
+            choose::by_profile(profile.insert(session.profile(&invocations)?))
         }
     };
     if choices.is_empty() {
@@ -92,7 +95,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let taken = pack::Run::read(finished.directory.path())?;
     if profile.is_none() && taken.usable() {
         eprintln!("cere: running once more, without output, for the times in vivo");
-        match session.profile() {
+        match session.profile(&invocations) {
             Ok(timed) => profile = Some(timed),
             Err(error) => eprintln!("cere: warning: no times in vivo: {error:#}"),
         }
@@ -106,6 +109,9 @@ pub fn run(options: &Options) -> Result<u8> {
     )?;
     skipped.append(&mut outcome.skipped);
     report(options, &outcome.codelets, &skipped)?;
+    for note in &outcome.untimed {
+        eprintln!("cere: no time in vivo: {note}");
+    }
     let code = shell_code(finished.status);
     if code != 0 {
         eprintln!(
@@ -145,7 +151,7 @@ fn fitting_profile(
 }
 
 impl Session<'_> {
-    fn profile(&mut self) -> Result<Profile> {
+    fn profile(&mut self, invocations: &[u64]) -> Result<Profile> {
         let input = self.input.again()?;
         let collected = profile::collect(
             &self.store,
@@ -154,6 +160,7 @@ impl Session<'_> {
             self.options.timeout,
             Output::Dropped,
             input,
+            invocations,
         )?;
         Ok(collected.profile)
     }
@@ -175,6 +182,7 @@ impl Session<'_> {
             program: &self.program,
             command: &self.options.command,
             mode: RunMode::Capture { wanted },
+            trace: &[],
             timeout: self.options.timeout,
             output: if self.options.common.json {
                 Output::ToStderr

@@ -1,12 +1,12 @@
 //! From a run's raw captures to codelets.
 
 use super::choose::{Choice, Skipped};
+use super::times;
 use crate::codelets::{self, Listed};
 use crate::current::Current;
 use crate::{progress, state};
 use anyhow::{Context, Result};
 use cere_format::capture::RawCapture;
-use cere_format::package::InVivo;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_package::{PackInput, pack};
@@ -77,6 +77,8 @@ pub struct Outcome {
     pub skipped: Vec<Skipped>,
     /// Captures that should be there and are not.
     pub lost: bool,
+    /// Codelets without a time in vivo, each with the reason.
+    pub untimed: Vec<String>,
 }
 
 /// Packs every wanted invocation that was captured, and says why for the others.
@@ -93,6 +95,7 @@ pub fn all(
         codelets: Vec::new(),
         skipped: Vec::new(),
         lost: false,
+        untimed: Vec::new(),
     };
     let bar = progress::bar("packing", (choices.len() * invocations.len()) as u64);
     for choice in choices {
@@ -117,7 +120,14 @@ pub fn all(
                 Some(raw) => one(store, raw, choice, profile, &current)?,
             };
             match made {
-                Ok(listed) => outcome.codelets.push(listed),
+                Ok(listed) => {
+                    if let (None, Some(profile)) = (listed.in_vivo_seconds, profile)
+                        && let Err(why) = times::in_vivo(profile, &choice.key, *invocation)
+                    {
+                        outcome.untimed.push(format!("{}: {why}", listed.name));
+                    }
+                    outcome.codelets.push(listed);
+                }
                 Err(reason) => outcome.skipped.push(Skipped {
                     region: choice.name.clone(),
                     reason,
@@ -164,7 +174,7 @@ fn one(
         raw: &raw.path,
         region_name: &choice.name,
         name: &name,
-        in_vivo: profile.and_then(|p| in_vivo(p, choice, invocation)),
+        in_vivo: profile.and_then(|p| times::in_vivo(p, &choice.key, invocation).ok()),
         destination: &destination,
     });
     let manifest = match packed {
@@ -179,13 +189,4 @@ fn one(
         let _ = std::fs::remove_file(raw.path.with_extension(extension));
     }
     Ok(Ok(Listed::of(&manifest, &destination, current)?))
-}
-
-fn in_vivo(profile: &Profile, choice: &Choice, invocation: u64) -> Option<InVivo> {
-    let region = profile.regions.iter().find(|r| r.key == choice.key)?;
-    let cycles = region.trace.get(invocation)?;
-    Some(InVivo {
-        cycles,
-        seconds: cycles as f64 / profile.tsc_hz,
-    })
 }

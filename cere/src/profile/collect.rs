@@ -23,7 +23,8 @@ pub struct Collected {
     pub notes: Vec<String>,
 }
 
-/// Runs `command` and keeps its profile. The caller holds the store's lock.
+/// Runs `command` and keeps its profile, with the times of the invocations `trace` if any come. The caller holds the
+/// store's lock.
 pub fn collect(
     store: &Store,
     program: &Program,
@@ -31,6 +32,7 @@ pub fn collect(
     timeout: Option<f64>,
     output: Output,
     input: Option<File>,
+    trace: &[u64],
 ) -> Result<Collected> {
     let mut names = Names::new(store, &named(&state::current_units(store)?));
     let finished = Launch {
@@ -38,6 +40,7 @@ pub fn collect(
         program,
         command,
         mode: RunMode::Profile,
+        trace,
         timeout,
         output,
         input,

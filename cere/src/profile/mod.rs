@@ -48,6 +48,7 @@ pub fn run(options: &Options) -> Result<u8> {
         options.timeout,
         output,
         None,
+        &[],
     )?;
     let profile = &collected.profile;
     if options.common.json {
