@@ -6,6 +6,7 @@
 #include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/Analysis/CycleAnalysis.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -239,6 +240,44 @@ void joinExits(Blocks &Set) {
       Set.insert_range(Ways);
 }
 
+// A value that the loop computes from nothing of its own, computed once more before the loop; null if it is not
+// that simple.
+Value *computedBefore(Value *V, const Blocks &Set, Instruction *Before, unsigned Depth = 0) {
+  auto *I = dyn_cast<Instruction>(V);
+  if (!I || !Set.contains(I->getParent()))
+    return V;
+  if (Depth > 4 || !(isa<GetElementPtrInst>(I) || isa<CastInst>(I) || isa<BinaryOperator>(I) || isa<CmpInst>(I)) ||
+      I->mayHaveSideEffects() || !isSafeToSpeculativelyExecute(I))
+    return nullptr;
+  SmallVector<Value *, 4> Operands;
+  for (Value *Operand : I->operands())
+    if (Value *Outside = computedBefore(Operand, Set, Before, Depth + 1))
+      Operands.push_back(Outside);
+    else
+      return nullptr;
+  Instruction *Copy = I->clone();
+  for (auto [N, Operand] : enumerate(Operands))
+    Copy->setOperand(N, Operand);
+  Copy->dropPoisonGeneratingFlags();
+  Copy->insertBefore(Before->getIterator());
+  return Copy;
+}
+
+// Addresses and the like that the code behind the loop shares with it are no results of the loop.
+void keepInvariantsOutside(const Loop &L, const Blocks &Set) {
+  BasicBlock *Before = L.getLoopPreheader();
+  if (!Before)
+    return;
+  for (BasicBlock *BB : Set)
+    for (Instruction &I : *BB) {
+      auto Behind = [&](Use &U) { return !Set.contains(cast<Instruction>(U.getUser())->getParent()); };
+      if (none_of(I.uses(), Behind))
+        continue;
+      if (Value *Copy = computedBefore(&I, Set, Before->getTerminator()); Copy && Copy != &I)
+        I.replaceUsesWithIf(Copy, Behind);
+    }
+}
+
 Loop *loopAt(LoopInfo &LI, BasicBlock *Header) {
   Loop *L = LI.getLoopFor(Header);
   return L && L->getHeader() == Header ? L : nullptr;
@@ -404,6 +443,7 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
     return nullptr;
   Set.insert_range(Tail);
   joinExits(Set);
+  keepInvariantsOutside(*L, Set);
   copyArgumentLists(F, *L);
   Blocks Out;
   for (BasicBlock *BB : Set)

@@ -45,11 +45,10 @@ pub fn all(
                 (&r.function, &r.file, r.line) == (&region.function, &region.file, region.line)
             };
             region.ordinal = regions.iter().filter(same).count() as u32 + 1;
+            let skip = command.skip.iter().find(|skip| skip.index == region.index);
             // SAFETY: function and header are live; the shim returns null or a string literal.
-            region.reason = match command.skip.iter().find(|skip| skip.index == region.index) {
-                Some(skip) => Some(skip.reason.clone()),
-                None => unsafe { text(shim::cere_refusal(function, header)) },
-            };
+            let refusal = || unsafe { text(shim::cere_refusal(function, header)) };
+            region.reason = skip.map_or_else(refusal, |skip| Some(skip.reason.clone()));
             if region.reason.is_none() {
                 wanted.push((header, regions.len()));
             }
@@ -90,12 +89,12 @@ fn describe(
 /// # Safety
 /// `literal` is null or a C string.
 unsafe fn text(literal: *const libc::c_char) -> Option<String> {
+    if literal.is_null() {
+        return None;
+    }
     // SAFETY: by the contract.
-    (!literal.is_null()).then(|| {
-        unsafe { CStr::from_ptr(literal) }
-            .to_string_lossy()
-            .into_owned()
-    })
+    let literal = unsafe { CStr::from_ptr(literal) };
+    Some(literal.to_string_lossy().into_owned())
 }
 
 fn loops(function: LLVMValueRef) -> Vec<(LLVMBasicBlockRef, LLVMMetadataRef)> {

@@ -11,12 +11,17 @@
 using namespace llvm;
 
 namespace {
+bool isLifetime(User *U) {
+  auto *I = dyn_cast<Instruction>(U);
+  return I && I->isLifetimeStartOrEnd();
+}
+
 // Whether all that happens to the slot is that the region stores its result there and the caller loads it.
 bool plainSlot(AllocaInst *Slot, CallInst &Call, Argument &Inside) {
   Type *Type = Slot->getAllocatedType();
   return all_of(Slot->users(), [&](User *U) {
            auto *Load = dyn_cast<LoadInst>(U);
-           return U == &Call || (Load && Load->isSimple() && Load->getType() == Type);
+           return U == &Call || isLifetime(U) || (Load && Load->isSimple() && Load->getType() == Type);
          }) &&
          all_of(Inside.users(), [&](User *U) {
            auto *Store = dyn_cast<StoreInst>(U);
@@ -29,10 +34,7 @@ bool plainSlot(AllocaInst *Slot, CallInst &Call, Argument &Inside) {
 bool ofRegionOnly(Value *V, CallInst &Call) {
   auto *Slot = dyn_cast<AllocaInst>(V);
   return Slot && Slot->isStaticAlloca() && !Call.getFunction()->callsFunctionThatReturnsTwice() &&
-         count(Call.args(), Slot) == 1 && all_of(Slot->users(), [&](User *U) {
-           auto *I = dyn_cast<Instruction>(U);
-           return U == &Call || (I && I->isLifetimeStartOrEnd());
-         });
+         count(Call.args(), Slot) == 1 && all_of(Slot->users(), [&](User *U) { return U == &Call || isLifetime(U); });
 }
 
 // The function with another result and without the dropped parameters; the body moves over.
@@ -160,6 +162,8 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
       if (auto *Load = dyn_cast<LoadInst>(U)) {
         Load->replaceAllUsesWith(V);
         Load->eraseFromParent();
+      } else if (isLifetime(U)) {
+        cast<Instruction>(U)->eraseFromParent();
       }
     Slots.push_back(Slot);
   }
