@@ -1,5 +1,6 @@
 //! Unpacked packages and built replays, by content.
 
+use super::bound::{self, InUse};
 use crate::state;
 use anyhow::{Context, Result};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
@@ -16,6 +17,7 @@ const SCARCE: u64 = 1 << 30;
 /// A directory for what can be made again; a temporary one goes with it.
 pub struct Cache {
     directory: PathBuf,
+    in_use: Option<InUse>,
     _temporary: Option<tempfile::TempDir>,
 }
 
@@ -38,6 +40,7 @@ impl Cache {
         for directory in places.into_iter().flatten() {
             if writable(&directory) {
                 return Ok(Self {
+                    in_use: InUse::share(&directory),
                     directory,
                     _temporary: None,
                 });
@@ -53,6 +56,7 @@ impl Cache {
         );
         Ok(Self {
             directory: temporary.path().to_owned(),
+            in_use: InUse::share(temporary.path()),
             _temporary: Some(temporary),
         })
     }
@@ -62,14 +66,34 @@ impl Cache {
         self.directory.join("builds")
     }
 
+    /// Brings the cache within its bounds, unless another replay uses it. What was unpacked before may be gone then.
+    pub fn trim(&self) {
+        let Some(in_use) = &self.in_use else {
+            return;
+        };
+        in_use.alone(|| {
+            bound::trim(&self.packages(), bound::PACKAGES, |name, m| {
+                m.is_dir() && !name.starts_with('.')
+            });
+            bound::trim(&self.builds(), bound::BUILDS, |name, m| {
+                m.is_file() && !name.starts_with('.') && !name.starts_with("run.")
+            });
+        });
+    }
+
+    fn packages(&self) -> PathBuf {
+        self.directory.join("packages")
+    }
+
     /// The package `file`, unpacked, and its manifest. A package that was unpacked before is not unpacked again.
     pub fn unpack(&self, file: &Path) -> Result<(PathBuf, Manifest)> {
-        let packages = self.directory.join("packages");
+        let packages = self.packages();
         std::fs::create_dir_all(&packages)
             .with_context(|| format!("cannot create {}", packages.display()))?;
         let directory = packages.join(hash(file)?);
         if directory.join(MEMBER_MANIFEST).is_file() {
             let manifest = cere_replay::manifest(&directory)?;
+            bound::touch(&directory);
             return Ok((directory, manifest));
         }
         let temporary = tempfile::Builder::new()

@@ -1,5 +1,6 @@
 //! `cere replay CODELET|REGION|FILE`: runs codelets alone, for their time and the verdict on the result.
 
+mod bound;
 mod cache;
 mod find;
 mod show;
@@ -20,7 +21,7 @@ pub use show::word;
 /// Run codelets alone: time and verdict
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  cere replay solve@solver.c:41\n  cere replay solve@solver.c:41 --flags \"-O2 -march=native\"\n  cere replay some.codelet --keep kept\n\nEnds with status 0 if the result is exact, differs within --tolerance in floating-point words only,\nor was not to be checked."
+    after_help = "Examples:\n  cere replay solve@solver.c:41\n  cere replay solve@solver.c:41 --flags \"-O2 -march=native\"\n  cere replay some.codelet --keep kept\n\nEnds with status 0 if the result is exact, differs within --tolerance in floating-point words only,\nor was not to be checked.\n\nUnpacked codelets (up to 2 GiB) and what was built of them (up to 512 MiB) are kept in the store's cache/, or in\n~/.cache/cere without a store; what was not used for longest goes first. It may be removed at any time when no\nreplay runs."
 )]
 pub struct Options {
     #[command(flatten)]
@@ -71,6 +72,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut results = Vec::new();
     let mut failures = 0;
     for file in &files {
+        cache.trim();
         match one(options, &store, &flags, &cache, file, files.len() > 1) {
             Ok(replay) => {
                 if !options.common.json {
@@ -87,6 +89,7 @@ pub fn run(options: &Options) -> Result<u8> {
             }
         }
     }
+    cache.trim();
     if options.common.json {
         match &results[..] {
             [only] => print::json(only)?,
@@ -140,6 +143,7 @@ fn one(
     );
     spinner.finish_and_clear();
     let replay = replay?;
+    bound::touch(&replay.executable);
     if file.starts_with(store.codelets()) {
         let last = LastReplay {
             verdict: replay.verdict,
