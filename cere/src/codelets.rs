@@ -120,6 +120,14 @@ fn name_of(file: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// What to call the codelet in `file`, which may be damaged.
+pub fn called(file: &Path) -> String {
+    match read_manifest(file) {
+        Ok(manifest) => manifest.name,
+        Err(_) => name_of(file).unwrap_or_else(|| file.display().to_string()),
+    }
+}
+
 /// Where the last verdict on a codelet in the store lies.
 pub fn verdict_of(file: &Path) -> PathBuf {
     file.with_extension("verdict")

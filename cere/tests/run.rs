@@ -262,6 +262,30 @@ fn a_file_alone_and_a_damaged_one() {
     assert!(text(&output.stderr).contains("half.codelet"));
     let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(list.as_array().map(Vec::len), Some(1));
+
+    // A failure is an entry like any other; the others are replayed all the same.
+    let one = ["replay", "--json", ".cere/codelets/half.codelet"];
+    let output = run(at, &one);
+    assert!(!output.status.success() && text(&output.stderr).contains("cere: error: "));
+    let failed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(failed["codelet"], "half");
+    assert_eq!(failed["verdict"], "unchecked");
+    assert!(failed["error"].is_string() && failed["flags"] == "");
+    let output = run(at, &["replay", "--json", "--reps", "1", "*"]);
+    assert!(!output.status.success());
+    let both: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(both[0]["verdict"], "unchecked");
+    assert_eq!(both[1]["verdict"], "exact");
+    let missing = json(at, &["replay", "--json", "none"]);
+    assert_eq!(missing["codelet"], "none");
+    let rejected = ["replay", "--json", "whole", "--flags", "-O2 -fno-such-flag"];
+    let rejected = json(at, &rejected);
+    assert!(
+        rejected["error"]
+            .as_str()
+            .expect("an error")
+            .contains("-fno-such-flag")
+    );
 }
 
 #[test]

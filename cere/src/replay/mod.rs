@@ -65,11 +65,26 @@ fn tolerance(text: &str) -> Result<f64, String> {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    let mut results = Vec::new();
+    let outcome = all(options, &mut results);
+    if let (Err(error), true) = (&outcome, results.is_empty()) {
+        results.push(show::failure(&options.what, &options.flags, error));
+    }
+    if options.common.json {
+        match &results[..] {
+            [only] => print::json(only)?,
+            all => print::json(&all)?,
+        }
+    }
+    outcome
+}
+
+/// Replays what is named; `results` gets an entry for each codelet, whatever became of it.
+fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
     let store = options.common.store()?;
     let flags = words::split(&options.flags).context("--flags")?;
     let files = find::packages(&store, &options.what)?;
     let cache = Cache::open(&store)?;
-    let mut results = Vec::new();
     let mut failures = 0;
     for file in &files {
         cache.trim();
@@ -81,21 +96,18 @@ pub fn run(options: &Options) -> Result<u8> {
                 failures += u32::from(!passes(&replay, options));
                 results.push(show::json(&replay, &options.flags));
             }
-            Err(error) if files.len() == 1 => return Err(error),
             Err(error) => {
+                let name = codelets::called(file);
+                results.push(show::failure(&name, &options.flags, &error));
+                if files.len() == 1 {
+                    return Err(error);
+                }
                 failures += 1;
-                eprintln!("cere: not replayed: {}: {error:#}", file.display());
-                results.push(show::failure(file, &options.flags, &format!("{error:#}")));
+                eprintln!("cere: not replayed: {name}: {error:#}");
             }
         }
     }
     cache.trim();
-    if options.common.json {
-        match &results[..] {
-            [only] => print::json(only)?,
-            all => print::json(&all)?,
-        }
-    }
     Ok(u8::from(failures > 0))
 }
 

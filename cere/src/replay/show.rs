@@ -3,7 +3,6 @@
 use crate::print;
 use cere_format::replay::Verdict;
 use cere_replay::{Replay, SameCode};
-use std::path::Path;
 
 /// The verdict in one word.
 pub fn word(verdict: Verdict) -> &'static str {
@@ -81,9 +80,9 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
     })
 }
 
-/// A codelet among several that could not be replayed.
-pub fn failure(file: &Path, flags: &str, reason: &str) -> serde_json::Value {
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    serde_json::json!({"codelet": name, "flags": flags, "verdict": null, "reason": reason,
-        "seconds": null, "in_vivo_seconds": null})
+/// A codelet that could not be replayed, for scripts.
+pub fn failure(codelet: &str, flags: &str, error: &anyhow::Error) -> serde_json::Value {
+    let error = format!("{error:#}");
+    serde_json::json!({"codelet": codelet, "flags": flags, "verdict": Verdict::Unchecked, "reason": error,
+        "error": error, "seconds": null, "in_vivo_seconds": null})
 }
