@@ -26,8 +26,24 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+// The numbers below n, in order or shuffled.
+static long *make_order(long n, int shuffled) {
+    long *order = malloc((size_t)n * sizeof *order);
+    unsigned long seed = 1;
+    for (long i = 0; i < n; i++)
+        order[i] = i;
+    for (long i = n - 1; shuffled && i > 0; i--) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        long j = (long)((seed >> 33) % (unsigned long)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+    return order;
+}
+
 int main(int argc, char **argv) {
-    long n = argc > 1 ? atol(argv[1]) : 20000, stride = argc > 2 ? atol(argv[2]) : 1;
+    long n = argc > 1 ? atol(argv[1]) : 20000;
+    const long *order = make_order(n, argc > 2 && argv[2][0] == 'r');
     copies = argc > 3;
     char *data = mmap(NULL, (size_t)n * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     kept = mmap(NULL, (size_t)n * 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -40,13 +56,13 @@ int main(int argc, char **argv) {
     double t0 = now();
     long sum = 0;
     for (long i = 0; i < n; i++)
-        sum += data[i * stride % n * 4096];
+        sum += data[order[i] * 4096];
     double t1 = now();
     mprotect(data, (size_t)n * 4096, PROT_NONE);
     first = PROT_READ | PROT_WRITE;
     double t2 = now();
     for (long i = 0; i < n; i++)
-        data[i * stride % n * 4096] = (char)i;
+        data[order[i] * 4096] = (char)i;
     double t3 = now();
     printf("read %.1f write %.1f (%ld)\n", (t1 - t0) / (double)n, (t3 - t2) / (double)n, sum);
 }

@@ -13,30 +13,46 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static __attribute__((noinline)) long read_pages(const char *data, long n, long stride) {
+static __attribute__((noinline)) long read_pages(const char *data, const long *order, long n) {
     long sum = 0;
     for (long i = 0; i < n; i++) {
         if (i == 0)
             first = __rdtsc();
-        sum += data[i * stride % n * 4096];
+        sum += data[order[i] * 4096];
         if (i == n - 1)
             last = __rdtsc();
     }
     return sum;
 }
-static __attribute__((noinline)) long write_pages(char *data, long n, long stride) {
+static __attribute__((noinline)) long write_pages(char *data, const long *order, long n) {
     for (long i = 0; i < n; i++) {
         if (i == 0)
             first = __rdtsc();
-        data[i * stride % n * 4096] = (char)i;
+        data[order[i] * 4096] = (char)i;
         if (i == n - 1)
             last = __rdtsc();
     }
     return data[0];
 }
 
+// The numbers below n, in order or shuffled.
+static long *make_order(long n, int shuffled) {
+    long *order = malloc((size_t)n * sizeof *order);
+    unsigned long seed = 1;
+    for (long i = 0; i < n; i++)
+        order[i] = i;
+    for (long i = n - 1; shuffled && i > 0; i--) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        long j = (long)((seed >> 33) % (unsigned long)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+    return order;
+}
+
 int main(int argc, char **argv) {
-    long n = argc > 1 ? atol(argv[1]) : 20000, stride = argc > 2 ? atol(argv[2]) : 1;
+    long n = argc > 1 ? atol(argv[1]) : 20000;
+    const long *order = make_order(n, argc > 2 && argv[2][0] == 'r');
     char *data = aligned_alloc(4096, (size_t)n * 4096);
     for (long i = 0; i < n * 4096; i++)
         data[i] = (char)(i >> 6);
@@ -45,9 +61,9 @@ int main(int argc, char **argv) {
     while (now() - t < 2e7)
         ;
     double nanoseconds = (now() - t) / (double)(__rdtsc() - c) / (double)n;
-    long a = read_pages(data, n, stride);
+    long a = read_pages(data, order, n);
     double read = (double)(last - first) * nanoseconds;
-    long b = write_pages(data, n, stride);
+    long b = write_pages(data, order, n);
     double write = (double)(last - first) * nanoseconds;
     printf("read %.1f write %.1f (%ld)\n", read, write, a + b);
 }

@@ -38,7 +38,7 @@ fn pages(rounds: usize) -> Result<()> {
     println!(
         "| pages | bare fault | with copy | captured | ratio to bare |\n|---|---|---|---|---|"
     );
-    for (order, stride) in [("in order", "1"), ("scattered", "7919")] {
+    for (place, order) in [("in order", "order"), ("at random", "random")] {
         let (mut bare, mut copy, mut taken) = (
             [Vec::new(), Vec::new()],
             [Vec::new(), Vec::new()],
@@ -51,21 +51,21 @@ fn pages(rounds: usize) -> Result<()> {
         for _ in 0..rounds {
             keep(
                 &mut bare,
-                printed(Command::new(&floor).args([PAGES, stride]))?,
+                printed(Command::new(&floor).args([PAGES, order]))?,
             );
             keep(
                 &mut copy,
-                printed(Command::new(&floor).args([PAGES, stride, "copy"]))?,
+                printed(Command::new(&floor).args([PAGES, order, "copy"]))?,
             );
             keep(
                 &mut taken,
-                printed(captured(&home).args(["./program", PAGES, stride]))?,
+                printed(captured(&home).args(["./program", PAGES, order]))?,
             );
         }
         for (i, what) in ["read", "written"].into_iter().enumerate() {
             let (b, c, t) = (least(&bare[i]), least(&copy[i]), least(&taken[i]));
             println!(
-                "| {what} {order} | {b:.0} | {c:.0} | {t:.0} | {:.2} |",
+                "| {what} {place} | {b:.0} | {c:.0} | {t:.0} | {:.2} |",
                 t / b
             );
         }
