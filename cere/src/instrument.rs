@@ -13,9 +13,13 @@ use std::time::SystemTime;
 
 /// Run a build with the compiler wrappers
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:\n  cere instrument -- make -j2\n  cere instrument -- cmake -S . -B build && cere instrument -- cmake --build build\n\nWrappers named cc, gcc, clang, c++, g++, clang++, gfortran, flang and so on come first in PATH and in CC, CXX, FC."
-)]
+#[command(after_help = "\
+Wrappers named cc, gcc, clang, c++, g++, clang++, gfortran, flang and so on come first in PATH and in CC, CXX, FC.\n\
+\n\
+Examples:\n\
+\x20 cere instrument -- make -j2\n\
+\x20 cere instrument -- ./configure && cere instrument -- make\n\
+\x20 cere instrument -- cmake -S . -B build && cere instrument -- cmake --build build")]
 pub struct Options {
     #[command(flatten)]
     common: Common,

@@ -33,7 +33,21 @@ use std::process::ExitCode;
 
 /// Takes a program apart into codelets: hot loops that run alone.
 #[derive(Parser)]
-#[command(name = "cere", version, about)]
+#[command(
+    name = "cere",
+    version,
+    about,
+    after_help = "\
+`cere COMMAND --help` tells more and gives examples. What the commands keep lies in .cere/, or where --store says.
+
+Example:
+\x20 cere instrument -- make              # build, with any build tool
+\x20 cere profile -- ./app input          # where the time goes, region by region
+\x20 cere capture -- ./app input          # take the regions that matter
+\x20 cere codelets                        # what is there now
+\x20 cere replay 'solve@*'                # run alone: time, and is the result right?
+\x20 cere replay 'solve@*' --flags \"-O2 -march=native\""
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -66,6 +80,37 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("cere: error: {error:#}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    /// The last paragraph of a help text: a heading, then lines to type.
+    fn ends_with_an_example(help: &str) -> bool {
+        let last = help.trim_end().rsplit("\n\n").next().unwrap_or_default();
+        let mut lines = last.lines();
+        lines.next().is_some_and(|l| l.starts_with("Example"))
+            && lines.clone().next().is_some()
+            && lines.all(|l| l.starts_with("  cere "))
+    }
+
+    #[test]
+    fn every_help_ends_with_an_example() {
+        let mut cli = Cli::command();
+        cli.build();
+        assert!(ends_with_an_example(&cli.render_long_help().to_string()));
+        for command in cli.get_subcommands_mut() {
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
+            assert!(
+                name == "help" || ends_with_an_example(&help),
+                "{name}: {help}"
+            );
+            assert!(command.get_about().is_some(), "{name}");
         }
     }
 }

@@ -21,9 +21,16 @@ use input::Input;
 
 /// Take codelets out of a run
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  cere capture -- ./app input\n  cere capture 'solve@*' --invocation 1,12 -- ./app input\n\nWithout REGION it takes the first invocation of every region with more than 1 % of the run time and\n2000 or more cycles an invocation, by the profile of the same command; where there is none, it runs one first.\nThe times in vivo come from that profile too; it runs once more if it did not keep those of the wanted invocations. If the program fails, the codelets are kept all the same\nand the command ends with the program's exit status."
-)]
+#[command(after_help = "\
+Without REGION it takes the first invocation of every region with more than 1 % of the run time and\n\
+2000 or more cycles an invocation, by the profile of the same command; where there is none, it runs one first.\n\
+The times in vivo come from that profile too; where it did not keep those of the wanted invocations, it is run\n\
+once more, without output. If the program fails, the codelets are kept all the same and the command ends with\n\
+the program's exit status.\n\
+\n\
+Examples:\n\
+\x20 cere capture -- ./app input\n\
+\x20 cere capture 'solve@*' --invocation 1,12 -- ./app input")]
 pub struct Options {
     #[command(flatten)]
     common: Common,

@@ -13,9 +13,13 @@ use anyhow::Result;
 
 /// Time every region of a run
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:\n  cere profile -- ./app input\n\nThe profile is kept in the store. If the program fails, its profile is kept all the same\nand the command ends with the program's exit status."
-)]
+#[command(after_help = "\
+The profile is kept in the store. If the program fails, its profile is kept all the same\n\
+and the command ends with the program's exit status.\n\
+\n\
+Examples:\n\
+\x20 cere profile -- ./app input\n\
+\x20 cere profile --csv -- ./app input > profile.csv")]
 pub struct Options {
     #[command(flatten)]
     common: Common,

@@ -20,9 +20,18 @@ pub use show::word;
 
 /// Run codelets alone: time and verdict
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  cere replay solve@solver.c:41\n  cere replay solve@solver.c:41 --flags \"-O2 -march=native\"\n  cere replay some.codelet --keep kept\n\nEnds with status 0 if the result is exact, differs within --tolerance in floating-point words only,\nor was not to be checked.\n\nUnpacked codelets (up to 2 GiB) and what was built of them (up to 512 MiB) are kept in the store's cache/, or in\n~/.cache/cere without a store; what was not used for longest goes first. It may be removed at any time when no\nreplay runs."
-)]
+#[command(after_help = "\
+Ends with status 0 if the result is exact, differs within --tolerance in floating-point words only,\n\
+or was not to be checked. Of a pattern's codelets, those of an older build are left out if there are current ones.\n\
+\n\
+Unpacked codelets (up to 2 GiB) and what was built of them (up to 512 MiB) are kept in the store's cache/, or in\n\
+~/.cache/cere without a store; what was not used for longest goes first. It may be removed at any time when no\n\
+replay runs.\n\
+\n\
+Examples:\n\
+\x20 cere replay solve@solver.c:41\n\
+\x20 cere replay solve@solver.c:41 --flags \"-O2 -march=native\"\n\
+\x20 cere replay some.codelet --keep kept")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
