@@ -66,11 +66,13 @@ fn show_constants(module: LLVMModuleRef) {
     }
 }
 
+/// What the source wants inlined always is no function of its own: its loops belong to the callers, whose
+/// constants they are often written for.
 fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
     let passes = if optimize {
-        c"function(sroa,early-cse,simplifycfg,loop-simplify,lcssa)"
+        c"always-inline,function(sroa,early-cse,simplifycfg,loop-simplify,lcssa)"
     } else {
-        c"function(loop-simplify,lcssa)"
+        c"always-inline,function(loop-simplify,lcssa)"
     };
     // SAFETY: the module is live; the options are ours.
     unsafe {
