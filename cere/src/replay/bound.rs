@@ -92,7 +92,7 @@ pub fn trim(directory: &Path, limit: u64, kept: impl Fn(&str, &Metadata) -> bool
         };
         entries.push((used, size(&path, &metadata), path));
     }
-    entries.sort_by(|a, b| b.0.cmp(&a.0));
+    entries.sort_by_key(|(used, _, _)| std::cmp::Reverse(*used));
     let mut sum = 0;
     for (place, (_, bytes, path)) in entries.iter().enumerate() {
         sum += bytes;
