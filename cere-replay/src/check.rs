@@ -7,6 +7,111 @@ use cere_format::package::Manifest;
 const TOP: u64 = 1 << 47;
 const THREAD_LOCAL: u64 = 1 << 30;
 
+/// Beginnings of `-f` flags that load code or write files.
+const FILES: [&str; 12] = [
+    "-fpass-plugin",
+    "-fplugin",
+    "-fdump",
+    "-fsave-",
+    "-foptimization-record",
+    "-ftime-trace",
+    "-fproc-stat",
+    "-fcrash-",
+    "-fmodule",
+    "-fuse-ld",
+    "-fcas-",
+    "-fbuild-session",
+];
+/// Beginnings of flags that may name a file: they read it.
+const READS: [&str; 4] = [
+    "-fprofile-use=",
+    "-fprofile-instr-use=",
+    "-fprofile-sample-use=",
+    "-fauto-profile=",
+];
+/// Beginnings of what may follow `-Xclang`.
+const INNER: [&str; 10] = [
+    "-O",
+    "-f",
+    "-m",
+    "-disable-",
+    "-target-",
+    "-tune-cpu",
+    "-no-",
+    "-enable-",
+    "-vectorize",
+    "-triple",
+];
+
+/// A value that names no file: features, processors, numbers.
+fn value(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-+_.,=:".contains(c);
+    !text.is_empty() && text.chars().all(plain)
+}
+
+/// An option of LLVM's own that changes code and nothing else.
+fn llvm(option: &str) -> bool {
+    let name = option
+        .split('=')
+        .next()
+        .unwrap_or("")
+        .trim_start_matches('-');
+    let writes = ["file", "output", "plugin", "directory"];
+    value(option) && name != "load" && !writes.iter().any(|part| name.contains(part))
+}
+
+/// Whether a single flag only decides code generation.
+fn flag(text: &str) -> bool {
+    if READS.iter().any(|start| text.starts_with(start)) {
+        return true;
+    }
+    if let Some(option) = text.strip_prefix("-mllvm=") {
+        return llvm(option);
+    }
+    let kind = ["-O", "-f", "-m", "--target="];
+    value(text)
+        && (text == "-pg" || kind.iter().any(|start| text.starts_with(start)))
+        && !FILES.iter().any(|start| text.starts_with(start))
+}
+
+/// Whether `text` may follow `-Xclang`.
+fn inner(text: &str) -> bool {
+    let starts = |list: &[&str]| list.iter().any(|start| text.starts_with(start));
+    let known = !text.starts_with('-') || starts(&INNER);
+    value(text) && known && !starts(&FILES) && !text.starts_with("-mlink")
+}
+
+/// The first of a unit's flags that does more than decide code generation.
+fn odd(flags: &[String]) -> Option<&str> {
+    let words: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let mut at = 0;
+    // Whether the last word after `-Xclang` was `-mllvm`, whose value then follows in the same way.
+    let mut inside = false;
+    while let Some(&text) = words.get(at) {
+        let next = words.get(at + 1).copied();
+        let good = match (text, next) {
+            ("-mllvm" | "-target" | "-Xclang", None) => false,
+            ("-mllvm", Some(option)) => llvm(option),
+            ("-target", Some(target)) => value(target),
+            ("-Xclang", Some(option)) if inside => llvm(option),
+            ("-Xclang", Some(option)) => inner(option),
+            _ => flag(text),
+        };
+        if !good {
+            return Some(text);
+        }
+        if text == "-Xclang" {
+            inside = !inside && next == Some("-mllvm");
+        }
+        at += if ["-mllvm", "-target", "-Xclang"].contains(&text) {
+            2
+        } else {
+            1
+        };
+    }
+    None
+}
+
 /// Names go into assembly and paths, addresses into arithmetic: refuses those that cannot be.
 pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
     let refuse = |what: String| Err(ReplayError::Hostile(what));
@@ -39,6 +144,18 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
     if let Some(name) = manifest.libraries.iter().find(|n| n.contains('/')) {
         return refuse(format!("a library is called {name:?}"));
     }
+    let relative = |d: &&String| !d.starts_with('/');
+    if let Some(directory) = manifest.library_directories.iter().find(relative) {
+        return refuse(format!("libraries are looked for in {directory:?}"));
+    }
+    for unit in &manifest.units {
+        if let Some(flag) = odd(&unit.codegen) {
+            return refuse(format!(
+                "{} was compiled with {flag:?}, which does more than decide code generation",
+                unit.source
+            ));
+        }
+    }
     if let Some(tls) = &manifest.image.tls {
         let align = tls.align.is_power_of_two() && tls.align <= 1 << 16;
         let offsets = tls.variables.iter().all(|v| v.offset <= tls.size);
@@ -50,4 +167,55 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::odd;
+
+    fn flags(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn flags_that_decide_code() {
+        for good in [
+            "-O2 -march=native -fPIC -ffp-contract=fast -mprefer-vector-width=512 -pg --target=x86_64-linux-gnu",
+            "-mllvm -force-vector-width=4 -target x86_64-pc-linux-gnu -fprofile-use=/tmp/a.profdata",
+            "-mllvm -enable-load-pre -Xclang -target-feature -Xclang +avx2 -Xclang -disable-O0-optnone",
+            "-Xclang -mllvm -Xclang -slp-threshold=5 -fno-builtin-memcpy -fveclib=libmvec -fsanitize=address",
+        ] {
+            assert_eq!(odd(&flags(good)), None, "{good}");
+        }
+    }
+
+    #[test]
+    fn flags_that_do_more() {
+        for bad in [
+            "-fplugin=/tmp/x.so",
+            "-fpass-plugin=x.so",
+            "-Xclang -load -Xclang x.so",
+            "-Xclang -fpass-plugin=x.so",
+            "-Xclang -add-plugin",
+            "-Xclang -emit-pch",
+            "-Xclang -o -Xclang x",
+            "-Xclang -mlink-bitcode-file",
+            "-Xclang -dependency-file",
+            "-mllvm -load=x.so",
+            "-mllvm -info-output-file=x",
+            "-Xclang -mllvm -Xclang -info-output-file=x",
+            "-Wl,-z,execstack",
+            "-B/tmp",
+            "@x",
+            "-o x",
+            "-ox",
+            "x.c",
+            "-ftime-trace=x",
+            "-include /etc/passwd",
+            "--config=x",
+            "-fsanitize-blacklist=/x",
+        ] {
+            assert!(odd(&flags(bad)).is_some(), "{bad}");
+        }
+    }
 }

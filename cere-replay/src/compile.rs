@@ -4,8 +4,8 @@ use crate::command::{Line, hash, run};
 use crate::{Options, ReplayError, flags, io, stamp};
 use cere_format::build::{BUILD_VERSION, BindPlan, ENV_BIND, Language, Retarget};
 use cere_format::package::{Manifest, PackageUnit};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// The compiler of C and C++ units, and the assembler.
@@ -125,6 +125,8 @@ pub struct Compiled {
     pub object: PathBuf,
     /// What the pass was told.
     pub plan: BindPlan,
+    /// Names in it that are the program's and the runtime's: see [`crate::apart`].
+    pub renamed: BTreeSet<String>,
 }
 
 /// Compiles unit `index`; the object lies in the cache.
@@ -150,7 +152,11 @@ pub fn unit(
     ]);
     let object = options.cache.join(format!("{key}.o"));
     if object.exists() {
-        return Ok(Compiled { object, plan });
+        return Ok(Compiled {
+            object,
+            plan,
+            renamed: BTreeSet::new(),
+        });
     }
     let scratch = tempfile::Builder::new()
         .prefix("unit.")
@@ -169,7 +175,11 @@ pub fn unit(
     }
     // Another replay may have been faster: either object is the same.
     std::fs::rename(&files.object, &object).map_err(io("write", &object))?;
-    Ok(Compiled { object, plan })
+    Ok(Compiled {
+        object,
+        plan,
+        renamed: BTreeSet::new(),
+    })
 }
 
 /// Compiles all units, several at a time.

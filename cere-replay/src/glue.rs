@@ -1,6 +1,7 @@
 //! The glue: assembly that defines what the recompiled units need from the captured process.
 
 use crate::ReplayError;
+use crate::apart;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
 use cere_format::package::{Manifest, TlsBlock};
@@ -55,7 +56,12 @@ struct Names {
     thread: BTreeMap<String, u64>,
 }
 
-fn names(manifest: &Manifest, defined: &BTreeSet<String>, needed: &BTreeSet<String>) -> Names {
+fn names(
+    manifest: &Manifest,
+    defined: &BTreeSet<String>,
+    needed: &BTreeSet<String>,
+    renamed: &BTreeSet<String>,
+) -> Names {
     let mut names = Names::default();
     let index: HashMap<&str, usize> = manifest
         .units
@@ -65,6 +71,7 @@ fn names(manifest: &Manifest, defined: &BTreeSet<String>, needed: &BTreeSet<Stri
         .collect();
     // Symbol in the replay of a name that belongs to a unit, or to all; none if the unit is not here.
     let symbol = |name: &str, unit: &Option<String>| match unit {
+        None if renamed.contains(name) => Some(apart::renamed(name)),
         None => Some(name.to_owned()),
         Some(id) => index
             .get(id.as_str())
@@ -163,10 +170,14 @@ fn table(text: &mut String, name: &str, rows: impl ExactSizeIterator<Item = (u64
     let _ = writeln!(text, ".quad 0, 0");
 }
 
-/// Writes the glue for `objects`, one a unit in the manifest's order.
-pub fn write(manifest: &Manifest, objects: &[&Path]) -> Result<String, ReplayError> {
+/// Writes the glue for `objects`, one a unit in the manifest's order, in which `renamed` are called otherwise.
+pub fn write(
+    manifest: &Manifest,
+    objects: &[&Path],
+    renamed: &BTreeSet<String>,
+) -> Result<String, ReplayError> {
     let (defined, needed) = symbols(objects)?;
-    let names = names(manifest, &defined, &needed);
+    let names = names(manifest, &defined, &needed, renamed);
     let invoke = format!(
         "{}{INVOKE_SYMBOL_PREFIX}{}",
         prefix(0),

@@ -2,7 +2,7 @@
 
 use crate::compile::Compiled;
 use crate::link::Linked;
-use crate::{Options, ReplayError, command, compile, io, link};
+use crate::{Options, ReplayError, apart, command, compile, io, link};
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
     MEMBER_TLS_EXIT, Manifest,
@@ -67,12 +67,17 @@ pub fn keep(
         for line in compile::lines(unit, &compiled.plan.retarget, &files, options) {
             let _ = writeln!(script, "{line}");
         }
+        if !compiled.renamed.is_empty() {
+            let line = apart::line(&compiled.renamed, &files.object, &files.object);
+            let _ = writeln!(script, "{line}");
+        }
         objects.push(files.object);
     }
     save("glue.s", glue.as_bytes())?;
     link::write_first(&keep.join("first.s"))?;
     let files = link::Files {
         first: "first.o".into(),
+        runtime: "runtime.o".into(),
         objects,
         glue: "glue.o".into(),
         executable: "replay".into(),
@@ -86,7 +91,7 @@ pub fn keep(
             link::assemble(source.as_ref(), object.as_ref())
         );
     }
-    let line = link::line(manifest, &files, linked.base, &linked.builtins, options)?;
+    let line = link::line(manifest, &files, linked.base, &linked.builtins)?;
     let _ = writeln!(script, "{line}");
     let _ = writeln!(
         script,
@@ -97,6 +102,7 @@ pub fn keep(
     let to = keep.join("build.sh");
     std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))
         .map_err(io("write", &to))?;
+    copy(&linked.runtime, &keep.join("runtime.o"))?;
     copy(&linked.executable, &keep.join("replay"))?;
 
     for member in [

@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`apart`] | the runtime's names and the program's |
 //! | [`check`] | whether a manifest can be what a capture wrote |
 //! | [`flags`] | what other flags change in kept IR |
 //! | [`compile`] | units to objects, under the pass's bind mode |
@@ -12,6 +13,7 @@
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
 //! | [`command`] | running tools |
 
+pub mod apart;
 pub mod check;
 pub mod code;
 pub mod command;
@@ -261,12 +263,14 @@ pub fn build(package: &Path, manifest: &Manifest, options: &Options) -> Result<B
     check::check(manifest)?;
     flags::check(&options.flags)?;
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
-    let compiled = compile::all(package, manifest, options)?;
+    let runtime = apart::runtime(options)?;
+    let mut compiled = compile::all(package, manifest, options)?;
+    let renamed = apart::units(manifest, &mut compiled, &runtime, options)?;
     let objects: Vec<PathBuf> = compiled.iter().map(|c| c.object.clone()).collect();
     let same_code = code::same(package, manifest, objects.first().map(PathBuf::as_path));
     let paths: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
-    let glue = glue::write(manifest, &paths)?;
-    let linked = link::link(manifest, &objects, &glue, options)?;
+    let glue = glue::write(manifest, &paths, &renamed)?;
+    let linked = link::link(manifest, &objects, &glue, &runtime.object, options)?;
     if let Some(keep) = &options.keep {
         keep::keep(keep, package, manifest, &compiled, &glue, &linked, options)?;
     }

@@ -2,7 +2,7 @@
 
 use crate::command::{Line, hash, run};
 use crate::compile::CLANG;
-use crate::{Options, ReplayError, io, stamp};
+use crate::{Options, ReplayError, io};
 use cere_format::package::Manifest;
 use std::path::{Path, PathBuf};
 
@@ -94,6 +94,8 @@ fn find(name: &str, directories: &[String]) -> Option<PathBuf> {
 pub struct Files {
     /// Refers to the runtime's entry.
     pub first: PathBuf,
+    /// The runtime: see [`crate::apart`].
+    pub runtime: PathBuf,
     /// The units.
     pub objects: Vec<PathBuf>,
     /// The glue.
@@ -117,7 +119,6 @@ pub fn line(
     files: &Files,
     base: u64,
     builtins: &[PathBuf],
-    options: &Options,
 ) -> Result<Line, ReplayError> {
     let mut line = Line::new(LLD)
         .arg(format!("--image-base={base:#x}"))
@@ -132,7 +133,7 @@ pub fn line(
         ])
         .args(["--dynamic-linker", LOADER])
         .path(&files.first)
-        .path(&options.runtime)
+        .path(&files.runtime)
         .args(&files.objects)
         .path(&files.glue);
     for directory in &manifest.library_directories {
@@ -202,6 +203,8 @@ fn undefined(message: &str) -> Vec<&str> {
 pub struct Linked {
     /// In the cache.
     pub executable: PathBuf,
+    /// The runtime's object in it.
+    pub runtime: PathBuf,
     /// Its base.
     pub base: u64,
     /// Archives of compiler builtins that it needed.
@@ -213,6 +216,7 @@ pub fn link(
     manifest: &Manifest,
     objects: &[PathBuf],
     glue: &str,
+    runtime: &Path,
     options: &Options,
 ) -> Result<Linked, ReplayError> {
     let mut size = 16u64 << 20;
@@ -224,7 +228,7 @@ pub fn link(
     let key = hash(&[
         glue.as_bytes(),
         names.join("\0").as_bytes(),
-        &stamp(&options.runtime)?,
+        runtime.as_os_str().as_encoded_bytes(),
         &base.to_le_bytes(),
         manifest.libraries.join("\0").as_bytes(),
         manifest.library_directories.join("\0").as_bytes(),
@@ -232,6 +236,7 @@ pub fn link(
     let executable = options.cache.join(format!("{key}.replay"));
     let mut linked = Linked {
         executable,
+        runtime: runtime.to_owned(),
         base,
         builtins: Vec::new(),
     };
@@ -246,6 +251,7 @@ pub fn link(
     let at = |name: &str| scratch.path().join(name);
     let files = Files {
         first: first(&options.cache, scratch.path())?,
+        runtime: runtime.to_owned(),
         objects: objects.to_vec(),
         glue: at("glue.o"),
         executable: at("replay"),
@@ -254,14 +260,11 @@ pub fn link(
     std::fs::write(&source, glue).map_err(io("write", &source))?;
     run(&assemble(&source, &files.glue), "the glue")?;
     let what = format!("the link of {}", manifest.name);
-    let mut result = run(&line(manifest, &files, base, &[], options)?, &what);
+    let mut result = run(&line(manifest, &files, base, &[])?, &what);
     let is_undefined = |r: &Result<String, ReplayError>| matches!(r, Err(ReplayError::Compile { message, .. }) if !undefined(message).is_empty());
     if is_undefined(&result) {
         linked.builtins = builtins();
-        result = run(
-            &line(manifest, &files, base, &linked.builtins, options)?,
-            &what,
-        );
+        result = run(&line(manifest, &files, base, &linked.builtins)?, &what);
     }
     match result {
         Ok(_) => {}
@@ -279,7 +282,7 @@ pub fn link(
 }
 
 /// The object that comes first, from the cache.
-fn first(cache: &Path, scratch: &Path) -> Result<PathBuf, ReplayError> {
+pub(crate) fn first(cache: &Path, scratch: &Path) -> Result<PathBuf, ReplayError> {
     let object = cache.join(format!("{}.first.o", hash(&[FIRST.as_bytes()])));
     if !object.exists() {
         let (source, made) = (scratch.join("first.s"), scratch.join("first.o"));

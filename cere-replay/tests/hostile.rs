@@ -3,7 +3,8 @@
 mod common;
 
 use cere_format::package::Manifest;
-use cere_replay::replay;
+use cere_format::replay::Verdict;
+use cere_replay::{Options, replay};
 use common::*;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn message(manifest: &Manifest, source: &str, change: impl FnOnce(&std::path::Pa
 #[test]
 fn manifests_that_lie() {
     type Lie = (fn(&mut Manifest), &'static str);
-    let lies: [Lie; 10] = [
+    let lies: [Lie; 13] = [
         (|m| m.image.range = (DATA, CODE), "the image lies at"),
         (|m| m.image.range = (CODE, u64::MAX), "the image lies at"),
         (|m| m.page_size = 65536, "65536"),
@@ -39,6 +40,18 @@ fn manifests_that_lie() {
         (
             |m| m.units[0].id = "../../../../etc/passwd".to_owned(),
             "etc/passwd",
+        ),
+        (
+            |m| m.units[0].codegen.push("-fplugin=/tmp/x.so".to_owned()),
+            "-fplugin=/tmp/x.so",
+        ),
+        (
+            |m| m.units[0].codegen.push("@/etc/passwd".to_owned()),
+            "@/etc/passwd",
+        ),
+        (
+            |m| m.library_directories.push("@x".to_owned()),
+            "looked for in \"@x\"",
         ),
     ];
     for (number, (lie, expected)) in lies.into_iter().enumerate() {
@@ -114,4 +127,36 @@ fn endless_and_broken_regions() {
         |_| {},
     );
     assert!(found.contains("did not execute"), "{found}");
+}
+
+#[test]
+fn a_program_uses_names_of_the_runtime() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let mut manifest = manifest();
+    // Captured at an address, compiled again, and only known to the unit; a function that the runtime calls before
+    // anything is restored, and some that it defines.
+    manifest.variables[0].name = "environ".to_owned();
+    manifest.functions[0].name = "write".to_owned();
+    let source = r#"
+extern "C" { extern long environ[512]; long cere_switch = 1, rust_eh_personality = 1, cere_glue_jump_count = 1;
+__attribute__((noinline)) long write(long x) { return x + cere_switch; }
+__attribute__((noinline)) long malloc(long x) { return x - rust_eh_personality; }
+__attribute__((noinline)) long cere_main(long x) { return x * cere_glue_jump_count; }
+__attribute__((noinline)) long __rust_alloc(long x) { return x; }
+void invoke(void *) __asm__("cere.u0.cere.invoke.0");
+void invoke(void *) {
+    for (int i = 1; i < 100; i++) environ[0] += __rust_alloc(cere_main(malloc(write(environ[i])))) * 2;
+} }
+"#;
+    package(&at, &manifest, source, &sum_pages(9900));
+    let keep = directory.path().join("keep");
+    let options = Options {
+        keep: Some(keep.clone()),
+        ..options
+    };
+    let result = replay(&at, &options).unwrap();
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    run(std::process::Command::new(keep.join("build.sh")).current_dir(&keep));
 }

@@ -1,0 +1,167 @@
+//! The runtime and the program apart: what the runtime is made of is local to one object, and where a program
+//! defines a name that the runtime takes from elsewhere (`write`, `malloc`), the units call theirs another.
+
+use crate::command::{Line, hash, run};
+use crate::compile::Compiled;
+use crate::{Options, ReplayError, io, link, stamp};
+use cere_format::package::Manifest;
+use object::{Object, ObjectSymbol};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The editor of symbol tables.
+const OBJCOPY: &str = "llvm-objcopy-22";
+/// What the runtime defines for everyone: its entry, and the functions that it puts in the C library's place.
+const SHARED: [&str; 17] = [
+    "_start",
+    "malloc",
+    "calloc",
+    "free",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "posix_memalign",
+    "malloc_usable_size",
+    "mmap",
+    "mmap64",
+    "munmap",
+    "mremap",
+    "mprotect",
+];
+
+/// The runtime as one object.
+pub struct Runtime {
+    /// In the cache.
+    pub object: PathBuf,
+    /// Names that it defines for others, and those that it needs.
+    names: BTreeSet<String>,
+}
+
+/// What a program's own `name` is called in the replay.
+pub fn renamed(name: &str) -> String {
+    format!("cere.p.{name}")
+}
+
+/// Makes the runtime's object, or takes it from the cache.
+pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
+    let key = hash(&[&stamp(&options.runtime)?, SHARED.join("\0").as_bytes()]);
+    let object = options.cache.join(format!("{key}.runtime.o"));
+    if !object.exists() {
+        let scratch = tempfile::Builder::new()
+            .prefix("runtime.")
+            .tempdir_in(&options.cache)
+            .map_err(io("write into", &options.cache))?;
+        let (all, made) = (
+            scratch.path().join("all.o"),
+            scratch.path().join("runtime.o"),
+        );
+        let first = link::first(&options.cache, scratch.path())?;
+        let line = Line::new(link::LLD)
+            .args(["-r", "--strip-debug", "-u", "_start"])
+            .path(&first)
+            .path(&options.runtime)
+            .arg("-o")
+            .path(&all);
+        run(&line, "the runtime")?;
+        let line = Line::new(OBJCOPY)
+            .args(SHARED.map(|name| format!("--keep-global-symbol={name}")))
+            // Rust's own library carries bitcode beside its code.
+            .args([
+                "--strip-debug",
+                "--remove-section=.llvmbc",
+                "--remove-section=.llvmcmd",
+            ])
+            .path(&all)
+            .path(&made);
+        run(&line, "the runtime")?;
+        std::fs::rename(&made, &object).map_err(io("write", &object))?;
+    }
+    let names = globals(&object)?.into_iter().map(|s| s.0).collect();
+    Ok(Runtime { object, names })
+}
+
+/// Names that are not local, and whether they are defined.
+fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
+    let bad = |reason: String| ReplayError::Object {
+        path: path.to_owned(),
+        reason,
+    };
+    let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
+    let global = file
+        .symbols()
+        .filter(|s| s.is_undefined() || s.is_global())
+        .filter_map(|s| Some((s.name().ok()?.to_owned(), !s.is_undefined())))
+        .filter(|s| !s.0.is_empty());
+    Ok(global.collect())
+}
+
+/// The command that renames `names` in an object.
+pub fn line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
+    Line::new(OBJCOPY)
+        .args(
+            names
+                .iter()
+                .map(|n| format!("--redefine-sym={n}={}", renamed(n))),
+        )
+        .path(from)
+        .path(to)
+}
+
+/// Renames in the units what the program defines and the runtime means otherwise; gives those names.
+pub fn units(
+    manifest: &Manifest,
+    compiled: &mut [Compiled],
+    runtime: &Runtime,
+    options: &Options,
+) -> Result<BTreeSet<String>, ReplayError> {
+    let symbols: Vec<Vec<(String, bool)>> = compiled
+        .iter()
+        .map(|c| globals(&c.object))
+        .collect::<Result<_, _>>()?;
+    let variables = manifest.variables.iter().map(|v| (&v.unit, &v.name));
+    let functions = manifest.functions.iter().map(|f| (&f.unit, &f.name));
+    let tls = manifest.image.tls.iter().flat_map(|t| &t.variables);
+    let program = variables
+        .chain(functions)
+        .chain(tls.map(|v| (&v.unit, &v.name)))
+        .filter(|(unit, _)| unit.is_none())
+        .map(|(_, name)| name);
+    let defined = symbols.iter().flatten().filter(|s| s.1).map(|s| &s.0);
+    let names: BTreeSet<String> = program
+        .chain(defined)
+        .filter(|name| runtime.names.contains(*name))
+        .cloned()
+        .collect();
+    for (unit, symbols) in compiled.iter_mut().zip(&symbols) {
+        let here: BTreeSet<String> = symbols
+            .iter()
+            .map(|s| &s.0)
+            .filter(|name| names.contains(*name))
+            .cloned()
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        let list: Vec<&str> = here.iter().map(String::as_str).collect();
+        // The object's name is its content.
+        let old = unit.object.as_os_str().as_encoded_bytes();
+        let key = hash(&[old, list.join("\0").as_bytes()]);
+        let object = options.cache.join(format!("{key}.o"));
+        if !object.exists() {
+            let scratch = tempfile::Builder::new()
+                .prefix("apart.")
+                .tempdir_in(&options.cache)
+                .map_err(io("write into", &options.cache))?;
+            let made = scratch.path().join("unit.o");
+            run(&line(&here, &unit.object, &made), "a unit's names")?;
+            std::fs::rename(&made, &object).map_err(io("write", &object))?;
+        }
+        unit.object = object;
+        unit.renamed = here;
+    }
+    Ok(names)
+}
