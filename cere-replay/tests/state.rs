@@ -2,7 +2,7 @@
 
 mod common;
 
-use cere_format::package::{Function, TlsBlock, TlsVariable};
+use cere_format::package::{Function, Mask, TlsBlock, TlsVariable};
 use cere_format::replay::Verdict;
 use cere_replay::{SameCode, replay};
 use common::*;
@@ -179,6 +179,126 @@ fn the_region_heap_gives_the_captured_addresses_every_time() {
     let result = replay(&at, &options).unwrap();
     assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
     assert!(result.repeatable);
+}
+
+#[test]
+fn freed_memory_does_not_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let mut manifest = manifest();
+    manifest.heap = (HEAP, HEAP + (1 << 30));
+    // In vivo the store into the block was optimised away.
+    let block = |second: u64| Page {
+        address: HEAP + 4096,
+        flags: 3,
+        entry: Vec::new(),
+        exit: words(&[32, 2, 0, second]),
+    };
+    let replayed = |after: &str, block: Page| {
+        let source = unit(
+            "void *malloc(unsigned long); void free(void *);",
+            &format!("volatile long *a = (volatile long *)malloc(24); a[1] = 7; {after}"),
+        );
+        package(&at, &manifest, &source, &[block, table(&[], &[]), stack(1)]);
+        replay(&at, &options).unwrap()
+    };
+    let result = replayed("free((void *)a);", block(0));
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    let masked = result.comparison.unwrap().masked;
+    assert!(
+        masked.contains(&("freed memory".to_owned(), 8)),
+        "{masked:?}"
+    );
+    assert_eq!(replayed("", block(0)).verdict, Verdict::Different);
+    assert_eq!(replayed("", block(7)).verdict, Verdict::Exact);
+}
+
+#[test]
+fn what_is_printed_counts() {
+    const LIBC: u64 = 0x1555_0000_0000;
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let libc = std::fs::canonicalize("/lib/x86_64-linux-gnu/libc.so.6").unwrap();
+    let names = Command::new("llvm-nm-22")
+        .arg("-D")
+        .arg(&libc)
+        .output()
+        .unwrap();
+    let names = String::from_utf8(names.stdout).unwrap();
+    let line = names
+        .lines()
+        .find(|l| l.contains("_IO_2_1_stdout_"))
+        .unwrap();
+    let stream = LIBC + u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+    let buffer = DATA + 4096;
+    let mut manifest = manifest();
+    let path = libc.display().to_string();
+    manifest
+        .mappings
+        .push(mapping(LIBC, LIBC + (4 << 20), "r--p", &path));
+    manifest.mappings.sort_by_key(|m| m.start);
+    manifest.masks.push(Mask {
+        start: buffer,
+        end: buffer + 1024,
+        reason: "buffer of a standard stream".to_owned(),
+    });
+    let source = unit(
+        "int printf(const char *, ...);",
+        "table[0] = printf(\"x=%ld\\n\", table[1]);",
+    );
+    let text = |text: &str| {
+        let mut page = text.as_bytes().to_vec();
+        page.resize(4096, 0);
+        page
+    };
+    let printed = |in_vivo: &str| {
+        let mut words = [0u64; 512];
+        let place = (stream % 4096 / 8) as usize;
+        let end = buffer + 1024;
+        let fields = [
+            0xfbad_2a84,
+            buffer,
+            buffer,
+            buffer,
+            buffer,
+            buffer + 4,
+            end,
+            buffer,
+            end,
+        ];
+        words[place..place + 9].copy_from_slice(&fields);
+        let pages = [
+            Page {
+                address: stream & !4095,
+                flags: 1 | 32,
+                entry: common::words(&words),
+                exit: Vec::new(),
+            },
+            table(&[(1, 42)], &[(0, 5)]),
+            Page {
+                address: buffer,
+                flags: 3,
+                entry: text("old\n"),
+                exit: text(&format!("old\n{in_vivo}")),
+            },
+            stack(1),
+        ];
+        package(&at, &manifest, &source, &pages);
+        replay(&at, &options).unwrap()
+    };
+    let result = printed("x=42\n");
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    for in_vivo in ["x=43\n", "x=42\nmore\n", ""] {
+        let result = printed(in_vivo);
+        assert_eq!(result.verdict, Verdict::Different, "{in_vivo:?}");
+        assert!(
+            result.reason.contains("standard output"),
+            "{}",
+            result.reason
+        );
+    }
 }
 
 #[test]

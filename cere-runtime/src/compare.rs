@@ -116,6 +116,8 @@ pub struct Allowed<'a> {
     pub block: &'a Block,
     /// The exception that left the region, or 0.
     pub exception: u64,
+    /// Freed parts of the region heap, by rising address.
+    pub freed: &'a [(u64, u64)],
 }
 
 /// What the C++ runtime keeps of an exception lies around the unwinder's header: which handler of the
@@ -145,12 +147,19 @@ impl Allowed<'_> {
             "address of a library variable"
         } else if self.exception != 0 && (start..end).contains(&address) {
             "handler of the exception"
+        } else if self.freed(address) {
+            "freed memory"
         } else if self.origins.recompiled(in_vitro) && (image.0..image.1).contains(&in_vivo) {
             "address inside recompiled code or its tables"
         } else {
             return None;
         };
         Some(reason.to_owned())
+    }
+
+    fn freed(&self, address: u64) -> bool {
+        let at = self.freed.partition_point(|f| f.1 <= address);
+        self.freed.get(at).is_some_and(|f| f.0 <= address)
     }
 
     fn same(&self, manifest: &Manifest, in_vivo: u64, in_vitro: u64) -> bool {
@@ -215,6 +224,16 @@ pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Compari
     }
     thread_block(&mut comparison, manifest, allowed);
     comparison
+}
+
+/// Adds the comparison of what was printed.
+pub fn output(comparison: &mut Comparison, (bytes, found): (u64, Option<Difference>)) {
+    comparison.compared += bytes;
+    if let Some(found) = found {
+        comparison.different_words += 1;
+        comparison.first.truncate(LISTED - 1);
+        comparison.first.push(found);
+    }
 }
 
 fn thread_block(comparison: &mut Comparison, manifest: &Manifest, allowed: &Allowed) {

@@ -33,6 +33,36 @@ pub fn used() -> u64 {
     }
 }
 
+/// What free blocks of the region heap hold behind their first word, which leads to the next one; by rising address.
+pub fn freed() -> Vec<(u64, u64)> {
+    const WORD: u64 = 8;
+    let (start, used) = (START.load(Relaxed) as u64, used());
+    let first = start + size_of::<cere_heap::Header>() as u64;
+    let mut found = Vec::new();
+    if used <= first {
+        return found;
+    }
+    // SAFETY: only words of the used part are read, which is open.
+    let word = |at: u64| unsafe { *(at as *const u64) };
+    // The lists come last in the header.
+    for list in (start + std::mem::offset_of!(cere_heap::Header, live) as u64 + WORD..first)
+        .step_by(WORD as usize)
+    {
+        let mut block = word(list);
+        // A region that went wrong may have broken a list.
+        while block >= first + 2 * WORD && block < used && block.is_multiple_of(16) {
+            let size = word(block - 2 * WORD);
+            if size < WORD || size > used - block || found.len() as u64 > used - start {
+                break;
+            }
+            found.push((block + WORD, block + size));
+            block = word(block);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
 unsafe extern "C" {
     fn __libc_malloc(size: size_t) -> *mut c_void;
     fn __libc_calloc(count: size_t, size: size_t) -> *mut c_void;

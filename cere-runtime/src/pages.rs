@@ -1,6 +1,6 @@
 //! The page table and the content of pages at both ends of the region.
 
-use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
+use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN, PageRecord};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -173,6 +173,28 @@ impl Pages {
         let offset = (address - page) as usize;
         let word = self.entry(&self.all[at]).get(offset..offset + 8)?;
         word.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// The captured bytes of [start, end) at exit, and at entry; none if a page of them was not captured.
+    pub fn both(&self, start: u64, end: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+        let (mut exit, mut entry) = (Vec::new(), Vec::new());
+        let mut at = start;
+        while at < end {
+            let page = at & !(PAGE - 1);
+            let found = self.all.binary_search_by_key(&page, Page::start).ok()?;
+            let found = &self.all[found];
+            let part = (at - page) as usize..(end.min(page + PAGE) - page) as usize;
+            let before = self.entry(found).get(part.clone())?;
+            let written = found.is(PAGE_WRITTEN);
+            exit.extend(if written {
+                self.exit(found).get(part)?
+            } else {
+                before
+            });
+            entry.extend(before);
+            at = page + PAGE;
+        }
+        Some((exit, entry))
     }
 
     /// Whether the page that holds `address` was captured.

@@ -146,14 +146,17 @@ pub fn run() -> Result<(), String> {
         if repetition == 0 {
             state.find_changed();
             if plan.compare {
+                let freed = heap::freed();
                 let allowed = Allowed {
                     words: &libraries.words,
                     origins: &origins,
                     block: &block,
                     exception: EXCEPTION.load(Relaxed),
+                    freed: &freed,
                 };
                 let mut comparison = compare::compare(manifest, &pages, &allowed);
                 comparison.same_end = unwound == manifest.unwound;
+                compare::output(&mut comparison, output.compare(&pages));
                 outcome.comparison = Some(comparison);
             }
         }
