@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub const WANTED: usize = 0x2000_0000_0000;
 /// Its size: address space only.
 pub const SIZE: usize = 64 << 30;
-/// Its size where the system refuses that much.
-const SMALL: usize = 256 << 20;
+/// Its sizes where the system refuses that much.
+const SMALL: [usize; 3] = [256 << 20, 16 << 20, 1 << 20];
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
@@ -49,9 +49,22 @@ fn map(wanted: usize, size: usize, extra: i32) -> Option<usize> {
     (got != libc::MAP_FAILED).then_some(got as usize)
 }
 
-/// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere. None if refused.
+/// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere, for the library. None if refused.
 pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
-    map(wanted, size, libc::MAP_FIXED_NOREPLACE).or_else(|| map(wanted, size, 0))
+    let start = map(wanted, size, libc::MAP_FIXED_NOREPLACE).or_else(|| map(wanted, size, 0))?;
+    // SAFETY: a fresh mapping of our own, which a core file can do without.
+    unsafe { libc::madvise(start as *mut _, size, libc::MADV_DONTDUMP) };
+    Some(start)
+}
+
+/// Whether `address` lies where the library asks for its address space.
+pub fn ours(address: usize) -> bool {
+    (WANTED..cere_heap::BASE + cere_heap::SIZE).contains(&address)
+}
+
+/// A forked child has one thread, which is not in here.
+pub fn forked() {
+    LOCK.store(false, Ordering::Release);
 }
 
 /// Reserves `size` bytes of zeroed address space at `wanted` and nowhere else.
@@ -85,7 +98,7 @@ unsafe impl GlobalAlloc for Arena {
             } else {
                 let mut base = BASE.load(Ordering::Relaxed);
                 if base == 0 {
-                    let sizes = [SIZE, SMALL].into_iter();
+                    let sizes = std::iter::once(SIZE).chain(SMALL);
                     let mut found = sizes.filter_map(|n| Some((reserve(WANTED, n)?, n)));
                     if let Some((start, size)) = found.next() {
                         base = start;

@@ -12,11 +12,14 @@ use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
 
 /// Operations of futex that wait, with a timeout as fourth argument.
-const WAITS: [i32; 3] = [
+const WAITS: [i32; 5] = [
     libc::FUTEX_WAIT,
     libc::FUTEX_WAIT_BITSET,
+    libc::FUTEX_WAIT_REQUEUE_PI,
     libc::FUTEX_LOCK_PI,
+    FUTEX_LOCK_PI2,
 ];
+const FUTEX_LOCK_PI2: i32 = 13;
 
 /// Why a call is not simply done.
 enum Halt {
@@ -28,12 +31,16 @@ enum Halt {
     Descriptor(usize),
     /// It waits for another thread.
     Waits,
+    /// It sleeps while there are signals to handle.
+    Sleeps,
     /// It starts a thread or process.
     Starts,
     /// It changes what signals do.
     Signals,
     /// The capture lacks something.
     Lack(&'static str),
+    /// The same, and the call is made, with this result.
+    Made(isize, &'static str),
 }
 
 impl From<&'static str> for Halt {
@@ -52,9 +59,12 @@ impl Halt {
                 format!("calls {name} on descriptor {d}: it depends on outside state")
             }
             Halt::Waits => format!("calls {name}: it waits for another thread"),
+            Halt::Sleeps => {
+                format!("calls {name}: it sleeps, and the program handles signals")
+            }
             Halt::Starts => format!("calls {name}: it starts a thread or a process"),
             Halt::Signals => format!("calls {name}: it changes what signals do"),
-            Halt::Lack(lack) => format!("it takes {lack}"),
+            Halt::Lack(lack) | Halt::Made(_, lack) => format!("it takes {lack}"),
         })
     }
 }
@@ -88,7 +98,12 @@ pub fn dispatch(context: &mut ucontext_t) {
         Ok(result) => context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64,
         Err(halt) => {
             capture::end_all(context, RegionEnd::Never, |_| halt.reason(number));
-            again(context);
+            match halt {
+                Halt::Made(result, _) => {
+                    context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64
+                }
+                _ => again(context),
+            }
         }
     }
 }
@@ -170,8 +185,22 @@ fn perform(
         libc::SYS_time => reach[0] = (a[0], 8, Write),
         libc::SYS_times => reach[0] = (a[0], 32, Write),
         libc::SYS_getrusage => reach[0] = (a[1], 144, Write),
-        libc::SYS_nanosleep => reach = [(a[0], 16, Read), (a[1], 16, Write), (0, 0, Read)],
-        libc::SYS_clock_nanosleep => reach = [(a[2], 16, Read), (a[3], 16, Write), (0, 0, Read)],
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => {
+            // They would sleep as well, where they touch what is closed.
+            if !engine.stacks.is_empty() {
+                return Err(Halt::Waits);
+            }
+            let first = if number as i64 == libc::SYS_nanosleep {
+                0
+            } else {
+                2
+            };
+            engine.reach(a[first], 16, Read)?;
+            engine.reach(a[first + 1], 16, Write)?;
+            // SAFETY: the program's own call; the memory that it reaches is open.
+            let sleep = || unsafe { sys::call(number as i64, a) };
+            return signals::wait_with(sleep).ok_or(Halt::Sleeps);
+        }
         libc::SYS_getcpu => reach = [(a[0], 4, Write), (a[1], 4, Write), (0, 0, Read)],
         libc::SYS_sysinfo => reach[0] = (a[0], 112, Write),
         libc::SYS_uname => reach[0] = (a[0], 390, Write),
@@ -261,14 +290,18 @@ fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt
                 let result = sys::call(number, a);
                 if !failed(result) {
                     let start = result as usize;
-                    engine.remap(start, start + up(a[1]), Some((a[2] as u8 & 7, 0)), true)?;
+                    engine
+                        .remap(start, start + up(a[1]), Some((a[2] as u8 & 7, 0)), true)
+                        .map_err(|lack| Halt::Made(result, lack))?;
                 }
                 Ok(result)
             }
             libc::SYS_munmap => {
                 let result = sys::call(number, a);
                 if result == 0 {
-                    engine.remap(a[0], a[0] + up(a[1]), None, false)?;
+                    engine
+                        .remap(a[0], a[0] + up(a[1]), None, false)
+                        .map_err(|lack| Halt::Made(result, lack))?;
                 }
                 Ok(result)
             }
@@ -278,9 +311,13 @@ fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt
                 let after = result as usize;
                 if after > before {
                     let both = (libc::PROT_READ | libc::PROT_WRITE) as u8;
-                    engine.remap(up(before), up(after), Some((both, 0)), true)?;
+                    engine
+                        .remap(up(before), up(after), Some((both, 0)), true)
+                        .map_err(|lack| Halt::Made(result, lack))?;
                 } else {
-                    engine.remap(up(after), up(before), None, false)?;
+                    engine
+                        .remap(up(after), up(before), None, false)
+                        .map_err(|lack| Halt::Made(result, lack))?;
                 }
                 Ok(result)
             }
@@ -300,7 +337,9 @@ fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt
                         (None, None) => 0,
                     };
                     let known = engine.spans.find(a[0]).is_some();
-                    engine.remap(a[0], a[0] + up(a[1]), Some((a[2] as u8 & 7, kind)), !known)?;
+                    engine
+                        .remap(a[0], a[0] + up(a[1]), Some((a[2] as u8 & 7, kind)), !known)
+                        .map_err(|lack| Halt::Made(result, lack))?;
                 }
                 Ok(result)
             }
@@ -310,21 +349,33 @@ fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt
                 let Some(span) = engine.spans.find(old) else {
                     return Err(Halt::Outside);
                 };
-                engine.reach(old, length, Access::Write)?;
+                let access = match span.protection & libc::PROT_WRITE as u8 {
+                    0 => Access::Read,
+                    _ => Access::Write,
+                };
+                engine.reach(old, length, access)?;
                 sys::protect(old, old + length, span.protection);
                 let result = sys::call(number, a);
                 if !failed(result) {
                     let start = result as usize;
                     let rights = Some((span.protection, span.kind));
                     if start != old || new < length {
-                        engine.remap(old, old + length, None, false)?;
+                        engine
+                            .remap(old, old + length, None, false)
+                            .map_err(|lack| Halt::Made(result, lack))?;
                     }
                     if start != old {
-                        engine.remap(start, start + new, rights, true)?;
+                        engine
+                            .remap(start, start + new, rights, true)
+                            .map_err(|lack| Halt::Made(result, lack))?;
                     } else if new < length {
-                        engine.remap(old, old + new, rights, false)?;
+                        engine
+                            .remap(old, old + new, rights, false)
+                            .map_err(|lack| Halt::Made(result, lack))?;
                     } else {
-                        engine.remap(old + length, old + new, rights, true)?;
+                        engine
+                            .remap(old + length, old + new, rights, true)
+                            .map_err(|lack| Halt::Made(result, lack))?;
                     }
                 }
                 Ok(result)

@@ -134,7 +134,7 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
     });
     let mut attempts = 0;
     while !state.engine.levels.is_empty()
-        && let Err(message) = state.engine.close()
+        && let Err(message) = close(state)
     {
         state.engine.open();
         // Another thread may have unmapped something in between.
@@ -154,6 +154,7 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
         let mask = signals::outside(mask);
         signals::remove(None, !state.engine.stacks.is_empty());
         state.engine.pool.reset();
+        threads::opened();
         sys::mask(mask);
         heap::flush();
         return;
@@ -164,6 +165,23 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
     heap::inside(true);
     signals::catch_calls(true);
     sys::mask(signals::inside(mask));
+}
+
+/// Closes everything, beside the threads that there are by now.
+fn close(state: &mut State) -> Result<(), String> {
+    keep_errno(|| {
+        heap::in_library(|| {
+            let stacks = threads::others()?;
+            for (start, end) in &stacks {
+                if !state.engine.spans.carve(*start, *end) {
+                    return Err("the program has too many mappings".to_owned());
+                }
+            }
+            state.engine.stacks = stacks;
+            Ok(())
+        })
+    })?;
+    state.engine.close()
 }
 
 /// Ends all levels, innermost first. Everything is open.
@@ -310,6 +328,7 @@ unsafe extern "C" fn enter(event: *mut u8) {
             invocation,
             entry,
             stack: (0, 0),
+            grows: false,
             control,
             touched: 0,
             started: 0,
@@ -339,6 +358,8 @@ fn obstacle(state: &mut State, mask: u64) -> Option<String> {
         return Some(format!("more than {LEVELS} captures within one another"));
     }
     if state.engine.levels.is_empty() {
+        let memory = process::available_memory();
+        state.engine.pool.allow(memory - memory / 8);
         return signals::install(state.engine.pool.signal_stack(), mask).err();
     }
     None
@@ -400,8 +421,7 @@ pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
         })
     });
     DEPTH.store(state.engine.levels.len(), Ordering::Relaxed);
-    let closed = state.engine.close();
-    if let Err(message) = closed {
+    if let Err(message) = close(state) {
         end_all(context, RegionEnd::Never, |_| Some(message));
         return true;
     }

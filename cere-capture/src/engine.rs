@@ -49,6 +49,8 @@ pub struct Level {
     pub entry: EntryState,
     /// [start, end) of the mapping that holds the stack pointer at entry.
     pub stack: (usize, usize),
+    /// Whether the kernel lets that mapping grow.
+    pub grows: bool,
     /// Thread control block and static thread-local storage at entry, whole pages.
     pub control: (usize, usize),
     /// Entries in the pool's log.
@@ -318,6 +320,16 @@ impl Engine {
             if result < 0 {
                 return Touched::Failed("memory that cannot be opened");
             }
+            // Pages of a mapping beyond the end of its file cannot be read.
+            const MADV_POPULATE_READ: usize = 22;
+            // SAFETY: changes nothing that the program could see.
+            let read = unsafe {
+                let advice = [start, end - start, MADV_POPULATE_READ, 0, 0, 0];
+                sys::call(libc::SYS_madvise, advice)
+            };
+            if read == -(libc::EFAULT as isize) {
+                return Touched::Failed("memory that cannot be read");
+            }
             for at in (start..end).step_by(PAGE) {
                 // SAFETY: a page of the pool, or null.
                 let Some(page) = (unsafe { self.pool.page(at).as_mut() }) else {
@@ -344,7 +356,21 @@ impl Engine {
             || above.end != level.stack.1
             || above.start - address > 1 << 30
             || level.control.0 == address
+            || !level.grows
         {
+            return None;
+        }
+        // Whether all of it is mapped: the call has no other effect.
+        let check = [
+            address,
+            above.start - address,
+            libc::MS_ASYNC as usize,
+            0,
+            0,
+            0,
+        ];
+        // SAFETY: changes nothing.
+        if unsafe { sys::call(libc::SYS_msync, check) } < 0 {
             return None;
         }
         // SAFETY: fails where nothing is mapped, and what is mapped right below the stack is stack.
@@ -409,16 +435,19 @@ impl Engine {
         self.pool.close(start, end);
         let done = match protection {
             Some((protection, kind)) if protection != 0 => {
-                // SAFETY: the handler opens what the program touches.
-                if unsafe { sys::protect(start, end, 0) } < 0 {
-                    return Err("memory that cannot be protected");
-                }
-                self.spans.insert(Span {
+                let span = Span {
                     start,
                     end,
                     protection,
                     kind,
-                })
+                };
+                // In this order: what is closed is known, and opened whatever happens.
+                let known = self.spans.insert(span);
+                // SAFETY: the handler opens what the program touches.
+                if known && start < end && unsafe { sys::protect(start, end, 0) } < 0 {
+                    return Err("memory that cannot be protected");
+                }
+                known
             }
             _ => self.spans.carve(start, end),
         };
@@ -428,10 +457,16 @@ impl Engine {
         if fresh {
             for level in &mut self.levels {
                 let full = level.fresh.len() == level.fresh.capacity();
+                let (start, end) = (start as u64, end as u64);
+                // Memory that is mapped, dropped and mapped again stands there once.
+                if level.fresh.iter().any(|f| f.0 <= start && end <= f.1) {
+                    continue;
+                }
                 match level.fresh.last_mut() {
-                    Some(last) if last.1 == start as u64 => last.1 = end as u64,
+                    Some(last) if last.1 == start => last.1 = end,
+                    Some(last) if last.0 == end => last.0 = start,
                     _ if full => return Err(LACK),
-                    _ => level.fresh.push((start as u64, end as u64)),
+                    _ => level.fresh.push((start, end)),
                 }
             }
         }

@@ -6,7 +6,7 @@ use cere_heap::{BASE, Heap, SIZE};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, compiler_fence};
 
 type Block = *mut c_void;
 
@@ -19,6 +19,9 @@ static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: AtomicBool = AtomicBool::new(false);
 /// Head of the list of blocks whose `free` waits for the end of the captured invocation.
 static DEFERRED: AtomicUsize = AtomicUsize::new(0);
+/// Whether the captured thread is in the arena, and the code of a nudge that has to wait for that, or 0.
+static BUSY: AtomicBool = AtomicBool::new(false);
+static NUDGED: AtomicI32 = AtomicI32::new(0);
 
 /// Reserves the region heap. False if the system refuses.
 pub fn reserve() -> bool {
@@ -72,6 +75,11 @@ fn captured() -> bool {
 }
 
 fn with_heap<T>(work: impl FnOnce(&Heap) -> T) -> T {
+    if INSIDE.load(Ordering::Relaxed) != 0 && !captured() {
+        // Another thread waits here, and not with the lock in its hands.
+        // SAFETY: the heap is reserved, and not used before.
+        unsafe { (BASE as *const u8).read_volatile() };
+    }
     while LOCK.swap(true, Ordering::Acquire) {
         std::hint::spin_loop();
     }
@@ -163,6 +171,23 @@ unsafe fn real_size(block: Block) -> usize {
     unsafe { real!(c"malloc_usable_size", unsafe extern "C" fn(Block) -> usize)(block) }
 }
 
+/// A forked child has one thread, which is in neither of the locks.
+pub fn forked() {
+    crate::arena::forked();
+    LOCK.store(false, Ordering::Release);
+    LIBRARY.store(0, Ordering::Relaxed);
+    INSIDE.store(0, Ordering::Relaxed);
+}
+
+/// Whether the captured thread may hold the lock of the arena. If so, it takes the nudge of this code afterwards.
+pub fn busy(code: i32) -> bool {
+    let busy = BUSY.load(Ordering::Relaxed);
+    if busy {
+        NUDGED.store(code, Ordering::Relaxed);
+    }
+    busy
+}
+
 /// Frees what was freed while a captured invocation ran.
 pub fn flush() {
     let mut block = DEFERRED.swap(0, Ordering::AcqRel);
@@ -179,7 +204,20 @@ pub fn flush() {
 }
 
 fn defer(block: Block) {
+    let captured = captured();
+    if captured {
+        BUSY.store(true, Ordering::Relaxed);
+    }
+    compiler_fence(Ordering::SeqCst);
     let entry = arena_allocate(16);
+    compiler_fence(Ordering::SeqCst);
+    if captured {
+        BUSY.store(false, Ordering::Relaxed);
+        let code = NUDGED.swap(0, Ordering::Relaxed);
+        if code != 0 {
+            crate::signals::nudge_again(code);
+        }
+    }
     if entry.is_null() {
         return;
     }

@@ -78,6 +78,41 @@ pub fn loaded() -> Vec<Loaded> {
     list
 }
 
+unsafe extern "C" fn executable(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    data: *mut libc::c_void,
+) -> i32 {
+    // SAFETY: the loader passes its record; `data` is the range of `return_after`.
+    let (info, range) = unsafe { (&*info, &mut *data.cast::<(usize, usize)>()) };
+    // SAFETY: the loader's headers.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    for header in headers {
+        let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+        let end = start.wrapping_add(header.p_filesz as usize);
+        let readable = libc::PF_R | libc::PF_X;
+        if header.p_type == libc::PT_LOAD
+            && header.p_flags & readable == readable
+            && (start..end).contains(&range.0)
+        {
+            range.1 = end;
+            return 1;
+        }
+    }
+    0
+}
+
+/// Address of a return instruction in the image that `address` lies in, behind it.
+pub fn return_after(address: usize) -> Option<usize> {
+    const RET: u8 = 0xc3;
+    let mut range = (address, address);
+    // SAFETY: `executable` gets the range back; what it finds is readable code.
+    unsafe {
+        libc::dl_iterate_phdr(Some(executable), (&raw mut range).cast());
+        (address..range.1).find(|at| *(*at as *const u8) == RET)
+    }
+}
+
 #[repr(C)]
 struct TlsIndex {
     module: usize,

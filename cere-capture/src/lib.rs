@@ -14,6 +14,7 @@ mod capture;
 mod engine;
 mod heap;
 mod images;
+mod limits;
 mod names;
 mod pool;
 mod process;
@@ -30,9 +31,11 @@ use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// The process that results are of.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 struct State {
@@ -78,7 +81,14 @@ fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
 
 extern "C" fn constructor() {
     keep_errno(|| {
+        // A limit on the size of files is no reason to end the program.
+        let ignored = sys::Action {
+            handler: libc::SIG_IGN,
+            ..sys::Action::default()
+        };
+        let own = sys::action(libc::SIGXFSZ, Some(&ignored));
         let outcome = std::panic::catch_unwind(|| heap::in_library(start));
+        sys::action(libc::SIGXFSZ, Some(&own));
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(message)) => complain(&message),
@@ -111,13 +121,26 @@ fn start() -> Result<(), String> {
         seen: HashSet::new(),
         begun: false,
     });
+    PROCESS.store(process(), Ordering::Relaxed);
     ACTIVE.store(true, Ordering::Release);
-    // SAFETY: `child` is async-signal-safe.
-    unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    let (before, after) = (threads::before_fork, threads::after_fork);
+    // SAFETY: all three are async-signal-safe.
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(child)) };
+    limits::keep_thread_stacks();
     arm()
 }
 
+/// The calling process.
+fn process() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { sys::call(libc::SYS_getpid, [0; 6]) as i32 }
+}
+
 extern "C" fn destructor() {
+    // A child of vfork shares our memory, and ends alone.
+    if PROCESS.load(Ordering::Relaxed) != process() {
+        return;
+    }
     if ACTIVE.swap(false, Ordering::AcqRel) {
         profile::finish();
         capture::finish_process();
@@ -126,6 +149,8 @@ extern "C" fn destructor() {
 
 unsafe extern "C" fn child() {
     ACTIVE.store(false, Ordering::Release);
+    threads::forked();
+    heap::forked();
     profile::forget();
     wanted::abandon_process();
 }
@@ -165,6 +190,17 @@ fn arm() -> Result<(), String> {
     Ok(())
 }
 
+/// Forgets images that are gone.
+fn disregard() {
+    if let Ok(mut state) = STATE.lock()
+        && let Some(state) = state.as_mut()
+    {
+        let present: HashSet<usize> = images::loaded().iter().map(|i| i.range.0).collect();
+        state.seen.retain(|start| present.contains(start));
+        wanted::forget(&|start| present.contains(&start));
+    }
+}
+
 /// Finds the next definition of a symbol; caches it.
 fn next(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
     let known = cache.load(Ordering::Relaxed);
@@ -192,18 +228,25 @@ unsafe extern "C" fn _Exit(status: c_int) -> ! {
     unsafe { _exit(status) }
 }
 
-// libc's `dlopen` looks at its caller: for a name without a slash it searches this library's RUNPATH, not the
-// program's, and the handle's namespace is the base one. Known limit.
-static REAL_DLOPEN: AtomicUsize = AtomicUsize::new(0);
-
+/// libc's `dlopen` looks at its caller, whose RUNPATH and `$ORIGIN` count: it has to return into the caller's image.
 #[unsafe(no_mangle)]
+#[unsafe(naked)]
 unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
-    let real = next(&REAL_DLOPEN, c"dlopen");
-    // SAFETY: libc's dlopen.
+    core::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym dlopen_from)
+}
+
+unsafe extern "C" fn dlopen_from(file: *const c_char, flags: c_int, caller: usize) -> *mut c_void {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let real = next(&REAL, c"dlopen");
+    // SAFETY: libc's dlopen; what it returns to is a return instruction.
     let handle = unsafe {
-        std::mem::transmute::<usize, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(
-            real,
-        )(file, flags)
+        match images::return_after(caller) {
+            Some(at) => sys::cere_call_from(real, file.cast(), flags, at),
+            None => std::mem::transmute::<
+                usize,
+                unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void,
+            >(real)(file, flags),
+        }
     };
     if !handle.is_null() && ACTIVE.load(Ordering::Acquire) {
         keep_errno(|| {
@@ -224,15 +267,7 @@ unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
         std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> c_int>(real)(handle)
     };
     if ACTIVE.load(Ordering::Acquire) {
-        keep_errno(|| {
-            if let Ok(mut state) = STATE.lock()
-                && let Some(state) = state.as_mut()
-            {
-                let present: HashSet<usize> = images::loaded().iter().map(|i| i.range.0).collect();
-                state.seen.retain(|start| present.contains(start));
-                wanted::forget(&|start| present.contains(&start));
-            }
-        });
+        keep_errno(|| heap::in_library(disregard));
     }
     result
 }

@@ -64,8 +64,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Reserves a pool whose copies may take `memory` bytes. None if the system refuses.
-    pub fn reserve(memory: usize) -> Option<Pool> {
+    /// Reserves a pool; see [`Pool::allow`]. None if the system refuses.
+    pub fn reserve() -> Option<Pool> {
         let wanted = arena::WANTED + 4 * arena::SIZE;
         let (base, size) = [256usize << 30, 32 << 30, 4 << 30]
             .into_iter()
@@ -92,8 +92,13 @@ impl Pool {
             copies,
             next: copies,
             populated: copies,
-            limit: (base + size).min(copies.saturating_add(memory)),
+            limit: copies,
         })
+    }
+
+    /// Copies may take `memory` more bytes from now on.
+    pub fn allow(&mut self, memory: usize) {
+        self.limit = self.end.min(self.next.saturating_add(memory));
     }
 
     /// [start, end) of the whole.

@@ -160,6 +160,7 @@ pub fn lay_out(engine: &mut Engine, mapping_limit: usize) -> Result<(), String> 
         let own: Vec<(u64, u64)> = own.chain([heap]).collect();
         let stack = all.iter().find(holds);
         level.stack = stack.map_or((0, 0), |m| (m.start as usize, m.end as usize));
+        level.grows = stack.is_some_and(|m| m.path == "[stack]");
         level.mappings = all
             .into_iter()
             .filter(|m| !own.iter().any(|o| m.start < o.1 && o.0 < m.end))

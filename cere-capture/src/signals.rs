@@ -2,7 +2,7 @@
 
 use crate::engine::{Access, Touched};
 use crate::sys::{self, Action};
-use crate::{capture, threads, wanted};
+use crate::{capture, heap, threads, wanted};
 use cere_format::capture::RegionEnd;
 use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -12,6 +12,9 @@ const SIGNALS: i32 = 64;
 const PATIENCE: i64 = 3;
 /// Signals that captures need.
 const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS) | sys::bit(threads::NUDGE);
+
+/// Flags of the program's handlers that ours have as well.
+const KEPT: u64 = (libc::SA_RESTART | libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT) as u64;
 
 /// Whether system calls of the program are caught: 1, or let through: 0.
 static SELECTOR: AtomicU8 = AtomicU8::new(0);
@@ -100,7 +103,13 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
             if needed || old.handler > libc::SIG_IGN {
                 SAVED.actions[signal as usize] = old;
                 SAVED.replaced |= sys::bit(signal);
-                sys::action(signal, Some(&Action::ours(handler)));
+                let mut ours = Action::ours(handler);
+                // What it means for calls that it interrupts, and for children, stays as it is.
+                ours.flags |= match old.handler {
+                    handler if handler > libc::SIG_IGN => old.flags & KEPT,
+                    _ => libc::SA_RESTART as u64,
+                };
+                sys::action(signal, Some(&ours));
             }
         }
     }
@@ -123,6 +132,27 @@ pub fn outside(mask: u64) -> u64 {
             mask
         }
     }
+}
+
+/// Makes a call that waits, in a handler. A signal that ends the program may do so meanwhile. None if the program has
+/// handlers: a signal that arrives would have to interrupt the call.
+pub fn wait_with(call: impl FnOnce() -> isize) -> Option<isize> {
+    // SAFETY: plain words, main thread only.
+    let (own, mask) = unsafe {
+        let handled = |s: &i32| {
+            SAVED.replaced & sys::bit(*s) != 0 && SAVED.actions[*s as usize].handler > libc::SIG_IGN
+        };
+        // The first two real-time signals are libc's.
+        ((1..32).chain(34..=SIGNALS).any(|s| handled(&s)), SAVED.mask)
+    };
+    if own {
+        return None;
+    }
+    // SAFETY: a plain word, main thread only.
+    let before = sys::mask(mask | NEEDED | unsafe { SAVED.replaced });
+    let result = call();
+    sys::mask(before);
+    Some(result)
 }
 
 /// The program sets its signal mask while captures are in progress.
@@ -184,13 +214,25 @@ unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
     }
 }
 
+/// Nudges the calling thread, with a code that one had.
+pub fn nudge_again(code: i32) {
+    // SAFETY: a record of our own.
+    unsafe {
+        let mut info: siginfo_t = std::mem::zeroed();
+        info.si_signo = threads::NUDGE;
+        info.si_code = code;
+        send_again(threads::NUDGE, &mut info);
+    }
+}
+
 extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     const SEGV_ACCERR: i32 = 2;
     // SAFETY: the kernel's records.
     let (code, address, context) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
     if wanted::engine().is_none_or(|engine| engine.levels.is_empty()) {
-        return late_fault(address);
+        // SAFETY: the kernel's record.
+        return unsafe { late_fault(address, signal, info) };
     }
     if !threads::is_captured() {
         return threads::wait();
@@ -238,14 +280,20 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
 
 /// A fault while nothing is closed: either its signal was under way when memory was opened, and it does not
 /// happen again, or it is the program's own.
-fn late_fault(address: usize) {
+unsafe fn late_fault(address: usize, signal: i32, info: *mut siginfo_t) {
     static LAST: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let before = [&LAST[0], &LAST[1]].map(|l| l.load(Ordering::Relaxed));
     let this = [crate::thread_pointer(), address];
-    if before == this {
+    // SAFETY: the kernel's record.
+    let sent = unsafe { (*info).si_code } <= 0;
+    if before == this || sent {
         // SAFETY: main thread only changes it, and not while nothing is captured.
         let old = unsafe { SAVED.actions[libc::SIGSEGV as usize] };
         sys::action(libc::SIGSEGV, Some(&old));
+    }
+    if sent {
+        // SAFETY: the kernel's record.
+        unsafe { send_again(signal, info) };
     }
     for (last, this) in LAST.iter().zip(this) {
         last.store(this, Ordering::Relaxed);
@@ -277,7 +325,7 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         }
         _ => return,
     };
-    if threads::is_captured() {
+    if threads::is_captured() && !heap::busy(code) {
         // SAFETY: the kernel's record.
         let context = unsafe { &mut *context };
         capture::end_all(context, RegionEnd::Never, |_| Some(reason.into()));

@@ -110,6 +110,9 @@ impl Spans {
             unsafe {
                 let at = self.first.add(position);
                 if span.start < start && span.end > end {
+                    if self.length == SPANS {
+                        return false;
+                    }
                     (*at).end = start;
                     return self.put(position + 1, Span { start: end, ..span });
                 } else if span.start < start {

@@ -47,6 +47,20 @@ global_asm!(
     "mov rsp, rbp",
     "pop rbp",
     "ret",
+    // cere_call_from(function, a, b, at): function(a, b), which returns to the return instruction at `at`.
+    ".globl cere_call_from",
+    ".hidden cere_call_from",
+    ".type cere_call_from,@function",
+    "cere_call_from:",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov esi, edx",
+    "lea r11, [rip + 2f]",
+    "push r11",
+    "push rcx",
+    "jmp rax",
+    "2:",
+    "ret",
     ".popsection",
 );
 
@@ -63,6 +77,13 @@ unsafe extern "C" {
         f: usize,
     ) -> isize;
     fn cere_restorer();
+    /// Calls `function(a, b)` so that its return address is `at`, where a return instruction is.
+    pub fn cere_call_from(
+        function: usize,
+        a: *const u8,
+        b: i32,
+        at: usize,
+    ) -> *mut std::ffi::c_void;
     /// Runs `function(argument)` on the stack that ends at `top` (a multiple of 16).
     pub fn cere_on_stack(function: unsafe extern "C" fn(*mut u8), argument: *mut u8, top: usize);
 }

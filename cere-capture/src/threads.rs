@@ -2,11 +2,18 @@
 //!
 //! While memory is closed, a thread that touches it waits in the handler until it is open again: its stack, known
 //! since its start, stays open. A region that needs such a thread to go on cannot be captured.
+//!
+//! A thread that blocks the signal of faults dies of one. libc blocks it where threads start and end and processes
+//! fork: threads pass a gate there, which is barred while memory is closed.
 
+use crate::pool::PAGE;
 use crate::{heap, sys, wanted};
 use std::ffi::c_void;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering, Ordering::SeqCst,
+};
 
 /// Seconds that another thread waits before the capture is given up.
 const PATIENCE: i64 = 10;
@@ -18,12 +25,21 @@ static TURN: AtomicU32 = AtomicU32::new(0);
 /// Thread pointer and number of the thread that the last capture began in.
 static CAPTURED: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new(0));
 static LIST: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
+/// Whether the gate is barred.
+static BARRED: AtomicBool = AtomicBool::new(false);
+/// Threads in the gate, or on their way from their creation to the list.
+static PASSING: AtomicUsize = AtomicUsize::new(0);
+/// Its destructor runs at the end of each thread of the list.
+static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
 /// A thread and its stack, thread control block included.
 #[derive(Debug, Clone, Copy)]
 struct Thread {
     id: i32,
     stack: (usize, usize),
+    /// Its alternate stack for signals, or an empty range.
+    alternate: (usize, usize),
+    ends: bool,
 }
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
@@ -31,6 +47,60 @@ type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 struct Work {
     start: Start,
     argument: *mut c_void,
+    /// Whether it counts as passing.
+    passing: bool,
+}
+
+/// Enters the gate, waits before it while it is barred. False if the calling thread has no need to: memory is closed
+/// by it alone, or by nobody.
+fn pass() -> bool {
+    if wanted::state().is_none_or(|s| s.thread == crate::thread_pointer()) {
+        return false;
+    }
+    loop {
+        PASSING.fetch_add(1, SeqCst);
+        let turn = TURN.load(SeqCst);
+        if !BARRED.load(SeqCst) {
+            return true;
+        }
+        PASSING.fetch_sub(1, SeqCst);
+        if !await_turn(turn, &[PATIENCE, 0]) && BARRED.load(SeqCst) {
+            nudge();
+        }
+    }
+}
+
+fn passed(passing: bool) {
+    if passing {
+        PASSING.fetch_sub(1, SeqCst);
+    }
+}
+
+/// The calling thread is about to fork.
+pub unsafe extern "C" fn before_fork() {
+    pass();
+}
+
+/// The calling thread has forked.
+pub unsafe extern "C" fn after_fork() {
+    passed(wanted::state().is_some_and(|s| s.thread != crate::thread_pointer()));
+}
+
+/// The calling thread ends.
+unsafe extern "C" fn ends(_: *mut c_void) {
+    let passing = pass();
+    if let Ok(mut list) = LIST.lock() {
+        let own = id();
+        for thread in list.iter_mut().filter(|t| t.id == own) {
+            thread.ends = true;
+        }
+    }
+    passed(passing);
+}
+
+/// Whole pages around a range.
+fn pages(start: usize, size: usize) -> (usize, usize) {
+    (start & !(PAGE - 1), (start + size).next_multiple_of(PAGE))
 }
 
 fn id() -> i32 {
@@ -54,20 +124,39 @@ fn stack() -> Option<(usize, usize)> {
         let (mut start, mut size) = (std::ptr::null_mut(), 0);
         let found = libc::pthread_attr_getstack(&attributes, &mut start, &mut size);
         libc::pthread_attr_destroy(&mut attributes);
-        (found == 0).then_some((start as usize, start as usize + size))
+        (found == 0).then(|| pages(start as usize, size))
     }
 }
 
 unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
     // SAFETY: boxed by `pthread_create` below for this thread alone.
     let work = unsafe { Box::from_raw(work.cast::<Work>()) };
-    let (start, argument) = (work.start, work.argument);
+    let (start, argument, passing) = (work.start, work.argument, work.passing);
     drop(work);
     heap::in_library(|| {
         if let (Some(stack), Ok(mut list)) = (stack(), LIST.lock()) {
-            list.push(Thread { id: id(), stack });
+            list.push(Thread {
+                id: id(),
+                stack,
+                alternate: (0, 0),
+                ends: false,
+            });
         }
+        let key = KEY.get_or_init(|| {
+            let mut key = 0;
+            // SAFETY: a key of our own.
+            let failed = unsafe { libc::pthread_key_create(&mut key, Some(ends)) } != 0;
+            // No key has this number: to set its value fails.
+            if failed {
+                libc::pthread_key_t::MAX
+            } else {
+                key
+            }
+        });
+        // SAFETY: our own key; any value but null has the destructor run.
+        unsafe { libc::pthread_setspecific(*key, std::ptr::dangling()) };
     });
+    passed(passing);
     // SAFETY: as the program's.
     unsafe { start(argument) }
 }
@@ -93,11 +182,49 @@ unsafe extern "C" fn pthread_create(
         if wanted::engine().is_none() {
             return real(thread, attributes, start, argument);
         }
-        let work = Box::into_raw(Box::new(Work { start, argument }));
+        let passing = pass();
+        if passing {
+            PASSING.fetch_add(1, SeqCst);
+        }
+        let work = Box::into_raw(Box::new(Work {
+            start,
+            argument,
+            passing,
+        }));
         let result = real(thread, attributes, run, work.cast());
         if result != 0 {
             drop(Box::from_raw(work));
+            passed(passing);
         }
+        passed(passing);
+        result
+    }
+}
+
+/// The handlers run on a thread's alternate stack, if it has one: that stays open as well.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> i32 {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    type Set = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> i32;
+    let real = crate::next(&REAL, c"sigaltstack");
+    // SAFETY: libc's function; `new` is readable, for the call has succeeded.
+    unsafe {
+        let real = std::mem::transmute::<usize, Set>(real);
+        let passing = !new.is_null() && pass();
+        let result = real(new, old);
+        if passing && result == 0 {
+            let alternate = match (*new).ss_flags & libc::SS_DISABLE {
+                0 => pages((*new).ss_sp as usize, (*new).ss_size),
+                _ => (0, 0),
+            };
+            let own = id();
+            if let Ok(mut list) = LIST.lock() {
+                for thread in list.iter_mut().filter(|t| t.id == own) {
+                    thread.alternate = alternate;
+                }
+            }
+        }
+        passed(passing);
         result
     }
 }
@@ -111,7 +238,8 @@ fn blocks_faults(id: i32) -> bool {
         .is_none_or(|mask| mask & sys::bit(libc::SIGSEGV) != 0)
 }
 
-/// Stacks of all other threads; or why the calling thread cannot be captured beside them.
+/// Stacks of all other threads; or why the calling thread cannot be captured beside them. Bars the gate until
+/// [`opened`].
 pub fn others() -> Result<Vec<(usize, usize)>, String> {
     let own = id();
     CAPTURED.0.store(crate::thread_pointer(), Ordering::Relaxed);
@@ -120,14 +248,28 @@ pub fn others() -> Result<Vec<(usize, usize)>, String> {
     let mut tries = 0;
     loop {
         tries += 1;
+        BARRED.store(true, SeqCst);
         match list(own) {
-            Err(_) if tries < 200 => std::thread::sleep(std::time::Duration::from_millis(1)),
+            Err(_) if tries < 200 => {
+                opened();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
             result => return result,
         }
     }
 }
 
 fn list(own: i32) -> Result<Vec<(usize, usize)>, String> {
+    // Those in the gate are through in no time.
+    for _ in 0..1000 {
+        if PASSING.load(SeqCst) == 0 {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    if PASSING.load(SeqCst) != 0 {
+        return Err("other threads start threads or processes all the time".into());
+    }
     let tasks = std::fs::read_dir("/proc/self/task")
         .map_err(|e| format!("the program's threads cannot be listed: {e}"))?;
     let alive: Vec<i32> = tasks
@@ -136,13 +278,17 @@ fn list(own: i32) -> Result<Vec<(usize, usize)>, String> {
         .collect();
     let mut list = LIST.lock().map_err(|e| e.to_string())?;
     list.retain(|t| alive.contains(&t.id));
+    if list.iter().any(|t| t.ends) {
+        return Err("another thread ends".into());
+    }
     if list.len() != alive.len() {
         return Err("threads run that were not started by pthread_create".into());
     }
     if list.iter().any(|t| blocks_faults(t.id)) {
         return Err("another thread blocks all signals, faults included".into());
     }
-    Ok(list.iter().map(|t| t.stack).collect())
+    let stacks = list.iter().flat_map(|t| [t.stack, t.alternate]);
+    Ok(stacks.filter(|s| s.0 < s.1).collect())
 }
 
 /// Memory is about to be closed.
@@ -150,9 +296,17 @@ pub fn closed() {
     CLOSED.store(true, Ordering::Release);
 }
 
+/// A forked child has one thread.
+pub fn forked() {
+    CLOSED.store(false, Ordering::Release);
+    BARRED.store(false, SeqCst);
+    PASSING.store(0, SeqCst);
+}
+
 /// Memory is open: threads that wait go on.
 pub fn opened() {
     CLOSED.store(false, Ordering::Release);
+    BARRED.store(false, SeqCst);
     TURN.fetch_add(1, Ordering::Release);
     let at = TURN.as_ptr() as usize;
     let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -166,7 +320,13 @@ pub fn wait() {
     if !CLOSED.load(Ordering::Acquire) {
         return;
     }
-    let patience = [PATIENCE, 0i64];
+    if !await_turn(turn, &[PATIENCE, 0]) {
+        nudge();
+    }
+}
+
+/// Waits until [`TURN`] is no longer `turn`; false if that takes longer than `patience`.
+fn await_turn(turn: u32, patience: &[i64; 2]) -> bool {
     let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
     let arguments = [
         TURN.as_ptr() as usize,
@@ -176,16 +336,20 @@ pub fn wait() {
         0,
         0,
     ];
-    // SAFETY: waits on the word; then perhaps a signal that the captured thread's handler takes, or nobody.
+    // SAFETY: waits on the word.
+    let result = unsafe { sys::call(libc::SYS_futex, arguments) };
+    result != -(libc::ETIMEDOUT as isize) || TURN.load(Ordering::Acquire) != turn
+}
+
+/// Has the captured thread give up.
+fn nudge() {
+    // SAFETY: a signal that the captured thread's handler takes, or nobody.
     unsafe {
-        let result = sys::call(libc::SYS_futex, arguments);
-        if result == -(libc::ETIMEDOUT as isize) && TURN.load(Ordering::Acquire) == turn {
-            let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
-            let captured = CAPTURED.1.load(Ordering::Relaxed) as usize;
-            sys::call(
-                libc::SYS_tgkill,
-                [process, captured, NUDGE as usize, 0, 0, 0],
-            );
-        }
+        let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
+        let captured = CAPTURED.1.load(Ordering::Relaxed) as usize;
+        sys::call(
+            libc::SYS_tgkill,
+            [process, captured, NUDGE as usize, 0, 0, 0],
+        );
     }
 }

@@ -66,8 +66,7 @@ pub fn engine() -> Option<&'static mut Engine> {
 pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
     const REFUSED: &str = "the system refuses the address space that captures need (is `ulimit -v` set?); \
                            the program runs uncaptured";
-    let memory = process::available_memory();
-    let pool = Pool::reserve(memory - memory / 8).ok_or(REFUSED)?;
+    let pool = Pool::reserve().ok_or(REFUSED)?;
     if !heap::reserve() {
         return Err(REFUSED.into());
     }

@@ -93,6 +93,13 @@ fn unchanged(engine: &Engine, touch: &Touch) -> bool {
     }
 }
 
+/// Whether nothing is mapped at the page any more: it counts as zero from then on.
+fn gone(address: usize) -> bool {
+    let flags = libc::MS_ASYNC as usize;
+    // SAFETY: only tells whether the page is mapped.
+    unsafe { sys::call(libc::SYS_msync, [address, PAGE, flags, 0, 0, 0]) < 0 }
+}
+
 fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRecord {
     let address = touch.address;
     let kind = touch.kind as u8;
@@ -107,23 +114,31 @@ fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRec
             flags |= flag;
         }
     };
-    let mut written = readable && (control || page.written & bit != 0);
+    // What was moved to where nothing was: written from nothing.
+    let new = fresh(level, address as u64);
+    let moved = new && touch.copy != 0;
+    let mut written = if readable {
+        control || page.written & bit != 0
+    } else {
+        touch.copy != 0 && gone(address)
+    };
     // A page of zeros costs nothing to keep as written.
-    if written && touch.copy != 0 && touch.kind & GUESSED != 0 {
+    if readable && written && touch.copy != 0 && touch.kind & GUESSED != 0 {
         written = !unchanged(engine, touch);
     }
+    written |= readable && moved;
     let dead = touch.kind & DEAD != 0;
     set(written, PAGE_WRITTEN);
-    set(touch.copy != 0, PAGE_ENTRY_STORED);
+    set(touch.copy != 0 && !new, PAGE_ENTRY_STORED);
     // SAFETY: the page is readable: everything is open.
     set(
-        written && !dead && !unsafe { sys::zero_page(address) },
+        written && readable && !dead && !unsafe { sys::zero_page(address) },
         PAGE_EXIT_STORED,
     );
     set(page.executed & bit != 0, PAGE_CODE);
     set(kind & KIND_FOREIGN != 0, PAGE_FOREIGN);
     set(kind & KIND_STACK != 0, PAGE_STACK);
-    set(fresh(level, address as u64), PAGE_FRESH);
+    set(new, PAGE_FRESH);
     PageRecord {
         address: address as u64,
         flags,
@@ -142,6 +157,13 @@ pub fn level(
     let (files, table) = Files::claim(directory)?;
     let written = contents(engine, &files, table, level, index, end);
     if written.is_err() {
+        // Perhaps for a limit on the size of files: its signal waits, and is dropped by this.
+        let ignored = sys::Action {
+            handler: libc::SIG_IGN,
+            ..sys::Action::default()
+        };
+        let own = sys::action(libc::SIGXFSZ, Some(&ignored));
+        sys::action(libc::SIGXFSZ, Some(&own));
         for extension in ["table", "entry", "exit", "json"] {
             let _ = std::fs::remove_file(files.part(extension));
         }
@@ -187,7 +209,7 @@ fn contents(
         table
             .write_all(&record.reserved.to_le_bytes())
             .map_err(failed)?;
-        if touch.copy != 0 {
+        if record.flags & PAGE_ENTRY_STORED != 0 {
             // SAFETY: the copy was made for this touch.
             let content = unsafe { engine.pool.content(touch.copy) };
             entry.write_all(content).map_err(failed)?;

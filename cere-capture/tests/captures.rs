@@ -332,3 +332,80 @@ fn invocations_that_do_not_happen_are_counted() {
     assert_eq!(run.captures.len(), 1);
     assert_eq!(run.counts[0]["invocations"], 5);
 }
+
+#[test]
+fn threads_and_processes_that_come_and_go() {
+    let program = Program::new("crowd.c", &["-O2", "-pthread"]);
+    for _ in 0..3 {
+        let run = program.capture(
+            &[("outer", &[1, 9, 20]), ("inner", &[3, 30, 175, 390])],
+            &[],
+        );
+        assert_eq!(run.captures.len(), 7);
+    }
+}
+
+#[test]
+fn what_the_program_may_have_it_has() {
+    let program = Program::new("rights.c", &["-O2", "-pthread"]);
+    let loaded = Program::new("values.c", &["-O2", "-fPIC"]);
+    let directory = program.path().parent().unwrap().join("plugins");
+    std::fs::create_dir(&directory).unwrap();
+    let link = |from: &Program, to: &std::path::Path, flag: &str| {
+        let object = from.path().with_extension("o");
+        let mut command = Command::new("clang-22");
+        command.arg(object).args([flag, "-o"]).arg(to);
+        assert!(command.status().unwrap().success());
+    };
+    link(&loaded, &directory.join("libloaded.so"), "-shared");
+    link(&program, program.path(), "-Wl,-rpath,$ORIGIN/plugins");
+    for what in ["vfork", "load", "lock", "guard", "map"] {
+        let run = program.capture(&[("add", &[1])], &[what]);
+        assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned, "{what}");
+    }
+    let shell = format!(
+        "ulimit -s unlimited 2> /dev/null; exec {} threads",
+        program.path().display()
+    );
+    let run = program.run(&[("add", &[1])], Command::new("sh").args(["-c", &shell]));
+    assert_eq!(run.output.stdout, program.plain(&["threads"]).stdout);
+    assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned);
+    let run = program.capture(&[("sleep_on", &[1])], &["sleep"]);
+    assert_eq!(
+        run.refused("sleep_on", 1),
+        "calls clock_nanosleep: it sleeps, and the program handles signals"
+    );
+    let run = program.capture(&[("overflow", &[1])], &["guard"]);
+    assert!(
+        run.refused("overflow", 1)
+            .starts_with("the program crashes inside")
+    );
+}
+
+#[test]
+fn memory_that_moves_and_goes() {
+    let program = Program::new("rights.c", &["-O2", "-pthread"]);
+    let run = program.capture(&[("map", &[1])], &["map"]);
+    let capture = run.get("map", 1);
+    assert_eq!(
+        (capture.raw.end, capture.raw.refused.as_deref()),
+        (RegionEnd::Returned, None)
+    );
+    // The sixteen pages that moved away: in the end nothing is there. Two of those that came were looked at.
+    let left = PAGE_WRITTEN | PAGE_ENTRY_STORED | PAGE_EXIT_STORED | PAGE_FRESH;
+    let with = |flags| capture.flagged(left, flags);
+    assert_eq!(with(PAGE_WRITTEN | PAGE_ENTRY_STORED), 16);
+    assert_eq!(with(PAGE_WRITTEN | PAGE_EXIT_STORED | PAGE_FRESH), 2);
+}
+
+#[test]
+fn a_limit_on_files_ends_the_capture_and_not_the_program() {
+    let program = Program::new("values.c", &["-O2"]);
+    let shell = format!("ulimit -f 2; exec {}", program.path().display());
+    let run = program.run(&[("step", &[1])], Command::new("sh").args(["-c", &shell]));
+    assert_eq!(run.output.status.code(), Some(3));
+    assert_eq!(run.output.stdout, program.plain(&[]).stdout);
+    let shell = format!("ulimit -v 100000; exec {}", program.path().display());
+    let run = program.run(&[("step", &[1])], Command::new("sh").args(["-c", &shell]));
+    assert_eq!(run.output.status.code(), Some(3));
+}

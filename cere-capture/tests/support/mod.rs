@@ -328,6 +328,13 @@ impl Captured {
             .filter(|p| p.flags & flags == flags)
             .count()
     }
+    /// Pages whose flags of `which` are these.
+    pub fn flagged(&self, which: u32, flags: u32) -> usize {
+        self.pages
+            .values()
+            .filter(|p| p.flags & which == flags)
+            .count()
+    }
     /// Number of times that a system call was made.
     pub fn calls(&self, name: &str) -> u64 {
         self.raw
