@@ -182,6 +182,31 @@ fn the_region_heap_gives_the_captured_addresses_every_time() {
 }
 
 #[test]
+fn an_address_of_something_else_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let mut manifest = manifest();
+    // In vivo the word led to `table`, which holds 5 from its third word on, or to code without a name.
+    manifest.image.range.1 = DATA + 8192;
+    let source = unit(
+        "extern const long own[2] = {5, 5};",
+        "table[0] = (long)own; table[1] = 1;",
+    );
+    let before: Vec<(usize, u64)> = (2..512).map(|i| (i, 5)).collect();
+    let replayed = |in_vivo: u64| {
+        let pages = [table(&before, &[(0, in_vivo), (1, 1)]), stack(1)];
+        package(&at, &manifest, &source, &pages);
+        replay(&at, &options).unwrap().verdict
+    };
+    assert_eq!(replayed(DATA + 4096 - 16), Verdict::Exact);
+    assert_eq!(replayed(DATA + 4096 - 8), Verdict::Exact);
+    assert_eq!(replayed(DATA + 8), Verdict::Different);
+    assert_eq!(replayed(CODE + 0x100), Verdict::Different);
+    assert_eq!(replayed(CODE + 0x104), Verdict::Exact);
+}
+
+#[test]
 fn freed_memory_does_not_count() {
     let directory = tempfile::tempdir().unwrap();
     let options = options(directory.path());

@@ -106,6 +106,46 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
+/// Variables and functions of the image, by rising address: a replay that means one of them stores its captured
+/// address. Functions have no extent: an address inside one is a place in its code.
+pub struct Named(Vec<(u64, u64)>);
+
+impl Named {
+    /// From the manifest.
+    pub fn new(manifest: &Manifest) -> Self {
+        let image = manifest.image.range;
+        let variables = manifest.variables.iter();
+        let mut all: Vec<(u64, u64)> = variables
+            .map(|v| (v.address, v.address.saturating_add(v.size)))
+            .chain(manifest.functions.iter().map(|f| (f.address, f.address)))
+            .filter(|r| (image.0..image.1).contains(&r.0))
+            .collect();
+        all.sort_unstable();
+        Self(all)
+    }
+
+    /// Whether `in_vitro`, in this executable, can be what `in_vivo` was: nothing that has a name, or a constant of
+    /// the same content.
+    fn alike(&self, allowed: &Allowed, in_vivo: u64, in_vitro: u64) -> bool {
+        /// Variables that may begin before an address inside another one: strings that share their ends.
+        const BEFORE: usize = 16;
+        let at = self.0.partition_point(|r| r.0 <= in_vivo);
+        let near = &self.0[at.saturating_sub(BEFORE)..at];
+        let Some(&(start, end)) = near.iter().rev().find(|r| in_vivo == r.0 || in_vivo < r.1)
+        else {
+            return true;
+        };
+        let length = end.saturating_sub(in_vivo);
+        if start == end || !allowed.origins.recompiled(in_vitro.saturating_add(length)) {
+            return false;
+        }
+        // SAFETY: inside this executable, whose data and code can be read.
+        let here = unsafe { std::slice::from_raw_parts(in_vitro as *const u8, length as usize) };
+        let there = allowed.pages.both(in_vivo, end);
+        there.is_some_and(|(exit, _)| exit == here)
+    }
+}
+
 /// What a replay may or must change.
 pub struct Allowed<'a> {
     /// Words that hold addresses of library variables, by rising address.
@@ -116,6 +156,10 @@ pub struct Allowed<'a> {
     pub block: &'a Block,
     /// The exception that left the region, or 0.
     pub exception: u64,
+    /// The captured pages.
+    pub pages: &'a Pages,
+    /// What has a name in the image.
+    pub named: &'a Named,
     /// Freed parts of the region heap, by rising address.
     pub freed: &'a [(u64, u64)],
 }
@@ -149,7 +193,10 @@ impl Allowed<'_> {
             "handler of the exception"
         } else if self.freed(address) {
             "freed memory"
-        } else if self.origins.recompiled(in_vitro) && (image.0..image.1).contains(&in_vivo) {
+        } else if self.origins.recompiled(in_vitro)
+            && (image.0..image.1).contains(&in_vivo)
+            && self.named.alike(self, in_vivo, in_vitro)
+        {
             "address inside recompiled code or its tables"
         } else {
             return None;

@@ -147,11 +147,14 @@ pub fn run() -> Result<(), String> {
             state.find_changed();
             if plan.compare {
                 let freed = heap::freed();
+                let named = compare::Named::new(manifest);
                 let allowed = Allowed {
                     words: &libraries.words,
                     origins: &origins,
                     block: &block,
                     exception: EXCEPTION.load(Relaxed),
+                    pages: &pages,
+                    named: &named,
                     freed: &freed,
                 };
                 let mut comparison = compare::compare(manifest, &pages, &allowed);
