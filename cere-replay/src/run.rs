@@ -36,6 +36,13 @@ pub fn verdict(
             ),
         );
     }
+    if c.compared == 0 {
+        let masked: u64 = c.masked.iter().map(|m| m.1).sum();
+        return (
+            Verdict::Unchecked,
+            format!("nothing was compared: all {masked} bytes are left out"),
+        );
+    }
     if c.different_words == 0 {
         return (
             Verdict::Exact,
@@ -202,4 +209,24 @@ pub fn run(
         comparison: outcome.comparison,
         executable: built.executable.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_compared_is_not_exact() {
+        let mut comparison = Comparison {
+            masked: vec![("dead stack".to_owned(), 4096)],
+            same_end: true,
+            ..Comparison::default()
+        };
+        let judge = |c: &Comparison| verdict(Some(c), true, None, 0.0).0;
+        assert_eq!(judge(&comparison), Verdict::Unchecked);
+        comparison.compared = 8;
+        assert_eq!(judge(&comparison), Verdict::Exact);
+        comparison.different_words = 1;
+        assert_eq!(judge(&comparison), Verdict::Different);
+    }
 }
