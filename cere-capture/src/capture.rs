@@ -105,10 +105,10 @@ pub fn left(stack: usize) -> usize {
     }
 }
 
-/// Work of the hook with everything open and all signals blocked. `work` gets the program's signal mask.
+/// Work of the hook, on its stack, with everything open and all signals blocked. `work` gets the program's signal mask.
 fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
     let Some(state) = state() else { return };
-    let mask = sys::mask(!0);
+    let mask = sys::HOOK_MASK.load(Ordering::Relaxed);
     signals::catch_calls(false);
     heap::inside(false);
     let was_inside = !state.engine.levels.is_empty();
@@ -155,7 +155,7 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
         signals::remove(None, !state.engine.stacks.is_empty());
         state.engine.pool.reset();
         threads::opened();
-        sys::mask(mask);
+        sys::HOOK_MASK.store(mask, Ordering::Relaxed);
         heap::flush();
         return;
     };
@@ -164,7 +164,7 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
     }
     heap::inside(true);
     signals::catch_calls(true);
-    sys::mask(signals::inside(mask));
+    sys::HOOK_MASK.store(signals::inside(mask), Ordering::Relaxed);
 }
 
 /// Closes everything, beside the threads that there are by now.
@@ -429,16 +429,20 @@ pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
     false
 }
 
+unsafe extern "C" fn stop(_: *mut u8) {
+    with_all_open(|state, _| {
+        refuse(state, RegionEnd::Never, None);
+        Ok(())
+    });
+}
+
 /// The program ends: finishes what is in progress and writes the counts.
 pub fn finish_process() {
-    if state().is_none() {
-        return;
-    }
+    let Some(current) = state() else { return };
     if DEPTH.load(Ordering::Relaxed) > 0 {
-        with_all_open(|state, _| {
-            refuse(state, RegionEnd::Never, None);
-            Ok(())
-        });
+        let top = current.engine.pool.hook_stack();
+        // SAFETY: the stack is used by hooks alone, and none is at work.
+        unsafe { sys::cere_on_stack(stop, std::ptr::null_mut(), top) };
     }
     heap::in_library(|| {
         if let Some(state) = state()

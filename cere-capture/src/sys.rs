@@ -3,6 +3,7 @@
 //! All of it lies between two symbols, the only code that Syscall User Dispatch lets through to the kernel.
 
 use std::arch::global_asm;
+use std::sync::atomic::AtomicU64;
 
 global_asm!(
     ".pushsection .text.cere_calls,\"ax\",@progbits",
@@ -30,23 +31,44 @@ global_asm!(
     "mov eax, 15",
     "syscall",
     "ud2",
-    ".globl cere_calls_end",
-    ".hidden cere_calls_end",
-    "cere_calls_end:",
-    // cere_on_stack(function, argument, top): runs function(argument) on another stack.
+    // cere_on_stack(function, argument, top): runs function(argument) on another stack, all signals blocked. They
+    // stay so until the stack is free again: a handler of the program may enter a region at once.
     ".globl cere_on_stack",
     ".hidden cere_on_stack",
     ".type cere_on_stack,@function",
     "cere_on_stack:",
     "push rbp",
     "mov rbp, rsp",
-    "mov rsp, rdx",
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "call rax",
-    "mov rsp, rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "mov r12, rdi",
+    "mov r13, rsi",
+    "mov r14, rdx",
+    "mov eax, 14",
+    "mov edi, 2",
+    "lea rsi, [rip + {all}]",
+    "lea rdx, [rip + {mask}]",
+    "mov r10d, 8",
+    "syscall",
+    "mov rsp, r14",
+    "mov rdi, r13",
+    "call r12",
+    "lea rsp, [rbp - 24]",
+    "mov eax, 14",
+    "mov edi, 2",
+    "lea rsi, [rip + {mask}]",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "syscall",
+    "pop r14",
+    "pop r13",
+    "pop r12",
     "pop rbp",
     "ret",
+    ".globl cere_calls_end",
+    ".hidden cere_calls_end",
+    "cere_calls_end:",
     // cere_call_from(function, a, b, at): function(a, b), which returns to the return instruction at `at`.
     ".globl cere_call_from",
     ".hidden cere_call_from",
@@ -62,7 +84,13 @@ global_asm!(
     "2:",
     "ret",
     ".popsection",
+    all = sym ALL,
+    mask = sym HOOK_MASK,
 );
+
+static ALL: u64 = !0;
+/// The signal mask that `cere_on_stack` found, and that it leaves.
+pub static HOOK_MASK: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" {
     static cere_calls_start: u8;
@@ -84,7 +112,8 @@ unsafe extern "C" {
         b: i32,
         at: usize,
     ) -> *mut std::ffi::c_void;
-    /// Runs `function(argument)` on the stack that ends at `top` (a multiple of 16).
+    /// Runs `function(argument)` on the stack that ends at `top` (a multiple of 16), all signals blocked; they are as
+    /// in [`HOOK_MASK`] before and after.
     pub fn cere_on_stack(function: unsafe extern "C" fn(*mut u8), argument: *mut u8, top: usize);
 }
 

@@ -409,3 +409,13 @@ fn a_limit_on_files_ends_the_capture_and_not_the_program() {
     let run = program.run(&[("step", &[1])], Command::new("sh").args(["-c", &shell]));
     assert_eq!(run.output.status.code(), Some(3));
 }
+
+#[test]
+fn handlers_enter_regions_as_soon_as_they_may() {
+    let program = Program::new("ticks.c", &["-O2"]);
+    let wanted: [(&str, &[u64]); 2] = [("work", &[1, 2, 3, 20, 40]), ("handle", &[1, 2, 3, 4])];
+    let run = program.capture(&wanted, &[]);
+    for invocation in wanted[0].1 {
+        assert_eq!(run.get("work", *invocation).raw.end, RegionEnd::Returned);
+    }
+}
