@@ -2,7 +2,9 @@
 
 mod common;
 
-use cere_format::package::{Function, Mask, TlsBlock, TlsVariable};
+use cere_format::package::{
+    Function, LibrarySymbol, LibrarySymbolKind, Mask, TlsBlock, TlsVariable,
+};
 use cere_format::replay::Verdict;
 use cere_replay::{SameCode, replay};
 use common::*;
@@ -204,6 +206,42 @@ fn an_address_of_something_else_counts() {
     assert_eq!(replayed(DATA + 8), Verdict::Different);
     assert_eq!(replayed(CODE + 0x100), Verdict::Different);
     assert_eq!(replayed(CODE + 0x104), Verdict::Exact);
+}
+
+#[test]
+fn a_library_variables_address_may_move_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let old = 0x1555_0000_1000;
+    let mut manifest = manifest();
+    manifest.library_symbols = vec![LibrarySymbol {
+        address: old,
+        library: "libc.so.6".to_owned(),
+        name: "environ".to_owned(),
+        symbol_version: None,
+        kind: LibrarySymbolKind::Variable,
+        words: vec![DATA + 8 * 3],
+    }];
+    let replayed = |body: &str, in_vivo: &[(usize, u64)]| {
+        let pages = [table(&[(3, old)], in_vivo), stack(1)];
+        package(&at, &manifest, &unit("", body), &pages);
+        replay(&at, &options).unwrap().verdict
+    };
+    assert_eq!(replayed("table[0] = 1;", &[(0, 1)]), Verdict::Exact);
+    assert_eq!(
+        replayed("table[0] = table[3];", &[(0, old)]),
+        Verdict::Exact
+    );
+    assert_eq!(replayed("table[3] = 0;", &[(3, 0)]), Verdict::Exact);
+    // Half of the address is left.
+    let half = "*(int *)&table[3] = 0;";
+    assert_eq!(replayed(half, &[(3, old >> 32 << 32)]), Verdict::Exact);
+    assert_eq!(replayed("table[3] = 0;", &[]), Verdict::Different);
+    assert_eq!(
+        replayed("table[0] = 1;", &[(0, 1), (3, 0)]),
+        Verdict::Different
+    );
 }
 
 #[test]

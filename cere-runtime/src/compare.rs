@@ -150,6 +150,8 @@ impl Named {
 pub struct Allowed<'a> {
     /// Words that hold addresses of library variables, by rising address.
     pub words: &'a [(u64, u64)],
+    /// Library variables: where they are and where they were, sorted.
+    pub variables: &'a [(u64, u64)],
     /// Where functions and libraries were.
     pub origins: &'a Origins,
     /// The thread-local block now.
@@ -187,7 +189,7 @@ impl Allowed<'_> {
             manifest.image.range,
             self.exception.saturating_add(EXCEPTION),
         );
-        let reason = if self.words.binary_search_by_key(&address, |w| w.0).is_ok() {
+        let reason = if self.library(address, in_vivo, in_vitro) {
             "address of a library variable"
         } else if self.exception != 0 && (start..end).contains(&address) {
             "handler of the exception"
@@ -202,6 +204,19 @@ impl Allowed<'_> {
             return None;
         };
         Some(reason.to_owned())
+    }
+
+    /// Whether both are the address of a library's variable, there and here, or what the region left of one.
+    fn library(&self, address: u64, in_vivo: u64, in_vitro: u64) -> bool {
+        let left = |at: usize| {
+            let new = self.words[at].1.to_le_bytes();
+            let old = self.pages.word(address).unwrap_or(0).to_le_bytes();
+            let (in_vivo, in_vitro) = (in_vivo.to_le_bytes(), in_vitro.to_le_bytes());
+            (0..8)
+                .all(|i| in_vivo[i] == in_vitro[i] || in_vivo[i] == old[i] && in_vitro[i] == new[i])
+        };
+        let written = self.words.binary_search_by_key(&address, |w| w.0);
+        self.variables.binary_search(&(in_vitro, in_vivo)).is_ok() || written.is_ok_and(left)
     }
 
     fn freed(&self, address: u64) -> bool {

@@ -33,6 +33,19 @@ pub struct Libraries {
     pub words: Vec<(u64, u64)>,
 }
 
+impl Libraries {
+    /// Where the variables are and where they were, sorted.
+    pub fn variables(&self, pages: &Pages) -> Vec<(u64, u64)> {
+        let words = self.words.iter();
+        let mut pairs: Vec<(u64, u64)> = words
+            .filter_map(|&(at, new)| Some((new, pages.word(at)?)))
+            .collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+}
+
 /// Finds the library symbols of the package in this process.
 pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
     let mut libraries = Libraries::default();

@@ -150,6 +150,7 @@ pub fn run() -> Result<(), String> {
                 let named = compare::Named::new(manifest);
                 let allowed = Allowed {
                     words: &libraries.words,
+                    variables: &libraries.variables(&pages),
                     origins: &origins,
                     block: &block,
                     exception: EXCEPTION.load(Relaxed),
