@@ -97,6 +97,15 @@ unsafe fn text(literal: *const libc::c_char) -> Option<String> {
     Some(literal.to_string_lossy().into_owned())
 }
 
+/// Whether the function is defined here and holds a loop.
+pub fn has_loops(function: LLVMValueRef) -> bool {
+    // SAFETY: the function is live; with no room nothing is written.
+    unsafe {
+        LLVMIsDeclaration(function) == 0
+            && shim::cere_loops(function, std::ptr::null_mut(), std::ptr::null_mut(), 0) > 0
+    }
+}
+
 fn loops(function: LLVMValueRef) -> Vec<(LLVMBasicBlockRef, LLVMMetadataRef)> {
     // SAFETY: the shim writes at most `room` entries and returns how many there are.
     unsafe {

@@ -12,6 +12,7 @@ use llvm_sys::prelude::*;
 use llvm_sys::transforms::pass_builder::*;
 use llvm_sys::{LLVMLinkage, LLVMUnnamedAddr};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
@@ -67,13 +68,40 @@ fn show_constants(module: LLVMModuleRef) {
 }
 
 /// What the source wants inlined always is no function of its own: its loops belong to the callers, whose
-/// constants they are often written for.
+/// constants they are often written for. With optimisation, small functions without loops (accessors,
+/// operators) are inlined as well: otherwise the objects that they work on are in memory when the loop is
+/// outlined, and stay there.
 fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
-    let passes = if optimize {
-        c"always-inline,function(sroa,early-cse,simplifycfg,loop-simplify,lcssa)"
-    } else {
-        c"always-inline,function(loop-simplify,lcssa)"
-    };
+    if !optimize {
+        return run(module, c"always-inline,function(loop-simplify,lcssa)");
+    }
+    run(
+        module,
+        c"always-inline,function(sroa,early-cse,simplifycfg)",
+    )?;
+    // SAFETY: the module is live.
+    let context = unsafe { LLVMGetModuleContext(module) };
+    // By name: the inliner may delete functions.
+    let mut kept = HashSet::new();
+    for function in ir::functions(module) {
+        if outline::has_loops(function) && !ir::has_enum(function, "noinline") {
+            ir::add_enum(context, function, "noinline");
+            kept.insert(ir::name(function));
+        }
+    }
+    run(
+        module,
+        c"cgscc(inline,function(sroa,early-cse,simplifycfg)),function(loop-simplify,lcssa)",
+    )?;
+    for function in ir::functions(module) {
+        if kept.contains(&ir::name(function)) {
+            ir::remove_enum(function, "noinline");
+        }
+    }
+    Ok(())
+}
+
+fn run(module: LLVMModuleRef, passes: &CStr) -> Result<(), String> {
     // SAFETY: the module is live; the options are ours.
     unsafe {
         let options = LLVMCreatePassBuilderOptions();

@@ -114,7 +114,9 @@ impl Named {
     /// From the manifest.
     pub fn new(manifest: &Manifest) -> Self {
         let image = manifest.image.range;
-        let variables = manifest.variables.iter();
+        // Exception tables belong to the code, whose unwinder alone looks at them.
+        let table = |name: &str| name.starts_with("GCC_except_table");
+        let variables = manifest.variables.iter().filter(|v| !table(&v.name));
         let mut all: Vec<(u64, u64)> = variables
             .map(|v| (v.address, v.address.saturating_add(v.size)))
             .chain(manifest.functions.iter().map(|f| (f.address, f.address)))
