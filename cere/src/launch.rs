@@ -72,6 +72,7 @@ impl Launch<'_> {
             .prefix("run")
             .tempdir_in(self.store.runs())
             .with_context(|| format!("cannot write in {}", self.store.runs().display()))?;
+        let captures = matches!(self.mode, RunMode::Capture { .. });
         let plan = directory.path().join("plan.json");
         state::write_json(
             &plan,
@@ -93,8 +94,11 @@ impl Launch<'_> {
             .arg0(&self.command[0])
             .args(&self.command[1..])
             .env("LD_PRELOAD", preloads)
-            .env("LD_BIND_NOW", "1")
             .env(ENV_RUN, &plan);
+        // A capture wants all addresses of functions resolved; a plugin with one that is missing fails to load then.
+        if captures {
+            command.env("LD_BIND_NOW", "1");
+        }
         match self.output {
             Output::Kept => {}
             Output::ToStderr => {

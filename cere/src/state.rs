@@ -95,10 +95,14 @@ pub fn lock(store: &Store) -> Result<Lock> {
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
         let mut holder = String::new();
         let _ = file.read_to_string(&mut holder);
+        // The holder writes its number after it has taken the lock.
+        let holder = match holder.trim() {
+            "" => "another process".to_owned(),
+            number => format!("process {number}"),
+        };
         bail!(
-            "the store {} is in use by process {}: wait for it, or use another --store",
-            store.root().display(),
-            holder.trim()
+            "the store {} is in use by {holder}: wait for it, or use another --store",
+            store.root().display()
         );
     }
     file.set_len(0)
