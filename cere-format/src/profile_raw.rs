@@ -341,8 +341,12 @@ pub fn read_raw(
     let total = (end.saturating_sub(start) as f64 - pairs * (inside + outside)).max(1.0);
     let seconds = |cycles: u64| cycles as f64 / hz;
     let table = reader.words(REGIONS_OFFSET, count * size_of::<RawRegion>())?;
+    let own_sum: u64 = (0..count)
+        .map(|slot| word!(&table, slot * size_of::<RawRegion>(), RawRegion, own))
+        .sum();
+    // The probe's cost is known to some cycles: regions shorter than it may add up to more than is left.
+    let total = total.max(own_sum as f64);
     let mut regions = Vec::with_capacity(count);
-    let mut own_sum = 0u64;
     for slot in 0..count {
         let base = slot * size_of::<RawRegion>();
         let unit = table.get(base..base + 32).unwrap_or(&[]);
@@ -353,7 +357,6 @@ pub fn read_raw(
         let finished = word!(&table, base, RawRegion, finished);
         let invocations = word!(&table, base, RawRegion, invocations);
         let own = word!(&table, base, RawRegion, own);
-        own_sum += own;
         let at = TRACES_OFFSET + slot * size_of::<RawTrace>();
         let kept = (invocations as usize).min(TRACE_FIRST);
         let data = reader.words(at, 16 + TRACE_FIRST * 8)?;
@@ -427,6 +430,18 @@ pub fn read_raw(
                 seconds(word!(&table, base, RawNode, own))
             },
         });
+    }
+    // For the same reason a region may seem shorter than those that it calls, which come after it.
+    let mut called = vec![0.0f64; tree.len()];
+    for node in (1..tree.len()).rev() {
+        let place = &mut tree[node];
+        place.inclusive_seconds = place
+            .inclusive_seconds
+            .max(place.self_seconds + called[node]);
+        let inclusive = place.inclusive_seconds;
+        if let Some(sum) = place.parent.and_then(|parent| called.get_mut(parent)) {
+            *sum += inclusive;
+        }
     }
     let mut sorted: Vec<Option<RegionProfile>> = regions.into_iter().map(Some).collect();
     let regions = order.iter().filter_map(|old| sorted[*old].take()).collect();
