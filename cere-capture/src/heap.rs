@@ -162,8 +162,19 @@ macro_rules! real {
 }
 
 unsafe fn real_free(block: Block) {
-    // SAFETY: as the caller's.
-    unsafe { real!(c"free", unsafe extern "C" fn(Block))(block) }
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    static RESOLVING: AtomicBool = AtomicBool::new(false);
+    let mut found = REAL.load(Ordering::Relaxed);
+    if found == 0 {
+        // dlsym itself frees the message of an earlier error: that block is lost.
+        if RESOLVING.swap(true, Ordering::Acquire) {
+            return;
+        }
+        found = in_library(|| crate::next(&REAL, c"free"));
+        RESOLVING.store(false, Ordering::Release);
+    }
+    // SAFETY: libc's `free`; the block as the caller's.
+    unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(Block)>(found)(block) }
 }
 
 unsafe fn real_size(block: Block) -> usize {

@@ -14,6 +14,11 @@ fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
     let mut found = std::ptr::null_mut();
     // SAFETY: null-terminated strings.
     unsafe {
+        // The runtime's own `malloc` and the like stand for the library's, whose version they do not carry.
+        let own = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        if !own.is_null() && image_of(own) == image_of(symbol as *const libc::c_void) {
+            return Some(own as u64);
+        }
         if let Some(version) = &version {
             found = libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), version.as_ptr());
         }
@@ -22,6 +27,18 @@ fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
         }
     }
     (!found.is_null()).then_some(found as u64)
+}
+
+/// Start of the image that holds `address`, or 0.
+fn image_of(address: *const libc::c_void) -> usize {
+    let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the loader only compares the address; it fills the structure if it finds the image.
+    unsafe {
+        match libc::dladdr(address, found.as_mut_ptr()) {
+            0 => 0,
+            _ => found.assume_init().dli_fbase as usize,
+        }
+    }
 }
 
 /// What the captured process knew of libraries, in terms of this process.

@@ -136,7 +136,8 @@ pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
             store.root().display()
         );
     };
-    let mut units: BTreeMap<(PathBuf, Option<PathBuf>), Unit> = BTreeMap::new();
+    // By id: compiles of the same content share a unit, whose record names the output of the last one.
+    let mut units: BTreeMap<(PathBuf, String), Unit> = BTreeMap::new();
     for entry in entries {
         let path = entry?.path();
         let hidden = path
@@ -151,7 +152,7 @@ pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
         let output = unit.command.output.as_deref();
         let kept = output.is_none_or(|o| o != Path::new("/dev/null") && !o.ends_with("-"));
         if kept && (unit.source.exists() || unit.source.ends_with("-")) {
-            units.insert((unit.source.clone(), unit.command.output.clone()), unit);
+            units.insert((unit.source.clone(), unit.id.clone()), unit);
         }
     }
     Ok(units.into_values().collect())
