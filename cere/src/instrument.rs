@@ -44,7 +44,11 @@ pub fn run(options: &Options) -> Result<u8> {
     let _ = std::fs::remove_dir_all(store.failures());
     let started = stamp(&store)?;
     let mut build = command(options, &store)?;
-    let (status, _) = supervise::run(&mut build, &options.command[0], options.timeout)?;
+    let ended = supervise::run(&mut build, &options.command[0], options.timeout)?;
+    if let Some(late) = ended.late {
+        bail!(late);
+    }
+    let status = ended.status;
     let failures = failures(&store)?;
     let compiled = compiled_since(&store, started)?;
     let units = if store.current().is_dir() {

@@ -52,6 +52,8 @@ pub struct Finished {
     pub pid: u32,
     /// Results of the preload library.
     pub directory: tempfile::TempDir,
+    /// Why it was killed, if its time was up.
+    pub late: Option<String>,
 }
 
 impl Launch<'_> {
@@ -112,11 +114,12 @@ impl Launch<'_> {
             command.stdin(input);
         }
         prepare(&mut command);
-        let (status, pid) = supervise::run(&mut command, &self.command[0], self.timeout)?;
+        let ended = supervise::run(&mut command, &self.command[0], self.timeout)?;
         Ok(Finished {
-            status,
-            pid,
+            status: ended.status,
+            pid: ended.pid,
             directory,
+            late: ended.late,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a command in a process group of its own: to its end, to a time limit, or until this command is told to end.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -24,8 +24,18 @@ extern "C" fn pass_on(signal: i32) {
     }
 }
 
-/// How it ended, and the process id that it had. `shown` names it in errors; `timeout` is in seconds.
-pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<(ExitStatus, u32)> {
+/// How a supervised command ended.
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// The process id that it had.
+    pub pid: u32,
+    /// Why it was killed, if its time was up.
+    pub late: Option<String>,
+}
+
+/// Runs `command`. `shown` names it in errors; `timeout` is in seconds.
+pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<Ended> {
     // SAFETY: between fork and exec one system call without pointers.
     unsafe {
         // A command that is killed takes what it started with it.
@@ -47,6 +57,7 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<(
     }
     let terminal = Terminal::give(group);
     let started = Instant::now();
+    let mut late = None;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -56,17 +67,21 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<(
         {
             // SAFETY: no pointers; the group is the child's own, which was not waited for yet.
             unsafe { libc::kill(-group, libc::SIGKILL) };
-            child.wait()?;
-            CHILD.store(0, Ordering::Relaxed);
-            drop(terminal);
-            bail!("{shown} did not end within the --timeout of {limit} s and was killed");
+            late = Some(format!(
+                "{shown} did not end within the --timeout of {limit} s and was killed"
+            ));
+            break child.wait()?;
         }
         let young = started.elapsed() < Duration::from_millis(100);
         std::thread::sleep(Duration::from_millis(if young { 1 } else { 10 }));
     };
     drop(terminal);
     CHILD.store(0, Ordering::Relaxed);
-    Ok((status, group as u32))
+    Ok(Ended {
+        status,
+        pid: group as u32,
+        late,
+    })
 }
 
 /// The controlling terminal, lent to the command's group so that it may read; taken back when dropped.

@@ -333,6 +333,22 @@ fn time_limits() -> Result<()> {
             output(cere(study()).args([command, "--timeout", "1", "--", "./program", "spin"]))?;
         refused(&run, "timeout")?;
     }
+    // What a capture had finished by then is kept.
+    let directory = tempfile::tempdir()?;
+    prepare(directory.path())?;
+    std::fs::remove_dir_all(directory.path().join(".cere/codelets"))?;
+    let run = output(cere(directory.path()).args([
+        "capture",
+        "work@*",
+        "--timeout",
+        "1",
+        "--",
+        "./program",
+        "spin",
+    ]))?;
+    refused(&run, "timeout")?;
+    let (list, _) = json(cere(directory.path()).args(["codelets", "--json"]))?;
+    ensure!(list.as_array().is_some_and(|l| l.len() == 1), "{list}");
     Ok(())
 }
 

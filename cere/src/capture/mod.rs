@@ -100,7 +100,8 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let finished = session.capture(&choices, &invocations)?;
     let taken = pack::Run::read(finished.directory.path())?;
-    if profile.is_none() && taken.usable() {
+    // What would not end in time for a capture would not for its times either.
+    if profile.is_none() && taken.usable() && finished.late.is_none() {
         eprintln!("cere: running once more, without output, for the times in vivo");
         match session.profile(&invocations) {
             Ok(timed) => profile = Some(timed),
@@ -118,6 +119,9 @@ pub fn run(options: &Options) -> Result<u8> {
     report(options, &outcome.codelets, &skipped)?;
     for note in &outcome.untimed {
         eprintln!("cere: no time in vivo: {note}");
+    }
+    if let Some(late) = finished.late {
+        bail!("{late}; what was captured until then is kept");
     }
     let code = shell_code(finished.status);
     if code != 0 {

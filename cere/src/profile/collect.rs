@@ -46,6 +46,9 @@ pub fn collect(
         input,
     }
     .run()?;
+    if let Some(late) = finished.late {
+        bail!(late);
+    }
     let code = shell_code(finished.status);
     let directory = std::env::current_dir()?;
     let mut profiles = Vec::new();
