@@ -1,0 +1,71 @@
+//! What is clustered, and how input can be wrong.
+
+/// Something with a dissimilarity to others of its kind: symmetric, finite, at least 0, and 0 to itself.
+pub trait Point {
+    /// How far `other` is.
+    fn distance(&self, other: &Self) -> f64;
+}
+
+impl Point for f64 {
+    fn distance(&self, other: &Self) -> f64 {
+        (self - other).abs()
+    }
+}
+
+/// Euclidean.
+impl<const N: usize> Point for [f64; N] {
+    fn distance(&self, other: &Self) -> f64 {
+        let square = |(a, b): (&f64, &f64)| (a - b) * (a - b);
+        self.iter().zip(other).map(square).sum::<f64>().sqrt()
+    }
+}
+
+/// Input that has no clusters.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum ClusterError {
+    /// Nothing to cluster.
+    #[error("there are no points to cluster")]
+    NoPoints,
+    /// No clusters, or more than points.
+    #[error("{points} points cannot make {clusters} clusters")]
+    Clusters {
+        /// Clusters asked for.
+        clusters: usize,
+        /// Points there are.
+        points: usize,
+    },
+    /// Not one weight a point.
+    #[error("there are {points} points and {weights} weights")]
+    Weights {
+        /// Points.
+        points: usize,
+        /// Weights.
+        weights: usize,
+    },
+    /// A weight that is negative, infinite or not a number.
+    #[error("point {index} has the weight {weight}")]
+    Weight {
+        /// Which, from 0.
+        index: u64,
+        /// Its weight.
+        weight: f64,
+    },
+    /// All weights are 0.
+    #[error("no point has a weight")]
+    NoWeight,
+    /// A dissimilarity that is negative, infinite or not a number.
+    #[error("points {one} and {other} are {distance} apart")]
+    Distance {
+        /// One, from 0.
+        one: u64,
+        /// The other.
+        other: u64,
+        /// Their dissimilarity.
+        distance: f64,
+    },
+}
+
+/// Whether a weight or a dissimilarity is one.
+pub(crate) fn valid(number: f64) -> bool {
+    number.is_finite() && number >= 0.0
+}
