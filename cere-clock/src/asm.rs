@@ -8,7 +8,7 @@ macro_rules! start_asm {
     };
 }
 
-/// Assembly of [`crate::stop`]: leaves the counter in RAX; changes RCX and RDX.
+/// Assembly of [`crate::stop`]: leaves the counter in RAX and in ECX what tells the processor; changes RDX.
 #[macro_export]
 macro_rules! stop_asm {
     () => {
