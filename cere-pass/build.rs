@@ -6,6 +6,7 @@ fn main() {
     println!("cargo:rerun-if-changed=src/shim.cpp");
     println!("cargo:rerun-if-changed=src/extract.cpp");
     println!("cargo:rerun-if-changed=src/results.cpp");
+    println!("cargo:rerun-if-changed=src/types.cpp");
     let output = Command::new("llvm-config-22")
         .arg("--includedir")
         .output()
@@ -17,6 +18,7 @@ fn main() {
         .file("src/shim.cpp")
         .file("src/extract.cpp")
         .file("src/results.cpp")
+        .file("src/types.cpp")
         .flag("-isystem")
         .flag(include.trim())
         .flag("-std=c++17")

@@ -5,13 +5,37 @@ use cere_format::build::BindPlan;
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMPreferredAlignmentOfGlobal};
+use llvm_sys::target::{
+    LLVMABISizeOfType, LLVMGetModuleDataLayout, LLVMPreferredAlignmentOfGlobal,
+};
 use llvm_sys::{LLVMLinkage, LLVMVisibility};
 use std::collections::HashSet;
 use std::ptr::null_mut;
 
-/// Applies the plan to the module.
-pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
+/// Keeps shape and alignment of captured variables through the pipeline.
+pub fn pin(module: LLVMModuleRef, plan: &BindPlan) {
+    let captured: HashSet<&str> = plan.variables.iter().map(String::as_str).collect();
+    for variable in ir::globals(module) {
+        // SAFETY: the variable is live.
+        unsafe {
+            let defined = LLVMIsDeclaration(variable) == 0;
+            // What the build's optimiser reshaped under its own name, this pipeline may reshape likewise.
+            if defined
+                && captured.contains(ir::name(variable).as_str())
+                && !reshaped(module, variable, plan)
+            {
+                shim::cere_pin(variable);
+            }
+        }
+    }
+}
+
+/// Applies the plan to the module. Fails if a thread-local variable is in neither the captured block nor the plan.
+pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
+    if plan.typed {
+        // SAFETY: the module is live.
+        unsafe { shim::cere_tell_types(module) };
+    }
     for name in ["llvm.global_ctors", "llvm.global_dtors"] {
         // SAFETY: the module is live.
         unsafe {
@@ -41,7 +65,9 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
                 && captured.contains(name.as_str())
                 && !LLVMIsAGlobalVariable(value).is_null();
             let prefixed = format!("{}{name}", plan.prefix);
-            if bound {
+            if bound && local && plan.pinned && reshaped(module, value, plan) {
+                lose(module, value, &plan.prefix)?;
+            } else if bound {
                 declare(module, value);
                 if local {
                     publish(value, &prefixed);
@@ -50,11 +76,64 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
                 publish(value, &prefixed);
             } else if local && !LLVMIsAFunction(value).is_null() {
                 second_name(module, value, &prefixed);
+            } else if plan.pinned
+                && defined
+                && !LLVMIsAGlobalVariable(value).is_null()
+                && !ours(value)
+                && !LLVMGetFirstUse(value).is_null()
+                && !shim::cere_unwritten(value)
+            {
+                lose(module, value, &plan.prefix)?;
             }
         }
     }
     // SAFETY: the module is live.
     unsafe { shim::cere_resolve_aliases(module) };
+    Ok(())
+}
+
+/// Whether a local variable takes other room than in the captured program: a part that the optimiser split off bears the
+/// name of another part there.
+unsafe fn reshaped(module: LLVMModuleRef, variable: LLVMValueRef, plan: &BindPlan) -> bool {
+    let captured = plan.sizes.as_ref().and_then(|s| s.get(&ir::name(variable)));
+    // SAFETY: the variable is live and defined.
+    captured.is_some_and(|captured| *captured != unsafe { size(module, variable) })
+}
+
+/// Bytes of a variable.
+unsafe fn size(module: LLVMModuleRef, variable: LLVMValueRef) -> u64 {
+    // SAFETY: module and variable are live; the type of a definition has a size.
+    unsafe {
+        LLVMABISizeOfType(
+            LLVMGetModuleDataLayout(module),
+            LLVMGlobalGetValueType(variable),
+        )
+    }
+}
+
+/// Whether a variable is LLVM's or the pass's own.
+fn ours(variable: LLVMValueRef) -> bool {
+    let name = ir::name(variable);
+    ["llvm.", "cere."].iter().any(|own| name.starts_with(own))
+}
+
+/// Turns a variable that the captured image does not have (its build's optimiser split, shrank or removed it) into a
+/// reference to a place that ends the replay when it is used.
+unsafe fn lose(module: LLVMModuleRef, variable: LLVMValueRef, prefix: &str) -> Result<(), String> {
+    let name = ir::name(variable);
+    // SAFETY: the variable is live and has an initialiser.
+    unsafe {
+        if LLVMIsThreadLocal(variable) != 0 {
+            return Err(format!(
+                "the captured program does not have the thread-local variable {name}, which these flags keep: \
+                 replay with an -O level like the build's"
+            ));
+        }
+        let size = size(module, variable);
+        declare(module, variable);
+        publish(variable, &format!("{prefix}lost.{size}.{name}"));
+    }
+    Ok(())
 }
 
 /// Turns a variable's definition into a reference to the captured one. Code generation still sees the

@@ -278,6 +278,24 @@ void keepInvariantsOutside(const Loop &L, const Blocks &Set) {
     }
 }
 
+// CodeExtractor lets a variable that only the loop names live in it, and asks no more of the code behind the loop
+// than to be without side effects: it may still read the variable by an address that the loop left somewhere.
+// Without the markers of its lifetime the variable stays.
+void keepEscapingOutside(Function &F, const Blocks &Set) {
+  SmallVector<Instruction *, 8> Markers;
+  for (Instruction &I : F.getEntryBlock()) {
+    SmallVector<Instruction *, 8> Outside;
+    for (User *U : I.users())
+      if (auto *Use = cast<Instruction>(U); !Set.contains(Use->getParent()))
+        Outside.push_back(Use);
+    if (isa<AllocaInst>(I) && all_of(Outside, [](Instruction *U) { return U->isLifetimeStartOrEnd(); }) &&
+        PointerMayBeCaptured(&I, true))
+      Markers.append(Outside);
+  }
+  for (Instruction *Marker : Markers)
+    Marker->eraseFromParent();
+}
+
 Loop *loopAt(LoopInfo &LI, BasicBlock *Header) {
   Loop *L = LI.getLoopFor(Header);
   return L && L->getHeader() == Header ? L : nullptr;
@@ -445,6 +463,7 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
   joinExits(Set);
   keepInvariantsOutside(*L, Set);
   copyArgumentLists(F, *L);
+  keepEscapingOutside(F, Set);
   Blocks Out;
   for (BasicBlock *BB : Set)
     for (BasicBlock *Next : successors(BB))

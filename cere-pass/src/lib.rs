@@ -78,12 +78,20 @@ fn from_env<T: DeserializeOwned>(variable: &str) -> Result<Option<T>, String> {
     })
 }
 
+/// What a replay under other flags needs before the pipeline.
+fn prepare(module: LLVMModuleRef, plan: &BindPlan) {
+    retarget::apply(module, &plan.retarget);
+    if plan.pinned {
+        bind::pin(module, plan);
+    }
+}
+
 /// Called by the shim's pass at the start of the pipeline.
 #[unsafe(no_mangle)]
 extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
     guarded(|| {
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
-            retarget::apply(module, &plan.retarget);
+            prepare(module, &plan);
         } else if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND)? {
             unit::instrument(module, command, optimize)?;
         }
@@ -96,7 +104,7 @@ extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
 extern "C" fn cere_retarget(module: LLVMModuleRef) {
     guarded(|| {
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
-            retarget::apply(module, &plan.retarget);
+            prepare(module, &plan);
         }
         Ok(())
     });
@@ -110,7 +118,7 @@ extern "C" fn before_codegen(
 ) -> bool {
     guarded(|| {
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
-            bind::bind(module, &plan);
+            bind::bind(module, &plan)?;
         }
         Ok(())
     });

@@ -1,6 +1,7 @@
 // What a region gives back travels in registers: CodeExtractor hands over every result by address, which a loop
 // of a few iterations pays dearly for. C++ because the C API cannot move a body to a function of another type.
 #include "llvm-c/Core.h"
+#include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/DebugProgramInstruction.h"
 #include "llvm/IR/DerivedTypes.h"
@@ -30,11 +31,17 @@ bool plainSlot(AllocaInst *Slot, CallInst &Call, Argument &Inside) {
          });
 }
 
-// Whether only the region uses the variable, and no earlier or later run of the region in the same frame.
-bool ofRegionOnly(Value *V, CallInst &Call) {
+// Uses of a variable that are followed before it counts as one whose address leaves the region.
+constexpr unsigned Uses = 4096;
+
+// Whether only the region uses the variable, no earlier or later run of the region in the same frame, and nothing
+// that outlives the region can know its address.
+bool ofRegionOnly(Value *V, CallInst &Call, Argument &Inside) {
   auto *Slot = dyn_cast<AllocaInst>(V);
   return Slot && Slot->isStaticAlloca() && !Call.getFunction()->callsFunctionThatReturnsTwice() &&
-         count(Call.args(), Slot) == 1 && all_of(Slot->users(), [&](User *U) { return U == &Call || isLifetime(U); });
+         count(Call.args(), Slot) == 1 &&
+         all_of(Slot->users(), [&](User *U) { return U == &Call || isLifetime(U); }) &&
+         !PointerMayBeCaptured(&Inside, true, Uses);
 }
 
 // The function with another result and without the dropped parameters; the body moves over.
@@ -67,8 +74,9 @@ Function *retype(Function &Old, Type *Result, const SmallDenseSet<unsigned> &Dro
 
 extern "C" {
 
-// Lets variables that only the region uses live in it, and turns results that fit the registers of a return into return values: up to three words, the number of the exit
-// among them, and two floating-point values. `Inputs` is brought up to date. Returns the function to go on with.
+// Lets variables that only the region uses live in it, and turns results that fit the registers of a return into
+// return values: up to three words, the number of the exit among them, and two floating-point values. `Inputs` is
+// brought up to date. Returns the function to go on with.
 LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
   Function &Old = *unwrap<Function>(Outlined);
   auto &Call = *cast<CallInst>(Old.user_back());
@@ -79,7 +87,7 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
     Fields.push_back(Exit);
   SmallVector<unsigned, 4> Chosen, Sunk;
   for (unsigned I = 0; I < *Inputs; ++I)
-    if (ofRegionOnly(Call.getArgOperand(I), Call))
+    if (ofRegionOnly(Call.getArgOperand(I), Call, *Old.getArg(I)))
       Sunk.push_back(I);
   for (unsigned I = *Inputs; I < Call.arg_size(); ++I) {
     auto *Slot = dyn_cast<AllocaInst>(Call.getArgOperand(I));

@@ -9,6 +9,15 @@ use llvm_sys::prelude::*;
 pub fn apply(module: LLVMModuleRef, retarget: &Retarget) {
     // SAFETY: the module is live.
     let context = unsafe { LLVMGetModuleContext(module) };
+    // SAFETY: the module is live.
+    unsafe {
+        if retarget.split_contractions {
+            shim::cere_split_contractions(module);
+        }
+        if retarget.no_math_errno {
+            shim::cere_forget_errno(module);
+        }
+    }
     for function in ir::functions(module) {
         // SAFETY: the function is live.
         if unsafe { LLVMIsDeclaration(function) } != 0 {
@@ -18,21 +27,6 @@ pub fn apply(module: LLVMModuleRef, retarget: &Retarget) {
             ir::set_string(context, function, "target-cpu", &target.cpu);
             ir::set_string(context, function, "tune-cpu", &target.tune);
             ir::set_string(context, function, "target-features", &target.features);
-        }
-        if let Some(size) = &retarget.size {
-            ir::remove_enum(function, "optsize");
-            ir::remove_enum(function, "minsize");
-            if size == "s" || size == "z" {
-                ir::add_enum(context, function, "optsize");
-            }
-            if size == "z" {
-                ir::add_enum(context, function, "minsize");
-            }
-        }
-        match retarget.frame_pointer {
-            Some(true) => ir::set_string(context, function, "frame-pointer", "all"),
-            Some(false) => ir::set_string(context, function, "frame-pointer", ""),
-            None => {}
         }
         for (key, value) in &retarget.attributes {
             ir::set_string(context, function, key, value);
@@ -45,7 +39,7 @@ pub fn apply(module: LLVMModuleRef, retarget: &Retarget) {
                 ir::add_enum(context, function, name);
             }
         }
-        if retarget.fast_math || retarget.fast_flags.is_some() || retarget.no_strict_aliasing {
+        if retarget.fast_flags.is_some() || retarget.no_strict_aliasing {
             instructions(context, function, retarget);
         }
     }
@@ -55,12 +49,10 @@ fn instructions(context: LLVMContextRef, function: LLVMValueRef, retarget: &Reta
     for instruction in ir::instructions(function) {
         // SAFETY: the instruction is live; a null metadata removes the kind.
         unsafe {
-            match retarget.fast_flags {
-                Some(flags) if LLVMCanValueUseFastMathFlags(instruction) != 0 => {
-                    LLVMSetFastMathFlags(instruction, flags)
-                }
-                None if retarget.fast_math => shim::cere_set_fast(instruction),
-                _ => {}
+            if let Some(flags) = retarget.fast_flags
+                && LLVMCanValueUseFastMathFlags(instruction) != 0
+            {
+                LLVMSetFastMathFlags(instruction, flags);
             }
             if retarget.no_strict_aliasing {
                 for kind in ["tbaa", "tbaa.struct"] {

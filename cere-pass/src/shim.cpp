@@ -3,7 +3,9 @@
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/IR/Verifier.h"
@@ -11,6 +13,7 @@
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/GlobalStatus.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 #include <functional>
 
@@ -75,6 +78,28 @@ void cere_append_used(LLVMModuleRef M, LLVMValueRef Global) {
   appendToUsed(*unwrap(M), {unwrap<GlobalValue>(Global)});
 }
 
+// Lets a variable keep its shape and alignment through the pipeline: what is in llvm.compiler.used is neither split,
+// shrunk nor removed, and what has a section and an alignment of its own is not aligned further.
+void cere_pin(LLVMValueRef Variable) {
+  auto &G = *unwrap<GlobalVariable>(Variable);
+  if (G.hasLocalLinkage() && !G.isConstant())
+    appendToCompilerUsed(*G.getParent(), {&G});
+  if (!G.isStrongDefinitionForLinker())
+    return;
+  if (!G.getAlign())
+    G.setAlignment(G.getDataLayout().getPreferredAlign(&G));
+  if (!G.hasSection())
+    G.setSection(".cere.pinned");
+}
+
+// Whether the variable always has its initial value.
+bool cere_unwritten(LLVMValueRef Variable) {
+  auto &G = *unwrap<GlobalVariable>(Variable);
+  GlobalStatus Status;
+  return G.isConstant() || (G.hasLocalLinkage() && !GlobalStatus::analyzeGlobal(&G, Status) &&
+                            Status.StoredType == GlobalStatus::NotStored);
+}
+
 // The module as bitcode, use-list order kept.
 void cere_bitcode(LLVMModuleRef M, void (*Sink)(void *, const char *, size_t), void *Context) {
   SmallString<0> Buffer;
@@ -102,10 +127,38 @@ char *cere_scoped_name(LLVMMetadataRef Subprogram) {
   return copy(Name);
 }
 
-void cere_set_fast(LLVMValueRef I) {
-  auto *Inst = unwrap<Instruction>(I);
-  if (isa<FPMathOperator>(Inst))
-    Inst->setFast(true);
+void cere_split_contractions(LLVMModuleRef M) {
+  for (Function &F : *unwrap(M))
+    for (BasicBlock &BB : F)
+      for (Instruction &I : make_early_inc_range(BB)) {
+        auto *Both = dyn_cast<IntrinsicInst>(&I);
+        if (!Both || Both->getIntrinsicID() != Intrinsic::fmuladd)
+          continue;
+        IRBuilder<> B(Both);
+        B.setFastMathFlags(Both->getFastMathFlags());
+        Value *Product = B.CreateFMul(Both->getArgOperand(0), Both->getArgOperand(1));
+        Both->replaceAllUsesWith(B.CreateFAdd(Product, Both->getArgOperand(2)));
+        Both->eraseFromParent();
+      }
+}
+
+void cere_forget_errno(LLVMModuleRef M) {
+  static const char *const Names[] = {"acos",  "acosh", "asin", "asinh",     "atan", "atan2", "atanh",  "cbrt",
+                                      "cos",   "cosh",  "erf",  "erfc",      "exp",  "exp10", "exp2",   "expm1",
+                                      "fmod",  "hypot", "log",  "log10",     "log1p", "log2", "pow",    "remainder",
+                                      "sin",   "sinh",  "sqrt", "tan",       "tanh", "tgamma"};
+  for (Function &F : *unwrap(M)) {
+    StringRef Name = F.getName();
+    if (!F.isDeclaration() || !F.getReturnType()->isFloatingPointTy())
+      continue;
+    bool Known = is_contained(Names, Name) ||
+                 ((Name.ends_with("f") || Name.ends_with("l")) && is_contained(Names, Name.drop_back()));
+    if (!Known)
+      continue;
+    F.setDoesNotAccessMemory();
+    F.setDoesNotThrow();
+    F.setWillReturn();
+  }
 }
 
 void cere_set_dso_local(LLVMValueRef G) { unwrap<GlobalValue>(G)->setDSOLocal(true); }

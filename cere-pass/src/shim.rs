@@ -1,4 +1,4 @@
-//! Declarations of the C++ shim (`shim.cpp`, `extract.cpp`, `results.cpp`).
+//! Declarations of the C++ shim (`shim.cpp`, `extract.cpp`, `results.cpp`, `types.cpp`).
 
 use libc::{c_char, c_void, size_t};
 use llvm_sys::prelude::*;
@@ -25,10 +25,13 @@ unsafe extern "C" {
     pub fn cere_return_results(outlined: LLVMValueRef, inputs: *mut size_t) -> LLVMValueRef;
     pub fn cere_note_captures(outlined: LLVMValueRef);
     pub fn cere_note_arguments(outlined: LLVMValueRef);
+    pub fn cere_tell_types(module: LLVMModuleRef);
     pub fn cere_remove_files();
     pub fn cere_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
     pub fn cere_verify(function: LLVMValueRef) -> *mut c_char;
     pub fn cere_append_used(module: LLVMModuleRef, global: LLVMValueRef);
+    pub fn cere_pin(variable: LLVMValueRef);
+    pub fn cere_unwritten(variable: LLVMValueRef) -> bool;
     pub fn cere_bitcode(
         module: LLVMModuleRef,
         sink: extern "C" fn(*mut c_void, *const u8, size_t),
@@ -36,7 +39,8 @@ unsafe extern "C" {
     );
     pub fn cere_demangle(symbol: *const c_char) -> *mut c_char;
     pub fn cere_scoped_name(subprogram: LLVMMetadataRef) -> *mut c_char;
-    pub fn cere_set_fast(instruction: LLVMValueRef);
+    pub fn cere_split_contractions(module: LLVMModuleRef);
+    pub fn cere_forget_errno(module: LLVMModuleRef);
     pub fn cere_replace_values(function: LLVMValueRef, by: LLVMValueRef);
     pub fn cere_set_dso_local(global: LLVMValueRef);
     pub fn cere_copy_dso_local(from: LLVMValueRef, to: LLVMValueRef);

@@ -3,6 +3,7 @@
 use crate::{ir, names, outline, shim};
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
+use cere_format::hexadecimal;
 use cere_format::store::Store;
 use libc::c_void;
 use llvm_sys::core::*;
@@ -209,12 +210,7 @@ fn name_marker(module: LLVMModuleRef, marker: LLVMValueRef, id: &str) {
 }
 
 fn hex(hash: Sha256) -> String {
-    let digest = hash.finalize();
-    digest
-        .iter()
-        .take(UNIT_ID_LENGTH / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hexadecimal(&hash.finalize()[..UNIT_ID_LENGTH / 2])
 }
 
 fn identify(module: LLVMModuleRef, command: &CompileCommand) -> String {

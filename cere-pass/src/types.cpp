@@ -1,0 +1,123 @@
+// Tells the runtime of each store which type was stored: for telling floating-point results from others where a
+// replay's memory differs. C++ because the C API knows neither masked stores nor positions behind instructions.
+#include "llvm-c/Core.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace {
+// As in the runtime; what is above is the address that the value was copied from.
+enum Kind { Float = 1, Double = 2, Other = 3 };
+
+class Typing {
+  Module &M;
+  const DataLayout &DL;
+  GlobalVariable *Hook;
+  FunctionType *Told;
+
+  Value *word(IRBuilder<> &B, uint64_t N) { return B.getInt64(N); }
+
+  void tell(IRBuilder<> &B, Value *Place, Value *Size, Value *What) {
+    B.CreateCall(Told, B.CreateLoad(B.getPtrTy(), Hook), {Place, Size, What});
+  }
+
+  static Kind kind(Type *T) {
+    return T->isFloatTy() ? Float : T->isDoubleTy() ? Double : Other;
+  }
+
+  // The parts of a value of type T that was stored at Place.
+  void parts(IRBuilder<> &B, Value *Place, Type *T, uint64_t Offset) {
+    if (auto *S = dyn_cast<StructType>(T)) {
+      const StructLayout *Layout = DL.getStructLayout(S);
+      for (unsigned I = 0; I < S->getNumElements(); ++I)
+        parts(B, Place, S->getElementType(I), Offset + Layout->getElementOffset(I));
+      return;
+    }
+    if (auto *A = dyn_cast<ArrayType>(T)) {
+      for (uint64_t I = 0; I < A->getNumElements(); ++I)
+        parts(B, Place, A->getElementType(), Offset + I * DL.getTypeAllocSize(A->getElementType()));
+      return;
+    }
+    TypeSize Size = DL.getTypeStoreSize(T);
+    if (Size.isScalable())
+      return;
+    tell(B, B.CreatePtrAdd(Place, word(B, Offset)), word(B, Size), word(B, kind(T->getScalarType())));
+  }
+
+  // Lanes of a masked store or a scatter: those that the mask leaves out have no bytes.
+  void lanes(IRBuilder<> &B, IntrinsicInst &I) {
+    auto *T = dyn_cast<FixedVectorType>(I.getArgOperand(0)->getType());
+    if (!T)
+      return;
+    Value *Place = I.getArgOperand(1), *Mask = I.getArgOperand(I.arg_size() - 1);
+    Type *E = T->getElementType();
+    uint64_t Size = DL.getTypeStoreSize(E);
+    for (unsigned N = 0; N < T->getNumElements(); ++N) {
+      Value *At = Place->getType()->isVectorTy() ? B.CreateExtractElement(Place, N)
+                                                 : B.CreatePtrAdd(Place, word(B, N * Size));
+      Value *Bytes = B.CreateSelect(B.CreateExtractElement(Mask, N), word(B, Size), word(B, 0));
+      tell(B, At, Bytes, word(B, kind(E)));
+    }
+  }
+
+  // The address that the stored value was loaded from, if it is only passed on.
+  static Value *source(StoreInst &S) {
+    auto *L = dyn_cast<LoadInst>(S.getValueOperand());
+    if (!L || L->getParent() != S.getParent() || !L->isSimple())
+      return nullptr;
+    for (Instruction *I = L->getNextNode(); I != &S; I = I->getNextNode())
+      if (I->mayWriteToMemory())
+        return nullptr;
+    return L->getPointerOperand();
+  }
+
+  void store(StoreInst &S) {
+    IRBuilder<> B(S.getNextNode());
+    Type *T = S.getValueOperand()->getType();
+    Value *From = T->isFPOrFPVectorTy() ? nullptr : source(S);
+    TypeSize Size = DL.getTypeStoreSize(T);
+    if (From && !Size.isScalable())
+      tell(B, S.getPointerOperand(), word(B, Size), B.CreatePtrToInt(From, B.getInt64Ty()));
+    else
+      parts(B, S.getPointerOperand(), T, 0);
+  }
+
+public:
+  explicit Typing(Module &M) : M(M), DL(M.getDataLayout()) {
+    LLVMContext &C = M.getContext();
+    Type *Pointer = PointerType::get(C, 0), *Word = Type::getInt64Ty(C);
+    Told = FunctionType::get(Type::getVoidTy(C), {Pointer, Word, Word}, false);
+    Hook = new GlobalVariable(M, Pointer, false, GlobalValue::ExternalLinkage, nullptr, "cere_glue_store");
+    Hook->setVisibility(GlobalValue::HiddenVisibility);
+    Hook->setDSOLocal(true);
+  }
+
+  void run() {
+    SmallVector<Instruction *, 64> Stores;
+    for (Function &F : M)
+      for (BasicBlock &BB : F)
+        for (Instruction &I : BB)
+          if (auto *S = dyn_cast<StoreInst>(&I); S ? S->getPointerAddressSpace() == 0 : isa<IntrinsicInst>(I))
+            Stores.push_back(&I);
+    for (Instruction *I : Stores) {
+      if (auto *S = dyn_cast<StoreInst>(I)) {
+        store(*S);
+        continue;
+      }
+      auto *II = cast<IntrinsicInst>(I);
+      if (II->isTerminator())
+        continue;
+      IRBuilder<> B(II->getNextNode());
+      if (auto *Copy = dyn_cast<MemTransferInst>(II))
+        tell(B, Copy->getRawDest(), B.CreateZExt(Copy->getLength(), B.getInt64Ty()),
+             B.CreatePtrToInt(Copy->getRawSource(), B.getInt64Ty()));
+      else if (II->getIntrinsicID() == Intrinsic::masked_store || II->getIntrinsicID() == Intrinsic::masked_scatter)
+        lanes(B, *II);
+    }
+  }
+};
+} // namespace
+
+extern "C" void cere_tell_types(LLVMModuleRef M) { Typing(*unwrap(M)).run(); }
