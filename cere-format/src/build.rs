@@ -147,6 +147,17 @@ pub struct BindPlan {
     pub functions: Vec<String>,
     /// Attribute changes that other flags ask for.
     pub retarget: Retarget,
+    /// Bytes that each of the unit's local variables takes in the captured program; none: not known.
+    #[serde(default)]
+    pub sizes: Option<std::collections::BTreeMap<String, u64>>,
+    /// Whether other flags or passes than the build's make the code: `variables` then keep shape and alignment through
+    /// the pipeline, and a variable that the captured image lacks becomes `<prefix>lost.<size>.<name>`, which the glue
+    /// puts where no access goes unnoticed.
+    #[serde(default)]
+    pub pinned: bool,
+    /// Whether each store tells the runtime which type it stores, through the pointer `cere_glue_store`.
+    #[serde(default)]
+    pub typed: bool,
 }
 
 /// Changes to attributes in kept IR that the front end would have made under other flags.
@@ -155,14 +166,8 @@ pub struct Retarget {
     /// Drop `target-cpu`, `target-features` and `tune-cpu`, so that `-march` and the like take effect; with
     /// the replacements to put there (from `clang -###` or cc1's own view of the flags).
     pub target: Option<TargetAttributes>,
-    /// `Some("")`, `Some("s")` or `Some("z")`: set no size attribute, `optsize`, or `optsize minsize`.
-    pub size: Option<String>,
-    /// Set every fast-math flag on floating-point instructions.
-    pub fast_math: bool,
     /// Drop type-based alias information (`-fno-strict-aliasing`).
     pub no_strict_aliasing: bool,
-    /// `Some(true)` keeps frame pointers in all functions, `Some(false)` drops the requirement.
-    pub frame_pointer: Option<bool>,
     /// Further string attributes to set on every function, e.g. `prefer-vector-width` = `512`.
     pub attributes: Vec<(String, String)>,
     /// Enum attributes to set (true) or drop (false) on every function but the pass's own (`cere.`), e.g.
@@ -172,6 +177,12 @@ pub struct Retarget {
     /// Fast-math flags (bits of LLVM's C API) that floating-point instructions get instead of theirs.
     #[serde(default)]
     pub fast_flags: Option<u32>,
+    /// Calls of mathematical functions do not set `errno` (`-fno-math-errno`).
+    #[serde(default)]
+    pub no_math_errno: bool,
+    /// A multiplication and an addition that may be contracted are two instructions (`-ffp-contract=off`).
+    #[serde(default)]
+    pub split_contractions: bool,
 }
 
 /// The target attributes of functions; an empty string removes the attribute.

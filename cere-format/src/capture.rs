@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of the run plan and of raw captures.
-pub const CAPTURE_VERSION: u32 = 1;
+pub const CAPTURE_VERSION: u32 = 2;
 
 /// Environment variable that names the [`RunPlan`] file; without it the preload library does nothing.
 pub const ENV_RUN: &str = "CERE_RUN";
@@ -31,7 +31,21 @@ pub enum RunMode {
     Capture {
         /// Regions and the invocations (from 1) wanted of each, rising.
         wanted: Vec<Wanted>,
+        /// How to trace pages before them; none: not at all.
+        #[serde(default)]
+        trace: Option<TracePlan>,
     },
+}
+
+/// How the pages are traced that a program touches before a wanted invocation (CERE thesis, 3.5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracePlan {
+    /// Pages that stay open at first: the length of the FIFO, at least 8.
+    pub slots: u32,
+    /// Most pages that are stored of a trace: those touched last.
+    pub pages: u64,
+    /// Faults that a window may take before its FIFO doubles, and between doublings.
+    pub faults: u64,
 }
 
 /// Invocations of one region that are to be captured.
@@ -41,12 +55,41 @@ pub struct Wanted {
     pub key: RegionKey,
     /// Invocation numbers, from 1, rising, without repetition.
     pub invocations: Vec<u64>,
+    /// Where their page traces begin. Of several for one invocation the first to come counts.
+    #[serde(default)]
+    pub starts: Vec<TraceStart>,
+}
+
+/// Where the page trace of a wanted invocation begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceStart {
+    /// The wanted invocation.
+    pub invocation: u64,
+    /// The event: a region is entered for the n-th time, from 1. None: the program starts.
+    pub event: Option<(RegionKey, u64)>,
+    /// The event for people, as in [`PageTrace::began`].
+    #[serde(default)]
+    pub name: String,
+}
+
+/// A process of a run that holds regions: `process.<number>.json` in the run's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its place in the order in which the run's processes first loaded regions, from 0.
+    pub number: u32,
+    /// Its id. A process that executes another program is another one with the same id.
+    pub id: u32,
+    /// The file that it runs.
+    pub program: PathBuf,
+    /// Its arguments, the program's name first.
+    pub arguments: Vec<String>,
 }
 
 /// Metadata of one captured invocation: `<n>.json` in the run's directory. Beside it lie `<n>.table`
 /// ([`PageRecord`]s, little endian, 16 bytes each, by rising address), `<n>.entry` (the pages as they were at
 /// entry, in the order of the table, those with [`PAGE_ENTRY_STORED`] only) and `<n>.exit` (as they were
-/// at exit, those with [`PAGE_EXIT_STORED`] only).
+/// at exit, those with [`PAGE_EXIT_STORED`] only), and, if `trace` is there, `<n>.trace`: the pages touched before entry in the order of
+/// their last touch, the latest last, 8 bytes each: an address, with [`TRACE_WRITTEN`] if it was open for writing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RawCapture {
     /// [`CAPTURE_VERSION`].
@@ -55,6 +98,9 @@ pub struct RawCapture {
     pub key: RegionKey,
     /// Which invocation, from 1.
     pub invocation: u64,
+    /// The process that it was taken in: [`Process::number`].
+    #[serde(default)]
+    pub process: u32,
     /// Why the capture is not usable, if it is not: the region depends on outside state, or its capture failed.
     pub refused: Option<String>,
     /// How the region ended.
@@ -79,7 +125,30 @@ pub struct RawCapture {
     pub disturbed_cycles: u64,
     /// Number of faults taken.
     pub faults: u64,
+    /// The page trace before entry, if one was asked for.
+    #[serde(default)]
+    pub trace: Option<PageTrace>,
 }
+
+/// What is known of a page trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageTrace {
+    /// Pages stored.
+    pub pages: u64,
+    /// Different pages touched in the window; those beyond `pages` were touched earlier.
+    pub touched: u64,
+    /// Length of the FIFO at entry: what was asked for, or more where the window took too many faults.
+    pub slots: u32,
+    /// Faults taken in the window.
+    pub faults: u64,
+    /// The event that it began with, for people: `the program's start`, `f@a.c:3, invocation 7`.
+    pub began: String,
+    /// Why the trace does not reach from there to the entry without a gap, if so.
+    pub cut: Option<String>,
+}
+
+/// Flag of an entry in a page trace: the page was open for writing when it was last touched.
+pub const TRACE_WRITTEN: u64 = 1;
 
 /// How a captured region ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The errors of reading a format: each carries the place and the value that was wrong.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a file in one of CERE's formats could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -90,4 +90,33 @@ pub enum FormatError {
         /// The parser's reason, with line and column.
         source: serde_json::Error,
     },
+}
+
+impl FormatError {
+    /// Makes an error of a file operation: `action`, a verb phrase, was attempted on `path`.
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+/// Checks the version of `what`, of which this build reads one only.
+pub fn check_version(what: &'static str, found: u32, read: u32) -> Result<(), FormatError> {
+    match found.cmp(&read) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(FormatError::TooNew {
+            what,
+            found,
+            supported: read,
+        }),
+        std::cmp::Ordering::Less => Err(FormatError::TooOld {
+            what,
+            found,
+            oldest: read,
+        }),
+    }
 }

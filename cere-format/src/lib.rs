@@ -1,14 +1,16 @@
-//! The formats that the stages of CERE share, and nothing else: no stage logic lives here.
+//! The formats that the stages of CERE share, and what reads them the same way for all: no stage's own logic lives here.
 //!
 //! | module | written by | read by |
 //! |---|---|---|
 //! | [`abi`] | the pass, into the program's data | the preload library |
 //! | [`build`] | the wrappers and the pass | every later stage |
 //! | [`profile`] | the preload library | the command |
+//! | [`profile_raw`] | the preload library, into a shared mapping | the command, by the reader there |
 //! | [`capture`] | the command (plan), the preload library (raw capture) | the packager |
 //! | [`package`] | the packager | the replay generator, on any machine |
 //! | [`replay`] | the replay generator (plan), the replay runtime (outcome) | each other |
 //! | [`store`] | everyone | everyone: where each file lies |
+//! | [`error`] | | whoever reads one of them |
 
 pub mod abi;
 pub mod build;
@@ -21,3 +23,21 @@ pub mod replay;
 pub mod store;
 
 pub use error::FormatError;
+
+/// `bytes` as lower-case hexadecimal digits, two a byte: how every format spells checksums and ids.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn two_digits_a_byte() {
+        assert_eq!(super::hexadecimal(&[0, 10, 255]), "000aff");
+    }
+}

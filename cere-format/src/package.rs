@@ -5,12 +5,12 @@
 //! See `docs/formats.md`.
 
 use crate::build::{Language, Region};
-use crate::capture::{EntryState, Mapping, SystemCall};
+use crate::capture::{EntryState, Mapping, PageTrace, SystemCall};
 use crate::profile::RegionKey;
 use serde::{Deserialize, Serialize};
 
 /// Version of the package format.
-pub const PACKAGE_VERSION: u32 = 1;
+pub const PACKAGE_VERSION: u32 = 2;
 /// Extension of a package's file name.
 pub const PACKAGE_EXTENSION: &str = "codelet";
 
@@ -22,6 +22,8 @@ pub const MEMBER_TABLE: &str = "pages.table";
 pub const MEMBER_ENTRY: &str = "pages.entry";
 /// Member: pages at exit.
 pub const MEMBER_EXIT: &str = "pages.exit";
+/// Member: the page trace before entry, as on disk in a raw capture; absent if there is none.
+pub const MEMBER_TRACE: &str = "pages.trace";
 /// Member: the image's thread-local block at entry; absent if there is none.
 pub const MEMBER_TLS_ENTRY: &str = "tls.entry";
 /// Member: the image's thread-local block at exit.
@@ -48,6 +50,12 @@ pub struct Manifest {
     pub machine: Machine,
     /// The time of this invocation in vivo, undisturbed, if it is known.
     pub in_vivo: Option<InVivo>,
+    /// The performance class that this invocation stands for, if it was chosen for one.
+    #[serde(default)]
+    pub represents: Option<Represents>,
+    /// What [`MEMBER_TRACE`] holds, if the package has one.
+    #[serde(default)]
+    pub trace: Option<PageTrace>,
     /// Bytes in a page.
     pub page_size: u64,
     /// The processor's state at entry.
@@ -63,6 +71,10 @@ pub struct Manifest {
     pub variables: Vec<Variable>,
     /// Functions of the image and of other images of the program, at their captured addresses.
     pub functions: Vec<Function>,
+    /// Functions of the program that may have run and that a replay does not compile, so that they run as captured:
+    /// they lie on executed pages, and what ran refers to them. None if the writer did not look.
+    #[serde(default)]
+    pub captured_code: Option<Vec<CapturedFunction>>,
     /// Addresses of library functions and library variables that the captured memory or code refers to.
     pub library_symbols: Vec<LibrarySymbol>,
     /// Shared libraries to link, by soname, in order.
@@ -96,6 +108,19 @@ pub struct Machine {
     pub features: Vec<String>,
     /// Kernel release.
     pub kernel: String,
+}
+
+/// A performance class of a region's invocations (CERE thesis, 4.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Represents {
+    /// Classes of the region.
+    pub classes: u32,
+    /// This class, from 1, by falling total time.
+    pub class: u32,
+    /// Invocations in it; an estimate where the profile kept a sample.
+    pub invocations: u64,
+    /// Seconds that they took in vivo together, regions called included.
+    pub seconds: f64,
 }
 
 /// The undisturbed time of an invocation in the application.
@@ -197,6 +222,17 @@ pub struct Function {
     pub other_image: bool,
 }
 
+/// A function that a replay runs as captured, whatever the flags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapturedFunction {
+    /// Name in the symbol table; empty for code of an image that no symbol names.
+    pub name: String,
+    /// File name of the image that holds it.
+    pub image: String,
+    /// Whether that is another image than the region's; if not, the function has no IR.
+    pub other_image: bool,
+}
+
 /// A symbol of a library that captured memory points to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibrarySymbol {
@@ -246,3 +282,14 @@ pub struct Member {
     /// SHA-256 in hexadecimal.
     pub sha256: String,
 }
+
+/// Directories of the system's libraries: a package names those of other libraries only, and a replay looks here too.
+pub const SYSTEM_DIRECTORIES: [&str; 7] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/lib",
+    "/usr/lib",
+];

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of the profile file.
-pub const PROFILE_VERSION: u32 = 1;
+pub const PROFILE_VERSION: u32 = 2;
 
 /// A region by identity: the unit that holds it and its index there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -12,6 +12,53 @@ pub struct RegionKey {
     pub unit: String,
     /// The region's index in [`crate::build::Unit::regions`].
     pub index: u32,
+}
+
+/// A process of a run, by what it has in common with the same one of the next run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessName {
+    /// The file that it runs.
+    pub program: std::path::PathBuf,
+    /// Its arguments, the program's name first.
+    pub arguments: Vec<String>,
+    /// How many processes of the run had the same program and arguments before it.
+    pub before: u32,
+}
+
+/// A file at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// Device that holds it.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// When it was last written, in nanoseconds since 1970.
+    pub modified: i64,
+}
+
+/// What a run had on its standard input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdin {
+    /// A terminal, the null device, or no open descriptor.
+    Nothing,
+    /// A file, from this offset on.
+    File(FileState, u64),
+    /// A pipe, a socket, another device: no other run reads the same, as far as can be told.
+    #[default]
+    Unknown,
+}
+
+/// What a run read, as far as that can be told without watching it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunInput {
+    /// Its standard input.
+    pub stdin: Stdin,
+    /// What the arguments name as files, whole or after a `=`: none if there is no such file. Those that the run
+    /// wrote are left out.
+    pub files: Vec<(String, Option<FileState>)>,
 }
 
 /// A profile of one run.
@@ -26,6 +73,15 @@ pub struct Profile {
     /// SHA-256 of the program's file, in hexadecimal; empty if it is not known.
     #[serde(default)]
     pub program: String,
+    /// Runs that the profile is of: times are the middle of theirs.
+    #[serde(default = "once")]
+    pub runs: u32,
+    /// The process of the run that was profiled.
+    #[serde(default)]
+    pub process: ProcessName,
+    /// What the run read.
+    #[serde(default)]
+    pub input: RunInput,
     /// Run time of the program in seconds, the probes' own time taken off.
     pub seconds: f64,
     /// Share of the run time spent inside regions, 0 to 1.
@@ -40,6 +96,27 @@ pub struct Profile {
     pub regions: Vec<RegionProfile>,
     /// The tree of regions calling regions; the root (index 0) is the program outside all regions.
     pub tree: Vec<TreeNode>,
+    /// Region entries of the main thread over the run, thinned to bounded size, by rising time.
+    #[serde(default)]
+    pub timeline: Vec<Passage>,
+    /// Probe events in threads other than the first, which are not timed.
+    #[serde(default)]
+    pub other_threads: u64,
+}
+
+const fn once() -> u32 {
+    1
+}
+
+/// A region was entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passage {
+    /// Index into [`Profile::regions`].
+    pub region: usize,
+    /// Invocation, from 1.
+    pub invocation: u64,
+    /// Cycles of the time stamp counter since the program's start, probes included.
+    pub start: u64,
 }
 
 /// What one region did in a run.
@@ -67,16 +144,35 @@ pub struct RegionProfile {
     pub trace: Trace,
 }
 
-/// Inclusive cycles of single invocations, in bounded space: the first ones all, then every `stride`-th and those that
-/// the run was asked for.
+/// Inclusive cycles of single invocations, in bounded space: the first ones all, then those that [`is_sampled`] chooses
+/// and those that the run was asked for.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Cycles of invocations 1, 2, 3, ... without gap.
     pub first: Vec<u64>,
-    /// Distance between later invocations that are kept unasked; a power of two.
+    /// One in so many of the later invocations is kept unasked; a power of two.
     pub stride: u64,
     /// (invocation, cycles) of later ones, by rising invocation.
     pub sampled: Vec<(u64, u64)>,
+    /// When the invocations of `first` began, in cycles of the counter since the program's start, probes included; 0 for
+    /// those that were running when the program ended out of order.
+    #[serde(default)]
+    pub first_starts: Vec<u64>,
+    /// When those of `sampled` began.
+    #[serde(default)]
+    pub sampled_starts: Vec<u64>,
+}
+
+/// Whether a trace that keeps one in `stride` (a power of two) later invocations keeps this one. The choice is by a
+/// hash: a period of the program that divides the stride would otherwise show one of its phases only. What a stride
+/// keeps, half of it keeps as well.
+pub const fn is_sampled(invocation: u64, stride: u64) -> bool {
+    // The finaliser of splitmix64 (Steele, Lea, Flood 2014), a bijection.
+    let mut hash = invocation;
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    hash & (stride - 1) == 0
 }
 
 impl Trace {
@@ -86,11 +182,22 @@ impl Trace {
         if let Some(cycles) = self.first.get(position) {
             return Some(*cycles);
         }
-        let found = self
-            .sampled
-            .binary_search_by_key(&invocation, |(i, _)| *i)
-            .ok()?;
-        Some(self.sampled[found].1)
+        Some(self.sampled[self.place(invocation)?].1)
+    }
+
+    /// When `invocation` (from 1) began, in cycles since the program's start, if that was kept.
+    pub fn start(&self, invocation: u64) -> Option<u64> {
+        let position = usize::try_from(invocation.checked_sub(1)?).ok()?;
+        let start = match position < self.first.len() {
+            true => self.first_starts.get(position),
+            false => self.sampled_starts.get(self.place(invocation)?),
+        };
+        start.copied().filter(|start| *start > 0)
+    }
+
+    fn place(&self, invocation: u64) -> Option<usize> {
+        let key = |(i, _): &(u64, u64)| *i;
+        self.sampled.binary_search_by_key(&invocation, key).ok()
     }
 }
 
@@ -107,4 +214,23 @@ pub struct TreeNode {
     pub inclusive_seconds: f64,
     /// Seconds inside, regions called excluded.
     pub self_seconds: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_kept_and_periods_are_not_met() {
+        for stride in [1, 2, 64, 1 << 20] {
+            let kept: Vec<u64> = (1..1 << 22).filter(|i| is_sampled(*i, stride)).collect();
+            assert!(kept.iter().all(|i| is_sampled(*i, stride / 2 + stride % 2)));
+            let expected = (1u64 << 22) as f64 / stride as f64;
+            assert!((kept.len() as f64 / expected - 1.0).abs() < 0.7);
+            if (2..1000).contains(&stride) {
+                let odd = kept.iter().filter(|i| **i % 2 == 1).count() as f64;
+                assert!((odd / kept.len() as f64 - 0.5).abs() < 0.05);
+            }
+        }
+    }
 }

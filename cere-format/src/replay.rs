@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of the replay plan and outcome.
-pub const REPLAY_VERSION: u32 = 1;
+pub const REPLAY_VERSION: u32 = 2;
 
 /// Environment variable that names the [`ReplayPlan`] file for a replay executable.
 pub const ENV_PLAN: &str = "CERE_REPLAY_PLAN";
@@ -18,10 +18,90 @@ pub struct ReplayPlan {
     pub package: PathBuf,
     /// Where the outcome goes (JSON, [`ReplayOutcome`]).
     pub outcome: PathBuf,
-    /// Timed repetitions, at least 1.
-    pub repetitions: u32,
+    /// State of the caches at the start of each timed repetition.
+    pub warmup: Warmup,
+    /// How often.
+    pub repetitions: Repetitions,
     /// Whether to compare the exit state.
     pub compare: bool,
+}
+
+/// State of the caches before a timed repetition (CERE thesis, 3.5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Warmup {
+    /// No line of what the codelet may use is in any cache.
+    Cold,
+    /// As `Cold`, then everything was read once: what fits is in this cache, nothing in those nearer to the core.
+    Partial(CacheLevel),
+    /// The codelet ran over itself, and its state was put back.
+    WorkingSet,
+    /// The pages of the captured trace were touched in their order.
+    PageTrace,
+}
+
+/// A cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheLevel {
+    /// The second level.
+    L2,
+    /// The last level.
+    Llc,
+}
+
+/// When a replay has repeated enough.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Repetitions {
+    /// Good samples, at least.
+    pub least: u32,
+    /// Repetitions, at most, those set aside included.
+    pub most: u32,
+    /// Half the width of the median's confidence interval over the median that is narrow enough; 0: never.
+    pub precision: f64,
+    /// Seconds after which no further repetition starts once three samples are there; after ten times as many one is
+    /// enough, and disturbed ones will do.
+    pub seconds: f64,
+}
+
+impl Repetitions {
+    /// `n` repetitions, whatever comes of them.
+    pub fn exactly(n: u32) -> Self {
+        Self {
+            least: n,
+            most: n,
+            precision: 0.0,
+            seconds: 1e9,
+        }
+    }
+}
+
+/// From 10 repetitions to 1000, until the median is known to 1 % or 2 seconds are over.
+impl Default for Repetitions {
+    fn default() -> Self {
+        Self {
+            least: 10,
+            most: 1000,
+            precision: 0.01,
+            seconds: 2.0,
+        }
+    }
+}
+
+/// Confidence level of the intervals that replays report.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Repetitions whose time does not count, by cause.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// A page fault in the timed part.
+    pub faults: u64,
+    /// A context switch in the timed part.
+    pub switches: u64,
+    /// It began on one processor and ended on another.
+    pub migrations: u64,
+    /// The hypervisor or an interrupt took the processor: the sample lies far above the others.
+    pub stolen: u64,
 }
 
 /// What a replay executable reports.
@@ -29,8 +109,22 @@ pub struct ReplayPlan {
 pub struct ReplayOutcome {
     /// [`REPLAY_VERSION`].
     pub version: u32,
-    /// Cycles of each timed repetition, the clock's own cost subtracted.
+    /// Cycles of each timed repetition that counts, in order, the clock's own cost subtracted. If none was undisturbed, the
+    /// disturbed ones, and `disturbed` says so.
     pub cycles: Vec<u64>,
+    /// Repetitions set aside.
+    pub set_aside: SetAside,
+    /// Whether `cycles` are of disturbed repetitions for want of others.
+    pub disturbed: bool,
+    /// Runs of the codelet, each with its state put back, that share one reading of the clock; `cycles` are of one run, the
+    /// measured cost of putting the state back taken off, and the warm-up is that of [`Warmup::WorkingSet`]. 1 unless the
+    /// codelet is too short for the clock.
+    pub batch: u32,
+    /// Cycles that reading the clock takes, already subtracted.
+    pub clock_cost: u64,
+    /// What people should know of how it was measured: one sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Frequency of the time stamp counter in Hz.
     pub tsc_hz: f64,
     /// Comparison of the exit state after the first repetition; none if it was not asked for.
@@ -51,11 +145,18 @@ pub struct Comparison {
     pub masked: Vec<(String, u64)>,
     /// 8-byte words that differ.
     pub different_words: u64,
-    /// Of those, words that read as floating point (double or pair of floats) on both sides, finite and within
-    /// `largest_relative_error`.
+    /// Of those, words that read as floating point (double or pair of floats) on both sides, finite. If `typed`, such
+    /// that the region stored last as floating point.
     pub floating_words: u64,
-    /// Largest relative error among `floating_words`.
+    /// Largest relative error of doubles among `floating_words`: |a - b| / max(|a|, |b|), at least a unit in the last place.
+    /// Where a word can be read in both ways (not `typed`), the way with the smaller error counts.
     pub largest_relative_error: f64,
+    /// Likewise, of floats.
+    #[serde(default)]
+    pub largest_float_error: f64,
+    /// Whether the code told which types it stored.
+    #[serde(default)]
+    pub typed: bool,
     /// The first words that differ.
     pub first: Vec<Difference>,
     /// Whether the region ended the way it did in vivo (returned or unwound).

@@ -57,6 +57,10 @@ impl Store {
     pub fn codelets(&self) -> PathBuf {
         self.root.join("codelets")
     }
+    /// Measurement records: an SQLite file.
+    pub fn results(&self) -> PathBuf {
+        self.root.join("results.db")
+    }
     /// Objects and replays that were built, by content.
     pub fn cache(&self) -> PathBuf {
         self.root.join("cache")

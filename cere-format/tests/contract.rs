@@ -23,6 +23,7 @@ fn a_trace_finds_kept_invocations_only() {
         first: vec![10, 20, 30],
         stride: 4,
         sampled: vec![(4, 40), (8, 80)],
+        ..Trace::default()
     };
     assert_eq!(trace.get(0), None);
     assert_eq!(trace.get(1), Some(10));

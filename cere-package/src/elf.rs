@@ -4,6 +4,7 @@ use crate::PackError;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, Sym, VersionTable};
 use object::{LittleEndian, SymbolIndex};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 type Header = FileHeader64<LittleEndian>;
@@ -221,6 +222,26 @@ impl Elf {
             global,
             defined,
         }
+    }
+
+    /// Places, in the file's addresses, that the loader fills with what finds a thread-local variable.
+    pub fn thread_local_slots(&self) -> Result<HashSet<u64>, PackError> {
+        let mut found = HashSet::new();
+        for section in self.sections()?.iter() {
+            if section.sh_flags(E).0 & elf::SHF_ALLOC.0 == 0 {
+                continue;
+            }
+            if let Some((all, _)) = section.rela(E, &*self.data).map_err(|e| self.bad(e))? {
+                let kinds = [
+                    elf::R_X86_64_DTPMOD64,
+                    elf::R_X86_64_TPOFF64,
+                    elf::R_X86_64_TLSDESC,
+                ];
+                let slots = all.iter().filter(|r| kinds.contains(&r.r_type(E, false)));
+                found.extend(slots.map(|r| r.r_offset(E)));
+            }
+        }
+        Ok(found)
     }
 
     /// The dynamic relocations that name a symbol and put its address, or the variable itself, somewhere.

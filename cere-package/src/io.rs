@@ -6,6 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`table`] | the page table |
+//! | [`trace`] | the page trace |
 //! | [`check`] | what a manifest must fulfil |
 //! | [`write`] | a package from its members, by rename |
 //! | [`archive`] | the file as a checked sequence of members |
@@ -15,6 +16,7 @@ mod archive;
 mod check;
 mod read;
 mod table;
+mod trace;
 mod write;
 
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod tests;
 pub use check::check_manifest;
 pub use read::{read_manifest, read_package, read_package_from, unpack_package};
 pub use table::{decode_table, encode_table};
+pub use trace::{TRACE_LENGTH, decode_trace, encode_trace};
 pub use write::{MemberData, NewMember, OpenStream, write_package};
 
 use cere_format::FormatError;
@@ -41,7 +44,7 @@ pub const PREAMBLE_LENGTH: u32 = 12 + 4 + 8 + 32;
 /// Bytes of the skippable frame: its header and the preamble.
 pub const HEADER_LENGTH: u64 = 8 + PREAMBLE_LENGTH as u64;
 /// Oldest package version that this build reads.
-pub const OLDEST_VERSION: u32 = 1;
+pub const OLDEST_VERSION: u32 = 2;
 /// Most bytes of a manifest that are read.
 pub const MANIFEST_LIMIT: u64 = 1 << 28;
 /// Bytes of a page record on disk.
@@ -94,10 +97,6 @@ fn check_version(what: &'static str, found: u32) -> Result<(), FormatError> {
         });
     }
     Ok(())
-}
-
-fn hexadecimal(hash: [u8; 32]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads `reader` to its end, at most `limit` bytes, into `sink`; gives the count and the SHA-256.

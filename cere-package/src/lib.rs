@@ -7,12 +7,14 @@
 //! | [`program`] | the loaded images; the one that holds the region |
 //! | [`symbols`] | variables and functions by unit |
 //! | [`library`] | what captured words mean in libraries |
-//! | [`reach`] | which units a replay compiles |
+//! | [`reach`] | which units a replay compiles, what runs as captured |
+//! | [`elsewhere`] | what a replay cannot do of the program's other images |
 //! | [`pages`] | which pages are kept |
 //! | [`io`] | packages as files |
 //! | [`mod@machine`] | this machine, and whether it can run a codelet |
 
 mod elf;
+mod elsewhere;
 mod error;
 pub mod io;
 mod library;
@@ -54,6 +56,8 @@ pub struct PackInput<'a> {
     pub name: &'a str,
     /// The undisturbed time of the invocation, if it is known.
     pub in_vivo: Option<InVivo>,
+    /// The performance class that the invocation stands for, if it was chosen for one.
+    pub represents: Option<Represents>,
     /// The file to write.
     pub destination: &'a Path,
 }
@@ -69,8 +73,15 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     let probes: Vec<(u64, u64)> = masks.iter().map(|m| (m.start, m.end)).collect();
 
     let mut libraries = library::Symbols::collect(&raw, &images)?;
-    let starts: HashSet<u64> = functions.iter().map(|f| f.address).collect();
+    let without_ir = image.without_ir(&images)?;
+    let starts: HashSet<u64> = functions
+        .iter()
+        .chain(without_ir.iter().map(|(_, f)| f))
+        .map(|f| f.address)
+        .collect();
     let range = image.loaded.image.range;
+    let program = images.iter().filter(|l| l.program).map(|l| l.image.range);
+    let program: Vec<(u64, u64)> = program.collect();
     let mut pointed = HashSet::new();
     let kept = pages::reduce(&raw, &probes, |record, page| {
         if record.flags & PAGE_CODE != 0 {
@@ -80,12 +91,24 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         for (number, word) in page.as_chunks::<8>().0.iter().enumerate() {
             let value = u64::from_le_bytes(*word);
             libraries.word(record.address + 8 * number as u64, value, foreign);
-            if range.0 <= value && value < range.1 && starts.contains(&value) {
+            let inside = |r: &(u64, u64)| r.0 <= value && value < r.1;
+            if program.iter().any(inside) && starts.contains(&value) {
                 pointed.insert(value);
             }
         }
     })?;
-    let units = reach::units(&raw, &image, &functions, &pointed);
+    let reach::Reached {
+        units,
+        captured,
+        elsewhere,
+    } = reach::reach(&raw, &images, &image, &functions, &without_ir, &pointed);
+    let own_range = image.loaded.image.range;
+    if let Some(reason) = elsewhere::thread_locals(&raw, &images, own_range, &elsewhere)? {
+        return Err(PackError::Refused {
+            region: input.region_name.into(),
+            reason,
+        });
+    }
     let (tls, blocks) = thread_locals(&raw, &image)?;
     let mut masks = masks;
     masks.extend(tls.as_ref().map(|tls| Mask {
@@ -126,6 +149,8 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         invocation: capture.invocation,
         machine: machine(),
         in_vivo: input.in_vivo,
+        represents: input.represents,
+        trace: capture.trace.clone(),
         page_size: capture.page_size,
         entry: capture.entry,
         unwound: capture.end == RegionEnd::Unwound,
@@ -139,6 +164,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         units: units.iter().map(|unit| package_unit(unit)).collect(),
         variables: image.variables(&images)?,
         functions,
+        captured_code: Some(captured),
         mappings: mappings(&raw, &library_symbols),
         library_symbols,
         libraries: linked,
@@ -163,8 +189,12 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
             kept.exit.indices.len() as u64 * page_size,
             || Ok(kept.exit.stream(&raw.exit)),
         ),
-        NewMember::bytes(MEMBER_CODE, image.region_code(capture.key.index)),
     ];
+    if capture.trace.is_some() {
+        members.push(NewMember::bytes(MEMBER_TRACE, raw.trace.as_slice()));
+    }
+    let code = image.region_code(capture.key.index);
+    members.push(NewMember::bytes(MEMBER_CODE, code));
     if let Some((entry, exit)) = blocks {
         members.push(NewMember::bytes(MEMBER_TLS_ENTRY, entry));
         members.push(NewMember::bytes(MEMBER_TLS_EXIT, exit));

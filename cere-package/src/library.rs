@@ -4,19 +4,9 @@ use crate::PackError;
 use crate::elf::Kind;
 use crate::program::Loaded;
 use crate::raw::Raw;
-use cere_format::package::{LibrarySymbol, LibrarySymbolKind};
+use cere_format::package::{LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
-
-/// Where the loader looks without being told.
-const SYSTEM_DIRECTORIES: [&str; 6] = [
-    "/lib",
-    "/lib64",
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-];
 
 /// Every address that a captured word may hold to mean a library's symbol.
 pub struct Symbols {

@@ -2,11 +2,11 @@
 
 use crate::PackError;
 use crate::elf::{Elf, Kind, Symbol};
-use crate::raw::{Raw, io};
+use crate::raw::Raw;
 use cere_format::FormatError;
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, Unit};
-use cere_format::capture::{Image, PAGE_CODE};
+use cere_format::capture::{Image, PAGE_CODE, PageRecord};
 use cere_format::store::Store;
 use std::collections::HashSet;
 
@@ -27,18 +27,22 @@ impl Loaded {
     }
 }
 
-/// Reads the files of all images.
+/// Reads the files of all images. One that cannot be read any more is left out if the region touched nothing of it.
 pub fn load(raw: &Raw) -> Result<Vec<Loaded>, PackError> {
-    let images = raw.capture.images.iter().enumerate();
-    images
-        .map(|(number, image)| {
-            Ok(Loaded {
-                elf: Elf::read(&image.path)?,
+    let mut all = Vec::new();
+    for (number, image) in raw.capture.images.iter().enumerate() {
+        let touched = |p: &PageRecord| image.range.0 <= p.address && p.address < image.range.1;
+        match Elf::read(&image.path) {
+            Ok(elf) => all.push(Loaded {
+                elf,
                 program: number == 0 || image.instrumented,
                 image: image.clone(),
-            })
-        })
-        .collect()
+            }),
+            Err(PackError::Image { .. }) if number > 0 && !raw.table.iter().any(touched) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
 }
 
 /// The local symbols of one object.
@@ -137,7 +141,7 @@ fn record(store: &Store, id: &str, elf: &Elf) -> Result<Unit, PackError> {
                 store: store.root().into(),
             });
         }
-        Err(e) => return Err(io("read", &path)(e).into()),
+        Err(e) => return Err(FormatError::io("read", &path)(e).into()),
     };
     let json = |source| FormatError::Json {
         what: path.display().to_string(),

@@ -1,23 +1,15 @@
 //! A raw capture on disk, and the pages of it that a package keeps.
 
 use crate::PackError;
-use crate::io::decode_table;
+use crate::io::{decode_table, decode_trace};
 use cere_format::FormatError;
 use cere_format::capture::*;
+use cere_format::error::check_version;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FormatError {
-    let path = path.to_owned();
-    move |source| FormatError::Io {
-        action,
-        path,
-        source,
-    }
-}
 
 /// One of the two page files.
 pub struct PageFile {
@@ -35,7 +27,7 @@ impl PageFile {
         flag: u32,
         page_size: u64,
     ) -> Result<Self, PackError> {
-        let file = File::open(&path).map_err(io("open", &path))?;
+        let file = File::open(&path).map_err(FormatError::io("open", &path))?;
         let mut count = 0;
         let places = table
             .iter()
@@ -46,7 +38,10 @@ impl PageFile {
                 })
             })
             .collect();
-        let size = file.metadata().map_err(io("read", &path))?.len();
+        let size = file
+            .metadata()
+            .map_err(FormatError::io("read", &path))?
+            .len();
         if size < count * page_size {
             return Err(PackError::Format(FormatError::TooShort {
                 what: "raw capture's page file",
@@ -70,7 +65,7 @@ impl PageFile {
         };
         self.file
             .read_exact_at(buffer, place * self.page_size)
-            .map_err(io("read", &self.path))?;
+            .map_err(FormatError::io("read", &self.path))?;
         Ok(true)
     }
 }
@@ -85,32 +80,20 @@ pub struct Raw {
     pub entry: PageFile,
     /// Pages at exit.
     pub exit: PageFile,
+    /// The page trace before entry, as on disk; empty if there is none.
+    pub trace: Vec<u8>,
 }
 
 impl Raw {
     /// Opens the capture whose metadata is the file `path` (`<n>.json`); `region` names it in errors.
     pub fn open(path: &Path, region: &str) -> Result<Self, PackError> {
-        let text = std::fs::read(path).map_err(io("read", path))?;
+        let text = std::fs::read(path).map_err(FormatError::io("read", path))?;
         let capture: RawCapture =
             serde_json::from_slice(&text).map_err(|source| FormatError::Json {
                 what: path.display().to_string(),
                 source,
             })?;
-        if capture.version != CAPTURE_VERSION {
-            return Err(PackError::Format(if capture.version > CAPTURE_VERSION {
-                FormatError::TooNew {
-                    what: "raw capture",
-                    found: capture.version,
-                    supported: CAPTURE_VERSION,
-                }
-            } else {
-                FormatError::TooOld {
-                    what: "raw capture",
-                    found: capture.version,
-                    oldest: CAPTURE_VERSION,
-                }
-            }));
-        }
+        check_version("the raw capture", capture.version, CAPTURE_VERSION)?;
         let refused = match (&capture.refused, capture.end) {
             (Some(reason), _) => Some(reason.clone()),
             (None, RegionEnd::Never) => {
@@ -125,8 +108,23 @@ impl Raw {
             });
         }
         let table_path = path.with_extension("table");
-        let bytes = std::fs::read(&table_path).map_err(io("read", &table_path))?;
+        let bytes = std::fs::read(&table_path).map_err(FormatError::io("read", &table_path))?;
         let table = decode_table(&table_path.display().to_string(), &bytes, capture.page_size)?;
+        let mut trace = Vec::new();
+        if let Some(known) = &capture.trace {
+            let path = path.with_extension("trace");
+            trace = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
+            let what = path.display().to_string();
+            let pages = decode_trace(&what, &trace, capture.page_size)?.len() as u64;
+            if pages != known.pages {
+                return Err(PackError::Format(FormatError::TooShort {
+                    what: "raw capture's page trace",
+                    offset: 0,
+                    needed: known.pages,
+                    available: pages,
+                }));
+            }
+        }
         let open = |extension, flag| {
             PageFile::open(
                 path.with_extension(extension),
@@ -140,6 +138,7 @@ impl Raw {
             exit: open("exit", PAGE_EXIT_STORED)?,
             capture,
             table,
+            trace,
         })
     }
 

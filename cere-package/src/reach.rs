@@ -1,10 +1,12 @@
-//! Which units a replay compiles: those that the region's code leads to and that ran.
+//! What of the program's code a replay compiles, and what it runs as captured: where the region's code leads to and
+//! may have run.
 
-use crate::program::RegionImage;
+use crate::file_name;
+use crate::program::{Loaded, RegionImage};
 use crate::raw::Raw;
 use cere_format::build::Unit;
 use cere_format::capture::PAGE_CODE;
-use cere_format::package::Function;
+use cere_format::package::{CapturedFunction, Function};
 use std::collections::{HashMap, HashSet};
 
 /// Whether code of `function` may have run: it overlaps an executed page.
@@ -26,7 +28,7 @@ fn executed(raw: &Raw, function: &Function) -> bool {
 
 /// Addresses that the machine code at `start` may refer to: every field that could be a distance or an address,
 /// short jumps included. Too many are harmless, as only starts of executed functions count.
-fn references(code: &[u8], start: u64, mut found: impl FnMut(u64)) {
+pub fn references(code: &[u8], start: u64, mut found: impl FnMut(u64)) {
     for at in 0..code.len() {
         if let &[0x70..=0x7f | 0xeb, distance, ..] = &code[at..] {
             found((start + at as u64 + 2).wrapping_add(distance as i8 as i64 as u64));
@@ -42,29 +44,59 @@ fn references(code: &[u8], start: u64, mut found: impl FnMut(u64)) {
     }
 }
 
-/// Ids of the units to compile, the region's own first. `pointed` are the function addresses found in captured
-/// memory, which indirect calls may have used.
-pub fn units<'a>(
+/// A function of another image than the region's.
+pub struct Elsewhere<'a> {
+    /// The image.
+    pub loaded: &'a Loaded,
+    /// Its name.
+    pub name: &'a str,
+    /// Its address and that of its end.
+    pub range: (u64, u64),
+}
+
+/// What the region's code leads to and may have run.
+pub struct Reached<'a> {
+    /// The units to compile, the region's own first.
+    pub units: Vec<&'a Unit>,
+    /// Functions that no unit to compile defines.
+    pub captured: Vec<CapturedFunction>,
+    /// Functions of the program's other images.
+    pub elsewhere: Vec<Elsewhere<'a>>,
+}
+
+/// Follows the region's code through the `functions` of its image and those `without_ir`. `pointed` are the function
+/// addresses found in captured memory, which indirect calls may have used.
+pub fn reach<'a>(
     raw: &Raw,
+    images: &[Loaded],
     image: &'a RegionImage<'_>,
-    functions: &[Function],
+    functions: &'a [Function],
+    without_ir: &'a [(&Loaded, Function)],
     pointed: &HashSet<u64>,
-) -> Vec<&'a Unit> {
-    let mut own: Vec<&Function> = functions.iter().filter(|f| !f.other_image).collect();
-    own.sort_by_key(|f| f.address);
-    let ends: Vec<u64> = (0..own.len())
-        .map(|i| match own[i].size {
-            // Assembly may leave the size out.
-            0 => own[i + 1..]
+) -> Reached<'a> {
+    let own = functions.iter().filter(|f| !f.other_image);
+    let own = own.map(|function| (image.loaded, function));
+    let mut all: Vec<(&'a Loaded, &'a Function)> = own
+        .chain(
+            without_ir
                 .iter()
-                .map(|f| f.address)
-                .find(|a| *a > own[i].address)
-                .unwrap_or(own[i].address),
-            size => own[i].address + size,
+                .map(|(loaded, function)| (*loaded, function)),
+        )
+        .collect();
+    all.sort_by_key(|(_, f)| f.address);
+    let ends: Vec<u64> = (0..all.len())
+        .map(|i| match all[i].1.size {
+            // Assembly may leave the size out.
+            0 => all[i + 1..]
+                .iter()
+                .map(|(_, f)| f.address)
+                .find(|a| *a > all[i].1.address)
+                .unwrap_or(all[i].1.address),
+            size => all[i].1.address + size,
         })
         .collect();
     let mut starts: HashMap<u64, Vec<usize>> = HashMap::new();
-    for (i, function) in own.iter().enumerate() {
+    for (i, (_, function)) in all.iter().enumerate() {
         if executed(raw, function) {
             starts.entry(function.address).or_default().push(i);
         }
@@ -72,23 +104,24 @@ pub fn units<'a>(
     let key = &raw.capture.key;
     // The start-up code keeps the address of main on the stack, and main leads to everything; descriptors hold
     // addresses of every region, run or not.
-    let root = |f: &&Function| {
+    let root = |f: &Function| {
         f.unit.as_ref() == Some(&key.unit)
             || pointed.contains(&f.address) && f.name != "main" && !f.name.starts_with("cere.")
     };
-    let mut waiting: Vec<usize> = own
+    let mut waiting: Vec<usize> = all
         .iter()
         .enumerate()
-        .filter(|(_, f)| root(f))
-        .filter(|(_, f)| starts.contains_key(&f.address))
+        .filter(|(_, (_, f))| root(f))
+        .filter(|(_, (_, f))| starts.contains_key(&f.address))
         .map(|(i, _)| i)
         .collect();
     let mut reached: HashSet<usize> = waiting.iter().copied().collect();
 
     while let Some(i) = waiting.pop() {
-        let start = own[i].address;
-        let value = start.wrapping_sub(image.loaded.image.bias);
-        let Some(code) = image.loaded.elf.bytes(value, ends[i] - start) else {
+        let (loaded, function) = all[i];
+        let start = function.address;
+        let value = start.wrapping_sub(loaded.image.bias);
+        let Some(code) = loaded.elf.bytes(value, ends[i] - start) else {
             continue;
         };
         references(code, start, |address| {
@@ -99,11 +132,34 @@ pub fn units<'a>(
             }
         });
     }
-    let mut chosen: Vec<&Unit> = image.units.iter().filter(|u| u.id == key.unit).collect();
     let mut order: Vec<usize> = reached.into_iter().collect();
     order.sort_unstable();
-    for i in order {
-        let function = own[i];
+    let elsewhere = order.iter().filter(|i| all[**i].1.other_image);
+    let elsewhere = elsewhere.map(|i| Elsewhere {
+        loaded: all[*i].0,
+        name: &all[*i].1.name,
+        range: (all[*i].1.address, ends[*i]),
+    });
+    let elsewhere = elsewhere.collect();
+    let reached: Vec<_> = order.into_iter().map(|i| all[i]).collect();
+    let own = reached.iter().filter(|(_, f)| !f.other_image);
+    let units = units(image, &key.unit, own.map(|(_, f)| *f));
+    let captured = captured(raw, images, image, &reached, &units);
+    Reached {
+        units,
+        captured,
+        elsewhere,
+    }
+}
+
+/// The units that define `functions`, the unit `own` first.
+fn units<'a, 'f>(
+    image: &'a RegionImage<'_>,
+    own: &str,
+    functions: impl Iterator<Item = &'f Function>,
+) -> Vec<&'a Unit> {
+    let mut chosen: Vec<&Unit> = image.units.iter().filter(|u| u.id == own).collect();
+    for function in functions {
         let unit = match &function.unit {
             Some(id) => image.units.iter().find(|u| u.id == *id),
             None => {
@@ -121,4 +177,45 @@ pub fn units<'a>(
         }
     }
     chosen
+}
+
+/// Of the `reached` functions, in order of their addresses, those that `units` do not define, one name for each; and
+/// images that executed code without a name.
+fn captured(
+    raw: &Raw,
+    images: &[Loaded],
+    image: &RegionImage<'_>,
+    reached: &[(&Loaded, &Function)],
+    units: &[&Unit],
+) -> Vec<CapturedFunction> {
+    let compiled = |f: &Function| {
+        !f.other_image && (f.unit.is_some() || units.iter().any(|u| u.defines.contains(&f.name)))
+    };
+    let entry = |loaded: &Loaded, name: &str| CapturedFunction {
+        name: name.to_owned(),
+        image: file_name(&loaded.image.path),
+        other_image: loaded.image.range != image.loaded.image.range,
+    };
+    let mut found = Vec::new();
+    for names in reached.chunk_by(|a, b| a.1.address == b.1.address) {
+        // What the pass made of a function goes with it.
+        let named = names.iter().filter(|(_, f)| !f.name.starts_with("cere."));
+        if let Some((loaded, function)) = named.min_by_key(|(_, f)| f.name.len())
+            && !names.iter().any(|(_, f)| compiled(f))
+        {
+            found.push(entry(loaded, &function.name));
+        }
+    }
+    for loaded in images.iter().filter(|l| l.program) {
+        let range = loaded.image.range;
+        let executed = raw
+            .table
+            .iter()
+            .any(|p| p.flags & PAGE_CODE != 0 && range.0 <= p.address && p.address < range.1);
+        let named = reached.iter().any(|(l, _)| l.image.range == range);
+        if executed && !named {
+            found.push(entry(loaded, ""));
+        }
+    }
+    found
 }

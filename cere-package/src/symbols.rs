@@ -18,7 +18,19 @@ const LINKED_AGAIN: [&str; 8] = [
     "_start",
 ];
 
-impl RegionImage<'_> {
+/// Functions of crt files, which the start and the end of the program run.
+const STARTUP: [&str; 8] = [
+    "_init",
+    "_fini",
+    "_start",
+    "_dl_relocate_static_pie",
+    "frame_dummy",
+    "__do_global_dtors_aux",
+    "register_tm_clones",
+    "deregister_tm_clones",
+];
+
+impl<'a> RegionImage<'a> {
     /// Every defined symbol with the unit of local ones. Symbols of the region's own object come first, so
     /// that they win over a second copy of it; global ones next; local ones of objects without IR are left out.
     fn named(&self) -> Vec<(&Symbol, Option<&str>)> {
@@ -189,6 +201,47 @@ impl RegionImage<'_> {
             }
         }
         Ok(functions)
+    }
+
+    /// Functions beside those of [`Self::functions`] that are of the region's image, each with the image that holds
+    /// it: local ones of objects without IR, and all of the program's other images.
+    pub fn without_ir(
+        &self,
+        images: &'a [Loaded],
+    ) -> Result<Vec<(&'a Loaded, Function)>, PackError> {
+        let own = self.loaded.image.range;
+        let mut found = Vec::new();
+        let mut add = |loaded: &'a Loaded, symbol: &Symbol| {
+            if symbol.defined
+                && symbol.kind == Kind::Function
+                && !symbol.name.is_empty()
+                && !STARTUP.contains(&symbol.name.as_str())
+            {
+                let function = Function {
+                    name: symbol.name.clone(),
+                    unit: None,
+                    address: loaded.address(symbol.value),
+                    size: symbol.size,
+                    other_image: loaded.image.range != own,
+                };
+                found.push((loaded, function));
+            }
+        };
+        for group in self.groups.iter().filter(|group| group.unit.is_none()) {
+            for symbol in &group.symbols {
+                add(self.loaded, symbol);
+            }
+        }
+        for other in self.others(images) {
+            let symbols = match other.elf.symbols()? {
+                Some(symbols) => symbols,
+                None => other.elf.dynamic_symbols()?,
+            };
+            for symbol in &symbols {
+                add(other, symbol);
+            }
+        }
+        Ok(found)
     }
 
     /// Thread-local variables of the image.

@@ -44,10 +44,16 @@ fn the_page_states_the_numbers() {
             size_of::<RawActive>()
         ),
         format!(
+            "| {PASSAGES_OFFSET} | passages, {} bytes",
+            size_of::<RawPassage>()
+        ),
+        format!(
             "| {TRACES_OFFSET} | traces, {} bytes",
             size_of::<RawTrace>()
         ),
-        format!("{RAW_REGIONS} regions, {RAW_NODES} nodes, {RAW_DEPTH} active"),
+        format!(
+            "{RAW_REGIONS} regions, {RAW_NODES} nodes, {RAW_DEPTH} active entries, {RAW_PASSAGES} passages"
+        ),
         format!("| package | {PACKAGE_VERSION} |"),
         format!("| run plan, raw capture | {CAPTURE_VERSION} |"),
         format!("| 0 | 4 | `{SKIPPABLE_MAGIC:#010X}` |").replace("0X", "0x"),
@@ -61,6 +67,7 @@ fn the_page_states_the_numbers() {
         MEMBER_TABLE,
         MEMBER_ENTRY,
         MEMBER_EXIT,
+        MEMBER_TRACE,
         MEMBER_CODE,
         MEMBER_TLS_ENTRY,
         MEMBER_TLS_EXIT,

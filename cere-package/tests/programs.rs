@@ -49,6 +49,7 @@ fn input<'a>(build: &'a Build, raw: &'a Path, destination: &'a Path) -> PackInpu
         region_name: "main@main.c:34",
         name: "main@main.c:34:1",
         in_vivo: None,
+        represents: None,
         destination,
     }
 }
@@ -157,6 +158,26 @@ fn check(flags: &[&str], link: &[&str]) {
     assert!(
         function("hidden", None).is_none(),
         "other images give what they export"
+    );
+
+    let captured: Vec<(&str, &str)> = manifest
+        .captured_code
+        .iter()
+        .flatten()
+        .map(|f| (f.name.as_str(), f.image.as_str()))
+        .collect();
+    for entry in [
+        ("assembled", "program"),
+        ("plugged", "libplugged.so"),
+        ("hidden", "libplugged.so"),
+    ] {
+        assert!(captured.contains(&entry), "{entry:?} of {captured:?}");
+    }
+    assert!(
+        !captured
+            .iter()
+            .any(|f| ["twice", "archived", "main"].contains(&f.0)),
+        "they are compiled, or nothing leads there: {captured:?}"
     );
 
     let listed: Vec<&str> = manifest.units.iter().map(|u| u.id.as_str()).collect();
@@ -410,8 +431,8 @@ fn damaged_captures_are_named() {
         "main@main.c:34 cannot become a codelet: it reads a file"
     );
     assert!(said("\"returned\"", "\"never\"").contains("longjmp"));
-    assert!(said("{\"version\":1", "{\"version\":2").contains("install a newer cere"));
-    assert!(said("{\"version\":1", "{\"version\":0").contains("make it again"));
+    assert!(said("{\"version\":2", "{\"version\":3").contains("install a newer cere"));
+    assert!(said("{\"version\":2", "{\"version\":0").contains("make it again"));
     assert!(said("\"page_size\":4096", "\"page_size\":0").contains("power of two"));
     assert!(said("{\"version\"", "{\"v").contains("not valid"));
     assert!(said("\"index\":0", "\"index\":7").contains("capture again"));

@@ -4,11 +4,11 @@ use super::check::check_stored;
 use super::read::Receiver;
 use super::{
     HEADER_LENGTH, MANIFEST_LIMIT, PREAMBLE_LENGTH, PREAMBLE_MAGIC, SKIPPABLE_MAGIC,
-    check_manifest, check_version, copy_hashed, decode_table, hexadecimal, invalid,
+    check_manifest, check_version, copy_hashed, decode_table, decode_trace, invalid,
 };
-use cere_format::FormatError;
 use cere_format::capture::PageRecord;
-use cere_format::package::{MEMBER_MANIFEST, MEMBER_TABLE, Manifest};
+use cere_format::package::{MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TRACE, Manifest};
+use cere_format::{FormatError, hexadecimal};
 use serde::Deserialize;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -94,8 +94,8 @@ impl<'a> Archive<'a> {
         if found != expected {
             return Err(FormatError::Checksum {
                 what: path.display().to_string(),
-                found: hexadecimal(found),
-                expected: hexadecimal(expected),
+                found: hexadecimal(&found),
+                expected: hexadecimal(&expected),
             });
         }
         source.seek(SeekFrom::Start(HEADER_LENGTH)).map_err(fail)?;
@@ -272,13 +272,15 @@ impl<'a> Archive<'a> {
                     "the manifest lists another here",
                 ));
             }
-            let (found, hash) = if name == MEMBER_TABLE {
-                let mut table = Vec::new();
-                let result = copy_hashed(&mut self.frame, &mut table, size).map_err(self.fail())?;
-                let mut again = table.as_slice();
+            let (found, hash) = if [MEMBER_TABLE, MEMBER_TRACE].contains(&name.as_str()) {
+                let mut bytes = Vec::new();
+                let result = copy_hashed(&mut self.frame, &mut bytes, size).map_err(self.fail())?;
+                let mut again = bytes.as_slice();
                 receiver.receive(&name, &mut again, size)?;
-                if result.0 == size {
-                    pages = decode_table(MEMBER_TABLE, &table, manifest.page_size)?;
+                if result.0 == size && name == MEMBER_TRACE {
+                    decode_trace(MEMBER_TRACE, &bytes, manifest.page_size)?;
+                } else if result.0 == size {
+                    pages = decode_table(MEMBER_TABLE, &bytes, manifest.page_size)?;
                     check_stored(&manifest, &pages)?;
                 }
                 result
@@ -293,7 +295,7 @@ impl<'a> Archive<'a> {
                     available: found,
                 });
             }
-            let hash = hexadecimal(hash);
+            let hash = hexadecimal(&hash);
             if hash != member.sha256 {
                 return Err(FormatError::Checksum {
                     what: name,

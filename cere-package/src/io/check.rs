@@ -1,7 +1,7 @@
 //! What a manifest must fulfil.
 
 use super::table::{check_page_size, stored};
-use super::{RECORD_LENGTH, check_version, invalid};
+use super::{RECORD_LENGTH, TRACE_LENGTH, check_version, invalid};
 use cere_format::FormatError;
 use cere_format::abi::UNIT_ID_LENGTH;
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
@@ -30,6 +30,17 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
             manifest.pages,
             "its table's size overflows",
         ));
+    }
+    if let Some(trace) = &manifest.trace {
+        let Some(size) = trace.pages.checked_mul(TRACE_LENGTH) else {
+            return Err(invalid(
+                what,
+                "trace.pages",
+                trace.pages,
+                "the trace's size overflows",
+            ));
+        };
+        known.insert(MEMBER_TRACE.into(), Some(size));
     }
     if let Some(tls) = &manifest.image.tls {
         if !tls.align.is_power_of_two() {

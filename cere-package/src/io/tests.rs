@@ -1,13 +1,14 @@
 use super::write::append;
 use super::*;
 use cere_format::build::{Language, Region};
-use cere_format::capture::{EntryState, PAGE_TOUCHED};
+use cere_format::capture::{EntryState, PAGE_TOUCHED, PageTrace, TRACE_WRITTEN};
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN};
+use cere_format::hexadecimal;
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT,
+    MEMBER_TLS_EXIT, MEMBER_TRACE,
 };
-use cere_format::package::{Machine, PackageImage, PackageUnit, TlsBlock};
+use cere_format::package::{Machine, Member, PackageImage, PackageUnit, TlsBlock};
 use cere_format::profile::RegionKey;
 use proptest::prelude::*;
 use std::io::Cursor;
@@ -45,6 +46,8 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
             kernel: "k".into(),
         },
         in_vivo: None,
+        represents: None,
+        trace: None,
         page_size: 4096,
         entry: EntryState {
             stack_pointer: 0,
@@ -77,6 +80,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         library_symbols: vec![],
         libraries: vec![],
         library_directories: vec![],
+        captured_code: None,
         mappings: vec![],
         fresh: vec![],
         heap: (0, 0),
@@ -243,11 +247,12 @@ fn versions_and_kinds_are_told_apart() {
         read(&bytes),
         Err(FormatError::TooNew { found: 9, .. })
     ));
-    bytes[20] = 0;
-    assert!(matches!(
-        read(&bytes),
-        Err(FormatError::TooOld { found: 0, .. })
-    ));
+    for old in 0..PACKAGE_VERSION {
+        bytes[20] = old as u8;
+        let error = read(&bytes).unwrap_err();
+        assert!(matches!(error, FormatError::TooOld { found, .. } if found == old));
+        assert!(error.to_string().contains("again"), "{error}");
+    }
     assert!(matches!(
         read(b"#!/bin/sh"),
         Err(FormatError::WrongMagic { .. })
@@ -256,7 +261,7 @@ fn versions_and_kinds_are_told_apart() {
         read(&bytes[..30]),
         Err(FormatError::TooShort { .. })
     ));
-    let newer = lying(|manifest, _| manifest.version = 2);
+    let newer = lying(|manifest, _| manifest.version = PACKAGE_VERSION + 1);
     assert!(matches!(read(&newer), Err(FormatError::TooNew { .. })));
 }
 
@@ -267,7 +272,7 @@ fn lies_are_errors() {
         lying(|manifest, members| {
             manifest.pages = bytes.len() as u64 / 16;
             manifest.members[0].size = bytes.len() as u64;
-            manifest.members[0].sha256 = hexadecimal(Sha256::digest(&bytes).into());
+            manifest.members[0].sha256 = hexadecimal(&Sha256::digest(&bytes));
             members[0] = NewMember::bytes(MEMBER_TABLE, bytes);
         })
     };
@@ -354,6 +359,65 @@ fn lies_are_errors() {
     }
 }
 
+/// A package with a page trace of these entries; the manifest tells of `pages`.
+fn traced(entries: &[u64], pages: u64, listed: bool) -> Vec<u8> {
+    let bytes = encode_trace(entries);
+    lying(|manifest, members| {
+        manifest.trace = listed.then(|| PageTrace {
+            pages,
+            touched: pages,
+            slots: 64,
+            faults: 100,
+            began: "the program's start".into(),
+            cut: None,
+        });
+        let member = Member {
+            name: MEMBER_TRACE.into(),
+            size: bytes.len() as u64,
+            sha256: hexadecimal(&Sha256::digest(&bytes)),
+        };
+        manifest.members.insert(3, member);
+        members.insert(3, NewMember::bytes(MEMBER_TRACE, bytes));
+    })
+}
+
+#[test]
+fn page_traces() {
+    let entries = [0x5000, 0x1000 | TRACE_WRITTEN, 0x7fff_ffff_e000];
+    let good = read(&traced(&entries, 3, true)).unwrap();
+    let trace = decode_trace("t", good.member(MEMBER_TRACE), 4096).unwrap();
+    assert_eq!(trace, entries);
+    assert!(read(&traced(&[], 0, true)).is_ok());
+    let cases = [
+        ("alignment", traced(&[0x5008], 1, true)),
+        ("flag", traced(&[0x5002], 1, true)),
+        (
+            "twice",
+            traced(&[0x5000, 0x1000, 0x5000 | TRACE_WRITTEN], 3, true),
+        ),
+        ("last page", traced(&[!0xfff], 1, true)),
+        ("fewer", traced(&entries, 4, true)),
+        ("more", traced(&entries, 2, true)),
+        ("overflow", traced(&entries, u64::MAX / 4, true)),
+        ("not in the manifest", traced(&entries, 3, false)),
+    ];
+    for (name, bytes) in cases {
+        assert!(read(&bytes).is_err(), "{name}");
+    }
+    let missing = lying(|manifest, _| {
+        manifest.trace = Some(PageTrace {
+            pages: 0,
+            touched: 0,
+            slots: 64,
+            faults: 0,
+            began: String::new(),
+            cut: None,
+        });
+    });
+    assert!(read(&missing).is_err());
+    assert!(decode_trace("t", &[0; 12], 4096).is_err());
+}
+
 #[test]
 fn nothing_is_left_when_a_write_fails() {
     let directory = tempfile::tempdir().unwrap();
@@ -373,7 +437,7 @@ proptest! {
     /// Behind a right checksum, a changed byte of the archive is an error or changes nothing that counts.
     #[test]
     fn flips_behind_the_checksum_never_panic(position in 0usize..20000, flip in 1u8..) {
-        let mut archive = archive_of(&sample_bytes());
+        let mut archive = archive_of(&traced(&[0x5000, 0x1000], 2, true));
         let position = position % archive.len();
         archive[position] ^= flip;
         let _ = read(&wrap(&archive));

@@ -1,11 +1,9 @@
 //! A package from its members.
 
 use super::check::check_stored;
-use super::{
-    HEADER_LENGTH, check_manifest, copy_hashed, decode_table, header, hexadecimal, invalid,
-};
-use cere_format::FormatError;
+use super::{HEADER_LENGTH, check_manifest, copy_hashed, decode_table, header, invalid};
 use cere_format::package::{MEMBER_MANIFEST, MEMBER_TABLE, Manifest, Member, PACKAGE_VERSION};
+use cere_format::{FormatError, hexadecimal};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -159,7 +157,7 @@ pub fn write_package(
         manifest.members.push(Member {
             name: member.name.clone(),
             size,
-            sha256: hexadecimal(hash),
+            sha256: hexadecimal(&hash),
         });
     }
     manifest.pages = pages.len() as u64;

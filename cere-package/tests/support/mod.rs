@@ -256,6 +256,7 @@ impl Waiting {
             }
         }
         let capture = RawCapture {
+            trace: None,
             version: CAPTURE_VERSION,
             key,
             invocation: 1,
@@ -275,6 +276,7 @@ impl Waiting {
             fresh: Vec::new(),
             heap: (0, 0),
             system_calls: Vec::new(),
+            process: 0,
             disturbed_cycles: 0,
             faults: 0,
         };

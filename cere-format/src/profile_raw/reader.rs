@@ -1,0 +1,313 @@
+//! Reads a raw profile.
+
+use super::*;
+use crate::FormatError;
+use crate::error::check_version;
+use crate::profile::{
+    PROFILE_VERSION, Passage, ProcessName, Profile, RegionKey, RegionProfile, RunInput, Trace,
+    TreeNode,
+};
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+
+/// The raw profiles in a run's directory.
+pub fn raw_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(RAW_PREFIX) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+struct Reader {
+    file: std::fs::File,
+    path: PathBuf,
+}
+
+impl Reader {
+    fn words(&self, offset: usize, bytes: usize) -> Result<Vec<u8>, FormatError> {
+        use std::os::unix::fs::FileExt;
+        let mut data = vec![0; bytes];
+        let mut done = 0;
+        while done < bytes {
+            match self.file.read_at(&mut data[done..], (offset + done) as u64) {
+                Ok(0) => {
+                    return Err(FormatError::TooShort {
+                        what: "the raw profile",
+                        offset: offset as u64,
+                        needed: bytes as u64,
+                        available: done as u64,
+                    });
+                }
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(FormatError::io("read", &self.path)(e)),
+            }
+        }
+        Ok(data)
+    }
+
+    fn count(&self, what: &'static str, count: u64, limit: usize) -> Result<usize, FormatError> {
+        match usize::try_from(count) {
+            Ok(n) if n <= limit => Ok(n),
+            _ => Err(FormatError::Invalid {
+                what: self.path.display().to_string(),
+                field: what,
+                value: count.to_string(),
+                why: "its table holds fewer",
+            }),
+        }
+    }
+}
+
+fn u64_at(data: &[u8], offset: usize) -> u64 {
+    data.get(offset..offset + 8)
+        .map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])))
+}
+
+fn u32_at(data: &[u8], offset: usize) -> u32 {
+    data.get(offset..offset + 4)
+        .map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap_or([0; 4])))
+}
+
+macro_rules! word {
+    ($data:expr, $base:expr, $type:ty, $field:ident) => {
+        u64_at($data, $base + offset_of!($type, $field))
+    };
+}
+
+/// Turns a raw profile into a [`Profile`]. `name` gives a region's display name.
+pub fn read_raw(
+    path: &Path,
+    command: Vec<String>,
+    directory: PathBuf,
+    name: &mut dyn FnMut(&RegionKey) -> String,
+) -> Result<Profile, FormatError> {
+    let file = std::fs::File::open(path).map_err(FormatError::io("open", path))?;
+    let reader = Reader {
+        file,
+        path: path.to_owned(),
+    };
+    let header = reader.words(0, size_of::<RawHeader>())?;
+    let magic = u64_at(&header, 0);
+    let version = u32_at(&header, 8);
+    if magic != RAW_MAGIC {
+        return Err(FormatError::WrongMagic {
+            what: "a raw profile",
+            found: magic.to_le_bytes().to_vec(),
+            expected: RAW_MAGIC.to_le_bytes().to_vec(),
+        });
+    }
+    check_version("the raw profile", version, RAW_VERSION)?;
+    let count = reader.count(
+        "regions",
+        word!(&header, 0, RawHeader, regions),
+        RAW_REGIONS,
+    )?;
+    let nodes = reader.count("nodes", word!(&header, 0, RawHeader, nodes), RAW_NODES)?;
+    let passages = word!(&header, 0, RawHeader, passages);
+    let passages = reader.count("passages", passages, RAW_PASSAGES)?;
+    let start = word!(&header, 0, RawHeader, start_cycles);
+    let end = match word!(&header, 0, RawHeader, end_cycles) {
+        0 => word!(&header, 0, RawHeader, last_cycles).max(start),
+        end => end,
+    };
+    let inside = f64::from_bits(word!(&header, 0, RawHeader, probe_inside));
+    let outside = f64::from_bits(word!(&header, 0, RawHeader, probe_outside));
+    let mut hz = f64::from_bits(word!(&header, 0, RawHeader, tsc_hz));
+    let elapsed = word!(&header, 0, RawHeader, end_nanoseconds).saturating_sub(word!(
+        &header,
+        0,
+        RawHeader,
+        start_nanoseconds
+    ));
+    if elapsed > 50_000_000 && word!(&header, 0, RawHeader, end_cycles) > start {
+        hz = (end - start) as f64 * 1e9 / elapsed as f64;
+    }
+    let pairs = word!(&header, 0, RawHeader, pairs) as f64;
+    let total = (end.saturating_sub(start) as f64 - pairs * (inside + outside)).max(1.0);
+    let seconds = |cycles: u64| cycles as f64 / hz;
+    let table = reader.words(REGIONS_OFFSET, count * size_of::<RawRegion>())?;
+    let own_sum: u64 = (0..count)
+        .map(|slot| word!(&table, slot * size_of::<RawRegion>(), RawRegion, own))
+        .sum();
+    // The probe's cost is known to some cycles: regions shorter than it may add up to more than is left.
+    let total = total.max(own_sum as f64);
+    let mut regions = Vec::with_capacity(count);
+    for slot in 0..count {
+        let base = slot * size_of::<RawRegion>();
+        let unit = table.get(base..base + 32).unwrap_or(&[]);
+        let key = RegionKey {
+            unit: String::from_utf8_lossy(unit).into_owned(),
+            index: u32_at(&table, base + offset_of!(RawRegion, index)),
+        };
+        let finished = word!(&table, base, RawRegion, finished);
+        let invocations = word!(&table, base, RawRegion, invocations);
+        let own = word!(&table, base, RawRegion, own);
+        regions.push(RegionProfile {
+            name: name(&key),
+            key,
+            invocations,
+            inclusive_seconds: seconds(word!(&table, base, RawRegion, inclusive)),
+            self_seconds: seconds(own),
+            share: own as f64 / total,
+            cycles_min: if finished == 0 {
+                0
+            } else {
+                word!(&table, base, RawRegion, min)
+            },
+            cycles_mean: word!(&table, base, RawRegion, sum) as f64 / finished.max(1) as f64,
+            cycles_max: word!(&table, base, RawRegion, max),
+            trace: trace(&reader, slot, invocations, start)?,
+        });
+    }
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|a, b| {
+        regions[*b]
+            .self_seconds
+            .total_cmp(&regions[*a].self_seconds)
+    });
+    let mut place = vec![0; count];
+    for (new, old) in order.iter().enumerate() {
+        place[*old] = new;
+    }
+    let table = reader.words(NODES_OFFSET, nodes * size_of::<RawNode>())?;
+    let mut tree = Vec::with_capacity(nodes);
+    for node in 0..nodes {
+        let base = node * size_of::<RawNode>();
+        let parent = u32_at(&table, base + offset_of!(RawNode, parent)) as usize;
+        let region = u32_at(&table, base) as usize;
+        let root = node == 0;
+        tree.push(TreeNode {
+            region: if root {
+                None
+            } else {
+                place.get(region).copied()
+            },
+            parent: (!root).then_some(parent),
+            invocations: if root {
+                1
+            } else {
+                word!(&table, base, RawNode, invocations)
+            },
+            inclusive_seconds: if root {
+                total / hz
+            } else {
+                seconds(word!(&table, base, RawNode, inclusive))
+            },
+            self_seconds: if root {
+                (total - own_sum as f64).max(0.0) / hz
+            } else {
+                seconds(word!(&table, base, RawNode, own))
+            },
+        });
+    }
+    // For the same reason a region may seem shorter than those that it calls, which come after it.
+    let mut called = vec![0.0f64; tree.len()];
+    for node in (1..tree.len()).rev() {
+        let place = &mut tree[node];
+        place.inclusive_seconds = place
+            .inclusive_seconds
+            .max(place.self_seconds + called[node]);
+        let inclusive = place.inclusive_seconds;
+        if let Some(sum) = place.parent.and_then(|parent| called.get_mut(parent)) {
+            *sum += inclusive;
+        }
+    }
+    let mut sorted: Vec<Option<RegionProfile>> = regions.into_iter().map(Some).collect();
+    let regions = order.iter().filter_map(|old| sorted[*old].take()).collect();
+    Ok(Profile {
+        version: PROFILE_VERSION,
+        command,
+        directory,
+        program: String::new(),
+        runs: 1,
+        process: ProcessName::default(),
+        input: RunInput::default(),
+        seconds: total / hz,
+        coverage: (own_sum as f64 / total).min(1.0),
+        tsc_hz: hz,
+        probe_inside: inside,
+        probe_outside: outside,
+        regions,
+        tree,
+        timeline: timeline(&reader, passages, &place, start)?,
+        other_threads: word!(&header, 0, RawHeader, other_threads),
+    })
+}
+
+/// The trace of the region at `slot`, which was entered `invocations` times; the program began at counter `origin`.
+fn trace(
+    reader: &Reader,
+    slot: usize,
+    invocations: u64,
+    origin: u64,
+) -> Result<Trace, FormatError> {
+    let at = TRACES_OFFSET + slot * size_of::<RawTrace>();
+    let kept = usize::try_from(invocations).map_or(TRACE_FIRST, |i| i.min(TRACE_FIRST));
+    let words = |offset: usize| -> Result<Vec<u64>, FormatError> {
+        let data = reader.words(at + offset, kept * 8)?;
+        Ok((0..kept).map(|i| u64_at(&data, i * 8)).collect())
+    };
+    let head = reader.words(at, offset_of!(RawTrace, first))?;
+    let sampled = word!(&head, 0, RawTrace, sampled);
+    let sampled = reader.count("trace entries", sampled, TRACE_SAMPLED)?;
+    let entry = size_of::<RawLater>();
+    let data = reader.words(at + offset_of!(RawTrace, later), sampled * entry)?;
+    let mut later: Vec<[u64; 3]> = (0..sampled)
+        .map(|i| {
+            let base = i * entry;
+            [
+                word!(&data, base, RawLater, invocation),
+                word!(&data, base, RawLater, cycles),
+                word!(&data, base, RawLater, start),
+            ]
+        })
+        .collect();
+    later.sort_unstable();
+    later.dedup_by_key(|l| l[0]);
+    // The difference leaves what is unknown at 0.
+    let since = |counter: u64| counter.saturating_sub(origin);
+    Ok(Trace {
+        first: words(offset_of!(RawTrace, first))?,
+        stride: word!(&head, 0, RawTrace, stride).max(1),
+        sampled: later.iter().map(|l| (l[0], l[1])).collect(),
+        first_starts: words(offset_of!(RawTrace, first_starts))?
+            .into_iter()
+            .map(since)
+            .collect(),
+        sampled_starts: later.iter().map(|l| since(l[2])).collect(),
+    })
+}
+
+/// The passages; `place` tells where the region of a slot went.
+fn timeline(
+    reader: &Reader,
+    passages: usize,
+    place: &[usize],
+    origin: u64,
+) -> Result<Vec<Passage>, FormatError> {
+    let entry = size_of::<RawPassage>();
+    let data = reader.words(PASSAGES_OFFSET, passages * entry)?;
+    let passage = |i: usize| {
+        let base = i * entry;
+        Some(Passage {
+            region: *place.get(u32_at(&data, base) as usize)?,
+            invocation: word!(&data, base, RawPassage, invocation),
+            start: word!(&data, base, RawPassage, start).saturating_sub(origin),
+        })
+    };
+    let mut timeline: Vec<Passage> = (0..passages).filter_map(passage).collect();
+    // A signal's handler may have left the thinning by longjmp: what was moved already then lies there twice.
+    let mut next = 0;
+    timeline.retain(|passage| {
+        let rising = passage.start >= next;
+        next = next.max(passage.start + 1);
+        rising
+    });
+    Ok(timeline)
+}
