@@ -1,7 +1,8 @@
 //! The library's own memory: a reserved address range that the program's heap knows nothing of.
 //!
-//! Allowed here: raw memory and atomics. Never libc's allocator.
+//! Allowed here: raw memory, raw system calls and atomics. Never libc.
 
+use crate::sys;
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -44,16 +45,20 @@ pub fn range() -> (usize, usize) {
 fn map(wanted: usize, size: usize, extra: i32) -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | extra;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let arguments = [wanted, size, rights as usize, flags as usize, usize::MAX, 0];
     // SAFETY: a fresh mapping; MAP_FIXED_NOREPLACE never replaces one.
-    let got = unsafe { libc::mmap(wanted as *mut _, size, rights, flags, -1, 0) };
-    (got != libc::MAP_FAILED).then_some(got as usize)
+    let got = unsafe { sys::call(libc::SYS_mmap, arguments) };
+    usize::try_from(got).ok()
 }
 
 /// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere, for the library. None if refused.
 pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
     let start = map(wanted, size, libc::MAP_FIXED_NOREPLACE).or_else(|| map(wanted, size, 0))?;
     // SAFETY: a fresh mapping of our own, which a core file can do without.
-    unsafe { libc::madvise(start as *mut _, size, libc::MADV_DONTDUMP) };
+    unsafe {
+        let advice = libc::MADV_DONTDUMP as usize;
+        sys::call(libc::SYS_madvise, [start, size, advice, 0, 0, 0]);
+    }
     Some(start)
 }
 

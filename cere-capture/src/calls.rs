@@ -7,7 +7,7 @@ use crate::engine::{Access, CALLS, Engine};
 use crate::names;
 use crate::pool::PAGE;
 use crate::process;
-use crate::{signals, sys, wanted};
+use crate::{passing, signals, sys, trace, wanted};
 use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
 
@@ -22,7 +22,7 @@ const WAITS: [i32; 5] = [
 const FUTEX_LOCK_PI2: i32 = 13;
 
 /// Why a call is not simply done.
-enum Halt {
+pub enum Halt {
     /// It ends the program.
     Exit,
     /// What it does is not part of the region's memory.
@@ -89,12 +89,23 @@ pub fn dispatch(context: &mut ucontext_t) {
     let Some(engine) = wanted::engine() else {
         return again(context);
     };
+    if engine.levels.is_empty() {
+        return passing::dispatch(engine, number, arguments, context);
+    }
     if number < CALLS {
         for level in &mut engine.levels {
             level.calls[number] = level.calls[number].saturating_add(1);
         }
     }
-    match perform(engine, number, arguments, context) {
+    engine.tracer.pinned = true;
+    let outcome = perform(engine, number, arguments, context);
+    engine.unpin();
+    if let Some(engine) = wanted::engine()
+        && trace::exhausted().is_some()
+    {
+        engine.detach();
+    }
+    match outcome {
         Ok(result) => context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64,
         Err(halt) => {
             capture::end_all(context, RegionEnd::Never, |_| halt.reason(number));
@@ -109,8 +120,39 @@ pub fn dispatch(context: &mut ucontext_t) {
 }
 
 /// Lets the program make the call itself: two bytes back stands its `syscall` instruction.
-fn again(context: &mut ucontext_t) {
+pub fn again(context: &mut ucontext_t) {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] -= 2;
+}
+
+/// Memory that a call's arguments reach: start, length, what the kernel does there.
+pub type Reach = [(usize, usize, Access); 3];
+
+/// What the arguments reach of calls that only ask, and may be made anywhere. None: it is none of those.
+pub fn harmless(number: usize, a: [usize; 6]) -> Option<Reach> {
+    use Access::Write;
+    const NONE: (usize, usize, Access) = (0, 0, Access::Read);
+    let one = |start, length| [(start, length, Write), NONE, NONE];
+    Some(match number as i64 {
+        libc::SYS_clock_gettime | libc::SYS_clock_getres => one(a[1], 16),
+        libc::SYS_gettimeofday => [(a[0], 16, Write), (a[1], 8, Write), NONE],
+        libc::SYS_time => one(a[0], 8),
+        libc::SYS_times => one(a[0], 32),
+        libc::SYS_getrusage => one(a[1], 144),
+        libc::SYS_getcpu => [(a[0], 4, Write), (a[1], 4, Write), NONE],
+        libc::SYS_sysinfo => one(a[0], 112),
+        libc::SYS_uname => one(a[0], 390),
+        libc::SYS_sched_getaffinity => one(a[2], a[1]),
+        libc::SYS_getrlimit => one(a[1], 16),
+        libc::SYS_getpid
+        | libc::SYS_gettid
+        | libc::SYS_getppid
+        | libc::SYS_getuid
+        | libc::SYS_geteuid
+        | libc::SYS_getgid
+        | libc::SYS_getegid
+        | libc::SYS_sched_yield => [NONE; 3],
+        _ => return None,
+    })
 }
 
 fn perform(
@@ -120,7 +162,7 @@ fn perform(
     context: &mut ucontext_t,
 ) -> Result<isize, Halt> {
     use Access::{Read, Write};
-    let mut reach: [(usize, usize, Access); 3] = [(0, 0, Read); 3];
+    let mut reach: Reach = [(0, 0, Read); 3];
     match number as i64 {
         libc::SYS_mmap
         | libc::SYS_munmap
@@ -180,11 +222,6 @@ fn perform(
                 reach[1] = (a[4], 4, Write);
             }
         }
-        libc::SYS_clock_gettime | libc::SYS_clock_getres => reach[0] = (a[1], 16, Write),
-        libc::SYS_gettimeofday => reach = [(a[0], 16, Write), (a[1], 8, Write), (0, 0, Read)],
-        libc::SYS_time => reach[0] = (a[0], 8, Write),
-        libc::SYS_times => reach[0] = (a[0], 32, Write),
-        libc::SYS_getrusage => reach[0] = (a[1], 144, Write),
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => {
             // They would sleep as well, where they touch what is closed.
             if !engine.stacks.is_empty() {
@@ -201,20 +238,7 @@ fn perform(
             let sleep = || unsafe { sys::call(number as i64, a) };
             return signals::wait_with(sleep).ok_or(Halt::Sleeps);
         }
-        libc::SYS_getcpu => reach = [(a[0], 4, Write), (a[1], 4, Write), (0, 0, Read)],
-        libc::SYS_sysinfo => reach[0] = (a[0], 112, Write),
-        libc::SYS_uname => reach[0] = (a[0], 390, Write),
-        libc::SYS_sched_getaffinity => reach[0] = (a[2], a[1], Write),
-        libc::SYS_getrlimit => reach[0] = (a[1], 16, Write),
         libc::SYS_prlimit64 if a[2] == 0 => reach[0] = (a[3], 16, Write),
-        libc::SYS_getpid
-        | libc::SYS_gettid
-        | libc::SYS_getppid
-        | libc::SYS_getuid
-        | libc::SYS_geteuid
-        | libc::SYS_getgid
-        | libc::SYS_getegid
-        | libc::SYS_sched_yield => {}
         libc::SYS_clone
         | libc::SYS_clone3
         | libc::SYS_fork
@@ -235,7 +259,10 @@ fn perform(
         | libc::SYS_recvfrom => {
             return Err(Halt::Descriptor(a[0]));
         }
-        _ => return Err(Halt::Outside),
+        _ => match harmless(number, a) {
+            Some(known) => reach = known,
+            None => return Err(Halt::Outside),
+        },
     }
     for (start, length, access) in reach {
         engine.reach(start, length, access)?;
@@ -245,7 +272,7 @@ fn perform(
 }
 
 /// The mask lies in the context that the handler returns to.
-fn signal_mask(
+pub fn signal_mask(
     engine: &mut Engine,
     a: [usize; 6],
     context: &mut ucontext_t,
@@ -274,11 +301,13 @@ fn signal_mask(
     Ok(0)
 }
 
-fn up(address: usize) -> usize {
+/// The next multiple of the page size.
+pub fn up(address: usize) -> usize {
     address.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt> {
+/// Calls that change what is mapped.
+pub fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt> {
     let failed = |result: isize| (-4095..0).contains(&result);
     // SAFETY: the program's own calls; the bookkeeping follows at once.
     unsafe {

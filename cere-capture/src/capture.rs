@@ -4,10 +4,12 @@
 
 use crate::engine::{CALLS, Engine, Level};
 use crate::pool::LEVELS;
-use crate::wanted::{State, disarm, state, write_counts};
+use crate::tracer::Cut;
+use crate::wanted::{State, disarm, listen, state, write_counts};
 use crate::write::{self, End};
 use crate::{
-    complain, heap, images, keep_errno, process, signals, sys, thread_pointer, threads, wanted,
+    complain, heap, images, keep_errno, process, signals, sys, thread_pointer, threads, trace,
+    wanted,
 };
 use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, RegionDescriptor};
 use cere_format::capture::{EntryState, Image, RegionEnd};
@@ -17,32 +19,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Times that closing memory is tried while other threads change what is mapped.
 const ATTEMPTS: u32 = 10;
+const CLOSED_IN_VAIN: &str = "memory cannot be closed";
 /// Captures in progress.
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 
-core::arch::global_asm!(
-    ".globl cere_capture_stub",
-    ".hidden cere_capture_stub",
-    ".type cere_capture_stub,@function",
-    "cere_capture_stub:",
-    "lea rcx, [rsp + 8]",
-    "jmp {event}",
-    ".size cere_capture_stub, .-cere_capture_stub",
-    event = sym event,
-);
+crate::stub::hook!(cere_capture_stub, event);
 
-unsafe extern "C" {
-    /// The hook: adds the stack pointer before the call as fourth argument.
-    pub fn cere_capture_stub(region: *mut RegionDescriptor, event: u32, arguments: *mut u8);
-}
-
-/// What the probe told, for the work on the other stack.
-struct Event {
+/// What the probe told, for the work on the other stack: where it runs the program's memory may be closed.
+#[derive(Debug, Clone, Copy)]
+pub struct Event {
     region: *mut RegionDescriptor,
     event: u32,
     arguments: usize,
+    arguments_size: u32,
     stack: usize,
     wanted: usize,
+}
+
+impl Default for Event {
+    fn default() -> Event {
+        Event {
+            region: std::ptr::null_mut(),
+            event: EVENT_ENTER,
+            arguments: 0,
+            arguments_size: 0,
+            stack: 0,
+            wanted: usize::MAX,
+        }
+    }
 }
 
 unsafe extern "C" fn event(
@@ -57,13 +61,15 @@ unsafe extern "C" fn event(
     }
     // SAFETY: the descriptor of an armed region.
     let wanted = (unsafe { (*region).scratch } as usize).wrapping_sub(1);
-    let Some(target) = state.wanted.get_mut(wanted) else {
-        return;
-    };
     let slow: unsafe extern "C" fn(*mut u8) = if event == EVENT_ENTER {
-        target.count += 1;
-        if target.count == target.next {
+        let due = state.wanted.get_mut(wanted).is_some_and(|target| {
+            target.count += 1;
+            target.count == target.next
+        });
+        if due {
             enter
+        } else if state.listens {
+            resume
         } else if DEPTH.load(Ordering::Relaxed) > 0 && left(stack + 1) > 0 {
             sweep
         } else {
@@ -80,15 +86,52 @@ unsafe extern "C" fn event(
         return;
     };
     let top = state.engine.pool.hook_stack();
-    let mut event = Event {
+    state.event = Event {
         region,
         event,
         arguments: arguments as usize,
+        // SAFETY: the descriptor of an armed region.
+        arguments_size: unsafe { (*region).arguments_size },
         stack,
         wanted,
     };
-    // SAFETY: the stack is used by hooks alone, and they do not nest; the event outlives the call.
-    unsafe { sys::cere_on_stack(slow, (&raw mut event).cast(), top) };
+    // SAFETY: the stack is used by hooks alone, and they do not nest; the event stands in memory of our own.
+    unsafe { sys::cere_on_stack(slow, (&raw mut state.event).cast(), top) };
+}
+
+/// The program starts, or has loaded an image: begins the windows that wait for that.
+pub fn begin_windows() {
+    let Some(state) = state() else { return };
+    if thread_pointer() != state.thread || !trace::awaits_start(state) {
+        return;
+    }
+    let top = state.engine.pool.hook_stack();
+    state.event = Event {
+        stack: (&raw const top) as usize,
+        ..Event::default()
+    };
+    // SAFETY: as above; no hook is at work.
+    unsafe { sys::cere_on_stack(begin, (&raw mut state.event).cast(), top) };
+}
+
+unsafe extern "C" fn begin(event: *mut u8) {
+    // SAFETY: handed on by `begin_windows`.
+    let stack = unsafe { told(event) }.stack;
+    with_all_open(stack, false, |state, _| {
+        trace::program_starts(state);
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn resume(event: *mut u8) {
+    // SAFETY: handed on by `event`.
+    let stack = unsafe { told(event) }.stack;
+    with_all_open(stack, false, |_, _| Ok(()));
+}
+
+/// Captures in progress from now on.
+pub fn note_depth(depth: usize) {
+    DEPTH.store(depth, Ordering::Relaxed);
 }
 
 /// Number of levels that code with this stack pointer has left, by longjmp: none of them can still run.
@@ -105,16 +148,25 @@ pub fn left(stack: usize) -> usize {
     }
 }
 
-/// Work of the hook, on its stack, with everything open and all signals blocked. `work` gets the program's signal mask.
-fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
+/// Work of the hook, on its stack, with everything open and all signals blocked. `stack` is the program's stack pointer.
+/// With `blocks`, every thread-local block is allocated first, if no capture is in progress. `work` gets the program's
+/// signal mask.
+fn with_all_open(
+    stack: usize,
+    blocks: bool,
+    work: impl FnOnce(&mut State, u64) -> Result<(), String>,
+) {
     let Some(state) = state() else { return };
     let mask = sys::HOOK_MASK.load(Ordering::Relaxed);
     signals::catch_calls(false);
     heap::inside(false);
     let was_inside = !state.engine.levels.is_empty();
     // First of all: libc's own data are closed.
-    if was_inside {
+    if state.engine.at_work() {
         state.engine.open();
+    }
+    if blocks && !was_inside {
+        keep_errno(images::allocate_tls);
     }
     keep_errno(|| {
         heap::in_library(|| {
@@ -132,8 +184,21 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
             }
         });
     });
+    let captures = !state.engine.levels.is_empty();
+    let mask = match captures {
+        true => signals::outside(mask),
+        false => signals::release(mask),
+    };
+    if !captures {
+        state.engine.pool.reset();
+        // Here, for the program's allocator may unmap something.
+        if was_inside && state.engine.tracer.wanted() {
+            heap::flush();
+        }
+    }
+    keep_errno(|| heap::in_library(|| trace::settle(state, stack, mask)));
     let mut attempts = 0;
-    while !state.engine.levels.is_empty()
+    while state.engine.at_work()
         && let Err(message) = close(state)
     {
         state.engine.open();
@@ -141,30 +206,49 @@ fn with_all_open(work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
         attempts += 1;
         keep_errno(|| {
             heap::in_library(|| {
-                if attempts == ATTEMPTS
-                    || process::lay_out(&mut state.engine, state.mapping_limit).is_err()
-                {
+                if attempts == ATTEMPTS || lay_out(state, stack).is_err() {
+                    state.engine.tracer.on = false;
+                    state.engine.tracer.stop(Cut::Because(CLOSED_IN_VAIN));
                     refuse(state, RegionEnd::Never, Some(message));
                 }
             })
         });
     }
-    DEPTH.store(state.engine.levels.len(), Ordering::Relaxed);
-    let Some(level) = state.engine.levels.last_mut() else {
-        let mask = signals::outside(mask);
+    note_depth(state.engine.levels.len());
+    if !state.engine.at_work() {
         signals::remove(None, !state.engine.stacks.is_empty());
         state.engine.pool.reset();
         threads::opened();
         sys::HOOK_MASK.store(mask, Ordering::Relaxed);
         heap::flush();
         return;
-    };
-    if level.started == 0 {
-        level.started = cere_clock::start();
     }
-    heap::inside(true);
+    if let Some(level) = state.engine.levels.last_mut() {
+        if level.started == 0 {
+            level.started = cere_clock::start();
+        }
+        heap::inside(true);
+    }
     signals::catch_calls(true);
     sys::HOOK_MASK.store(signals::inside(mask), Ordering::Relaxed);
+}
+
+/// Finds out anew what is mapped.
+fn lay_out(state: &mut State, stack: usize) -> Result<(), String> {
+    let limit = state.mapping_limit;
+    let (pointer, images, control) = match state.engine.levels.last() {
+        Some(level) => (
+            level.entry.stack_pointer,
+            level.images.clone(),
+            level.control,
+        ),
+        None => {
+            let images = describe_images(state);
+            let control = process::control(state.thread, &images);
+            (stack as u64, images, control)
+        }
+    };
+    process::lay_out(&mut state.engine, limit, pointer, &images, control)
 }
 
 /// Closes everything, beside the threads that there are by now.
@@ -178,7 +262,8 @@ fn close(state: &mut State) -> Result<(), String> {
                 }
             }
             state.engine.stacks = stacks;
-            Ok(())
+            let spans = state.engine.spans.all();
+            threads::hold_calls(&|at| spans.iter().any(|s| s.start <= at && at < s.end))
         })
     })?;
     state.engine.close()
@@ -222,15 +307,15 @@ fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
 }
 
 /// The argument of the hook's work.
-unsafe fn told<'a>(event: *mut u8) -> &'a Event {
-    // SAFETY: `event` is on the program's stack and outlives the work.
-    unsafe { &*event.cast::<Event>() }
+unsafe fn told(event: *mut u8) -> Event {
+    // SAFETY: `event` stands in the state.
+    unsafe { *event.cast::<Event>() }
 }
 
 unsafe extern "C" fn sweep(event: *mut u8) {
     // SAFETY: handed on by `event`.
     let stack = unsafe { told(event) }.stack;
-    with_all_open(|state, _| {
+    with_all_open(stack, false, |state, _| {
         for _ in 0..left(stack + 1) {
             finish(state, RegionEnd::Never, None);
         }
@@ -241,7 +326,7 @@ unsafe extern "C" fn sweep(event: *mut u8) {
 unsafe extern "C" fn leave(event: *mut u8) {
     // SAFETY: handed on by `event`.
     let told = unsafe { told(event) };
-    with_all_open(|state, _| {
+    with_all_open(told.stack, false, |state, _| {
         while let Some(level) = state.engine.levels.last() {
             if level.region == told.region && level.entry.stack_pointer as usize == told.stack {
                 let unwound = told.event == EVENT_UNWIND;
@@ -261,21 +346,22 @@ unsafe extern "C" fn leave(event: *mut u8) {
 
 fn read_state(told: &Event) -> EntryState {
     let (mut mxcsr, mut x87_control) = (0u32, 0u16);
-    // SAFETY: both instructions store a word each; the descriptor is readable.
+    // SAFETY: both instructions store a word each.
     unsafe {
         core::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack));
         core::arch::asm!("fnstcw [{}]", in(reg) &raw mut x87_control, options(nostack));
         EntryState {
             stack_pointer: told.stack as u64,
             arguments: told.arguments as u64,
-            arguments_size: (*told.region).arguments_size,
+            arguments_size: told.arguments_size,
             mxcsr,
             x87_control,
         }
     }
 }
 
-fn describe_images(state: &mut State) -> Vec<Image> {
+/// The loaded images but ours, the program first.
+pub fn describe_images(state: &mut State) -> Vec<Image> {
     let own = state.engine.own.clone();
     let mut list = Vec::new();
     for image in images::loaded() {
@@ -309,17 +395,19 @@ fn describe_images(state: &mut State) -> Vec<Image> {
 unsafe extern "C" fn enter(event: *mut u8) {
     // SAFETY: handed on by `event`.
     let told = unsafe { told(event) };
-    let entry = read_state(told);
-    if DEPTH.load(Ordering::Relaxed) == 0 {
-        keep_errno(images::allocate_tls);
-    }
-    with_all_open(|state, mask| {
+    let entry = read_state(&told);
+    with_all_open(told.stack, true, |state, mask| {
         for _ in 0..left(told.stack + 1) {
             finish(state, RegionEnd::Never, None);
         }
+        trace::entered(state, told.wanted);
         let region = &mut state.wanted[told.wanted];
         let invocation = region.count;
         region.look_ahead();
+        if !region.invocations.contains(&invocation) {
+            disarm(region);
+            return Ok(());
+        }
         let images = describe_images(state);
         let control = process::control(state.thread, &images);
         let level = Level {
@@ -328,7 +416,6 @@ unsafe extern "C" fn enter(event: *mut u8) {
             invocation,
             entry,
             stack: (0, 0),
-            grows: false,
             control,
             touched: 0,
             started: 0,
@@ -337,6 +424,7 @@ unsafe extern "C" fn enter(event: *mut u8) {
             fresh: Vec::with_capacity(4096),
             images,
             mappings: Vec::new(),
+            trace: None,
         };
         let stacks = match threads::others() {
             Ok(stacks) => stacks,
@@ -347,7 +435,11 @@ unsafe extern "C" fn enter(event: *mut u8) {
         }
         state.engine.stacks = stacks;
         state.engine.levels.push(level);
-        process::lay_out(&mut state.engine, state.mapping_limit)?;
+        lay_out(state, told.stack)?;
+        let trace = trace::take(state, told.wanted, invocation);
+        if let Some(level) = state.engine.levels.last_mut() {
+            level.trace = trace;
+        }
         state.engine.take_control(control)
     });
 }
@@ -360,6 +452,9 @@ fn obstacle(state: &mut State, mask: u64) -> Option<String> {
     if state.engine.levels.is_empty() {
         let memory = process::available_memory();
         state.engine.pool.allow(memory - memory / 8);
+        if state.engine.tracer.on {
+            return None;
+        }
         return signals::install(state.engine.pool.signal_stack(), mask).err();
     }
     None
@@ -392,13 +487,22 @@ pub fn end_all(
     signals::catch_calls(false);
     heap::inside(false);
     state.engine.open();
+    state.engine.tracer.on = false;
+    state.engine.tracer.pinned = false;
+    state
+        .engine
+        .tracer
+        .halt(Cut::Because("a captured invocation ends early"));
     keep_errno(|| {
         heap::in_library(|| {
             let reason = reason(&state.engine);
             refuse(state, end, reason);
         })
     });
-    DEPTH.store(0, Ordering::Relaxed);
+    if state.engine.tracer.wanted() {
+        listen(state, true);
+    }
+    note_depth(0);
     signals::remove(Some(context), !state.engine.stacks.is_empty());
     state.engine.pool.reset();
 }
@@ -407,11 +511,12 @@ pub fn end_all(
 pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
     let gone = left(stack);
     let Some(state) = state() else { return true };
-    if gone >= state.engine.levels.len() {
+    if gone >= state.engine.levels.len() && !state.engine.tracer.on {
         end_all(context, RegionEnd::Never, |_| None);
         return true;
     }
     signals::catch_calls(false);
+    heap::inside(false);
     state.engine.open();
     keep_errno(|| {
         heap::in_library(|| {
@@ -420,17 +525,25 @@ pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
             }
         })
     });
-    DEPTH.store(state.engine.levels.len(), Ordering::Relaxed);
+    note_depth(state.engine.levels.len());
+    if state.engine.levels.is_empty() {
+        state.engine.pool.reset();
+        let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+        // SAFETY: the kernel's record.
+        unsafe { *mask = signals::inside(signals::release(*mask)) };
+    }
     if let Err(message) = close(state) {
         end_all(context, RegionEnd::Never, |_| Some(message));
         return true;
     }
+    heap::inside(!state.engine.levels.is_empty());
     signals::catch_calls(true);
     false
 }
 
 unsafe extern "C" fn stop(_: *mut u8) {
-    with_all_open(|state, _| {
+    with_all_open(0, false, |state, _| {
+        state.engine.tracer.stop(Cut::Because("the program ends"));
         refuse(state, RegionEnd::Never, None);
         Ok(())
     });
@@ -439,7 +552,7 @@ unsafe extern "C" fn stop(_: *mut u8) {
 /// The program ends: finishes what is in progress and writes the counts.
 pub fn finish_process() {
     let Some(current) = state() else { return };
-    if DEPTH.load(Ordering::Relaxed) > 0 {
+    if current.engine.at_work() {
         let top = current.engine.pool.hook_stack();
         // SAFETY: the stack is used by hooks alone, and none is at work.
         unsafe { sys::cere_on_stack(stop, std::ptr::null_mut(), top) };

@@ -5,9 +5,10 @@
 
 use crate::pool::{DEAD, GUESSED, LEVELS, PAGE, Page, Pool, Touch};
 use crate::spans::{KIND_STACK, Span, Spans};
+use crate::tracer::Tracer;
 use crate::{sys, threads};
 use cere_format::abi::RegionDescriptor;
-use cere_format::capture::{EntryState, Image, Mapping};
+use cere_format::capture::{EntryState, Image, Mapping, PageTrace};
 
 const READ: u8 = libc::PROT_READ as u8;
 const WRITE: u8 = libc::PROT_WRITE as u8;
@@ -49,8 +50,6 @@ pub struct Level {
     pub entry: EntryState,
     /// [start, end) of the mapping that holds the stack pointer at entry.
     pub stack: (usize, usize),
-    /// Whether the kernel lets that mapping grow.
-    pub grows: bool,
     /// Thread control block and static thread-local storage at entry, whole pages.
     pub control: (usize, usize),
     /// Entries in the pool's log.
@@ -67,6 +66,19 @@ pub struct Level {
     pub images: Vec<Image>,
     /// Mappings at entry.
     pub mappings: Vec<Mapping>,
+    /// The page trace before entry.
+    pub trace: Option<(PageTrace, Vec<u64>)>,
+}
+
+/// Where the thread whose memory is closed runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    /// [start, end) of the mapping that holds its stack pointer.
+    pub stack: (usize, usize),
+    /// Whether the kernel lets that mapping grow.
+    pub grows: bool,
+    /// Its control block and static thread-local storage, whole pages.
+    pub control: (usize, usize),
 }
 
 /// The state of all captures of the process.
@@ -77,6 +89,10 @@ pub struct Engine {
     pub spans: Spans,
     /// Captures in progress, outermost first. Capacity is LEVELS.
     pub levels: Vec<Level>,
+    /// The page trace.
+    pub tracer: Tracer,
+    /// Of the outermost level, or of the tracer.
+    pub place: Place,
     /// [start, end) of what is never protected: the library's own memory and image.
     pub own: Vec<(usize, usize)>,
     /// Stacks of the other threads, never protected either.
@@ -96,6 +112,11 @@ impl Engine {
     /// Bits of all levels.
     pub fn mask(&self) -> u8 {
         ((1u32 << self.levels.len()) - 1) as u8
+    }
+
+    /// Whether memory is to be closed.
+    pub fn at_work(&self) -> bool {
+        self.tracer.on || !self.levels.is_empty()
     }
 
     /// Protects all spans: the next touch of each page faults.
@@ -118,6 +139,7 @@ impl Engine {
 
     /// Gives all spans the protection that the program gave them.
     pub fn open(&mut self) {
+        self.drain();
         self.epoch += 1;
         self.splits = 0;
         let all = self.spans.all();
@@ -138,6 +160,15 @@ impl Engine {
         threads::opened();
     }
 
+    /// Whether the page at `address` is open for reading or writing.
+    pub fn is_open(&mut self, address: usize, access: Access) -> bool {
+        let open = self.spans.find(address).map_or(0, |_| self.state(address));
+        match access {
+            Access::Write => open & WRITE != 0,
+            _ => open & READ != 0,
+        }
+    }
+
     fn state(&mut self, address: usize) -> u8 {
         let page = self.pool.page(address);
         // SAFETY: a page of the pool, or null.
@@ -148,7 +179,7 @@ impl Engine {
     }
 
     /// Notes that `page` at `address` of `span` is open as `now`; estimates mappings.
-    fn note(&mut self, span: &Span, address: usize, page: &mut Page, now: u8) {
+    pub fn note(&mut self, span: &Span, address: usize, page: &mut Page, now: u8) {
         let before = if page.epoch == self.epoch {
             page.open
         } else {
@@ -249,12 +280,15 @@ impl Engine {
             return Touched::Failed("more address space than can be noted");
         };
         let mut now = need | (span.protection & READ);
-        if page.epoch == self.epoch {
-            now |= page.open;
-        }
+        let open = match page.epoch == self.epoch {
+            true => page.open,
+            false => 0,
+        };
+        now |= open;
         let new = page.touched & self.mask() == 0;
         // A page beside written ones, read for the first time, is likely to be written next: one fault for both.
         let guess = new
+            && !self.levels.is_empty()
             && access == Access::Read
             && span.protection & WRITE != 0
             && (self.state(address.wrapping_sub(PAGE)) | self.state(address + PAGE)) & WRITE != 0;
@@ -271,10 +305,11 @@ impl Engine {
                     // SAFETY: writable by now.
                     unsafe { sys::populate(address) };
                 }
-                return match self.took(&span, kind, address, page, now) {
-                    Ok(()) => Touched::Opened,
-                    Err(lack) => Touched::Failed(lack),
-                };
+                if let Err(lack) = self.took(&span, kind, address, page, now) {
+                    return Touched::Failed(lack);
+                }
+                self.traced(address, page, open == 0);
+                return Touched::Opened;
             }
             if result != -(libc::ENOMEM as isize) {
                 return Touched::Failed("a page that cannot be opened");
@@ -350,27 +385,16 @@ impl Engine {
 
     /// Finds out whether the kernel has let the stack grow down to `address`.
     fn grow(&mut self, address: usize) -> Option<Span> {
-        let level = self.levels.first()?;
         let above = self.spans.above(address)?;
         if above.kind & KIND_STACK == 0
-            || above.end != level.stack.1
+            || above.end != self.place.stack.1
             || above.start - address > 1 << 30
-            || level.control.0 == address
-            || !level.grows
+            || self.place.control.0 == address
+            || !self.place.grows
         {
             return None;
         }
-        // Whether all of it is mapped: the call has no other effect.
-        let check = [
-            address,
-            above.start - address,
-            libc::MS_ASYNC as usize,
-            0,
-            0,
-            0,
-        ];
-        // SAFETY: changes nothing.
-        if unsafe { sys::call(libc::SYS_msync, check) } < 0 {
+        if !sys::is_mapped(address, above.start - address) {
             return None;
         }
         // SAFETY: fails where nothing is mapped, and what is mapped right below the stack is stack.
@@ -398,15 +422,8 @@ impl Engine {
         }
         let end = start.saturating_add(length);
         let mut at = start & !(PAGE - 1);
-        while at < end {
-            let Some(span) = self.spans.find(at) else {
-                match self.spans.above(at) {
-                    Some(span) if span.start < end => at = span.start,
-                    _ => break,
-                }
-                continue;
-            };
-            let stop = span.end.min(end);
+        while let Some((start, stop)) = self.spans.part(at, end) {
+            at = start;
             while at < stop {
                 let open = self.state(at);
                 let enough = match access {

@@ -19,8 +19,9 @@ static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: AtomicBool = AtomicBool::new(false);
 /// Head of the list of blocks whose `free` waits for the end of the captured invocation.
 static DEFERRED: AtomicUsize = AtomicUsize::new(0);
-/// Whether the captured thread is in the arena, and the code of a nudge that has to wait for that, or 0.
+/// Whether the captured thread is in the arena.
 static BUSY: AtomicBool = AtomicBool::new(false);
+/// The code of a nudge that has to wait until [`BUSY`] is over, or 0.
 static NUDGED: AtomicI32 = AtomicI32::new(0);
 
 /// Reserves the region heap. False if the system refuses.
@@ -334,7 +335,7 @@ unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
             return null_mut();
         }
         let usable = malloc_usable_size(block);
-        if in_heap(block) && captured() && size <= usable && size >= usable / 2 {
+        if in_heap(block) && captured() && cere_heap::stays(usable, size) {
             return block;
         }
         let new = malloc(size);

@@ -14,15 +14,22 @@ mod capture;
 mod engine;
 mod heap;
 mod images;
+mod inside;
 mod limits;
 mod names;
+mod passing;
 mod pool;
 mod process;
 mod profile;
+mod rebind;
+mod register;
 mod signals;
 mod spans;
+mod stub;
 mod sys;
 mod threads;
+mod trace;
+mod tracer;
 mod wanted;
 mod write;
 
@@ -64,8 +71,9 @@ static DESTRUCTOR: extern "C" fn() = destructor;
 
 fn complain(message: &str) {
     let text = format!("cere: {message}\n");
+    let arguments = [2, text.as_ptr() as usize, text.len(), 0, 0, 0];
     // SAFETY: writes our own text to standard error.
-    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+    unsafe { sys::call(libc::SYS_write, arguments) };
 }
 
 /// Runs `f` and puts errno back.
@@ -80,6 +88,7 @@ fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
 }
 
 extern "C" fn constructor() {
+    heap::in_library(rebind::bind);
     keep_errno(|| {
         // A limit on the size of files is no reason to end the program.
         let ignored = sys::Action {
@@ -95,6 +104,7 @@ extern "C" fn constructor() {
             Err(_) => complain("the preload library failed at start; the program runs unprofiled"),
         }
     });
+    capture::begin_windows();
 }
 
 fn start() -> Result<(), String> {
@@ -113,8 +123,8 @@ fn start() -> Result<(), String> {
             plan.version
         ));
     }
-    if let RunMode::Capture { wanted } = &plan.mode {
-        wanted::prepare(plan.directory.clone(), wanted)?;
+    if let RunMode::Capture { wanted, trace } = &plan.mode {
+        wanted::prepare(plan.directory.clone(), wanted, *trace)?;
     }
     *STATE.lock().map_err(|e| e.to_string())? = Some(State {
         plan,
@@ -166,16 +176,17 @@ fn arm() -> Result<(), String> {
             continue;
         }
         let found = images::sections(&image);
-        if let RunMode::Capture { .. } = state.plan.mode {
+        let captures = matches!(state.plan.mode, RunMode::Capture { .. });
+        if !state.begun && !found.regions.is_empty() {
+            state.begun = true;
+            register::claim(&state.plan.directory)?;
+            if !captures {
+                profile::begin(&state.plan.directory)?;
+            }
+        }
+        if captures {
             wanted::arm(image.range.0, found.instrumented, found.regions);
             continue;
-        }
-        if found.regions.is_empty() {
-            continue;
-        }
-        if !state.begun {
-            state.begun = true;
-            profile::begin(&state.plan.directory)?;
         }
         for region in found.regions {
             // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
@@ -218,7 +229,7 @@ unsafe extern "C" fn _exit(status: c_int) -> ! {
     destructor();
     loop {
         // SAFETY: ends the process as libc's does.
-        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+        unsafe { sys::call(libc::SYS_exit_group, [status as usize, 0, 0, 0, 0, 0]) };
     }
 }
 
@@ -254,6 +265,7 @@ unsafe extern "C" fn dlopen_from(file: *const c_char, flags: c_int, caller: usiz
                 complain(&message);
             }
         });
+        capture::begin_windows();
     }
     handle
 }

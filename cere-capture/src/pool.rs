@@ -30,6 +30,8 @@ pub struct Page {
     pub open: u8,
     /// When `open` was set.
     pub epoch: u32,
+    /// When it last left the FIFO of the page trace: a sequence number, 0 for never.
+    pub last: u64,
 }
 
 /// A page that a level touched.

@@ -1,6 +1,6 @@
 //! What the kernel says of the process. Ordinary code: for hooks with everything open.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Place};
 use crate::pool::PAGE;
 use crate::spans::{KIND_FOREIGN, KIND_STACK, Span};
 use cere_format::capture::{Image, Mapping};
@@ -52,6 +52,13 @@ fn parse(text: &str) -> Vec<Mapping> {
 pub fn mappings() -> Result<Vec<Mapping>, String> {
     let read = |path| std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"));
     let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
+    Ok(parse(&String::from_utf8_lossy(&text)))
+}
+
+/// Everything that is mapped.
+fn mapped() -> Result<Vec<Mapping>, String> {
+    let text = std::fs::read("/proc/self/maps")
+        .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
     Ok(parse(&String::from_utf8_lossy(&text)))
 }
 
@@ -112,20 +119,22 @@ pub fn kind(images: &[Image], address: u64) -> u8 {
     }
 }
 
-/// Puts the memory that is to be protected into the engine's spans, for its innermost level, and describes the
-/// mappings there if the level has not begun to run.
-pub fn lay_out(engine: &mut Engine, mapping_limit: usize) -> Result<(), String> {
+/// Puts the memory that is to be protected into the engine's spans, as seen from a stack pointer, the loaded images and
+/// the thread's control block. If the innermost level has not begun to run, describes the mappings there.
+pub fn lay_out(
+    engine: &mut Engine,
+    mapping_limit: usize,
+    pointer: u64,
+    images: &[Image],
+    control: (usize, usize),
+) -> Result<(), String> {
     /// Mappings left to the program and to what the estimate of splits misses.
     const SPARE: isize = 2500;
-    let Some(level) = engine.levels.last_mut() else {
-        return Ok(());
-    };
-    let all = mappings()?;
+    let fresh = engine.levels.last().is_some_and(|l| l.started == 0);
+    let all = if fresh { mappings()? } else { mapped()? };
     engine.budget = mapping_limit as isize - all.len() as isize - SPARE;
     engine.spans.clear();
-    let pointer = level.entry.stack_pointer;
     let holds = |m: &&Mapping| m.start < pointer && pointer <= m.end;
-    let images = &level.images;
     let mut fits = true;
     for mapping in &all {
         let protection = protection(&mapping.permissions);
@@ -150,23 +159,56 @@ pub fn lay_out(engine: &mut Engine, mapping_limit: usize) -> Result<(), String> 
     for (start, end) in engine.own.iter().chain(&engine.stacks).copied() {
         fits &= engine.spans.carve(start, end);
     }
-    fits &= engine.spans.carve(level.control.0, level.control.1);
+    fits &= engine.spans.carve(control.0, control.1);
     if !fits {
         return Err("the program has too many mappings".into());
     }
-    if level.started == 0 {
+    let stack = all.iter().find(holds);
+    let place = Place {
+        stack: stack.map_or((0, 0), |m| (m.start as usize, m.end as usize)),
+        grows: stack.is_some_and(|m| m.path == "[stack]"),
+        control,
+    };
+    if engine.levels.len() < 2 {
+        engine.place = place;
+    }
+    if let Some(level) = engine.levels.last_mut().filter(|_| fresh) {
         let heap = crate::heap::range();
         let own = engine.own.iter().map(|o| (o.0 as u64, o.1 as u64));
         let own: Vec<(u64, u64)> = own.chain([heap]).collect();
-        let stack = all.iter().find(holds);
-        level.stack = stack.map_or((0, 0), |m| (m.start as usize, m.end as usize));
-        level.grows = stack.is_some_and(|m| m.path == "[stack]");
-        level.mappings = all
-            .into_iter()
-            .filter(|m| !own.iter().any(|o| m.start < o.1 && o.0 < m.end))
-            .collect();
+        level.stack = place.stack;
+        level.mappings = without(all, &own);
     }
     Ok(())
+}
+
+/// What of `mappings` lies outside `ranges`: the kernel makes one mapping of neighbours.
+fn without(mappings: Vec<Mapping>, ranges: &[(u64, u64)]) -> Vec<Mapping> {
+    let mut left = Vec::new();
+    let mut rest = mappings;
+    rest.reverse();
+    while let Some(mapping) = rest.pop() {
+        let (start, end) = (mapping.start, mapping.end);
+        let Some(range) = ranges.iter().find(|r| start < r.1 && r.0 < end) else {
+            left.push(mapping);
+            continue;
+        };
+        for (start, end) in [(range.1, end), (start, range.0)] {
+            let offset = match mapping.path.starts_with('/') {
+                true => mapping.offset + start.saturating_sub(mapping.start),
+                false => mapping.offset,
+            };
+            if start < end {
+                rest.push(Mapping {
+                    start,
+                    end,
+                    offset,
+                    ..mapping.clone()
+                });
+            }
+        }
+    }
+    left
 }
 
 /// Pages of the calling thread's control block and of the static thread-local storage below it.
@@ -190,6 +232,24 @@ pub fn control(thread: usize, images: &[Image]) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mappings_without_ours() {
+        let all = parse(
+            "1000-5000 rw-p 00000000 00:00 0 \n\
+             5000-9000 r--p 00001000 08:01 12 /a\n\
+             a000-b000 rw-p 00000000 00:00 0 \n",
+        );
+        let ranges = [(0x2000, 0x3000), (0x4000, 0x6000), (0x9000, 0xc000)];
+        let left = without(all, &ranges);
+        let left: Vec<(u64, u64, u64)> = left.iter().map(|m| (m.start, m.end, m.offset)).collect();
+        let expected = [
+            (0x1000, 0x2000, 0),
+            (0x3000, 0x4000, 0),
+            (0x6000, 0x9000, 0x2000),
+        ];
+        assert_eq!(left, expected);
+    }
 
     #[test]
     fn smaps_with_names_and_huge_pages() {

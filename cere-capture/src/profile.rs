@@ -1,37 +1,26 @@
 //! Profiles: a tree of active regions in a shared file mapping.
 //!
-//! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno.
+//! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno. A signal may come in
+//! between, and its handler run regions: those are counted, not booked. It may even leave the hook by longjmp: hence
+//! what the tables refer to is always complete first.
 
-use crate::{arena, thread_pointer};
+mod kept;
+
+use crate::{arena, sys, thread_pointer};
 use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::path::Path;
 use std::ptr::{addr_of_mut, null_mut};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 static INSIDE: AtomicU64 = AtomicU64::new(0);
 static OUTSIDE: AtomicU64 = AtomicU64::new(0);
-/// Invocations to be kept of every region, rising. Set once, before the first probe.
-static WANTED: OnceLock<Vec<u64>> = OnceLock::new();
+/// Stack pointer at the probe whose event is being booked, or 0.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-core::arch::global_asm!(
-    ".globl cere_profile_stub",
-    ".hidden cere_profile_stub",
-    ".type cere_profile_stub,@function",
-    "cere_profile_stub:",
-    "lea rcx, [rsp + 8]",
-    "jmp {event}",
-    ".size cere_profile_stub, .-cere_profile_stub",
-    event = sym event,
-);
-
-unsafe extern "C" {
-    /// The hook: adds the stack pointer before the call as fourth argument.
-    pub fn cere_profile_stub(region: *mut RegionDescriptor, event: u32, arguments: *mut u8);
-}
+crate::stub::hook!(cere_profile_stub, event);
 
 struct Tables {
     base: *mut u8,
@@ -53,6 +42,15 @@ impl Tables {
         // SAFETY: as above.
         unsafe { self.base.add(ACTIVE_OFFSET).cast::<RawActive>().add(index) }
     }
+    fn passage(&self, index: usize) -> *mut RawPassage {
+        // SAFETY: as above.
+        unsafe {
+            self.base
+                .add(PASSAGES_OFFSET)
+                .cast::<RawPassage>()
+                .add(index)
+        }
+    }
     fn trace(&self, index: usize) -> *mut RawTrace {
         // SAFETY: as above.
         unsafe { self.base.add(TRACES_OFFSET).cast::<RawTrace>().add(index) }
@@ -72,11 +70,65 @@ unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8
                 .fetch_add(1, Ordering::Relaxed);
             return;
         }
+        let now = match event {
+            EVENT_ENTER => 0,
+            _ => cere_clock::stop(),
+        };
+        let busy = BUSY.load(Ordering::Relaxed);
+        if busy != 0 {
+            if !left(busy as u64, stack) {
+                (*tables.header()).interrupted += u64::from(event == EVENT_ENTER);
+                return;
+            }
+            recount(&tables);
+        }
+        BUSY.store(stack as usize, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         if event == EVENT_ENTER {
             enter(&tables, region, stack);
         } else {
-            let now = cere_clock::stop();
             leave(&tables, region, event, stack, now);
+        }
+        compiler_fence(Ordering::SeqCst);
+        BUSY.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Whether code that had stack pointer `before` was left by longjmp, now that code with `now` runs.
+#[cold]
+fn left(before: u64, now: u64) -> bool {
+    let mut alternate = [0u64; 3];
+    // SAFETY: the kernel's stack_t is three words: start, flags, size.
+    unsafe {
+        let at = alternate.as_mut_ptr() as usize;
+        sys::call(libc::SYS_sigaltstack, [0, at, 0, 0, 0, 0]);
+    }
+    let [start, _, size] = alternate;
+    let on = |stack: u64| stack > start && stack - start <= size;
+    match (on(before), on(now)) {
+        (false, true) => false,
+        (true, false) => true,
+        _ => before <= now,
+    }
+}
+
+/// Counts anew what is active: an event was left half booked.
+#[cold]
+unsafe fn recount(tables: &Tables) {
+    // SAFETY: see `event`.
+    unsafe {
+        let header = tables.header();
+        (*header).abandoned += 1;
+        for i in 0..(*header).regions as usize {
+            (*tables.region(i)).active = 0;
+        }
+        for i in 0..(*header).nodes as usize {
+            (*tables.node(i)).active = 0;
+        }
+        for i in 0..(*header).depth as usize {
+            let entry = tables.active(i);
+            (*tables.region((*entry).region as usize)).active += 1;
+            (*tables.node((*entry).node as usize)).active += 1;
         }
     }
 }
@@ -106,6 +158,7 @@ unsafe fn slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
                 (*raw).index = (*region).index;
                 (*raw).min = u64::MAX;
                 (*tables.trace(count)).stride = 1;
+                compiler_fence(Ordering::SeqCst);
                 (*header).regions += 1;
                 count
             }
@@ -124,7 +177,7 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
         while (*header).depth > 0 {
             let top = tables.active((*header).depth as usize - 1);
             let apart = (*top).stack.abs_diff(stack);
-            if (*top).stack <= stack && apart < 1 << 30 {
+            if (*top).stack <= stack && apart < 1 << 30 && left((*top).stack, stack) {
                 let last = (*header).last_cycles;
                 (*header).abandoned += 1;
                 pop(tables, last, false);
@@ -132,8 +185,12 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
                 break;
             }
         }
-        if slot == RAW_REGIONS || (*header).depth as usize == RAW_DEPTH {
+        if slot == RAW_REGIONS {
             (*header).regions_lost += 1;
+            return;
+        }
+        if (*header).depth as usize == RAW_DEPTH {
+            (*header).depth_lost += 1;
             return;
         }
         let raw = tables.region(slot);
@@ -157,9 +214,14 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
             pairs: 0,
             invocation: (*raw).invocations,
         };
+        compiler_fence(Ordering::SeqCst);
         (*header).depth += 1;
         (*header).pairs += 1;
-        let now = cere_clock::start();
+        let mut now = cere_clock::start();
+        if now >= (*header).next_passage {
+            kept::pass(tables, &*entry, now);
+            now = cere_clock::start();
+        }
         (*header).last_cycles = now;
         (*entry).start = now;
     }
@@ -210,8 +272,9 @@ unsafe fn node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u3
             inclusive: 0,
             own: 0,
         };
-        (*parent).child = fresh as u32;
         (*header).nodes += 1;
+        compiler_fence(Ordering::SeqCst);
+        (*parent).child = fresh as u32;
         fresh as u32
     }
 }
@@ -268,6 +331,11 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
             (*caller).called += cycles;
             (*caller).pairs += entry.pairs + 1;
         }
+        let trace = tables.trace(entry.region as usize);
+        let position = entry.invocation as usize - 1;
+        if position < TRACE_FIRST {
+            (*trace).first_starts[position] = entry.start;
+        }
         if !finished {
             return;
         }
@@ -275,54 +343,18 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
         (*raw).sum += cycles;
         (*raw).min = (*raw).min.min(cycles);
         (*raw).max = (*raw).max.max(cycles);
-        let trace = tables.trace(entry.region as usize);
-        let position = entry.invocation as usize - 1;
         if position < TRACE_FIRST {
             (*trace).first[position] = cycles;
-        } else if keeps(trace, entry.invocation) {
-            if (*trace).sampled as usize == TRACE_SAMPLED {
-                (*trace).stride = (*trace).stride.saturating_mul(2);
-                let mut kept = 0;
-                for i in 0..TRACE_SAMPLED {
-                    let later = (*trace).later[i];
-                    if keeps(trace, later.0) {
-                        (*trace).later[kept] = later;
-                        kept += 1;
-                    }
-                }
-                (*trace).sampled = kept as u64;
-            }
-            let free = (*trace).sampled as usize;
-            if free < TRACE_SAMPLED && keeps(trace, entry.invocation) {
-                (*trace).later[free] = (entry.invocation, cycles);
-                (*trace).sampled += 1;
-            }
+        } else {
+            kept::keep(trace, entry.invocation, cycles, entry.start);
         }
     }
 }
 
-unsafe fn keeps(trace: *const RawTrace, invocation: u64) -> bool {
-    // SAFETY: see `event`.
-    let stride = unsafe { (*trace).stride };
-    let asked = || WANTED.get()?.binary_search(&invocation).ok();
-    invocation.is_multiple_of(stride) || asked().is_some()
-}
-
-/// The invocations that the run is asked to keep.
-fn wanted(directory: &Path) -> Result<Vec<u64>, String> {
-    let path = directory.join(TRACE_WANTED);
-    match std::fs::read(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(format!("cannot read {}: {e}", path.display())),
-        Ok(text) => serde_json::from_slice(&text)
-            .map_err(|e| format!("{} is no list of invocations: {e}", path.display())),
-    }
-}
-
-/// Maps a fresh profile in `directory` and measures the probe. False, with a message printed, if that fails.
+/// Maps a fresh profile in `directory` and measures the probe; an error says what failed.
 pub fn begin(directory: &Path) -> Result<(), String> {
     use std::os::fd::AsRawFd;
-    let _ = WANTED.set(wanted(directory)?);
+    kept::ask(directory)?;
     let pid = std::process::id();
     let mut number = 0;
     let file = loop {
@@ -370,7 +402,10 @@ pub fn begin(directory: &Path) -> Result<(), String> {
         (*tables.node(0)).region = u32::MAX;
         (*header).tsc_hz = cere_clock::calibrate(5);
         BASE.store(base.cast(), Ordering::Release);
+        (*header).next_passage = u64::MAX;
         let (inside, outside) = measure(&tables);
+        (*header).next_passage = 0;
+        (*header).spacing = ((*header).tsc_hz * PASSAGE_NANOSECONDS as f64 / 1e9) as u64;
         INSIDE.store(inside, Ordering::Relaxed);
         OUTSIDE.store(outside, Ordering::Relaxed);
         (*header).probe_inside = inside as f64;
@@ -428,6 +463,7 @@ unsafe fn measure(tables: &Tables) -> (u64, u64) {
         (*header).pairs = 0;
         (*header).depth = 0;
         (*header).abandoned = 0;
+        (*header).interrupted = 0;
         (inside, least.saturating_sub(inside))
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::engine::{Access, Touched};
 use crate::sys::{self, Action};
-use crate::{capture, heap, threads, wanted};
+use crate::tracer::Cut;
+use crate::{capture, heap, threads, trace, wanted};
 use cere_format::capture::RegionEnd;
 use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -12,6 +13,9 @@ const SIGNALS: i32 = 64;
 const PATIENCE: i64 = 3;
 /// Signals that captures need.
 const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS) | sys::bit(threads::NUDGE);
+
+/// Those of them that may be under way to other threads when captures end.
+const LINGERING: [i32; 2] = [libc::SIGSEGV, libc::SIGSYS];
 
 /// Flags of the program's handlers that ours have as well.
 const KEPT: u64 = (libc::SA_RESTART | libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT) as u64;
@@ -43,7 +47,7 @@ struct Saved {
     /// Signals that wait, blocked by us, for the end of the captures.
     deferred: u64,
     timer: Option<i32>,
-    /// Whether our handler of faults is still in force after the captures.
+    /// Whether our handlers of [`LINGERING`] are still in force after the captures.
     lingers: bool,
     installed: bool,
 }
@@ -88,32 +92,62 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
                 continue;
             }
             let mut old = sys::action(signal, None);
-            if signal == libc::SIGSEGV
-                && SAVED.lingers
-                && old.handler == on_fault as *const () as usize
-            {
+            let ours = [
+                on_fault as *const () as usize,
+                on_call as *const () as usize,
+            ];
+            if SAVED.lingers && LINGERING.contains(&signal) && ours.contains(&old.handler) {
                 old = SAVED.actions[signal as usize];
             }
-            let handler: sys::Handler = match signal {
-                libc::SIGSEGV => on_fault,
-                libc::SIGSYS => on_call,
-                threads::NUDGE => on_nudge,
-                _ => on_signal,
-            };
             if needed || old.handler > libc::SIG_IGN {
-                SAVED.actions[signal as usize] = old;
-                SAVED.replaced |= sys::bit(signal);
-                let mut ours = Action::ours(handler);
-                // What it means for calls that it interrupts, and for children, stays as it is.
-                ours.flags |= match old.handler {
-                    handler if handler > libc::SIG_IGN => old.flags & KEPT,
-                    _ => libc::SA_RESTART as u64,
-                };
-                sys::action(signal, Some(&ours));
+                replace(signal, old);
             }
         }
     }
     Ok(())
+}
+
+/// Puts our handler in the place of the program's disposition.
+unsafe fn replace(signal: i32, old: Action) {
+    let handler: sys::Handler = match signal {
+        libc::SIGSEGV => on_fault,
+        libc::SIGSYS => on_call,
+        threads::NUDGE => on_nudge,
+        _ => on_signal,
+    };
+    let mut ours = Action::ours(handler);
+    // What it means for calls that it interrupts, and for children, stays as it is.
+    ours.flags |= match old.handler {
+        handler if handler > libc::SIG_IGN => old.flags & KEPT,
+        _ => libc::SA_RESTART as u64,
+    };
+    // SAFETY: main thread only.
+    unsafe {
+        SAVED.actions[signal as usize] = old;
+        SAVED.replaced |= sys::bit(signal);
+    }
+    sys::action(signal, Some(&ours));
+}
+
+/// The program changes what a signal does, while handlers are installed. What it did before; none if the program may
+/// not.
+pub fn change(signal: i32, new: Option<Action>) -> Option<Action> {
+    if !(1..=SIGNALS).contains(&signal) || signal == libc::SIGKILL || signal == libc::SIGSTOP {
+        return None;
+    }
+    let old = replaced(signal).unwrap_or_else(|| sys::action(signal, None));
+    let Some(mut new) = new else { return Some(old) };
+    new.mask &= !(sys::bit(libc::SIGKILL) | sys::bit(libc::SIGSTOP));
+    // SAFETY: main thread only.
+    unsafe {
+        if sys::bit(signal) & NEEDED != 0 || new.handler > libc::SIG_IGN {
+            replace(signal, new);
+        } else {
+            sys::action(signal, Some(&new));
+            SAVED.replaced &= !sys::bit(signal);
+        }
+    }
+    Some(old)
 }
 
 /// The signal mask while captures are in progress, of the program's.
@@ -134,20 +168,24 @@ pub fn outside(mask: u64) -> u64 {
     }
 }
 
+/// Whether the program has handlers of signals.
+pub fn handles() -> bool {
+    // SAFETY: plain words, main thread only.
+    let handled = |s: i32| unsafe {
+        SAVED.replaced & sys::bit(s) != 0 && SAVED.actions[s as usize].handler > libc::SIG_IGN
+    };
+    // The first two real-time signals are libc's.
+    (1..32).chain(34..=SIGNALS).any(handled)
+}
+
 /// Makes a call that waits, in a handler. A signal that ends the program may do so meanwhile. None if the program has
 /// handlers: a signal that arrives would have to interrupt the call.
 pub fn wait_with(call: impl FnOnce() -> isize) -> Option<isize> {
-    // SAFETY: plain words, main thread only.
-    let (own, mask) = unsafe {
-        let handled = |s: &i32| {
-            SAVED.replaced & sys::bit(*s) != 0 && SAVED.actions[*s as usize].handler > libc::SIG_IGN
-        };
-        // The first two real-time signals are libc's.
-        ((1..32).chain(34..=SIGNALS).any(|s| handled(&s)), SAVED.mask)
-    };
-    if own {
+    if handles() {
         return None;
     }
+    // SAFETY: a plain word, main thread only.
+    let mask = unsafe { SAVED.mask };
     // SAFETY: a plain word, main thread only.
     let before = sys::mask(mask | NEEDED | unsafe { SAVED.replaced });
     let result = call();
@@ -165,7 +203,7 @@ pub fn set_mask(mask: u64) {
 }
 
 /// Puts everything back, if handlers are installed. In a handler, `context` is what it returns to. With other
-/// threads the handler of faults stays: the signal of a fault may be under way to one of them.
+/// threads the handlers of [`LINGERING`] stay.
 pub fn remove(context: Option<&mut ucontext_t>, threads: bool) {
     // SAFETY: main thread only.
     unsafe {
@@ -175,7 +213,7 @@ pub fn remove(context: Option<&mut ucontext_t>, threads: bool) {
         sys::dispatch(None);
         SAVED.lingers = threads;
         for signal in 1..=SIGNALS {
-            let stays = threads && signal == libc::SIGSEGV;
+            let stays = threads && LINGERING.contains(&signal);
             if SAVED.replaced & sys::bit(signal) != 0 && !stays {
                 let old = SAVED.actions[signal as usize];
                 sys::action(signal, Some(&old));
@@ -193,14 +231,24 @@ pub fn remove(context: Option<&mut ucontext_t>, threads: bool) {
                 *mask = outside(*mask);
             }
         }
+        release(0);
+        SAVED.installed = false;
+    }
+}
+
+/// The last capture has ended: no signal waits any longer. The program's signal mask, of the one in force.
+pub fn release(mask: u64) -> u64 {
+    let own = outside(mask);
+    // SAFETY: plain words, main thread only.
+    unsafe {
         let timer = SAVED.timer;
         SAVED.timer = None;
         if let Some(timer) = timer {
             sys::call(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]);
         }
         SAVED.deferred = 0;
-        SAVED.installed = false;
     }
+    own
 }
 
 /// Gives the signal back to the program, whose disposition is in force again.
@@ -230,7 +278,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     // SAFETY: the kernel's records.
     let (code, address, context) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
-    if wanted::engine().is_none_or(|engine| engine.levels.is_empty()) {
+    if wanted::engine().is_none_or(|engine| !engine.at_work()) {
         // SAFETY: the kernel's record.
         return unsafe { late_fault(address, signal, info) };
     }
@@ -257,6 +305,27 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         }
         _ => Touched::NotOurs,
     };
+    if trace::alone() {
+        let cut = match touched {
+            Touched::Opened => match trace::exhausted() {
+                None => return,
+                cut => cut,
+            },
+            Touched::Failed(lack) => Some(Cut::Because(lack)),
+            Touched::NotOurs => Some(Cut::Crash(address)),
+        };
+        trace::suspend(context, cut);
+        if touched == Touched::NotOurs && code <= 0 {
+            // SAFETY: the kernel's record.
+            unsafe { send_again(signal, info) };
+        }
+        return;
+    }
+    if trace::exhausted().is_some()
+        && let Some(engine) = wanted::engine()
+    {
+        engine.detach();
+    }
     match touched {
         Touched::Opened => {}
         Touched::Failed(lack) => {
@@ -304,10 +373,20 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     const SYS_USER_DISPATCH: i32 = 2;
     // SAFETY: the kernel's records.
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
-    if code == SYS_USER_DISPATCH {
+    let at_work = wanted::engine().is_some_and(|engine| engine.at_work());
+    if code != SYS_USER_DISPATCH && !at_work {
+        // SAFETY: only the main thread changes it, and not while nothing is captured.
+        let old = unsafe { SAVED.actions[libc::SIGSYS as usize] };
+        sys::action(libc::SIGSYS, Some(&old));
+        // SAFETY: the kernel's record.
+        unsafe { send_again(libc::SIGSYS, info) };
+    } else if code != SYS_USER_DISPATCH {
+        on_signal(libc::SIGSYS, info, context);
+    } else if at_work && threads::is_captured() {
         crate::calls::dispatch(context);
     } else {
-        on_signal(libc::SIGSYS, info, context);
+        threads::hold();
+        crate::calls::again(context);
     }
 }
 
@@ -328,6 +407,9 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     if threads::is_captured() && !heap::busy(code) {
         // SAFETY: the kernel's record.
         let context = unsafe { &mut *context };
+        if trace::alone() {
+            return trace::suspend(context, Some(Cut::Because(reason)));
+        }
         capture::end_all(context, RegionEnd::Never, |_| Some(reason.into()));
     }
 }
@@ -343,6 +425,15 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     // SAFETY: the kernel's records.
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
     let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
+    if trace::alone() {
+        trace::suspend(context, Some(Cut::Signal(signal)));
+        // All but a breakpoint happen again, the instruction being the same.
+        if !fault || code <= 0 || signal == libc::SIGTRAP {
+            // SAFETY: the kernel's record.
+            unsafe { send_again(signal, info) };
+        }
+        return;
+    }
     if fault && code > 0 {
         capture::end_all(context, RegionEnd::Never, |_| {
             Some(format!("it takes signal {signal}"))

@@ -81,6 +81,16 @@ impl Spans {
         self.all().get(self.position(address)).copied()
     }
 
+    /// The first part of [at, end) that lies in a span, as [start, stop); none if there is none.
+    pub fn part(&mut self, at: usize, end: usize) -> Option<(usize, usize)> {
+        if at >= end {
+            return None;
+        }
+        let span = self.find(at).or_else(|| self.above(at))?;
+        let start = span.start.max(at);
+        (start < end).then_some((start, span.end.min(end)))
+    }
+
     fn put(&mut self, position: usize, span: Span) -> bool {
         if self.length == SPANS {
             return false;
@@ -186,6 +196,9 @@ mod tests {
         assert_eq!(spans.find(30).map(|s| s.end), Some(45));
         assert!(spans.find(25).is_none() && spans.find(60).is_none());
         assert_eq!(spans.above(21).map(|s| s.start), Some(30));
+        assert_eq!(spans.part(16, 50), Some((16, 20)));
+        assert_eq!(spans.part(20, 50), Some((30, 45)));
+        assert!(spans.part(20, 30).is_none() && spans.part(60, 70).is_none());
         assert!(spans.carve(0, 100));
         assert!(list(&spans).is_empty());
     }

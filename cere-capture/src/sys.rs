@@ -140,6 +140,13 @@ pub unsafe fn protect(start: usize, end: usize, protection: u8) -> isize {
     }
 }
 
+/// Whether all of [start, start + length) is mapped; `start` is a page's.
+pub fn is_mapped(start: usize, length: usize) -> bool {
+    let flags = libc::MS_ASYNC as usize;
+    // SAFETY: the call has no other effect.
+    unsafe { call(libc::SYS_msync, [start, length, flags, 0, 0, 0]) >= 0 }
+}
+
 /// A signal's disposition as the kernel keeps it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]

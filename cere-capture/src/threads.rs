@@ -1,18 +1,19 @@
 //! Threads of the program beside the captured one.
 //!
 //! While memory is closed, a thread that touches it waits in the handler until it is open again: its stack, known
-//! since its start, stays open. A region that needs such a thread to go on cannot be captured.
+//! since its start, stays open. So does one that makes a system call: the kernel takes closed memory for none at all.
+//! A region that needs such a thread to go on cannot be captured.
 //!
 //! A thread that blocks the signal of faults dies of one. libc blocks it where threads start and end and processes
 //! fork: threads pass a gate there, which is barred while memory is closed.
 
 use crate::pool::PAGE;
-use crate::{heap, sys, wanted};
+use crate::{heap, inside, sys, wanted};
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering, Ordering::SeqCst,
+    AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering, Ordering::SeqCst,
 };
 
 /// Seconds that another thread waits before the capture is given up.
@@ -27,6 +28,8 @@ static CAPTURED: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new
 static LIST: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
 /// Whether the gate is barred.
 static BARRED: AtomicBool = AtomicBool::new(false);
+/// Whether system calls of the other threads are held: 1, or let through: 0.
+static HELD: AtomicU8 = AtomicU8::new(0);
 /// Threads in the gate, or on their way from their creation to the list.
 static PASSING: AtomicUsize = AtomicUsize::new(0);
 /// Its destructor runs at the end of each thread of the list.
@@ -40,6 +43,8 @@ struct Thread {
     /// Its alternate stack for signals, or an empty range.
     alternate: (usize, usize),
     ends: bool,
+    /// Whether its system calls can be held.
+    held: bool,
 }
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
@@ -108,6 +113,11 @@ fn id() -> i32 {
     unsafe { sys::call(libc::SYS_gettid, [0; 6]) as i32 }
 }
 
+/// Whether the process has no thread but the calling one.
+pub fn alone() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+}
+
 /// Whether the calling thread is the one that the last capture began in.
 pub fn is_captured() -> bool {
     crate::thread_pointer() == CAPTURED.0.load(Ordering::Relaxed)
@@ -140,6 +150,7 @@ unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
                 stack,
                 alternate: (0, 0),
                 ends: false,
+                held: sys::dispatch(Some(HELD.as_ptr())) == 0,
             });
         }
         let key = KEY.get_or_init(|| {
@@ -229,13 +240,13 @@ unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stac
     }
 }
 
-/// Whether a thread would be killed by a fault, for it blocks the signal.
+/// Whether a thread would be killed by a fault or by a call that is held, for it blocks the signal.
 fn blocks_faults(id: i32) -> bool {
     let text = std::fs::read(format!("/proc/self/task/{id}/status")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     text.lines()
         .find_map(|l| u64::from_str_radix(l.strip_prefix("SigBlk:")?.trim(), 16).ok())
-        .is_none_or(|mask| mask & sys::bit(libc::SIGSEGV) != 0)
+        .is_none_or(|mask| mask & (sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS)) != 0)
 }
 
 /// Stacks of all other threads; or why the calling thread cannot be captured beside them. Bars the gate until
@@ -284,11 +295,38 @@ fn list(own: i32) -> Result<Vec<(usize, usize)>, String> {
     if list.len() != alive.len() {
         return Err("threads run that were not started by pthread_create".into());
     }
+    if list.iter().any(|t| !t.held) {
+        return Err("the kernel does not hold system calls of other threads".into());
+    }
     if list.iter().any(|t| blocks_faults(t.id)) {
         return Err("another thread blocks all signals, faults included".into());
     }
     let stacks = list.iter().flat_map(|t| [t.stack, t.alternate]);
     Ok(stacks.filter(|s| s.0 < s.1).collect())
+}
+
+/// Holds the system calls that other threads begin from now on until [`opened`]. Why memory cannot be closed beside
+/// those that they are inside of, if so; `closed` tells of an address whether it would be.
+pub fn hold_calls(closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
+    let ids = match LIST.lock() {
+        Ok(list) => list.iter().map(|t| t.id).collect(),
+        Err(e) => return Err(e.to_string()),
+    };
+    HELD.store(1, SeqCst);
+    inside::settle(ids, closed)
+}
+
+/// In a handler of another thread, which is about to make a system call: waits until memory is open.
+pub fn hold() {
+    loop {
+        let turn = TURN.load(SeqCst);
+        if HELD.load(SeqCst) == 0 {
+            return;
+        }
+        if !await_turn(turn, &[PATIENCE, 0]) {
+            nudge();
+        }
+    }
 }
 
 /// Memory is about to be closed.
@@ -298,6 +336,7 @@ pub fn closed() {
 
 /// A forked child has one thread.
 pub fn forked() {
+    HELD.store(0, SeqCst);
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
     PASSING.store(0, SeqCst);
@@ -305,6 +344,7 @@ pub fn forked() {
 
 /// Memory is open: threads that wait go on.
 pub fn opened() {
+    HELD.store(0, SeqCst);
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
     TURN.fetch_add(1, Ordering::Release);

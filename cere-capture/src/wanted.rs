@@ -1,11 +1,13 @@
 //! What is wanted of a run: arms the regions, keeps the counts. Ordinary code.
 
-use crate::engine::Engine;
-use crate::pool::{LEVELS, Pool};
+use crate::engine::{Engine, Place};
+use crate::pool::{LEVELS, PAGE, Pool};
 use crate::spans::Spans;
-use crate::{arena, capture, heap, images, process, thread_pointer};
+use crate::trace::{self, Planned};
+use crate::tracer::Tracer;
+use crate::{arena, capture, heap, images, process, sys, thread_pointer};
 use cere_format::abi::{Hook, RegionDescriptor};
-use cere_format::capture::Wanted;
+use cere_format::capture::{TracePlan, Wanted};
 use cere_format::profile::RegionKey;
 use std::path::PathBuf;
 use std::ptr::null_mut;
@@ -27,6 +29,14 @@ pub struct State {
     pub mapping_limit: usize,
     /// Start of an image, and whether it is instrumented.
     pub known: Vec<(usize, bool)>,
+    /// The windows of the page trace.
+    pub windows: Vec<Planned>,
+    /// All regions of the loaded images.
+    pub all: Vec<*mut RegionDescriptor>,
+    /// Whether all of them have a hook, so that an interrupted trace goes on.
+    pub listens: bool,
+    /// What the hook was told last.
+    pub event: capture::Event,
 }
 
 /// A region of which invocations are wanted.
@@ -37,16 +47,36 @@ pub struct Region {
     pub invocations: Vec<u64>,
     /// Times entered so far.
     pub count: u64,
-    /// The next invocation wanted; `u64::MAX` if none.
+    /// The next invocation that is wanted or begins a window; `u64::MAX` if none.
     pub next: u64,
+    /// Invocations that begin windows of the page trace, rising.
+    pub starts: Vec<trace::Start>,
+    /// Whether invocations of it are wanted at all.
+    pub listed: bool,
     /// Its descriptors with a hook.
     pub armed: Vec<*mut RegionDescriptor>,
 }
 
 impl Region {
-    /// Finds the next invocation wanted after those that were.
+    /// A region of which nothing is wanted.
+    pub fn new(key: RegionKey) -> Region {
+        Region {
+            key,
+            invocations: Vec::new(),
+            count: 0,
+            next: u64::MAX,
+            starts: Vec::new(),
+            listed: false,
+            armed: Vec::new(),
+        }
+    }
+
+    /// Finds the next invocation of interest after those that were.
     pub fn look_ahead(&mut self) {
-        let next = self.invocations.iter().copied().find(|i| *i > self.count);
+        let later = |i: &u64| *i > self.count;
+        let wanted = self.invocations.iter().copied().find(later);
+        let starts = self.starts.iter().map(|s| s.count).find(later);
+        let next = wanted.into_iter().chain(starts).min();
         self.next = next.unwrap_or(u64::MAX);
     }
 }
@@ -63,7 +93,11 @@ pub fn engine() -> Option<&'static mut Engine> {
 }
 
 /// Reserves all memory that captures need.
-pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
+pub fn prepare(
+    directory: PathBuf,
+    wanted: &[Wanted],
+    plan: Option<TracePlan>,
+) -> Result<(), String> {
     const REFUSED: &str = "the system refuses the address space that captures need (is `ulimit -v` set?); \
                            the program runs uncaptured";
     let pool = Pool::reserve().ok_or(REFUSED)?;
@@ -79,33 +113,44 @@ pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
         .filter(|r| r.0 <= here && here < r.1)
         .collect();
     own.extend([arena::range(), pool.range()]);
-    let wanted = wanted.iter().map(|w| {
-        let mut region = Region {
-            key: w.key.clone(),
+    let (mut tracer, mut windows) = (Tracer::none(), Vec::new());
+    let mut regions: Vec<Region> = wanted
+        .iter()
+        .map(|w| Region {
             invocations: w.invocations.clone(),
-            count: 0,
-            next: 0,
-            armed: Vec::new(),
-        };
-        region.look_ahead();
-        region
-    });
+            listed: true,
+            ..Region::new(w.key.clone())
+        })
+        .collect();
+    if let Some(plan) = plan {
+        let (reserved, range) = Tracer::reserve(plan).ok_or(REFUSED)?;
+        own.push(range);
+        tracer = reserved;
+        windows = trace::plan(wanted, &mut regions);
+    }
+    regions.iter_mut().for_each(Region::look_ahead);
     let state = State {
         engine: Engine {
             pool,
             spans,
             levels: Vec::with_capacity(LEVELS),
+            tracer,
+            place: Place::default(),
             own,
             stacks: Vec::new(),
             epoch: 0,
             splits: 0,
             budget: 0,
         },
-        wanted: wanted.collect(),
+        wanted: regions,
         directory,
         thread: thread_pointer(),
         mapping_limit: process::mapping_limit(),
         known: Vec::new(),
+        windows,
+        all: Vec::new(),
+        listens: false,
+        event: capture::Event::default(),
     };
     STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
     Ok(())
@@ -115,6 +160,7 @@ pub fn prepare(directory: PathBuf, wanted: &[Wanted]) -> Result<(), String> {
 pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>) {
     let Some(state) = state() else { return };
     state.known.push((start, instrumented));
+    state.all.extend(&regions);
     for region in regions {
         // SAFETY: descriptors of a loaded image and their markers; the stub has the hook's interface.
         unsafe {
@@ -129,9 +175,36 @@ pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>
             };
             state.wanted[wanted].armed.push(region);
             (*region).scratch = wanted as u64 + 1;
-            let hook =
-                std::mem::transmute::<*const (), Hook>(capture::cere_capture_stub as *const ());
-            (&raw mut (*region).hook).write_volatile(Some(hook));
+            set_hook(region, true);
+        }
+    }
+}
+
+unsafe fn set_hook(region: *mut RegionDescriptor, yes: bool) {
+    // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
+    unsafe {
+        let hook = std::mem::transmute::<*const (), Hook>(capture::cere_capture_stub as *const ());
+        (&raw mut (*region).hook).write_volatile(yes.then_some(hook));
+    }
+}
+
+/// Has the entry of any region call the hook, or only that of the armed ones again. Memory is open; may run in a handler.
+pub fn listen(state: &mut State, yes: bool) {
+    if state.listens == yes {
+        return;
+    }
+    state.listens = yes;
+    let mut known = (0, false);
+    for region in state.all.iter().copied() {
+        let armed = state.wanted.iter().any(|w| w.armed.contains(&region));
+        // An image may be gone that is about to be forgotten.
+        let page = region as usize & !(PAGE - 1);
+        if known.0 != page {
+            known = (page, sys::is_mapped(page, PAGE));
+        }
+        if !armed && known.1 {
+            // SAFETY: descriptors of loaded images.
+            unsafe { set_hook(region, yes) };
         }
     }
 }
@@ -155,6 +228,7 @@ pub fn forget(present: &dyn Fn(usize) -> bool) {
         for region in &mut state.wanted {
             region.armed.retain(loaded);
         }
+        state.all.retain(loaded);
     }
 }
 
@@ -168,32 +242,28 @@ pub fn disarm(region: &mut Region) {
     if region.next == u64::MAX {
         for descriptor in region.armed.drain(..) {
             // SAFETY: descriptors of loaded images.
-            unsafe { (&raw mut (*descriptor).hook).write_volatile(None) };
+            unsafe { set_hook(descriptor, false) };
         }
     }
 }
 
-/// `counts.json`: how often each wanted region was entered while armed, over all processes of the run.
+/// `counts.<number>.json`: how often each wanted region was entered while armed, in the process of that number.
 pub fn write_counts(state: &State) -> Result<(), String> {
-    let path = state.directory.join("counts.json");
-    let former: Vec<serde_json::Value> = std::fs::read(&path)
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok())
-        .unwrap_or_default();
+    let Some(number) = crate::register::number() else {
+        return Ok(());
+    };
+    let path = state.directory.join(format!("counts.{number}.json"));
     let counts: Vec<serde_json::Value> = state
         .wanted
         .iter()
+        .filter(|w| w.listed)
         .map(|w| {
             let key = serde_json::json!({ "unit": w.key.unit, "index": w.key.index });
-            let before = former.iter().find(|f| f["key"] == key);
-            let before = before.and_then(|f| f["invocations"].as_u64()).unwrap_or(0);
-            serde_json::json!({ "key": key, "invocations": w.count.max(before) })
+            serde_json::json!({ "key": key, "invocations": w.count })
         })
         .collect();
     let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
-    let part = state
-        .directory
-        .join(format!("counts.{}.part", std::process::id()));
+    let part = path.with_extension("part");
     std::fs::write(&part, serde_json::Value::from(counts).to_string()).map_err(failed)?;
     std::fs::rename(&part, &path).map_err(failed)
 }

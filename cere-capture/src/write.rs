@@ -23,7 +23,7 @@ pub struct End<'a> {
     pub now: u64,
 }
 
-/// Four files under a number of their own; only complete ones get their names.
+/// Files under a number of their own; only complete ones get their names.
 struct Files {
     directory: PathBuf,
     number: u32,
@@ -93,13 +93,6 @@ fn unchanged(engine: &Engine, touch: &Touch) -> bool {
     }
 }
 
-/// Whether nothing is mapped at the page any more: it counts as zero from then on.
-fn gone(address: usize) -> bool {
-    let flags = libc::MS_ASYNC as usize;
-    // SAFETY: only tells whether the page is mapped.
-    unsafe { sys::call(libc::SYS_msync, [address, PAGE, flags, 0, 0, 0]) < 0 }
-}
-
 fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRecord {
     let address = touch.address;
     let kind = touch.kind as u8;
@@ -120,7 +113,8 @@ fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRec
     let mut written = if readable {
         control || page.written & bit != 0
     } else {
-        touch.copy != 0 && gone(address)
+        // Nothing is mapped there any more: it counts as zero from then on.
+        touch.copy != 0 && !sys::is_mapped(address, PAGE)
     };
     // A page of zeros costs nothing to keep as written.
     if readable && written && touch.copy != 0 && touch.kind & GUESSED != 0 {
@@ -164,7 +158,7 @@ pub fn level(
         };
         let own = sys::action(libc::SIGXFSZ, Some(&ignored));
         sys::action(libc::SIGXFSZ, Some(&own));
-        for extension in ["table", "entry", "exit", "json"] {
+        for extension in ["table", "entry", "exit", "trace", "json"] {
             let _ = std::fs::remove_file(files.part(extension));
         }
     }
@@ -223,6 +217,14 @@ fn contents(
     for mut file in [table, entry, exit] {
         file.flush().map_err(failed)?;
     }
+    let trace = level.trace.as_ref().filter(|_| end.refused.is_none());
+    if let Some((_, pages)) = trace {
+        let mut file = BufWriter::with_capacity(1 << 16, create("trace")?);
+        for page in pages {
+            file.write_all(&page.to_le_bytes()).map_err(failed)?;
+        }
+        file.flush().map_err(failed)?;
+    }
     let mut fresh = level.fresh.clone();
     let stack = level.mappings.iter().find(|m| m.path == "[stack]");
     if let (Some(before), Some(start)) = (stack, process::stack_start())
@@ -239,6 +241,7 @@ fn contents(
         version: CAPTURE_VERSION,
         key: end.key.clone(),
         invocation: level.invocation,
+        process: crate::register::number().unwrap_or_default(),
         refused: end.refused,
         end: end.end,
         page_size: PAGE as u64,
@@ -260,11 +263,13 @@ fn contents(
             started => end.now.saturating_sub(started),
         },
         faults: level.faults,
+        trace: trace.map(|(trace, _)| trace.clone()),
     };
     let text = serde_json::to_vec(&raw).map_err(|e| e.to_string())?;
     std::fs::write(files.part("json"), text).map_err(failed)?;
-    for extension in ["table", "entry", "exit", "json"] {
+    let traces = trace.map(|_| "trace");
+    for extension in ["table", "entry", "exit"].into_iter().chain(traces) {
         files.publish(extension)?;
     }
-    Ok(())
+    files.publish("json")
 }

@@ -31,6 +31,11 @@ pub struct Header {
     free: [usize; CLASSES],
 }
 
+/// Whether a block of `usable` bytes stays where it is when it is to hold `size` (not 0): else it moves.
+pub const fn stays(usable: usize, size: usize) -> bool {
+    usable / 2 <= size && size <= usable
+}
+
 /// A heap over [start, end). The range must be readable and writable, and zero when first used.
 #[derive(Debug, Clone, Copy)]
 pub struct Heap {
@@ -167,6 +172,46 @@ impl Heap {
             (*header).live -= bytes;
         }
     }
+
+    /// End of the part that was ever handed out; the start if the heap was never used.
+    pub fn used(&self) -> usize {
+        if self.end - self.start < size_of::<Header>() {
+            return self.start;
+        }
+        // SAFETY: see `new`; an unused heap holds zeros there.
+        let header = unsafe { &*self.header() };
+        if header.magic == MAGIC {
+            header.next.clamp(self.start, self.end)
+        } else {
+            self.start
+        }
+    }
+
+    /// Tells [start, end) of what each free block holds behind its first word, which leads to the next one. A list that
+    /// the program has broken is followed as far as it makes sense.
+    pub fn each_free(&self, mut found: impl FnMut(usize, usize)) {
+        const WORD: usize = size_of::<usize>();
+        let (first, used) = (self.start + size_of::<Header>(), self.used());
+        if used <= first {
+            return;
+        }
+        let mut count = 0;
+        for class in 0..CLASSES {
+            // SAFETY: only words of the header and of the used part are read.
+            unsafe {
+                let mut block = (*self.header()).free[class];
+                while block >= first + HEAD && block < used && block.is_multiple_of(16) {
+                    let bytes = *((block - HEAD) as *const usize);
+                    if bytes < WORD || bytes > used - block || count > used - self.start {
+                        break;
+                    }
+                    count += 1;
+                    found(block + WORD, block + bytes);
+                    block = *(block as *const usize);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +252,36 @@ mod tests {
                 block.write_bytes(7, 100);
                 heap.free(block);
             }
+        }
+    }
+
+    #[test]
+    fn free_blocks_are_told_whatever_became_of_the_lists() {
+        let memory: Vec<u128> = std::vec![0; 4096];
+        let start = (memory.as_ptr() as usize).next_multiple_of(4096);
+        // SAFETY: our own memory.
+        let heap = unsafe { Heap::new(start, start + 32768) };
+        let told = || {
+            let mut list = Vec::new();
+            heap.each_free(|from, to| list.push((from, to)));
+            list
+        };
+        assert_eq!((heap.used(), told()), (start, std::vec![]));
+        let blocks = [100, 100, 300].map(|size| heap.allocate(size, 16));
+        assert!(told().is_empty());
+        let at = |i: usize| blocks[i] as usize;
+        // SAFETY: live blocks; the last line breaks the list of the first two.
+        unsafe {
+            blocks.iter().for_each(|block| heap.free(*block));
+            let bytes = |i: usize| (at(i) + 8, at(i) + [112, 112, 320][i]);
+            assert_eq!(told(), [bytes(1), bytes(0), bytes(2)]);
+            assert_eq!(heap.used(), at(2) + 320);
+            for broken in [7, usize::MAX & !15, at(2) + 320] {
+                *(blocks[1].cast::<usize>()) = broken;
+                assert_eq!(told(), [bytes(1), bytes(2)]);
+            }
+            *(blocks[1].cast::<usize>()) = at(1);
+            assert!(told().len() <= 32768 + 2);
         }
     }
 

@@ -1,10 +1,8 @@
 //! Captures of real programs: what lies in the pages, how regions end, that nobody notices.
 
-mod support;
-
+use crate::support::Program;
 use cere_format::capture::*;
 use std::process::Command;
-use support::Program;
 
 #[test]
 fn values_at_entry_and_exit() {
@@ -79,7 +77,14 @@ fn the_process_is_described() {
     assert!(raw.heap.0 == cere_heap::BASE as u64 && raw.mappings.iter().all(outside));
     assert_eq!(
         run.files,
-        ["0.entry", "0.exit", "0.json", "0.table", "counts.json"]
+        [
+            "0.entry",
+            "0.exit",
+            "0.json",
+            "0.table",
+            "counts.0.json",
+            "process.0.json"
+        ]
     );
     assert_eq!(run.counts[0]["invocations"], 2);
 }
@@ -417,5 +422,42 @@ fn handlers_enter_regions_as_soon_as_they_may() {
     let run = program.capture(&wanted, &[]);
     for invocation in wanted[0].1 {
         assert_eq!(run.get("work", *invocation).raw.end, RegionEnd::Returned);
+    }
+}
+
+#[test]
+fn a_program_with_functions_named_like_system_calls() {
+    let program = Program::new("names.c", &["-O2"]);
+    let run = program.capture(&[("work", &[1, 2])], &[]);
+    assert_eq!(run.captures.len(), 2);
+    for invocation in [1, 2] {
+        let capture = run.get("work", invocation);
+        assert_eq!(capture.raw.end, RegionEnd::Returned);
+        let calls = capture.address("calls");
+        let made = 1000 * (invocation - 1);
+        assert_eq!(
+            (capture.entry(calls), capture.exit(calls)),
+            (made, made + 1000)
+        );
+    }
+}
+
+#[test]
+fn system_calls_of_other_threads() {
+    let program = Program::new("inside.c", &["-O2", "-pthread"]);
+    let run = program.capture(&[("work", &[1])], &["wait"]);
+    assert_eq!(
+        run.refused("work", 1),
+        "another thread is inside read, which reaches memory that a capture closes"
+    );
+    // Into its own stack, which stays open; and calls that begin while memory is closed.
+    for what in ["stack", "calls"] {
+        let run = program.capture(&[("work", &[1])], &[what]);
+        let raw = &run.get("work", 1).raw;
+        assert_eq!(
+            (raw.end, raw.refused.as_deref()),
+            (RegionEnd::Returned, None),
+            "{what}"
+        );
     }
 }

@@ -2,7 +2,8 @@
 
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, Unit};
 use cere_format::capture::*;
-use cere_format::profile::RegionKey;
+use cere_format::profile::{Profile, RegionKey, RegionProfile};
+use cere_format::profile_raw::{RawHeader, raw_files, read_raw};
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,13 @@ fn good(command: &mut Command) -> Output {
     output
 }
 
+fn assert_same(output: &Output, plain: &Output) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!(text(&output.stdout), text(&plain.stdout));
+    assert_eq!(text(&output.stderr), text(&plain.stderr));
+    assert_eq!(output.status, plain.status);
+}
+
 /// A program built with the pass.
 pub struct Program {
     directory: tempfile::TempDir,
@@ -48,11 +56,14 @@ pub struct Run {
     pub output: Output,
     /// By region function and invocation.
     pub captures: Vec<Captured>,
-    /// `counts.json`.
+    /// `counts.0.json`.
     pub counts: serde_json::Value,
     /// All files of the run's directory.
     pub files: Vec<String>,
 }
+
+/// A wanted invocation, and the entry of a region that its trace begins with; none: the program's start.
+pub type Window<'a> = (&'a str, u64, Option<(&'a str, u64)>);
 
 /// One raw capture.
 pub struct Captured {
@@ -60,8 +71,18 @@ pub struct Captured {
     pub function: String,
     /// Metadata.
     pub raw: RawCapture,
+    /// The page trace.
+    pub trace: Vec<u64>,
     pages: BTreeMap<u64, Page>,
     symbols: BTreeMap<String, u64>,
+}
+
+/// What a profile run left.
+pub struct Profiled {
+    /// Regions are named by their functions.
+    pub profile: Profile,
+    /// Start of the raw profile.
+    pub header: Vec<u8>,
 }
 
 struct Page {
@@ -147,19 +168,35 @@ impl Program {
         Command::new(&self.path).args(arguments).output().unwrap()
     }
 
+    /// Profiles all regions; the output must be that of a plain run.
+    pub fn profile(&self, arguments: &[&str]) -> Profiled {
+        let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
+        let mut command = Command::new(&self.path);
+        command.args(arguments);
+        let plain = self.plain(arguments);
+        let output = self.launch(directory.path(), RunMode::Profile, &mut command);
+        assert_same(&output, &plain);
+        let files = raw_files(directory.path()).unwrap();
+        assert_eq!(files.len(), 1);
+        let mut header = std::fs::File::open(&files[0]).unwrap();
+        let mut bytes = vec![0; size_of::<RawHeader>()];
+        std::io::Read::read_exact(&mut header, &mut bytes).unwrap();
+        let name = &mut |key: &RegionKey| self.function(key);
+        Profiled {
+            profile: read_raw(&files[0], Vec::new(), PathBuf::new(), name).unwrap(),
+            header: bytes,
+        }
+    }
+
+    fn function(&self, key: &RegionKey) -> String {
+        let unit = self.units.iter().find(|u| u.id == key.unit).unwrap();
+        unit.regions[key.index as usize].function.clone()
+    }
+
     /// Captures the invocations of the functions' loops; the output must be that of a plain run.
     pub fn capture(&self, wanted: &[(&str, &[u64])], arguments: &[&str]) -> Run {
         let run = self.run(wanted, Command::new(&self.path).args(arguments));
-        let plain = self.plain(arguments);
-        let text = |o: &Output| String::from_utf8_lossy(&o.stdout).into_owned();
-        assert_eq!(text(&run.output), text(&plain));
-        assert_eq!(
-            run.output.stderr,
-            plain.stderr,
-            "{}",
-            String::from_utf8_lossy(&run.output.stderr)
-        );
-        assert_eq!(run.output.status, plain.status);
+        assert_same(&run.output, &self.plain(arguments));
         run
     }
 
@@ -170,30 +207,71 @@ impl Program {
 
     /// Runs `command` under the library.
     pub fn run(&self, wanted: &[(&str, &[u64])], command: &mut Command) -> Run {
-        let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
-        let mut list = Vec::new();
-        for (function, invocations) in wanted {
-            let keys = self.keys(function);
-            assert!(!keys.is_empty(), "{function} has no outlined loop");
-            for key in keys {
-                list.push(Wanted {
-                    key,
-                    invocations: invocations.to_vec(),
+        let wanted = wanted.iter().flat_map(|(f, i)| self.wanted(f, i));
+        self.capture_run(wanted.collect(), None, command)
+    }
+
+    fn wanted(&self, function: &str, invocations: &[u64]) -> Vec<Wanted> {
+        let keys = self.keys(function);
+        assert!(!keys.is_empty(), "{function} has no outlined loop");
+        let wanted = |key| Wanted {
+            key,
+            invocations: invocations.to_vec(),
+            starts: Vec::new(),
+        };
+        keys.into_iter().map(wanted).collect()
+    }
+
+    /// Traces pages before invocations of functions' loops, from entries of others or the program's start; nobody may
+    /// notice.
+    pub fn trace(&self, plan: TracePlan, windows: &[Window], arguments: &[&str]) -> Run {
+        let mut list: Vec<Wanted> = Vec::new();
+        for (function, invocation, event) in windows {
+            for mut wanted in self.wanted(function, &[*invocation]) {
+                wanted.starts.push(TraceStart {
+                    invocation: *invocation,
+                    event: event.map(|(f, n)| (self.keys(f)[0].clone(), n)),
+                    name: event.map_or("start".into(), |(f, n)| format!("{f}, {n}")),
                 });
+                match list.iter_mut().find(|w| w.key == wanted.key) {
+                    Some(known) => {
+                        known.invocations.append(&mut wanted.invocations);
+                        known.starts.append(&mut wanted.starts);
+                    }
+                    None => list.push(wanted),
+                }
             }
         }
+        let mut command = Command::new(&self.path);
+        let run = self.capture_run(list, Some(plan), command.args(arguments));
+        assert_same(&run.output, &self.plain(arguments));
+        run
+    }
+
+    fn capture_run(
+        &self,
+        wanted: Vec<Wanted>,
+        trace: Option<TracePlan>,
+        command: &mut Command,
+    ) -> Run {
+        let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
+        let mode = RunMode::Capture { wanted, trace };
+        let output = self.launch(directory.path(), mode, command);
+        self.read(directory.path(), output)
+    }
+
+    fn launch(&self, directory: &Path, mode: RunMode, command: &mut Command) -> Output {
         let plan = RunPlan {
             version: CAPTURE_VERSION,
-            directory: directory.path().into(),
-            mode: RunMode::Capture { wanted: list },
+            directory: directory.into(),
+            mode,
         };
         let at = self.directory.path().join("plan.json");
         std::fs::write(&at, serde_json::to_vec(&plan).unwrap()).unwrap();
         command
             .env(ENV_RUN, &at)
             .env("LD_PRELOAD", built().join("libcere_capture.so"));
-        let output = command.output().unwrap();
-        self.read(directory.path(), output)
+        command.output().unwrap()
     }
 
     fn read(&self, directory: &Path, output: Output) -> Run {
@@ -202,7 +280,7 @@ impl Program {
             .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
             .collect();
         files.sort();
-        let counts = std::fs::read(directory.join("counts.json")).unwrap_or_default();
+        let counts = std::fs::read(directory.join("counts.0.json")).unwrap_or_default();
         let numbers = (0..).take_while(|n| directory.join(format!("{n}.json")).exists());
         let captures = numbers.map(|n| self.captured(directory, n)).collect();
         let counts = serde_json::from_slice(&counts).unwrap_or_default();
@@ -248,6 +326,29 @@ impl Program {
             entry.next().is_none() && exit.next().is_none(),
             "pages left over"
         );
+        let trace = directory.join(format!("{number}.trace"));
+        let trace = raw
+            .trace
+            .as_ref()
+            .filter(|_| raw.refused.is_none())
+            .map(|known| {
+                let bytes = std::fs::read(&trace).unwrap();
+                assert_eq!(bytes.len() as u64, 8 * known.pages);
+                let words = bytes.as_chunks::<8>().0.iter();
+                words.map(|w| u64::from_le_bytes(*w)).collect()
+            });
+        let trace: Vec<u64> = trace.unwrap_or_default();
+        let mut different: Vec<u64> = trace.iter().map(|p| p & !4095).collect();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), trace.len(), "a page is traced twice");
+        let mapped = |p: &u64| raw.mappings.iter().any(|m| m.start <= *p && *p < m.end);
+        let strange: Vec<String> = trace
+            .iter()
+            .filter(|p| !mapped(p))
+            .map(|p| format!("{p:#x}"))
+            .collect();
+        assert!(strange.is_empty(), "{strange:?} of {:?}", raw.mappings);
         let image = std::fs::read(&self.path).unwrap();
         let image = object::File::parse(&*image).unwrap();
         let symbols = image
@@ -255,14 +356,30 @@ impl Program {
             .filter(|s| s.address() != 0)
             .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address() + raw.images[0].bias)))
             .collect();
-        let unit = self.units.iter().find(|u| u.id == raw.key.unit).unwrap();
-        let function = unit.regions[raw.key.index as usize].function.clone();
         Captured {
-            function,
+            function: self.function(&raw.key),
+            trace,
             raw,
             pages,
             symbols,
         }
+    }
+}
+
+impl Profiled {
+    /// The region of the function's (only) loop.
+    pub fn region(&self, function: &str) -> &RegionProfile {
+        let mut found = self.profile.regions.iter().filter(|r| r.name == function);
+        let first = found
+            .next()
+            .unwrap_or_else(|| panic!("{function} did not run"));
+        assert!(found.next().is_none());
+        first
+    }
+
+    /// The word of the raw profile's header at `offset`.
+    pub fn word(&self, offset: usize) -> u64 {
+        u64::from_le_bytes(self.header[offset..offset + 8].try_into().unwrap())
     }
 }
 
@@ -294,6 +411,20 @@ impl Run {
 }
 
 impl Captured {
+    /// The pages of the trace that belong to `symbol`, of `pages` pages, by number; written ones are negative, less one.
+    pub fn traced(&self, symbol: &str, pages: u64) -> Vec<i64> {
+        let start = self.address(symbol);
+        let inside = |p: &&u64| start <= **p && **p < start + pages * 4096;
+        let number = |p: &u64| match p & TRACE_WRITTEN {
+            0 => ((p - start) / 4096) as i64,
+            _ => -((p - start) as i64 / 4096) - 1,
+        };
+        self.trace.iter().filter(inside).map(number).collect()
+    }
+    /// What is known of the trace.
+    pub fn known(&self) -> &PageTrace {
+        self.raw.trace.as_ref().expect("a page trace")
+    }
     /// Address of a symbol of the program.
     pub fn address(&self, symbol: &str) -> u64 {
         *self

@@ -1,0 +1,176 @@
+//! The library's own calls of libc go to libc.
+//!
+//! The loader binds them to the first definition in line: a program that has a function `read` or `getenv` would have
+//! them all. Before anything else each reference is bound once more, to what has the version that it asks for; the
+//! program's functions have none. What stays as the loader bound it: `dlsym` and `dlvsym` until then, the `malloc`
+//! family (one for the whole process), and what libc and libgcc call of others in turn.
+
+use crate::sys;
+use std::ffi::c_char;
+
+const DT_NULL: usize = 0;
+const DT_PLTRELSZ: usize = 2;
+const DT_STRTAB: usize = 5;
+const DT_SYMTAB: usize = 6;
+const DT_RELA: usize = 7;
+const DT_RELASZ: usize = 8;
+const DT_JMPREL: usize = 23;
+const DT_VERSYM: usize = 0x6fff_fff0;
+const DT_VERNEED: usize = 0x6fff_fffe;
+/// Relocations that store a symbol's address: through the table of addresses, or of calls.
+const ADDRESS: [u64; 2] = [6, 7];
+const FUNCTION: u8 = 2;
+
+unsafe extern "C" {
+    static __ehdr_start: libc::Elf64_Ehdr;
+    static _DYNAMIC: [usize; 2];
+}
+
+#[repr(C)]
+struct Relocation {
+    offset: usize,
+    info: u64,
+    addend: i64,
+}
+
+/// The versions of one library, and one of them.
+#[repr(C)]
+struct Needed {
+    version: u16,
+    count: u16,
+    file: u32,
+    first: u32,
+    next: u32,
+}
+#[repr(C)]
+struct Version {
+    hash: u32,
+    flags: u16,
+    number: u16,
+    name: u32,
+    next: u32,
+}
+
+/// The library's own image.
+struct Image {
+    base: usize,
+}
+
+impl Image {
+    /// Value of an entry of the dynamic section, 0 if there is none.
+    unsafe fn entry(&self, tag: usize) -> usize {
+        let mut at = &raw const _DYNAMIC;
+        // SAFETY: the section ends with DT_NULL.
+        unsafe {
+            while (*at)[0] != DT_NULL {
+                if (*at)[0] == tag {
+                    return (*at)[1];
+                }
+                at = at.add(1);
+            }
+        }
+        0
+    }
+
+    /// The table that an entry leads to; the loader may have added the base already.
+    unsafe fn table<T>(&self, tag: usize) -> *const T {
+        // SAFETY: as above.
+        match unsafe { self.entry(tag) } {
+            0 => std::ptr::null(),
+            at if at < self.base => (self.base + at) as *const T,
+            at => at as *const T,
+        }
+    }
+
+    /// Name of a version that the image needs.
+    unsafe fn version(&self, number: u16) -> Option<*const c_char> {
+        // SAFETY: lists of the image, which end where `next` is 0.
+        unsafe {
+            let text: *const c_char = self.table(DT_STRTAB);
+            let mut needed: *const Needed = self.table(DT_VERNEED);
+            while !needed.is_null() {
+                let mut version: *const Version = needed.byte_add((*needed).first as usize).cast();
+                for _ in 0..(*needed).count {
+                    if (*version).number == number {
+                        return Some(text.add((*version).name as usize));
+                    }
+                    version = version.byte_add((*version).next as usize);
+                }
+                needed = match (*needed).next {
+                    0 => std::ptr::null(),
+                    next => needed.byte_add(next as usize),
+                };
+            }
+        }
+        None
+    }
+
+    /// The definition of a function that the image does not define, in the version that it needs.
+    unsafe fn definition(&self, index: usize) -> Option<usize> {
+        // SAFETY: tables of the image.
+        unsafe {
+            let symbol = &*self.table::<libc::Elf64_Sym>(DT_SYMTAB).add(index);
+            let versions: *const u16 = self.table(DT_VERSYM);
+            if symbol.st_shndx != 0 || symbol.st_info & 15 != FUNCTION || versions.is_null() {
+                return None;
+            }
+            let version = self.version(*versions.add(index) & 0x7fff)?;
+            let name = self.table::<c_char>(DT_STRTAB).add(symbol.st_name as usize);
+            let found = libc::dlvsym(libc::RTLD_NEXT, name, version) as usize;
+            (found != 0).then_some(found)
+        }
+    }
+
+    /// Whole pages of what is read-only once the loader is done.
+    unsafe fn sealed(&self) -> Option<(usize, usize)> {
+        // SAFETY: the image's own headers.
+        unsafe {
+            let header = &__ehdr_start;
+            let first = (self.base + header.e_phoff as usize) as *const libc::Elf64_Phdr;
+            let mut all = std::slice::from_raw_parts(first, header.e_phnum.into()).iter();
+            let found = all.find(|h| h.p_type == libc::PT_GNU_RELRO)?;
+            let start = self.base + found.p_vaddr as usize;
+            Some((start & !4095, (start + found.p_memsz as usize) & !4095))
+        }
+    }
+
+    unsafe fn bind(&self) {
+        let tables = [(DT_RELA, DT_RELASZ), (DT_JMPREL, DT_PLTRELSZ)];
+        // SAFETY: tables of the image; what is stored is a function of the symbol's name and version.
+        unsafe {
+            for (table, size) in tables {
+                let relocations: *const Relocation = self.table(table);
+                for i in 0..self.entry(size) / size_of::<Relocation>() {
+                    let relocation = &*relocations.add(i);
+                    if ADDRESS.contains(&(relocation.info & 0xffff_ffff))
+                        && let Some(found) = self.definition((relocation.info >> 32) as usize)
+                    {
+                        let at = (self.base + relocation.offset) as *mut usize;
+                        at.write_volatile(found);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Binds all of them.
+pub fn bind() {
+    let image = Image {
+        base: &raw const __ehdr_start as usize,
+    };
+    const READ: u8 = libc::PROT_READ as u8;
+    // SAFETY: the image's own pages, sealed again afterwards. Nobody else calls into it yet but for memory.
+    unsafe {
+        let sealed = image.sealed();
+        if let Some((start, end)) = sealed
+            && sys::protect(start, end, READ | libc::PROT_WRITE as u8) < 0
+        {
+            return;
+        }
+        image.bind();
+        if let Some((start, end)) = sealed {
+            sys::protect(start, end, READ);
+        }
+    }
+}

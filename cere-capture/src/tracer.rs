@@ -1,0 +1,395 @@
+//! The page trace: the pages opened last stay open in a FIFO, what leaves it is closed and logged.
+//!
+//! All but windows opening and snapshots may run in a signal handler: raw system calls and reserved memory only.
+
+use crate::arena;
+use crate::engine::Engine;
+use crate::names;
+use crate::pool::{PAGE, Page};
+use crate::spans::Span;
+use crate::sys;
+use cere_format::capture::{TRACE_WRITTEN, TracePlan};
+use std::fmt;
+
+/// [`Page::last`] of a page that is in the FIFO.
+const IN_FIFO: u64 = u64::MAX;
+/// Room of the FIFO; half of it is for what single system calls reach.
+const RING: usize = 1 << 20;
+/// Log entries, at least; the rest depends on the pages wanted.
+const LOG: usize = 1 << 16;
+/// Times that a window is interrupted before it is given up: each costs some milliseconds.
+const HALTS: u32 = 100;
+
+/// Why a window has a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// In words.
+    Because(&'static str),
+    /// A system call, by number, and what is wrong with it.
+    Call(usize, &'static str),
+    /// A signal arrived for a handler of the program.
+    Signal(i32),
+    /// The program may not access this address.
+    Crash(usize),
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::Because(why) => f.write_str(why),
+            Cut::Call(number, why) => {
+                write!(f, "the program calls {}: {why}", names::name(*number))
+            }
+            Cut::Signal(signal) => {
+                write!(f, "signal {signal} arrives for a handler of the program")
+            }
+            Cut::Crash(address) => write!(f, "the program may not access {address:#x}"),
+        }
+    }
+}
+
+/// A window in progress: from its start to the entry of its wanted invocation.
+pub struct Window {
+    /// Its place among the windows of the plan.
+    pub plan: usize,
+    /// The event that it began with.
+    pub began: String,
+    /// Sequence number at its beginning.
+    pub first: u64,
+    /// Faults taken before it.
+    pub faults: u64,
+    /// Different pages touched since.
+    pub touched: u64,
+    /// The first gap.
+    pub cut: Option<Cut>,
+    /// Gaps.
+    halts: u32,
+    /// Nothing more is traced for it.
+    ended: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Address, and [`TRACE_WRITTEN`].
+    page: u64,
+    sequence: u64,
+}
+
+/// The state of the tracer. There is one; it is on while a window is open.
+pub struct Tracer {
+    plan: TracePlan,
+    /// Whether what the program touches is traced.
+    pub on: bool,
+    /// Set: what is opened stays so, until [`Engine::unpin`].
+    pub pinned: bool,
+    /// Set in the handler: the windows take too much.
+    pub exhausted: Option<&'static str>,
+    /// Windows by rising `first`. Filled by ordinary code only.
+    pub windows: Vec<Window>,
+    /// Faults taken so far.
+    pub faults: u64,
+    /// Length of the FIFO.
+    pub slots: usize,
+    /// Faults since it was set.
+    since: u64,
+    /// Sequence number of the next page that leaves.
+    next: u64,
+    ring: *mut u64,
+    head: usize,
+    length: usize,
+    log: *mut Entry,
+    room: usize,
+    logged: usize,
+}
+
+impl Tracer {
+    /// A tracer that never runs.
+    pub const fn none() -> Tracer {
+        Tracer {
+            plan: TracePlan {
+                slots: 0,
+                pages: 0,
+                faults: 0,
+            },
+            on: false,
+            pinned: false,
+            exhausted: None,
+            windows: Vec::new(),
+            faults: 0,
+            slots: 0,
+            since: 0,
+            next: 1,
+            ring: std::ptr::null_mut(),
+            head: 0,
+            length: 0,
+            log: std::ptr::null_mut(),
+            room: 0,
+            logged: 0,
+        }
+    }
+
+    /// Reserves memory for a tracer, and tells where. None if the system refuses.
+    pub fn reserve(plan: TracePlan) -> Option<(Tracer, (usize, usize))> {
+        let pages = usize::try_from(plan.pages).ok()?.min(1 << 28);
+        let room = (2 * pages).max(LOG);
+        let size = RING * 8 + room * size_of::<Entry>();
+        let start = arena::reserve(arena::WANTED + 10 * arena::SIZE, size)?;
+        let tracer = Tracer {
+            plan,
+            ring: start as *mut u64,
+            log: (start + RING * 8) as *mut Entry,
+            room,
+            ..Tracer::none()
+        };
+        Some((tracer, (start, start + size.next_multiple_of(PAGE))))
+    }
+
+    /// Whether there is something to trace for.
+    pub fn wanted(&self) -> bool {
+        self.windows.iter().any(|w| !w.ended)
+    }
+
+    /// Opens a window. The FIFO is empty: everything is open.
+    pub fn begin(&mut self, plan: usize, began: String) {
+        self.windows.push(Window {
+            plan,
+            began,
+            first: self.next,
+            faults: self.faults,
+            touched: 0,
+            cut: None,
+            halts: 0,
+            ended: false,
+        });
+        self.slots = (self.plan.slots as usize).clamp(8, RING / 2);
+        self.since = 0;
+    }
+
+    /// All windows get a gap.
+    pub fn halt(&mut self, cut: Cut) {
+        for window in self.windows.iter_mut().filter(|w| !w.ended) {
+            window.cut.get_or_insert(cut);
+            window.halts += 1;
+            window.ended = window.halts >= HALTS;
+        }
+    }
+
+    /// All windows are given up.
+    pub fn stop(&mut self, cut: Cut) {
+        self.halt(cut);
+        for window in &mut self.windows {
+            window.ended = true;
+        }
+    }
+
+    /// So many faults, or what takes as long, happened.
+    pub fn charge(&mut self, faults: u64) {
+        self.since += faults;
+        if self.since > self.plan.faults {
+            self.since = 0;
+            if self.slots < RING / 2 {
+                self.slots *= 2;
+            } else {
+                self.exhausted = Some("it takes too many faults");
+            }
+        }
+    }
+
+    /// A page is touched that last left the FIFO at `before`.
+    fn count(&mut self, before: u64) {
+        for window in self.windows.iter_mut().rev() {
+            // What is still marked was unmapped meanwhile, and counted.
+            if before >= window.first {
+                break;
+            }
+            window.touched += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        if self.length == 0 {
+            return None;
+        }
+        // SAFETY: within the ring.
+        let address = unsafe { *self.ring.add(self.head) };
+        self.head = (self.head + 1) % RING;
+        self.length -= 1;
+        Some(address as usize)
+    }
+
+    fn push(&mut self, address: usize) {
+        // SAFETY: within the ring, which is not full.
+        unsafe { *self.ring.add((self.head + self.length) % RING) = address as u64 };
+        self.length += 1;
+    }
+}
+
+impl Engine {
+    /// The page at `address` was opened by a fault, or for a system call; `new`: it was closed before.
+    pub fn traced(&mut self, address: usize, page: &mut Page, new: bool) {
+        let tracer = &mut self.tracer;
+        if !tracer.on {
+            return;
+        }
+        tracer.faults += 1;
+        tracer.charge(1);
+        if !new {
+            return;
+        }
+        if tracer.length == RING {
+            tracer.exhausted = Some("a system call reaches too much memory");
+            return;
+        }
+        tracer.count(page.last);
+        page.last = IN_FIFO;
+        tracer.push(address);
+        self.evict();
+    }
+
+    /// Closes what is beyond the FIFO's length, or beyond the mappings that there may be.
+    fn evict(&mut self) {
+        while !self.tracer.pinned
+            && self.tracer.length > 8
+            && (self.tracer.length > self.tracer.slots || self.splits >= self.budget)
+            && let Some(address) = self.tracer.pop()
+        {
+            self.leave(address, true);
+        }
+    }
+
+    /// What a system call reached may leave.
+    pub fn unpin(&mut self) {
+        self.tracer.pinned = false;
+        if self.tracer.on {
+            self.evict();
+        }
+    }
+
+    /// Everything is about to be opened, or to stay as it is: the FIFO runs empty.
+    pub fn drain(&mut self) {
+        while let Some(address) = self.tracer.pop() {
+            self.leave(address, false);
+        }
+    }
+
+    /// The tracer ends while captures go on: what is open stays so.
+    pub fn detach(&mut self) {
+        self.drain();
+        self.tracer.on = false;
+    }
+
+    /// A system call reached [start, start + length) with everything open.
+    pub fn log_range(&mut self, start: usize, length: usize, written: bool) {
+        let end = start.saturating_add(length);
+        let mut at = start & !(PAGE - 1);
+        while let Some((start, stop)) = self.spans.part(at, end) {
+            at = start;
+            while at < stop {
+                // SAFETY: a page of the pool, or null.
+                let Some(page) = (unsafe { self.pool.page(at).as_mut() }) else {
+                    return;
+                };
+                self.tracer.count(page.last);
+                self.note_left(at, page, written);
+                at += PAGE;
+            }
+        }
+    }
+
+    /// A page has left the FIFO.
+    fn leave(&mut self, address: usize, close: bool) {
+        // SAFETY: a page of the pool, or null.
+        let Some(page) = (unsafe { self.pool.page(address).as_mut() }) else {
+            return;
+        };
+        // It came twice: it was unmapped meanwhile.
+        if page.last != IN_FIFO {
+            return;
+        }
+        let open = page.epoch == self.epoch && page.open != 0;
+        let written = open && page.open & libc::PROT_WRITE as u8 != 0;
+        if close
+            && open
+            && let Some(span) = self.spans.find(address)
+        {
+            self.shut(&span, address, page);
+        }
+        self.note_left(address, page, written);
+    }
+
+    fn note_left(&mut self, address: usize, page: &mut Page, written: bool) {
+        page.last = self.tracer.next;
+        if self.tracer.logged == self.tracer.room {
+            self.compact();
+        }
+        let entry = Entry {
+            page: address as u64 | if written { TRACE_WRITTEN } else { 0 },
+            sequence: self.tracer.next,
+        };
+        // SAFETY: within the log, which is not full.
+        unsafe { *self.tracer.log.add(self.tracer.logged) = entry };
+        self.tracer.logged += 1;
+        self.tracer.next += 1;
+    }
+
+    fn shut(&mut self, span: &Span, address: usize, page: &mut Page) {
+        // SAFETY: the handler opens what the program touches.
+        if unsafe { sys::protect(address, address + PAGE, 0) } == 0 {
+            self.note(span, address, page, 0);
+        }
+    }
+
+    /// Whether the entry tells the last time that its page left.
+    fn current(&mut self, entry: Entry) -> bool {
+        let page = self.pool.page((entry.page & !TRACE_WRITTEN) as usize);
+        // SAFETY: a page of the pool, or null.
+        unsafe { page.as_ref() }.is_some_and(|page| page.last == entry.sequence)
+    }
+
+    /// The log is full: drops what is out of date, and the oldest half if more than half is not.
+    fn compact(&mut self) {
+        let (log, mut kept) = (self.tracer.log, 0);
+        for i in 0..self.tracer.logged {
+            // SAFETY: within the log.
+            let entry = unsafe { *log.add(i) };
+            if self.current(entry) {
+                // SAFETY: within the log.
+                unsafe { *log.add(kept) = entry };
+                kept += 1;
+            }
+        }
+        let half = self.tracer.room / 2;
+        if kept > half {
+            for i in 0..half {
+                // SAFETY: within the log; volatile, lest the compiler calls libc's memmove.
+                unsafe {
+                    let entry = log.add(kept - half + i).read_volatile();
+                    log.add(i).write_volatile(entry);
+                }
+            }
+            kept = half;
+        }
+        self.tracer.logged = kept;
+    }
+
+    /// The pages that left the FIFO last and are still mapped, at most as many as the plan has, in the order of
+    /// [`cere_format::capture::RawCapture`]. Ordinary code.
+    pub fn snapshot(&mut self, first: u64) -> Vec<u64> {
+        let most = self.tracer.plan.pages as usize;
+        let mut pages = Vec::new();
+        for i in (0..self.tracer.logged).rev() {
+            // SAFETY: within the log.
+            let entry = unsafe { *self.tracer.log.add(i) };
+            if entry.sequence < first || pages.len() >= most {
+                break;
+            }
+            let address = (entry.page & !TRACE_WRITTEN) as usize;
+            if self.current(entry) && self.spans.find(address).is_some() {
+                pages.push(entry.page);
+            }
+        }
+        pages.reverse();
+        pages
+    }
+}

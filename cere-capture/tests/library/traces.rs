@@ -1,0 +1,224 @@
+//! Page traces of real programs: what they hold, that nobody notices.
+
+use crate::support::{Captured, Program};
+use cere_format::capture::*;
+
+const PAGES: u64 = 512;
+
+fn plan(slots: u32) -> TracePlan {
+    TracePlan {
+        slots,
+        pages: 10_000,
+        faults: 100_000,
+    }
+}
+
+/// Pages of `area` in the trace before `wanted`, for a list of touches like `r0-5 w7`.
+fn order(program: &Program, plan: TracePlan, touches: &str) -> Vec<i64> {
+    let run = program.trace(
+        plan,
+        &[("wanted", 1, Some(("begin", 1)))],
+        &arguments(touches),
+    );
+    run.get("wanted", 1).traced("area", PAGES)
+}
+
+/// Each touch by itself, also of `r5-0`.
+fn expand(touches: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for part in touches.split(' ') {
+        let (kind, range) = part.split_at(1);
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (i64, i64) = (first.parse().unwrap(), last.parse().unwrap());
+        let step = if first <= last { 1 } else { -1 };
+        let count = (last - first).abs() + 1;
+        all.extend((0..count).map(|i| format!("{kind}{}", first + i * step)));
+    }
+    all
+}
+
+fn arguments(touches: &str) -> Vec<&'static str> {
+    let leak = |s: String| &*s.leak();
+    expand(touches).into_iter().map(leak).collect()
+}
+
+fn finished(capture: &Captured) {
+    assert_eq!(
+        (capture.raw.end, capture.raw.refused.as_deref()),
+        (RegionEnd::Returned, None)
+    );
+}
+
+#[test]
+fn pages_in_the_order_of_their_last_touch() {
+    let program = Program::new("pages.c", &["-O2"]);
+    let order = |touches: &str| order(&program, plan(8), touches);
+    assert_eq!(order("r0-99"), Vec::from_iter(0..100));
+    assert_eq!(order("r99-0"), Vec::from_iter((0..100).rev()));
+    let strided: Vec<i64> = (0..50).map(|i| i * 7 % 50).collect();
+    let touches: Vec<String> = strided.iter().map(|i| format!("r{i}")).collect();
+    assert_eq!(order(&touches.join(" ")), strided);
+    // Touched again long after: that is its last touch.
+    let without_3: Vec<i64> = (0..30).filter(|i| *i != 3).collect();
+    assert_eq!(order("r0-29 r3"), [&without_3[..], &[3]].concat());
+    // Touched again while it is open: nobody sees that.
+    assert_eq!(order("r0-9 r8 r10-19"), Vec::from_iter(0..20));
+    // Both: the last pages of the way there are still open on the way back.
+    let there_and_back = order("r0-29 r29-0");
+    let open = there_and_back.iter().position(|p| *p == 29).unwrap() + 1;
+    assert!((2..=8).contains(&open), "{there_and_back:?}");
+    let kept = 30 - open as i64..30;
+    let back = (0..kept.start).rev();
+    assert_eq!(there_and_back, kept.chain(back).collect::<Vec<i64>>());
+}
+
+#[test]
+fn written_pages_are_marked() {
+    let program = Program::new("pages.c", &["-O2"]);
+    let written = |page: i64| -page - 1;
+    let found = order(&program, plan(8), "r0-9 w10-19 r20-29");
+    let expected = (0..10).chain((10..20).map(written)).chain(20..30);
+    assert_eq!(found, expected.collect::<Vec<i64>>());
+    // First read, then written, while open; and read again long after.
+    let found = order(&program, plan(8), "r0-9 w9 r10-40 w0 w50-70 r0");
+    let expected = (1..9).chain([written(9)]).chain(10..=40);
+    let expected = expected.chain((50..=70).map(written)).chain([0]);
+    assert_eq!(found, expected.collect::<Vec<i64>>());
+}
+
+#[test]
+fn what_is_stored_is_bounded() {
+    let program = Program::new("pages.c", &["-O2"]);
+    let bounded = TracePlan {
+        pages: 20,
+        ..plan(8)
+    };
+    let windows = [("wanted", 1, Some(("begin", 1)))];
+    let run = program.trace(bounded, &windows, &arguments("r0-299"));
+    let capture = run.get("wanted", 1);
+    finished(capture);
+    assert_eq!((capture.known().pages, capture.trace.len()), (20, 20));
+    assert!(capture.known().touched > 300);
+    let last = capture.traced("area", PAGES);
+    assert!(
+        last.len() >= 10 && last == Vec::from_iter(300 - last.len() as i64..300),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn the_fifo_doubles_with_the_faults() {
+    let program = Program::new("pages.c", &["-O2"]);
+    let windows = [("wanted", 1, Some(("begin", 1)))];
+    let few = TracePlan {
+        faults: 100,
+        ..plan(8)
+    };
+    let touches = "r0-7 ".repeat(10) + "r0-199";
+    let calm = program.trace(few, &windows, &arguments("r0"));
+    let busy = program.trace(few, &windows, &arguments(&touches));
+    let busier = program.trace(few, &windows, &arguments(&["r0-255"; 20].join(" ")));
+    assert_eq!(calm.get("wanted", 1).known().slots, 8);
+    let known = busy.get("wanted", 1).known();
+    assert!(
+        (16..=64).contains(&known.slots) && known.faults > 200,
+        "{known:?}"
+    );
+    // With room for all of them they fault no more.
+    let known = busier.get("wanted", 1).known();
+    assert!([256, 512].contains(&known.slots), "{known:?}");
+    assert!(known.faults < 2_000 && known.cut.is_none(), "{known:?}");
+    assert_eq!(busier.get("wanted", 1).traced("area", PAGES).len(), 256);
+}
+
+#[test]
+fn windows_overlap_and_captures_nest() {
+    let program = Program::new("pages.c", &["-O2"]);
+    let windows = [
+        ("wanted", 1, Some(("begin", 1))),
+        ("wanted", 2, Some(("between", 2))),
+        ("between", 1, None),
+        ("between", 2, Some(("between", 1))),
+        ("begin", 2, Some(("wanted", 1))),
+    ];
+    let touches = arguments("r10-29 x5 r30-49 x3 r50-69");
+    let run = program.trace(plan(8), &windows, &touches);
+    run.captures.iter().for_each(finished);
+    assert_eq!(run.captures.len(), 5);
+    let of = |f, i| run.get(f, i).traced("area", PAGES);
+    let list = |ranges: &[std::ops::Range<i64>]| -> Vec<i64> {
+        ranges.iter().cloned().flatten().collect()
+    };
+    assert_eq!(of("between", 1), Vec::from_iter(10..30));
+    assert_eq!(of("between", 2), list(&[0..5, 30..50]));
+    // The second time it touches what the first did, which is closed meanwhile.
+    assert_eq!(of("wanted", 1), list(&[10..30, 3..5, 30..50, 0..3, 50..70]));
+    assert_eq!(of("begin", 2), [0, 1]);
+    assert_eq!(of("wanted", 2), list(&[2..3, 50..70, 0..2]));
+    let began = |f, i| run.get(f, i).known().began.clone();
+    assert_eq!(
+        (began("between", 1), began("wanted", 2)),
+        ("start".into(), "between, 2".into())
+    );
+    assert!(run.captures.iter().all(|c| c.known().cut.is_none()));
+    assert_eq!(run.counts.as_array().unwrap().len(), 3);
+}
+
+/// Runs `world` with a window around what it does, and one from its start.
+fn world(program: &Program, what: &str) -> Option<PageTrace> {
+    let windows = [("wanted", 1, Some(("begin", 1))), ("middle", 1, None)];
+    let run = program.trace(plan(16), &windows, &[what]);
+    let capture = run.captures.iter().find(|c| c.function == "wanted")?;
+    finished(capture);
+    let before = capture.traced("area", 64);
+    let written = |page: i64| -page - 1;
+    let last: Vec<i64> = (20..30).map(written).collect();
+    assert!(before.ends_with(&last), "{what}: {before:?}");
+    Some(capture.known().clone())
+}
+
+#[test]
+fn whatever_a_program_does_it_does_unnoticed() {
+    let program = Program::new("world.cpp", &["-O2"]);
+    for what in [
+        "",
+        "files",
+        "exceptions",
+        "libraries",
+        "memory",
+        "clocks",
+        "deep",
+    ] {
+        let known = world(&program, what).unwrap();
+        assert_eq!(known.cut, None, "{what}: {known:?}");
+        assert!(known.touched >= 20, "{what}: {known:?}");
+    }
+}
+
+#[test]
+fn a_trace_that_is_interrupted_says_so() {
+    let program = Program::new("world.cpp", &["-O2"]);
+    for (what, reason) in [
+        (
+            "processes",
+            "the program calls clone: it starts a thread or a process",
+        ),
+        (
+            "threads",
+            "the program calls clone3: it starts a thread or a process",
+        ),
+        ("signals", "signal 14 arrives for a handler of the program"),
+        ("jumps", "the program may not access 0x0"),
+    ] {
+        let known = world(&program, what).unwrap();
+        assert_eq!(known.cut.as_deref(), Some(reason), "{what}");
+    }
+}
+
+#[test]
+fn programs_end_in_the_midst_of_a_trace() {
+    let program = Program::new("world.cpp", &["-O2"]);
+    for what in ["crash", "exit", "quit", "abort", "kill"] {
+        assert_eq!(world(&program, what), None, "{what}");
+    }
+}
