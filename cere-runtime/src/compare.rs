@@ -3,45 +3,77 @@
 use crate::library::Origins;
 use crate::pages::{PAGE, Pages, memory};
 use crate::thread::Block;
+use crate::typed::{self, Kind};
 use crate::{code, space};
 use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::{Manifest, Mask};
 use cere_format::replay::{Comparison, Difference};
 
-/// Differences are floating point when their relative error is at most this.
-const TOLERANCE: f64 = 1e-4;
+/// Relative errors from this on are not taken for those of floating point where types are not told.
+const LIKELY: f64 = 0.5;
 /// Differences listed.
 const LISTED: usize = 16;
 
-fn relative(a: f64, b: f64) -> Option<f64> {
-    if !a.is_finite() || !b.is_finite() {
-        return None;
-    }
+/// Relative error of finite values whose bits differ, `unit` at least: a difference of signs of zero is one.
+fn relative(a: f64, b: f64, unit: f64) -> Option<f64> {
+    let finite = a.is_finite() && b.is_finite();
     let scale = a.abs().max(b.abs());
     let error = if scale == 0.0 {
-        0.0
+        unit
     } else {
-        (a - b).abs() / scale
+        // Halves: the distance of the largest values is no number.
+        (a / 2.0 - b / 2.0).abs() / scale * 2.0
     };
-    // Words that read as denormals are integers or pointers, not results.
-    let plausible = |x: f64| x == 0.0 || (x.abs() > 1e-200 && x.abs() < 1e200);
-    (error <= TOLERANCE && plausible(a) && plausible(b)).then_some(error)
+    finite.then_some(error.max(unit))
 }
 
-/// Relative error of two words that read as a double or as a pair of floats.
-pub fn floating(a: u64, b: u64) -> Option<f64> {
-    if let Some(error) = relative(f64::from_bits(a), f64::from_bits(b)) {
-        return Some(error);
-    }
-    let part = |shift: u32| {
+/// Relative errors of a word that differs as a double, or of its halves as floats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Floating {
+    /// As a double.
+    Double(f64),
+    /// Of the worse half.
+    Single(f64),
+}
+
+fn double(a: u64, b: u64) -> Option<f64> {
+    relative(f64::from_bits(a), f64::from_bits(b), f64::EPSILON)
+}
+
+fn single(a: u64, b: u64) -> Option<f64> {
+    let half = |shift: u32| {
         let (x, y) = ((a >> shift) as u32, (b >> shift) as u32);
         if x == y {
-            return f32::from_bits(x).is_normal().then_some(0.0);
+            return Some(0.0);
         }
-        relative(f64::from(f32::from_bits(x)), f64::from(f32::from_bits(y)))
-            .filter(|_| f32::from_bits(x).abs() > 1e-30)
+        let (x, y) = (f64::from(f32::from_bits(x)), f64::from(f32::from_bits(y)));
+        relative(x, y, f64::from(f32::EPSILON))
     };
-    Some(part(0)?.max(part(32)?))
+    Some(half(0)?.max(half(32)?))
+}
+
+/// How two words differ as floating point, if they can be that: by what their halves were stored as, or, where that
+/// is not told, in the way with the smaller error.
+pub fn floating(a: u64, b: u64, kinds: Option<[Kind; 2]>) -> Option<Floating> {
+    let Some(kinds) = kinds else {
+        let likely = |e: &f64| *e < LIKELY;
+        let (d, s) = (double(a, b).filter(likely), single(a, b).filter(likely));
+        return match (d, s) {
+            (Some(d), Some(s)) if s < d => Some(Floating::Single(s)),
+            (Some(d), _) => Some(Floating::Double(d)),
+            (None, s) => s.map(Floating::Single),
+        };
+    };
+    if kinds == [Kind::Double; 2] {
+        return double(a, b).map(Floating::Double);
+    }
+    let told = |half: usize| {
+        let shift = 32 * half as u32;
+        (a >> shift) as u32 == (b >> shift) as u32 || kinds[half] == Kind::Single
+    };
+    single(a, b)
+        .filter(|_| told(0) && told(1))
+        .map(Floating::Single)
 }
 
 /// The variable or mapping that `address` belongs to, for people.
@@ -84,9 +116,15 @@ fn word(
         return;
     }
     comparison.different_words += 1;
-    if let Some(error) = floating(in_vivo, in_vitro) {
-        comparison.floating_words += 1;
-        comparison.largest_relative_error = comparison.largest_relative_error.max(error);
+    let found = floating(in_vivo, in_vitro, typed::kinds(address, in_vitro));
+    comparison.floating_words += u64::from(found.is_some());
+    let largest = match found {
+        Some(Floating::Double(error)) => Some((&mut comparison.largest_relative_error, error)),
+        Some(Floating::Single(error)) => Some((&mut comparison.largest_float_error, error)),
+        None => None,
+    };
+    if let Some((largest, error)) = largest {
+        *largest = largest.max(error);
     }
     if comparison.first.len() < LISTED {
         comparison.first.push(Difference {
@@ -238,7 +276,10 @@ impl Allowed<'_> {
 
 /// Compares all pages.
 pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Comparison {
-    let mut comparison = Comparison::default();
+    let mut comparison = Comparison {
+        typed: typed::told(),
+        ..Comparison::default()
+    };
     for page in &pages.all {
         let start = page.start();
         if page.is(PAGE_CODE) || code::executable(start) {
@@ -323,10 +364,36 @@ fn thread_block(comparison: &mut Comparison, manifest: &Manifest, allowed: &Allo
 mod tests {
     use super::*;
     #[test]
-    fn floats() {
-        assert!(floating(1.0f64.to_bits(), 1.0000001f64.to_bits()).is_some());
-        assert!(floating(1, 2).is_none());
-        assert!(floating(0x5555_0000, 0x5555_0010).is_none());
-        assert!(floating(1.0f64.to_bits(), 2.0f64.to_bits()).is_none());
+    fn errors_of_floating_point() {
+        let close = |a: f64, b: f64| double(a.to_bits(), b.to_bits()).unwrap();
+        assert!((close(1.0, 1.0 + 1e-9) - 1e-9).abs() < 1e-12);
+        assert_eq!(close(0.0, -0.0), f64::EPSILON);
+        assert_eq!(close(0.0, 1e-300), 1.0);
+        assert_eq!(close(f64::MAX, -f64::MAX), 2.0);
+        assert!(double(f64::NAN.to_bits(), 0).is_none());
+        let pair = |a: f32, b: f32| u64::from(a.to_bits()) | u64::from(b.to_bits()) << 32;
+        assert_eq!(
+            single(pair(1.0, 0.0), pair(1.0, -0.0)),
+            Some(f64::from(f32::EPSILON))
+        );
+    }
+
+    #[test]
+    fn what_was_stored_decides() {
+        let (a, b) = (0x3b9a_ca00_3b9a_ca07u64, 0x3b9a_ca00_3b9a_cb07u64);
+        assert!(floating(a, b, None).is_some());
+        assert!(floating(a, b, Some([Kind::Other; 2])).is_none());
+        assert!(floating(a, b, Some([Kind::Double, Kind::Other])).is_none());
+        // A float beside an integer that is the same.
+        let half = Some([Kind::Single, Kind::Other]);
+        let (a, b) = (0x0000_0007_3f80_0000, 0x0000_0007_3f80_0001);
+        assert!(matches!(floating(a, b, half), Some(Floating::Single(e)) if e < 2e-7));
+        assert!(floating(a, b ^ 1 << 32, half).is_none());
+        let (a, b) = (1.0f64.to_bits(), 1.0000001f64.to_bits());
+        assert!(matches!(
+            floating(a, b, Some([Kind::Double; 2])),
+            Some(Floating::Double(_))
+        ));
+        assert!(floating(1.0f64.to_bits(), (-3.0f64).to_bits(), None).is_none());
     }
 }

@@ -1,14 +1,20 @@
 //! What an access outside the capture ends with: a message that names page, mapping and cause.
 
+use crate::glue::*;
 use crate::pages::PAGE;
 use crate::{code, heap, space};
 use cere_format::package::Manifest;
 use libc::c_void;
+use std::ffi::CStr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 static MANIFEST: OnceLock<&'static Manifest> = OnceLock::new();
 static IN_HANDLER: AtomicBool = AtomicBool::new(false);
+/// Address of the C library's pointer to its last message, or 0.
+static ABORT: AtomicUsize = AtomicUsize::new(0);
+/// The processor's number of a general protection fault.
+const PROTECTION: i64 = 13;
 /// Exit status after such a message.
 const STATUS: i32 = 4;
 
@@ -46,7 +52,40 @@ fn jumped(manifest: &Manifest, address: u64) -> String {
     format!("the region jumped to {address:#x}{name}: {cause}")
 }
 
+/// The variable at `address` that the captured image lacks, if there is one.
+fn lost(address: u64) -> Option<String> {
+    // SAFETY: the glue's table and the names that it points to.
+    unsafe {
+        let count = cere_glue_lost_count as usize;
+        let all = std::slice::from_raw_parts(&raw const cere_glue_lost, count);
+        let end = (&raw const cere_glue_lost_end) as u64;
+        // What is read beside a variable is meant to be of it: the one before, or the first.
+        let before = all.iter().filter(|l| l.start <= address);
+        let found = before.max_by_key(|l| l.start).or(all.first())?;
+        let inside = (&raw const cere_glue_lost_start) as u64 <= address && address < end;
+        inside.then(|| {
+            CStr::from_ptr(found.name as *const _)
+                .to_string_lossy()
+                .into_owned()
+        })
+    }
+}
+
+/// Closes the pages of variables that the captured image lacks.
+fn close_lost() {
+    let (start, end) = (&raw mut cere_glue_lost_start, &raw mut cere_glue_lost_end);
+    // SAFETY: whole pages of this executable that hold nothing else.
+    unsafe { libc::mprotect(start.cast(), end as usize - start as usize, libc::PROT_NONE) };
+}
+
 fn accessed(manifest: &Manifest, address: u64, rip: u64, write: bool) -> String {
+    if let Some(name) = lost(address) {
+        return format!(
+            "the region uses the variable {name}, which the captured program does not have as such: the optimiser of \
+             its build split, shrank or removed it, and the flags of this replay keep it; replay with an -O level like \
+             the build's"
+        );
+    }
     let page = address & !(PAGE - 1);
     let how = if write { "wrote" } else { "read" };
     let mut text =
@@ -80,30 +119,64 @@ fn accessed(manifest: &Manifest, address: u64, rip: u64, write: bool) -> String 
     text
 }
 
-fn message(manifest: &Manifest, signal: i32, address: u64, rip: u64, write: bool) -> String {
+/// What the C library said before it aborted, if it did.
+fn last_words() -> Option<String> {
+    // SAFETY: null, or the library's pointer to the size of the record, size included, and the text.
+    unsafe {
+        let record = *(ABORT.load(Relaxed) as *const *const u32).as_ref()?;
+        let text = CStr::from_ptr(record.as_ref().map(|_| record.add(1))?.cast());
+        Some(text.to_string_lossy().trim().to_owned())
+    }
+}
+
+fn aborted(words: Option<&str>) -> String {
+    match words {
+        Some(words) if words.contains("invalid stdio handle") => {
+            "the region uses a stream that was opened before it by open_memstream, fmemopen, fopencookie or popen: such a stream \
+             holds addresses that only the C library of the captured process knows; regions that open theirs can be \
+             replayed"
+                .to_owned()
+        }
+        Some(words) => format!("the C library aborted in the region: {words}"),
+        None => "the region aborted: abort, std::terminate, or an exception that would have to pass captured code \
+                 without IR"
+            .to_owned(),
+    }
+}
+
+/// `protection`: a general protection fault, of which the processor does not tell the address.
+fn message(
+    manifest: &Manifest,
+    signal: i32,
+    address: u64,
+    rip: u64,
+    write: bool,
+    protection: bool,
+) -> String {
     match signal {
         libc::SIGILL => format!(
             "the region executed an instruction at {rip:#x} that this processor does not have (or a trap that the \
              compiler put where the program's behaviour is undefined); captured on: {}",
             manifest.machine.cpu
         ),
-        libc::SIGFPE => format!("the region divided by zero, or trapped in arithmetic, at {rip:#x}"),
-        libc::SIGABRT => "the region aborted: a failed assertion, std::terminate, or an exception that would have \
-             to pass captured code without IR"
-            .to_owned(),
-        libc::SIGTRAP => jumped(manifest, rip.wrapping_sub(1)),
-        _ if rip == address => jumped(manifest, rip),
-        // Not canonical: the processor does not tell the address.
-        _ if address == 0 => {
-            format!("the region used a null or non-canonical address at instruction {rip:#x}")
+        libc::SIGFPE => {
+            format!("the region divided by zero, or trapped in arithmetic, at {rip:#x}")
         }
+        libc::SIGABRT => aborted(last_words().as_deref()),
+        libc::SIGTRAP => jumped(manifest, rip.wrapping_sub(1)),
+        _ if rip == address && !protection => jumped(manifest, rip),
+        _ if protection => format!(
+            "the region used, at instruction {rip:#x}, a non-canonical address, or one that is no multiple of the size \
+             that a vector instruction needs: likely the recompiled code takes something to be aligned further than it \
+             was in vivo"
+        ),
         _ => accessed(manifest, address, rip, write),
     }
 }
 
 extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel hands over valid pointers.
-    let (address, rip, write) = unsafe {
+    let (address, rip, write, protection) = unsafe {
         let registers = &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs;
         let rip = registers[libc::REG_RIP as usize] as u64;
         if signal == libc::SIGTRAP
@@ -112,8 +185,9 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
             registers[libc::REG_RIP as usize] = new as i64;
             return;
         }
-        let write = registers[libc::REG_ERR as usize] & 2 != 0;
-        ((*info).si_addr() as u64, rip, write)
+        let protection = registers[libc::REG_TRAPNO as usize] == PROTECTION;
+        let write = registers[libc::REG_ERR as usize] & 2 != 0 && !protection;
+        ((*info).si_addr() as u64, rip, write, protection)
     };
     if IN_HANDLER.swap(true, Relaxed) {
         // SAFETY: ends the process.
@@ -121,7 +195,7 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
     }
     let outside = !heap::ACTIVE.swap(false, Relaxed);
     let mut text = match MANIFEST.get() {
-        Some(manifest) if !outside => message(manifest, signal, address, rip, write),
+        Some(manifest) if !outside => message(manifest, signal, address, rip, write, protection),
         _ => format!(
             "the runtime itself got signal {signal} at instruction {rip:#x}, address {address:#x}"
         ),
@@ -137,6 +211,10 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
 /// Installs the handler on a stack of its own.
 pub fn watch(manifest: &'static Manifest) {
     let _ = MANIFEST.set(manifest);
+    close_lost();
+    // SAFETY: a plain look-up.
+    let abort = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__abort_msg".as_ptr()) };
+    ABORT.store(abort as usize, Relaxed);
     // SAFETY: fresh memory for the stack, which stays.
     unsafe {
         let size = 256 << 10;
@@ -167,5 +245,29 @@ pub fn watch(manifest: &'static Manifest) {
         ] {
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_abort_is_told_by_its_cause() {
+        assert!(
+            aborted(Some("Fatal error: glibc detected an invalid stdio handle"))
+                .contains("open_memstream")
+        );
+        assert!(
+            aborted(Some("free(): invalid pointer"))
+                .ends_with("in the region: free(): invalid pointer")
+        );
+        assert!(aborted(None).contains("std::terminate"));
+        // The C library of this process has the record, and said nothing yet.
+        // SAFETY: a plain look-up.
+        let abort = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__abort_msg".as_ptr()) };
+        assert!(!abort.is_null());
+        ABORT.store(abort as usize, Relaxed);
+        assert_eq!(last_words(), None);
     }
 }

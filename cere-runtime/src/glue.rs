@@ -2,6 +2,18 @@
 
 use crate::code::Jump;
 
+/// A variable that the recompiled code names and the captured image lacks.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Lost {
+    /// Where the glue put it.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Address of its name, a C string.
+    pub name: u64,
+}
+
 #[cfg(not(test))]
 unsafe extern "C" {
     /// The region's trampoline.
@@ -14,6 +26,18 @@ unsafe extern "C" {
     pub static cere_glue_thunks: Jump;
     /// Their number.
     pub static cere_glue_thunk_count: u64;
+    /// Variables that the captured image lacks.
+    pub static cere_glue_lost: Lost;
+    /// Their number.
+    pub static cere_glue_lost_count: u64;
+    /// Start of the pages that they are on.
+    pub static mut cere_glue_lost_start: u8;
+    /// End of those pages.
+    pub static mut cere_glue_lost_end: u8;
+    /// What code that tells its stores calls.
+    pub static mut cere_glue_store: u64;
+    /// Whether there is such code.
+    pub static cere_glue_typed: u64;
     /// Bytes of the thread-local block.
     pub static cere_glue_tls_size: u64;
     /// The thread-local block of this thread.
@@ -34,8 +58,24 @@ absent!(
     cere_glue_jump_count: u64 = 0,
     cere_glue_thunks: Jump = Jump { old: 0, new: 0 },
     cere_glue_thunk_count: u64 = 0,
+    cere_glue_lost: Lost = Lost { start: 0, size: 0, name: 0 },
+    cere_glue_lost_count: u64 = 0,
+    cere_glue_typed: u64 = 0,
     cere_glue_tls_size: u64 = 0
 );
+
+/// As above.
+#[cfg(test)]
+#[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
+pub static mut cere_glue_store: u64 = 0;
+/// As above.
+#[cfg(test)]
+#[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
+pub static mut cere_glue_lost_start: u8 = 0;
+/// As above.
+#[cfg(test)]
+#[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
+pub static mut cere_glue_lost_end: u8 = 0;
 
 /// As above.
 #[cfg(test)]

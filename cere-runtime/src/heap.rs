@@ -18,47 +18,21 @@ pub fn place((start, end): (u64, u64)) {
     END.store(end as usize, Relaxed);
 }
 
+/// The region heap, whether or not the region is running.
+fn whole() -> Heap {
+    // SAFETY: the captured range, open, with its captured content; or an empty one.
+    unsafe { Heap::new(START.load(Relaxed), END.load(Relaxed)) }
+}
+
 /// End of the part of the region heap that was ever handed out.
 pub fn used() -> u64 {
-    let (start, end) = (START.load(Relaxed), END.load(Relaxed));
-    if end - start < size_of::<cere_heap::Header>() {
-        return start as u64;
-    }
-    // SAFETY: the range is open; an unused heap holds zeros there.
-    let header = unsafe { &*(start as *const cere_heap::Header) };
-    if header.magic == cere_heap::MAGIC {
-        header.next.clamp(start, end) as u64
-    } else {
-        start as u64
-    }
+    whole().used() as u64
 }
 
 /// What free blocks of the region heap hold behind their first word, which leads to the next one; by rising address.
 pub fn freed() -> Vec<(u64, u64)> {
-    const WORD: u64 = 8;
-    let (start, used) = (START.load(Relaxed) as u64, used());
-    let first = start + size_of::<cere_heap::Header>() as u64;
     let mut found = Vec::new();
-    if used <= first {
-        return found;
-    }
-    // SAFETY: only words of the used part are read, which is open.
-    let word = |at: u64| unsafe { *(at as *const u64) };
-    // The lists come last in the header.
-    for list in (start + std::mem::offset_of!(cere_heap::Header, live) as u64 + WORD..first)
-        .step_by(WORD as usize)
-    {
-        let mut block = word(list);
-        // A region that went wrong may have broken a list.
-        while block >= first + 2 * WORD && block < used && block.is_multiple_of(16) {
-            let size = word(block - 2 * WORD);
-            if size < WORD || size > used - block || found.len() as u64 > used - start {
-                break;
-            }
-            found.push((block + WORD, block + size));
-            block = word(block);
-        }
-    }
+    whole().each_free(|start, end| found.push((start as u64, end as u64)));
     found.sort_unstable();
     found
 }
@@ -71,11 +45,27 @@ unsafe extern "C" {
     fn __libc_free(old: *mut c_void);
 }
 
+/// Addresses of the functions here that stand for the C library's.
+pub fn functions() -> [u64; 11] {
+    [
+        malloc as *const () as u64,
+        calloc as *const () as u64,
+        free as *const () as u64,
+        realloc as *const () as u64,
+        reallocarray as *const () as u64,
+        memalign as *const () as u64,
+        aligned_alloc as *const () as u64,
+        posix_memalign as *const () as u64,
+        valloc as *const () as u64,
+        pvalloc as *const () as u64,
+        malloc_usable_size as *const () as u64,
+    ]
+}
+
 /// The region heap while the region runs.
 fn region() -> Option<Heap> {
-    let (start, end) = (START.load(Relaxed), END.load(Relaxed));
-    // SAFETY: the captured range, open, with its captured content.
-    (ACTIVE.load(Relaxed) && start < end).then(|| unsafe { Heap::new(start, end) })
+    let there = START.load(Relaxed) < END.load(Relaxed);
+    (ACTIVE.load(Relaxed) && there).then(whole)
 }
 
 fn out_of_memory() {
@@ -88,11 +78,11 @@ fn out_of_memory() {
 /// # Safety
 /// The application got `block` from its allocator.
 unsafe fn captured_size(block: *const c_void) -> usize {
-    let heap = (START.load(Relaxed), END.load(Relaxed));
+    let heap = whole();
     // SAFETY: as the caller's.
     unsafe {
-        if (heap.0..heap.1).contains(&(block as usize)) {
-            return Heap::new(heap.0, heap.1).usable(block as *const u8);
+        if heap.contains(block as *const u8) {
+            return heap.usable(block as *const u8);
         }
         // The C library keeps size and flags in the word before; a block that was mapped has two words in front.
         let word = *(block as *const usize).sub(1);
@@ -164,8 +154,7 @@ pub unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void 
             return null_mut();
         }
         let usable = captured_size(old);
-        if region().is_some_and(|h| h.contains(old as *const u8))
-            && (usable / 2..=usable).contains(&size)
+        if region().is_some_and(|h| h.contains(old as *const u8)) && cere_heap::stays(usable, size)
         {
             return old;
         }

@@ -17,9 +17,16 @@
 //! | [`mapping`] | `mmap` and family |
 //! | [`output`] | standard output |
 //! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
+//! | [`once`] | one run of the region, timed |
+//! | [`samples`] | which repetitions count, and when there are enough |
+//! | [`warm`] | the caches' state before a repetition |
+//! | [`trace`] | the captured page trace |
+//! | [`caches`], [`lines`], [`processor`] | the machine's caches, cache lines, where the replay runs |
 //! | [`fault`] | what an access outside the capture ends with |
+//! | [`typed`] | what code that tells its stores has stored where |
 //! | [`compare`] | exit state in vitro against in vivo |
 
+mod caches;
 mod check;
 mod code;
 mod compare;
@@ -27,12 +34,19 @@ mod fault;
 mod glue;
 mod heap;
 mod library;
+mod lines;
 mod mapping;
+mod once;
 mod output;
 mod pages;
+mod processor;
 mod run;
+mod samples;
 mod space;
 pub mod start;
 mod state;
 mod thread;
+mod trace;
 mod trampoline;
+mod typed;
+mod warm;

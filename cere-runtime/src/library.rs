@@ -2,7 +2,8 @@
 //! and the way back for comparing.
 
 use crate::code::Jump;
-use crate::pages::Pages;
+use crate::heap;
+use crate::pages::{PAGE, Pages};
 use cere_format::package::{LibrarySymbolKind, Manifest};
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -96,6 +97,8 @@ pub struct Origins {
     ranges: Vec<(u64, u64, u64)>,
     /// This executable: recompiled code, its tables, and the runtime.
     executable: (u64, u64),
+    /// What was mapped in the captured process, the preload library apart.
+    mapped: Vec<(u64, u64)>,
 }
 
 impl Origins {
@@ -118,6 +121,11 @@ impl Origins {
             exact,
             ranges: ranges.collect(),
             executable,
+            mapped: {
+                let kept = manifest.mappings.iter();
+                let kept = kept.filter(|m| m.path != "[interposed functions]");
+                kept.map(|m| (m.start, m.end)).collect()
+            },
         }
     }
 
@@ -128,7 +136,15 @@ impl Origins {
         if alike.any(|e| e.1 == in_vivo) {
             return true;
         }
-        self.in_library(in_vitro) == Some(in_vivo)
+        self.in_library(in_vitro) == Some(in_vivo) || self.interposed(in_vivo, in_vitro)
+    }
+
+    /// Whether `in_vitro` is the runtime's `malloc` or the like and `in_vivo` may be the preload library's: where those
+    /// are is known only if captured memory held them at entry.
+    fn interposed(&self, in_vivo: u64, in_vitro: u64) -> bool {
+        heap::functions().contains(&in_vitro)
+            && in_vivo >= PAGE
+            && !self.mapped.iter().any(|m| m.0 <= in_vivo && in_vivo < m.1)
     }
 
     /// Whether `address` lies in this executable.

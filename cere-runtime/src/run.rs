@@ -4,18 +4,24 @@ use crate::code;
 use crate::compare::{self, Allowed};
 use crate::glue::*;
 use crate::library::{self, Environment, Origins};
+use crate::once::Region;
 use crate::output::Output;
 use crate::pages::{Bytes, Pages};
+use crate::processor::Pinned;
+use crate::samples::{Samples, Timed};
 use crate::space::{self, Refusal};
 use crate::state::State;
 use crate::thread::Block;
-use crate::trampoline::{EXCEPTION, Switch, cere_switch, end_exception};
-use crate::{check, fault, heap, mapping};
+use crate::trampoline::{EXCEPTION, end_exception};
+use crate::warm::{Needs, Warm};
+use crate::{check, fault, heap, mapping, trace, typed};
 use cere_format::package::{
     MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT,
-    Manifest,
+    MEMBER_TRACE, Manifest,
 };
-use cere_format::replay::{ENV_PLAN, REPLAY_VERSION, ReplayOutcome, ReplayPlan};
+use cere_format::replay::{
+    ENV_PLAN, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
+};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,32 +53,6 @@ fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, String> {
         .map_err(|e| format!("{what} {} is not valid: {e}", path.display()))
 }
 
-/// Stays on this processor: its caches are warm and its clock is the same.
-fn pin() {
-    // SAFETY: a set of processors on the stack; failure leaves the process where it is.
-    unsafe {
-        let cpu = libc::sched_getcpu();
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if (0..libc::CPU_SETSIZE).contains(&cpu) {
-            libc::CPU_SET(cpu as usize, &mut set);
-            libc::sched_setaffinity(0, size_of_val(&set), &set);
-        }
-    }
-}
-
-fn switch(manifest: &Manifest, invoke: u64) -> Switch {
-    Switch {
-        invoke,
-        arguments: manifest.entry.arguments,
-        stack_pointer: manifest.entry.stack_pointer,
-        // Exception flags clear: only the masks and modes count.
-        mxcsr: manifest.entry.mxcsr & 0xffc0,
-        x87_control: u32::from(manifest.entry.x87_control),
-        start: 0,
-        end: 0,
-    }
-}
-
 /// Does what the plan says.
 pub fn run() -> Result<(), String> {
     let path = std::env::var_os(ENV_PLAN).ok_or_else(|| {
@@ -87,6 +67,7 @@ pub fn run() -> Result<(), String> {
     let entry = Bytes::open(&member(MEMBER_ENTRY))?;
     let exit = Bytes::open(&member(MEMBER_EXIT))?;
     let pages = Pages::new(table.get(), entry, exit)?;
+    let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
     let block = Block::new(
         Bytes::open(&member(MEMBER_TLS_ENTRY))?,
         Bytes::open(&member(MEMBER_TLS_EXIT))?,
@@ -109,96 +90,140 @@ pub fn run() -> Result<(), String> {
             std::slice::from_raw_parts(&raw const cere_glue_thunks, cere_glue_thunk_count as usize),
         )
     };
+    let recompiled = jumps.to_vec();
     let jumps = [jumps, &libraries.jumps].concat();
     let origins = Origins::new(manifest, &[&jumps, thunks].concat());
     code::install(manifest, &pages, jumps)?;
     fault::watch(manifest);
+    typed::listen(&pages)?;
     let output = Output::new(manifest, &origins, &pages);
     library::start();
 
-    pin();
-    let overhead = overhead(manifest);
+    let pinned = Pinned::here();
     let before = cere_clock::moment();
+    let region = Region::new(manifest, invoke, Environment::find(&origins, &pages));
     let mut outcome = ReplayOutcome {
         version: REPLAY_VERSION,
         cycles: Vec::new(),
+        set_aside: Default::default(),
+        disturbed: false,
+        batch: 1,
+        clock_cost: region.cost,
+        notes: pinned.note().into_iter().collect(),
         tsc_hz: 0.0,
         comparison: None,
         repeatable: true,
         varied: None,
     };
-    let environment = Environment::find(&origins, &pages);
-    let mut first = None;
-    for repetition in 0..plan.repetitions.max(1) {
-        state.restore();
-        mapping::reset(manifest);
-        let mut switch = switch(manifest, invoke);
-        let own = environment.as_ref().map(Environment::exchange);
-        heap::ACTIVE.store(true, Relaxed);
-        // SAFETY: the captured state is in place.
-        let unwound = unsafe { cere_switch(&mut switch) } != 0;
-        heap::ACTIVE.store(false, Relaxed);
-        if let (Some(environment), Some(own)) = (&environment, own) {
-            environment.put_back(own);
-        }
-        let cycles = switch.end.saturating_sub(switch.start);
-        outcome.cycles.push(cycles.saturating_sub(overhead));
-        if repetition == 0 {
-            state.find_changed();
-            if plan.compare {
-                let freed = heap::freed();
-                let named = compare::Named::new(manifest);
-                let allowed = Allowed {
-                    words: &libraries.words,
-                    variables: &libraries.variables(&pages),
-                    origins: &origins,
-                    block: &block,
-                    exception: EXCEPTION.load(Relaxed),
-                    pages: &pages,
-                    named: &named,
-                    freed: &freed,
-                };
-                let mut comparison = compare::compare(manifest, &pages, &allowed);
-                comparison.same_end = unwound == manifest.unwound;
-                compare::output(&mut comparison, output.compare(&pages));
-                outcome.comparison = Some(comparison);
-            }
-        }
-        let left = (unwound, state.digest());
-        match &first {
-            None => first = Some(left),
-            Some(old) if *old == left => {}
-            Some(old) => {
-                outcome.repeatable = false;
-                let mut pairs = old.1.iter().zip(&left.1);
-                let found = pairs.find(|(a, b)| a != b);
-                outcome.varied = found.map(|(a, _)| compare::place(manifest, a.0));
-            }
-        }
+
+    // The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes.
+    state.restore();
+    mapping::reset(manifest);
+    let (_, unwound) = region.run();
+    state.find_changed();
+    if plan.compare {
+        let freed = heap::freed();
+        let named = compare::Named::new(manifest);
+        let allowed = Allowed {
+            words: &libraries.words,
+            variables: &libraries.variables(&pages),
+            origins: &origins,
+            block: &block,
+            exception: EXCEPTION.load(Relaxed),
+            pages: &pages,
+            named: &named,
+            freed: &freed,
+        };
+        let mut comparison = compare::compare(manifest, &pages, &allowed);
+        comparison.same_end = unwound == manifest.unwound;
+        compare::output(&mut comparison, output.compare(&pages));
+        outcome.comparison = Some(comparison);
+    }
+    let first = (unwound, state.digest());
+    let warm = Warm::new(
+        plan.warmup,
+        Needs {
+            manifest,
+            pages: &pages,
+            block: &block,
+            jumps: &recompiled,
+            trace: &trace,
+            package: &plan.package,
+            pinned,
+        },
+    )?;
+    let clear = || {
         end_exception();
         state.clear_fresh();
         output.reset();
+    };
+    let put_back = || {
+        state.restore();
+        mapping::reset(manifest);
+    };
+    let mut check = |unwound: bool| {
+        let left = (unwound, state.digest());
+        if left != first && outcome.repeatable {
+            outcome.repeatable = false;
+            let mut pairs = first.1.iter().zip(&left.1);
+            let found = pairs.find(|(a, b)| a != b);
+            outcome.varied = found.map(|(a, _)| compare::place(manifest, a.0));
+        }
+    };
+    clear();
+    let mut samples = repeat(plan.repetitions, || {
+        put_back();
+        warm.apply();
+        let (timed, unwound) = region.run();
+        check(unwound);
+        clear();
+        timed
+    });
+    // What several runs share is their own warm-up.
+    let batch = match plan.warmup {
+        Warmup::WorkingSet | Warmup::PageTrace => region.batch(samples.median()),
+        Warmup::Cold | Warmup::Partial(_) => 1,
+    };
+    if batch > 1 {
+        let together = repeat(plan.repetitions, || {
+            region.run_several(batch, || {
+                clear();
+                put_back();
+            })
+        });
+        // Where putting back takes so long that its own spread hides the region, single readings tell more.
+        let width = |s: &Samples| s.half_width().unwrap_or(u64::MAX);
+        if width(&together) <= width(&samples).max(region.cost) {
+            (samples, outcome.batch) = (together, batch);
+        }
     }
-    outcome.tsc_hz = cere_clock::frequency(before, cere_clock::moment())
-        .filter(|_| cere_clock::moment().nanoseconds - before.nanoseconds > 20_000_000)
-        .unwrap_or_else(|| cere_clock::calibrate(20));
+    outcome.tsc_hz = frequency(before);
+    let found = samples.finish(outcome.tsc_hz);
+    outcome.cycles = found.cycles;
+    outcome.set_aside = found.set_aside;
+    outcome.disturbed = found.disturbed;
     let text = serde_json::to_vec(&outcome).map_err(|e| format!("outcome: {e}"))?;
     std::fs::write(&plan.outcome, text)
         .map_err(|e| format!("cannot write {}: {e}", plan.outcome.display()))
 }
 
-extern "C" fn nothing() {}
+/// Repetitions until there are enough.
+fn repeat(rule: Repetitions, mut once: impl FnMut() -> Timed) -> Samples {
+    let mut samples = Samples::new(rule);
+    let began = cere_clock::monotonic_ns();
+    loop {
+        samples.add(once());
+        let nanoseconds = cere_clock::monotonic_ns().saturating_sub(began);
+        if samples.enough(nanoseconds as f64 * 1e-9) {
+            return samples;
+        }
+    }
+}
 
-/// Cycles of a switch that runs nothing, the least of many.
-fn overhead(manifest: &Manifest) -> u64 {
-    let mut stack = vec![0u64; 1024];
-    let top = (&raw mut stack[1000]) as u64 & !63;
-    let once = |_| {
-        let mut switch = switch(manifest, nothing as *const () as u64);
-        switch.stack_pointer = top;
-        // SAFETY: a stack of our own.
-        unsafe { cere_switch(&mut switch) };
-        switch.end - switch.start
-    };
-    (0..100).map(once).min().unwrap_or(0)
+/// Frequency of the counter, from a moment that may have passed just now.
+fn frequency(before: cere_clock::Moment) -> f64 {
+    let now = cere_clock::moment();
+    cere_clock::frequency(before, now)
+        .filter(|_| now.nanoseconds - before.nanoseconds > 20_000_000)
+        .unwrap_or_else(|| cere_clock::calibrate(20))
 }

@@ -59,7 +59,8 @@ pub enum Refusal {
     System(String),
 }
 
-fn stack(manifest: &Manifest) -> (u64, u64) {
+/// The captured stack below the captured pointer: the room that the region has.
+pub fn stack(manifest: &Manifest) -> (u64, u64) {
     let top = manifest.entry.stack_pointer;
     (top.saturating_sub(STACK_ROOM), top)
 }
@@ -124,6 +125,23 @@ pub fn protect(start: u64, end: u64, protection: i32) -> Result<(), String> {
     Ok(())
 }
 
+/// The parts of [start, end) that are in memory. All of it where the system does not tell.
+pub fn resident(start: u64, end: u64) -> Vec<(u64, u64)> {
+    let (start, end) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
+    let mut pages = vec![0u8; ((end.max(start) - start) / PAGE) as usize];
+    // SAFETY: a byte a page.
+    let rc = unsafe {
+        let length = pages.len() * PAGE as usize;
+        libc::mincore(start as *mut c_void, length, pages.as_mut_ptr())
+    };
+    if rc != 0 {
+        return Vec::from([(start, end)]);
+    }
+    let page = |at: usize| start + at as u64 * PAGE;
+    let there = pages.iter().enumerate().filter(|p| p.1 & 1 != 0);
+    merge(there.map(|(at, _)| (page(at), page(at + 1))).collect(), 0)
+}
+
 /// Whole huge pages of mappings that had them and that were captured for the greater part.
 fn huge_pages(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
     let huge: Vec<&Mapping> = manifest.mappings.iter().filter(|m| m.huge).collect();
@@ -161,16 +179,19 @@ pub fn open(manifest: &Manifest, pages: &[Page]) -> Result<(), String> {
             protect(from.max(start), to.min(end), writable)?;
         }
     }
-    for (start, end) in merge(huge, 0) {
+    let advise = |(start, end): (u64, u64), advice| {
         // SAFETY: a hint on reserved memory; without huge pages it changes nothing.
-        unsafe {
-            libc::madvise(
-                start as *mut c_void,
-                (end - start) as usize,
-                libc::MADV_HUGEPAGE,
-            )
-        };
+        unsafe { libc::madvise(start as *mut c_void, (end - start) as usize, advice) };
+    };
+    if manifest.mappings.iter().any(|m| m.huge) {
+        // The capture saw which mappings have huge pages: where the system gives them unasked, the others get none.
+        let others = manifest.mappings.iter().filter(|m| !m.huge);
+        let others = others.filter(|m| reserved(m.start) && !m.path.starts_with("[v"));
+        others.for_each(|m| advise((m.start, m.end), libc::MADV_NOHUGEPAGE));
     }
+    merge(huge, 0)
+        .into_iter()
+        .for_each(|r| advise(r, libc::MADV_HUGEPAGE));
     Ok(())
 }
 

@@ -53,7 +53,7 @@ impl<'a> State<'a> {
     }
 
     /// Before a repetition.
-    pub fn restore(&mut self) {
+    pub fn restore(&self) {
         for page in &self.changed {
             self.pages.restore(page);
         }
@@ -86,8 +86,8 @@ impl<'a> State<'a> {
     }
 
     /// After a repetition: memory that it took from the region heap, or that it mapped, and that the package
-    /// has no pages of, becomes zero again.
-    pub fn clear_fresh(&mut self) {
+    /// has no pages of, becomes zero again. It stays in place, so that the next repetition takes no page faults.
+    pub fn clear_fresh(&self) {
         let used = heap::used();
         self.clear(self.heap_used.min(used), used);
         for &(start, end) in &self.manifest.fresh {
@@ -102,9 +102,10 @@ impl<'a> State<'a> {
         let pages = self.pages.all[first..].iter().map(|p| (p.start(), p.end()));
         for (next, after) in pages.take_while(|p| p.0 < end).chain([(end, end)]) {
             if at < next && space::reserved(at) {
-                let length = (next - at) as usize;
-                // SAFETY: captured addresses without captured content: zero afterwards.
-                unsafe { libc::madvise(at as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+                for (from, to) in space::resident(at, next) {
+                    // SAFETY: captured addresses without captured content, opened for writing.
+                    unsafe { std::ptr::write_bytes(from as *mut u8, 0, (to - from) as usize) };
+                }
             }
             at = at.max(after);
         }

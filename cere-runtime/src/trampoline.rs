@@ -22,6 +22,10 @@ pub struct Switch {
     pub start: u64,
     /// Time stamp after it.
     pub end: u64,
+    /// What tells the processor before the call.
+    pub processor_before: u32,
+    /// And after it.
+    pub processor_after: u32,
 }
 
 /// The exception that no handler inside the region takes, or 0. It leaves the region by unwinding, or the region
@@ -57,12 +61,15 @@ global_asm!(
     "mov rsp, [rdi+16]",
     "mov rbx, [rdi]",
     "mov rdi, [rdi+8]",
+    "rdtscp",
+    "mov [r12+48], ecx",
     cere_clock::start_asm!(),
     "mov [r12+32], rax",
     "call rbx",
     cere_clock::stop_asm!(),
     "mov rdi, [rbp-48]",
     "mov [rdi+40], rax",
+    "mov [rdi+52], ecx",
     "xor eax, eax",
     "2:",
     "lea rsp, [rbp-64]",
@@ -87,6 +94,7 @@ global_asm!(
     cere_clock::stop_asm!(),
     "mov rdi, [rbp-48]",
     "mov [rdi+40], rax",
+    "mov [rdi+52], ecx",
     "mov eax, 1",
     "jmp 2b",
     ".cfi_endproc",

@@ -1,0 +1,152 @@
+//! Cache lines: thrown out of every cache, read, written without a change.
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid, __cpuid_count};
+
+/// Takes the processor for one that cannot flush by address when this variable of the environment is set.
+pub const ENV_NO_FLUSH: &str = "CERE_REPLAY_NO_FLUSH";
+
+/// What throws a line out by its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    /// `clflushopt`: in any order.
+    Unordered,
+    /// `clflush`.
+    Ordered,
+}
+
+/// What the processor can do with lines.
+#[derive(Debug, Clone, Copy)]
+pub struct Lines {
+    /// Bytes of a line.
+    size: u64,
+    flush: Option<Flush>,
+}
+
+impl Lines {
+    /// Asks this processor.
+    pub fn new() -> Self {
+        const CLFLUSH: u32 = 1 << 19;
+        const CLFLUSHOPT: u32 = 1 << 23;
+        let (highest, features) = (__cpuid(0).eax, __cpuid(1));
+        let extended = match highest {
+            7.. => __cpuid_count(7, 0).ebx,
+            _ => 0,
+        };
+        let size = u64::from(features.ebx >> 8 & 0xff) * 8;
+        let flush = match () {
+            () if std::env::var_os(ENV_NO_FLUSH).is_some() => None,
+            () if extended & CLFLUSHOPT != 0 => Some(Flush::Unordered),
+            () if features.edx & CLFLUSH != 0 => Some(Flush::Ordered),
+            () => None,
+        };
+        Self {
+            size: if size.is_power_of_two() { size } else { 64 },
+            flush,
+        }
+    }
+
+    /// Whether lines can be flushed by address.
+    pub fn can_flush(&self) -> bool {
+        self.flush.is_some()
+    }
+
+    fn each(&self, (start, end): (u64, u64)) -> impl Iterator<Item = u64> + use<> {
+        (start & !(self.size - 1)..end).step_by(self.size as usize)
+    }
+
+    /// Throws the lines of `ranges` out of every cache of every core. Nothing happens where that cannot be done.
+    ///
+    /// # Safety
+    /// The ranges are mapped for reading.
+    pub unsafe fn flush(&self, ranges: &[(u64, u64)]) {
+        for range in ranges {
+            for line in self.each(*range) {
+                // SAFETY: a readable address, as the caller says; the instructions change no content.
+                unsafe {
+                    match self.flush {
+                        Some(Flush::Unordered) => {
+                            asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
+                        }
+                        Some(Flush::Ordered) => {
+                            asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags));
+                        }
+                        None => return,
+                    }
+                }
+            }
+        }
+        // SAFETY: waits for memory.
+        unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
+    }
+
+    /// Reads every line of `range`.
+    ///
+    /// # Safety
+    /// It is mapped for reading.
+    pub unsafe fn read(&self, range: (u64, u64)) {
+        for line in self.each(range) {
+            // SAFETY: as the caller says.
+            unsafe { std::ptr::read_volatile(line.max(range.0) as *const u8) };
+        }
+    }
+
+    /// Writes every line of `range` with what it holds.
+    ///
+    /// # Safety
+    /// It is mapped for writing, and nobody else writes it now.
+    pub unsafe fn write(&self, range: (u64, u64)) {
+        for line in self.each(range) {
+            let at = line.max(range.0) as *mut u8;
+            // SAFETY: as the caller says.
+            unsafe { std::ptr::write_volatile(at, std::ptr::read_volatile(at)) };
+        }
+    }
+}
+
+/// Makes the kernel flush this process's translations: it flushes all of them when more than some tens of pages go
+/// at once (x86: `tlb_single_page_flush_ceiling`, 33). Best effort: without memory nothing happens.
+pub fn flush_translations() {
+    const BYTES: usize = 128 * 4096;
+    // SAFETY: a mapping of its own, given back at once.
+    unsafe {
+        let area = libc::mmap(
+            std::ptr::null_mut(),
+            BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+            -1,
+            0,
+        );
+        if area != libc::MAP_FAILED {
+            libc::syscall(libc::SYS_munmap, area, BYTES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touching_changes_nothing() {
+        let bytes: Vec<u8> = (0..10_000u32).map(|i| i as u8).collect();
+        let copy = bytes.clone();
+        let start = bytes.as_ptr() as u64;
+        let range = (start + 3, start + 9_999);
+        let lines = Lines::new();
+        // SAFETY: a buffer of this test.
+        unsafe {
+            lines.write(range);
+            lines.read(range);
+            lines.flush(&[range]);
+        }
+        assert_eq!(bytes, copy);
+        let touched: Vec<u64> = lines.each((130, 300)).collect();
+        let expected: Vec<u64> = (130 & !(lines.size - 1)..300)
+            .step_by(lines.size as usize)
+            .collect();
+        assert_eq!(touched, expected);
+        flush_translations();
+    }
+}

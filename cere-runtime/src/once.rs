@@ -1,0 +1,132 @@
+//! One run of the region on the captured state, timed; and several that share one reading of the clock.
+
+use crate::heap;
+use crate::library::Environment;
+use crate::samples::Timed;
+use crate::trampoline::{Switch, cere_switch};
+use cere_format::package::Manifest;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Times the clock's cost below which a run is too short to be timed by itself.
+pub const SHORT: u64 = 50;
+/// Times the clock's cost that runs sharing one reading take together, about.
+const TOGETHER: u64 = 1000;
+/// Runs that share one reading, at most.
+const MOST: u64 = 1000;
+
+/// The region, ready to run.
+pub struct Region<'a> {
+    manifest: &'a Manifest,
+    invoke: u64,
+    environment: Option<Environment>,
+    /// Cycles of a switch that runs nothing.
+    pub cost: u64,
+}
+
+extern "C" fn nothing() {}
+
+impl<'a> Region<'a> {
+    /// `invoke` is its trampoline.
+    pub fn new(manifest: &'a Manifest, invoke: u64, environment: Option<Environment>) -> Self {
+        Self {
+            manifest,
+            invoke,
+            environment,
+            cost: cost(manifest),
+        }
+    }
+
+    /// Runs it once; whether an exception left it. The captured state must be in place.
+    pub fn run(&self) -> (Timed, bool) {
+        let mut switch = switch(self.manifest, self.invoke);
+        let own = self.environment.as_ref().map(Environment::exchange);
+        heap::ACTIVE.store(true, Relaxed);
+        let before = cere_clock::usage();
+        // SAFETY: the captured state is in place.
+        let unwound = unsafe { cere_switch(&mut switch) } != 0;
+        let usage = cere_clock::usage().since(before);
+        heap::ACTIVE.store(false, Relaxed);
+        if let (Some(environment), Some(own)) = (&self.environment, own) {
+            environment.put_back(own);
+        }
+        let cycles = switch.end.saturating_sub(switch.start);
+        let timed = Timed {
+            cycles: cycles.saturating_sub(self.cost),
+            usage,
+            moved: switch.processor_before != switch.processor_after,
+        };
+        (timed, unwound)
+    }
+
+    /// Runs nothing in the same way.
+    fn run_nothing(&self) {
+        let mut switch = switch(self.manifest, nothing as *const () as u64);
+        let own = self.environment.as_ref().map(Environment::exchange);
+        std::hint::black_box(cere_clock::usage());
+        // SAFETY: the captured stack has room below.
+        unsafe { cere_switch(&mut switch) };
+        std::hint::black_box(cere_clock::usage());
+        if let (Some(environment), Some(own)) = (&self.environment, own) {
+            environment.put_back(own);
+        }
+    }
+
+    /// How many runs of `median` cycles share one reading; 1 if each is long enough for its own.
+    pub fn batch(&self, median: u64) -> u32 {
+        if median >= SHORT * self.cost {
+            return 1;
+        }
+        (TOGETHER * self.cost / median.max(1)).clamp(2, MOST) as u32
+    }
+
+    /// `batch` runs, each with its state put back, against `batch` times putting it back: cycles of one run.
+    pub fn run_several(&self, batch: u32, mut put_back: impl FnMut()) -> Timed {
+        let before = cere_clock::usage();
+        let (mut moved, mut cycles) = (false, [0; 2]);
+        for (part, cycles) in cycles.iter_mut().enumerate() {
+            let from = cere_clock::start();
+            for _ in 0..batch {
+                put_back();
+                match part {
+                    0 => moved |= self.run().0.moved,
+                    _ => self.run_nothing(),
+                }
+            }
+            *cycles = cere_clock::stop().saturating_sub(from);
+        }
+        Timed {
+            cycles: cycles[0].saturating_sub(cycles[1]) / u64::from(batch),
+            usage: cere_clock::usage().since(before),
+            moved,
+        }
+    }
+}
+
+fn switch(manifest: &Manifest, invoke: u64) -> Switch {
+    Switch {
+        invoke,
+        arguments: manifest.entry.arguments,
+        stack_pointer: manifest.entry.stack_pointer,
+        // Exception flags clear: only the masks and modes count.
+        mxcsr: manifest.entry.mxcsr & 0xffc0,
+        x87_control: u32::from(manifest.entry.x87_control),
+        start: 0,
+        end: 0,
+        processor_before: 0,
+        processor_after: 0,
+    }
+}
+
+/// Cycles of a switch that runs nothing, the least of many.
+fn cost(manifest: &Manifest) -> u64 {
+    let mut stack = vec![0u64; 1024];
+    let top = (&raw mut stack[1000]) as u64 & !63;
+    let once = |_| {
+        let mut switch = switch(manifest, nothing as *const () as u64);
+        switch.stack_pointer = top;
+        // SAFETY: a stack of our own.
+        unsafe { cere_switch(&mut switch) };
+        switch.end - switch.start
+    };
+    (0..100).map(once).min().unwrap_or(0)
+}

@@ -1,0 +1,217 @@
+//! The page trace before entry: which memory its touches are made on in this process.
+
+use crate::caches::Area;
+use crate::code::Jump;
+use crate::lines::Lines;
+use crate::pages::{PAGE, Pages};
+use cere_format::capture::{PAGE_CODE, TRACE_WRITTEN};
+use cere_format::package::{Function, Manifest};
+
+/// A page of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    page: u64,
+    written: bool,
+}
+
+/// Reads the member that the manifest announces.
+pub fn parse(bytes: &[u8], manifest: &Manifest) -> Result<Vec<Entry>, String> {
+    let entries = entries(bytes)?;
+    let announced = manifest.trace.as_ref().map_or(0, |t| t.pages);
+    if announced != entries.len() as u64 {
+        return Err(format!(
+            "the page trace is cut short: it has {} of {announced} pages; capture the codelet again",
+            entries.len()
+        ));
+    }
+    Ok(entries)
+}
+
+/// Pages in the order of their last touch.
+fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
+    if !bytes.len().is_multiple_of(8) {
+        return Err(format!(
+            "the page trace is cut short: {} bytes are no whole number of entries; capture the codelet again",
+            bytes.len()
+        ));
+    }
+    let words = bytes.as_chunks::<8>().0;
+    let mut entries = Vec::with_capacity(words.len());
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let page = word & !TRACE_WRITTEN;
+        if !page.is_multiple_of(PAGE) || page > crate::check::TOP - PAGE {
+            return Err(format!(
+                "the page trace holds {word:#x}, which is no page; capture the codelet again"
+            ));
+        }
+        let written = word & TRACE_WRITTEN != 0;
+        entries.push(Entry { page, written });
+    }
+    let mut sorted: Vec<u64> = entries.iter().map(|e| e.page).collect();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
+        return Err(format!(
+            "the page trace holds the page {:#x} twice, so it is not in the order of last touches; capture the codelet again",
+            twice[0]
+        ));
+    }
+    Ok(entries)
+}
+
+/// A touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Touch {
+    range: (u64, u64),
+    write: bool,
+}
+
+/// The touches of a trace, in order.
+pub struct Trace {
+    touches: Vec<Touch>,
+    /// Stands in for pages that the package has no content of.
+    scratch: Option<Area>,
+}
+
+/// Parts of recompiled functions, where they are now, whose code in vivo lay in `page`.
+fn recompiled(page: u64, jumps: &[Jump], functions: &[&Function]) -> Vec<(u64, u64)> {
+    let first = functions.partition_point(|f| f.address + f.size <= page);
+    let inside = functions[first..]
+        .iter()
+        .take_while(|f| f.address < page + PAGE);
+    let moved = inside.filter_map(|f| {
+        let at = jumps.binary_search_by_key(&f.address, |j| j.old).ok()?;
+        let part = |old: u64| jumps[at].new + (old - f.address);
+        let range = (
+            part(page.max(f.address)),
+            part((page + PAGE).min(f.address + f.size)),
+        );
+        (range.0 < range.1).then_some(range)
+    });
+    moved.collect()
+}
+
+impl Trace {
+    /// Finds the memory for each touch: the captured page, the recompiled functions whose code lay there as far as
+    /// they lie in `own` (readable code of this executable), or a scratch page.
+    pub fn new(
+        entries: &[Entry],
+        manifest: &Manifest,
+        pages: &Pages,
+        jumps: &[Jump],
+        own: &[(u64, u64)],
+    ) -> Result<Self, String> {
+        let mut functions: Vec<&Function> = manifest.functions.iter().collect();
+        // Aliases of a function are one after the other; the last end decides where a search begins.
+        functions.retain(|f| f.size > 0 && f.address.checked_add(f.size).is_some());
+        functions.sort_unstable_by_key(|f| (f.address, f.size));
+        functions.dedup_by_key(|f| f.address);
+        let mut jumps = jumps.to_vec();
+        jumps.sort_unstable_by_key(|j| j.old);
+        let lies_in = |range: &(u64, u64)| own.iter().any(|o| o.0 <= range.0 && range.1 <= o.1);
+        // None stands for a scratch page.
+        let mut places: Vec<(Option<(u64, u64)>, bool)> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let before = places.len();
+            let found = pages.all.binary_search_by_key(&entry.page, |p| p.start());
+            if let Ok(at) = found {
+                let page = &pages.all[at];
+                let closed = page.is(PAGE_CODE) || crate::code::executable(page.start());
+                places.push((Some((page.start(), page.end())), entry.written && !closed));
+            }
+            let code = recompiled(entry.page, &jumps, &functions).into_iter();
+            places.extend(code.filter(lies_in).map(|range| (Some(range), false)));
+            if places.len() == before {
+                places.push((None, entry.written));
+            }
+        }
+        let strange = places.iter().filter(|p| p.0.is_none()).count() as u64;
+        let scratch = match strange {
+            0 => None,
+            _ => Some(Area::new(strange * PAGE)?),
+        };
+        let mut free = scratch.as_ref().map_or(0, |s| s.range().0);
+        let touches = places.into_iter().map(|(place, write)| Touch {
+            range: place.unwrap_or_else(|| {
+                free += PAGE;
+                (free - PAGE, free)
+            }),
+            write,
+        });
+        Ok(Self {
+            touches: touches.collect(),
+            scratch,
+        })
+    }
+
+    /// The scratch pages, for flushing.
+    pub fn scratch(&self) -> Option<(u64, u64)> {
+        self.scratch.as_ref().map(Area::range)
+    }
+
+    /// Touches every line, page after page.
+    pub fn touch(&self, lines: &Lines) {
+        for touch in &self.touches {
+            // SAFETY: captured pages, open as `new` asked, code of this executable, or scratch pages.
+            unsafe {
+                match touch.write {
+                    true => lines.write(touch.range),
+                    false => lines.read(touch.range),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn entries_in_their_order() {
+        let found = entries(&bytes(&[0x7000, 0x1000 | TRACE_WRITTEN])).unwrap();
+        let entry = |page, written| Entry { page, written };
+        assert_eq!(found, [entry(0x7000, false), entry(0x1000, true)]);
+        assert_eq!(entries(&[]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn traces_that_cannot_be() {
+        for (bytes, part) in [
+            (vec![0; 15], "cut short: 15 bytes"),
+            (bytes(&[0x1002]), "0x1002"),
+            (bytes(&[0x1000, 1 << 47]), "0x800000000000"),
+            (bytes(&[u64::MAX]), "no page"),
+            (bytes(&[0x2000, 0x1000, 0x2001]), "0x2000 twice"),
+        ] {
+            let message = entries(&bytes).unwrap_err();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn code_that_moved() {
+        let function = |address, size| Function {
+            name: String::new(),
+            unit: None,
+            address,
+            size,
+            other_image: false,
+        };
+        let [a, b, c] = [
+            function(0x1800, 0x1000),
+            function(0x2900, 0x100),
+            function(0x2a00, 16),
+        ];
+        let jump = |old, new| Jump { old, new };
+        let jumps = [jump(0x1800, 0x50000), jump(0x2900, 0x60000)];
+        let find = |page| recompiled(page, &jumps, &[&a, &b, &c]);
+        assert_eq!(find(0x1000), [(0x50000, 0x50800)]);
+        assert_eq!(find(0x2000), [(0x50800, 0x51000), (0x60000, 0x60100)]);
+        assert_eq!(find(0x3000), []);
+    }
+}

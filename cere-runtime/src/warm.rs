@@ -1,0 +1,206 @@
+//! The state of the caches before a timed repetition (CERE thesis, 3.5.3). Comes after the captured state was put back.
+
+use crate::caches::{self, Area};
+use crate::code::Jump;
+use crate::heap;
+use crate::lines::{Lines, flush_translations};
+use crate::pages::Pages;
+use crate::processor::{self, Pinned};
+use crate::space::{self, merge};
+use crate::thread::Block;
+use crate::trace::{Entry, Trace};
+use cere_format::package::Manifest;
+use cere_format::replay::Warmup;
+use std::path::Path;
+
+/// Bytes around the captured stack pointer that the caller has just used.
+const TOP_OF_STACK: u64 = 256;
+/// Bytes of the thread control block that the C library uses from the thread pointer on.
+const CONTROL_BLOCK: u64 = 0x300;
+
+/// What is done before each repetition, and with what.
+pub struct Warm {
+    how: Warmup,
+    lines: Lines,
+    /// Memory that the region uses.
+    data: Vec<(u64, u64)>,
+    /// This executable and its libraries.
+    images: Vec<(u64, u64)>,
+    /// What the caller touched last.
+    last: Vec<(u64, u64)>,
+    trace: Option<Trace>,
+    /// Empties every cache where lines cannot be flushed by address.
+    emptying: Option<Area>,
+    /// Empties the caches nearer to the core than the wanted one.
+    nearer: Option<Area>,
+    pinned: Pinned,
+}
+
+/// What a process file says is mapped of files and readable, but for the unpacked package's.
+fn images(maps: &str, package: &Path) -> Vec<(u64, u64)> {
+    let line = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let readable = words.next()?.starts_with('r');
+        let path = words.nth(3)?;
+        let wanted = readable && path.starts_with('/') && !Path::new(path).starts_with(package);
+        let address = |text| u64::from_str_radix(text, 16).ok();
+        wanted.then_some((address(start)?, address(end)?))
+    };
+    merge(maps.lines().filter_map(line).collect(), 0)
+}
+
+/// The thread-local block and the words that the C library keeps behind it.
+fn thread(block: &Block) -> (u64, u64) {
+    // SAFETY: asks for the thread's own identity, which is its pointer.
+    let pointer = unsafe { libc::pthread_self() } as u64;
+    let memory = block.memory();
+    let start = match memory.is_empty() {
+        true => pointer,
+        false => (memory.as_ptr() as u64).min(pointer),
+    };
+    (start, pointer + CONTROL_BLOCK)
+}
+
+/// What a warm-up needs beside the plan, all of it after a first run of the region.
+pub struct Needs<'a> {
+    /// The manifest.
+    pub manifest: &'a Manifest,
+    /// Captured pages.
+    pub pages: &'a Pages,
+    /// The thread-local block.
+    pub block: &'a Block,
+    /// Recompiled functions.
+    pub jumps: &'a [Jump],
+    /// The page trace.
+    pub trace: &'a [Entry],
+    /// Directory of the unpacked package.
+    pub package: &'a Path,
+    /// Where this process runs.
+    pub pinned: Pinned,
+}
+
+impl Warm {
+    /// Prepares for `how`.
+    pub fn new(how: Warmup, needs: Needs) -> Result<Self, String> {
+        let Needs {
+            manifest, pages, ..
+        } = needs;
+        let entry = &manifest.entry;
+        let maps = std::fs::read_to_string("/proc/self/maps")
+            .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
+        let images = images(&maps, needs.package);
+        let lines = Lines::new();
+        let trace = match how {
+            Warmup::PageTrace => Some(Trace::new(
+                needs.trace,
+                manifest,
+                pages,
+                needs.jumps,
+                &images,
+            )?),
+            _ => None,
+        };
+        let mut data: Vec<(u64, u64)> = pages.all.iter().map(|p| (p.start(), p.end())).collect();
+        data.extend(space::resident(manifest.heap.0, heap::used()));
+        let (low, top) = space::stack(manifest);
+        data.extend(space::resident(low, top));
+        data.extend(trace.as_ref().and_then(Trace::scratch));
+        let mut data = merge(data, 0);
+        data.push(thread(needs.block));
+        let arguments = (
+            entry.arguments,
+            entry.arguments + u64::from(entry.arguments_size),
+        );
+        let top_of_stack = (entry.stack_pointer - TOP_OF_STACK, entry.stack_pointer);
+        let open = |r: &(u64, u64)| data.iter().any(|d| d.0 <= r.0 && r.1 <= d.1);
+        let last = [arguments, top_of_stack].into_iter().filter(open).collect();
+        let mut warm = Self {
+            how,
+            lines,
+            data,
+            images,
+            last,
+            trace,
+            emptying: None,
+            nearer: None,
+            pinned: needs.pinned,
+        };
+        let caches = || caches::of(processor::current());
+        if how != Warmup::WorkingSet && !lines.can_flush() {
+            let area = caches::emptying(&caches(), &lines)?;
+            // Before it was pinned, the process may have run anywhere.
+            warm.pinned.everywhere(|| area.walk(&lines));
+            warm.emptying = Some(area);
+        }
+        if let Warmup::Partial(level) = how {
+            let size = caches::nearer(&caches(), level)?;
+            warm.nearer = Some(Area::new(2 * size)?);
+        }
+        Ok(warm)
+    }
+
+    /// Throws `ranges` out of the caches.
+    fn flush(&self, ranges: &[&[(u64, u64)]]) {
+        match &self.emptying {
+            None => {
+                for range in ranges {
+                    // SAFETY: memory of the region and images, mapped for reading as long as the process lives.
+                    unsafe { self.lines.flush(range) };
+                }
+            }
+            Some(area) if self.pinned.is_pinned() => area.walk(&self.lines),
+            Some(area) => self.pinned.everywhere(|| area.walk(&self.lines)),
+        }
+    }
+
+    /// Brings the caches into their state. The captured state is in place.
+    pub fn apply(&self) {
+        let read = |ranges: &[(u64, u64)]| {
+            // SAFETY: as in `flush`.
+            ranges.iter().for_each(|r| unsafe { self.lines.read(*r) });
+        };
+        match self.how {
+            // The repetition before was the run over itself.
+            Warmup::WorkingSet => {}
+            Warmup::Cold => {
+                flush_translations();
+                self.flush(&[&self.data, &self.images]);
+            }
+            Warmup::Partial(_) => {
+                self.flush(&[&self.data, &self.images]);
+                read(&self.images);
+                read(&self.data);
+                if let Some(area) = &self.nearer {
+                    area.walk(&self.lines);
+                }
+            }
+            Warmup::PageTrace => {
+                self.flush(&[&self.data]);
+                if let Some(trace) = &self.trace {
+                    trace.touch(&self.lines);
+                }
+                read(&self.last);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::images;
+    use std::path::Path;
+
+    #[test]
+    fn files_that_are_mapped() {
+        let maps = "\
+            1000-2000 r-xp 00000000 08:01 7 /lib/libm.so.6\n\
+            2000-3000 r--p 00001000 08:01 7 /lib/libm.so.6\n\
+            5000-6000 ---p 00001000 08:01 7 /lib/libm.so.6\n\
+            8000-9000 rw-p 00000000 00:00 0 \n\
+            a000-b000 r--p 00000000 08:01 9 /cache/p/pages.entry\n\
+            c000-d000 r--p 00000000 00:00 0 [vvar]\n\
+            nonsense\n";
+        assert_eq!(images(maps, Path::new("/cache/p")), [(0x1000, 0x3000)]);
+    }
+}
