@@ -3,7 +3,7 @@
 
 use crate::command::{Line, hash, run};
 use crate::compile::Compiled;
-use crate::{Options, ReplayError, io, link, stamp};
+use crate::{Options, ReplayError, cached, link, stamp};
 use cere_format::package::Manifest;
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
@@ -48,17 +48,9 @@ pub fn renamed(name: &str) -> String {
 /// Makes the runtime's object, or takes it from the cache.
 pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
     let key = hash(&[&stamp(&options.runtime)?, SHARED.join("\0").as_bytes()]);
-    let object = options.cache.join(format!("{key}.runtime.o"));
-    if !object.exists() {
-        let scratch = tempfile::Builder::new()
-            .prefix("runtime.")
-            .tempdir_in(&options.cache)
-            .map_err(io("write into", &options.cache))?;
-        let (all, made) = (
-            scratch.path().join("all.o"),
-            scratch.path().join("runtime.o"),
-        );
-        let first = link::first(&options.cache, scratch.path())?;
+    let object = cached::get(&options.cache, &format!("{key}.runtime.o"), |made| {
+        let all = made.with_file_name("all.o");
+        let first = link::first(&options.cache)?;
         let line = Line::new(link::LLD)
             .args(["-r", "--strip-debug", "-u", "_start"])
             .path(&first)
@@ -75,10 +67,9 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
                 "--remove-section=.llvmcmd",
             ])
             .path(&all)
-            .path(&made);
-        run(&line, "the runtime")?;
-        std::fs::rename(&made, &object).map_err(io("write", &object))?;
-    }
+            .path(made);
+        run(&line, "the runtime").map(drop)
+    })?;
     let names = globals(&object)?.into_iter().map(|s| s.0).collect();
     Ok(Runtime { object, names })
 }
@@ -150,17 +141,9 @@ pub fn units(
         // The object's name is its content.
         let old = unit.object.as_os_str().as_encoded_bytes();
         let key = hash(&[old, list.join("\0").as_bytes()]);
-        let object = options.cache.join(format!("{key}.o"));
-        if !object.exists() {
-            let scratch = tempfile::Builder::new()
-                .prefix("apart.")
-                .tempdir_in(&options.cache)
-                .map_err(io("write into", &options.cache))?;
-            let made = scratch.path().join("unit.o");
-            run(&line(&here, &unit.object, &made), "a unit's names")?;
-            std::fs::rename(&made, &object).map_err(io("write", &object))?;
-        }
-        unit.object = object;
+        unit.object = cached::get(&options.cache, &format!("{key}.o"), |made| {
+            run(&line(&here, &unit.object, made), "a unit's names").map(drop)
+        })?;
         unit.renamed = here;
     }
     Ok(names)

@@ -141,6 +141,16 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
     if let Some(name) = names.into_iter().find(|n| !plain(n)) {
         return refuse(format!("a symbol or library is called {name:?}"));
     }
+    let captured = manifest.captured_code.iter().flatten();
+    let printed = captured.flat_map(|f| [&f.name, &f.image]);
+    if let Some(name) = printed
+        .into_iter()
+        .find(|n| n.chars().any(char::is_control))
+    {
+        return refuse(format!(
+            "a captured function or its image is called {name:?}"
+        ));
+    }
     if let Some(name) = manifest.libraries.iter().find(|n| n.contains('/')) {
         return refuse(format!("a library is called {name:?}"));
     }

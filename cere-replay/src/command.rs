@@ -1,6 +1,7 @@
 //! Tools: commands that can be run here and printed for running by hand.
 
 use crate::ReplayError;
+use cere_format::hexadecimal;
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -14,10 +15,7 @@ pub fn hash(parts: &[&[u8]]) -> String {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
-    hasher.finalize()[..16]
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    hexadecimal(&hasher.finalize()[..16])
 }
 
 /// A command line.

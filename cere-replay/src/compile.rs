@@ -1,11 +1,13 @@
 //! Units to objects.
 
 use crate::command::{Line, hash, run};
-use crate::{Options, ReplayError, flags, io, stamp};
+use crate::flags::{self, Change};
+use crate::link::LLD;
+use crate::{Options, ReplayError, cached, io, stamp};
 use cere_format::build::{BUILD_VERSION, BindPlan, ENV_BIND, Language, Retarget};
 use cere_format::package::{Manifest, PackageUnit};
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// The compiler of C and C++ units, and the assembler.
@@ -15,13 +17,37 @@ pub const FLANG: &str = "flang-22";
 /// The optimiser.
 pub const OPT: &str = "opt-22";
 
+/// What tells the tools, and for code that is made for the machine at hand the machine, from others.
+pub fn tools(flags: &[String]) -> Result<Vec<u8>, ReplayError> {
+    let mut stamps = Vec::new();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for tool in [CLANG, FLANG, OPT, LLD] {
+        let mut places = std::env::split_paths(&path).map(|d| d.join(tool));
+        if let Some(found) = places.find(|p| p.is_file()) {
+            // The file behind all links: an update replaces it.
+            let real = std::fs::canonicalize(&found).map_err(io("read", &found))?;
+            stamps.extend(stamp(&real)?);
+        }
+    }
+    if flags.iter().any(|f| f.contains("native")) {
+        let path = Path::new("/proc/cpuinfo");
+        let text = std::fs::read_to_string(path).map_err(io("read", path))?;
+        let kinds = ["vendor_id", "cpu family", "model", "stepping", "flags"];
+        let own = |l: &&str| kinds.iter().any(|k| l.starts_with(k));
+        let first = text.split("\n\n").next().unwrap_or("");
+        let lines: Vec<&str> = first.lines().filter(own).collect();
+        stamps.extend(lines.join("\n").into_bytes());
+    }
+    Ok(stamps)
+}
+
 /// Prefix of a unit's local symbols.
 pub fn prefix(index: usize) -> String {
     format!("cere.u{index}.")
 }
 
 /// What the pass is to bind in unit `index`.
-pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget) -> BindPlan {
+pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: bool) -> BindPlan {
     let unit = &manifest.units[index];
     let here = |owner: &Option<String>| owner.as_ref().is_none_or(|id| *id == unit.id);
     let mut variables: Vec<String> = manifest
@@ -40,12 +66,22 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget) -> BindP
         .filter(|f| here(&f.unit) && !f.other_image)
         .map(|f| f.name.clone())
         .collect();
+    let own = |owner: &Option<String>| owner.as_ref() == Some(&unit.id);
+    let locals = manifest.variables.iter().filter(|v| own(&v.unit));
+    let mut sizes: BTreeMap<String, u64> = locals.map(|v| (v.name.clone(), v.size)).collect();
+    if let Some(tls) = &manifest.image.tls {
+        let local = tls.variables.iter().filter(|v| own(&v.unit));
+        sizes.extend(local.map(|v| (v.name.clone(), v.size)));
+    }
     BindPlan {
         version: BUILD_VERSION,
         prefix: prefix(index),
         variables,
         functions,
         retarget,
+        sizes: Some(sizes),
+        pinned,
+        typed: false,
     }
 }
 
@@ -55,7 +91,7 @@ pub struct Files {
     pub ir: PathBuf,
     /// [`BindPlan`].
     pub bind: PathBuf,
-    /// IR with the retargeted attributes, when a pipeline of the user's follows.
+    /// IR with the retargeted attributes and pinned variables, when a pipeline of the user's follows.
     pub retargeted: PathBuf,
     /// IR after the user's pipeline.
     pub optimised: PathBuf,
@@ -63,18 +99,24 @@ pub struct Files {
     pub object: PathBuf,
 }
 
-/// The commands that compile a unit.
+/// The compiler of a unit.
+fn compiler(unit: &PackageUnit, options: &Options) -> &'static str {
+    match unit.language {
+        Language::Fortran if options.passes.is_none() => FLANG,
+        _ => CLANG,
+    }
+}
+
+/// The commands that compile a unit, with `flags` after its own.
 pub fn lines(
     unit: &PackageUnit,
-    retarget: &Retarget,
+    plan: &BindPlan,
+    flags: &[String],
     files: &Files,
     options: &Options,
 ) -> Vec<Line> {
     let bind = |program: &str| Line::new(program).variable(ENV_BIND, &files.bind);
-    let compiler = match unit.language {
-        Language::Fortran if options.passes.is_none() => FLANG,
-        _ => CLANG,
-    };
+    let compiler = compiler(unit, options);
     let quiet: &[&str] = match compiler {
         CLANG => &["-w", "-Wno-unused-command-line-argument"],
         _ => &["-w"],
@@ -82,7 +124,7 @@ pub fn lines(
     let mut lines = Vec::new();
     let mut compile = bind(compiler)
         .args(&unit.codegen)
-        .args(&options.flags)
+        .args(flags)
         .args(quiet)
         .arg(format!("-fpass-plugin={}", options.plugin.display()));
     let mut input = &files.ir;
@@ -103,7 +145,7 @@ pub fn lines(
             lines.push(line);
             input = output;
         };
-        if *retarget != Retarget::default() {
+        if plan.pinned {
             opt("cere-retarget", "retargeted");
         }
         opt(passes, "optimised");
@@ -125,6 +167,8 @@ pub struct Compiled {
     pub object: PathBuf,
     /// What the pass was told.
     pub plan: BindPlan,
+    /// Flags after the unit's own.
+    pub flags: Vec<String>,
     /// Names in it that are the program's and the runtime's: see [`crate::apart`].
     pub renamed: BTreeSet<String>,
 }
@@ -134,73 +178,71 @@ pub fn unit(
     package: &Path,
     manifest: &Manifest,
     index: usize,
-    retarget: Retarget,
+    change: Change,
+    typed: bool,
     options: &Options,
 ) -> Result<Compiled, ReplayError> {
     let unit = &manifest.units[index];
     let ir = package.join(unit.member());
     let content = std::fs::read(&ir).map_err(io("read", &ir))?;
-    let plan = bind_plan(manifest, index, retarget);
+    let pinned = change.other || options.passes.is_some();
+    let mut plan = bind_plan(manifest, index, change.retarget, pinned);
+    plan.typed = typed;
     let text = serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?;
+    let flags = change.flags;
+    let all = [&unit.codegen[..], &flags[..]].concat();
     let key = hash(&[
         &content,
         &stamp(&options.plugin)?,
         &text,
         unit.codegen.join("\0").as_bytes(),
-        options.flags.join("\0").as_bytes(),
+        flags.join("\0").as_bytes(),
+        &tools(&all)?,
         options.passes.as_deref().unwrap_or("").as_bytes(),
     ]);
-    let object = options.cache.join(format!("{key}.o"));
-    if object.exists() {
-        return Ok(Compiled {
-            object,
-            plan,
-            renamed: BTreeSet::new(),
-        });
-    }
-    let scratch = tempfile::Builder::new()
-        .prefix("unit.")
-        .tempdir_in(&options.cache)
-        .map_err(io("write into", &options.cache))?;
-    let files = Files {
-        ir,
-        bind: scratch.path().join("bind.json"),
-        retargeted: scratch.path().join("retargeted.bc"),
-        optimised: scratch.path().join("optimised.bc"),
-        object: scratch.path().join("unit.o"),
-    };
-    std::fs::write(&files.bind, &text).map_err(io("write", &files.bind))?;
-    for line in lines(unit, &plan.retarget, &files, options) {
-        run(&line, &unit.source)?;
-    }
-    // Another replay may have been faster: either object is the same.
-    std::fs::rename(&files.object, &object).map_err(io("write", &object))?;
+    let object = cached::get(&options.cache, &format!("{key}.o"), |made| {
+        let files = Files {
+            ir,
+            bind: made.with_file_name("bind.json"),
+            retargeted: made.with_file_name("retargeted.bc"),
+            optimised: made.with_file_name("optimised.bc"),
+            object: made.to_owned(),
+        };
+        std::fs::write(&files.bind, &text).map_err(io("write", &files.bind))?;
+        for line in lines(unit, &plan, &flags, &files, options) {
+            run(&line, &unit.source)?;
+        }
+        Ok(())
+    })?;
     Ok(Compiled {
         object,
         plan,
+        flags,
         renamed: BTreeSet::new(),
     })
 }
 
-/// Compiles all units, several at a time.
+/// Compiles all units, several at a time; `typed`: such that they tell what they store.
 pub fn all(
     package: &Path,
     manifest: &Manifest,
+    typed: bool,
     options: &Options,
 ) -> Result<Vec<Compiled>, ReplayError> {
     // Most units share their flags, so that one look at what the new ones change serves all.
-    let mut changes: HashMap<(&[String], Language), Retarget> = HashMap::new();
+    let mut changes: HashMap<(&[String], Language), Change> = HashMap::new();
     for unit in &manifest.units {
         if let Entry::Vacant(entry) = changes.entry((&unit.codegen, unit.language)) {
-            entry.insert(flags::retarget(
+            entry.insert(flags::change(
                 &unit.codegen,
                 unit.language,
+                compiler(unit, options),
                 &options.flags,
             )?);
         }
     }
     let changes = &changes;
-    let retarget = |index: usize| {
+    let change = |index: usize| {
         let unit = &manifest.units[index];
         changes[&(unit.codegen.as_slice(), unit.language)].clone()
     };
@@ -216,7 +258,7 @@ pub fn all(
             }
             done.push((
                 index,
-                unit(package, manifest, index, retarget(index), options),
+                unit(package, manifest, index, change(index), typed, options),
             ));
         }
     };

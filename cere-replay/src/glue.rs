@@ -13,6 +13,9 @@ use std::path::Path;
 /// Least alignment of the thread-local segment, that of the runtime's own part included.
 const THREAD_ALIGN: u64 = 64;
 
+/// Where code that tells what it stores finds whom to tell.
+const STORE: &str = "cere_glue_store";
+
 fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -43,6 +46,14 @@ fn symbols(objects: &[&Path]) -> Result<(BTreeSet<String>, BTreeSet<String>), Re
     Ok((defined, needed))
 }
 
+/// The glue.
+pub struct Glue {
+    /// Assembly.
+    pub text: String,
+    /// Bytes, about, that it takes up without being in a file.
+    pub room: u64,
+}
+
 /// Where names lead.
 #[derive(Default)]
 struct Names {
@@ -54,6 +65,16 @@ struct Names {
     jumps: BTreeMap<u64, String>,
     /// Offsets in the thread-local block.
     thread: BTreeMap<String, u64>,
+    /// Variables that the captured image lacks, with their size and their name in the source.
+    lost: BTreeMap<String, (u64, String)>,
+}
+
+/// Size and name of a variable that the pass found to be in no captured image, from its symbol.
+fn lost(symbol: &str, units: usize) -> Option<(u64, String)> {
+    let rest = (0..units).find_map(|i| symbol.strip_prefix(&format!("{}lost.", prefix(i))))?;
+    let (size, name) = rest.split_once('.')?;
+    let plain = !name.chars().any(char::is_control);
+    plain.then_some((size.parse().ok()?, name.to_owned()))
 }
 
 fn names(
@@ -122,6 +143,11 @@ fn names(
             }
         }
     }
+    let units = manifest.units.len();
+    let found = needed
+        .iter()
+        .filter_map(|n| Some((n.clone(), lost(n, units)?)));
+    names.lost = found.collect();
     // An image's own definition comes before another image's.
     names
         .thunks
@@ -158,6 +184,37 @@ fn thread_block(text: &mut String, tls: Option<&TlsBlock>, variables: &BTreeMap<
     let _ = writeln!(text, ".zero {size}");
 }
 
+/// Room for the lost variables, on pages of their own, and their table.
+fn lost_room(text: &mut String, variables: &BTreeMap<String, (u64, String)>) {
+    let _ = writeln!(
+        text,
+        ".section cere_lost,\"aw\",@nobits\n.balign 4096\n.globl cere_glue_lost_start\ncere_glue_lost_start:"
+    );
+    for (symbol, (size, _)) in variables {
+        let symbol = quote(symbol);
+        let _ = writeln!(
+            text,
+            ".balign 64\n.globl {symbol}\n{symbol}: .zero {}",
+            (*size).max(1)
+        );
+    }
+    let _ = writeln!(
+        text,
+        ".balign 4096\n.globl cere_glue_lost_end\ncere_glue_lost_end:\n.data\n.balign 8\n\
+         .globl cere_glue_lost_count\ncere_glue_lost_count: .quad {}\n.globl cere_glue_lost\ncere_glue_lost:",
+        variables.len()
+    );
+    for (symbol, (size, name)) in variables {
+        let _ = writeln!(
+            text,
+            ".quad {}, {size}, 0f\n.section .rodata\n0: .asciz {}\n.data",
+            quote(symbol),
+            quote(name)
+        );
+    }
+    let _ = writeln!(text, ".quad 0, 0, 0");
+}
+
 fn table(text: &mut String, name: &str, rows: impl ExactSizeIterator<Item = (u64, String)>) {
     let _ = writeln!(
         text,
@@ -175,7 +232,7 @@ pub fn write(
     manifest: &Manifest,
     objects: &[&Path],
     renamed: &BTreeSet<String>,
-) -> Result<String, ReplayError> {
+) -> Result<Glue, ReplayError> {
     let (defined, needed) = symbols(objects)?;
     let names = names(manifest, &defined, &needed, renamed);
     let invoke = format!(
@@ -212,6 +269,14 @@ pub fn write(
     table(&mut text, "cere_glue_jump", jumps);
     let thunks = names.thunks.iter().map(|(new, old)| (*old, quote(new)));
     table(&mut text, "cere_glue_thunk", thunks);
+    lost_room(&mut text, &names.lost);
+    let _ = writeln!(
+        text,
+        ".globl {STORE}\n.hidden {STORE}\n{STORE}: .quad 0\n.globl cere_glue_typed\ncere_glue_typed: .quad {}",
+        u8::from(needed.contains(STORE))
+    );
     let _ = writeln!(text, ".section .note.GNU-stack,\"\",@progbits");
-    Ok(text)
+    let rooms = names.lost.values().map(|(size, _)| size.saturating_add(64));
+    let room = rooms.fold(0, u64::saturating_add);
+    Ok(Glue { text, room })
 }

@@ -2,12 +2,12 @@
 
 use crate::compile::Compiled;
 use crate::link::Linked;
-use crate::{Options, ReplayError, apart, command, compile, io, link};
+use crate::{Options, ReplayError, apart, command, compile, io, link, plan};
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT, Manifest,
+    MEMBER_TLS_EXIT, MEMBER_TRACE, Manifest,
 };
-use cere_format::replay::{ENV_PLAN, REPLAY_VERSION, ReplayPlan};
+use cere_format::replay::ENV_PLAN;
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub fn keep(
             .path(&keep.join(name("ll")));
         command::run(&readable, &unit.source)?;
         let _ = writeln!(script, "\n# {}", unit.source.replace('\n', " "));
-        for line in compile::lines(unit, &compiled.plan.retarget, &files, options) {
+        for line in compile::lines(unit, &compiled.plan, &compiled.flags, &files, options) {
             let _ = writeln!(script, "{line}");
         }
         if !compiled.renamed.is_empty() {
@@ -112,6 +112,7 @@ pub fn keep(
         MEMBER_EXIT,
         MEMBER_TLS_ENTRY,
         MEMBER_TLS_EXIT,
+        MEMBER_TRACE,
         MEMBER_CODE,
     ] {
         let from = package.join(member);
@@ -119,13 +120,8 @@ pub fn keep(
             share(&from, &data.join(member))?;
         }
     }
-    let plan = ReplayPlan {
-        version: REPLAY_VERSION,
-        package: "package".into(),
-        outcome: "outcome.json".into(),
-        repetitions: options.repetitions.max(1),
-        compare: options.compare,
-    };
+    let (warmup, _) = plan::warmup(manifest, options.warmup)?;
+    let plan = plan::plan("package".into(), "outcome.json".into(), warmup, options);
     let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;
     save("plan.json", &plan)
 }

@@ -3,17 +3,20 @@
 //! | module | what |
 //! |---|---|
 //! | [`apart`] | the runtime's names and the program's |
+//! | [`cached`] | files by content, whole or not at all |
 //! | [`check`] | whether a manifest can be what a capture wrote |
 //! | [`flags`] | what other flags change in kept IR |
 //! | [`compile`] | units to objects, under the pass's bind mode |
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
+//! | [`plan`] | what the executable is told to do |
 //! | [`run`] | runs it and reads the outcome |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
 //! | [`command`] | running tools |
 
 pub mod apart;
+mod cached;
 pub mod check;
 pub mod code;
 pub mod command;
@@ -22,10 +25,11 @@ pub mod flags;
 pub mod glue;
 pub mod keep;
 pub mod link;
+pub mod plan;
 pub mod run;
 
-use cere_format::package::{MEMBER_MANIFEST, Manifest};
-use cere_format::replay::{Comparison, Verdict};
+use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
+use cere_format::replay::{Comparison, Repetitions, SetAside, Verdict, Warmup};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,6 +74,11 @@ pub enum ReplayError {
         /// Sonames.
         libraries: String,
     },
+    /// A page trace was asked for that the package does not have.
+    #[error(
+        "{0} has no page trace to warm up by: capture it again without --no-trace (`cere capture`), or take --warmup working-set or cold"
+    )]
+    NoTrace(String),
     /// Nothing defines a symbol.
     #[error(
         "{codelet} needs {symbols}: neither its libraries nor the captured image define that \
@@ -98,7 +107,7 @@ pub enum ReplayError {
         source: std::io::Error,
     },
     /// The compiler refused a unit or the flags.
-    #[error("{tool} failed on {what}:\n{message}\ncommand: {command}")]
+    #[error("{tool} failed on {what}: {}", first(message))]
     Compile {
         /// The tool.
         tool: String,
@@ -109,6 +118,13 @@ pub enum ReplayError {
         /// The command, for trying by hand.
         command: String,
     },
+    /// Code on the stack, which a replay's stack does not allow.
+    #[error(
+        "{0} cannot be replayed: a unit of it passes procedures that use variables of the procedure around them (internal \
+         procedures of Fortran, nested functions of C), for which the compiler writes code on the stack; a replay's \
+         stack holds no code"
+    )]
+    ExecutableStack(String),
     /// An object could not be read.
     #[error("object {path} cannot be read: {reason}", path = path.display())]
     Object {
@@ -146,6 +162,31 @@ pub enum ReplayError {
     },
 }
 
+/// Largest relative errors of floating-point words that are accepted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    /// Of doubles.
+    pub double: f64,
+    /// Of floats.
+    pub single: f64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self {
+            double: 1e-9,
+            single: 1e-5,
+        }
+    }
+}
+
+impl Tolerance {
+    /// Whether the errors found are within it.
+    fn holds(self, found: &Comparison) -> bool {
+        found.largest_relative_error <= self.double && found.largest_float_error <= self.single
+    }
+}
+
 /// What to build and how often to run it.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -154,11 +195,13 @@ pub struct Options {
     /// An `opt` pipeline instead of the compiler's own.
     pub passes: Option<String>,
     /// Timed repetitions.
-    pub repetitions: u32,
+    pub repetitions: Repetitions,
+    /// State of the caches before each; none: that of the package's page trace, or of a run over itself if it has none.
+    pub warmup: Option<Warmup>,
     /// Whether to compare exit states.
     pub compare: bool,
-    /// Largest relative error that is still the verdict `tolerance`.
-    pub tolerance: f64,
+    /// Largest relative errors that are still the verdict `tolerance`.
+    pub tolerance: Tolerance,
     /// Where to leave IR, objects, glue, executable and the commands that make it, if they are wanted.
     pub keep: Option<PathBuf>,
     /// Objects and executables by content.
@@ -194,7 +237,7 @@ pub struct Replay {
     pub verdict: Verdict,
     /// Why, for people.
     pub reason: String,
-    /// Cycles of each repetition.
+    /// Cycles of each repetition that counts, in order.
     pub cycles: Vec<u64>,
     /// Least cycles.
     pub cycles_min: u64,
@@ -204,18 +247,46 @@ pub struct Replay {
     pub seconds_min: f64,
     /// Median seconds.
     pub seconds_median: f64,
+    /// Ends of the median's confidence interval in seconds, and the probability that it holds the median: at least
+    /// [`CONFIDENCE`](cere_format::replay::CONFIDENCE) from 6 repetitions on.
+    pub seconds_low: f64,
+    /// See above.
+    pub seconds_high: f64,
+    /// See above.
+    pub confidence: f64,
     /// (largest - least) / median.
     pub spread: f64,
+    /// Repetitions that do not count.
+    pub set_aside: SetAside,
+    /// Whether `cycles` are of disturbed repetitions for want of others.
+    pub disturbed: bool,
+    /// State of the caches before each repetition.
+    pub warmup: Warmup,
+    /// Runs that shared one reading of the clock, their state put back in between; 1 unless they are too short for it.
+    pub batch: u32,
+    /// What people should know of how it was measured: one sentence each.
+    pub notes: Vec<String>,
     /// Seconds in vivo, undisturbed.
     pub in_vivo_seconds: Option<f64>,
     /// Whether every repetition ended alike.
     pub repeatable: bool,
     /// Whether the machine code is the original's.
     pub same_code: SameCode,
+    /// Functions of the program that may have run as captured machine code, whatever the flags; none if the package
+    /// does not tell.
+    pub captured_code: Option<Vec<CapturedFunction>>,
     /// Details of the comparison.
     pub comparison: Option<Comparison>,
     /// The executable.
     pub executable: PathBuf,
+}
+
+/// The line of a tool's message that says most.
+fn first(message: &str) -> &str {
+    let mut lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
+    let telling = |l: &str| l.contains("error:") || l.starts_with("cere:");
+    let found = lines.clone().find(|l| telling(l));
+    found.or_else(|| lines.next()).unwrap_or(message)
 }
 
 pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ReplayError {
@@ -256,27 +327,41 @@ pub struct Built {
     pub executable: PathBuf,
     /// Whether the region's code is the original's.
     pub same_code: SameCode,
+    /// Whether a unit was compiled with other flags or passes than the build's.
+    pub other_code: bool,
 }
 
 /// Compiles and links the package in `package`.
 pub fn build(package: &Path, manifest: &Manifest, options: &Options) -> Result<Built, ReplayError> {
+    make(package, manifest, false, options)
+}
+
+fn make(
+    package: &Path,
+    manifest: &Manifest,
+    typed: bool,
+    options: &Options,
+) -> Result<Built, ReplayError> {
     check::check(manifest)?;
     flags::check(&options.flags)?;
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
     let runtime = apart::runtime(options)?;
-    let mut compiled = compile::all(package, manifest, options)?;
+    let mut compiled = compile::all(package, manifest, typed, options)?;
     let renamed = apart::units(manifest, &mut compiled, &runtime, options)?;
     let objects: Vec<PathBuf> = compiled.iter().map(|c| c.object.clone()).collect();
     let same_code = code::same(package, manifest, objects.first().map(PathBuf::as_path));
     let paths: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
     let glue = glue::write(manifest, &paths, &renamed)?;
     let linked = link::link(manifest, &objects, &glue, &runtime.object, options)?;
-    if let Some(keep) = &options.keep {
-        keep::keep(keep, package, manifest, &compiled, &glue, &linked, options)?;
+    if let Some(keep) = options.keep.as_ref().filter(|_| !typed) {
+        keep::keep(
+            keep, package, manifest, &compiled, &glue.text, &linked, options,
+        )?;
     }
     Ok(Built {
         executable: linked.executable,
         same_code,
+        other_code: compiled.iter().any(|c| c.plan.pinned),
     })
 }
 
@@ -285,5 +370,18 @@ pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> 
     let package = std::fs::canonicalize(package).map_err(io("open", package))?;
     let manifest = manifest(&package)?;
     let built = build(&package, &manifest, options)?;
-    run::run(&package, &manifest, &built, options)
+    let mut replay = run::run(&package, &manifest, &built, options)?;
+    // The code in vivo computes what was computed in vivo: whatever differs has another cause than rounding.
+    if built.other_code && run::may_be_floating(&replay) {
+        let once = Options {
+            repetitions: Repetitions::exactly(1),
+            warmup: Some(Warmup::Cold),
+            keep: None,
+            ..options.clone()
+        };
+        let built = make(&package, &manifest, true, &once)?;
+        let told = run::run(&package, &manifest, &built, &once)?;
+        run::judge_again(&mut replay, told.comparison, options);
+    }
+    Ok(replay)
 }

@@ -1,9 +1,10 @@
 //! The executable, within reach of the captured image.
 
 use crate::command::{Line, hash, run};
-use crate::compile::CLANG;
-use crate::{Options, ReplayError, io};
-use cere_format::package::Manifest;
+use crate::compile::{self, CLANG};
+use crate::glue::Glue;
+use crate::{Options, ReplayError, cached, io};
+use cere_format::package::{Manifest, SYSTEM_DIRECTORIES};
 use std::path::{Path, PathBuf};
 
 /// The linker.
@@ -13,16 +14,6 @@ const GIB2: u64 = 1 << 31;
 const ROOM: u64 = 64 << 20;
 /// Lowest base: the kernel keeps the first pages.
 const LOWEST: u64 = 0x1_0000;
-/// Directories of the system's libraries.
-const SYSTEM: [&str; 7] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/usr/local/lib",
-    "/lib",
-    "/usr/lib",
-];
 /// Linked if something needs them: other flags can call for functions that the program did not.
 const OFFERED: [&str; 4] = [
     "libgcc_s.so.1",
@@ -86,7 +77,10 @@ pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
 }
 
 fn find(name: &str, directories: &[String]) -> Option<PathBuf> {
-    let all = directories.iter().map(String::as_str).chain(SYSTEM);
+    let all = directories
+        .iter()
+        .map(String::as_str)
+        .chain(SYSTEM_DIRECTORIES);
     all.map(|d| Path::new(d).join(name)).find(|p| p.is_file())
 }
 
@@ -215,27 +209,28 @@ pub struct Linked {
 pub fn link(
     manifest: &Manifest,
     objects: &[PathBuf],
-    glue: &str,
+    glue: &Glue,
     runtime: &Path,
     options: &Options,
 ) -> Result<Linked, ReplayError> {
-    let mut size = 16u64 << 20;
+    let mut size = (16u64 << 20).saturating_add(glue.room);
     for object in objects {
         size += std::fs::metadata(object).map_err(io("read", object))?.len();
     }
     let base = base(manifest, size)?;
     let names: Vec<String> = objects.iter().map(|o| o.display().to_string()).collect();
     let key = hash(&[
-        glue.as_bytes(),
+        glue.text.as_bytes(),
         names.join("\0").as_bytes(),
         runtime.as_os_str().as_encoded_bytes(),
         &base.to_le_bytes(),
+        &compile::tools(&[])?,
         manifest.libraries.join("\0").as_bytes(),
         manifest.library_directories.join("\0").as_bytes(),
     ]);
-    let executable = options.cache.join(format!("{key}.replay"));
+    let name = format!("{key}.replay");
     let mut linked = Linked {
-        executable,
+        executable: options.cache.join(&name),
         runtime: runtime.to_owned(),
         base,
         builtins: Vec::new(),
@@ -244,53 +239,53 @@ pub fn link(
     if linked.executable.exists() && options.keep.is_none() {
         return Ok(linked);
     }
-    let scratch = tempfile::Builder::new()
-        .prefix("link.")
-        .tempdir_in(&options.cache)
-        .map_err(io("write into", &options.cache))?;
-    let at = |name: &str| scratch.path().join(name);
-    let files = Files {
-        first: first(&options.cache, scratch.path())?,
-        runtime: runtime.to_owned(),
-        objects: objects.to_vec(),
-        glue: at("glue.o"),
-        executable: at("replay"),
-    };
-    let source = at("glue.s");
-    std::fs::write(&source, glue).map_err(io("write", &source))?;
-    run(&assemble(&source, &files.glue), "the glue")?;
-    let what = format!("the link of {}", manifest.name);
-    let mut result = run(&line(manifest, &files, base, &[])?, &what);
-    let is_undefined = |r: &Result<String, ReplayError>| matches!(r, Err(ReplayError::Compile { message, .. }) if !undefined(message).is_empty());
-    if is_undefined(&result) {
-        linked.builtins = builtins();
-        result = run(&line(manifest, &files, base, &linked.builtins)?, &what);
-    }
-    match result {
-        Ok(_) => {}
-        Err(ReplayError::Compile { message, .. }) if !undefined(&message).is_empty() => {
-            return Err(ReplayError::Undefined {
-                codelet: manifest.name.clone(),
-                symbols: undefined(&message).join(", "),
-            });
+    cached::replace(&options.cache, &name, |made| {
+        let files = Files {
+            first: first(&options.cache)?,
+            runtime: runtime.to_owned(),
+            objects: objects.to_vec(),
+            glue: made.with_file_name("glue.o"),
+            executable: made.to_owned(),
+        };
+        let source = made.with_file_name("glue.s");
+        std::fs::write(&source, &glue.text).map_err(io("write", &source))?;
+        run(&assemble(&source, &files.glue), "the glue")?;
+        let what = format!("the link of {}", manifest.name);
+        let mut result = run(&line(manifest, &files, base, &[])?, &what);
+        if is_undefined(&result) {
+            linked.builtins = builtins();
+            result = run(&line(manifest, &files, base, &linked.builtins)?, &what);
         }
-        Err(error) => return Err(error),
-    }
-    std::fs::rename(&files.executable, &linked.executable)
-        .map_err(io("write", &linked.executable))?;
+        match result {
+            Err(ReplayError::Compile { message, .. }) if !undefined(&message).is_empty() => {
+                Err(ReplayError::Undefined {
+                    codelet: manifest.name.clone(),
+                    symbols: undefined(&message).join(", "),
+                })
+            }
+            Err(ReplayError::Compile { message, .. })
+                if message.contains("requires an executable stack") =>
+            {
+                Err(ReplayError::ExecutableStack(manifest.name.clone()))
+            }
+            result => result.map(drop),
+        }
+    })?;
     Ok(linked)
 }
 
+fn is_undefined(result: &Result<String, ReplayError>) -> bool {
+    matches!(result, Err(ReplayError::Compile { message, .. }) if !undefined(message).is_empty())
+}
+
 /// The object that comes first, from the cache.
-pub(crate) fn first(cache: &Path, scratch: &Path) -> Result<PathBuf, ReplayError> {
-    let object = cache.join(format!("{}.first.o", hash(&[FIRST.as_bytes()])));
-    if !object.exists() {
-        let (source, made) = (scratch.join("first.s"), scratch.join("first.o"));
+pub(crate) fn first(cache: &Path) -> Result<PathBuf, ReplayError> {
+    let name = format!("{}.first.o", hash(&[FIRST.as_bytes()]));
+    cached::get(cache, &name, |made| {
+        let source = made.with_file_name("first.s");
         write_first(&source)?;
-        run(&assemble(&source, &made), "the first object")?;
-        std::fs::rename(&made, &object).map_err(io("write", &object))?;
-    }
-    Ok(object)
+        run(&assemble(&source, made), "the first object").map(drop)
+    })
 }
 
 /// Writes the source of the first object.

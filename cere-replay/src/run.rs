@@ -1,22 +1,24 @@
 //! Runs a replay executable and reads its outcome.
 
-use crate::{Built, Options, Replay, ReplayError, io};
-use cere_format::package::Manifest;
-use cere_format::replay::{
-    Comparison, ENV_PLAN, REPLAY_VERSION, ReplayOutcome, ReplayPlan, Verdict,
-};
+use crate::command::tool_with_input;
+use crate::{Built, Options, Replay, ReplayError, Tolerance, io, plan};
+use cere_format::package::{CapturedFunction, Manifest};
+use cere_format::replay::{CONFIDENCE, Comparison, ENV_PLAN, ReplayOutcome, Verdict, Warmup};
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The tool that gives names in the source's terms.
+const DEMANGLE: &str = "llvm-cxxfilt-22";
+
 /// The verdict on a comparison.
 pub fn verdict(
     comparison: Option<&Comparison>,
     repeatable: bool,
     varied: Option<&str>,
-    tolerance: f64,
+    tolerance: Tolerance,
 ) -> (Verdict, String) {
     let Some(c) = comparison else {
         return (Verdict::Unchecked, "nothing was compared".to_owned());
@@ -49,12 +51,14 @@ pub fn verdict(
             format!("all {} bytes compared are the same", c.compared),
         );
     }
-    if c.floating_words == c.different_words && c.largest_relative_error <= tolerance {
+    let floating = c.typed && c.floating_words == c.different_words;
+    if floating && tolerance.holds(c) {
         return (
             Verdict::Tolerance,
             format!(
-                "{} floating-point words differ, by at most {:.2e}",
-                c.different_words, c.largest_relative_error
+                "{} floating-point words differ, {}",
+                c.different_words,
+                errors(c)
             ),
         );
     }
@@ -64,10 +68,69 @@ pub fn verdict(
             d.place, d.address, d.in_vitro, d.in_vivo
         )
     });
+    let kind = match (c.typed, c.floating_words) {
+        (_, 0) | (false, _) => String::new(),
+        (true, all) if all == c.different_words => format!(", all floating-point, {}", errors(c)),
+        (true, some) => format!(", {some} of them floating-point, {}", errors(c)),
+    };
     (
         Verdict::Different,
-        format!("{} words differ{first}", c.different_words),
+        format!("{} words differ{first}{kind}", c.different_words),
     )
+}
+
+/// The relative errors for people.
+fn errors(c: &Comparison) -> String {
+    let (double, single) = (c.largest_relative_error, c.largest_float_error);
+    match (double > 0.0, single > 0.0) {
+        (true, true) => {
+            format!("doubles by at most {double:.2e} of their value, floats by {single:.2e}")
+        }
+        (false, true) => format!("by at most {single:.2e} of a float's value"),
+        _ => format!("by at most {double:.2e} of a double's value"),
+    }
+}
+
+/// Whether only what may be floating point differs, so that it pays to find out what it is.
+pub fn may_be_floating(replay: &Replay) -> bool {
+    let found = replay.comparison.as_ref();
+    found.is_some_and(|c| {
+        let differs = c.different_words > 0 && c.different_words == c.floating_words;
+        differs && !c.typed && c.same_end && replay.repeatable
+    })
+}
+
+/// `replay` judged by what its code, telling its stores, was found to leave: the same differences, their kind known.
+pub fn judge_again(replay: &mut Replay, told: Option<Comparison>, options: &Options) {
+    let (Some(before), Some(told)) = (&replay.comparison, told) else {
+        return;
+    };
+    let same = before.different_words == told.different_words && before.first == told.first;
+    if !same || !told.same_end {
+        return;
+    }
+    (replay.verdict, replay.reason) = verdict(Some(&told), true, None, options.tolerance);
+    replay.comparison = Some(told);
+}
+
+/// `functions` by their names in the source's terms.
+fn demangled(
+    mut functions: Option<Vec<CapturedFunction>>,
+) -> Result<Option<Vec<CapturedFunction>>, ReplayError> {
+    let mangled = functions.iter_mut().flatten();
+    let mangled: Vec<&mut String> = mangled
+        .map(|f| &mut f.name)
+        .filter(|name| name.starts_with("_Z"))
+        .collect();
+    if !mangled.is_empty() {
+        let text: String = mangled.iter().map(|name| format!("{name}\n")).collect();
+        let what = "the names of functions";
+        let plain = tool_with_input(Command::new(DEMANGLE).arg("-p"), what, &text)?;
+        for (name, plain) in mangled.into_iter().zip(plain.lines()) {
+            plain.clone_into(name);
+        }
+    }
+    Ok(functions)
 }
 
 /// Runs `built`.
@@ -87,13 +150,8 @@ pub fn run(
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (plan_path, outcome_path, errors_path) =
         (name("plan"), absolute(&name("outcome")), name("stderr"));
-    let plan = ReplayPlan {
-        version: REPLAY_VERSION,
-        package: absolute(package),
-        outcome: outcome_path.clone(),
-        repetitions: options.repetitions.max(1),
-        compare: options.compare,
-    };
+    let (mut warmup, note) = plan::warmup(manifest, options.warmup)?;
+    let plan = plan::plan(absolute(package), outcome_path.clone(), warmup, options);
     let text = serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?;
     std::fs::write(&plan_path, text).map_err(io("write", &plan_path))?;
     let errors = std::fs::File::create(&errors_path).map_err(io("write", &errors_path))?;
@@ -177,11 +235,25 @@ pub fn run(
         let _ = std::fs::remove_file(path);
     }
     let outcome = outcome?;
+    let mut notes: Vec<String> = note.into_iter().chain(outcome.notes).collect();
+    if outcome.batch > 1 {
+        notes.push(format!(
+            "too short for the clock: {} runs share a reading, warmed up by themselves (working-set)",
+            outcome.batch
+        ));
+        warmup = Warmup::WorkingSet;
+    }
+    if outcome.disturbed {
+        notes.push("no repetition was undisturbed: the times are of disturbed ones".to_owned());
+    }
     let mut sorted = outcome.cycles.clone();
     sorted.sort_unstable();
     let least = sorted.first().copied().unwrap_or(0);
     let most = sorted.last().copied().unwrap_or(0);
-    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    let median = cere_clock::median(&sorted);
+    let (low, high, confidence) = cere_clock::interval(&sorted, CONFIDENCE)
+        .map_or((0, 0, 0.0), |(low, high, ranks)| (low, high, ranks.level));
+    let seconds = |cycles: u64| cycles as f64 / outcome.tsc_hz;
     let (verdict, reason) = verdict(
         outcome.comparison.as_ref(),
         outcome.repeatable,
@@ -195,8 +267,16 @@ pub fn run(
         reason,
         cycles_min: least,
         cycles_median: median,
-        seconds_min: least as f64 / outcome.tsc_hz,
-        seconds_median: median as f64 / outcome.tsc_hz,
+        seconds_min: seconds(least),
+        seconds_median: seconds(median),
+        seconds_low: seconds(low),
+        seconds_high: seconds(high),
+        confidence,
+        set_aside: outcome.set_aside,
+        disturbed: outcome.disturbed,
+        warmup,
+        batch: outcome.batch,
+        notes,
         spread: if median == 0 {
             0.0
         } else {
@@ -206,6 +286,7 @@ pub fn run(
         in_vivo_seconds: manifest.in_vivo.map(|v| v.seconds),
         repeatable: outcome.repeatable,
         same_code: built.same_code,
+        captured_code: demangled(manifest.captured_code.clone())?,
         comparison: outcome.comparison,
         executable: built.executable.clone(),
     })
@@ -222,11 +303,27 @@ mod tests {
             same_end: true,
             ..Comparison::default()
         };
-        let judge = |c: &Comparison| verdict(Some(c), true, None, 0.0).0;
+        let judge = |c: &Comparison| verdict(Some(c), true, None, Tolerance::default()).0;
         assert_eq!(judge(&comparison), Verdict::Unchecked);
         comparison.compared = 8;
         assert_eq!(judge(&comparison), Verdict::Exact);
         comparison.different_words = 1;
+        comparison.floating_words = 1;
+        comparison.largest_relative_error = 1e-12;
         assert_eq!(judge(&comparison), Verdict::Different);
+        comparison.typed = true;
+        assert_eq!(judge(&comparison), Verdict::Tolerance);
+        let none = Tolerance {
+            double: 0.0,
+            single: 0.0,
+        };
+        assert_eq!(
+            verdict(Some(&comparison), true, None, none).0,
+            Verdict::Different
+        );
+        comparison.largest_float_error = 1e-4;
+        let (judged, reason) = verdict(Some(&comparison), true, None, Tolerance::default());
+        assert_eq!(judged, Verdict::Different);
+        assert!(reason.contains("1.00e-4"), "{reason}");
     }
 }

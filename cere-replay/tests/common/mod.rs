@@ -5,6 +5,7 @@ use cere_format::build::{Language, Region};
 use cere_format::capture::{EntryState, Mapping};
 use cere_format::package::*;
 use cere_format::profile::RegionKey;
+use cere_format::replay::Repetitions;
 use cere_replay::Options;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -89,6 +90,8 @@ pub fn manifest() -> Manifest {
             kernel: String::new(),
         },
         in_vivo: None,
+        represents: None,
+        trace: None,
         page_size: 4096,
         entry: EntryState {
             stack_pointer: STACK - 4096,
@@ -124,6 +127,7 @@ pub fn manifest() -> Manifest {
             size: 16,
             other_image: false,
         }],
+        captured_code: None,
         library_symbols: Vec::new(),
         libraries: vec!["libc.so.6".to_owned()],
         library_directories: Vec::new(),
@@ -194,9 +198,10 @@ pub fn options(directory: &Path) -> Options {
     Options {
         flags: Vec::new(),
         passes: None,
-        repetitions: 3,
+        repetitions: Repetitions::exactly(3),
+        warmup: None,
         compare: true,
-        tolerance: 1e-6,
+        tolerance: Default::default(),
         keep: None,
         cache: directory.join("cache"),
         plugin,

@@ -1,0 +1,43 @@
+//! What a replay executable is told to do.
+
+use crate::{Options, ReplayError};
+use cere_format::package::Manifest;
+use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
+use std::path::PathBuf;
+
+/// The warm-up that a replay of this package uses, and a sentence if it is another than by default.
+pub fn warmup(
+    manifest: &Manifest,
+    wanted: Option<Warmup>,
+) -> Result<(Warmup, Option<String>), ReplayError> {
+    match (wanted, &manifest.trace) {
+        (Some(Warmup::PageTrace), None) => Err(ReplayError::NoTrace(manifest.name.clone())),
+        (Some(wanted), _) => Ok((wanted, None)),
+        (None, None) => Ok((
+            Warmup::WorkingSet,
+            Some(
+                "the package has no page trace: warmed up by a run over itself (working-set)"
+                    .to_owned(),
+            ),
+        )),
+        (None, Some(trace)) => Ok((
+            Warmup::PageTrace,
+            trace
+                .cut
+                .as_ref()
+                .map(|why| format!("the page trace has a gap: {why}")),
+        )),
+    }
+}
+
+/// The plan, with `package` and `outcome` as the executable is to see them.
+pub fn plan(package: PathBuf, outcome: PathBuf, warmup: Warmup, options: &Options) -> ReplayPlan {
+    ReplayPlan {
+        version: REPLAY_VERSION,
+        package,
+        outcome,
+        warmup,
+        repetitions: options.repetitions,
+        compare: options.compare,
+    }
+}

@@ -1,0 +1,304 @@
+//! The state of the caches before a repetition, and what is said of the measurement.
+
+mod common;
+
+use cere_format::capture::{PageTrace, TRACE_WRITTEN};
+use cere_format::package::{MEMBER_TRACE, Manifest};
+use cere_format::replay::{CacheLevel, Repetitions, SetAside, Verdict, Warmup};
+use cere_replay::{Options, Replay, replay};
+use common::*;
+use std::path::Path;
+
+const CHAIN: u64 = 0x2200_0000_0000;
+const PAGES: u64 = 128;
+
+/// Follows a chain through all lines of 512 KiB: one read after the other, in an order that nothing guesses.
+const CHASE: &str = r#"
+extern "C" { extern long table[512];
+void invoke(void *) __asm__("cere.u0.cere.invoke.0");
+void invoke(void *) {
+  long *at = (long *)0x220000000000;
+  do at = *(long *volatile *)at; while (at != (long *)0x220000000000);
+  table[0]++;
+} }
+"#;
+
+/// The pages of the chain.
+fn chain() -> Vec<Page> {
+    const LINE: u64 = 64;
+    let lines = PAGES * 4096 / LINE;
+    let mut content = vec![0u8; (PAGES * 4096) as usize];
+    // The successor of a full-period generator modulo a power of two.
+    let next = |at: u64| (at * 1_664_525 + 1_013_904_223) % lines;
+    for at in 0..lines {
+        let place = (at * LINE) as usize;
+        content[place..place + 8].copy_from_slice(&(CHAIN + next(at) * LINE).to_le_bytes());
+    }
+    let pages = content.chunks(4096).enumerate();
+    pages
+        .map(|(number, content)| Page {
+            address: CHAIN + number as u64 * 4096,
+            flags: 1,
+            entry: content.to_vec(),
+            exit: Vec::new(),
+        })
+        .collect()
+}
+
+/// A package whose region follows the chain.
+fn chase(at: &Path, change: impl FnOnce(&mut Manifest)) {
+    let mut manifest = manifest();
+    manifest
+        .mappings
+        .insert(0, mapping(CHAIN, CHAIN + PAGES * 4096, "rw-p", ""));
+    change(&mut manifest);
+    let mut pages = chain();
+    pages.push(Page {
+        address: DATA,
+        flags: 3,
+        entry: words(&[0]),
+        exit: words(&[1]),
+    });
+    pages.push(stack(1));
+    package(at, &manifest, CHASE, &pages);
+}
+
+fn trace(pages: u64) -> Option<PageTrace> {
+    Some(PageTrace {
+        pages,
+        touched: pages,
+        slots: 64,
+        faults: pages,
+        began: "the program's start".to_owned(),
+        cut: None,
+    })
+}
+
+fn write_trace(at: &Path, entries: &[u64]) {
+    let bytes: Vec<u8> = entries.iter().flat_map(|e| e.to_le_bytes()).collect();
+    std::fs::write(at.join(MEMBER_TRACE), bytes).unwrap();
+}
+
+fn replayed(at: &Path, options: &Options, warmup: Warmup) -> Replay {
+    let options = Options {
+        warmup: Some(warmup),
+        repetitions: Repetitions::exactly(15),
+        ..options.clone()
+    };
+    let result = replay(at, &options).unwrap();
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    assert!(result.repeatable);
+    assert_eq!(result.warmup, warmup);
+    result
+}
+
+/// The chain fits in every second level cache and does not fit in the first: each state is told from the others by
+/// the least time of one run after the other, whatever the machine.
+#[test]
+fn each_state_is_what_it_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let of_chain = || (0..PAGES).map(|p| CHAIN + p * 4096);
+    chase(&at, |m| m.trace = trace(PAGES));
+    let least = |how| replayed(&at, &options, how).cycles_min;
+    write_trace(&at, &of_chain().collect::<Vec<u64>>());
+    let warm = least(Warmup::WorkingSet);
+    let cold = least(Warmup::Cold);
+    assert!(cold > 2 * warm, "cold {cold}, after a run {warm}");
+    let traced = least(Warmup::PageTrace);
+    assert!(cold > 2 * traced, "cold {cold}, after the trace {traced}");
+    // Pages that were not touched before entry are not in the caches.
+    let others = of_chain().map(|p| (p + (1 << 40)) | TRACE_WRITTEN);
+    write_trace(&at, &others.collect::<Vec<u64>>());
+    let untouched = least(Warmup::PageTrace);
+    assert!(untouched > 2 * traced, "{untouched} {traced}");
+    if Path::new("/sys/devices/system/cpu/cpu0/cache/index3").is_dir() {
+        let last = least(Warmup::Partial(CacheLevel::Llc));
+        assert!(last < cold, "from the last level {last}, cold {cold}");
+    }
+    // Without flushing by address: the same state by walking.
+    // SAFETY: everybody in this process reads the environment through the standard library, which locks it.
+    unsafe { std::env::set_var("CERE_REPLAY_NO_FLUSH", "1") };
+    let walked = least(Warmup::Cold);
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("CERE_REPLAY_NO_FLUSH") };
+    assert!(walked > 2 * warm, "walked {walked}, after a run {warm}");
+}
+
+#[test]
+fn the_default_is_the_trace_or_a_word_that_there_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    chase(&at, |_| {});
+    let result = replay(&at, &options).unwrap();
+    assert_eq!(result.warmup, Warmup::WorkingSet);
+    let told = |r: &Replay, part: &str| r.notes.iter().any(|n| n.contains(part));
+    assert!(told(&result, "no page trace"), "{:?}", result.notes);
+    let asked = Options {
+        warmup: Some(Warmup::PageTrace),
+        ..options.clone()
+    };
+    let error = replay(&at, &asked).unwrap_err().to_string();
+    assert!(error.contains("no page trace") && error.contains("cere capture"));
+
+    // Captured pages, some written, code, and pages that the package does not have.
+    chase(&at, |m| m.trace = trace(4));
+    write_trace(
+        &at,
+        &[
+            0x7000_0000_0000,
+            CHAIN,
+            CODE | TRACE_WRITTEN,
+            DATA | TRACE_WRITTEN,
+        ],
+    );
+    let result = replay(&at, &options).unwrap();
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    assert_eq!(result.warmup, Warmup::PageTrace);
+    assert!(!told(&result, "no page trace"));
+}
+
+#[test]
+fn traces_that_lie() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    chase(&at, |m| m.trace = trace(2));
+    let message = |entries: &[u64], cut: usize| {
+        write_trace(&at, entries);
+        let file = at.join(MEMBER_TRACE);
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &bytes[..bytes.len() - cut]).unwrap();
+        replay(&at, &options).unwrap_err().to_string()
+    };
+    for (entries, cut, part) in [
+        (&[CHAIN, DATA][..], 3, "cut short: 13 bytes"),
+        (&[CHAIN], 0, "1 of 2 pages"),
+        (&[CHAIN, CHAIN | TRACE_WRITTEN], 0, "twice"),
+        (&[CHAIN, CHAIN + 8], 0, "no page"),
+        (&[CHAIN, 1 << 50], 0, "no page"),
+    ] {
+        let message = message(entries, cut);
+        assert!(message.contains(part), "{message}");
+    }
+    // Announced and not there.
+    std::fs::remove_file(at.join(MEMBER_TRACE)).unwrap();
+    let message = replay(&at, &options).unwrap_err().to_string();
+    assert!(message.contains("0 of 2 pages"), "{message}");
+}
+
+#[test]
+fn repetitions_and_what_they_are_worth() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(directory.path());
+    let at = directory.path().join("p");
+    chase(&at, |_| {});
+    let total = |r: &Replay| {
+        let SetAside {
+            faults,
+            switches,
+            migrations,
+            stolen,
+        } = r.set_aside;
+        faults + switches + migrations + stolen
+    };
+    options.repetitions = Repetitions::exactly(12);
+    let result = replay(&at, &options).unwrap();
+    if !result.disturbed {
+        assert_eq!(result.cycles.len() as u64 + total(&result), 12);
+    }
+    assert!(
+        result.seconds_min <= result.seconds_low && result.seconds_low <= result.seconds_median
+    );
+    assert!(result.seconds_median <= result.seconds_high);
+    assert_eq!(result.batch, 1);
+    options.repetitions = Repetitions::exactly(1);
+    let result = replay(&at, &options).unwrap();
+    assert_eq!((result.cycles.len(), result.confidence), (1, 0.0));
+    options.repetitions = Repetitions::default();
+    let result = replay(&at, &options).unwrap();
+    assert!(result.cycles.len() as u64 + total(&result) >= 3);
+}
+
+/// A region that returns at once, and one of some hundred cycles.
+#[test]
+fn regions_too_short_for_the_clock() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let source = |body: &str| {
+        format!(
+            "extern \"C\" {{ extern long table[512];\n\
+             void invoke(void *) __asm__(\"cere.u0.cere.invoke.0\");\n\
+             void invoke(void *) {{ {body} }} }}"
+        )
+    };
+    package(&at, &manifest(), &source(""), &sum_pages(0));
+    let result = replay(&at, &options).unwrap();
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    package(
+        &at,
+        &manifest(),
+        &source("table[0] = 0; for (int i = 1; i < 40; i++) table[0] += table[i] * 2;"),
+        &sum_pages(1560),
+    );
+    let result = replay(&at, &options).unwrap();
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    assert!(result.cycles_median < 100_000, "{:?}", result.cycles);
+    if result.batch > 1 {
+        assert!(result.notes.iter().any(|n| n.contains("share a reading")));
+        assert_eq!(result.warmup, Warmup::WorkingSet);
+    }
+}
+
+/// Every page fault of the timed part is counted, and the memory that a region takes is there beforehand.
+#[test]
+fn page_faults_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let mut manifest = manifest();
+    manifest.heap = (0x2100_0000_0000, 0x2100_4000_0000);
+    let source = |body: &str| {
+        format!(
+            "extern \"C\" {{ extern long table[512];\n\
+             void *malloc(unsigned long); int munmap(void *, unsigned long);\n\
+             void invoke(void *) __asm__(\"cere.u0.cere.invoke.0\");\n\
+             void invoke(void *) {{ volatile char *p = (char *)malloc(1 << 20); \
+             for (int i = 0; i < 1 << 20; i += 4096) p[i] = 1; {body} table[0]++; }} }}"
+        )
+    };
+    let mut pages = sum_pages(1);
+    package(&at, &manifest, &source(""), &pages);
+    let result = replay(&at, &options).unwrap();
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    assert_eq!(result.set_aside.faults, 0, "{:?}", result.set_aside);
+    // Memory that the region gives back and takes again faults inside, every time.
+    pages.insert(
+        0,
+        Page {
+            address: 0x2000_0000_0000,
+            flags: 3,
+            entry: words(&[0]),
+            exit: words(&[0]),
+        },
+    );
+    manifest
+        .mappings
+        .insert(0, mapping(0x2000_0000_0000, 0x2000_0000_1000, "rw-p", ""));
+    let body = "munmap((void *)0x200000000000, 4096); *(volatile long *)0x200000000000 = 0;";
+    package(&at, &manifest, &source(body), &pages);
+    let result = replay(&at, &options).unwrap();
+    assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
+    assert!(result.disturbed, "{:?}", result.set_aside);
+    let SetAside {
+        faults,
+        switches,
+        migrations,
+        stolen,
+    } = result.set_aside;
+    assert!(faults > 0 && faults + switches + migrations == 3 && stolen == 0);
+    assert!(result.notes.iter().any(|n| n.contains("undisturbed")));
+}
