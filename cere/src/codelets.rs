@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// List the codelets in the store
 #[derive(clap::Args)]
 #[command(
-    after_help = "A codelet stays in the store when the program is built anew. It is `current` as long as the last\nbuild has the very region, under this name, that it was captured of, and `older` from then on.\n\nExamples:\n  cere codelets --json\n  cere codelets --prune"
+    after_help = "A codelet stays in the store when the program is built anew. It is `current` as long as the last\nbuild has the very region, under this name, that it was captured of, and `older` from then on. The last\nverdict is that of the last replay without --flags, --passes and --no-check.\n\nExamples:\n  cere codelets --json\n  cere codelets --prune"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -41,19 +41,18 @@ pub struct Listed {
     pub bytes: u64,
     /// The invocation's time in the application, if it is known.
     pub in_vivo_seconds: Option<f64>,
-    /// Verdict of the last replay, if there was one.
+    /// Verdict of the last replay at the flags of the capture, if there was one.
     pub verdict: Option<Verdict>,
     /// Whether it is of the current build; none if the store knows no build.
     pub current: Option<bool>,
 }
 
-/// What the last replay of a codelet in the store found.
+/// What the last replay of a codelet in the store found: the last one at the flags of the capture, with its result
+/// compared. Other flags may well change the result, which says nothing of the codelet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LastReplay {
     /// Its verdict.
     pub verdict: Verdict,
-    /// The flags added.
-    pub flags: String,
 }
 
 impl Listed {
@@ -186,7 +185,7 @@ pub fn table(codelets: &[Listed]) -> String {
             ]
         })
         .collect();
-    print::table(
+    print::table_of_names(
         &[
             "codelet",
             "pages",
@@ -195,7 +194,7 @@ pub fn table(codelets: &[Listed]) -> String {
             "<last verdict",
             "<build",
         ],
-        &rows,
+        rows,
     )
 }
 
@@ -249,7 +248,7 @@ pub fn run(options: &Options) -> Result<u8> {
         print::out(&table(&sound))?;
     }
     for (file, error) in &damaged {
-        eprintln!("cere: damaged: {}: {error:#}", file.display());
+        eprintln!("cere: damaged: {}: {}", file.display(), print::error(error));
     }
     if !damaged.is_empty() {
         bail!(

@@ -4,9 +4,11 @@ use crate::state;
 use anyhow::{Context, Result, anyhow, bail};
 use cere_format::abi::{UNIT_ID_LENGTH, UNIT_MAGIC, UNIT_SECTION, UnitMarker};
 use cere_format::build::LinkCommand;
+use cere_format::hexadecimal;
 use cere_format::store::Store;
 use object::{Object, ObjectSection};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The file that a shell would run for `program`.
@@ -48,6 +50,9 @@ pub struct Program {
     pub path: PathBuf,
     /// SHA-256 of the file in hexadecimal.
     pub hash: String,
+    /// Ids of the units that it holds and those of every shared library of the build, which it may load; none for
+    /// a script, which may start anything.
+    pub units: Option<HashSet<String>>,
 }
 
 impl Program {
@@ -57,11 +62,16 @@ impl Program {
         let bytes =
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         check(&path, &bytes, store)?;
-        let hash = Sha256::digest(&bytes)
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
-        Ok(Self { path, hash })
+        let hash = hexadecimal(&Sha256::digest(&bytes));
+        let units = match bytes.starts_with(b"#!") {
+            true => None,
+            false => {
+                let libraries = libraries(store).filter_map(|path| std::fs::read(path).ok());
+                let ids = libraries.filter_map(|library| units_of(&library).ok());
+                Some(ids.chain([units_of(&bytes)?]).flatten().collect())
+            }
+        };
+        Ok(Self { path, hash, units })
     }
 }
 
@@ -87,7 +97,7 @@ fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
         );
     }
     let ids = units_of(bytes)?;
-    if ids.is_empty() && !has_libraries(store) {
+    if ids.is_empty() && libraries(store).next().is_none() {
         bail!(
             "{shown} is not instrumented: build it again with `cere instrument -- <build command>`"
         );
@@ -101,14 +111,13 @@ fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Whether the build linked a shared library, which a plain program might load.
-fn has_libraries(store: &Store) -> bool {
-    let Ok(entries) = std::fs::read_dir(store.links()) else {
-        return false;
-    };
-    entries.flatten().any(|entry| {
-        let link: Option<LinkCommand> = state::read_json(&entry.path()).ok();
-        link.is_some_and(|l| l.arguments.iter().any(|a| a == "-shared"))
+/// The shared libraries that the build linked.
+fn libraries(store: &Store) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(store.links());
+    entries.into_iter().flatten().flatten().filter_map(|entry| {
+        let link: LinkCommand = state::read_json(&entry.path()).ok()?;
+        let shared = link.arguments.iter().any(|a| a == "-shared");
+        shared.then_some(link.output)
     })
 }
 

@@ -88,12 +88,19 @@ pub fn run(options: &Options) -> Result<u8> {
             failures.len()
         );
     }
-    if compiled == 0 && failures.is_empty() {
-        bail!(
-            "the build compiled nothing through cere's wrappers. Is everything up to date? Clean it first (`make clean`). Does it name its compilers by an absolute path? Let it take them from CC, CXX, FC or PATH"
-        );
+    if compiled > 0 || !failures.is_empty() {
+        return Ok(0);
     }
-    Ok(0)
+    let here = std::env::current_dir()?;
+    if units.iter().any(|u| u.command.directory.starts_with(&here)) {
+        eprintln!(
+            "cere: nothing was compiled: everything is up to date, and the units of earlier builds still count"
+        );
+        return Ok(0);
+    }
+    bail!(
+        "the build compiled nothing through cere's wrappers, and the store has nothing of this directory. Is everything up to date? Clean it first (`make clean`, or `touch` the sources). Does it name its compilers by an absolute path? Let it take them from CC, CXX, FC or PATH"
+    )
 }
 
 fn place_wrappers(bin: &Path) -> Result<()> {

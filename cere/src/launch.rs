@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use cere_format::profile_raw::TRACE_WANTED;
 use cere_format::store::Store;
-use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -41,7 +40,7 @@ pub struct Launch<'a> {
     /// Where its output goes.
     pub output: Output,
     /// What it reads instead of this command's stdin.
-    pub input: Option<File>,
+    pub input: Option<Stdio>,
 }
 
 /// How a run ended, and the directory with its results, which goes when this is dropped.

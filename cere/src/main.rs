@@ -8,22 +8,41 @@
 //! | `capture` | takes codelets out of a run |
 //! | `codelets` | lists the codelets in the store |
 //! | `replay` | runs codelets alone: time and verdict |
+//! | `select` | chooses the cheapest regions to replay that cover the run |
+//! | `check` | compares replays with the run, region by region |
+//! | `study` | build, capture, check and report in one go |
+//! | `results` | shows the records of replays |
+//! | `report` | all of it as one page |
 
 mod capture;
+mod check;
+mod classes;
 mod codelets;
 mod components;
 mod current;
+#[cfg(test)]
+mod fixture;
 mod image;
+mod input;
 mod instrument;
 mod launch;
+mod matching;
 mod names;
 mod options;
 mod print;
+mod processes;
 mod profile;
 mod progress;
+mod reads;
 mod regions;
 mod replay;
+mod report;
+mod results;
+mod select;
+mod selection;
+mod short;
 mod state;
+mod study;
 mod supervise;
 mod words;
 mod wrapper;
@@ -61,6 +80,11 @@ enum Command {
     Capture(capture::Options),
     Codelets(codelets::Options),
     Replay(replay::Options),
+    Select(select::Options),
+    Check(check::Options),
+    Study(study::Options),
+    Results(results::Options),
+    Report(report::Options),
 }
 
 fn main() -> ExitCode {
@@ -73,12 +97,17 @@ fn main() -> ExitCode {
             Command::Capture(options) => capture::run(&options),
             Command::Codelets(options) => codelets::run(&options),
             Command::Replay(options) => replay::run(&options),
+            Command::Select(options) => select::run(&options),
+            Command::Check(options) => check::run(&options),
+            Command::Study(options) => study::run(&options),
+            Command::Results(options) => results::run(&options),
+            Command::Report(options) => report::run(&options),
         },
     };
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("cere: error: {error:#}");
+            eprintln!("cere: error: {}", print::error(&error));
             ExitCode::FAILURE
         }
     }

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use cere_format::build::{Region, Unit};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 /// A region with its display name.
@@ -84,6 +84,30 @@ pub fn named(units: &[Unit]) -> Vec<Named> {
         }
     }
     all
+}
+
+/// A region's name without the id of its unit.
+fn without_unit(name: &str) -> &str {
+    name.rsplit_once('%').map_or(name, |(plain, _)| plain)
+}
+
+/// As [`pick`], for a run of a program that holds the units `held`: a name or prefix that the build has more than one
+/// region for means the one that the program holds.
+pub fn pick_in(all: &[Named], held: Option<&HashSet<String>>, pattern: &str) -> Result<Vec<usize>> {
+    let names: Vec<&str> = all.iter().map(|n| n.name.as_str()).collect();
+    pick(&names, pattern).or_else(|ambiguous| {
+        let here = |i: &usize| held.is_some_and(|held| held.contains(&all[*i].key.unit));
+        let here: Vec<usize> = (0..all.len()).filter(here).collect();
+        let same = here.iter().filter(|i| without_unit(names[**i]) == pattern);
+        if let [only] = same.copied().collect::<Vec<_>>()[..] {
+            return Ok(vec![only]);
+        }
+        let names: Vec<&str> = here.iter().map(|i| names[*i]).collect();
+        match pick(&names, pattern) {
+            Ok(found) => Ok(found.into_iter().map(|i| here[i]).collect()),
+            Err(_) => Err(ambiguous),
+        }
+    })
 }
 
 /// Whether `pattern` is a glob rather than a name.

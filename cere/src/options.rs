@@ -34,3 +34,11 @@ pub fn seconds(text: &str) -> Result<f64, String> {
         _ => Err("a number of seconds above 0 is needed".into()),
     }
 }
+
+/// Parses a number of per cent, 0 or more.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(value) if value >= 0.0 => Ok(value),
+        _ => Err("a number of per cent, 0 or more, is needed".into()),
+    }
+}

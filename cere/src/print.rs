@@ -1,5 +1,6 @@
 //! Writing to stdout: a reader that went away ends the output, not the command.
 
+use crate::short;
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
 
@@ -13,6 +14,19 @@ pub fn out(text: &str) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to stdout"),
     }
+}
+
+/// What went wrong and why: the error and its causes, each said once though the one above may quote it.
+pub fn error(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Writes `value` as JSON to stdout.
@@ -61,6 +75,28 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// As [`table`], with the names in the first column cut so that a line fits the terminal, the last column, if it is
+/// text, left out of account.
+pub fn table_of_names(heading: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    let open = heading.last().is_some_and(|h| h.starts_with('<'));
+    let counted = 1..heading.len() - usize::from(open);
+    let others: usize = counted
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            let width = cells.map(|cell| cell.chars().count());
+            2 + width.chain([heading[column].len()]).max().unwrap_or(0)
+        })
+        .sum();
+    let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    // Text at the end gets some columns all the same.
+    let room = short::columns().saturating_sub(others + if open { 20 } else { 0 });
+    let cut = short::names(&names, room);
+    for (row, name) in rows.iter_mut().zip(cut) {
+        row[0] = name;
+    }
+    table(heading, &rows)
+}
+
 /// A time with a unit that suits it.
 pub fn time(seconds: f64) -> String {
     match seconds {
@@ -82,6 +118,15 @@ mod tests {
             table(&["a", "bb", "<last"], &[row]),
             "a    bb  last\nxyz   1  p\n"
         );
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let cause = std::io::Error::other("no such thing");
+        let quoting = anyhow::Error::from(cause).context("cannot read x: no such thing");
+        assert_eq!(error(&quoting), "cannot read x: no such thing");
+        let plain = anyhow::anyhow!("no room").context("cannot write y");
+        assert_eq!(error(&plain), "cannot write y: no room");
     }
 
     #[test]

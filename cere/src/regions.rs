@@ -24,7 +24,10 @@ pub fn run(options: &Options) -> Result<u8> {
         print::json(&chosen.iter().map(|n| record(n)).collect::<Vec<_>>())?;
     } else {
         let rows: Vec<_> = chosen.iter().map(|n| row(n)).collect();
-        print::out(&print::table(&["region", "exits", "<live-ins"], &rows))?;
+        print::out(&print::table_of_names(
+            &["region", "exits", "<live-ins"],
+            rows,
+        ))?;
     }
     Ok(0)
 }

@@ -2,9 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 use cere_format::build::{BUILD_VERSION, Unit};
+use cere_format::hexadecimal;
+use cere_format::profile::{PROFILE_VERSION, Profile, RegionProfile};
 use cere_format::store::Store;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -20,12 +22,22 @@ pub fn scratch(store: &Store) -> PathBuf {
 
 /// 32 hexadecimal digits of a hash over `text`.
 pub fn hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hexadecimal(&Sha256::digest(text.as_bytes())[..16])
+}
+
+/// SHA-256 of a file's content, in hexadecimal.
+pub fn hash_file(file: &Path) -> Result<String> {
+    let failed = || format!("cannot read {}", file.display());
+    let mut hasher = Sha256::new();
+    let mut content = File::open(file).with_context(failed)?;
+    let mut block = vec![0; 1 << 20];
+    loop {
+        let read = content.read(&mut block).with_context(failed)?;
+        if read == 0 {
+            return Ok(hexadecimal(&hasher.finalize()));
+        }
+        hasher.update(&block[..read]);
+    }
 }
 
 /// Creates a directory of the store.
@@ -112,6 +124,44 @@ pub fn lock(store: &Store) -> Result<Lock> {
     // The lock's holder is alone, so what lies here is of commands that were killed.
     let _ = fs::remove_dir_all(store.runs());
     Ok(Lock { _file: file })
+}
+
+/// The store's last profile.
+pub fn profile(store: &Store) -> Result<Profile> {
+    let path = store.profile();
+    if !path.exists() {
+        bail!(
+            "there is no profile in {}: run `cere profile -- ./app input` first, or name the store with --store",
+            store.root().display()
+        );
+    }
+    let profile: Profile = read_json(&path)?;
+    if profile.version != PROFILE_VERSION {
+        bail!(
+            "{} has version {}, this cere reads {PROFILE_VERSION}: run `cere profile` again",
+            path.display(),
+            profile.version
+        );
+    }
+    Ok(profile)
+}
+
+/// The store's last profile, if it is of the build that the store records; that build's regions.
+pub fn current_profile(store: &Store) -> Result<Profile> {
+    let profile = profile(store)?;
+    let built: HashSet<(String, u32)> = current_units(store)?
+        .into_iter()
+        .flat_map(|u| u.regions.into_iter().map(move |r| (u.id.clone(), r.index)))
+        .collect();
+    let older = |r: &&RegionProfile| !built.contains(&(r.key.unit.clone(), r.key.index));
+    if let Some(region) = profile.regions.iter().find(older) {
+        bail!(
+            "the profile in {} is of another build than the last one ({} is not in it): run `cere profile` again",
+            store.root().display(),
+            region.name
+        );
+    }
+    Ok(profile)
 }
 
 /// The record of a unit.

@@ -1,4 +1,5 @@
-//! Runs a command in a process group of its own: to its end, to a time limit, or until this command is told to end.
+//! Runs a command in a process group of its own: to its end, to a time limit, or until this command is told to end. Who
+//! stops it at the terminal stops this command as well.
 
 use anyhow::{Context, Result};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -19,9 +20,14 @@ static CHILD: AtomicI32 = AtomicI32::new(0);
 extern "C" fn pass_on(signal: i32) {
     let child = CHILD.load(Ordering::Relaxed);
     if child > 0 {
-        // SAFETY: kill is async-signal-safe and takes no pointers; the group is the one started here.
-        unsafe { libc::kill(-child, signal) };
+        send(child, signal);
     }
+}
+
+/// Sends `signal` to a process group that was started here and not waited for yet.
+fn send(group: i32, signal: i32) {
+    // SAFETY: kill is async-signal-safe and takes no pointers.
+    unsafe { libc::kill(-group, signal) };
 }
 
 /// How a supervised command ended.
@@ -34,7 +40,7 @@ pub struct Ended {
     pub late: Option<String>,
 }
 
-/// Runs `command`. `shown` names it in errors; `timeout` is in seconds.
+/// Runs `command`. `shown` names it in errors; `timeout` is in seconds, in which it is not stopped.
 pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<Ended> {
     // SAFETY: between fork and exec one system call without pointers.
     unsafe {
@@ -44,39 +50,53 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
             Ok(())
         });
     }
-    let mut child = command
+    let child = command
         .process_group(0)
         .spawn()
         .with_context(|| format!("cannot run {shown}"))?;
     let group = child.id() as i32;
     CHILD.store(group, Ordering::Relaxed);
     let handler = pass_on as extern "C" fn(i32) as libc::sighandler_t;
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler makes one async-signal-safe call.
-        unsafe { libc::signal(signal, handler) };
-    }
-    let terminal = Terminal::give(group);
-    let started = Instant::now();
+    let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+    // SAFETY: the handler makes one async-signal-safe call.
+    let before = signals.map(|signal| unsafe { libc::signal(signal, handler) });
+    let mut terminal = Terminal::lend(group);
+    let mut started = Instant::now();
     let mut late = None;
     let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
+        let limit = timeout.filter(|_| late.is_none());
+        match wait(group)? {
+            Some(status) if status.stopped_signal().is_none() => break status,
+            Some(status) => {
+                let stopped = Instant::now();
+                if status.stopped_signal() != Some(libc::SIGSTOP) {
+                    drop(terminal);
+                    stop();
+                    terminal = Terminal::lend(group);
+                    send(group, libc::SIGCONT);
+                }
+                started += stopped.elapsed();
+            }
+            None => {
+                if let Some(limit) = limit
+                    && started.elapsed().as_secs_f64() > limit
+                {
+                    send(group, libc::SIGKILL);
+                    late = Some(format!(
+                        "{shown} did not end within the --timeout of {limit} s and was killed"
+                    ));
+                }
+                let young = started.elapsed() < Duration::from_millis(100);
+                std::thread::sleep(Duration::from_millis(if young { 1 } else { 10 }));
+            }
         }
-        if let Some(limit) = timeout
-            && started.elapsed().as_secs_f64() > limit
-        {
-            // SAFETY: no pointers; the group is the child's own, which was not waited for yet.
-            unsafe { libc::kill(-group, libc::SIGKILL) };
-            late = Some(format!(
-                "{shown} did not end within the --timeout of {limit} s and was killed"
-            ));
-            break child.wait()?;
-        }
-        let young = started.elapsed() < Duration::from_millis(100);
-        std::thread::sleep(Duration::from_millis(if young { 1 } else { 10 }));
     };
-    drop(terminal);
     CHILD.store(0, Ordering::Relaxed);
+    drop(terminal);
+    for (signal, before) in signals.into_iter().zip(before) {
+        // SAFETY: what was in force before.
+        unsafe { libc::signal(signal, before) };
+    }
     Ok(Ended {
         status,
         pid: group as u32,
@@ -84,11 +104,36 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
     })
 }
 
+/// What became of the child since the last time, if anything: it ended, or it was stopped.
+fn wait(child: i32) -> std::io::Result<Option<ExitStatus>> {
+    let mut status = 0;
+    // SAFETY: the status is written to a word of this frame.
+    match unsafe { libc::waitpid(child, &mut status, libc::WNOHANG | libc::WUNTRACED) } {
+        0 => Ok(None),
+        found if found == child => Ok(Some(ExitStatus::from_raw(status))),
+        _ => match std::io::Error::last_os_error() {
+            error if error.kind() == std::io::ErrorKind::Interrupted => Ok(None),
+            error => Err(error),
+        },
+    }
+}
+
+/// Stops this command, with what stands beside it in a pipeline, until the shell has it go on. Does nothing where no
+/// shell would.
+fn stop() {
+    // SAFETY: these calls take no pointers. No other thread takes the signal, so it has been taken on return.
+    unsafe {
+        let passed_on = libc::signal(libc::SIGTSTP, libc::SIG_DFL);
+        libc::kill(0, libc::SIGTSTP);
+        libc::signal(libc::SIGTSTP, passed_on);
+    }
+}
+
 /// The controlling terminal, lent to the command's group so that it may read; taken back when dropped.
 struct Terminal(Option<i32>);
 
 impl Terminal {
-    fn give(group: i32) -> Self {
+    fn lend(group: i32) -> Self {
         // SAFETY: these calls take no pointers; SIGTTOU is ignored so that the terminal can be taken back.
         unsafe {
             let before = libc::tcgetpgrp(0);

@@ -29,6 +29,16 @@ pub fn split(text: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
+/// A line that [`split`] makes `words` of again, quoted where need be.
+pub fn join(words: &[String]) -> String {
+    let plain = |c: char| !c.is_whitespace() && !"'\"\\".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +50,12 @@ mod tests {
             ["a", "b c", "d e", "f\"g", ""]
         );
         assert!(split("a 'b").is_err());
+    }
+
+    #[test]
+    fn joined_words_split_again() {
+        let words = ["-O3", "", "a b", "-D=\"x\\y\"", "it's", "\n"].map(String::from);
+        assert_eq!(split(&join(&words)).unwrap(), words);
+        assert_eq!(join(&["-O3".to_owned(), "-g".to_owned()]), "-O3 -g");
     }
 }

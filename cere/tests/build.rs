@@ -60,9 +60,12 @@ fn parallel_make_with_an_archive() {
     assert_eq!(status.code(), Some(1));
     let links = std::fs::read_dir(at.join(".cere/links")).expect("links");
     assert_eq!(links.count(), 1);
-    // Nothing is left to do, so nothing is instrumented.
-    refused(at, &["instrument", "--", "make"], "make clean");
+    // Nothing is left to do, and what was done counts.
+    let again = succeed(at, &["instrument", "--", "make"]);
+    assert!(text(&again.stderr).contains("everything is up to date"));
     assert_eq!(regions(at).len(), 2);
+    let other = ["instrument", "--store", "other", "--", "make"];
+    refused(at, &other, "make clean");
 }
 
 #[test]
@@ -191,6 +194,30 @@ fn names_of_regions() {
     );
     refused(at, &["regions", "a@x"], "begins 2 names");
     refused(at, &["regions", "b@x/same.c:1"], "near: a@x/same.c:1");
+}
+
+#[test]
+fn long_names_are_cut_to_globs_in_tables_alone() {
+    let source = "template <class A, class B> struct PairOfLongNames {};
+template <class T> struct Accumulator { template <class U> __attribute__((noinline)) static long run(const int *p, int n) { long s = 0; for (int i = 0; i < n; i++) s += p[i] * sizeof(T); return s; } };
+using First = PairOfLongNames<PairOfLongNames<int, unsigned long>, PairOfLongNames<unsigned long, long double>>;
+using Second = PairOfLongNames<PairOfLongNames<int, unsigned long>, PairOfLongNames<unsigned long, double>>;
+long both(const int *p, int n) { return Accumulator<First>::run<Second>(p, n) + Accumulator<Second>::run<First>(p, n); }
+";
+    let directory = directory(&[("long.cpp", source)]);
+    let at = directory.path();
+    let build = ["instrument", "--", "sh", "-c", "$CXX -O1 -c long.cpp"];
+    succeed(at, &build);
+    let names = regions(at);
+    assert!(names.len() == 2 && names.iter().all(|n| n.len() > 150));
+    let table = text(&succeed(at, &["regions"]).stdout);
+    for line in table.lines().skip(1) {
+        let shown = line.split("  ").next().expect("a name");
+        assert!(shown.len() <= 80, "{line}");
+        assert!(shown.ends_with("@long.cpp:2"), "{line}");
+        let picked = json(at, &["regions", "--json", shown]);
+        assert_eq!(picked.as_array().map(Vec::len), Some(1), "{shown}");
+    }
 }
 
 #[test]

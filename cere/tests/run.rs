@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{cere, json, refused, run, succeed, text, write};
+use common::{cere, instrumented, json, refused, run, succeed, text, write};
 use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
@@ -38,11 +38,7 @@ const SWEEP: &str = "sweep@main.c:9";
 
 /// A directory with the program, instrumented.
 fn built() -> tempfile::TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), &[("main.c", PROGRAM)]);
-    let build = ["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"];
-    succeed(directory.path(), &build);
-    directory
+    instrumented(PROGRAM)
 }
 
 /// One with codelets of the first and the third invocation of `smooth`, for tests that only read it.
@@ -113,8 +109,8 @@ fn the_default_takes_what_matters() {
         .iter()
         .map(|c| c["name"].as_str().expect("a name").to_owned())
         .collect();
-    assert!(names.contains(&format!("{SMOOTH}:1")), "{names:?}");
-    assert!(!names.contains(&format!("{SWEEP}:1")), "{names:?}");
+    let of = |region: &str| names.iter().any(|n| n.starts_with(&format!("{region}:")));
+    assert!(of(SMOOTH) && !of(SWEEP), "{names:?}");
     assert!(report["codelets"][0]["in_vivo_seconds"].is_f64());
 }
 
@@ -286,6 +282,26 @@ fn a_file_alone_and_a_damaged_one() {
             .expect("an error")
             .contains("-fno-such-flag")
     );
+}
+
+#[test]
+fn the_program_decides_between_two_objects_of_one_source() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    write(at, &[("main.c", PROGRAM)]);
+    let build = "$CC -O2 -c main.c -o a.o; $CC -O1 -c main.c -o b.o; $CC a.o -o a; $CC b.o -o b";
+    succeed(at, &["instrument", "--", "sh", "-c", build]);
+    refused(at, &["regions", SMOOTH], "begins 2 names");
+    let mut taken = Vec::new();
+    for program in ["./a", "./b"] {
+        let captured = json(at, &["capture", "--json", SMOOTH, "--", program]);
+        taken.push(captured["codelets"][0]["name"].clone());
+    }
+    assert_ne!(taken[0], taken[1]);
+    // A prefix as well; what both could mean is asked back.
+    succeed(at, &["capture", "smooth", "--", "./b"]);
+    refused(at, &["capture", "s", "--", "./b"], "begins 4 names");
+    refused(at, &["replay", SMOOTH], "begins 2 names");
 }
 
 #[test]

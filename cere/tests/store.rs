@@ -48,7 +48,7 @@ fn codelets_of_an_older_build() {
     );
 
     build(at, &program("\n", "3"));
-    let line = ["capture", "fill", "--", "./app"];
+    let line = ["capture", "fill", "--invocation", "1", "--", "./app"];
     succeed(at, &line);
     let names = listed(&json(at, &["codelets", "--json"]));
     let older = [(format!("{old}:1"), false), (format!("{old}:2"), false)];
@@ -88,11 +88,11 @@ fn a_changed_body_under_the_same_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     build(at, &program("", "3"));
-    succeed(at, &["capture", "fill", "--", "./app"]);
+    succeed(at, &["capture", "fill", "--invocation", "1", "--", "./app"]);
     build(at, &program("", "7"));
     let names = listed(&json(at, &["codelets", "--json"]));
     assert_eq!(names, [("fill@main.c:3:1".to_owned(), false)]);
-    succeed(at, &["capture", "fill", "--", "./app"]);
+    succeed(at, &["capture", "fill", "--invocation", "1", "--", "./app"]);
     let names = listed(&json(at, &["codelets", "--json"]));
     assert_eq!(names, [("fill@main.c:3:1".to_owned(), true)]);
 }
@@ -102,7 +102,7 @@ fn nothing_is_older_than_no_build() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     build(at, &program("", "5"));
-    succeed(at, &["capture", "fill", "--", "./app"]);
+    succeed(at, &["capture", "fill", "--invocation", "1", "--", "./app"]);
     std::fs::remove_file(at.join("main.c")).expect("a source");
     refused(at, &["codelets", "--prune"], "records no build");
     let list = json(at, &["codelets", "--json"]);

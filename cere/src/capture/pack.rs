@@ -1,15 +1,18 @@
 //! From a run's raw captures to codelets.
 
-use super::choose::{Choice, Skipped};
+use super::choose::{Choice, Skipped, never_ran};
 use super::times;
 use crate::codelets::{self, Listed};
 use crate::current::Current;
-use crate::{progress, state};
+use crate::processes::Processes;
+use crate::{print, progress, state};
 use anyhow::{Context, Result};
 use cere_format::capture::RawCapture;
-use cere_format::profile::{Profile, RegionKey};
+use cere_format::package::{InVivo, Represents};
+use cere_format::profile::{ProcessName, Profile, RegionKey};
 use cere_format::store::Store;
-use cere_package::{PackInput, pack};
+use cere_package::io::read_manifest;
+use cere_package::{PackError, PackInput, pack};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +22,7 @@ struct Raw {
     capture: RawCapture,
 }
 
-/// How often a wanted region was entered while it was armed: `counts.json` of a run.
+/// How often a wanted region was entered while it was armed: `counts.<number>.json` of a run.
 #[derive(Deserialize)]
 struct Count {
     key: RegionKey,
@@ -28,6 +31,8 @@ struct Count {
 
 /// What a capture run left.
 pub struct Run {
+    processes: Processes,
+    /// By the number of their process.
     raws: Vec<Raw>,
     counts: Vec<Count>,
 }
@@ -35,21 +40,28 @@ pub struct Run {
 impl Run {
     /// Reads the run's directory.
     pub fn read(directory: &Path) -> Result<Self> {
-        let mut raws = Vec::new();
+        let (mut raws, mut counts) = (Vec::new(), Vec::new());
         let entries = std::fs::read_dir(directory)
             .with_context(|| format!("cannot read {}", directory.display()))?;
         for entry in entries {
             let path = entry?.path();
-            let stem = path.file_stem().and_then(|s| s.to_str());
-            let numbered = stem.is_some_and(|s| s.parse::<u64>().is_ok());
-            if numbered && path.extension().is_some_and(|e| e == "json") {
-                let capture = state::read_json(&path)?;
+            if path.extension().is_none_or(|e| e != "json") {
+                continue;
+            }
+            let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("");
+            if stem.parse::<u64>().is_ok() {
+                let capture: RawCapture = state::read_json(&path)?;
                 raws.push(Raw { path, capture });
+            } else if stem.starts_with("counts.") {
+                counts.append(&mut state::read_json(&path)?);
             }
         }
-        // A program that was killed leaves none.
-        let counts = state::read_json(&directory.join("counts.json")).unwrap_or_default();
-        Ok(Self { raws, counts })
+        raws.sort_by_key(|raw| raw.capture.process);
+        Ok(Self {
+            processes: Processes::read(directory)?,
+            raws,
+            counts,
+        })
     }
 
     /// Whether a codelet can be made of anything.
@@ -57,28 +69,65 @@ impl Run {
         self.raws.iter().any(|r| r.capture.refused.is_none())
     }
 
+    /// The most often that a process entered the region. One that was killed does not tell.
     fn entered(&self, key: &RegionKey) -> Option<u64> {
-        let count = self.counts.iter().find(|c| c.key == *key)?;
-        Some(count.invocations)
+        let counts = self.counts.iter().filter(|c| c.key == *key);
+        counts.map(|c| c.invocations).max()
+    }
+
+    /// The capture of an invocation: the one taken in the process that `profile` is of, else in the first process.
+    fn raw(&self, profile: Option<&Profile>, key: &RegionKey, invocation: u64) -> Option<&Raw> {
+        let mut all = self
+            .raws
+            .iter()
+            .filter(|r| r.capture.key == *key && r.capture.invocation == invocation);
+        let main = profile.and_then(|p| self.processes.find(&p.process));
+        let preferred =
+            main.and_then(|main| all.clone().find(|r| r.capture.process == main.number));
+        preferred.or_else(|| all.next())
+    }
+
+    /// The time of a captured invocation in `profile`, or why it is not known.
+    fn in_vivo(&self, profile: &Profile, capture: &RawCapture) -> Result<InVivo, String> {
+        let process = self.processes.by_number(capture.process);
+        let name = process.map(|p| self.processes.name(p)).unwrap_or_default();
+        if name != profile.process {
+            let shown = |name: &ProcessName| name.arguments.join(" ");
+            return Err(format!(
+                "it was captured in another process of the run ({}) than the one that was profiled ({})",
+                shown(&name),
+                shown(&profile.process)
+            ));
+        }
+        times::of_capture(profile, capture)
     }
 }
 
 /// How often a region ran in the profile.
-fn ran(profile: &Profile, key: &RegionKey) -> Option<u64> {
+fn ran(profile: &Profile, key: &RegionKey) -> u64 {
     let region = profile.regions.iter().find(|r| r.key == *key);
-    Some(region.map_or(0, |r| r.invocations))
+    region.map_or(0, |r| r.invocations)
 }
 
 /// What became of the wanted invocations.
+#[derive(Default)]
 pub struct Outcome {
     /// New codelets.
     pub codelets: Vec<Listed>,
     /// What there is none of, and why.
     pub skipped: Vec<Skipped>,
-    /// Captures that should be there and are not.
+    /// Whether there are captures that should have become codelets and did not.
     pub lost: bool,
     /// Codelets without a time in vivo, each with the reason.
     pub untimed: Vec<String>,
+}
+
+/// What there is to make codelets with.
+struct Packing<'a> {
+    store: &'a Store,
+    run: &'a Run,
+    profile: Option<&'a Profile>,
+    current: Current,
 }
 
 /// Packs every wanted invocation that was captured, and says why for the others.
@@ -86,107 +135,152 @@ pub fn all(
     store: &Store,
     run: &Run,
     choices: &[Choice],
-    invocations: &[u64],
     profile: Option<&Profile>,
 ) -> Result<Outcome> {
     state::make_directory(&store.codelets())?;
-    let current = Current::of(store)?;
-    let mut outcome = Outcome {
-        codelets: Vec::new(),
-        skipped: Vec::new(),
-        lost: false,
-        untimed: Vec::new(),
+    let packing = Packing {
+        store,
+        run,
+        profile,
+        current: Current::of(store)?,
     };
-    let bar = progress::bar("packing", (choices.len() * invocations.len()) as u64);
+    let mut outcome = Outcome::default();
+    let count: usize = choices.iter().map(|c| c.invocations.len()).sum();
+    let bar = progress::bar("packing", count as u64);
     for choice in choices {
-        for invocation in invocations {
+        for (invocation, represents) in &choice.invocations {
             bar.set_message(choice.name.clone());
-            let raw = run
-                .raws
-                .iter()
-                .find(|r| r.capture.key == choice.key && r.capture.invocation == *invocation);
-            let made = match raw {
-                None => {
-                    let ran = run
-                        .entered(&choice.key)
-                        .or_else(|| ran(profile?, &choice.key));
-                    let (reason, lost) = missing(*invocation, ran);
-                    outcome.lost |= lost;
-                    Err(reason)
-                }
-                Some(Raw { capture, .. }) if capture.refused.is_some() => {
-                    Err(capture.refused.clone().unwrap_or_default())
-                }
-                Some(raw) => one(store, raw, choice, profile, &current)?,
-            };
-            match made {
-                Ok(listed) => {
-                    if let (None, Some(profile)) = (listed.in_vivo_seconds, profile)
-                        && let Err(why) = times::in_vivo(profile, &choice.key, *invocation)
-                    {
-                        outcome.untimed.push(format!("{}: {why}", listed.name));
-                    }
+            match packing.make(choice, *invocation, *represents) {
+                Ok((listed, untimed)) => {
+                    outcome
+                        .untimed
+                        .extend(untimed.map(|why| format!("{}: {why}", listed.name)));
                     outcome.codelets.push(listed);
                 }
-                Err(reason) => outcome.skipped.push(Skipped {
-                    region: choice.name.clone(),
-                    reason,
-                    named: choice.named,
-                }),
+                Err(Missing { reason, lost }) => {
+                    outcome.lost |= lost;
+                    outcome.skipped.push(Skipped {
+                        region: choice.name.clone(),
+                        reason,
+                        named: choice.named,
+                    });
+                }
             }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
+    replace(store, choices, &outcome.codelets)?;
     Ok(outcome)
 }
 
-/// Why there is no raw capture of an invocation, and whether there should be one. `ran` tells how often the region
-/// was entered, if that is known.
-fn missing(invocation: u64, ran: Option<u64>) -> (String, bool) {
-    match ran {
-        None => (format!("invocation {invocation} never came"), false),
-        Some(0) => ("it never ran with these arguments".into(), false),
-        Some(ran) if ran < invocation => (
-            format!("invocation {invocation} never came: it ran {ran} times"),
-            false,
-        ),
-        Some(_) => (
-            "its capture did not reach the disk: see the messages of the run".into(),
-            true,
-        ),
+/// Removes the codelets that an earlier capture took as representatives of regions that `new` has representatives of.
+fn replace(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
+    let represented = |key: &RegionKey| {
+        let of = |c: &&Choice| c.key == *key && c.invocations.iter().any(|(_, r)| r.is_some());
+        let choice = choices.iter().find(of);
+        choice.is_some_and(|c| new.iter().any(|l| l.region == c.name))
+    };
+    for file in codelets::files(store)? {
+        let kept = new.iter().any(|l| l.file == file);
+        if let (false, Ok(manifest)) = (kept, read_manifest(&file))
+            && manifest.represents.is_some()
+            && represented(&manifest.key)
+        {
+            std::fs::remove_file(&file)
+                .with_context(|| format!("cannot remove {}", file.display()))?;
+            let _ = std::fs::remove_file(codelets::verdict_of(&file));
+        }
     }
+    Ok(())
 }
 
-/// Packs one; the inner error is a reason that concerns this region alone.
-fn one(
-    store: &Store,
-    raw: &Raw,
-    choice: &Choice,
-    profile: Option<&Profile>,
-    current: &Current,
-) -> Result<Result<Listed, String>> {
-    let invocation = raw.capture.invocation;
-    let name = format!("{}:{invocation}", choice.name);
-    let destination = codelets::file_of(store, &name);
-    let packed = pack(&PackInput {
-        store,
-        raw: &raw.path,
-        region_name: &choice.name,
-        name: &name,
-        in_vivo: profile.and_then(|p| times::in_vivo(p, &choice.key, invocation).ok()),
-        destination: &destination,
-    });
-    let manifest = match packed {
-        Ok(manifest) => manifest,
-        Err(cere_package::PackError::Refused { reason, .. }) => return Ok(Err(reason)),
-        Err(error) => return Err(error).with_context(|| format!("no codelet was made of {name}")),
-    };
-    // The verdict was one on the file that is replaced.
-    let _ = std::fs::remove_file(codelets::verdict_of(&destination));
-    // A large region's pages need not lie there twice.
-    for extension in ["table", "entry", "exit"] {
-        let _ = std::fs::remove_file(raw.path.with_extension(extension));
+/// Why there is no codelet of an invocation, and whether there should be one.
+struct Missing {
+    reason: String,
+    lost: bool,
+}
+
+impl Packing<'_> {
+    /// Makes the codelet of one invocation; gives with it why its time in vivo is not known, if it should be.
+    fn make(
+        &self,
+        choice: &Choice,
+        invocation: u64,
+        represents: Option<Represents>,
+    ) -> Result<(Listed, Option<String>), Missing> {
+        let Some(raw) = self.run.raw(self.profile, &choice.key, invocation) else {
+            return Err(self.missing(choice, invocation));
+        };
+        if let Some(reason) = raw.capture.refused.clone() {
+            return Err(Missing {
+                reason,
+                lost: false,
+            });
+        }
+        let time = self.profile.map(|p| self.run.in_vivo(p, &raw.capture));
+        let (in_vivo, untimed) = match time.transpose() {
+            Ok(time) => (time, None),
+            Err(why) => (None, Some(why)),
+        };
+        let name = format!("{}:{invocation}", choice.name);
+        let destination = codelets::file_of(self.store, &name);
+        let packed = pack(&PackInput {
+            store: self.store,
+            raw: &raw.path,
+            region_name: &choice.name,
+            name: &name,
+            in_vivo,
+            represents,
+            destination: &destination,
+        });
+        let lost = |error: anyhow::Error| Missing {
+            reason: print::error(&error),
+            lost: true,
+        };
+        let manifest = match packed {
+            Ok(manifest) => manifest,
+            Err(PackError::Refused { reason, .. }) => {
+                return Err(Missing {
+                    reason,
+                    lost: false,
+                });
+            }
+            Err(error) => return Err(lost(error.into())),
+        };
+        // The verdict was one on the file that is replaced.
+        let _ = std::fs::remove_file(codelets::verdict_of(&destination));
+        // A large region's pages need not lie there twice.
+        for extension in ["table", "entry", "exit", "trace"] {
+            let _ = std::fs::remove_file(raw.path.with_extension(extension));
+        }
+        let listed = Listed::of(&manifest, &destination, &self.current).map_err(lost)?;
+        Ok((listed, untimed))
     }
-    Ok(Ok(Listed::of(&manifest, &destination, current)?))
+
+    fn missing(&self, choice: &Choice, invocation: u64) -> Missing {
+        let entered = self.run.entered(&choice.key);
+        let ran = entered.or_else(|| Some(ran(self.profile?, &choice.key)));
+        let reason = match ran {
+            None => format!("invocation {invocation} never came"),
+            Some(0) => self
+                .profile
+                .map_or("it never ran with these arguments", never_ran)
+                .into(),
+            Some(ran) if ran < invocation => {
+                format!("invocation {invocation} never came: it ran {ran} times")
+            }
+            Some(_) => {
+                return Missing {
+                    reason: "its capture did not reach the disk: see the messages of the run"
+                        .into(),
+                    lost: true,
+                };
+            }
+        };
+        Missing {
+            reason,
+            lost: false,
+        }
+    }
 }

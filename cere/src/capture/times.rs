@@ -1,6 +1,8 @@
 //! Times in vivo of captured invocations, out of a profile of the same command.
 
 use super::choose::Choice;
+use crate::print;
+use cere_format::capture::RawCapture;
 use cere_format::package::InVivo;
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
 
@@ -8,22 +10,37 @@ fn region<'a>(profile: &'a Profile, key: &RegionKey) -> Option<&'a RegionProfile
     profile.regions.iter().find(|r| r.key == *key)
 }
 
-/// Whether another run would tell no more: `profile` kept each of `invocations` that came.
-pub fn all_known<'a>(
-    profile: &Profile,
-    choices: impl IntoIterator<Item = &'a Choice>,
-    invocations: &[u64],
-) -> bool {
+/// Whether another run would tell no more: `profile` kept each wanted invocation that came.
+pub fn all_known<'a>(profile: &Profile, choices: impl IntoIterator<Item = &'a Choice>) -> bool {
     choices.into_iter().all(|choice| {
         region(profile, &choice.key).is_none_or(|r| {
-            let mut came = invocations.iter().filter(|i| **i <= r.invocations);
-            came.all(|i| r.trace.get(*i).is_some())
+            let wanted = choice.invocations.iter().map(|(i, _)| *i);
+            let mut came = wanted.filter(|i| *i <= r.invocations);
+            came.all(|i| r.trace.get(i).is_some())
         })
     })
 }
 
+/// A captured invocation runs slower than any other: a time beyond so many times its own is not its.
+const IMPOSSIBLE: u64 = 2;
+
+/// The undisturbed time of the invocation that `capture` is of, or why it is unknown.
+pub fn of_capture(profile: &Profile, capture: &RawCapture) -> Result<InVivo, String> {
+    let time = in_vivo(profile, &capture.key, capture.invocation)?;
+    let most = capture.disturbed_cycles.saturating_mul(IMPOSSIBLE);
+    if time.cycles > most && capture.disturbed_cycles > 0 {
+        return Err(format!(
+            "it took {} in the profile's run and {} in the captured one, which is the slower one for the same work: \
+             they read different things, or the first was disturbed; profile again",
+            print::time(time.seconds),
+            print::time(capture.disturbed_cycles as f64 / profile.tsc_hz)
+        ));
+    }
+    Ok(time)
+}
+
 /// The undisturbed time of an invocation, or why it is unknown.
-pub fn in_vivo(profile: &Profile, key: &RegionKey, invocation: u64) -> Result<InVivo, String> {
+fn in_vivo(profile: &Profile, key: &RegionKey, invocation: u64) -> Result<InVivo, String> {
     let Some(region) = region(profile, key) else {
         return Err("the region did not run in the profile's run".into());
     };
@@ -49,42 +66,20 @@ pub fn in_vivo(profile: &Profile, key: &RegionKey, invocation: u64) -> Result<In
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cere_format::profile::{PROFILE_VERSION, Trace};
+    use crate::fixture;
+    use cere_format::profile::Trace;
 
     fn profile(invocations: u64, trace: Trace) -> (Profile, Choice) {
-        let key = RegionKey {
-            unit: "u".into(),
-            index: 0,
-        };
-        let region = RegionProfile {
-            key: key.clone(),
-            name: "f@a.c:1".into(),
-            invocations,
-            inclusive_seconds: 1.0,
-            self_seconds: 1.0,
-            share: 1.0,
-            cycles_min: 1,
-            cycles_mean: 1.0,
-            cycles_max: 1,
-            trace,
-        };
-        let profile = Profile {
-            version: PROFILE_VERSION,
-            command: Vec::new(),
-            directory: "/".into(),
-            program: String::new(),
-            seconds: 1.0,
-            coverage: 1.0,
-            tsc_hz: 100.0,
-            probe_inside: 0.0,
-            probe_outside: 0.0,
-            regions: vec![region],
-            tree: Vec::new(),
-        };
+        let mut profile = fixture::profile(&[("f@a.c:1", None, 1.0, 1.0)]);
+        profile.tsc_hz = 100.0;
+        profile.regions[0].invocations = invocations;
+        profile.regions[0].trace = trace;
+        let key = profile.regions[0].key.clone();
         let choice = Choice {
             name: "f@a.c:1".into(),
             key,
             named: true,
+            invocations: Vec::new(),
         };
         (profile, choice)
     }
@@ -95,9 +90,14 @@ mod tests {
             first: vec![50, 0],
             stride: 4,
             sampled: vec![(4, 25)],
+            ..Trace::default()
         };
         let (profile, choice) = profile(6, trace);
-        let known = |list: &[u64]| all_known(&profile, [&choice], list);
+        let known = |list: &[u64]| {
+            let mut choice = choice.clone();
+            choice.invocations = list.iter().map(|i| (*i, None)).collect();
+            all_known(&profile, [&choice])
+        };
         assert!(known(&[1, 2, 4]) && known(&[9]) && !known(&[1, 3]));
         let time = |invocation| in_vivo(&profile, &choice.key, invocation).map(|t| t.seconds);
         assert_eq!(time(1), Ok(0.5));

@@ -3,15 +3,18 @@
 use crate::image::Program;
 use crate::launch::{Launch, Output};
 use crate::names::{Names, named};
-use crate::state;
+use crate::processes::Processes;
 use crate::supervise::shell_code;
+use crate::{reads, state};
 use anyhow::{Context, Result, bail};
 use cere_format::capture::RunMode;
-use cere_format::profile::Profile;
-use cere_format::profile_raw::{RAW_PREFIX, RawHeader, raw_files, read_raw};
+use cere_format::profile::{Profile, Stdin};
+use cere_format::profile_raw::{RAW_DEPTH, RAW_PREFIX, RawHeader, raw_files, read_raw};
 use cere_format::store::Store;
 use std::fs::File;
+use std::mem::offset_of;
 use std::path::Path;
+use std::process::Stdio;
 
 /// A profile and how the program ended.
 pub struct Collected {
@@ -31,10 +34,14 @@ pub fn collect(
     command: &[String],
     timeout: Option<f64>,
     output: Output,
-    input: Option<File>,
+    input: Option<Stdio>,
     trace: &[u64],
 ) -> Result<Collected> {
     let mut names = Names::new(store, &named(&state::current_units(store)?));
+    let mut before = reads::of(command);
+    if input.is_some() {
+        before.stdin = Stdin::Unknown;
+    }
     let finished = Launch {
         store,
         program,
@@ -51,17 +58,17 @@ pub fn collect(
     }
     let code = shell_code(finished.status);
     let directory = std::env::current_dir()?;
+    let processes = Processes::read(finished.directory.path())?;
     let mut profiles = Vec::new();
     for path in raw_files(finished.directory.path())? {
-        let profile = read_raw(&path, command.to_vec(), directory.clone(), &mut |key| {
+        let mut profile = read_raw(&path, command.to_vec(), directory.clone(), &mut |key| {
             names.of(key)
         })?;
-        let main = path
-            .file_name()
-            .and_then(|n| n.to_str())
-            .and_then(|n| n.strip_prefix(RAW_PREFIX))
-            .and_then(|n| n.split('.').next())
-            .is_some_and(|pid| pid == finished.pid.to_string());
+        let (id, earlier) = process_of(&path).unwrap_or_default();
+        if let Some(process) = processes.by_id(id, earlier) {
+            profile.process = processes.name(process);
+        }
+        let main = id == finished.pid;
         profiles.push((main, profile.coverage * profile.seconds, profile, path));
     }
     let others = profiles.len().saturating_sub(1);
@@ -83,12 +90,20 @@ pub fn collect(
         ));
     }
     profile.program = program.hash.clone();
+    profile.input = reads::left(before, &reads::of(command));
     state::write_json(&store.profile(), &profile)?;
     Ok(Collected {
         profile,
         code,
         notes,
     })
+}
+
+/// The process id in the name of a raw profile, and how many with the same id were before it.
+fn process_of(path: &Path) -> Option<(u32, usize)> {
+    let name = path.file_name()?.to_str()?.strip_prefix(RAW_PREFIX)?;
+    let (id, earlier) = name.split_once('.')?;
+    Some((id.parse().ok()?, earlier.parse().ok()?))
 }
 
 /// What the raw profile's header says was left out.
@@ -103,18 +118,31 @@ fn notes(path: &Path) -> Result<Vec<String>> {
         bytes.copy_from_slice(&header[offset..offset + 8]);
         u64::from_le_bytes(bytes)
     };
-    let mut notes = Vec::new();
-    let threads = word(std::mem::offset_of!(RawHeader, other_threads));
-    if threads > 0 {
-        notes.push(format!(
-            "{threads} probe events came from threads other than the first and are not timed"
-        ));
-    }
-    let lost = word(std::mem::offset_of!(RawHeader, regions_lost));
-    if lost > 0 {
-        notes.push(format!(
-            "{lost} invocations of regions beyond the table's end are not timed"
-        ));
-    }
-    Ok(notes)
+    let counts = [
+        (
+            offset_of!(RawHeader, other_threads),
+            "probe events came from threads other than the first and are not timed".to_owned(),
+        ),
+        (
+            offset_of!(RawHeader, regions_lost),
+            "invocations of regions beyond the table's end are not timed".to_owned(),
+        ),
+        (
+            offset_of!(RawHeader, depth_lost),
+            format!(
+                "invocations inside {RAW_DEPTH} active ones are neither counted nor timed: their time is their caller's"
+            ),
+        ),
+        (
+            offset_of!(RawHeader, interrupted),
+            "invocations in signal handlers came while a probe was at work and are neither counted nor timed".to_owned(),
+        ),
+    ];
+    let notes = counts
+        .into_iter()
+        .map(|(offset, what)| (word(offset), what));
+    Ok(notes
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect())
 }

@@ -1,11 +1,14 @@
 //! `cere profile -- CMD`: where the time of a run goes, region by region.
 
 mod collect;
+mod merge;
+mod several;
 mod show;
 
-pub use collect::collect;
+pub use several::{Command, enough};
 
 use crate::image::Program;
+use crate::input::Input;
 use crate::launch::Output;
 use crate::options::{self, Common};
 use crate::{print, state};
@@ -29,6 +32,9 @@ pub struct Options {
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
+    /// Run it so often: each time is the middle of the runs', invocation by invocation
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     command: Vec<String>,
@@ -45,15 +51,18 @@ pub fn run(options: &Options) -> Result<u8> {
     } else {
         Output::Kept
     };
-    let collected = collect(
-        &store,
-        &program,
-        &options.command,
-        options.timeout,
-        output,
-        None,
-        &[],
-    )?;
+    let mut input = match options.runs {
+        1 => Input::Passed,
+        _ => Input::open()?,
+    };
+    let command = Command {
+        store: &store,
+        program: &program,
+        words: &options.command,
+        timeout: options.timeout,
+        trace: &[],
+    };
+    let collected = command.profile(Some(options.runs), output, &mut input)?;
     let profile = &collected.profile;
     if options.common.json {
         print::json(&show::json(profile, collected.code, &store.profile()))?;

@@ -1,8 +1,11 @@
 //! A profile as text, CSV and JSON.
 
-use crate::print;
+use crate::{print, short};
 use cere_format::profile::{Profile, RegionProfile};
 use std::path::Path;
+
+/// Columns of a line of the tree beside the name: some levels of indentation, seconds, invocations.
+const TREE: usize = 32;
 
 /// The table, the tree and the coverage.
 pub fn text(profile: &Profile) -> String {
@@ -15,9 +18,11 @@ pub fn text(profile: &Profile) -> String {
         "cycles/invocation",
     ];
     let rows: Vec<Vec<String>> = profile.regions.iter().map(row).collect();
-    let mut text = print::table(&heading, &rows);
+    let mut text = print::table_of_names(&heading, rows);
     text.push_str("\ntree of regions (inclusive s, invocations)\n");
-    children(profile, 0, 1, &mut text);
+    let names: Vec<&str> = profile.regions.iter().map(|r| r.name.as_str()).collect();
+    let names = short::names(&names, short::columns().saturating_sub(TREE));
+    children(profile, &names, 0, 1, &mut text);
     text.push_str(&format!(
         "\n{:.3} s in all, {:.1} % of it in {} regions\n",
         profile.seconds,
@@ -38,7 +43,7 @@ fn row(region: &RegionProfile) -> Vec<String> {
     ]
 }
 
-fn children(profile: &Profile, parent: usize, depth: usize, text: &mut String) {
+fn children(profile: &Profile, names: &[String], parent: usize, depth: usize, text: &mut String) {
     // Deep recursion through many regions: the tree is cut where no screen could show it.
     if depth > 64 {
         return;
@@ -54,8 +59,8 @@ fn children(profile: &Profile, parent: usize, depth: usize, text: &mut String) {
         let node = &profile.tree[index];
         let name = node
             .region
-            .and_then(|r| profile.regions.get(r))
-            .map_or("?", |r| r.name.as_str());
+            .and_then(|r| names.get(r))
+            .map_or("?", String::as_str);
         text.push_str(&format!(
             "{:indent$}{name}  {:.6}  {}\n",
             "",
@@ -63,7 +68,7 @@ fn children(profile: &Profile, parent: usize, depth: usize, text: &mut String) {
             node.invocations,
             indent = depth * 2
         ));
-        children(profile, index, depth + 1, text);
+        children(profile, names, index, depth + 1, text);
     }
 }
 

@@ -6,9 +6,6 @@ use anyhow::{Context, Result};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use cere_format::store::Store;
 use cere_package::io::unpack_package;
-use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Free bytes below which a failure to unpack may be for want of space.
@@ -85,16 +82,18 @@ impl Cache {
         self.directory.join("packages")
     }
 
-    /// The package `file`, unpacked, and its manifest. A package that was unpacked before is not unpacked again.
-    pub fn unpack(&self, file: &Path) -> Result<(PathBuf, Manifest)> {
+    /// The package `file`, unpacked, its manifest, and its SHA-256 in hexadecimal. A package that was unpacked before
+    /// is not unpacked again.
+    pub fn unpack(&self, file: &Path) -> Result<(PathBuf, Manifest, String)> {
         let packages = self.packages();
         std::fs::create_dir_all(&packages)
             .with_context(|| format!("cannot create {}", packages.display()))?;
-        let directory = packages.join(hash(file)?);
+        let sha256 = state::hash_file(file)?;
+        let directory = packages.join(&sha256[..32]);
         if directory.join(MEMBER_MANIFEST).is_file() {
             let manifest = cere_replay::manifest(&directory)?;
             bound::touch(&directory);
-            return Ok((directory, manifest));
+            return Ok((directory, manifest, sha256));
         }
         let temporary = tempfile::Builder::new()
             .prefix(".unpack")
@@ -120,24 +119,8 @@ impl Cache {
                     .with_context(|| format!("cannot create {}", directory.display()));
             }
         }
-        Ok((directory, manifest))
+        Ok((directory, manifest, sha256))
     }
-}
-
-fn hash(file: &Path) -> Result<String> {
-    let failed = || format!("cannot read the codelet {}", file.display());
-    let mut hasher = Sha256::new();
-    let mut content = File::open(file).with_context(failed)?;
-    let mut block = vec![0; 1 << 20];
-    loop {
-        let read = content.read(&mut block).with_context(failed)?;
-        if read == 0 {
-            break;
-        }
-        hasher.update(&block[..read]);
-    }
-    let digest = hasher.finalize();
-    Ok(digest.iter().take(16).map(|b| format!("{b:02x}")).collect())
 }
 
 /// Bytes that a package may take: what is free, but for a reserve.

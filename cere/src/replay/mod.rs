@@ -3,34 +3,44 @@
 mod bound;
 mod cache;
 mod find;
+mod measure;
 mod show;
+mod timing;
 
-use crate::codelets::{self, LastReplay};
-use crate::options::{self, Common};
-use crate::{components, print, progress, state, words};
-use anyhow::{Context, Result, bail};
-use cache::Cache;
+use crate::options::Common;
+use crate::{codelets, print, progress, words};
+use anyhow::{Context, Result};
 use cere_format::replay::Verdict;
-use cere_format::store::Store;
-use cere_replay::Replay;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use cere_replay::{Replay, Tolerance};
+use std::path::PathBuf;
 
+pub use measure::{Replays, Request};
 pub use show::word;
+pub use timing::Timing;
 
 /// Run codelets alone: time and verdict
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ends with status 0 if the result is exact, differs within --tolerance in floating-point words only,\n\
-or was not to be checked. Of a pattern's codelets, those of an older build are left out if there are current ones.\n\
+Ends with status 0 if the result is exact, differs in floating-point words only, within the tolerances,\n\
+or was not to be checked.\n\
+--flags follow those of the build and decide the code of the units that `cere instrument` built into the region's\n\
+image; functions that may have run as captured machine code all the same are named.\n\
+Of a pattern's codelets, those of an older build are left out if there are current ones.\n\
+\n\
+Repeats until the median is known to 1 % (95 % confidence), from 10 to 1000 times, or until 2 seconds are over:\n\
+then three repetitions are enough, after 20 seconds one. Repetitions with a page fault, a context switch or a move to\n\
+another processor, and single ones far above all others, are set aside and counted.\n\
 \n\
 Unpacked codelets (up to 2 GiB) and what was built of them (up to 512 MiB) are kept in the store's cache/, or in\n\
 ~/.cache/cere without a store; what was not used for longest goes first. It may be removed at any time when no\n\
 replay runs.\n\
 \n\
+Every replay leaves a record in the store (`cere results`), if there is one: a .codelet file that someone sent as well.\n\
+\n\
 Examples:\n\
 \x20 cere replay solve@solver.c:41\n\
 \x20 cere replay solve@solver.c:41 --flags \"-O2 -march=native\"\n\
+\x20 cere replay solve@solver.c:41 --warmup cold --warm-to llc\n\
 \x20 cere replay some.codelet --keep kept")]
 pub struct Options {
     #[command(flatten)]
@@ -45,21 +55,20 @@ pub struct Options {
         allow_hyphen_values = true
     )]
     flags: String,
-    /// An `opt` pipeline instead of the compiler's own
-    #[arg(long, value_name = "PIPELINE")]
+    /// An `opt` pipeline instead of the compiler's own, e.g. `default<O3>`
+    #[arg(long, value_name = "PIPELINE", value_parser = pipeline)]
     passes: Option<String>,
-    /// Timed repetitions
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    reps: u32,
+    #[command(flatten)]
+    timing: Timing,
     /// Keep objects, glue, link line and executable in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Longest run of the replay in seconds
-    #[arg(long, value_name = "S", value_parser = options::seconds, default_value = "600")]
-    timeout: f64,
-    /// Largest relative error of a floating-point word that is still accepted
+    /// Largest relative error of a double that is still accepted: of other flags' rounding, the build's own have none
     #[arg(long, value_name = "X", default_value_t = 1e-9, value_parser = tolerance)]
     tolerance: f64,
+    /// Likewise, of a float
+    #[arg(long, value_name = "X", default_value_t = 1e-5, value_parser = tolerance)]
+    float_tolerance: f64,
     /// Do not compare the result
     #[arg(long)]
     no_check: bool,
@@ -69,6 +78,13 @@ fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.0..1.0).contains(&value) => Ok(value),
         _ => Err("a relative error from 0 up to 1 is needed".into()),
+    }
+}
+
+fn pipeline(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("an opt pipeline is needed, e.g. 'default<O3>'".into()),
+        text => Ok(text.to_owned()),
     }
 }
 
@@ -91,13 +107,19 @@ pub fn run(options: &Options) -> Result<u8> {
 /// Replays what is named; `results` gets an entry for each codelet, whatever became of it.
 fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
     let store = options.common.store()?;
-    let flags = words::split(&options.flags).context("--flags")?;
+    let request = options.request()?;
     let files = find::packages(&store, &options.what)?;
-    let cache = Cache::open(&store)?;
+    let replays = Replays::open(&store)?;
     let mut failures = 0;
     for file in &files {
-        cache.trim();
-        match one(options, &store, &flags, &cache, file, files.len() > 1) {
+        let keep = options.keep.as_ref().map(|keep| match files.len() {
+            1 => keep.clone(),
+            _ => keep.join(file.file_stem().unwrap_or_default()),
+        });
+        let spinner = progress::spinner(format!("replaying {}", codelets::called(file)));
+        let replay = replays.replay(&request, file, keep);
+        spinner.finish_and_clear();
+        match replay {
             Ok(replay) => {
                 if !options.common.json {
                     print::out(&show::text(&replay))?;
@@ -112,11 +134,10 @@ fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
                     return Err(error);
                 }
                 failures += 1;
-                eprintln!("cere: not replayed: {name}: {error:#}");
+                eprintln!("cere: not replayed: {name}: {}", print::error(&error));
             }
         }
     }
-    cache.trim();
     Ok(u8::from(failures > 0))
 }
 
@@ -128,53 +149,19 @@ fn passes(replay: &Replay, options: &Options) -> bool {
     }
 }
 
-fn one(
-    options: &Options,
-    store: &Store,
-    flags: &[String],
-    cache: &Cache,
-    file: &Path,
-    several: bool,
-) -> Result<Replay> {
-    let (package, manifest) = cache
-        .unpack(file)
-        .with_context(|| format!("the codelet {} cannot be used", file.display()))?;
-    // SAFETY: sysconf takes no pointers.
-    let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-    cere_package::fits(&manifest, &cere_package::machine(), page_size)?;
-    let keep = options.keep.as_ref().map(|keep| match several {
-        true => keep.join(file.file_stem().unwrap_or_default()),
-        false => keep.clone(),
-    });
-    let spinner = progress::spinner(format!("replaying {}", manifest.name));
-    let replay = cere_replay::replay(
-        &package,
-        &cere_replay::Options {
-            flags: flags.to_vec(),
-            passes: options.passes.clone(),
-            repetitions: options.reps,
-            compare: !options.no_check,
-            tolerance: options.tolerance,
-            keep,
-            cache: cache.builds(),
-            plugin: components::find(components::PLUGIN)?,
-            runtime: components::find(components::RUNTIME)?,
-            timeout: Duration::from_secs_f64(options.timeout),
-        },
-    );
-    spinner.finish_and_clear();
-    let replay = replay?;
-    bound::touch(&replay.executable);
-    if file.starts_with(store.codelets()) {
-        let last = LastReplay {
-            verdict: replay.verdict,
-            flags: options.flags.clone(),
-        };
-        // A store that cannot be written still replays; its list then shows no verdict.
-        let _ = state::write_json(&codelets::verdict_of(file), &last);
+impl Options {
+    fn request(&self) -> Result<Request> {
+        Ok(Request {
+            flags: words::split(&self.flags).context("--flags")?,
+            passes: self.passes.clone(),
+            repetitions: self.timing.repetitions(),
+            warmup: self.timing.warmup()?,
+            compare: !self.no_check,
+            tolerance: Tolerance {
+                double: self.tolerance,
+                single: self.float_tolerance,
+            },
+            timeout: self.timing.timeout,
+        })
     }
-    if replay.cycles.is_empty() {
-        bail!("the replay of {} measured nothing", replay.codelet);
-    }
-    Ok(replay)
 }

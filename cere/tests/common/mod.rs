@@ -75,3 +75,12 @@ pub fn write(directory: &Path, files: &[(&str, &str)]) {
         std::fs::write(path, content).expect("a file");
     }
 }
+
+/// A directory with `program` as its only source, built as `app` under `cere instrument`.
+pub fn instrumented(program: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), &[("main.c", program)]);
+    let build = ["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"];
+    succeed(directory.path(), &build);
+    directory
+}

@@ -1,0 +1,186 @@
+//! `cere check`: replays every codelet at the flags of its capture and compares time and result with the original's.
+
+use crate::capture::Refused;
+use crate::codelets::files;
+use crate::current::Current;
+use crate::matching::{LEVELS, Matching, Measured};
+use crate::options::{self, Common};
+use crate::replay::{Replays, Request, Timing, word};
+use crate::{print, progress, state};
+use anyhow::{Context, Result, bail};
+use cere_format::package::Manifest;
+use cere_format::replay::Verdict;
+use cere_format::store::Store;
+use cere_package::io::read_manifest;
+use std::path::{Path, PathBuf};
+
+/// Compare replays with the run: time and result of every region
+#[derive(clap::Args)]
+#[command(after_help = "\
+Replays every codelet of the current build at the flags of its capture. The error of a region is how far the time that\n\
+its codelets predict, each for its class of invocations, is from the time in vivo. A region whose error is above\n\
+--max-error is ill-behaved: predictions do without it, and its time counts for the regions that call it. Replays that\n\
+were done before on this machine are taken from the store's records, unless --again says otherwise.\n\
+Ends with status 0 if every result is the original's, whatever the times.\n\
+\n\
+Examples:\n\
+\x20 cere check\n\
+\x20 cere check --max-error 10 --warmup working-set")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Largest error of a region that predictions may use, in per cent
+    #[arg(long, value_name = "PERCENT", default_value = "15", value_parser = options::percent)]
+    max_error: f64,
+    /// Replay again what was replayed before
+    #[arg(long)]
+    again: bool,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+/// Median seconds and verdict of the codelet in `file`: as recorded, unless `again`, or else replayed now.
+fn measure(
+    replays: &Replays,
+    request: &Request,
+    file: &Path,
+    again: bool,
+) -> Result<(f64, Verdict)> {
+    if !again
+        && let Some(record) = replays.known(request, file)?
+        && let (Some(times), true) = (record.times, record.verdict != Verdict::Unchecked)
+    {
+        return Ok((times.seconds_median, record.verdict));
+    }
+    let replay = replays.replay(request, file, None)?;
+    Ok((replay.seconds_median, replay.verdict))
+}
+
+/// The current build's codelets.
+fn current(store: &Store) -> Result<Vec<(PathBuf, Manifest)>> {
+    let current = Current::of(store)?;
+    let mut found = Vec::new();
+    for file in files(store)? {
+        let manifest = read_manifest(&file).with_context(|| {
+            format!(
+                "the codelet {} is damaged: remove it, and capture it again",
+                file.display()
+            )
+        })?;
+        if current.holds(&manifest) == Some(true) {
+            found.push((file, manifest));
+        }
+    }
+    if found.is_empty() {
+        bail!(
+            "the store {} has no codelets of the current build: `cere capture -- ./app input` takes some",
+            store.root().display()
+        );
+    }
+    Ok(found)
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let profile = state::current_profile(&store)?;
+    let codelets = current(&store)?;
+    let request = Request {
+        flags: Vec::new(),
+        passes: None,
+        repetitions: options.timing.repetitions(),
+        warmup: options.timing.warmup()?,
+        compare: true,
+        tolerance: Default::default(),
+        timeout: options.timing.timeout,
+    };
+    let replays = Replays::open(&store)?;
+    let bar = progress::bar("replaying", codelets.len() as u64);
+    let mut measured = Vec::new();
+    for (file, manifest) in &codelets {
+        bar.set_message(manifest.name.clone());
+        measured.push(Measured {
+            key: manifest.key.clone(),
+            represents: manifest.represents,
+            in_vivo: manifest.in_vivo.map(|v| v.seconds),
+            replay: measure(&replays, &request, file, options.again)
+                .map_err(|error| print::error(&error)),
+        });
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let matching = Matching::of(
+        &profile,
+        &measured,
+        &Refused::last(&store),
+        options.max_error / 100.0,
+    )?;
+    if options.common.json {
+        print::json(&json(&matching))?;
+    } else {
+        print::out(&text(&matching, options.max_error))?;
+    }
+    let wrong = matching
+        .rows
+        .iter()
+        .filter(|r| r.verdict == Some(Verdict::Different))
+        .count();
+    if wrong > 0 {
+        bail!("{wrong} regions have a codelet whose result is not the original's");
+    }
+    Ok(0)
+}
+
+fn percents(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn text(matching: &Matching, most: f64) -> String {
+    let rows: Vec<Vec<String>> = matching
+        .rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.name.clone(),
+                percents(row.share),
+                match row.classes {
+                    0 => "-".to_owned(),
+                    classes => classes.to_string(),
+                },
+                row.ratio
+                    .map_or("-".to_owned(), |r| format!("{:+.1} %", (r - 1.0) * 100.0)),
+                row.verdict.map_or("-", word).to_owned(),
+                row.reason.clone().unwrap_or_else(|| "accepted".to_owned()),
+            ]
+        })
+        .collect();
+    let heading = ["region", "coverage", "classes", "error", "<verdict", "<"];
+    let mut text = print::table(&heading, &rows);
+    text.push_str(&format!(
+        "\ncovered by codelets with the original's result: {}\n",
+        percents(matching.coverage)
+    ));
+    for (level, share) in LEVELS.iter().zip(matching.accurate) {
+        text.push_str(&format!(
+            "accurately replayed within {:>2.0} %: {:>26}\n",
+            level * 100.0,
+            percents(share)
+        ));
+    }
+    if let Some(reduction) = matching.reduction {
+        text.push_str(&format!(
+            "one run of each codelet within {most} % takes {reduction:.1} times less than the run\n"
+        ));
+    }
+    text
+}
+
+fn json(matching: &Matching) -> serde_json::Value {
+    let accurate: serde_json::Map<String, serde_json::Value> = LEVELS
+        .iter()
+        .zip(matching.accurate)
+        .map(|(level, share)| (format!("{:.0}", level * 100.0), share.into()))
+        .collect();
+    serde_json::json!({"coverage": matching.coverage, "accurate": accurate, "reduction": matching.reduction,
+        "regions": matching.rows})
+}

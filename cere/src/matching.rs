@@ -1,0 +1,294 @@
+//! In-vitro time against in-vivo time, region by region (CERE thesis, 3.4 and 5.3).
+
+use crate::selection::{Selection, nodes, own};
+use anyhow::Result;
+use cere_cluster::{Replayed, predict};
+use cere_format::package::Represents;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::replay::Verdict;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// Tolerated errors that totals are given for.
+pub const LEVELS: [f64; 3] = [0.15, 0.10, 0.05];
+
+/// A codelet and what its replay at the capture's flags found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Its region.
+    pub key: RegionKey,
+    /// The class that it stands for; none if it was chosen by number.
+    pub represents: Option<Represents>,
+    /// Seconds in vivo, if they are known.
+    pub in_vivo: Option<f64>,
+    /// Median seconds in vitro and the verdict, or why there is no replay.
+    pub replay: Result<(f64, Verdict), String>,
+}
+
+/// A region of the table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its self time over the run time, that of the dropped regions that it calls included; 0 to 1.
+    pub share: f64,
+    /// Performance classes of its invocations; 0 if no codelet of it is there.
+    pub classes: u32,
+    /// How far the time that its replays predict is from the time in vivo, as a fraction of that.
+    pub error: Option<f64>,
+    /// Predicted time over time in vivo.
+    pub ratio: Option<f64>,
+    /// The worst verdict of its codelets.
+    pub verdict: Option<Verdict>,
+    /// Whether predictions may use it.
+    pub accepted: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// Seconds that one run of each of its codelets takes.
+    #[serde(skip)]
+    pub cost: f64,
+}
+
+/// The table and its totals, all of them shares of the run time from 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matching {
+    /// By falling share.
+    pub rows: Vec<Row>,
+    /// Time in regions that were captured and whose replays' results are the originals'.
+    pub coverage: f64,
+    /// Time in regions accurately replayed, for each of [`LEVELS`].
+    pub accurate: [f64; 3],
+    /// Tolerated errors at which the share accurately replayed changes, rising, each with the share from there on.
+    pub curve: Vec<(f64, f64)>,
+    /// Run time over the time that one run of each codelet of the accepted regions takes (thesis, 1.2); none without
+    /// accepted regions.
+    pub reduction: Option<f64>,
+}
+
+/// What a region's codelets say together.
+#[derive(Default)]
+struct Judged {
+    classes: u32,
+    verdict: Option<Verdict>,
+    cost: f64,
+}
+
+fn worst(a: Verdict, b: Verdict) -> Verdict {
+    let rank = |v| match v {
+        Verdict::Exact => 0,
+        Verdict::Tolerance => 1,
+        Verdict::Unchecked => 2,
+        Verdict::Different => 3,
+    };
+    if rank(a) >= rank(b) { a } else { b }
+}
+
+/// Those of a region's codelets that count: one for each of its classes, or, if none was chosen for a class, all.
+fn counting<'a>(all: &[&'a Measured]) -> Result<(u32, Vec<&'a Measured>), String> {
+    let mut chosen: Vec<&Measured> = all
+        .iter()
+        .filter(|m| m.represents.is_some())
+        .copied()
+        .collect();
+    let class = |m: &&Measured| m.represents.map_or(0, |r| r.class);
+    chosen.sort_by_key(class);
+    let Some(classes) = chosen
+        .iter()
+        .filter_map(|m| m.represents)
+        .map(|r| r.classes)
+        .max()
+    else {
+        return Ok((1, all.to_vec()));
+    };
+    if let Some(missing) = (1..=classes).find(|c| !chosen.iter().any(|m| class(m) == *c)) {
+        return Err(format!(
+            "class {missing} of {classes} has no codelet: `cere capture` takes the representatives"
+        ));
+    }
+    if chosen.len() > classes as usize {
+        return Err(
+            "its codelets are of several captures: `cere codelets --prune`, or capture it again"
+                .into(),
+        );
+    }
+    Ok((classes, chosen))
+}
+
+/// Predicted time over time in vivo, or why that cannot be told; `judged` is filled as far as possible.
+fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
+    if all.is_empty() {
+        return Err("it has no codelet".into());
+    }
+    let (classes, counting) = counting(all)?;
+    judged.classes = classes;
+    let mut replayed = Vec::new();
+    for measured in counting {
+        let (in_vitro, verdict) = measured.replay.clone()?;
+        judged.verdict = Some(judged.verdict.map_or(verdict, |v| worst(v, verdict)));
+        judged.cost += in_vitro;
+        replayed.push((measured, in_vitro));
+    }
+    let replayed: Vec<Replayed> = replayed
+        .into_iter()
+        .map(|(measured, target)| {
+            let reference = measured.in_vivo.ok_or("its time in vivo is not known")?;
+            Ok(Replayed {
+                total: measured.represents.map_or(reference, |r| r.seconds),
+                reference,
+                target,
+            })
+        })
+        .collect::<Result<_, &str>>()?;
+    let total: f64 = replayed.iter().map(|r| r.total).sum();
+    let predicted = predict(&replayed).map_err(|e| e.to_string())?;
+    Ok(predicted / total)
+}
+
+impl Matching {
+    /// The regions that `profile` selects, by what their codelets say. A region whose error is above `most` is
+    /// ill-behaved: its time goes to the regions that call it. `refused` tells by name why regions have no codelets.
+    pub fn of(
+        profile: &Profile,
+        codelets: &[Measured],
+        refused: &BTreeMap<String, String>,
+        most: f64,
+    ) -> Result<Self> {
+        let mut by_key: HashMap<&RegionKey, Vec<&Measured>> = HashMap::new();
+        for measured in codelets {
+            by_key.entry(&measured.key).or_default().push(measured);
+        }
+        let selection = Selection::of(profile)?;
+        let mut rows = Vec::new();
+        let mut errors: Vec<Option<f64>> = vec![None; profile.regions.len()];
+        let mut right = vec![false; profile.regions.len()];
+        for kept in &selection.kept {
+            let region = &profile.regions[kept.region];
+            let mut judged = Judged::default();
+            let codelets = by_key.get(&region.key).map_or(&[][..], Vec::as_slice);
+            let ratio = judge(codelets, &mut judged);
+            let good = matches!(judged.verdict, Some(Verdict::Exact | Verdict::Tolerance));
+            let error = ratio.as_ref().ok().map(|ratio| (ratio - 1.0).abs());
+            right[kept.region] = good && ratio.is_ok();
+            errors[kept.region] = error.filter(|_| good);
+            let reason = match (&ratio, error) {
+                (Err(_), _) if codelets.is_empty() && refused.contains_key(&region.name) => {
+                    Some(format!("not captured: {}", refused[&region.name]))
+                }
+                (Err(reason), _) => Some(reason.clone()),
+                _ if !good => Some("its result is not the original's".into()),
+                (_, Some(error)) if error > most => {
+                    Some("ill-behaved: its time is not the original's".into())
+                }
+                _ => None,
+            };
+            rows.push(Row {
+                name: region.name.clone(),
+                share: kept.seconds / profile.seconds,
+                classes: judged.classes,
+                error,
+                ratio: ratio.ok(),
+                verdict: judged.verdict,
+                accepted: reason.is_none(),
+                reason,
+                cost: judged.cost,
+            });
+        }
+        let tree = nodes(profile);
+        let covered = |keep: &[bool]| -> Result<f64> {
+            Ok((own(&tree, keep)?.iter().sum::<f64>() / profile.seconds).min(1.0))
+        };
+        let within = |level: f64| -> Result<f64> {
+            let is_within = |e: &Option<f64>| e.is_some_and(|e| e <= level);
+            covered(&errors.iter().map(is_within).collect::<Vec<_>>())
+        };
+        let mut accurate = [0.0; LEVELS.len()];
+        for (share, level) in accurate.iter_mut().zip(LEVELS) {
+            *share = within(level)?;
+        }
+        let mut levels: Vec<f64> = errors.iter().flatten().copied().collect();
+        levels.sort_by(f64::total_cmp);
+        levels.dedup();
+        let curve = levels.into_iter().map(|level| Ok((level, within(level)?)));
+        let curve = curve.collect::<Result<_>>()?;
+        let cost: f64 = rows.iter().filter(|r| r.accepted).map(|r| r.cost).sum();
+        Ok(Self {
+            coverage: covered(&right)?,
+            accurate,
+            curve,
+            reduction: (cost > 0.0).then(|| profile.seconds / cost),
+            rows,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn measured(
+        profile: &Profile,
+        region: usize,
+        class: (u32, u32, f64),
+        times: (f64, f64),
+    ) -> Measured {
+        Measured {
+            key: profile.regions[region].key.clone(),
+            represents: Some(Represents {
+                classes: class.1,
+                class: class.0,
+                invocations: 1,
+                seconds: class.2,
+            }),
+            in_vivo: Some(times.0),
+            replay: Ok((times.1, Verdict::Exact)),
+        }
+    }
+
+    #[test]
+    fn what_is_ill_behaved_goes_to_its_caller() {
+        let profile = fixture::profile(&[
+            ("outer", None, 0.2, 1e6),
+            ("good", Some(0), 0.3, 1e6),
+            ("bad", Some(0), 0.4, 1e6),
+            ("alone", None, 0.1, 1e6),
+        ]);
+        let mut all = vec![
+            measured(&profile, 0, (1, 1, 0.9), (0.9, 0.9)),
+            measured(&profile, 1, (1, 2, 0.2), (0.1, 0.112)),
+            measured(&profile, 1, (2, 2, 0.1), (0.1, 0.1)),
+            measured(&profile, 2, (1, 1, 0.4), (0.4, 0.8)),
+        ];
+        let of = |all: &[Measured]| Matching::of(&profile, all, &BTreeMap::new(), 0.15).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let found = of(&all);
+        let row = |found: &Matching, name: &str| {
+            found.rows.iter().find(|r| r.name == name).unwrap().clone()
+        };
+        assert!(near(row(&found, "good").error.unwrap(), 0.08));
+        assert_eq!(row(&found, "good").classes, 2);
+        assert!(near(row(&found, "bad").error.unwrap(), 1.0) && !row(&found, "bad").accepted);
+        assert!(row(&found, "alone").reason.unwrap().contains("no codelet"));
+        // The caller is replayed with what it calls.
+        assert!(near(found.coverage, 0.9) && near(found.accurate[0], 0.9));
+        assert!(near(found.accurate[2], 0.9));
+        // Without the caller, what is ill-behaved is lost, and what is a little off at the strictest level too.
+        let found = of(&all[1..]);
+        assert!(near(found.coverage, 0.7));
+        assert!(
+            near(found.accurate[0], 0.3)
+                && near(found.accurate[1], 0.3)
+                && near(found.accurate[2], 0.0)
+        );
+        assert!(near(found.reduction.unwrap(), 1.0 / 0.212));
+        all[2].replay = Ok((0.1, Verdict::Different));
+        assert!(row(&of(&all), "good").reason.unwrap().contains("result"));
+        all.remove(2);
+        assert!(
+            row(&of(&all), "good")
+                .reason
+                .unwrap()
+                .contains("class 2 of 2")
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! What a run reads, as far as it can be told beforehand: whether another run of the command would read the same.
+
+use cere_format::profile::{FileState, RunInput, Stdin};
+use std::fs::Metadata;
+use std::io::Seek;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// What a run of `command` would read now.
+pub fn of(command: &[String]) -> RunInput {
+    let named = |argument: &String| {
+        let tail = argument.split_once('=').map(|(_, tail)| tail.to_owned());
+        std::iter::once(argument.clone()).chain(tail)
+    };
+    let files = command.iter().skip(1).flat_map(named);
+    RunInput {
+        stdin: stdin(),
+        files: files.map(|name| (name.clone(), file(&name))).collect(),
+    }
+}
+
+/// What a run read: `before`, without the files that it wrote itself.
+pub fn left(mut before: RunInput, after: &RunInput) -> RunInput {
+    before.files.retain(|file| after.files.contains(file));
+    before
+}
+
+/// Whether a run would read `now` what another one read.
+pub fn same(read: &RunInput, now: &RunInput) -> bool {
+    read.stdin == now.stdin
+        && read.stdin != Stdin::Unknown
+        && read.files.iter().all(|file| now.files.contains(file))
+}
+
+fn state(file: &Metadata) -> FileState {
+    FileState {
+        device: file.dev(),
+        inode: file.ino(),
+        size: file.size(),
+        modified: file
+            .mtime()
+            .saturating_mul(1_000_000_000)
+            .saturating_add(file.mtime_nsec()),
+    }
+}
+
+fn file(name: &str) -> Option<FileState> {
+    let found = std::fs::metadata(Path::new(name)).ok()?;
+    found.is_file().then(|| state(&found))
+}
+
+/// This command's standard input, which stays open.
+fn stdin() -> Stdin {
+    use std::os::fd::FromRawFd;
+    // SAFETY: descriptor 0 is never closed here, and the file does not close it.
+    let mut open = std::mem::ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(0) });
+    let Ok(found) = open.metadata() else {
+        return Stdin::Nothing;
+    };
+    let null = std::fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == found.rdev());
+    let terminal = std::io::IsTerminal::is_terminal(&std::io::stdin());
+    if found.is_file() {
+        Stdin::File(state(&found), open.stream_position().unwrap_or(0))
+    } else if found.file_type().is_char_device() && (null || terminal) {
+        Stdin::Nothing
+    } else {
+        Stdin::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_arguments_name() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(at("in"), "1").expect("a file");
+        let command = [
+            "program".into(),
+            at("in"),
+            format!("--to={}", at("out")),
+            "3".into(),
+        ];
+        let mut before = of(&command);
+        before.stdin = Stdin::Nothing;
+        std::fs::write(at("out"), "2").expect("a file");
+        let now = || RunInput {
+            stdin: Stdin::Nothing,
+            ..of(&command)
+        };
+        // The run's own output may change.
+        let read = left(before.clone(), &now());
+        std::fs::write(at("out"), "333").expect("a file");
+        assert!(same(&read, &now()) && !same(&before, &now()));
+        std::fs::write(at("in"), "22").expect("a file");
+        assert!(!same(&read, &now()));
+        let unknown = RunInput::default();
+        assert!(!same(&unknown, &unknown));
+    }
+}

@@ -1,0 +1,134 @@
+//! One replay of one package file, for every command that replays.
+
+use super::bound;
+use super::cache::Cache;
+use crate::codelets::{self, LastReplay};
+use crate::results::{self, Database, Record, Setting};
+use crate::{components, state};
+use anyhow::{Context, Result, bail};
+use cere_format::package::Manifest;
+use cere_format::replay::{Repetitions, Verdict, Warmup};
+use cere_format::store::Store;
+use cere_package::io::read_manifest;
+use cere_replay::{Replay, Tolerance};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How to replay.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Compiler flags after those of the build.
+    pub flags: Vec<String>,
+    /// An `opt` pipeline instead of the compiler's own.
+    pub passes: Option<String>,
+    /// Timed repetitions.
+    pub repetitions: Repetitions,
+    /// State of the caches before each; none: as the package allows, see [`cere_replay::plan::warmup`].
+    pub warmup: Option<Warmup>,
+    /// Whether to compare the result.
+    pub compare: bool,
+    /// Largest relative error of a floating-point word that is still accepted.
+    pub tolerance: Tolerance,
+    /// Longest run in seconds.
+    pub timeout: f64,
+}
+
+impl Request {
+    /// What a record of the replay of this package is found by.
+    pub fn setting(&self, manifest: &Manifest) -> Setting {
+        Setting {
+            flags: self.flags.clone(),
+            passes: self.passes.clone(),
+            warmup: cere_replay::plan::warmup(manifest, self.warmup)
+                .map_or(Warmup::PageTrace, |found| found.0),
+        }
+    }
+}
+
+/// A store's replays.
+pub struct Replays<'a> {
+    store: &'a Store,
+    cache: Cache,
+}
+
+impl<'a> Replays<'a> {
+    /// Finds a place for what replays are made of.
+    pub fn open(store: &'a Store) -> Result<Self> {
+        Ok(Self {
+            store,
+            cache: Cache::open(store)?,
+        })
+    }
+
+    /// Replays the codelet in `file`; `keep` is where all of it is left, if that is wanted.
+    pub fn replay(&self, request: &Request, file: &Path, keep: Option<PathBuf>) -> Result<Replay> {
+        self.cache.trim();
+        let (package, manifest, sha256) = self
+            .cache
+            .unpack(file)
+            .with_context(|| format!("the codelet {} cannot be used", file.display()))?;
+        // SAFETY: sysconf takes no pointers.
+        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        cere_package::fits(&manifest, &cere_package::machine(), page_size)?;
+        let replay = cere_replay::replay(&package, &self.options(request, keep)?);
+        let record = Record::of(
+            &manifest,
+            &sha256,
+            request.setting(&manifest),
+            replay.as_ref(),
+        );
+        results::keep_or_warn(self.store, &record);
+        let replay = replay?;
+        bound::touch(&replay.executable);
+        if replay.cycles.is_empty() {
+            bail!("the replay of {} measured nothing", replay.codelet);
+        }
+        self.note(request, file, &replay);
+        Ok(replay)
+    }
+
+    /// The record of the last replay of the codelet in `file` under `request` on this machine, if it measured something.
+    pub fn known(&self, request: &Request, file: &Path) -> Result<Option<Record>> {
+        let Some(database) = Database::existing(self.store)? else {
+            return Ok(None);
+        };
+        let machine = results::this_machine();
+        let setting = request.setting(&read_manifest(file)?);
+        let found = database.latest(&state::hash_file(file)?, &setting, &machine.id)?;
+        Ok(found.filter(|record| record.times.is_some()))
+    }
+
+    fn options(&self, request: &Request, keep: Option<PathBuf>) -> Result<cere_replay::Options> {
+        Ok(cere_replay::Options {
+            flags: request.flags.clone(),
+            passes: request.passes.clone(),
+            repetitions: request.repetitions,
+            warmup: request.warmup,
+            compare: request.compare,
+            tolerance: request.tolerance,
+            keep,
+            cache: self.cache.builds(),
+            plugin: components::find(components::PLUGIN)?,
+            runtime: components::find(components::RUNTIME)?,
+            timeout: Duration::from_secs_f64(request.timeout),
+        })
+    }
+
+    /// Keeps with the store what was found of the codelet as it was captured. One that cannot be written still replays; its list then shows no verdict.
+    fn note(&self, request: &Request, file: &Path, replay: &Replay) {
+        let as_captured = request.flags.is_empty() && request.passes.is_none();
+        let compared = replay.verdict != Verdict::Unchecked;
+        if as_captured && compared && file.starts_with(self.store.codelets()) {
+            let last = LastReplay {
+                verdict: replay.verdict,
+            };
+            let _ = state::write_json(&codelets::verdict_of(file), &last);
+        }
+    }
+}
+
+impl Drop for Replays<'_> {
+    fn drop(&mut self) {
+        self.cache.trim();
+    }
+}

@@ -1,0 +1,111 @@
+//! Scales and ticks of the plots.
+
+/// Maps values to a coordinate.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    low: f64,
+    high: f64,
+    log: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    /// From `low` at coordinate `from` to `high` at `to`; logarithmic if both are above zero and `log` says so. Equal ends
+    /// are set apart.
+    pub fn new((low, high): (f64, f64), (from, to): (f64, f64), log: bool) -> Self {
+        let log = log && low > 0.0;
+        let (low, high) = match (high > low, log) {
+            (true, _) => (low, high),
+            (false, true) => (low / 2.0, low * 2.0),
+            (false, false) => (low - 0.5, low + 0.5),
+        };
+        Self {
+            low,
+            high,
+            log,
+            from,
+            to,
+        }
+    }
+
+    /// The coordinate of `value`.
+    pub fn at(&self, value: f64) -> f64 {
+        let place = if self.log {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        self.from + (self.to - self.from) * place
+    }
+
+    /// Round values within the scale, about `wanted` of them, with the number of decimals that tells them apart.
+    pub fn ticks(&self, wanted: usize) -> (Vec<f64>, usize) {
+        if self.log && self.high / self.low >= 8.0 {
+            return (self.log_ticks(wanted), 0);
+        }
+        let rough = (self.high - self.low) / wanted.max(1) as f64;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0]
+            .into_iter()
+            .map(|m| m * power)
+            .find(|step| *step >= rough * 0.999)
+            .unwrap_or(power * 10.0);
+        let first = (self.low / step - 1e-9).ceil() as i64;
+        let last = (self.high / step + 1e-9).floor() as i64;
+        let decimals = (-(step * 1.000_001).log10().floor()).max(0.0) as usize;
+        (
+            (first..=last).map(|i| i as f64 * step).collect(),
+            decimals.min(9),
+        )
+    }
+
+    fn log_ticks(&self, wanted: usize) -> Vec<f64> {
+        let (first, last) = (
+            self.low.log10().floor() as i32,
+            self.high.log10().ceil() as i32,
+        );
+        let inside = |tick: &f64| (self.low * 0.999..=self.high * 1.001).contains(tick);
+        let of = |digits: &[f64]| -> Vec<f64> {
+            (first..=last)
+                .flat_map(|power| digits.iter().map(move |d| d * 10f64.powi(power)))
+                .filter(inside)
+                .collect()
+        };
+        let fine = of(&[1.0, 2.0, 5.0]);
+        if fine.len() <= wanted + 1 {
+            return fine;
+        }
+        let powers = of(&[1.0]);
+        let every = powers.len().div_ceil(wanted.max(1) + 1).max(1);
+        powers.into_iter().step_by(every).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_ticks() {
+        let scale = Scale::new((0.0, 0.93), (0.0, 100.0), false);
+        let (ticks, decimals) = scale.ticks(5);
+        assert_eq!((ticks.len(), decimals), (5, 1));
+        assert!((scale.at(ticks[1]) - 21.505).abs() < 0.01);
+        let scale = Scale::new((3.0, 4e6), (0.0, 1.0), true);
+        assert_eq!(scale.ticks(6).0, [1e1, 1e2, 1e3, 1e4, 1e5, 1e6]);
+        assert_eq!(
+            Scale::new((3.0, 30.0), (0.0, 1.0), true).ticks(6).0,
+            [5.0, 10.0, 20.0]
+        );
+    }
+
+    #[test]
+    fn one_value_is_in_the_middle() {
+        for log in [false, true] {
+            let scale = Scale::new((7.0, 7.0), (0.0, 10.0), log);
+            assert!((scale.at(7.0) - 5.0).abs() < 1e-9);
+            assert!(!scale.ticks(4).0.is_empty() || log);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Which regions have a page in the report, and its anchor.
+
+use cere_format::profile::Profile;
+use std::collections::HashSet;
+
+/// Share of the run time from which on a region has a page.
+const LEAST: f64 = 0.0005;
+/// Pages at most.
+const MOST: usize = 400;
+
+/// Anchors by place in [`Profile::regions`].
+pub struct Ids(Vec<Option<String>>);
+
+impl Ids {
+    /// Anchors that stay the same between reports of one program, as far as names do. Regions in `always` get one
+    /// whatever their share.
+    pub fn new(profile: &Profile, always: &HashSet<usize>) -> Self {
+        let mut taken = HashSet::new();
+        let mut pages = 0;
+        let anchor = |(place, region): (usize, &cere_format::profile::RegionProfile)| {
+            let time = region.inclusive_seconds / profile.seconds.max(f64::MIN_POSITIVE);
+            if pages == MOST || !(time >= LEAST || always.contains(&place)) {
+                return None;
+            }
+            pages += 1;
+            let plain = |c: char| {
+                if c.is_ascii_alphanumeric() || c == '_' {
+                    c
+                } else {
+                    '-'
+                }
+            };
+            let base: String = region.name.chars().map(plain).take(80).collect();
+            let base = format!("r-{base}");
+            let mut id = base.clone();
+            let mut number = 2;
+            while !taken.insert(id.clone()) {
+                id = format!("{base}--{number}");
+                number += 1;
+            }
+            Some(id)
+        };
+        Self(profile.regions.iter().enumerate().map(anchor).collect())
+    }
+
+    /// The anchor of the region at `place`.
+    pub fn of(&self, place: usize) -> Option<String> {
+        self.0.get(place).cloned().flatten()
+    }
+}

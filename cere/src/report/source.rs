@@ -1,0 +1,139 @@
+//! The source lines around a region.
+
+use super::data::Place;
+use std::path::PathBuf;
+
+/// Lines before the loop's first.
+const BEFORE: usize = 5;
+/// Lines after it: how far the loop reaches is not known.
+const AFTER: usize = 25;
+/// Characters of a line.
+const LONGEST: usize = 300;
+/// Bytes of a file that is read.
+const LARGEST: u64 = 32 << 20;
+
+/// A line of the source.
+pub struct Line {
+    /// From 1.
+    pub number: usize,
+    /// Its text.
+    pub text: String,
+    /// Whether the loop begins here.
+    pub here: bool,
+}
+
+/// Lines, or a word why there are none; and what to know of them.
+#[derive(Default)]
+pub struct Excerpt {
+    /// The file, if it is known.
+    pub file: String,
+    /// Lines.
+    pub lines: Vec<Line>,
+    /// What is wrong.
+    pub note: Option<String>,
+}
+
+/// The excerpt at `place`.
+pub fn excerpt(place: Option<&Place>) -> Excerpt {
+    let Some(place) = place else {
+        let note = Some("The store no longer knows this region's source.".to_owned());
+        return Excerpt {
+            note,
+            ..Excerpt::default()
+        };
+    };
+    let path: PathBuf = place.directory.join(&place.file);
+    let mut excerpt = Excerpt {
+        file: path.display().to_string(),
+        ..Excerpt::default()
+    };
+    if place.line == 0 {
+        excerpt.note = Some("The compiler left no line for this loop.".to_owned());
+        return excerpt;
+    }
+    let metadata = std::fs::metadata(&path);
+    let read = match &metadata {
+        Ok(m) if !m.is_file() || m.len() > LARGEST => Err("it is no source file".to_owned()),
+        Ok(_) => std::fs::read(&path).map_err(|e| e.to_string()),
+        Err(e) => Err(e.to_string()),
+    };
+    let text = match read {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(reason) => {
+            excerpt.note = Some(format!("The source cannot be read: {reason}."));
+            return excerpt;
+        }
+    };
+    let line = place.line as usize;
+    let all: Vec<&str> = text.lines().collect();
+    if line > all.len() {
+        excerpt.note = Some(format!(
+            "The source changed since the build: it has {} lines, the loop was in line {line}.",
+            all.len()
+        ));
+        return excerpt;
+    }
+    let changed = metadata.ok().and_then(|m| m.modified().ok()) > place.built;
+    if place.built.is_some() && changed {
+        let note =
+            "The source changed after the build: these lines may be others than those that ran.";
+        excerpt.note = Some(note.to_owned());
+    }
+    let first = line.saturating_sub(BEFORE).max(1);
+    excerpt.lines = (first..=(line + AFTER).min(all.len()))
+        .map(|number| Line {
+            number,
+            text: all[number - 1].chars().take(LONGEST).collect(),
+            here: number == line,
+        })
+        .collect();
+    excerpt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_format::profile::RegionKey;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn lines_missing_and_changed_sources() {
+        let directory = tempfile::tempdir().unwrap();
+        let text: String = (1..=40).map(|i| format!("line {i}\n")).collect();
+        std::fs::write(directory.path().join("a.c"), text).unwrap();
+        let mut place = Place {
+            key: RegionKey {
+                unit: "u".into(),
+                index: 0,
+            },
+            file: "a.c".into(),
+            directory: directory.path().into(),
+            line: 3,
+            built: Some(SystemTime::now() + Duration::from_secs(60)),
+        };
+        let found = excerpt(Some(&place));
+        assert!(found.note.is_none());
+        assert_eq!(found.lines.len(), 28);
+        assert!(found.lines[2].here && found.lines[2].text == "line 3");
+        place.built = Some(SystemTime::UNIX_EPOCH);
+        assert!(
+            excerpt(Some(&place))
+                .note
+                .unwrap()
+                .contains("changed after")
+        );
+        place.line = 41;
+        assert!(excerpt(Some(&place)).note.unwrap().contains("40 lines"));
+        place.line = 0;
+        assert!(excerpt(Some(&place)).note.unwrap().contains("no line"));
+        place.file = "b.c".into();
+        place.line = 1;
+        assert!(
+            excerpt(Some(&place))
+                .note
+                .unwrap()
+                .contains("cannot be read")
+        );
+        assert!(excerpt(None).note.is_some());
+    }
+}

@@ -1,0 +1,155 @@
+//! `cere select`: the cheapest regions to replay that cover the run.
+
+use crate::options::Common;
+use crate::selection::nodes;
+use crate::{classes, print, state};
+use anyhow::{Context, Result, bail};
+use cere_cluster::{Goal, Rule, cover};
+use cere_format::profile::{Profile, RegionProfile};
+
+/// Choose the cheapest regions to replay that cover the run
+#[derive(clap::Args)]
+#[command(after_help = "\
+Out of the last profile. A region covers the time inside it, regions that it calls included; its cost is one run of\n\
+each representative of its invocations. No chosen region is called from inside another one, so that nothing counts\n\
+twice. The choice is the optimum of an integer program; where that cannot be proved in --seconds, the gap is printed.\n\
+Regions whose invocations are too short to be timed alone are not chosen. With --names the names alone are\n\
+printed, one a line, for `cere capture`.\n\
+\n\
+Examples:\n\
+\x20 cere select --coverage 95\n\
+\x20 cere select --coverage 80 --json")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Part of the run time to cover, in per cent
+    #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = percent)]
+    coverage: f64,
+    /// Longest search for the optimum, in seconds
+    #[arg(long, value_name = "S", default_value = "30", value_parser = crate::options::seconds)]
+    seconds: f64,
+    /// Print names only
+    #[arg(long, conflicts_with = "json")]
+    names: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= 100.0 => Ok(value),
+        _ => Err("a number above 0 and up to 100 is needed".into()),
+    }
+}
+
+/// A chosen region.
+#[derive(Debug, serde::Serialize)]
+struct Chosen {
+    name: String,
+    /// Time inside over the run time, 0 to 1.
+    share: f64,
+    classes: usize,
+    invocations: u64,
+    /// Seconds that one run of each representative takes in vivo.
+    cost_seconds: f64,
+}
+
+/// One run of each of a region's representatives.
+struct Replay {
+    classes: usize,
+    /// In vivo.
+    seconds: f64,
+}
+
+/// What a replay of each region takes; none where it cannot be replayed.
+fn replays(profile: &Profile) -> Vec<Option<Replay>> {
+    let long = |r: &&RegionProfile| r.cycles_mean >= Rule::default().cycles;
+    let replay = |region: &RegionProfile| {
+        let found = classes::of(region).ok()?.classes;
+        let cycles: u64 = found.iter().map(|c| c.cycles).sum();
+        Some(Replay {
+            classes: found.len(),
+            seconds: cycles as f64 / profile.tsc_hz,
+        })
+    };
+    let regions = profile.regions.iter();
+    regions
+        .map(|r| Some(r).filter(long).and_then(replay))
+        .collect()
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let profile = state::current_profile(&store)?;
+    let replays = replays(&profile);
+    let costs: Vec<Option<f64>> = replays
+        .iter()
+        .map(|r| r.as_ref().map(|r| r.seconds))
+        .collect();
+    let goal = Goal {
+        coverage: options.coverage / 100.0,
+        seconds: options.seconds,
+    };
+    let found = cover(&nodes(&profile), &costs, goal).context("no regions were chosen")?;
+    let chosen: Vec<Chosen> = found
+        .regions
+        .iter()
+        .filter_map(|place| {
+            let (region, replay) = (&profile.regions[*place], replays[*place].as_ref()?);
+            Some(Chosen {
+                name: region.name.clone(),
+                share: region.inclusive_seconds / profile.seconds,
+                classes: replay.classes,
+                invocations: region.invocations,
+                cost_seconds: replay.seconds,
+            })
+        })
+        .collect();
+    if chosen.is_empty() {
+        bail!("no regions were chosen: the profile holds none that could be replayed");
+    }
+    let reduction = profile.seconds / found.cost;
+    if options.common.json {
+        print::json(
+            &serde_json::json!({"coverage": found.coverage, "cost_seconds": found.cost,
+            "reduction": reduction, "gap": found.gap, "regions": chosen}),
+        )?;
+        return Ok(0);
+    }
+    if options.names {
+        let names: Vec<String> = chosen.iter().map(|c| format!("{}\n", c.name)).collect();
+        print::out(&names.concat())?;
+        return Ok(0);
+    }
+    let rows: Vec<Vec<String>> = chosen
+        .iter()
+        .map(|c| {
+            vec![
+                c.name.clone(),
+                format!("{:.2} %", c.share * 100.0),
+                c.invocations.to_string(),
+                c.classes.to_string(),
+                print::time(c.cost_seconds),
+            ]
+        })
+        .collect();
+    let heading = [
+        "region",
+        "share",
+        "invocations",
+        "classes",
+        "one run of each",
+    ];
+    print::out(&print::table(&heading, &rows))?;
+    print::out(&format!(
+        "\n{:.2} % of {} covered by {} of replays, {:.1} times less; {}\n",
+        found.coverage * 100.0,
+        print::time(profile.seconds),
+        print::time(found.cost),
+        reduction,
+        match found.gap {
+            0.0 => "no choice is cheaper".to_owned(),
+            gap => format!("a choice may be cheaper by up to {:.1} %", gap * 100.0),
+        }
+    ))?;
+    Ok(0)
+}

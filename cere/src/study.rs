@@ -1,0 +1,111 @@
+//! `cere study --build CMD -- PROGRAM`: everything from the build to the report, taking up where it stopped.
+
+use crate::options::{self, Common};
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// From a build to a report in one go
+#[derive(clap::Args)]
+#[command(after_help = "\
+Runs, one after the other, `cere instrument`, `capture` (which profiles first), `check` and `report`, on one store. Each\n\
+takes up what is there: the build command compiles what has changed, a profile of the same program and arguments\n\
+is used again, codelets that are there are not captured again, replays that were done are not repeated. So a study that\n\
+was interrupted is started again by the same line. It stops at the first step that fails and ends with its status.\n\
+\n\
+Examples:\n\
+\x20 cere study --build 'make -j2' -- ./app input\n\
+\x20 cere study --build 'ninja -C build' -o app.html -- build/app input")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// The build command, for a shell
+    #[arg(long, value_name = "COMMAND")]
+    build: String,
+    /// The report
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    /// Largest error of a region that predictions may use, in per cent
+    #[arg(long, value_name = "PERCENT", default_value = "15")]
+    max_error: String,
+    /// Kill the program after this many seconds
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    timeout: Option<f64>,
+    /// The program and its arguments
+    #[arg(required = true, last = true)]
+    command: Vec<String>,
+}
+
+/// A step: its subcommand, arguments, and whether its status 1 may mean results that are not the original's, which the
+/// report then tells.
+struct Step {
+    name: &'static str,
+    arguments: Vec<OsString>,
+    tells: bool,
+}
+
+impl Options {
+    fn steps(&self) -> Vec<Step> {
+        let words = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
+        let mut capture = words(&["--missing"]);
+        if let Some(timeout) = self.timeout {
+            capture.extend(words(&["--timeout", &timeout.to_string()]));
+        }
+        capture.push("--".into());
+        capture.extend(self.command.iter().map(OsString::from));
+        let step = |name, arguments, tells| Step {
+            name,
+            arguments,
+            tells,
+        };
+        vec![
+            step("instrument", words(&["--", "sh", "-c", &self.build]), false),
+            step("capture", capture, false),
+            step("check", words(&["--max-error", &self.max_error]), true),
+            step(
+                "report",
+                vec!["-o".into(), self.output.clone().into()],
+                false,
+            ),
+        ]
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let own = std::env::current_exe().context("cannot find this command's own file")?;
+    let steps = options.steps();
+    let mut result = 0;
+    for (number, step) in steps.iter().enumerate() {
+        eprintln!("cere: [{}/{}] {}", number + 1, steps.len(), step.name);
+        let mut command = Command::new(&own);
+        command
+            .arg(step.name)
+            .arg("--store")
+            .arg(&options.common.store);
+        if options.common.json && step.name == "check" {
+            command.arg("--json");
+        } else if options.common.json {
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        let status = command
+            .args(&step.arguments)
+            .status()
+            .with_context(|| format!("cannot start {}", own.display()))?;
+        match status.code() {
+            Some(0) => {}
+            Some(code) if step.tells => result = code as u8,
+            Some(code) => {
+                eprintln!(
+                    "cere: the study stopped at `cere {}`; the same command takes it up there",
+                    step.name
+                );
+                return Ok(code as u8);
+            }
+            None => bail!("`cere {}` was ended: {status}", step.name),
+        }
+    }
+    eprintln!("cere: {}", options.output.display());
+    Ok(result)
+}
