@@ -1,5 +1,6 @@
 // Tables of function pointers, qsort and bsearch with a callback, a pointer changed inside the region.
 //@ codelets: 3
+//@ flags: -O0 ; -O3 -march=native
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

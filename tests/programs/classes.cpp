@@ -1,5 +1,7 @@
 // Virtual calls through captured vtables, containers, strings, lambdas, templates and iostreams.
 //@ codelets: 3
+//@ flags: -O0 ; -O3 -march=native
+//@ under: -O0 ~ main@* ~ different ~ first at [region heap]
 #include <algorithm>
 #include <functional>
 #include <iostream>

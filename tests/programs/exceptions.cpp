@@ -1,5 +1,8 @@
 // Loops that throw, catch, hold objects with destructors, and that an exception leaves.
 //@ codelets: 5
+//@ flags: -O0 ; -O3 -march=native
+//@ under: -O0 ~ around@* ~ different ~ first at [region heap]
+//@ under: -O3 -march=native ~ around@* ~ different ~ first at [region heap]
 #include <cstdio>
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,7 @@
 // Loops with several exits, a return out of them, a goto out of a nest, break at two levels, and a loop that never ends but by exit.
 //@ codelets: 4
+//@ flags: -O0 ; -O3 -march=native
+//@ under: -O0 ~ find@* ~ different ~ at return value
 #include <stdio.h>
 
 static int grid[64][64];

@@ -1,6 +1,8 @@
 C     Fixed-form Fortran 77: COMMON in two program units, EQUIVALENCE, statement labels, DATA and SAVE.
 !@ codelets: 3
 !@ levels: -O0 ; -O2 -g ; -O3
+!@ flags: -O0 ; -O3 -march=native
+!@ under: -O3 -march=native ~ relax@* ~ tolerance ~ of a double's value
       PROGRAM MAIN
       INTEGER N
       PARAMETER (N=200)

@@ -1,6 +1,9 @@
 ! Arrays that grow inside the region: move_alloc, reallocation on assignment, strings of deferred length.
 !@ codelets: 1
 !@ levels: -O0 -g ; -O2
+!@ flags: -O0 ; -O3 -march=native
+!@ under: -O3 -march=native ~ * ~ different ~ first at [stack]
+!@ under: -O0 ~ * ~ different ~ first at [stack]
 module growing
   implicit none
 contains

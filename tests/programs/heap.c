@@ -1,5 +1,8 @@
 // malloc, calloc, realloc, free, aligned_alloc and strdup inside the region, of memory from before it, inside it and after it.
 //@ codelets: 3
+//@ flags: -O0 ; -O3 -march=native
+//@ under: -O3 -march=native ~ main@* ~ different ~ first at [region heap]
+//@ under: -O0 ~ main@* ~ different ~ first at [region heap]
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // Calls of the C library inside the region: mathematics, strings, character classes, numbers, time, environment, memory.
 //@ env: CERE_TEST_WORD=forty-two
 //@ codelets: 2
+//@ flags: -O0 ; -O3 -march=native
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

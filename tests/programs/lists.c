@@ -1,5 +1,6 @@
 // Linked lists and trees built before the region, walked, changed and grown inside.
 //@ codelets: 4
+//@ flags: -O0 ; -O3 -march=native
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 // Addresses of string literals, constant tables and functions that the region stores.
 //@ codelets: 2
+//@ flags: -O0 ; -O3 -march=native
 #include <stdio.h>
 
 static const char *names[64];

@@ -2,6 +2,8 @@
 //@ refused: read_file@* ~ open
 //@ refused: use_socket@* ~ socket
 //@ codelets: 3
+//@ flags: -O0 ; -O3 -march=native
+//@ under: -O0 ~ direct@* ~ unchecked ~ did not touch there
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

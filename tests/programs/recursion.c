@@ -1,6 +1,7 @@
 // A region that recurses back into itself; the first and later invocations.
 //@ invocation: 1,3
 //@ codelets: 3
+//@ flags: -O0 ; -O3 -march=native
 #include <stdio.h>
 
 static int board[12], solutions, visits[12];

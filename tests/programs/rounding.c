@@ -1,5 +1,6 @@
 // The processor's floating-point state at entry: rounding mode, flush to zero, x87 precision.
 //@ codelets: 1
+//@ flags: -O0 ; -O3 -march=native
 #include <fenv.h>
 #include <stdio.h>
 #include <xmmintrin.h>

@@ -1,7 +1,9 @@
 // Regions in a shared library: one alone, one that calls back into the program, and one of the program that calls the library.
 //@ levels: -O0 ; -O2 -g ; -O3
 //@ build: $CC $FLAGS -fPIC -shared -o libfilter.so $DIR/parts/filter.c && $CC $FLAGS -o program $DIR/shared_library.c -L. -lfilter -Wl,-rpath,'$ORIGIN' -lm
-//@ codelets: 4
+//@ codelets: 3
+//@ refused: main@shared_library.c:20 ~ thread-local variables
+//@ flags: -O0 ; -O3 -march=native
 #include <stdio.h>
 
 void smooth(double *values, int n);

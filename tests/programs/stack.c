@@ -1,5 +1,6 @@
 // Variable-length arrays, alloca in and around the region, arrays of several MB on the stack, used by reference.
 //@ codelets: 4
+//@ flags: -O0 ; -O3 -march=native
 #include <alloca.h>
 #include <stdio.h>
 #include <string.h>

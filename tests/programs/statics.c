@@ -2,6 +2,7 @@
 //@ files: parts/statics_other.c
 //@ regions: 3
 //@ codelets: 3
+//@ flags: -O0 ; -O3 -march=native
 #include <stdio.h>
 
 static long total = 1;

@@ -1,6 +1,7 @@
 // Inline functions and templates that two units share, static members, a global with a constructor, std::sort with an outside comparator.
 //@ files: parts/templates_other.cpp
 //@ codelets: 4
+//@ flags: -O0 ; -O3 -march=native
 #include "parts/templates.h"
 #include <algorithm>
 #include <cstdio>

@@ -2,6 +2,7 @@
 //@ files: parts/thread_local_other.c
 //@ regions: 2
 //@ codelets: 2
+//@ flags: -O0 ; -O3 -march=native
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 // Live-ins of every shape: structs by value, long double, vectors, 128-bit integers, _Bool, complex numbers, over-aligned structs.
 //@ codelets: 6
+//@ flags: -O0 ; -O3 -march=native
+//@ under: -O3 -march=native ~ vectors@* ~ tolerance ~ of a float's value
 #include <complex.h>
 #include <stdbool.h>
 #include <stdio.h>

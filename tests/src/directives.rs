@@ -15,18 +15,36 @@
 //! | `regions: 3` | number of outlined regions | not checked |
 //! | `codelets: 3` | least number of codelets that must come out | 1 |
 //! | `other-code: GLOB ~ why` | the machine code of these is not identical, for this reason | |
+//! | `flags: -O0 ; -Os` | every codelet is replayed under these flags as well, and exact | none |
+//! | `under: FLAGS ~ GLOB ~ VERDICT ~ text` | under these of the flags, these codelets may have that verdict instead (`unchecked` if they are refused), with `text` in the reason; FLAGS `build`: those of the build alone | |
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
 /// Builds that a program without `levels` gets.
 pub const LEVELS: [&str; 4] = ["-O0 -g", "-O2", "-O3 -g", "-Os"];
+
+/// Stands in `under` for the flags of the build itself.
+pub const BUILD: &str = "build";
 
 /// A glob for regions and a text.
 #[derive(Debug, Clone)]
 pub struct Expectation {
     /// Regions.
     pub glob: String,
+    /// A part of the reason.
+    pub text: String,
+}
+
+/// A verdict that a replay under other flags may have.
+#[derive(Debug, Clone)]
+pub struct Under {
+    /// The flags.
+    pub flags: String,
+    /// Codelets.
+    pub glob: String,
+    /// The verdict as JSON spells it.
+    pub verdict: String,
     /// A part of the reason.
     pub text: String,
 }
@@ -60,6 +78,10 @@ pub struct Directives {
     pub codelets: usize,
     /// Codelets whose code differs.
     pub other_code: Vec<Expectation>,
+    /// Further flags of replays.
+    pub flags: Vec<String>,
+    /// What replays under them may end with.
+    pub under: Vec<Under>,
 }
 
 impl Directives {
@@ -114,6 +136,10 @@ impl Directives {
             "regions" => self.regions = Some(value.parse()?),
             "codelets" => self.codelets = value.parse()?,
             "other-code" => self.other_code.push(expectation(value)?),
+            "flags" => self
+                .flags
+                .extend(value.split(';').map(|f| f.trim().to_owned())),
+            "under" => self.under.push(under(value)?),
             other => bail!("unknown directive {other}"),
         }
         Ok(())
@@ -125,6 +151,24 @@ fn expectation(value: &str) -> Result<Expectation> {
     Ok(Expectation {
         glob: glob.trim().to_owned(),
         text: text.trim().to_owned(),
+    })
+}
+
+fn under(value: &str) -> Result<Under> {
+    let parts: Vec<&str> = value.split('~').map(str::trim).collect();
+    let [flags, glob, verdict, text] = parts[..] else {
+        bail!("wants FLAGS ~ GLOB ~ VERDICT ~ text");
+    };
+    ensure!(
+        ["exact", "tolerance", "different", "unchecked"].contains(&verdict),
+        "no verdict: {verdict}"
+    );
+    let owned = str::to_owned;
+    Ok(Under {
+        flags: owned(flags),
+        glob: owned(glob),
+        verdict: owned(verdict),
+        text: owned(text),
     })
 }
 

@@ -1,8 +1,9 @@
 //! Build, run, profile, capture, replay, check.
 
-use crate::directives::{Directives, Expectation, matches};
+use crate::directives::{BUILD, Directives, Expectation, Under, matches};
 use crate::tools::{cere, json, output, shown, succeed, text};
 use anyhow::{Context, Result, bail, ensure};
+use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,6 +18,34 @@ pub struct Study<'a> {
     pub flags: &'a str,
     /// Scratch directory.
     pub directory: &'a Path,
+}
+
+/// A trial for each level that `directives` name; `prepare` completes the directives when a trial runs. What failed is kept.
+pub fn trials(
+    source: &Path,
+    directives: &Directives,
+    prepare: impl Fn(&mut Directives) -> Result<()> + Clone + Send + 'static,
+) -> Vec<Trial> {
+    let name = source.file_name().unwrap_or_default().to_string_lossy();
+    let trial = |flags: &String| {
+        let (source, flags) = (source.to_owned(), flags.clone());
+        let (mut directives, prepare) = (directives.clone(), prepare.clone());
+        Trial::test(format!("{name} {flags}"), move || {
+            prepare(&mut directives).map_err(|e| format!("{e:#}"))?;
+            let directory = tempfile::tempdir()?;
+            let study = Study {
+                source: &source,
+                directives: &directives,
+                flags: &flags,
+                directory: directory.path(),
+            };
+            study.run().map_err(|error| {
+                let kept = directory.keep();
+                Failed::from(format!("{error:#}\nkept in {}", kept.display()))
+            })
+        })
+    };
+    directives.levels.iter().map(trial).collect()
 }
 
 fn array<'v>(value: &'v Value, what: &str) -> Result<&'v Vec<Value>> {
@@ -66,9 +95,8 @@ impl Study<'_> {
             command.arg("*");
         }
         command.args(&self.directives.capture);
-        if let Some(list) = &self.directives.invocation {
-            command.args(["--invocation", list]);
-        }
+        let list = self.directives.invocation.as_deref().unwrap_or("1");
+        command.args(["--invocation", list, "--runs", "1"]);
         command.arg("--");
         let (captured, run) = json(self.with_program(&mut command))?;
         self.check_capture(&captured, &run, &expected)?;
@@ -83,8 +111,14 @@ impl Study<'_> {
         );
         let mut wrong = Vec::new();
         for codelet in codelets {
-            if let Err(error) = self.replay(string(codelet, "name")?) {
+            let name = string(codelet, "name")?;
+            if let Err(error) = self.replay(name) {
                 wrong.push(format!("{error:#}"));
+            }
+            for flags in &self.directives.flags {
+                if let Err(error) = self.replay_under(name, flags) {
+                    wrong.push(format!("{error:#}"));
+                }
             }
         }
         ensure!(
@@ -214,8 +248,23 @@ impl Study<'_> {
             "the captured run did not print what the plain run prints\n{}",
             text(run)
         );
+        let skipped = array(&captured["skipped"], "skipped")?;
+        // It is the command's own where a region that was named gives no codelet, or none does.
+        let globs = self
+            .directives
+            .capture
+            .iter()
+            .all(|name| name.contains('*'));
+        let complete = !array(&captured["codelets"], "codelets")?.is_empty();
+        ensure!(
+            !complete || !(globs || skipped.is_empty()) || shell_code(run) == shell_code(wanted),
+            "the captured run ended with {} instead of {}\n{}",
+            run.status,
+            wanted.status,
+            text(run)
+        );
         let mut met = vec![false; self.directives.refused.len()];
-        for skipped in array(&captured["skipped"], "skipped")? {
+        for skipped in skipped {
             let (name, reason) = (string(skipped, "region")?, string(skipped, "reason")?);
             // A region that the run never entered cannot be captured.
             if reason.contains("never ran") || reason.contains("never came") {
@@ -238,8 +287,10 @@ impl Study<'_> {
         let mut command = cere(self.directory);
         command.args(["replay", "--json", "--reps", "3", codelet]);
         let (result, run) = json(&mut command)?;
+        let (verdict, reason) = (string(&result, "verdict")?, string(&result, "reason")?);
         ensure!(
-            result["verdict"] == "exact" && run.status.success(),
+            verdict == "exact" && run.status.success()
+                || self.allowed(BUILD, codelet, verdict, reason),
             "{codelet}: {} ({})\n{}\n{}",
             result["verdict"],
             result["reason"],
@@ -262,6 +313,40 @@ impl Study<'_> {
         }
         Ok(())
     }
+}
+
+impl Study<'_> {
+    /// Whether the verdict of a replay under these flags is one that the directives name.
+    fn allowed(&self, flags: &str, codelet: &str, verdict: &str, reason: &str) -> bool {
+        let named = |u: &Under| {
+            u.flags == flags
+                && matches(&u.glob, codelet)
+                && u.verdict == verdict
+                && reason.contains(&u.text)
+        };
+        self.directives.under.iter().any(named)
+    }
+
+    fn replay_under(&self, codelet: &str, flags: &str) -> Result<()> {
+        let mut command = cere(self.directory);
+        command.args(["replay", "--json", "--reps", "2", codelet, "--flags", flags]);
+        let (result, run) = json(&mut command)?;
+        let (verdict, reason) = (string(&result, "verdict")?, string(&result, "reason")?);
+        ensure!(
+            self.allowed(flags, codelet, verdict, reason) || verdict == "exact",
+            "{codelet} under {flags}: {verdict} ({reason})\n{}\n{}",
+            shown(&command),
+            text(&run)
+        );
+        Ok(())
+    }
+}
+
+/// The status that a shell would report.
+fn shell_code(run: &Output) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    let signal = run.status.signal().map(|signal| 128 + signal);
+    run.status.code().or(signal)
 }
 
 fn expected(list: &[Expectation], name: &str, reason: &str) -> Option<usize> {

@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A directory with an instrumented program, a store, and one codelet `work@main.c:9:1`.
+/// A directory with an instrumented program, a store, and one codelet `work@main.c:8:1`.
 fn study() -> &'static Path {
     static STUDY: OnceLock<tempfile::TempDir> = OnceLock::new();
     STUDY
@@ -254,6 +254,52 @@ fn flags_that_the_compiler_rejects() -> Result<()> {
 }
 
 #[test]
+fn flags_that_a_replay_cannot_follow() -> Result<()> {
+    for (flags, reason) in [
+        ("-static", "linked"),
+        ("-fPIE", "addresses"),
+        ("-finstrument-functions", "functions"),
+        ("--version", "writes"),
+        ("-O3 -m32", "target"),
+    ] {
+        let run = output(cere(study()).args(["replay", "work@*", "--flags", flags]))?;
+        refused(&run, reason)?;
+        refused(&run, flags.split(' ').next_back().unwrap_or(""))?;
+    }
+    let run = output(cere(study()).args(["replay", "work@*", "--passes", " "]))?;
+    refused(&run, "pipeline")
+}
+
+#[test]
+fn reasons_are_said_once() -> Result<()> {
+    let mut without_tools = cere(study());
+    without_tools.args(["replay", "work@*", "--flags", "-O1 -funroll-loops"]);
+    without_tools.env("PATH", "/nowhere");
+    for command in [
+        cere(study()).args(["replay", "work@*", "--keep", "/proc/nope"]),
+        &mut without_tools,
+    ] {
+        let run = output(command)?;
+        refused(&run, "no such file")?;
+        let message = String::from_utf8_lossy(&run.stderr).into_owned();
+        ensure!(message.matches("No such file").count() == 1, "{message}");
+    }
+    Ok(())
+}
+
+#[test]
+fn regions_without_a_codelet() -> Result<()> {
+    for what in ["spin", "spin@*", "spin@main.c"] {
+        let run = output(cere(study()).args(["replay", what]))?;
+        refused(&run, "has no codelet")?;
+        refused(&run, &format!("cere capture '{what}'"))?;
+    }
+    let (result, _) = json(cere(study()).args(["replay", "--json", "--reps", "1", "work:1"]))?;
+    ensure!(result["codelet"] == "work@main.c:8:1", "{result}");
+    refused(&output(cere(study()).args(["replay", "work:2"]))?, "work:2")
+}
+
+#[test]
 fn stores_that_cannot_be_written() -> Result<()> {
     let build = ["sh", "-c", "$CC -O1 main.c -o other"];
     let directory = tempfile::tempdir()?;
@@ -303,7 +349,15 @@ fn killed_half_way_and_two_at_once() -> Result<()> {
     prepare(path)?;
     std::fs::remove_dir_all(path.join(".cere/codelets"))?;
     let mut first = cere(path)
-        .args(["capture", "spin@*", "--", "./program", "spin"])
+        .args([
+            "capture",
+            "spin@*",
+            "--invocation",
+            "1",
+            "--",
+            "./program",
+            "spin",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
@@ -340,6 +394,8 @@ fn time_limits() -> Result<()> {
     let run = output(cere(directory.path()).args([
         "capture",
         "work@*",
+        "--invocation",
+        "1",
         "--timeout",
         "1",
         "--",
