@@ -1,4 +1,5 @@
 // The bare round trip: mprotect everything, then a SIGSEGV handler that opens one page a fault; with `copy`, it copies the page first.
+#include "order.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,21 +25,6 @@ static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-// The numbers below n, in order or shuffled.
-static long *make_order(long n, int shuffled) {
-    long *order = malloc((size_t)n * sizeof *order);
-    unsigned long seed = 1;
-    for (long i = 0; i < n; i++)
-        order[i] = i;
-    for (long i = n - 1; shuffled && i > 0; i--) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        long j = (long)((seed >> 33) % (unsigned long)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
-    }
-    return order;
 }
 
 int main(int argc, char **argv) {

@@ -1,5 +1,6 @@
 // Touches pages inside a region and prints the nanoseconds a page that this took, from the first to the last touch: the cost of
 // a fault under capture, what comes before and after the region left out.
+#include "order.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -33,21 +34,6 @@ static __attribute__((noinline)) long write_pages(char *data, const long *order,
             last = __rdtsc();
     }
     return data[0];
-}
-
-// The numbers below n, in order or shuffled.
-static long *make_order(long n, int shuffled) {
-    long *order = malloc((size_t)n * sizeof *order);
-    unsigned long seed = 1;
-    for (long i = 0; i < n; i++)
-        order[i] = i;
-    for (long i = n - 1; shuffled && i > 0; i--) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        long j = (long)((seed >> 33) % (unsigned long)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
-    }
-    return order;
 }
 
 int main(int argc, char **argv) {

@@ -6,10 +6,14 @@
 //! | [`capture`] | what does a captured page cost, and a captured run? |
 //! | [`codelets`] | how large are packages; are code and results the original's? |
 //! | [`turnaround`] | how long from other flags to a result? |
+//! | [`aa`] | how often does a codelet look different from itself? |
+//! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
 //! A and B always alternate within one run; the least of the rounds counts.
 
+mod aa;
 mod capture;
+mod clara;
 mod codelets;
 mod dormant;
 mod program;
@@ -24,7 +28,7 @@ struct Options {
     /// Rounds of each measurement
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Parts: dormant, capture, codelets, turnaround; all if none is named
+    /// Parts: dormant, capture, codelets, turnaround, clara, aa; all if none is named
     parts: Vec<String>,
 }
 
@@ -43,6 +47,12 @@ fn main() -> Result<()> {
     }
     if wanted("turnaround") {
         turnaround::run(options.rounds)?;
+    }
+    if wanted("clara") {
+        clara::run()?;
+    }
+    if wanted("aa") {
+        aa::run()?;
     }
     Ok(())
 }
