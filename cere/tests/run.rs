@@ -294,12 +294,14 @@ fn the_program_decides_between_two_objects_of_one_source() {
     refused(at, &["regions", SMOOTH], "begins 2 names");
     let mut taken = Vec::new();
     for program in ["./a", "./b"] {
-        let captured = json(at, &["capture", "--json", SMOOTH, "--", program]);
+        let line = ["capture", "--json", SMOOTH, "--invocation", "1", "--"];
+        let captured = json(at, &[&line[..], &[program]].concat());
         taken.push(captured["codelets"][0]["name"].clone());
     }
     assert_ne!(taken[0], taken[1]);
     // A prefix as well; what both could mean is asked back.
-    succeed(at, &["capture", "smooth", "--", "./b"]);
+    let line = ["capture", "smooth", "--invocation", "1", "--", "./b"];
+    succeed(at, &line);
     refused(at, &["capture", "s", "--", "./b"], "begins 4 names");
     refused(at, &["replay", SMOOTH], "begins 2 names");
 }
