@@ -2,11 +2,20 @@
 
 use std::process::Command;
 
+const SOURCES: [&str; 7] = [
+    "src/shim.cpp",
+    "src/extract.cpp",
+    "src/stack.cpp",
+    "src/exceptions.cpp",
+    "src/arguments.cpp",
+    "src/results.cpp",
+    "src/types.cpp",
+];
+
 fn main() {
-    println!("cargo:rerun-if-changed=src/shim.cpp");
-    println!("cargo:rerun-if-changed=src/extract.cpp");
-    println!("cargo:rerun-if-changed=src/results.cpp");
-    println!("cargo:rerun-if-changed=src/types.cpp");
+    for file in SOURCES.iter().chain(&["src/extract.h"]) {
+        println!("cargo:rerun-if-changed={file}");
+    }
     let output = Command::new("llvm-config-22")
         .arg("--includedir")
         .output()
@@ -15,10 +24,7 @@ fn main() {
     cc::Build::new()
         .cpp(true)
         .compiler("g++")
-        .file("src/shim.cpp")
-        .file("src/extract.cpp")
-        .file("src/results.cpp")
-        .file("src/types.cpp")
+        .files(SOURCES)
         .flag("-isystem")
         .flag(include.trim())
         .flag("-std=c++17")

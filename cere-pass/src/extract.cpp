@@ -1,8 +1,8 @@
 // Outlining a loop: what stands in the way, the changes that remove it, and the extraction itself. C++ because
 // LoopInfo, CodeExtractor and the landing-pad splitting have no C API.
+#include "extract.h"
 #include "llvm-c/Core.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/Analysis/CycleAnalysis.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -10,133 +10,12 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
-#include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/CodeExtractor.h"
-#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace llvm;
 
 namespace {
-using Blocks = SetVector<BasicBlock *>;
-
-// Stands for llvm.eh.typeid.for, which CodeExtractor refuses to move.
-constexpr char TypeId[] = "cere.typeid";
-
-// The slot that an instruction's value is kept in at -O0: the alloca that it is stored to.
-const AllocaInst *slotOf(const Instruction *Save) {
-  for (const User *U : Save->users())
-    if (const auto *S = dyn_cast<StoreInst>(U))
-      return dyn_cast<AllocaInst>(S->getPointerOperand());
-  return nullptr;
-}
-
-// Whether `I` gives the stack back to where it was at `Save`.
-bool restores(const Instruction &I, const Instruction *Save) {
-  const auto *II = dyn_cast<IntrinsicInst>(&I);
-  if (!II || II->getIntrinsicID() != Intrinsic::stackrestore)
-    return false;
-  const Value *To = II->getArgOperand(0);
-  if (const auto *Phi = dyn_cast<PHINode>(To); Phi && Phi->hasConstantValue())
-    To = Phi->hasConstantValue();
-  if (To == Save)
-    return true;
-  const auto *From = dyn_cast<LoadInst>(To);
-  const AllocaInst *Slot = slotOf(Save);
-  return From && Slot && From->getPointerOperand() == Slot;
-}
-
-const IntrinsicInst *stackSave(const Instruction &I) {
-  const auto *II = dyn_cast<IntrinsicInst>(&I);
-  return II && II->getIntrinsicID() == Intrinsic::stacksave ? II : nullptr;
-}
-
-// The blocks outside the loop in which memory that `Alloca` took is still in use: from the loop's exits to
-// where the stack is given back to `Save`. False if it outlives the iteration or the function.
-bool livesUntil(AllocaInst *Alloca, Instruction *Save, const Loop &L, Blocks &Tail) {
-  SmallPtrSet<BasicBlock *, 16> Seen;
-  SmallVector<BasicBlock::iterator, 16> Work{std::next(Alloca->getIterator())};
-  while (!Work.empty()) {
-    auto It = Work.pop_back_val();
-    BasicBlock *BB = It->getParent();
-    bool Ended = false;
-    for (; It != BB->end() && !Ended; ++It)
-      if (restores(*It, Save))
-        Ended = true;
-    if (!L.contains(BB))
-      Tail.insert(BB);
-    if (Ended)
-      continue;
-    if (isa<ReturnInst>(BB->getTerminator()) || isa<ResumeInst>(BB->getTerminator()))
-      return false;
-    for (BasicBlock *Next : successors(BB)) {
-      if (Next == L.getHeader())
-        return false;
-      if (Seen.insert(Next).second)
-        Work.push_back(Next->begin());
-    }
-  }
-  return true;
-}
-
-// Stack that the loop takes must be given back in it, or in blocks behind it that can come along (`Tail`).
-const char *stackUse(Loop &L, DominatorTree &DT, Blocks &Tail) {
-  SmallVector<Instruction *, 4> Saves, Restores;
-  SmallVector<AllocaInst *, 4> Allocas;
-  for (BasicBlock *BB : L.blocks())
-    for (Instruction &I : *BB) {
-      if (auto *A = dyn_cast<AllocaInst>(&I))
-        Allocas.push_back(A);
-      else if (stackSave(I))
-        Saves.push_back(&I);
-      else if (auto *II = dyn_cast<IntrinsicInst>(&I); II && II->getIntrinsicID() == Intrinsic::stackrestore)
-        Restores.push_back(&I);
-    }
-  for (Instruction *R : Restores)
-    if (none_of(Saves, [&](Instruction *S) { return restores(*R, S); }))
-      return "the loop gives back stack that was taken before it";
-  for (AllocaInst *A : Allocas) {
-    bool Ends = false;
-    for (Instruction *S : Saves) {
-      Blocks Behind;
-      if (!DT.dominates(S, A) || !livesUntil(A, S, L, Behind))
-        continue;
-      Tail.insert_range(Behind);
-      Ends = true;
-      break;
-    }
-    if (!Ends)
-      return "alloca in the loop that outlives it";
-  }
-  // Only the part up to the giving back comes along.
-  for (BasicBlock *BB : to_vector(Tail))
-    for (Instruction &I : *BB)
-      if (any_of(Saves, [&](Instruction *S) { return restores(I, S); }) && !I.getNextNode()->isTerminator()) {
-        SplitBlock(BB, I.getNextNode()->getIterator(), &DT);
-        break;
-      }
-  for (BasicBlock *BB : Tail) {
-    for (BasicBlock *P : predecessors(BB))
-      if (!L.contains(P) && !Tail.contains(P))
-        return "stack that the loop takes is still in use where other code joins";
-    if (isa<ReturnInst>(BB->getTerminator()))
-      SplitBlock(BB, BB->getTerminator()->getIterator(), &DT);
-  }
-  auto Elsewhere = [&](const Instruction &I) {
-    return !L.contains(I.getParent()) && !Tail.contains(const_cast<BasicBlock *>(I.getParent())) &&
-           any_of(Saves, [&](Instruction *S) { return restores(I, S); });
-  };
-  // Behind the region's return all its stack is given back anyway.
-  SmallVector<Instruction *, 4> Void;
-  for (BasicBlock &BB : *L.getHeader()->getParent())
-    for (Instruction &I : BB)
-      if (Elsewhere(I))
-        Void.push_back(&I);
-  for (Instruction *I : Void)
-    I->eraseFromParent();
-  return nullptr;
-}
-
 const char *refusal(const Function &F, const Loop &L) {
   if (F.hasFnAttribute(Attribute::Naked))
     return "the function is naked";
@@ -197,24 +76,6 @@ void copyArgumentLists(Function &F, Loop &L) {
     B.CreateIntrinsic(Intrinsic::vacopy, {List->getType()}, {Start->getArgOperand(0), List});
     Start->eraseFromParent();
   }
-}
-
-// Landing pads outside the loop that its invokes reach: the loop gets its own, which joins it.
-bool ownLandingPads(Loop &L, Blocks &Set) {
-  Blocks Outside;
-  for (BasicBlock *BB : L.blocks())
-    if (auto *I = dyn_cast<InvokeInst>(BB->getTerminator()))
-      if (!L.contains(I->getUnwindDest()))
-        Outside.insert(I->getUnwindDest());
-  for (BasicBlock *Pad : Outside) {
-    SmallVector<BasicBlock *, 8> Preds, New;
-    for (BasicBlock *P : predecessors(Pad))
-      if (L.contains(P) && !is_contained(Preds, P))
-        Preds.push_back(P);
-    SplitLandingPadPredecessors(Pad, Preds, ".cere", ".rest", New);
-    Set.insert(New.front());
-  }
-  return !Outside.empty();
 }
 
 // Blocks behind the loop that only compute what the code behind them needs from each exit: inside, their
@@ -301,32 +162,6 @@ Loop *loopAt(LoopInfo &LI, BasicBlock *Header) {
   return L && L->getHeader() == Header ? L : nullptr;
 }
 
-// Values of the caller that are computed from V, V included.
-SetVector<const Value *> derived(const Value *V) {
-  SetVector<const Value *> All;
-  All.insert(V);
-  for (size_t I = 0; I < All.size(); ++I)
-    for (const User *U : All[I]->users())
-      if (isa<GetElementPtrInst>(U) || isa<CastInst>(U) || isa<PHINode>(U) || isa<SelectInst>(U) ||
-          isa<FreezeInst>(U) || isa<CallBase>(U))
-        All.insert(U);
-  return All;
-}
-
-// Whether nothing but argument N of the call leads to the object that it points to.
-bool onlyWay(CallBase &Call, unsigned N, DominatorTree &DT) {
-  const Value *V = Call.getArgOperand(N);
-  const auto *A = dyn_cast<Argument>(V);
-  if (!isa<AllocaInst>(V) && !isNoAliasCall(V) && !(A && A->hasNoAliasAttr()))
-    return false;
-  if (PointerMayBeCapturedBefore(V, false, &Call, &DT))
-    return false;
-  auto Derived = derived(V);
-  for (unsigned I = 0; I < Call.arg_size(); ++I)
-    if (I != N && Derived.contains(Call.getArgOperand(I)))
-      return false;
-  return true;
-}
 } // namespace
 
 extern "C" {
@@ -380,68 +215,6 @@ bool cere_has_invoke(LLVMValueRef Fn, LLVMBasicBlockRef Header) {
   return L && any_of(L->blocks(), [](BasicBlock *BB) { return isa<InvokeInst>(BB->getTerminator()); });
 }
 
-// A landing pad's selector is a number that means a type in its own function only. Once a loop moves to another
-// function with its pads, the code that tells the types apart may stay behind. So each pad turns its selector into
-// a number that both agree on, and the comparisons use that number.
-void cere_number_types(LLVMValueRef Fn) {
-  Function &F = *unwrap<Function>(Fn);
-  MapVector<const Value *, unsigned> Numbers;
-  SmallVector<IntrinsicInst *, 8> Asked;
-  SmallVector<LandingPadInst *, 8> Pads;
-  for (BasicBlock &BB : F)
-    for (Instruction &I : BB)
-      if (auto *II = dyn_cast<IntrinsicInst>(&I); II && II->getIntrinsicID() == Intrinsic::eh_typeid_for) {
-        Asked.push_back(II);
-        Numbers.insert({II->getArgOperand(0)->stripPointerCasts(), Numbers.size() + 1});
-      } else if (auto *P = dyn_cast<LandingPadInst>(&I); P && P->getNumClauses()) {
-        Pads.push_back(P);
-      }
-  if (Asked.empty())
-    return;
-  IRBuilder<> B(F.getContext());
-  Type *Int = B.getInt32Ty();
-  FunctionCallee Id = F.getParent()->getOrInsertFunction(TypeId, Int, B.getPtrTy());
-  for (IntrinsicInst *II : Asked) {
-    II->replaceAllUsesWith(ConstantInt::get(Int, Numbers[II->getArgOperand(0)->stripPointerCasts()]));
-    II->eraseFromParent();
-  }
-  for (LandingPadInst *P : Pads) {
-    B.SetInsertPoint(P->getParent(), std::next(P->getIterator()));
-    B.SetCurrentDebugLocation(P->getDebugLoc());
-    Value *Exception = B.CreateExtractValue(P, 0);
-    Value *Selector = B.CreateExtractValue(P, 1);
-    Value *Zero = ConstantInt::get(Int, 0);
-    Value *Number = B.CreateSelect(B.CreateICmpSLT(Selector, Zero), Selector, Zero);
-    for (unsigned I = 0; I < P->getNumClauses(); ++I) {
-      if (!P->isCatch(I))
-        continue;
-      auto Known = Numbers.find(P->getClause(I)->stripPointerCasts());
-      if (Known == Numbers.end())
-        continue;
-      Value *Is = B.CreateICmpEQ(Selector, B.CreateCall(Id, {P->getClause(I)}));
-      Number = B.CreateSelect(Is, ConstantInt::get(Int, Known->second), Number);
-    }
-    Value *First = B.CreateInsertValue(PoisonValue::get(P->getType()), Exception, 0);
-    Value *Pair = B.CreateInsertValue(First, Number, 1);
-    P->replaceUsesWithIf(Pair, [&](Use &U) { return U.getUser() != Exception && U.getUser() != Selector; });
-  }
-}
-
-// Puts llvm.eh.typeid.for back.
-void cere_restore_types(LLVMModuleRef M) {
-  Function *Placeholder = unwrap(M)->getFunction(TypeId);
-  if (!Placeholder)
-    return;
-  for (User *U : make_early_inc_range(Placeholder->users())) {
-    auto *Call = cast<CallInst>(U);
-    IRBuilder<> B(Call);
-    Call->replaceAllUsesWith(
-        B.CreateIntrinsic(Intrinsic::eh_typeid_for, {Call->getArgOperand(0)->getType()}, {Call->getArgOperand(0)}));
-    Call->eraseFromParent();
-  }
-  Placeholder->eraseFromParent();
-}
-
 // Outlines the loop with this header. Null with a reason if it cannot be.
 LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inputs, size_t *Exits,
                           const char **Reason) {
@@ -485,39 +258,5 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
   }
   *Inputs = In.size();
   return wrap(New);
-}
-
-// Hands on to the parameters of an outlined function what its only call says about the arguments. In two steps for
-// all regions of a function: what one call does not capture, the next may find uncaptured.
-void cere_note_captures(LLVMValueRef Outlined) {
-  for (Argument &A : unwrap<Function>(Outlined)->args())
-    if (A.getType()->isPointerTy() && !PointerMayBeCaptured(&A, false))
-      A.addAttr(Attribute::getWithCaptureInfo(A.getContext(), CaptureInfo::none()));
-}
-
-void cere_note_arguments(LLVMValueRef Outlined) {
-  Function &F = *unwrap<Function>(Outlined);
-  auto &Call = *cast<CallBase>(F.user_back());
-  DominatorTree DT(*Call.getFunction());
-  const DataLayout &DL = F.getDataLayout();
-  LLVMContext &C = F.getContext();
-  for (unsigned I = 0; I < Call.arg_size(); ++I) {
-    Value *V = Call.getArgOperand(I);
-    if (!V->getType()->isPointerTy())
-      continue;
-    if (auto *A = dyn_cast<AllocaInst>(V)) {
-      F.addParamAttr(I, Attribute::getWithAlignment(C, A->getAlign()));
-      F.addParamAttr(I, Attribute::NonNull);
-      if (auto Size = A->getAllocationSize(DL); Size && !Size->isScalable() && Size->getFixedValue())
-        F.addDereferenceableParamAttr(I, Size->getFixedValue());
-    } else if (auto *A = dyn_cast<Argument>(V)) {
-      for (auto Kind : {Attribute::NonNull, Attribute::Dereferenceable, Attribute::DereferenceableOrNull,
-                        Attribute::Alignment, Attribute::NoUndef})
-        if (A->hasAttribute(Kind))
-          F.addParamAttr(I, A->getAttribute(Kind));
-    }
-    if (onlyWay(Call, I, DT))
-      F.addParamAttr(I, Attribute::NoAlias);
-  }
 }
 }

@@ -1,4 +1,4 @@
-//! Declarations of the C++ shim (`shim.cpp`, `extract.cpp`, `results.cpp`, `types.cpp`).
+//! Declarations of the C++ shim (`*.cpp`).
 
 use libc::{c_char, c_void, size_t};
 use llvm_sys::prelude::*;

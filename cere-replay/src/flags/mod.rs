@@ -1,0 +1,306 @@
+//! What other flags change in kept IR. The front end has run; what it writes into attributes of functions and into
+//! floating-point instructions is found by compiling a probe under both sets of flags and comparing.
+
+mod probe;
+mod refused;
+
+use crate::ReplayError;
+use crate::compile::FLANG;
+use cere_format::build::{Language, Retarget};
+use probe::{beyond, difference, probe};
+use refused::WITH_VALUE;
+use std::process::Command;
+
+pub use refused::check;
+
+/// What flags of the user's mean for a unit.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// Whether they ask for other code than the unit's own flags.
+    pub other: bool,
+    /// What they change in its IR.
+    pub retarget: Retarget,
+    /// What the unit's compiler is told of them: all, but for flang's own spelling.
+    pub flags: Vec<String>,
+}
+
+/// What the compiler proper is asked for under `flags`; none if the driver refuses them, which the compile will tell.
+fn asked(compiler: &str, flags: &[String]) -> Option<Vec<u8>> {
+    let mut command = Command::new(compiler);
+    command.args(flags).args([
+        "-w",
+        "-x",
+        "ir",
+        "-c",
+        "/dev/null",
+        "-o",
+        "/dev/null",
+        "-###",
+    ]);
+    let output = command.output().ok()?;
+    output.status.success().then_some(output.stderr)
+}
+
+/// Single flags, each with its value.
+fn groups(flags: &[String]) -> Vec<&[String]> {
+    let mut groups = Vec::new();
+    let mut rest = flags;
+    while let Some(first) = rest.first() {
+        let size = if WITH_VALUE.contains(&first.as_str()) {
+            2
+        } else {
+            1
+        };
+        let (group, after) = rest.split_at(size.min(rest.len()));
+        groups.push(group);
+        rest = after;
+    }
+    groups
+}
+
+/// `flags` in flang's words. What it does not know is left out where the IR carries it, and refused elsewhere.
+fn in_fortran(flags: &[String]) -> Result<Vec<String>, ReplayError> {
+    let mut known = Vec::new();
+    for group in groups(flags) {
+        match group[0].as_str() {
+            "-Os" | "-Oz" => known.push("-O2".to_owned()),
+            "-Og" => known.push("-O1".to_owned()),
+            _ if asked(FLANG, group).is_some() => known.extend(group.iter().cloned()),
+            "-fno-strict-aliasing" | "-fstrict-aliasing" => {}
+            _ if probe(group, "a flag")? != probe(&[], "no flags")? => {}
+            _ => {
+                return Err(ReplayError::Flag {
+                    flag: group.join(" "),
+                    reason: "flang does not know it, and it changes nothing that the code generator reads".to_owned(),
+                });
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// What `flags` after `original` change for `compiler`.
+pub fn change(
+    original: &[String],
+    language: Language,
+    compiler: &str,
+    flags: &[String],
+) -> Result<Change, ReplayError> {
+    if flags.is_empty() {
+        return Ok(Change::default());
+    }
+    let after = [original, flags].concat();
+    let before = asked(compiler, original);
+    if before.is_some() && before == asked(compiler, &after) {
+        return Ok(Change::default());
+    }
+    Ok(Change {
+        other: true,
+        retarget: retarget(original, language, flags)?,
+        flags: match compiler {
+            FLANG => in_fortran(flags)?,
+            _ => flags.to_vec(),
+        },
+    })
+}
+
+/// What `flags` after `original` change in the attributes of kept IR. For Fortran the probe, which is C, sees
+/// only those original flags that both compilers know.
+fn retarget(
+    original: &[String],
+    language: Language,
+    flags: &[String],
+) -> Result<Retarget, ReplayError> {
+    let common =
+        |f: &&String| ["-O", "-m"].iter().any(|start| f.starts_with(start)) || *f == "-ffast-math";
+    let before: Vec<String> = match language {
+        Language::Fortran => original.iter().filter(common).cloned().collect(),
+        Language::C | Language::Cxx => original.to_vec(),
+    };
+    let with = |more: &[String]| [&before[..], more].concat();
+    // What levels of optimisation change in the front end is no concern of the code generator's.
+    let level = flags.iter().rfind(|f| f.starts_with("-O")).cloned();
+    let level = level.map(|l| if l == "-Ofast" { "-O3".to_owned() } else { l });
+    let (before_seen, base, after) = std::thread::scope(|scope| {
+        let base = level.map(|l| scope.spawn(|| probe(&with(&[l]), "the original flags")));
+        let before = scope.spawn(|| probe(&before, "the original flags"));
+        let after = probe(&with(flags), &format!("the flags {}", flags.join(" ")));
+        (before.join(), base.map(|b| b.join()), after)
+    });
+    let join = |result: std::thread::Result<_>| {
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    };
+    let (after, before_seen) = (after?, join(before_seen)?);
+    let base = base.map_or_else(|| Ok(before_seen.clone()), join)?;
+    if let Some(reason) = beyond(&base, &after) {
+        // The first one that does it alone, if one does.
+        let alone = |flag: &&String| {
+            let seen = probe(&with(&[(*flag).clone()]), "a flag");
+            !flag.starts_with("-O") && seen.is_ok_and(|s| beyond(&before_seen, &s).is_some())
+        };
+        let culprit = flags.iter().find(alone).cloned();
+        return Err(ReplayError::Flag {
+            flag: culprit.unwrap_or_else(|| flags.join(" ")),
+            reason,
+        });
+    }
+    let mut retarget = difference(&before_seen, &after);
+    for flag in flags {
+        match flag.as_str() {
+            "-fno-strict-aliasing" => retarget.no_strict_aliasing = true,
+            "-fstrict-aliasing" => retarget.no_strict_aliasing = false,
+            _ => {}
+        }
+    }
+    Ok(retarget)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::probe::CONTRACT;
+    use super::*;
+    use crate::compile::CLANG;
+
+    fn flags(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn of(original: &str, added: &str) -> Retarget {
+        retarget(&flags(original), Language::C, &flags(added)).unwrap()
+    }
+
+    #[test]
+    fn the_target_changes() {
+        let target = of("-O2", "-march=x86-64-v3").target.unwrap();
+        assert_eq!(target.cpu, "x86-64-v3");
+        assert!(target.features.contains("+avx2"));
+        assert_eq!(of("-O2", "-O3"), Retarget::default());
+    }
+
+    #[test]
+    fn flags_of_the_build_itself_change_nothing() {
+        let other = |original: &str, added: &str| {
+            let change = change(&flags(original), Language::C, CLANG, &flags(added));
+            change.unwrap().other
+        };
+        assert!(!other("-O2 -march=native", "-O2"));
+        assert!(!other("-O3", ""));
+        assert!(other("-O2", "-O3"));
+        assert!(other("-O2", "-mllvm -force-vector-width=2"));
+    }
+
+    #[test]
+    fn words_that_flang_does_not_know() {
+        let known =
+            in_fortran(&flags("-Os -mavx2 -mfma -fno-strict-aliasing -ffast-math")).unwrap();
+        assert_eq!(known, flags("-O2 -ffast-math"));
+        let error = in_fortran(&flags("-O3 -fno-semantic-words")).unwrap_err();
+        assert!(error.to_string().contains("-fno-semantic-words"), "{error}");
+        let change = change(
+            &flags("-O2"),
+            Language::Fortran,
+            FLANG,
+            &flags("-Os -mavx2"),
+        )
+        .unwrap();
+        assert!(change.retarget.target.unwrap().features.contains("+avx2"));
+        assert_eq!(
+            change.retarget.enum_attributes,
+            [("optsize".to_owned(), true)]
+        );
+    }
+
+    #[test]
+    fn sizes_inlining_and_frames() {
+        let sizes = |from: &str, to: &str| of(from, to).enum_attributes;
+        let attribute = |name: &str, there: bool| (name.to_owned(), there);
+        assert_eq!(
+            sizes("-O2", "-Oz"),
+            [attribute("optsize", true), attribute("minsize", true)]
+        );
+        assert_eq!(sizes("-Os", "-O2"), [attribute("optsize", false)]);
+        let raised = of("-O0", "-O2");
+        assert!(
+            raised
+                .enum_attributes
+                .contains(&("noinline".to_owned(), false))
+        );
+        let none = of("-O2", "-fno-inline");
+        assert!(
+            none.enum_attributes
+                .contains(&("noinline".to_owned(), true))
+        );
+        let frames = of("-O2", "-fno-omit-frame-pointer").attributes;
+        assert_eq!(frames, [("frame-pointer".to_owned(), "all".to_owned())]);
+    }
+
+    #[test]
+    fn parts_of_fast_math() {
+        let fast = of("-O2", "-ffast-math");
+        assert_eq!(fast.fast_flags, Some(127));
+        assert!(fast.no_math_errno && !fast.split_contractions);
+        assert_eq!(of("-O0", "-Ofast").fast_flags, Some(127));
+        assert_eq!(of("-O2", "-freciprocal-math").fast_flags, Some(16));
+        assert_eq!(
+            of("-O2 -freciprocal-math", "-fno-reciprocal-math").fast_flags,
+            Some(0)
+        );
+        assert!(of("-O2", "-fno-math-errno").no_math_errno);
+        assert!(of("-O2", "-ffp-contract=off").split_contractions);
+        assert_eq!(of("-O2", "-ffp-contract=fast").fast_flags, Some(CONTRACT));
+        assert_eq!(
+            of("-O2", "-fno-jump-tables").attributes[0].0,
+            "no-jump-tables"
+        );
+    }
+
+    #[test]
+    fn what_the_front_end_has_done_cannot_be_undone() {
+        let refused = |original: &str, added: &str, culprit: &str| {
+            let error = retarget(&flags(original), Language::C, &flags(added)).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains(culprit), "{added}: {text}");
+        };
+        for flag in [
+            "-frounding-math",
+            "-ftrapping-math",
+            "-ffp-model=strict",
+            "-fno-strict-overflow",
+            "-ftrivial-auto-var-init=zero",
+            "-fno-delete-null-pointer-checks",
+            "-fshort-enums",
+            "-fcf-protection",
+            "-mlong-double-64",
+            "-funsigned-char",
+        ] {
+            refused(
+                "-O2",
+                &format!("-O3 -march=native {flag} -funroll-loops"),
+                flag,
+            );
+        }
+        refused("-O2 -ffast-math", "-fno-fast-math", "-fno-fast-math");
+        refused("-O2 -fno-math-errno", "-fmath-errno", "-fmath-errno");
+        refused(
+            "-O2 -ffp-contract=off",
+            "-ffp-contract=on",
+            "-ffp-contract=on",
+        );
+        for flag in [
+            "-fno-builtin",
+            "-mno-red-zone",
+            "-fstack-protector-all",
+            "-funroll-loops",
+            "-fno-vectorize",
+            "-g",
+            "-mcmodel=large",
+            "-fno-strict-aliasing",
+            "-Os",
+            "-O0",
+            "-fomit-frame-pointer",
+            "-mprefer-vector-width=512",
+        ] {
+            of("-O2", flag);
+        }
+    }
+}
