@@ -57,6 +57,10 @@ impl Store {
     pub fn codelets(&self) -> PathBuf {
         self.root.join("codelets")
     }
+    /// Why regions have no codelets.
+    pub fn captures(&self) -> PathBuf {
+        self.root.join("captures.json")
+    }
     /// Measurement records: an SQLite file.
     pub fn results(&self) -> PathBuf {
         self.root.join("results.db")

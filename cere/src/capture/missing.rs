@@ -11,7 +11,6 @@ use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 
 /// `captures.json` of a store: why regions have no codelets.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -23,14 +22,10 @@ pub struct Refused {
     regions: BTreeMap<String, String>,
 }
 
-fn path(store: &Store) -> PathBuf {
-    store.root().join("captures.json")
-}
-
 impl Refused {
     /// What is known of this program with these arguments.
     pub fn of(store: &Store, program: &Program, command: &[String]) -> Self {
-        let known: Option<Self> = state::read_json(&path(store)).ok();
+        let known: Option<Self> = state::read_json(&store.captures()).ok();
         known
             .filter(|k| k.program == program.hash && k.command == command)
             .unwrap_or_else(|| Self {
@@ -42,7 +37,7 @@ impl Refused {
 
     /// What is known of the last program that was captured.
     pub fn last(store: &Store) -> BTreeMap<String, String> {
-        let known: Option<Self> = state::read_json(&path(store)).ok();
+        let known: Option<Self> = state::read_json(&store.captures()).ok();
         known.unwrap_or_default().regions
     }
 
@@ -59,7 +54,7 @@ impl Refused {
         for one in taken {
             self.regions.remove(&one.region);
         }
-        state::write_json(&path(store), self)
+        state::write_json(&store.captures(), self)
     }
 
     /// Takes out of `choices` what the store has, and what was refused before, which it gives back.
