@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of the run plan and of raw captures.
-pub const CAPTURE_VERSION: u32 = 2;
+pub const CAPTURE_VERSION: u32 = 3;
 
 /// Environment variable that names the [`RunPlan`] file; without it the preload library does nothing.
 pub const ENV_RUN: &str = "CERE_RUN";
@@ -17,7 +17,7 @@ pub struct RunPlan {
     pub version: u32,
     /// Scratch directory of this run, absolute, existing: results go there.
     pub directory: PathBuf,
-    /// Profile all regions or capture some.
+    /// Profile all regions, time or capture some.
     pub mode: RunMode,
 }
 
@@ -27,6 +27,8 @@ pub struct RunPlan {
 pub enum RunMode {
     /// Time every region.
     Profile,
+    /// Time these alone, as a profile; the others' probes stay dormant and cost what they always do.
+    Time(Vec<RegionKey>),
     /// Capture these.
     Capture {
         /// Regions and the invocations (from 1) wanted of each, rising.

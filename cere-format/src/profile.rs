@@ -140,6 +140,10 @@ pub struct RegionProfile {
     pub cycles_mean: f64,
     /// Longest inclusive cycles of an invocation.
     pub cycles_max: u64,
+    /// How far an invocation's time is from what it would be in more runs, on the average, over the mean time; 0 if one run
+    /// alone is known.
+    #[serde(default)]
+    pub noise: f64,
     /// The kept part of the per-invocation trace.
     pub trace: Trace,
 }

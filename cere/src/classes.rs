@@ -33,7 +33,13 @@ pub fn of(region: &RegionProfile) -> Result<Classes, ClassError> {
         invocations: region.invocations,
         total: region.inclusive_seconds,
     };
-    classes(|| kept(region), whole, Criterion::default())
+    let usual = Criterion::default();
+    let criterion = Criterion {
+        // What noise makes is no class.
+        deviation: usual.deviation.max(region.noise),
+        ..usual
+    };
+    classes(|| kept(region), whole, criterion)
 }
 
 /// The invocations that stand for all of the region, each with its class, rising.
@@ -81,6 +87,7 @@ mod tests {
             cycles_min: 1000,
             cycles_mean: 1800.0,
             cycles_max: 9000,
+            noise: 0.0,
             trace: Trace {
                 first: vec![0; 10],
                 stride,
@@ -88,6 +95,11 @@ mod tests {
                 ..Trace::default()
             },
         };
+        let noisy = RegionProfile {
+            noise: 5.0,
+            ..region.clone()
+        };
+        assert_eq!(representatives(&noisy).unwrap().len(), 1);
         let found = representatives(&region).unwrap();
         assert_eq!(found.len(), 2);
         let invocations: u64 = found.iter().map(|f| f.1.invocations).sum();

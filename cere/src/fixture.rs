@@ -28,6 +28,7 @@ pub fn profile(regions: &[(&str, Option<usize>, f64, f64)]) -> Profile {
             cycles_min: cycles as u64,
             cycles_mean: cycles,
             cycles_max: cycles as u64,
+            noise: 0.0,
             trace: Trace {
                 first: vec![(inclusive[place] * 1e9) as u64],
                 stride: 1,

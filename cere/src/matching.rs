@@ -1,5 +1,6 @@
 //! In-vitro time against in-vivo time, region by region (CERE thesis, 3.4 and 5.3).
 
+use crate::results::Record;
 use crate::selection::{Selection, nodes, own};
 use anyhow::Result;
 use cere_cluster::{Replayed, predict};
@@ -12,17 +13,37 @@ use std::collections::{BTreeMap, HashMap};
 /// Tolerated errors that totals are given for.
 pub const LEVELS: [f64; 3] = [0.15, 0.10, 0.05];
 
-/// A codelet and what its replay at the capture's flags found.
+/// A codelet and what its replays at the capture's flags found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Its region.
     pub key: RegionKey,
     /// The class that it stands for; none if it was chosen by number.
     pub represents: Option<Represents>,
+    /// Its replays, at least one, or why there is none.
+    pub replays: Result<Vec<Pair>, String>,
+}
+
+/// A replay and the run that it is compared with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// Median seconds in vitro.
+    pub in_vitro: f64,
     /// Seconds in vivo, if they are known.
     pub in_vivo: Option<f64>,
-    /// Median seconds in vitro and the verdict, or why there is no replay.
-    pub replay: Result<(f64, Verdict), String>,
+    /// The verdict on the replay's result.
+    pub verdict: Verdict,
+}
+
+impl Pair {
+    /// What a record tells, if its replay did not fail.
+    pub fn of(record: &Record) -> Option<Self> {
+        Some(Self {
+            in_vitro: record.times.as_ref()?.seconds_median,
+            in_vivo: record.in_vivo_seconds,
+            verdict: record.verdict,
+        })
+    }
 }
 
 /// A region of the table.
@@ -36,8 +57,12 @@ pub struct Row {
     pub classes: u32,
     /// How far the time that its replays predict is from the time in vivo, as a fraction of that.
     pub error: Option<f64>,
-    /// Predicted time over time in vivo.
+    /// Predicted time over time in vivo: of several rounds the middle, codelet by codelet.
     pub ratio: Option<f64>,
+    /// Least and largest of the rounds' ratios.
+    pub ratio_range: Option<(f64, f64)>,
+    /// Rounds of replays that it is of.
+    pub rounds: u32,
     /// The worst verdict of its codelets.
     pub verdict: Option<Verdict>,
     /// Whether predictions may use it.
@@ -71,6 +96,19 @@ struct Judged {
     classes: u32,
     verdict: Option<Verdict>,
     cost: f64,
+    range: Option<(f64, f64)>,
+    rounds: usize,
+}
+
+/// The middle one, of an even number the mean of the two.
+fn middle(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+    match sorted.get(low).zip(sorted.get(high)) {
+        Some((low, high)) => (low + high) / 2.0,
+        None => f64::NAN,
+    }
 }
 
 fn worst(a: Verdict, b: Verdict) -> Verdict {
@@ -121,27 +159,53 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
     }
     let (classes, counting) = counting(all)?;
     judged.classes = classes;
-    let mut replayed = Vec::new();
+    let mut classes: Vec<(f64, Vec<f64>)> = Vec::new();
+    let mut unknown = false;
     for measured in counting {
-        let (in_vitro, verdict) = measured.replay.clone()?;
-        judged.verdict = Some(judged.verdict.map_or(verdict, |v| worst(v, verdict)));
-        judged.cost += in_vitro;
-        replayed.push((measured, in_vitro));
+        let pairs = measured.replays.clone()?;
+        for pair in &pairs {
+            judged.verdict = Some(
+                judged
+                    .verdict
+                    .map_or(pair.verdict, |v| worst(v, pair.verdict)),
+            );
+        }
+        judged.cost += middle(pairs.iter().map(|p| p.in_vitro));
+        let in_vivo: Option<Vec<f64>> = pairs.iter().map(|p| p.in_vivo).collect();
+        let Some(in_vivo) = in_vivo.filter(|all| !all.is_empty()) else {
+            unknown = true;
+            continue;
+        };
+        let total = measured.represents.map(|r| r.seconds);
+        let total = total.unwrap_or_else(|| middle(in_vivo.iter().copied()));
+        let ratios = pairs
+            .iter()
+            .zip(&in_vivo)
+            .map(|(p, vivo)| p.in_vitro / vivo);
+        classes.push((total, ratios.collect()));
     }
-    let replayed: Vec<Replayed> = replayed
-        .into_iter()
-        .map(|(measured, target)| {
-            let reference = measured.in_vivo.ok_or("its time in vivo is not known")?;
-            Ok(Replayed {
-                total: measured.represents.map_or(reference, |r| r.seconds),
-                reference,
-                target,
-            })
-        })
-        .collect::<Result<_, &str>>()?;
-    let total: f64 = replayed.iter().map(|r| r.total).sum();
-    let predicted = predict(&replayed).map_err(|e| e.to_string())?;
-    Ok(predicted / total)
+    if unknown {
+        return Err("its time in vivo is not known".into());
+    }
+    // Of all classes together, by what each comes to.
+    let whole = |ratio: &dyn Fn(&[f64]) -> f64| -> Result<f64, String> {
+        let of = |(total, ratios): &(f64, Vec<f64>)| Replayed {
+            total: *total,
+            reference: 1.0,
+            target: ratio(ratios),
+        };
+        let replayed: Vec<Replayed> = classes.iter().map(of).collect();
+        let total: f64 = replayed.iter().map(|r| r.total).sum();
+        Ok(predict(&replayed).map_err(|e| e.to_string())? / total)
+    };
+    judged.rounds = classes.iter().map(|c| c.1.len()).min().unwrap_or(0);
+    if judged.rounds > 1 {
+        let rounds = (0..judged.rounds).map(|round| whole(&|ratios| ratios[round]));
+        let rounds = rounds.collect::<Result<Vec<f64>, String>>()?;
+        let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        judged.range = Some((least, rounds.iter().copied().fold(0.0, f64::max)));
+    }
+    whole(&|ratios| middle(ratios.iter().copied()))
 }
 
 impl Matching {
@@ -187,6 +251,8 @@ impl Matching {
                 classes: judged.classes,
                 error,
                 ratio: ratio.ok(),
+                ratio_range: judged.range,
+                rounds: judged.rounds as u32,
                 verdict: judged.verdict,
                 accepted: reason.is_none(),
                 reason,
@@ -240,8 +306,15 @@ mod tests {
                 invocations: 1,
                 seconds: class.2,
             }),
-            in_vivo: Some(times.0),
-            replay: Ok((times.1, Verdict::Exact)),
+            replays: Ok(vec![pair(times.0, times.1)]),
+        }
+    }
+
+    fn pair(in_vivo: f64, in_vitro: f64) -> Pair {
+        Pair {
+            in_vitro,
+            in_vivo: Some(in_vivo),
+            verdict: Verdict::Exact,
         }
     }
 
@@ -281,7 +354,21 @@ mod tests {
                 && near(found.accurate[2], 0.0)
         );
         assert!(near(found.reduction.unwrap(), 1.0 / 0.212));
-        all[2].replay = Ok((0.1, Verdict::Different));
+        // Rounds: the machine is twice as slow in one of them, in vivo and in vitro.
+        let rounds = [(0.1, 0.104), (0.2, 0.21), (0.1, 0.1)];
+        all[2].replays = Ok(rounds.map(|(a, b)| pair(a, b)).to_vec());
+        all[1].replays = Ok([(0.1, 0.1), (0.2, 0.2), (0.1, 0.11)]
+            .map(|(a, b)| pair(a, b))
+            .to_vec());
+        let good = row(&of(&all), "good");
+        assert!(near(good.ratio.unwrap(), (0.2 + 0.1 * 1.04) / 0.3));
+        let (least, most) = good.ratio_range.unwrap();
+        assert!(near(least, (0.2 + 0.104) / 0.3) && near(most, (0.22 + 0.1) / 0.3));
+        assert_eq!(good.rounds, 3);
+        all[2].replays = Ok(vec![Pair {
+            verdict: Verdict::Different,
+            ..pair(0.1, 0.1)
+        }]);
         assert!(row(&of(&all), "good").reason.unwrap().contains("result"));
         all.remove(2);
         assert!(

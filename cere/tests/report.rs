@@ -285,6 +285,7 @@ fn synthetic(at: &Path) -> PathBuf {
             cycles_min: *first.iter().min().expect("some"),
             cycles_mean: 1e5,
             cycles_max: *first.iter().max().expect("some"),
+            noise: 0.0,
             trace: Trace {
                 first_starts: starts(&mut (1..4097)),
                 sampled_starts: starts(&mut sampled.iter().map(|s| s.0)),

@@ -170,11 +170,16 @@ impl Program {
 
     /// Profiles all regions; the output must be that of a plain run.
     pub fn profile(&self, arguments: &[&str]) -> Profiled {
+        self.timed(arguments, RunMode::Profile)
+    }
+
+    /// As `mode` says, which is no capture.
+    pub fn timed(&self, arguments: &[&str], mode: RunMode) -> Profiled {
         let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
         let mut command = Command::new(&self.path);
         command.args(arguments);
         let plain = self.plain(arguments);
-        let output = self.launch(directory.path(), RunMode::Profile, &mut command);
+        let output = self.launch(directory.path(), mode, &mut command);
         assert_same(&output, &plain);
         let files = raw_files(directory.path()).unwrap();
         assert_eq!(files.len(), 1);

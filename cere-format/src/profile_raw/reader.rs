@@ -162,6 +162,7 @@ pub fn read_raw(
             },
             cycles_mean: word!(&table, base, RawRegion, sum) as f64 / finished.max(1) as f64,
             cycles_max: word!(&table, base, RawRegion, max),
+            noise: 0.0,
             trace: trace(&reader, slot, invocations, start)?,
         });
     }

@@ -1,4 +1,4 @@
-//! Runs a program for its profile and keeps that in the store.
+//! Runs a program for its profile.
 
 use crate::image::Program;
 use crate::launch::{Launch, Output};
@@ -8,7 +8,7 @@ use crate::supervise::shell_code;
 use crate::{reads, state};
 use anyhow::{Context, Result, bail};
 use cere_format::capture::RunMode;
-use cere_format::profile::{Profile, Stdin};
+use cere_format::profile::{Profile, RegionKey, Stdin};
 use cere_format::profile_raw::{RAW_DEPTH, RAW_PREFIX, RawHeader, raw_files, read_raw};
 use cere_format::store::Store;
 use std::fs::File;
@@ -18,7 +18,7 @@ use std::process::Stdio;
 
 /// A profile and how the program ended.
 pub struct Collected {
-    /// The profile, as kept in the store.
+    /// The profile.
     pub profile: Profile,
     /// The program's exit status as a shell reports it.
     pub code: u8,
@@ -26,17 +26,32 @@ pub struct Collected {
     pub notes: Vec<String>,
 }
 
-/// Runs `command` and keeps its profile, with the times of the invocations `trace` if any come. The caller holds the
-/// store's lock.
-pub fn collect(
-    store: &Store,
-    program: &Program,
-    command: &[String],
-    timeout: Option<f64>,
-    output: Output,
-    input: Option<Stdio>,
-    trace: &[u64],
-) -> Result<Collected> {
+/// One run for its profile.
+pub struct Run<'a> {
+    /// The store that knows the program's regions; the caller holds its lock.
+    pub store: &'a Store,
+    /// The program.
+    pub program: &'a Program,
+    /// Program and arguments as given.
+    pub command: &'a [String],
+    /// End it after this many seconds.
+    pub timeout: Option<f64>,
+    /// Where its output goes.
+    pub output: Output,
+    /// Invocations whose times are kept of every region beyond those that are kept anyway.
+    pub trace: &'a [u64],
+    /// The regions to time; none: all.
+    pub only: Option<&'a [RegionKey]>,
+}
+
+/// Runs a program, which reads `input` if that is not this command's stdin.
+pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
+    let Run {
+        store,
+        program,
+        command,
+        ..
+    } = *run;
     let mut names = Names::new(store, &named(&state::current_units(store)?));
     let mut before = reads::of(command);
     if input.is_some() {
@@ -46,10 +61,13 @@ pub fn collect(
         store,
         program,
         command,
-        mode: RunMode::Profile,
-        trace,
-        timeout,
-        output,
+        mode: match run.only {
+            None => RunMode::Profile,
+            Some(these) => RunMode::Time(these.to_vec()),
+        },
+        trace: run.trace,
+        timeout: run.timeout,
+        output: run.output,
         input,
     }
     .run()?;
@@ -91,7 +109,6 @@ pub fn collect(
     }
     profile.program = program.hash.clone();
     profile.input = reads::left(before, &reads::of(command));
-    state::write_json(&store.profile(), &profile)?;
     Ok(Collected {
         profile,
         code,

@@ -72,6 +72,7 @@ fn alike(a: &RegionProfile, b: &RegionProfile) -> bool {
 fn merge_region(region: &mut RegionProfile, others: &[&RegionProfile]) {
     let own = region.clone();
     let all = || others.iter().copied().chain(std::iter::once(&own));
+    region.noise = noise(&all().collect::<Vec<_>>());
     for (place, kept) in region.trace.first.iter_mut().enumerate() {
         *kept = cycles(all().map(|r| r.trace.first[place]));
     }
@@ -84,6 +85,41 @@ fn merge_region(region: &mut RegionProfile, others: &[&RegionProfile]) {
     region.cycles_mean = time(|r| r.cycles_mean);
     region.cycles_min = cycles(all().map(|r| r.cycles_min));
     region.cycles_max = cycles(all().map(|r| r.cycles_max));
+}
+
+/// Mean distance of the middle of `runs` from the true time, over the mean time. Each run's times are taken in parts of
+/// their mean first: that one run is slower than another as a whole makes no class of invocations.
+fn noise(runs: &[&RegionProfile]) -> f64 {
+    let times = |run: &RegionProfile| -> Vec<u64> {
+        let sampled = run.trace.sampled.iter().map(|s| s.1);
+        run.trace.first.iter().copied().chain(sampled).collect()
+    };
+    let runs: Vec<Vec<u64>> = runs.iter().map(|run| times(run)).collect();
+    let count = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let known: Vec<usize> = (0..count)
+        .filter(|place| runs.iter().all(|run| run[*place] > 0))
+        .collect();
+    let means = runs.iter().map(|run| {
+        let sum: f64 = known.iter().map(|place| run[*place] as f64).sum();
+        sum / known.len() as f64
+    });
+    let means: Vec<f64> = means.collect();
+    let (mut sum, mut pairs) = (0.0, 0.0);
+    for a in 0..runs.len() {
+        for b in 0..a {
+            let apart = |place: &usize| {
+                (runs[a][*place] as f64 / means[a] - runs[b][*place] as f64 / means[b]).abs()
+            };
+            sum += known.iter().map(apart).sum::<f64>();
+            pairs += known.len() as f64;
+        }
+    }
+    if pairs == 0.0 {
+        return 0.0;
+    }
+    // Of three runs the middle's mean distance is 0.48 of the mean distance of two of them, by the normal law; it falls with
+    // the root of their number.
+    0.48 * (3.0 / runs.len() as f64).sqrt() * (sum / pairs)
 }
 
 /// The regions' chain from the root to each node.
@@ -132,6 +168,21 @@ mod tests {
         profile.regions[0].trace.first = times.to_vec();
         profile.seconds = 0.9 + own / 10.0;
         profile
+    }
+
+    #[test]
+    fn noise_is_what_runs_do_not_share() {
+        let of = |times: &[[u64; 3]]| {
+            let runs: Vec<Profile> = times.iter().map(|t| run(*t, 0.5)).collect();
+            merge(runs).unwrap().0.regions[0].noise
+        };
+        // Twice as slow as a whole, and invocations that differ in every run alike.
+        assert_eq!(of(&[[10, 90, 20], [20, 180, 40], [10, 90, 20]]), 0.0);
+        // 1.2, 0.8, 1.0 of the mean against 0.8, 1.2, 1.0.
+        let found = of(&[[120, 80, 100], [80, 120, 100]]);
+        assert!((found - 0.48 * 1.5f64.sqrt() * 0.8 / 3.0).abs() < 1e-9);
+        assert_eq!(of(&[[10, 90, 20]]), 0.0);
+        assert_eq!(of(&[[0, 0, 0], [0, 0, 0]]), 0.0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod merge;
 mod several;
 mod show;
 
+pub use collect::{Run, collect};
 pub use several::{Command, enough};
 
 use crate::image::Program;

@@ -1,6 +1,6 @@
 //! A profile of one run, or of several.
 
-use super::collect::{Collected, collect};
+use super::collect::{Collected, Run, collect};
 use super::merge::merge;
 use crate::image::Program;
 use crate::input::Input;
@@ -29,8 +29,8 @@ pub struct Command<'a> {
 }
 
 impl Command<'_> {
-    /// Profiles `runs` runs, or, if none is said, [`enough`]. The first run's output goes to `output`, that of the others
-    /// nowhere.
+    /// Profiles `runs` runs, or, if none is said, [`enough`], and keeps the profile in the store. The first run's output
+    /// goes to `output`, that of the others nowhere.
     pub fn profile(
         &self,
         runs: Option<u32>,
@@ -38,6 +38,7 @@ impl Command<'_> {
         input: &mut Input,
     ) -> Result<Collected> {
         let mut first = self.once(output, input)?;
+        state::write_json(&self.store.profile(), &first.profile)?;
         let wanted = runs.unwrap_or(enough(first.profile.seconds));
         // A program that fails is not run for it again.
         if wanted < 2 || first.code != 0 {
@@ -58,15 +59,15 @@ impl Command<'_> {
 
     fn once(&self, output: Output, input: &mut Input) -> Result<Collected> {
         let mut feed = input.again()?;
-        let words = self.words;
-        collect(
-            self.store,
-            self.program,
-            words,
-            self.timeout,
+        let run = Run {
+            store: self.store,
+            program: self.program,
+            command: self.words,
+            timeout: self.timeout,
             output,
-            feed.stdin.take(),
-            self.trace,
-        )
+            trace: self.trace,
+            only: None,
+        };
+        collect(&run, feed.stdin.take())
     }
 }

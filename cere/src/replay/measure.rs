@@ -60,8 +60,20 @@ impl<'a> Replays<'a> {
         })
     }
 
-    /// Replays the codelet in `file`; `keep` is where all of it is left, if that is wanted.
+    /// Replays the codelet in `file`; `keep` is where all of it is left, if that is wanted. A record is kept.
     pub fn replay(&self, request: &Request, file: &Path, keep: Option<PathBuf>) -> Result<Replay> {
+        let (replay, record) = self.replay_unrecorded(request, file, keep)?;
+        results::keep_or_warn(self.store, &record);
+        replay
+    }
+
+    /// Replays the codelet in `file`. The record is for the caller to keep; the replay may have failed.
+    pub fn replay_unrecorded(
+        &self,
+        request: &Request,
+        file: &Path,
+        keep: Option<PathBuf>,
+    ) -> Result<(Result<Replay>, Record)> {
         self.cache.trim();
         let (package, manifest, sha256) = self
             .cache
@@ -77,25 +89,32 @@ impl<'a> Replays<'a> {
             request.setting(&manifest),
             replay.as_ref(),
         );
-        results::keep_or_warn(self.store, &record);
-        let replay = replay?;
-        bound::touch(&replay.executable);
-        if replay.cycles.is_empty() {
-            bail!("the replay of {} measured nothing", replay.codelet);
-        }
-        self.note(request, file, &replay);
-        Ok(replay)
+        let replay = replay.map_err(anyhow::Error::from).and_then(|replay| {
+            bound::touch(&replay.executable);
+            if replay.cycles.is_empty() {
+                bail!("the replay of {} measured nothing", replay.codelet);
+            }
+            self.note(request, file, &replay);
+            Ok(replay)
+        });
+        Ok((replay, record))
     }
 
-    /// The record of the last replay of the codelet in `file` under `request` on this machine, if it measured something.
-    pub fn known(&self, request: &Request, file: &Path) -> Result<Option<Record>> {
+    /// The records of earlier replays of the codelet in `file` under `request` on this machine that count: see
+    /// [`results::counting`]. None if one of them failed.
+    pub fn known(&self, request: &Request, file: &Path) -> Result<Vec<Record>> {
         let Some(database) = Database::existing(self.store)? else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let machine = results::this_machine();
         let setting = request.setting(&read_manifest(file)?);
-        let found = database.latest(&state::hash_file(file)?, &setting, &machine.id)?;
-        Ok(found.filter(|record| record.times.is_some()))
+        let found = database.of(&state::hash_file(file)?, &setting, &machine.id)?;
+        let counting = results::counting(&found.iter().collect::<Vec<_>>());
+        let usable = |r: &&Record| r.times.is_some() && r.verdict != Verdict::Unchecked;
+        Ok(match counting.iter().all(usable) {
+            true => counting.into_iter().cloned().collect(),
+            false => Vec::new(),
+        })
     }
 
     fn options(&self, request: &Request, keep: Option<PathBuf>) -> Result<cere_replay::Options> {

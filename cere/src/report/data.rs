@@ -3,8 +3,8 @@
 use crate::capture::Refused;
 use crate::codelets::files;
 use crate::current::Current;
-use crate::matching::{Matching, Measured};
-use crate::results::{Database, Machine, Record, warmup_name};
+use crate::matching::{Matching, Measured, Pair};
+use crate::results::{Database, Machine, Record, counting, warmup_name};
 use crate::state;
 use anyhow::Result;
 use cere_format::build::Unit;
@@ -146,10 +146,10 @@ impl Data {
                             .map_or(warmup, |found| found.0),
                         other => other,
                     };
-                    let mut of_codelet = records.iter().filter(of_machine).filter(|r| {
+                    let of_codelet = records.iter().filter(of_machine).filter(|r| {
                         r.sha256 == codelet.sha256 && (of_warmup(r) || r.setting.warmup == instead)
                     });
-                    measured(codelet, of_codelet.next_back())
+                    measured(codelet, &counting(&of_codelet.collect::<Vec<_>>()))
                 })
                 .collect();
             compared.push(Compared {
@@ -171,17 +171,14 @@ impl Data {
     }
 }
 
-fn measured(codelet: &Codelet, last: Option<&Record>) -> Measured {
+fn measured(codelet: &Codelet, records: &[&Record]) -> Measured {
+    let pair = |r: &&Record| Pair::of(r).ok_or_else(|| r.reason.clone());
     Measured {
         key: codelet.manifest.key.clone(),
         represents: codelet.manifest.represents,
-        in_vivo: codelet.manifest.in_vivo.map(|v| v.seconds),
-        replay: match last {
-            None => Err("it has codelets without a replay".to_owned()),
-            Some(record) => match &record.times {
-                Some(times) => Ok((times.seconds_median, record.verdict)),
-                None => Err(record.reason.clone()),
-            },
+        replays: match records {
+            [] => Err("it has codelets without a replay".to_owned()),
+            some => some.iter().map(pair).collect(),
         },
     }
 }

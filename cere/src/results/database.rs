@@ -15,7 +15,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What brings a file from each version to the next; the version is SQLite's `user_version`.
-const STEPS: [&str; 1] = [include_str!("version1.sql")];
+const STEPS: [&str; 2] = [include_str!("version1.sql"), include_str!("version2.sql")];
 
 /// The records of a store.
 pub struct Database {
@@ -136,17 +136,15 @@ impl Database {
         self.query("ORDER BY id", [])
     }
 
-    /// The last replay of the package with this checksum under this setting on this machine ([`super::Machine::id`]),
-    /// if there was one. It may have failed: then it has no times.
-    pub fn latest(&self, sha256: &str, setting: &Setting, machine: &str) -> Result<Option<Record>> {
-        let condition = "WHERE sha256 = ?1 AND flags = ?2 AND passes IS ?3 AND warmup = ?4 AND machine = ?5 \
-             ORDER BY id DESC LIMIT 1";
+    /// The replays of the package with this checksum under this setting on this machine ([`super::Machine::id`]), the
+    /// oldest first. Those that failed have no times.
+    pub fn of(&self, sha256: &str, setting: &Setting, machine: &str) -> Result<Vec<Record>> {
+        let condition = "WHERE sha256 = ?1 AND flags = ?2 AND passes IS ?3 AND warmup = ?4 AND machine = ?5 ORDER BY id";
         let flags = words::join(&setting.flags);
         let warmup = warmup_name(setting.warmup);
-        let found = self.query(
+        self.query(
             condition,
             params![sha256, flags, setting.passes, warmup, machine],
-        )?;
-        Ok(found.into_iter().next())
+        )
     }
 }

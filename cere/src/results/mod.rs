@@ -9,7 +9,7 @@ mod tests;
 
 pub use database::Database;
 pub use machine::this as this_machine;
-pub use record::{Machine, Record, Setting, warmup_name};
+pub use record::{Machine, Record, Setting, counting, warmup_name};
 
 use crate::options::Common;
 use crate::{names, print, words};

@@ -87,10 +87,30 @@ pub struct Record {
     pub reason: String,
     /// Whether the machine code is the one that ran in vivo, if that is known.
     pub same_code: Option<bool>,
+    /// The `cere check` that it belongs to, if it belongs to one that ran the program as well: `in_vivo_seconds` is then
+    /// from the runs before and after this replay.
+    pub session: Option<String>,
+}
+
+/// The records that count of those of one codelet under one setting, the oldest first: those of the last check that ran
+/// the program as well, or, if there was none since, the last one.
+pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
+    let Some(last) = records.last() else {
+        return Vec::new();
+    };
+    match records.iter().rev().find_map(|r| r.session.as_ref()) {
+        Some(session) => {
+            let of_session = records
+                .iter()
+                .filter(|r| r.session.as_ref() == Some(session));
+            of_session.copied().collect()
+        }
+        None => vec![*last],
+    }
 }
 
 /// Columns of the table, in order.
-pub const COLUMNS: [&str; 31] = [
+pub const COLUMNS: [&str; 32] = [
     "at",
     "codelet",
     "region",
@@ -122,6 +142,7 @@ pub const COLUMNS: [&str; 31] = [
     "verdict",
     "reason",
     "same_code",
+    "session",
 ];
 
 const WARMUPS: [(&str, Warmup); 5] = [
@@ -198,6 +219,7 @@ impl Record {
                 SameCode::No => Some(false),
                 SameCode::Unknown => None,
             }),
+            session: None,
         }
     }
 
@@ -248,6 +270,7 @@ impl Record {
             text(&self.reason),
             self.same_code
                 .map_or(Value::Null, |same| whole(same.into())),
+            self.session.as_deref().map_or(Value::Null, text),
         ]
     }
 
@@ -306,6 +329,7 @@ impl Record {
             verdict: named(&VERDICTS, "verdict", &row.get::<_, String>("verdict")?)?,
             reason: row.get("reason")?,
             same_code: whole("same_code")?.map(|same| same != 0),
+            session: row.get("session")?,
         })
     }
 }

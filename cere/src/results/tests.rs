@@ -42,6 +42,7 @@ fn record(codelet: &str, flags: &[&str], warmup: Warmup) -> Record {
         verdict: Verdict::Tolerance,
         reason: "2 words, \"near\"\nenough".to_owned(),
         same_code: Some(false),
+        session: None,
     }
 }
 
@@ -57,6 +58,7 @@ fn a_record_comes_back_as_it_was() {
     assert!(Database::existing(&store).unwrap().is_none());
     let mut whole = record("f<a, b>@a.c:1:1", &["-O3", "-D=a \"b\""], Warmup::PageTrace);
     whole.setting.passes = Some("default<O2>".to_owned());
+    whole.session = Some("a".to_owned());
     let mut failed = record("g@a.c:2:1", &[], Warmup::Partial(CacheLevel::Llc));
     (failed.times, failed.in_vivo_seconds, failed.same_code) = (None, None, None);
     let database = Database::writable(&store).unwrap();
@@ -85,8 +87,9 @@ fn the_latest_under_the_same_setting() {
         database.add(record).unwrap();
     }
     let latest = |sha256: &str, setting: &Setting, machine: &str| {
-        let found = database.latest(sha256, setting, machine).unwrap();
-        found.map(|r| r.reason)
+        let found = database.of(sha256, setting, machine).unwrap();
+        let counting = counting(&found.iter().collect::<Vec<_>>());
+        counting.last().map(|r| r.reason.clone())
     };
     let machine = this_machine().id;
     assert_eq!(
@@ -104,6 +107,33 @@ fn the_latest_under_the_same_setting() {
         ..setting
     };
     assert_eq!(latest("abcd", &setting, &machine), None);
+}
+
+#[test]
+fn what_counts_is_the_last_check_that_ran_the_program() {
+    let of = |session: Option<&str>, reason: &str| {
+        let mut record = record("f@a.c:1:1", &[], Warmup::Cold);
+        record.session = session.map(str::to_owned);
+        record.reason = reason.to_owned();
+        record
+    };
+    let all = [
+        of(None, "0"),
+        of(Some("a"), "1"),
+        of(Some("b"), "2"),
+        of(Some("b"), "3"),
+        of(None, "4"),
+    ];
+    let found = |part: &[Record]| {
+        let records = counting(&part.iter().collect::<Vec<_>>());
+        records.iter().map(|r| r.reason.clone()).collect::<String>()
+    };
+    assert_eq!(found(&all), "23");
+    assert_eq!(
+        (found(&all[..2]), found(&all[..1])),
+        ("1".into(), "0".into())
+    );
+    assert_eq!(found(&[]), "");
 }
 
 #[test]

@@ -1,26 +1,34 @@
 //! `cere check`: replays every codelet at the flags of its capture and compares time and result with the original's.
 
+mod rounds;
+mod vivo;
+
 use crate::capture::Refused;
 use crate::codelets::files;
 use crate::current::Current;
-use crate::matching::{LEVELS, Matching, Measured};
+use crate::matching::{LEVELS, Matching};
 use crate::options::{self, Common};
-use crate::replay::{Replays, Request, Timing, word};
-use crate::{print, progress, state};
+use crate::replay::{Request, Timing, word};
+use crate::{print, state};
 use anyhow::{Context, Result, bail};
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
-use std::path::{Path, PathBuf};
+use rounds::Plan;
+use std::path::PathBuf;
 
 /// Compare replays with the run: time and result of every region
 #[derive(clap::Args)]
 #[command(after_help = "\
 Replays every codelet of the current build at the flags of its capture. The error of a region is how far the time that\n\
 its codelets predict, each for its class of invocations, is from the time in vivo. A region whose error is above\n\
---max-error is ill-behaved: predictions do without it, and its time counts for the regions that call it. Replays that\n\
-were done before on this machine are taken from the store's records, unless --again says otherwise.\n\
+--max-error is ill-behaved: predictions do without it, and its time counts for the regions that call it.\n\
+\n\
+A machine is not equally fast at all times. So the program runs again before and after each round of replays, with only\n\
+the regions timed that have codelets, and each replay is compared with the mean of the two; the error is the middle of\n\
+the rounds', `rounds` their least and largest. What was done before on this machine is taken from the store's\n\
+records, unless --again says otherwise.\n\
 Ends with status 0 if every result is the original's, whatever the times.\n\
 \n\
 Examples:\n\
@@ -35,29 +43,19 @@ pub struct Options {
     /// Replay again what was replayed before
     #[arg(long)]
     again: bool,
+    /// Rounds, each a replay of every codelet between two runs of the program; 0: no runs, the times of the profile count
+    /// [default: 5, of a program that takes 5 s or more 3, 20 s or more 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    rounds: Option<u32>,
     #[command(flatten)]
     timing: Timing,
 }
 
-/// Median seconds and verdict of the codelet in `file`: as recorded, unless `again`, or else replayed now.
-fn measure(
-    replays: &Replays,
-    request: &Request,
-    file: &Path,
-    again: bool,
-) -> Result<(f64, Verdict)> {
-    if !again
-        && let Some(record) = replays.known(request, file)?
-        && let (Some(times), true) = (record.times, record.verdict != Verdict::Unchecked)
-    {
-        return Ok((times.seconds_median, record.verdict));
-    }
-    let replay = replays.replay(request, file, None)?;
-    Ok((replay.seconds_median, replay.verdict))
-}
+/// A package file and its manifest.
+type Codelet = (PathBuf, Manifest);
 
 /// The current build's codelets.
-fn current(store: &Store) -> Result<Vec<(PathBuf, Manifest)>> {
+fn current(store: &Store) -> Result<Vec<Codelet>> {
     let current = Current::of(store)?;
     let mut found = Vec::new();
     for file in files(store)? {
@@ -94,21 +92,15 @@ pub fn run(options: &Options) -> Result<u8> {
         tolerance: Default::default(),
         timeout: options.timing.timeout,
     };
-    let replays = Replays::open(&store)?;
-    let bar = progress::bar("replaying", codelets.len() as u64);
-    let mut measured = Vec::new();
-    for (file, manifest) in &codelets {
-        bar.set_message(manifest.name.clone());
-        measured.push(Measured {
-            key: manifest.key.clone(),
-            represents: manifest.represents,
-            in_vivo: manifest.in_vivo.map(|v| v.seconds),
-            replay: measure(&replays, &request, file, options.again)
-                .map_err(|error| print::error(&error)),
-        });
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
+    let plan = Plan {
+        store: &store,
+        profile: &profile,
+        codelets: &codelets,
+        request,
+        again: options.again,
+        rounds: options.rounds.unwrap_or(rounds::enough(profile.seconds)),
+    };
+    let measured = plan.measure()?;
     let matching = Matching::of(
         &profile,
         &measured,
@@ -149,12 +141,18 @@ fn text(matching: &Matching, most: f64) -> String {
                 },
                 row.ratio
                     .map_or("-".to_owned(), |r| format!("{:+.1} %", (r - 1.0) * 100.0)),
+                row.ratio_range.map_or("-".to_owned(), |(least, most)| {
+                    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+                    format!("{:+.1} to {:+.1}", percent(least), percent(most))
+                }),
                 row.verdict.map_or("-", word).to_owned(),
                 row.reason.clone().unwrap_or_else(|| "accepted".to_owned()),
             ]
         })
         .collect();
-    let heading = ["region", "coverage", "classes", "error", "<verdict", "<"];
+    let heading = [
+        "region", "coverage", "classes", "error", "rounds", "<verdict", "<",
+    ];
     let mut text = print::table(&heading, &rows);
     text.push_str(&format!(
         "\ncovered by codelets with the original's result: {}\n",

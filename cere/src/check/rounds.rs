@@ -1,0 +1,221 @@
+//! Replays of all codelets, several times over, each round between two runs of the program.
+
+use super::Codelet;
+use super::vivo::{InVivo, Times};
+use crate::matching::{Measured, Pair};
+use crate::replay::{Replays, Request};
+use crate::results::{self, Record};
+use crate::{print, progress};
+use anyhow::Result;
+use cere_format::package::Manifest;
+use cere_format::profile::Profile;
+use cere_format::store::Store;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Least seconds that a codelet is repeated in a round, if it takes so long to know its median.
+const LEAST: f64 = 0.4;
+
+/// What is to be measured, and how.
+pub struct Plan<'a> {
+    /// Where records go.
+    pub store: &'a Store,
+    /// What the codelets' classes are of.
+    pub profile: &'a Profile,
+    /// The codelets.
+    pub codelets: &'a [Codelet],
+    /// How to replay them.
+    pub request: Request,
+    /// Whether to replay again what was replayed before.
+    pub again: bool,
+    /// Rounds; 0: one, without runs of the program.
+    pub rounds: u32,
+}
+
+/// Rounds for a program that takes so many seconds.
+pub fn enough(seconds: f64) -> u32 {
+    match seconds {
+        ..5.0 => 5,
+        ..20.0 => 3,
+        _ => 1,
+    }
+}
+
+impl Plan<'_> {
+    /// Measures all codelets, or takes what is known of them.
+    pub fn measure(mut self) -> Result<Vec<Measured>> {
+        let replays = Replays::open(self.store)?;
+        let known = self.known(&replays)?;
+        let all = |known: &Vec<Record>| !known.is_empty();
+        if known.iter().all(all) {
+            return Ok(self.measured(known.into_iter().map(Ok).collect()));
+        }
+        if self.rounds > 0 {
+            let manifests: Vec<_> = self.codelets.iter().map(|c| &c.1).collect();
+            match InVivo::open(self.store, self.profile, &manifests) {
+                Ok(mut program) => {
+                    let seconds = &mut self.request.repetitions.seconds;
+                    *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
+                    let found = self.rounds(&replays, &mut program)?;
+                    return Ok(self.measured(found));
+                }
+                Err(error) => eprintln!(
+                    "cere: the program is not run again, so replays are compared with the times of its profile: {}",
+                    print::error(&error)
+                ),
+            }
+        }
+        let found = self.once(&replays, known)?;
+        Ok(self.measured(found))
+    }
+
+    /// The records that will do, for each codelet; those of rounds are of use only if there are enough.
+    fn known(&self, replays: &Replays) -> Result<Vec<Vec<Record>>> {
+        let known = self.codelets.iter().map(|(file, _)| {
+            if self.again {
+                return Ok(Vec::new());
+            }
+            let known = replays.known(&self.request, file)?;
+            let enough = self.rounds == 0
+                || known.len() >= self.rounds as usize
+                    && known.iter().all(|record| record.session.is_some());
+            Ok(if enough { known } else { Vec::new() })
+        });
+        known.collect()
+    }
+
+    /// A replay of each codelet that nothing is known of.
+    fn once(&self, replays: &Replays, known: Vec<Vec<Record>>) -> Result<Vec<Found>> {
+        let bar = progress::bar("replaying", self.codelets.len() as u64);
+        let found = self
+            .codelets
+            .iter()
+            .zip(known)
+            .map(|((file, manifest), known)| {
+                bar.set_message(manifest.name.clone());
+                let found = match known.is_empty() {
+                    true => self.replay(replays, file).inspect(|all| self.keep(all)),
+                    false => Ok(known),
+                };
+                bar.inc(1);
+                found
+            });
+        let found = found.collect();
+        bar.finish_and_clear();
+        Ok(found)
+    }
+
+    fn rounds(&self, replays: &Replays, program: &mut InVivo) -> Result<Vec<Found>> {
+        let bar = progress::bar(
+            "replaying",
+            u64::from(self.rounds) * self.codelets.len() as u64,
+        );
+        let session = session();
+        let mut found: Vec<Found> = self.codelets.iter().map(|_| Ok(Vec::new())).collect();
+        let mut differ = BTreeSet::new();
+        bar.set_message("the program");
+        let mut before = program.run()?;
+        for _ in 0..self.rounds {
+            let mut records: Vec<Option<Record>> = Vec::new();
+            for ((file, manifest), found) in self.codelets.iter().zip(&mut found) {
+                bar.set_message(manifest.name.clone());
+                let mut record = None;
+                // What fails once does not get better by repetition.
+                if found.is_ok() {
+                    match self.replay(replays, file) {
+                        Ok(made) => record = made.into_iter().next(),
+                        Err(why) => *found = Err(why),
+                    }
+                }
+                records.push(record);
+                bar.inc(1);
+            }
+            bar.set_message("the program");
+            let after = program.run()?;
+            for ((place, (_, manifest)), record) in self.codelets.iter().enumerate().zip(records) {
+                let (Some(mut record), Ok(found)) = (record, &mut found[place]) else {
+                    continue;
+                };
+                let of = |times: &Times| self.in_vivo(times, manifest);
+                match of(&before).zip(of(&after)) {
+                    Some((before, after)) => record.in_vivo_seconds = Some((before + after) / 2.0),
+                    None => {
+                        differ.insert(manifest.region_name.clone());
+                    }
+                }
+                record.session = Some(session.clone());
+                found.push(record);
+                self.keep(&found[found.len() - 1..]);
+            }
+            before = after;
+        }
+        bar.finish_and_clear();
+        for region in differ {
+            eprintln!(
+                "cere: {region}: other invocations than in the profile's run, so its replays are compared with that: does the \
+                 program do the same each time?"
+            );
+        }
+        Ok(found)
+    }
+
+    /// A replay's record, which is still to be kept; that of one that failed is.
+    fn replay(&self, replays: &Replays, file: &Path) -> Found {
+        let done = replays.replay_unrecorded(&self.request, file, None);
+        let (replay, record) = done.map_err(|error| print::error(&error))?;
+        match replay {
+            Ok(_) => Ok(vec![record]),
+            Err(error) => {
+                self.keep(&[record]);
+                Err(print::error(&error))
+            }
+        }
+    }
+
+    fn keep(&self, records: &[Record]) {
+        for record in records {
+            results::keep_or_warn(self.store, record);
+        }
+    }
+
+    fn in_vivo(&self, times: &Times, manifest: &Manifest) -> Option<f64> {
+        let of_region = self.codelets.iter().map(|(_, other)| other);
+        let captured: Vec<u64> = of_region
+            .filter(|other| other.key == manifest.key && other.represents.is_some())
+            .map(|other| other.invocation)
+            .collect();
+        times.of(self.profile, manifest, &captured)
+    }
+
+    fn measured(&self, found: Vec<Found>) -> Vec<Measured> {
+        let of = |((_, manifest), found): (&Codelet, Found)| Measured {
+            key: manifest.key.clone(),
+            represents: manifest.represents,
+            replays: found.map(|records| records.iter().filter_map(Pair::of).collect()),
+        };
+        self.codelets.iter().zip(found).map(of).collect()
+    }
+}
+
+/// A codelet's records, or why there are none.
+type Found = Result<Vec<Record>, String>;
+
+/// A name for this check's records.
+fn session() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    format!(
+        "{:x}.{}",
+        now.map_or(0, |now| now.as_nanos()),
+        std::process::id()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::enough;
+
+    #[test]
+    fn long_programs_run_less_often() {
+        assert_eq!([0.1, 6.0, 300.0].map(enough), [5, 3, 1]);
+    }
+}
