@@ -424,6 +424,7 @@ unsafe extern "C" fn enter(event: *mut u8) {
             fresh: Vec::with_capacity(4096),
             images,
             mappings: Vec::new(),
+            absent: Vec::new(),
             trace: None,
         };
         let stacks = match threads::others() {

@@ -66,6 +66,8 @@ pub struct Level {
     pub images: Vec<Image>,
     /// Mappings at entry.
     pub mappings: Vec<Mapping>,
+    /// What of them was not in memory then: [start, end), rising.
+    pub absent: Vec<(u64, u64)>,
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
 }

@@ -178,8 +178,54 @@ pub fn lay_out(
         let own: Vec<(u64, u64)> = own.chain([heap]).collect();
         level.stack = place.stack;
         level.mappings = without(all, &own);
+        level.absent = absent(&level.mappings);
     }
     Ok(())
+}
+
+/// Pages of mappings that are asked for, at most: 16 GiB, which takes tens of milliseconds.
+const ASKED: u64 = 1 << 22;
+
+/// The pages of private memory without a file, the stack apart, that are not there yet. What the kernel does not tell counts
+/// as there.
+fn absent(mappings: &[Mapping]) -> Vec<(u64, u64)> {
+    use std::os::unix::fs::FileExt;
+    /// In memory, or swapped out.
+    const SOMEWHERE: u64 = 3 << 62;
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    let Ok(file) = std::fs::File::open("/proc/self/pagemap") else {
+        return found;
+    };
+    let mut words = vec![0u8; 8 << 12];
+    let mut asked = 0;
+    for mapping in mappings {
+        let private = mapping.permissions.starts_with("rw") && mapping.permissions.ends_with('p');
+        let pages = (mapping.end - mapping.start) / PAGE as u64;
+        let own = mapping.path.is_empty() || mapping.path == "[heap]";
+        if !private || !own || asked + pages > ASKED {
+            continue;
+        }
+        asked += pages;
+        let mut at = mapping.start;
+        while at < mapping.end {
+            let count = ((mapping.end - at) as usize / PAGE).min(words.len() / 8);
+            let words = &mut words[..8 * count];
+            if file.read_exact_at(words, at / PAGE as u64 * 8).is_err() {
+                break;
+            }
+            for (word, page) in words.as_chunks::<8>().0.iter().zip((at..).step_by(PAGE)) {
+                if u64::from_le_bytes(*word) & SOMEWHERE != 0 {
+                    continue;
+                }
+                match found.last_mut() {
+                    Some(last) if last.1 == page => last.1 += PAGE as u64,
+                    _ => found.push((page, page + PAGE as u64)),
+                }
+            }
+            at += (count * PAGE) as u64;
+        }
+    }
+    found
 }
 
 /// What of `mappings` lies outside `ranges`: the kernel makes one mapping of neighbours.

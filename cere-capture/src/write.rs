@@ -102,11 +102,7 @@ fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRec
     // SAFETY: a page of the pool, or null.
     let page = unsafe { page.as_ref() }.copied().unwrap_or_default();
     let mut flags = PAGE_TOUCHED;
-    let mut set = |condition: bool, flag: u32| {
-        if condition {
-            flags |= flag;
-        }
-    };
+    let mut set = |condition: bool, flag: u32| flags |= if condition { flag } else { 0 };
     // What was moved to where nothing was: written from nothing.
     let new = fresh(level, address as u64);
     let moved = new && touch.copy != 0;
@@ -133,6 +129,13 @@ fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRec
     set(kind & KIND_FOREIGN != 0, PAGE_FOREIGN);
     set(kind & KIND_STACK != 0, PAGE_STACK);
     set(new, PAGE_FRESH);
+    let place = level.absent.partition_point(|r| r.1 <= address as u64);
+    let absent = level.absent.get(place);
+    let empty = touch.copy == 0 && !new && kind & (KIND_STACK | KIND_FOREIGN) == 0;
+    set(
+        empty && absent.is_some_and(|r| r.0 <= address as u64),
+        PAGE_ABSENT,
+    );
     PageRecord {
         address: address as u64,
         flags,

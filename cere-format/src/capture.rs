@@ -251,6 +251,8 @@ pub const PAGE_FOREIGN: u32 = 32;
 pub const PAGE_STACK: u32 = 64;
 /// The page was mapped while the region ran.
 pub const PAGE_FRESH: u32 = 128;
+/// The page was not in memory at entry, though mapped: its first access took a page fault, and found zeros.
+pub const PAGE_ABSENT: u32 = 256;
 
 /// All flags that exist in this version.
-pub const PAGE_FLAGS: u32 = 255;
+pub const PAGE_FLAGS: u32 = 511;

@@ -19,6 +19,7 @@ fn the_page_states_the_numbers() {
         PAGE_FOREIGN,
         PAGE_STACK,
         PAGE_FRESH,
+        PAGE_ABSENT,
     ];
     assert_eq!(flags.iter().sum::<u32>(), PAGE_FLAGS);
     let text = |magic: u64| String::from_utf8(magic.to_le_bytes().to_vec()).unwrap();

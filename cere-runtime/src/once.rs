@@ -19,6 +19,8 @@ pub struct Region<'a> {
     manifest: &'a Manifest,
     invoke: u64,
     environment: Option<Environment>,
+    /// Page faults that are the region's own: two for a page that is read first and written then.
+    faults: u64,
     /// Cycles of a switch that runs nothing.
     pub cost: u64,
 }
@@ -26,12 +28,18 @@ pub struct Region<'a> {
 extern "C" fn nothing() {}
 
 impl<'a> Region<'a> {
-    /// `invoke` is its trampoline.
-    pub fn new(manifest: &'a Manifest, invoke: u64, environment: Option<Environment>) -> Self {
+    /// `invoke` is its trampoline; `absent` the number of pages that were not in memory at entry.
+    pub fn new(
+        manifest: &'a Manifest,
+        invoke: u64,
+        environment: Option<Environment>,
+        absent: u64,
+    ) -> Self {
         Self {
             manifest,
             invoke,
             environment,
+            faults: 2 * absent,
             cost: cost(manifest),
         }
     }
@@ -44,7 +52,8 @@ impl<'a> Region<'a> {
         let before = cere_clock::usage();
         // SAFETY: the captured state is in place.
         let unwound = unsafe { cere_switch(&mut switch) } != 0;
-        let usage = cere_clock::usage().since(before);
+        let mut usage = cere_clock::usage().since(before);
+        usage.faults = usage.faults.saturating_sub(self.faults);
         heap::ACTIVE.store(false, Relaxed);
         if let (Some(environment), Some(own)) = (&self.environment, own) {
             environment.put_back(own);
@@ -94,9 +103,11 @@ impl<'a> Region<'a> {
             }
             *cycles = cere_clock::stop().saturating_sub(from);
         }
+        let mut usage = cere_clock::usage().since(before);
+        usage.faults = usage.faults.saturating_sub(u64::from(batch) * self.faults);
         Timed {
             cycles: cycles[0].saturating_sub(cycles[1]) / u64::from(batch),
-            usage: cere_clock::usage().since(before),
+            usage,
             moved,
         }
     }

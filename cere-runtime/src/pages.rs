@@ -1,6 +1,9 @@
 //! The page table and the content of pages at both ends of the region.
 
-use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN, PageRecord};
+use crate::space::merge;
+use cere_format::capture::{
+    PAGE_ABSENT, PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN, PageRecord,
+};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -195,6 +198,12 @@ impl Pages {
             at = page + PAGE;
         }
         Some((exit, entry))
+    }
+
+    /// Ranges of memory that was not there at entry.
+    pub fn absent(&self) -> Vec<(u64, u64)> {
+        let absent = self.all.iter().filter(|p| p.is(PAGE_ABSENT));
+        merge(absent.map(|p| (p.start(), p.end())).collect(), 0)
     }
 
     /// Whether the page that holds `address` was captured.

@@ -6,7 +6,7 @@ use crate::glue::*;
 use crate::library::{self, Environment, Origins};
 use crate::once::Region;
 use crate::output::Output;
-use crate::pages::{Bytes, Pages};
+use crate::pages::{Bytes, PAGE, Pages};
 use crate::processor::Pinned;
 use crate::samples::{Samples, Timed};
 use crate::space::{self, Refusal};
@@ -101,7 +101,9 @@ pub fn run() -> Result<(), String> {
 
     let pinned = Pinned::here();
     let before = cere_clock::moment();
-    let region = Region::new(manifest, invoke, Environment::find(&origins, &pages));
+    let absent: u64 = pages.absent().iter().map(|r| (r.1 - r.0) / PAGE).sum();
+    let environment = Environment::find(&origins, &pages);
+    let region = Region::new(manifest, invoke, environment, absent);
     let mut outcome = ReplayOutcome {
         version: REPLAY_VERSION,
         cycles: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::pages::{PAGE, Page, Pages, memory};
 use crate::thread::Block;
 use crate::{heap, space};
-use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
+use cere_format::capture::{PAGE_ABSENT, PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::Manifest;
 
 /// Stack below the captured pointer that is there before the region runs, whether it was used in vivo or not.
@@ -15,6 +15,8 @@ pub struct State<'a> {
     pages: &'a Pages,
     /// Pages that a repetition changes.
     changed: Vec<Page>,
+    /// Memory that was not there at entry: each repetition takes the page faults that the invocation took.
+    absent: Vec<(u64, u64)>,
     words: &'a [(u64, u64)],
     block: &'a Block,
     heap_used: u64,
@@ -41,11 +43,12 @@ impl<'a> State<'a> {
         let written = pages
             .all
             .iter()
-            .filter(|p| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE));
+            .filter(|p| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE | PAGE_ABSENT));
         Self {
             manifest,
             pages,
             changed: written.copied().collect(),
+            absent: pages.absent(),
             words,
             block,
             heap_used: heap::used(),
@@ -56,6 +59,11 @@ impl<'a> State<'a> {
     pub fn restore(&self) {
         for page in &self.changed {
             self.pages.restore(page);
+        }
+        for (start, end) in &self.absent {
+            // By the bare call: `madvise` is the region's.
+            // SAFETY: captured pages without content, in private memory of our own: they read as zeros again.
+            unsafe { libc::syscall(libc::SYS_madvise, *start, end - start, libc::MADV_DONTNEED) };
         }
         for &(at, value) in self.words {
             // SAFETY: an aligned word of a captured page.
@@ -75,7 +83,7 @@ impl<'a> State<'a> {
             .pages
             .all
             .iter()
-            .filter(|p| !p.is(PAGE_WRITTEN | PAGE_CODE));
+            .filter(|p| !p.is(PAGE_WRITTEN | PAGE_CODE | PAGE_ABSENT));
         let found: Vec<Page> = unwritten
             .filter(|p| !crate::code::executable(p.start()))
             .filter(|p| rewritten(p) || memory(p) != self.pages.entry(p))
@@ -114,7 +122,10 @@ impl<'a> State<'a> {
     /// A hash of each changed page that counts, dead stack left out, and of the thread-local block.
     pub fn digest(&self) -> Vec<(u64, u64)> {
         let stack = self.manifest.entry.stack_pointer;
+        let absent = self.pages.all.iter();
+        let absent = absent.filter(|p| p.is(PAGE_ABSENT) && p.is(PAGE_WRITTEN));
         let live = self.changed.iter().filter(|p| !p.is(PAGE_FOREIGN));
+        let live = live.chain(absent);
         let mut found: Vec<(u64, u64)> = live
             .map(|page| {
                 let dead = if page.is(PAGE_STACK) && page.start() < stack {

@@ -4,7 +4,7 @@ use crate::caches::Area;
 use crate::code::Jump;
 use crate::lines::Lines;
 use crate::pages::{PAGE, Pages};
-use cere_format::capture::{PAGE_CODE, TRACE_WRITTEN};
+use cere_format::capture::{PAGE_ABSENT, PAGE_CODE, TRACE_WRITTEN};
 use cere_format::package::{Function, Manifest};
 
 /// A page of the trace.
@@ -116,6 +116,10 @@ impl Trace {
             let found = pages.all.binary_search_by_key(&entry.page, |p| p.start());
             if let Ok(at) = found {
                 let page = &pages.all[at];
+                // It was unmapped and mapped again since.
+                if page.is(PAGE_ABSENT) {
+                    continue;
+                }
                 let closed = page.is(PAGE_CODE) || crate::code::executable(page.start());
                 places.push((Some((page.start(), page.end())), entry.written && !closed));
             }

@@ -9,6 +9,7 @@ use crate::processor::{self, Pinned};
 use crate::space::{self, merge};
 use crate::thread::Block;
 use crate::trace::{Entry, Trace};
+use cere_format::capture::PAGE_ABSENT;
 use cere_format::package::Manifest;
 use cere_format::replay::Warmup;
 use std::path::Path;
@@ -101,7 +102,9 @@ impl Warm {
             )?),
             _ => None,
         };
-        let mut data: Vec<(u64, u64)> = pages.all.iter().map(|p| (p.start(), p.end())).collect();
+        // A touch would bring pages into memory that were not there at entry.
+        let there = pages.all.iter().filter(|p| !p.is(PAGE_ABSENT));
+        let mut data: Vec<(u64, u64)> = there.map(|p| (p.start(), p.end())).collect();
         data.extend(space::resident(manifest.heap.0, heap::used()));
         let (low, top) = space::stack(manifest);
         data.extend(space::resident(low, top));

@@ -44,7 +44,7 @@ pub struct Options {
     #[arg(long)]
     again: bool,
     /// Rounds, each a replay of every codelet between two runs of the program; 0: no runs, the times of the profile count
-    /// [default: 5, of a program that takes 5 s or more 3, 20 s or more 1]
+    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, 20 s or more 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     rounds: Option<u32>,
     #[command(flatten)]

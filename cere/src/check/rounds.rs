@@ -35,6 +35,7 @@ pub struct Plan<'a> {
 /// Rounds for a program that takes so many seconds.
 pub fn enough(seconds: f64) -> u32 {
     match seconds {
+        ..2.0 => 9,
         ..5.0 => 5,
         ..20.0 => 3,
         _ => 1,
@@ -216,6 +217,6 @@ mod tests {
 
     #[test]
     fn long_programs_run_less_often() {
-        assert_eq!([0.1, 6.0, 300.0].map(enough), [5, 3, 1]);
+        assert_eq!([0.1, 2.0, 6.0, 300.0].map(enough), [9, 5, 3, 1]);
     }
 }
