@@ -51,6 +51,25 @@ pub fn merge(mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
     merged
 }
 
+/// What of `ranges` lies outside `taken`; both rising and apart.
+pub fn without(ranges: &[(u64, u64)], taken: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut left = Vec::new();
+    for &(start, end) in ranges {
+        let first = taken.partition_point(|t| t.1 <= start);
+        let mut at = start;
+        for &(from, to) in taken[first..].iter().take_while(|t| t.0 < end) {
+            if at < from {
+                left.push((at, from));
+            }
+            at = to;
+        }
+        if at < end {
+            left.push((at, end));
+        }
+    }
+    left
+}
+
 /// Why addresses could not be reserved.
 pub enum Refusal {
     /// This process has something in the range; another layout may not.
@@ -197,7 +216,17 @@ pub fn open(manifest: &Manifest, pages: &[Page]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::merge;
+    use super::{merge, without};
+
+    #[test]
+    fn what_is_left_of_ranges() {
+        let ranges = [(10, 20), (30, 40), (50, 60)];
+        assert_eq!(without(&ranges, &[]), ranges);
+        let taken = [(0, 5), (12, 14), (18, 32), (35, 36), (50, 70)];
+        let left = [(10, 12), (14, 18), (32, 35), (36, 40)];
+        assert_eq!(without(&ranges, &taken), left);
+        assert_eq!(without(&ranges, &[(0, 100)]), []);
+    }
 
     #[test]
     fn ranges_merge_by_pages() {

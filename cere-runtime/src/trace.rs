@@ -148,6 +148,11 @@ impl Trace {
         })
     }
 
+    /// The memory of the touches, in order.
+    pub fn ranges(&self) -> Vec<(u64, u64)> {
+        self.touches.iter().map(|touch| touch.range).collect()
+    }
+
     /// The scratch pages, for flushing.
     pub fn scratch(&self) -> Option<(u64, u64)> {
         self.scratch.as_ref().map(Area::range)

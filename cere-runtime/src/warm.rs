@@ -25,6 +25,8 @@ pub struct Warm {
     lines: Lines,
     /// Memory that the region uses.
     data: Vec<(u64, u64)>,
+    /// What of it the trace does not hold.
+    untraced: Vec<(u64, u64)>,
     /// This executable and its libraries.
     images: Vec<(u64, u64)>,
     /// What the caller touched last.
@@ -110,6 +112,8 @@ impl Warm {
         data.extend(space::resident(low, top));
         data.extend(trace.as_ref().and_then(Trace::scratch));
         let mut data = merge(data, 0);
+        let traced = trace.as_ref().map_or_else(Vec::new, Trace::ranges);
+        let untraced = space::without(&data, &merge(traced, 0));
         data.push(thread(needs.block));
         let arguments = (
             entry.arguments,
@@ -122,6 +126,7 @@ impl Warm {
             how,
             lines,
             data,
+            untraced,
             images,
             last,
             trace,
@@ -178,8 +183,10 @@ impl Warm {
                     area.walk(&self.lines);
                 }
             }
+            // What the program has used again and again stays in caches where what is read once does not: the lines
+            // of traced memory are left as the repetition before used them, and are touched in the trace's order.
             Warmup::PageTrace => {
-                self.flush(&[&self.data]);
+                self.flush(&[&self.untraced]);
                 if let Some(trace) = &self.trace {
                     trace.touch(&self.lines);
                 }
