@@ -31,6 +31,6 @@ install:
 demo: build
 	@scripts/demo
 
-# Tables in Markdown; BENCH=dormant (or capture, codelets, turnaround, clara, aa) for one of them.
+# Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, clara, aa) for one of them.
 bench: build
 	@$(BUILT)/cere-bench $(BENCH)

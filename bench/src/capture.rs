@@ -2,7 +2,7 @@
 
 use crate::program::{all, kernel, least, seconds};
 use anyhow::{Context, Result};
-use cere_tests::tools::{cere, output};
+use cere_tests::tools::{cere, json, output};
 use std::path::Path;
 use std::process::Command;
 
@@ -80,38 +80,94 @@ fn captured(home: &Path) -> Command {
     command
 }
 
+/// Runs the program and adds the seconds that it took to a file.
+const SCRIPT: &str =
+    "#!/bin/sh\nfrom=$(date +%s%N)\n./program\nto=$(date +%s%N)\necho $((to - from)) >> seconds\n";
+
+/// Seconds that the program itself took under `command`, which runs the script in `home`, and those of the whole command.
+fn timed(home: &Path, command: &mut Command) -> Result<(f64, f64)> {
+    let whole = seconds(command)?;
+    let text = std::fs::read_to_string(home.join("seconds"))?;
+    let last = text.lines().last().context("the script wrote nothing")?;
+    Ok((last.parse::<f64>()? * 1e-9, whole))
+}
+
+/// A region that matters and an invocation that represents it.
+fn representative(home: &Path) -> Result<Option<(String, String)>> {
+    let (captured, _) = json(cere(home).args(["capture", "--json", "--", "./run.sh"]))?;
+    let first = &captured["codelets"][0];
+    let region = first["region"].as_str().map(str::to_owned);
+    Ok(region.zip(first["invocation"].as_u64().map(|i| i.to_string())))
+}
+
 fn runs(rounds: usize) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
     println!(
-        "### A captured run\n\nThe first invocation of each region that matters, capture and packages included, least of {rounds}.\n"
+        "### A captured run\n\nOne representative invocation of the region that comes first, without and with its page trace: the program's own \
+         run over a plain one, and the whole command, packages included, least of {rounds}.\n"
     );
-    println!("| program | plain s | captured s | ratio |\n|---|---|---|---|");
+    println!(
+        "| program | plain s | captured s | ratio | with page trace s | ratio | whole command s |\n|---|---|---|---|---|---|---|"
+    );
+    let mut ratios = [Vec::new(), Vec::new()];
     for program in all() {
         let directory = tempfile::tempdir()?;
         let home = directory.path().join("instrumented");
-        let plain = program.plain(&directory.path().join("plain"), "-O3")?;
+        let plain = directory.path().join("plain");
+        program.plain(&plain, "-O3")?;
         program.instrumented(&home, "-O3")?;
-        seconds(cere(&home).args(["profile", "--", "./program"]))?;
-        // Where every region is too short to matter, the defaults take none.
-        if !output(cere(&home).args(["capture", "--", "./program"]))?
-            .status
-            .success()
-        {
-            println!("| {} | | no region passes the defaults | |", program.name);
-            continue;
+        for place in [&plain, &home] {
+            std::fs::write(place.join("run.sh"), SCRIPT)?;
+            let executable = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(place.join("run.sh"), executable)?;
         }
-        let (mut a, mut b) = (Vec::new(), Vec::new());
+        // Where every region is too short to matter, the defaults take none.
+        let Some((region, invocation)) = representative(&home)? else {
+            println!(
+                "| {} | | no region passes the defaults | | | | |",
+                program.name
+            );
+            continue;
+        };
+        let capture = |more: &[&str]| {
+            let mut command = cere(&home);
+            command.args(["capture", &region, "--invocation", &invocation]);
+            command.args(more).args(["--", "./run.sh"]);
+            command
+        };
+        let (mut own, mut bare, mut traced) = (Vec::new(), Vec::new(), Vec::new());
+        let mut whole = Vec::new();
         for _ in 0..rounds {
-            a.push(seconds(&mut Command::new(&plain))?);
-            b.push(seconds(cere(&home).args(["capture", "--", "./program"]))?);
+            let mut command = Command::new("./run.sh");
+            own.push(timed(&plain, command.current_dir(&plain))?.0);
+            bare.push(timed(&home, &mut capture(&["--no-trace"]))?.0);
+            let (run, all) = timed(&home, &mut capture(&[]))?;
+            traced.push(run);
+            whole.push(all);
+        }
+        let own = least(&own);
+        let pair = [least(&bare) / own, least(&traced) / own];
+        for (list, ratio) in ratios.iter_mut().zip(pair) {
+            list.push(ratio);
         }
         println!(
-            "| {} | {:.3} | {:.3} | {:.2} |",
+            "| {} | {own:.3} | {:.3} | {:.2} | {:.3} | {:.2} | {:.3} |",
             program.name,
-            least(&a),
-            least(&b),
-            least(&b) / least(&a)
+            least(&bare),
+            pair[0],
+            least(&traced),
+            pair[1],
+            least(&whole)
         );
     }
-    println!();
+    for list in &mut ratios {
+        list.sort_by(f64::total_cmp);
+    }
+    let middle = |list: &[f64]| list.get(list.len() / 2).copied().unwrap_or(f64::NAN);
+    println!(
+        "| median | | | {:.2} | | {:.2} | |\n",
+        middle(&ratios[0]),
+        middle(&ratios[1])
+    );
     Ok(())
 }

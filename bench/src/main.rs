@@ -5,6 +5,7 @@
 //! | [`dormant`] | what do outlining and dormant probes cost? |
 //! | [`capture`] | what does a captured page cost, and a captured run? |
 //! | [`codelets`] | how large are packages; are code and results the original's? |
+//! | [`accuracy`] | how much of a run is accurately replayed, by how few replays? |
 //! | [`turnaround`] | how long from other flags to a result? |
 //! | [`aa`] | how often does a codelet look different from itself? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
@@ -12,6 +13,7 @@
 //! A and B always alternate within one run; the least of the rounds counts.
 
 mod aa;
+mod accuracy;
 mod capture;
 mod clara;
 mod codelets;
@@ -28,7 +30,7 @@ struct Options {
     /// Rounds of each measurement
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Parts: dormant, capture, codelets, turnaround, clara, aa; all if none is named
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, aa; all if none is named
     parts: Vec<String>,
 }
 
@@ -44,6 +46,9 @@ fn main() -> Result<()> {
     }
     if wanted("codelets") {
         codelets::run()?;
+    }
+    if wanted("accuracy") {
+        accuracy::run()?;
     }
     if wanted("turnaround") {
         turnaround::run(options.rounds)?;

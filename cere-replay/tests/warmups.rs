@@ -2,7 +2,9 @@
 
 mod common;
 
-use cere_format::capture::{PageTrace, TRACE_WRITTEN};
+use cere_format::capture::{
+    PAGE_ABSENT, PAGE_EXIT_STORED, PAGE_TOUCHED, PAGE_WRITTEN, PageTrace, TRACE_WRITTEN,
+};
 use cere_format::package::{MEMBER_TRACE, Manifest};
 use cere_format::replay::{CacheLevel, Repetitions, SetAside, Verdict, Warmup};
 use cere_replay::{Options, Replay, replay};
@@ -124,6 +126,56 @@ fn each_state_is_what_it_says() {
     // SAFETY: as above.
     unsafe { std::env::remove_var("CERE_REPLAY_NO_FLUSH") };
     assert!(walked > 2 * warm, "walked {walked}, after a run {warm}");
+}
+
+/// Writes a word to each page of memory that was not there at entry, and notes whether page faults were taken.
+const FIRST: &str = r#"
+extern "C" { extern long table[512];
+void invoke(void *) __asm__("cere.u0.cere.invoke.0");
+static long faults() {
+  long usage[18], result;
+  __asm__ volatile("syscall" : "=a"(result) : "0"(98L), "D"(1L), "S"(usage) : "rcx", "r11", "memory");
+  return usage[8];
+}
+void invoke(void *) {
+  long before = faults(), sum = 0;
+  for (long *at = (long *)0x220000000000; at < (long *)0x220000080000; at += 512) sum += *at, *at = 7;
+  table[0] = sum == 0 && faults() - before >= 128;
+} }
+"#;
+
+#[test]
+fn memory_that_was_not_there_faults_in_every_repetition() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let at = directory.path().join("p");
+    let mut manifest = manifest();
+    let data = mapping(CHAIN, CHAIN + PAGES * 4096, "rw-p", "");
+    manifest.mappings.insert(0, data);
+    manifest.trace = trace(1);
+    let mut exit = vec![0; 4096];
+    exit[0] = 7;
+    let fresh = |number| Page {
+        address: CHAIN + number * 4096,
+        flags: PAGE_TOUCHED | PAGE_WRITTEN | PAGE_EXIT_STORED | PAGE_ABSENT,
+        entry: Vec::new(),
+        exit: exit.clone(),
+    };
+    let mut pages: Vec<Page> = (0..PAGES).map(fresh).collect();
+    pages.push(Page {
+        address: DATA,
+        flags: 3,
+        entry: words(&[0]),
+        exit: words(&[1]),
+    });
+    pages.push(stack(1));
+    package(&at, &manifest, FIRST, &pages);
+    // A page that was unmapped before entry may be in the trace.
+    write_trace(&at, &[CHAIN]);
+    for warmup in [Warmup::PageTrace, Warmup::WorkingSet, Warmup::Cold] {
+        let result = replayed(&at, &options, warmup);
+        assert_eq!(result.set_aside.faults, 0, "{warmup:?}");
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub struct Measured {
 /// A replay and the run that it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
-    /// Median seconds in vitro.
+    /// Seconds in vitro: of one round of several the lower quartile of the repetitions, else their median.
     pub in_vitro: f64,
     /// Seconds in vivo, if they are known.
     pub in_vivo: Option<f64>,
@@ -38,8 +38,12 @@ pub struct Pair {
 impl Pair {
     /// What a record tells, if its replay did not fail.
     pub fn of(record: &Record) -> Option<Self> {
+        let times = record.times.as_ref()?;
         Some(Self {
-            in_vitro: record.times.as_ref()?.seconds_median,
+            in_vitro: match record.session {
+                Some(_) => times.seconds_quartile,
+                None => times.seconds_median,
+            },
             in_vivo: record.in_vivo_seconds,
             verdict: record.verdict,
         })
@@ -57,7 +61,7 @@ pub struct Row {
     pub classes: u32,
     /// How far the time that its replays predict is from the time in vivo, as a fraction of that.
     pub error: Option<f64>,
-    /// Predicted time over time in vivo: of several rounds the middle, codelet by codelet.
+    /// Predicted time over time in vivo: of several rounds the least, codelet by codelet.
     pub ratio: Option<f64>,
     /// Least and largest of the rounds' ratios.
     pub ratio_range: Option<(f64, f64)>,
@@ -100,15 +104,8 @@ struct Judged {
     rounds: usize,
 }
 
-/// The middle one, of an even number the mean of the two.
-fn middle(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    let (low, high) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
-    match sorted.get(low).zip(sorted.get(high)) {
-        Some((low, high)) => (low + high) / 2.0,
-        None => f64::NAN,
-    }
+fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::INFINITY, f64::min)
 }
 
 fn worst(a: Verdict, b: Verdict) -> Verdict {
@@ -170,14 +167,14 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
                     .map_or(pair.verdict, |v| worst(v, pair.verdict)),
             );
         }
-        judged.cost += middle(pairs.iter().map(|p| p.in_vitro));
+        judged.cost += least(pairs.iter().map(|p| p.in_vitro));
         let in_vivo: Option<Vec<f64>> = pairs.iter().map(|p| p.in_vivo).collect();
         let Some(in_vivo) = in_vivo.filter(|all| !all.is_empty()) else {
             unknown = true;
             continue;
         };
         let total = measured.represents.map(|r| r.seconds);
-        let total = total.unwrap_or_else(|| middle(in_vivo.iter().copied()));
+        let total = total.unwrap_or_else(|| least(in_vivo.iter().copied()));
         let ratios = pairs
             .iter()
             .zip(&in_vivo)
@@ -202,10 +199,10 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
     if judged.rounds > 1 {
         let rounds = (0..judged.rounds).map(|round| whole(&|ratios| ratios[round]));
         let rounds = rounds.collect::<Result<Vec<f64>, String>>()?;
-        let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
-        judged.range = Some((least, rounds.iter().copied().fold(0.0, f64::max)));
+        let most = rounds.iter().copied().fold(0.0, f64::max);
+        judged.range = Some((least(rounds.into_iter()), most));
     }
-    whole(&|ratios| middle(ratios.iter().copied()))
+    whole(&|ratios| least(ratios.iter().copied()))
 }
 
 impl Matching {

@@ -113,6 +113,25 @@ fn a_wanted_region_inside_another() {
 }
 
 #[test]
+fn memory_that_was_not_there_at_entry() {
+    let program = Program::new("first.c", &["-O2"]);
+    let run = program.capture(&[("fill", &[1, 2]), ("add", &[1, 2])], &[]);
+    // The block's header shares the first page, the last one is not full.
+    for (region, flags) in [
+        (
+            "fill",
+            PAGE_TOUCHED | PAGE_WRITTEN | PAGE_EXIT_STORED | PAGE_ABSENT,
+        ),
+        ("add", PAGE_TOUCHED | PAGE_ABSENT),
+    ] {
+        let first = run.get(region, 1);
+        let fresh = first.pages.values().filter(|p| p.flags == flags).count();
+        assert!((63..=64).contains(&fresh), "{region}: {fresh}");
+        assert_eq!(run.get(region, 2).count(PAGE_ABSENT), 0, "{region}");
+    }
+}
+
+#[test]
 fn recursion_back_into_the_region() {
     let program = Program::new("values.c", &["-O2"]);
     let run = program.capture(&[("count_down", &[1, 2, 3, 4])], &[]);

@@ -1,6 +1,7 @@
 //! Profiles of real programs.
 
 use crate::support::{Profiled, Program};
+use cere_format::capture::RunMode;
 use cere_format::profile::is_sampled;
 use cere_format::profile_raw::{
     PASSAGE_NANOSECONDS, RAW_DEPTH, RawHeader, TRACE_FIRST, TRACE_SAMPLED,
@@ -11,6 +12,19 @@ use std::mem::offset_of;
 fn a_program_with_functions_named_like_system_calls() {
     let profile = Program::new("names.c", &["-O2"]).profile(&[]);
     assert_eq!(profile.region("work").invocations, 5);
+}
+
+#[test]
+fn the_regions_that_are_asked_for_alone() {
+    let program = Program::new("values.c", &["-O2"]);
+    let all = program.profile(&[]);
+    let (inner, outer) = (all.region("inner"), all.region("outer"));
+    let mode = RunMode::Time(vec![inner.key.clone()]);
+    let found = program.timed(&[], mode).profile;
+    assert_eq!(found.regions.len(), 1);
+    assert_eq!(found.regions[0].key, inner.key);
+    assert_eq!(found.regions[0].invocations, inner.invocations);
+    assert!(outer.invocations > 0);
 }
 
 /// Times that `interrupt.c` says the loops of its handler ran, beside the profile.

@@ -25,10 +25,11 @@ Replays every codelet of the current build at the flags of its capture. The erro
 its codelets predict, each for its class of invocations, is from the time in vivo. A region whose error is above\n\
 --max-error is ill-behaved: predictions do without it, and its time counts for the regions that call it.\n\
 \n\
-A machine is not equally fast at all times. So the program runs again before and after each round of replays, with only\n\
-the regions timed that have codelets, and each replay is compared with the mean of the two; the error is the middle of\n\
-the rounds', `rounds` their least and largest. What was done before on this machine is taken from the store's\n\
-records, unless --again says otherwise.\n\
+A machine that others share is slower at some times than at others. So the program runs again before and after each\n\
+round of replays, with only the regions timed that have codelets, and what counts is the least of the rounds, in vivo\n\
+and in vitro: of the runs for each invocation, of the rounds for each codelet's lower quartile. `rounds` tells how far\n\
+the least and the largest of the rounds are from the time in vivo. What was done before on this machine is taken from\n\
+the store's records, unless --again says otherwise.\n\
 Ends with status 0 if every result is the original's, whatever the times.\n\
 \n\
 Examples:\n\

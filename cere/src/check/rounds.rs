@@ -1,7 +1,7 @@
 //! Replays of all codelets, several times over, each round between two runs of the program.
 
 use super::Codelet;
-use super::vivo::{InVivo, Times};
+use super::vivo::{self, InVivo, Times};
 use crate::matching::{Measured, Pair};
 use crate::replay::{Replays, Request};
 use crate::results::{self, Record};
@@ -111,53 +111,51 @@ impl Plan<'_> {
             "replaying",
             u64::from(self.rounds) * self.codelets.len() as u64,
         );
-        let session = session();
         let mut found: Vec<Found> = self.codelets.iter().map(|_| Ok(Vec::new())).collect();
-        let mut differ = BTreeSet::new();
         bar.set_message("the program");
-        let mut before = program.run()?;
+        let mut runs = vec![program.run()?];
         for _ in 0..self.rounds {
-            let mut records: Vec<Option<Record>> = Vec::new();
             for ((file, manifest), found) in self.codelets.iter().zip(&mut found) {
                 bar.set_message(manifest.name.clone());
-                let mut record = None;
                 // What fails once does not get better by repetition.
-                if found.is_ok() {
+                if let Ok(records) = found {
                     match self.replay(replays, file) {
-                        Ok(made) => record = made.into_iter().next(),
+                        Ok(made) => records.extend(made),
                         Err(why) => *found = Err(why),
                     }
                 }
-                records.push(record);
                 bar.inc(1);
             }
             bar.set_message("the program");
-            let after = program.run()?;
-            for ((place, (_, manifest)), record) in self.codelets.iter().enumerate().zip(records) {
-                let (Some(mut record), Ok(found)) = (record, &mut found[place]) else {
-                    continue;
-                };
-                let of = |times: &Times| self.in_vivo(times, manifest);
-                match of(&before).zip(of(&after)) {
-                    Some((before, after)) => record.in_vivo_seconds = Some((before + after) / 2.0),
-                    None => {
-                        differ.insert(manifest.region_name.clone());
-                    }
-                }
-                record.session = Some(session.clone());
-                found.push(record);
-                self.keep(&found[found.len() - 1..]);
-            }
-            before = after;
+            runs.push(program.run()?);
         }
         bar.finish_and_clear();
+        self.complete(&runs, &mut found);
+        Ok(found)
+    }
+
+    /// Gives the rounds' records their times in vivo, and keeps them.
+    fn complete(&self, runs: &[Times], found: &mut [Found]) {
+        let session = session();
+        let mut differ = BTreeSet::new();
+        for ((_, manifest), found) in self.codelets.iter().zip(found) {
+            let Ok(records) = found else { continue };
+            let in_vivo = self.in_vivo(runs, manifest);
+            if in_vivo.is_none() {
+                differ.insert(&manifest.region_name);
+            }
+            for record in records.iter_mut() {
+                record.in_vivo_seconds = in_vivo.or(record.in_vivo_seconds);
+                record.session = Some(session.clone());
+            }
+            self.keep(records);
+        }
         for region in differ {
             eprintln!(
                 "cere: {region}: other invocations than in the profile's run, so its replays are compared with that: does the \
                  program do the same each time?"
             );
         }
-        Ok(found)
     }
 
     /// A replay's record, which is still to be kept; that of one that failed is.
@@ -179,13 +177,13 @@ impl Plan<'_> {
         }
     }
 
-    fn in_vivo(&self, times: &Times, manifest: &Manifest) -> Option<f64> {
+    fn in_vivo(&self, runs: &[Times], manifest: &Manifest) -> Option<f64> {
         let of_region = self.codelets.iter().map(|(_, other)| other);
         let captured: Vec<u64> = of_region
             .filter(|other| other.key == manifest.key && other.represents.is_some())
             .map(|other| other.invocation)
             .collect();
-        times.of(self.profile, manifest, &captured)
+        vivo::seconds(runs, self.profile, manifest, &captured)
     }
 
     fn measured(&self, found: Vec<Found>) -> Vec<Measured> {

@@ -1,5 +1,5 @@
-//! The program run again between replays, with only the regions timed that have codelets: both meet the machine as it
-//! is then.
+//! The program run again between replays, with only the regions timed that have codelets. A machine that others share is
+//! slower at some times than at others; what an invocation took at least in several runs is its own time.
 
 use crate::classes::kept;
 use crate::image::Program;
@@ -84,8 +84,8 @@ impl<'a> InVivo<'a> {
 }
 
 /// The middle of values with weights.
-fn weighted_middle(mut values: Vec<(u64, f64)>) -> Option<u64> {
-    values.sort_by_key(|v| v.0);
+fn weighted_middle(mut values: Vec<(f64, f64)>) -> Option<f64> {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let half = values.iter().map(|v| v.1).sum::<f64>() / 2.0;
     let mut below = 0.0;
     let middle = values.iter().find(|(_, weight)| {
@@ -95,43 +95,51 @@ fn weighted_middle(mut values: Vec<(u64, f64)>) -> Option<u64> {
     middle.map(|v| v.0)
 }
 
-impl Times {
-    /// Seconds of what `codelet` stands for: the median of the invocations of its class, by the classes that the captured
-    /// invocations of its region, `captured`, had in `profile`; of an invocation that was chosen by number its own. None if the
-    /// run was not of the same invocations.
-    pub fn of(&self, profile: &Profile, codelet: &Manifest, captured: &[u64]) -> Option<f64> {
-        let base = profile.regions.iter().find(|r| r.key == codelet.key)?;
-        let now = self.regions.get(&codelet.key)?;
-        if base.invocations != now.invocations {
-            return None;
-        }
-        let cycles = match codelet.represents {
-            None => now.trace.get(codelet.invocation),
-            Some(_) => class_middle(base, now, codelet.invocation, captured),
-        };
-        let cycles = cycles.filter(|cycles| *cycles > 0)?;
-        Some(cycles as f64 / self.tsc_hz)
+/// Seconds in vivo of what `codelet` stands for, by `runs`: each invocation counts with the least that it took in any; of a
+/// class their median. Classes are those that the captured invocations of the region, `captured`, had in
+/// `profile`; a codelet that was chosen by number stands for its own invocation. None if a run was not of the same invocations.
+pub fn seconds(
+    runs: &[Times],
+    profile: &Profile,
+    codelet: &Manifest,
+    captured: &[u64],
+) -> Option<f64> {
+    let base = profile.regions.iter().find(|r| r.key == codelet.key)?;
+    let in_run = |run: &Times| Some((run.regions.get(&codelet.key)?.clone(), run.tsc_hz));
+    let runs: Vec<(RegionProfile, f64)> = runs.iter().map(in_run).collect::<Option<_>>()?;
+    if runs.is_empty() || runs.iter().any(|r| r.0.invocations != base.invocations) {
+        return None;
+    }
+    let least = |invocation: u64| {
+        let times = runs.iter().filter_map(|(region, hz)| {
+            let cycles = region.trace.get(invocation).filter(|cycles| *cycles > 0)?;
+            Some(cycles as f64 / hz)
+        });
+        times.min_by(f64::total_cmp)
+    };
+    match codelet.represents {
+        None => least(codelet.invocation),
+        Some(_) => class_middle(base, codelet.invocation, captured, least),
     }
 }
 
-/// Median cycles in `now` of the invocations that in `base` took more nearly as long as `own` than as another of
-/// `captured`.
+/// The middle of `time` over the invocations that in `base` took more nearly as long as `own` than as another of `captured`.
 fn class_middle(
     base: &RegionProfile,
-    now: &RegionProfile,
     own: u64,
     captured: &[u64],
-) -> Option<u64> {
+    time: impl Fn(u64) -> Option<f64>,
+) -> Option<f64> {
     let medoids: Vec<(u64, u64)> = captured
         .iter()
         .filter_map(|i| Some((*i, base.trace.get(*i)?)))
         .collect();
-    let members = kept(now).filter(|timed| {
-        let before = base.trace.get(timed.invocation);
-        let nearest = before.and_then(|b| medoids.iter().min_by_key(|m| m.1.abs_diff(b)));
+    let members = kept(base).filter(|timed| {
+        let nearest = medoids.iter().min_by_key(|m| m.1.abs_diff(timed.cycles));
         timed.cycles > 0 && nearest.is_some_and(|m| m.0 == own)
     });
-    weighted_middle(members.map(|t| (t.cycles, t.weight)).collect())
+    let times = members.filter_map(|member| Some((time(member.invocation)?, member.weight)));
+    weighted_middle(times.collect())
 }
 
 #[cfg(test)]
@@ -150,17 +158,19 @@ mod tests {
         };
         let base = region(&[100, 900, 110, 920, 90]);
         // Invocation 5 was disturbed, 4 was fast, 3 is not known.
-        let now = region(&[120, 1000, 0, 400, 5000]);
-        assert_eq!(class_middle(&base, &now, 1, &[1, 2]), Some(120));
-        assert_eq!(class_middle(&base, &now, 2, &[1, 2]), Some(400));
-        assert_eq!(class_middle(&base, &now, 1, &[1]), Some(400));
-        assert_eq!(class_middle(&base, &now, 7, &[7]), None);
+        let now = [120.0, 1000.0, 0.0, 400.0, 5000.0];
+        let time = |i: u64| now.get(i as usize - 1).copied().filter(|t| *t > 0.0);
+        assert_eq!(class_middle(&base, 1, &[1, 2], time), Some(120.0));
+        assert_eq!(class_middle(&base, 2, &[1, 2], time), Some(400.0));
+        assert_eq!(class_middle(&base, 1, &[1], time), Some(400.0));
+        assert_eq!(class_middle(&base, 7, &[7], time), None);
     }
 
     #[test]
     fn heavy_values_count_more() {
-        assert_eq!(weighted_middle(vec![(9, 1.0), (5, 1.0), (7, 1.0)]), Some(7));
-        assert_eq!(weighted_middle(vec![(9, 5.0), (5, 1.0), (7, 1.0)]), Some(9));
-        assert_eq!(weighted_middle(Vec::new()), None);
+        let middle = |values: &[(f64, f64)]| weighted_middle(values.to_vec());
+        assert_eq!(middle(&[(9.0, 1.0), (5.0, 1.0), (7.0, 1.0)]), Some(7.0));
+        assert_eq!(middle(&[(9.0, 5.0), (5.0, 1.0), (7.0, 1.0)]), Some(9.0));
+        assert_eq!(middle(&[]), None);
     }
 }

@@ -42,6 +42,8 @@ pub struct Times {
     pub seconds_min: f64,
     /// Median seconds.
     pub seconds_median: f64,
+    /// Seconds that a quarter of the repetitions stay below; the median in records of older versions.
+    pub seconds_quartile: f64,
     /// Confidence interval of the median in seconds, at [`cere_format::replay::CONFIDENCE`], if it is known.
     pub interval: Option<(f64, f64)>,
     /// Repetitions that count.
@@ -88,7 +90,7 @@ pub struct Record {
     /// Whether the machine code is the one that ran in vivo, if that is known.
     pub same_code: Option<bool>,
     /// The `cere check` that it belongs to, if it belongs to one that ran the program as well: `in_vivo_seconds` is then
-    /// from the runs before and after this replay.
+    /// of the class of invocations that the codelet stands for, from the runs of that check.
     pub session: Option<String>,
 }
 
@@ -110,7 +112,7 @@ pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
 }
 
 /// Columns of the table, in order.
-pub const COLUMNS: [&str; 32] = [
+pub const COLUMNS: [&str; 33] = [
     "at",
     "codelet",
     "region",
@@ -143,6 +145,7 @@ pub const COLUMNS: [&str; 32] = [
     "reason",
     "same_code",
     "session",
+    "seconds_quartile",
 ];
 
 const WARMUPS: [(&str, Warmup); 5] = [
@@ -164,6 +167,20 @@ const VERDICTS: [(&str, Verdict); 4] = [
 pub fn warmup_name(warmup: Warmup) -> &'static str {
     let found = WARMUPS.iter().find(|w| w.1 == warmup);
     found.map_or("?", |w| w.0)
+}
+
+fn seconds_a_cycle(replay: &Replay) -> f64 {
+    match replay.cycles_median {
+        0 => 0.0,
+        cycles => replay.seconds_median / cycles as f64,
+    }
+}
+
+/// The value that a quarter of `cycles` stay below.
+fn quartile(cycles: &[u64]) -> u64 {
+    let mut sorted = cycles.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 4).copied().unwrap_or(0)
 }
 
 fn named<T: Copy>(all: &[(&str, T)], column: &str, name: &str) -> Result<T> {
@@ -189,6 +206,7 @@ impl Record {
                 cycles_median: r.cycles_median,
                 seconds_min: r.seconds_min,
                 seconds_median: r.seconds_median,
+                seconds_quartile: quartile(&r.cycles) as f64 * seconds_a_cycle(r),
                 interval: (r.confidence >= CONFIDENCE).then_some((r.seconds_low, r.seconds_high)),
                 samples: r.cycles.len() as u64,
                 set_aside: r.set_aside,
@@ -271,6 +289,7 @@ impl Record {
             self.same_code
                 .map_or(Value::Null, |same| whole(same.into())),
             self.session.as_deref().map_or(Value::Null, text),
+            real(&|t| Some(t.seconds_quartile)),
         ]
     }
 
@@ -292,6 +311,10 @@ impl Record {
                 cycles_median,
                 seconds_min: real("seconds_min")?,
                 seconds_median: real("seconds_median")?,
+                seconds_quartile: match row.get("seconds_quartile")? {
+                    Some(seconds) => seconds,
+                    None => real("seconds_median")?,
+                },
                 interval: low.zip(high),
                 samples: count("samples")?,
                 set_aside: SetAside {
