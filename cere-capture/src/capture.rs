@@ -425,6 +425,7 @@ unsafe extern "C" fn enter(event: *mut u8) {
             images,
             mappings: Vec::new(),
             absent: Vec::new(),
+            heap: heap::usage(),
             trace: None,
         };
         let stacks = match threads::others() {

@@ -3,6 +3,7 @@
 //! Everything here may run in a signal handler: raw system calls and the pool only, no copies that the
 //! compiler would leave to libc, whose data may be closed.
 
+use crate::heap::Usage;
 use crate::pool::{DEAD, GUESSED, LEVELS, PAGE, Page, Pool, Touch};
 use crate::spans::{KIND_STACK, Span, Spans};
 use crate::tracer::Tracer;
@@ -68,8 +69,19 @@ pub struct Level {
     pub mappings: Vec<Mapping>,
     /// What of them was not in memory then: [start, end), rising.
     pub absent: Vec<(u64, u64)>,
+    /// Allocators at entry.
+    pub heap: Usage,
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
+}
+
+impl Level {
+    /// From which address on pages of the region heap are memory that the program's allocator would have had to ask the
+    /// kernel for: what the invocation allocated and kept is more than that had free. None if it is not.
+    pub fn new_heap(&self) -> Option<usize> {
+        let grown = crate::heap::usage().live.saturating_sub(self.heap.live);
+        (grown > self.heap.spare?).then_some(self.heap.used)
+    }
 }
 
 /// Where the thread whose memory is closed runs.

@@ -49,6 +49,51 @@ pub fn range() -> (u64, u64) {
     }
 }
 
+/// What is known of the program's memory when a captured invocation begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    /// End of the part of the region heap that was ever handed out.
+    pub used: usize,
+    /// Bytes of it in blocks that are handed out.
+    pub live: usize,
+    /// Free bytes of the C library's allocator; none if the program has another one.
+    pub spare: Option<usize>,
+}
+
+/// The present state. Nobody holds the allocator's locks but other threads, which run.
+pub fn usage() -> Usage {
+    let (start, end) = range();
+    // SAFETY: the reserved range; an unused heap holds zeros.
+    let heap = unsafe { Heap::new(start as usize, end as usize) };
+    Usage {
+        used: heap.used(),
+        live: heap.live(),
+        spare: spare(),
+    }
+}
+
+fn spare() -> Option<usize> {
+    static INFO: AtomicUsize = AtomicUsize::new(0);
+    static MALLOC: AtomicUsize = AtomicUsize::new(0);
+    let info = crate::next(&INFO, c"mallinfo2");
+    let malloc = crate::next(&MALLOC, c"malloc");
+    let image = |at: usize| {
+        let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: an address of a loaded image or null; the result is filled in or stays zero.
+        unsafe {
+            libc::dladdr(at as *const c_void, found.as_mut_ptr());
+            found.assume_init().dli_fbase as usize
+        }
+    };
+    if info == 0 || image(info) != image(malloc) {
+        return None;
+    }
+    // SAFETY: the C library's function of this name.
+    let info =
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> libc::mallinfo2>(info)() };
+    Some(info.fordblks)
+}
+
 /// Switches the program's thread to the region heap or back.
 pub fn inside(yes: bool) {
     let thread = if yes { thread_pointer() } else { 0 };

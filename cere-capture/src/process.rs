@@ -179,6 +179,16 @@ pub fn lay_out(
         level.stack = place.stack;
         level.mappings = without(all, &own);
         level.absent = absent(&level.mappings);
+        let used = Mapping {
+            start: heap.0,
+            end: (level.heap.used as u64).next_multiple_of(PAGE as u64),
+            permissions: "rw-p".into(),
+            offset: 0,
+            path: String::new(),
+            huge: false,
+        };
+        level.absent.append(&mut absent(&[used]));
+        level.absent.sort_unstable();
     }
     Ok(())
 }

@@ -93,7 +93,14 @@ fn unchanged(engine: &Engine, touch: &Touch) -> bool {
     }
 }
 
-fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRecord {
+/// The record of a touched page; `new_heap` as [`Level::new_heap`] tells.
+fn record(
+    engine: &mut Engine,
+    level: &Level,
+    bit: u8,
+    touch: &Touch,
+    new_heap: Option<usize>,
+) -> PageRecord {
     let address = touch.address;
     let kind = touch.kind as u8;
     let control = level.control.0 <= address && address < level.control.1;
@@ -130,12 +137,14 @@ fn record(engine: &mut Engine, level: &Level, bit: u8, touch: &Touch) -> PageRec
     set(kind & KIND_STACK != 0, PAGE_STACK);
     set(new, PAGE_FRESH);
     let place = level.absent.partition_point(|r| r.1 <= address as u64);
-    let absent = level.absent.get(place);
+    let absent = level
+        .absent
+        .get(place)
+        .is_some_and(|r| r.0 <= address as u64);
+    let heap = crate::heap::range().1 as usize;
+    let grown = new_heap.is_some_and(|start| start <= address && address < heap);
     let empty = touch.copy == 0 && !new && kind & (KIND_STACK | KIND_FOREIGN) == 0;
-    set(
-        empty && absent.is_some_and(|r| r.0 <= address as u64),
-        PAGE_ABSENT,
-    );
+    set(empty && (absent || grown), PAGE_ABSENT);
     PageRecord {
         address: address as u64,
         flags,
@@ -195,8 +204,9 @@ fn contents(
     } else {
         &*log
     };
+    let new_heap = level.new_heap();
     for touch in log {
-        let record = record(engine, level, 1 << index, touch);
+        let record = record(engine, level, 1 << index, touch, new_heap);
         table
             .write_all(&record.address.to_le_bytes())
             .map_err(failed)?;

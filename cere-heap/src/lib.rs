@@ -187,6 +187,15 @@ impl Heap {
         }
     }
 
+    /// Bytes in blocks that are handed out.
+    pub fn live(&self) -> usize {
+        match self.used() == self.start {
+            true => 0,
+            // SAFETY: a heap that was used has its header.
+            false => unsafe { (*self.header()).live },
+        }
+    }
+
     /// Tells [start, end) of what each free block holds behind its first word, which leads to the next one. A list that
     /// the program has broken is followed as far as it makes sense.
     pub fn each_free(&self, mut found: impl FnMut(usize, usize)) {

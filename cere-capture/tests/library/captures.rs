@@ -129,6 +129,14 @@ fn memory_that_was_not_there_at_entry() {
         assert!((63..=64).contains(&fresh), "{region}: {fresh}");
         assert_eq!(run.get(region, 2).count(PAGE_ABSENT), 0, "{region}");
     }
+    let run = program.capture(&[("take", &[1]), ("borrow", &[1])], &[]);
+    let fresh = run.get("take", 1).count(PAGE_ABSENT);
+    assert!((62..=66).contains(&fresh), "{fresh}");
+    let borrowed = run.get("borrow", 1);
+    let heap = borrowed.raw.heap;
+    let of_heap = |page: &&u64| (heap.0..heap.1).contains(*page);
+    assert!(borrowed.pages.keys().filter(of_heap).count() > 60);
+    assert_eq!(borrowed.count(PAGE_ABSENT), 0);
 }
 
 #[test]

@@ -73,7 +73,8 @@ pub struct Captured {
     pub raw: RawCapture,
     /// The page trace.
     pub trace: Vec<u64>,
-    pages: BTreeMap<u64, Page>,
+    /// By address.
+    pub pages: BTreeMap<u64, Page>,
     symbols: BTreeMap<String, u64>,
 }
 
@@ -85,8 +86,8 @@ pub struct Profiled {
     pub header: Vec<u8>,
 }
 
-struct Page {
-    flags: u32,
+pub struct Page {
+    pub flags: u32,
     entry: Vec<u8>,
     exit: Vec<u8>,
 }
