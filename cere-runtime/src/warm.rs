@@ -27,6 +27,8 @@ pub struct Warm {
     data: Vec<(u64, u64)>,
     /// What of it the trace does not hold.
     untraced: Vec<(u64, u64)>,
+    /// As much memory as was not there at entry.
+    frames: Option<Area>,
     /// This executable and its libraries.
     images: Vec<(u64, u64)>,
     /// What the caller touched last.
@@ -111,6 +113,11 @@ impl Warm {
         let (low, top) = space::stack(manifest);
         data.extend(space::resident(low, top));
         data.extend(trace.as_ref().and_then(Trace::scratch));
+        let absent: u64 = pages.absent().iter().map(|r| r.1 - r.0).sum();
+        let frames = match absent > 0 && lines.can_flush() {
+            true => Some(Area::new(absent)?),
+            false => None,
+        };
         let mut data = merge(data, 0);
         let traced = trace.as_ref().map_or_else(Vec::new, Trace::ranges);
         let untraced = space::without(&data, &merge(traced, 0));
@@ -127,6 +134,7 @@ impl Warm {
             lines,
             data,
             untraced,
+            frames,
             images,
             last,
             trace,
@@ -162,8 +170,22 @@ impl Warm {
         }
     }
 
+    /// The region's page faults take the frames that the kernel got back last. Those of the repetition before are still in
+    /// the caches; a program gets frames that are not.
+    fn fresh_frames(&self) {
+        if let Some(area) = &self.frames {
+            // SAFETY: memory of our own.
+            unsafe {
+                self.lines.write(area.range());
+                self.lines.flush(&[area.range()]);
+            }
+            area.give_back();
+        }
+    }
+
     /// Brings the caches into their state. The captured state is in place.
     pub fn apply(&self) {
+        self.fresh_frames();
         let read = |ranges: &[(u64, u64)]| {
             // SAFETY: as in `flush`.
             ranges.iter().for_each(|r| unsafe { self.lines.read(*r) });

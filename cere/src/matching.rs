@@ -24,11 +24,13 @@ pub struct Measured {
     pub replays: Result<Vec<Pair>, String>,
 }
 
-/// A replay and the run that it is compared with.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A replay and what it is compared with.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// Seconds in vitro: of one round of several the lower quartile of the repetitions, else their median.
+    /// Median seconds in vitro.
     pub in_vitro: f64,
+    /// Of a round of several: how the repetitions spread, as in a record.
+    pub spread: Vec<f64>,
     /// Seconds in vivo, if they are known.
     pub in_vivo: Option<f64>,
     /// The verdict on the replay's result.
@@ -40,13 +42,27 @@ impl Pair {
     pub fn of(record: &Record) -> Option<Self> {
         let times = record.times.as_ref()?;
         Some(Self {
-            in_vitro: match record.session {
-                Some(_) => times.seconds_quartile,
-                None => times.seconds_median,
+            in_vitro: times.seconds_median,
+            spread: match record.session {
+                Some(_) => times.quantiles.clone(),
+                None => Vec::new(),
             },
             in_vivo: record.in_vivo_seconds,
             verdict: record.verdict,
         })
+    }
+}
+
+/// Seconds in vitro by the replays of `pairs`, to be compared with the time in vivo. Of rounds between runs of the program
+/// that is the least of one more runs, in the median of many invocations: what one repetition in 1 - 0.5^(1 / runs) stays
+/// below.
+fn in_vitro(pairs: &[Pair], runs: usize) -> f64 {
+    let mut all: Vec<f64> = pairs.iter().flat_map(|p| &p.spread).copied().collect();
+    all.sort_by(f64::total_cmp);
+    let share = 1.0 - 0.5f64.powf(1.0 / runs as f64);
+    match all.get((share * all.len() as f64) as usize) {
+        Some(seconds) => *seconds,
+        None => least(pairs.iter().map(|p| p.in_vitro)),
     }
 }
 
@@ -61,7 +77,7 @@ pub struct Row {
     pub classes: u32,
     /// How far the time that its replays predict is from the time in vivo, as a fraction of that.
     pub error: Option<f64>,
-    /// Predicted time over time in vivo: of several rounds the least, codelet by codelet.
+    /// Predicted time over time in vivo.
     pub ratio: Option<f64>,
     /// Least and largest of the rounds' ratios.
     pub ratio_range: Option<(f64, f64)>,
@@ -156,53 +172,53 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
     }
     let (classes, counting) = counting(all)?;
     judged.classes = classes;
-    let mut classes: Vec<(f64, Vec<f64>)> = Vec::new();
+    let mut classes: Vec<(f64, f64, Vec<f64>)> = Vec::new();
     let mut unknown = false;
     for measured in counting {
         let pairs = measured.replays.clone()?;
         for pair in &pairs {
-            judged.verdict = Some(
-                judged
-                    .verdict
-                    .map_or(pair.verdict, |v| worst(v, pair.verdict)),
-            );
+            let verdict = judged
+                .verdict
+                .map_or(pair.verdict, |v| worst(v, pair.verdict));
+            judged.verdict = Some(verdict);
         }
-        judged.cost += least(pairs.iter().map(|p| p.in_vitro));
-        let in_vivo: Option<Vec<f64>> = pairs.iter().map(|p| p.in_vivo).collect();
-        let Some(in_vivo) = in_vivo.filter(|all| !all.is_empty()) else {
+        let runs = pairs.len() + 1;
+        judged.cost += in_vitro(&pairs, runs);
+        let in_vivo = pairs.iter().map(|p| p.in_vivo);
+        let Some(in_vivo) = in_vivo.collect::<Option<Vec<f64>>>() else {
             unknown = true;
             continue;
         };
-        let total = measured.represents.map(|r| r.seconds);
-        let total = total.unwrap_or_else(|| least(in_vivo.iter().copied()));
-        let ratios = pairs
+        let in_vivo = least(in_vivo.into_iter());
+        let total = measured.represents.map_or(in_vivo, |r| r.seconds);
+        let rounds = pairs
             .iter()
-            .zip(&in_vivo)
-            .map(|(p, vivo)| p.in_vitro / vivo);
-        classes.push((total, ratios.collect()));
+            .map(|p| in_vitro(std::slice::from_ref(p), runs) / in_vivo);
+        classes.push((total, in_vitro(&pairs, runs) / in_vivo, rounds.collect()));
     }
     if unknown {
         return Err("its time in vivo is not known".into());
     }
     // Of all classes together, by what each comes to.
-    let whole = |ratio: &dyn Fn(&[f64]) -> f64| -> Result<f64, String> {
-        let of = |(total, ratios): &(f64, Vec<f64>)| Replayed {
-            total: *total,
+    type Class = (f64, f64, Vec<f64>);
+    let whole = |ratio: &dyn Fn(&Class) -> f64| -> Result<f64, String> {
+        let of = |class: &Class| Replayed {
+            total: class.0,
             reference: 1.0,
-            target: ratio(ratios),
+            target: ratio(class),
         };
         let replayed: Vec<Replayed> = classes.iter().map(of).collect();
         let total: f64 = replayed.iter().map(|r| r.total).sum();
         Ok(predict(&replayed).map_err(|e| e.to_string())? / total)
     };
-    judged.rounds = classes.iter().map(|c| c.1.len()).min().unwrap_or(0);
+    judged.rounds = classes.iter().map(|c| c.2.len()).min().unwrap_or(0);
     if judged.rounds > 1 {
-        let rounds = (0..judged.rounds).map(|round| whole(&|ratios| ratios[round]));
+        let rounds = (0..judged.rounds).map(|round| whole(&|class| class.2[round]));
         let rounds = rounds.collect::<Result<Vec<f64>, String>>()?;
         let most = rounds.iter().copied().fold(0.0, f64::max);
         judged.range = Some((least(rounds.into_iter()), most));
     }
-    whole(&|ratios| least(ratios.iter().copied()))
+    whole(&|class| class.1)
 }
 
 impl Matching {
@@ -310,6 +326,7 @@ mod tests {
     fn pair(in_vivo: f64, in_vitro: f64) -> Pair {
         Pair {
             in_vitro,
+            spread: Vec::new(),
             in_vivo: Some(in_vivo),
             verdict: Verdict::Exact,
         }
@@ -351,17 +368,20 @@ mod tests {
                 && near(found.accurate[2], 0.0)
         );
         assert!(near(found.reduction.unwrap(), 1.0 / 0.212));
-        // Rounds: the machine is twice as slow in one of them, in vivo and in vitro.
-        let rounds = [(0.1, 0.104), (0.2, 0.21), (0.1, 0.1)];
-        all[2].replays = Ok(rounds.map(|(a, b)| pair(a, b)).to_vec());
-        all[1].replays = Ok([(0.1, 0.1), (0.2, 0.2), (0.1, 0.11)]
-            .map(|(a, b)| pair(a, b))
-            .to_vec());
+        // Rounds: the machine is twice as slow in one of them.
+        let round = |times: [f64; 4]| Pair {
+            spread: times.to_vec(),
+            ..pair(0.1, 9.0)
+        };
+        let rounds = [[0.103, 0.104, 0.105, 0.2], [0.2, 0.21, 0.22, 0.23]];
+        all[2].replays = Ok(rounds.map(round).to_vec());
+        all[1].replays = Ok([[0.11; 4], [0.22; 4]].map(round).to_vec());
         let good = row(&of(&all), "good");
-        assert!(near(good.ratio.unwrap(), (0.2 + 0.1 * 1.04) / 0.3));
+        // Three runs: the least but 21 %.
+        assert!(near(good.ratio.unwrap(), (0.22 + 0.104) / 0.3));
         let (least, most) = good.ratio_range.unwrap();
-        assert!(near(least, (0.2 + 0.104) / 0.3) && near(most, (0.22 + 0.1) / 0.3));
-        assert_eq!(good.rounds, 3);
+        assert!(near(least, (0.22 + 0.103) / 0.3) && near(most, (0.44 + 0.2) / 0.3));
+        assert_eq!(good.rounds, 2);
         all[2].replays = Ok(vec![Pair {
             verdict: Verdict::Different,
             ..pair(0.1, 0.1)

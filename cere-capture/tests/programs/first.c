@@ -22,9 +22,12 @@ static __attribute__((noinline)) void take(void) {
 }
 
 /* What it takes, it gives back. */
+static volatile int times = 2;
 static __attribute__((noinline)) void borrow(void) {
-    for (int i = 0; i < 64; i++) *(double *)(kept[i] = malloc(4000)) = i;
-    for (int i = 0; i < 64; i++) free(kept[i]);
+    for (int r = 0; r < times; r++) {
+        for (int i = 0; i < 64; i++) *(double *)(kept[i] = malloc(4000)) = i;
+        for (int i = 0; i < 64; i++) free(kept[i]);
+    }
 }
 
 int main(void) {

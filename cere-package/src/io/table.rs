@@ -2,7 +2,10 @@
 
 use super::RECORD_LENGTH;
 use cere_format::FormatError;
-use cere_format::capture::{PAGE_EXIT_STORED, PAGE_FLAGS, PAGE_WRITTEN, PageRecord};
+use cere_format::capture::{
+    PAGE_ABSENT, PAGE_CODE, PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_FLAGS, PAGE_FOREIGN,
+    PAGE_STACK, PAGE_WRITTEN, PageRecord,
+};
 
 /// The page table as bytes on disk.
 pub fn encode_table(pages: &[PageRecord]) -> Vec<u8> {
@@ -81,6 +84,14 @@ pub fn decode_table(
                 "flags",
                 page.flags.into(),
                 "only written pages have a state at exit",
+            );
+        }
+        let held = PAGE_ENTRY_STORED | PAGE_CODE | PAGE_STACK | PAGE_FOREIGN;
+        if page.flags & PAGE_ABSENT != 0 && page.flags & held != 0 {
+            return bad(
+                "flags",
+                page.flags.into(),
+                "a page that was not in memory held nothing",
             );
         }
         if page.reserved != 0 {

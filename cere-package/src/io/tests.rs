@@ -297,6 +297,10 @@ fn lies_are_errors() {
         ),
         (
             "flag",
+            table(&[page(0x1000, e | 512), page(0x2000, e | x | w)]),
+        ),
+        (
+            "absent and full",
             table(&[page(0x1000, e | 256), page(0x2000, e | x | w)]),
         ),
         (

@@ -26,10 +26,10 @@ its codelets predict, each for its class of invocations, is from the time in viv
 --max-error is ill-behaved: predictions do without it, and its time counts for the regions that call it.\n\
 \n\
 A machine that others share is slower at some times than at others. So the program runs again before and after each\n\
-round of replays, with only the regions timed that have codelets, and what counts is the least of the rounds, in vivo\n\
-and in vitro: of the runs for each invocation, of the rounds for each codelet's lower quartile. `rounds` tells how far\n\
-the least and the largest of the rounds are from the time in vivo. What was done before on this machine is taken from\n\
-the store's records, unless --again says otherwise.\n\
+round of replays, with only the regions timed that have codelets, and the fast times count: in vivo the least of the\n\
+runs for each invocation, in vitro what as few of the repetitions stay below. `rounds` tells how far single rounds\n\
+are from the time in vivo. What was done before on this machine is taken from the store's records, unless --again\n\
+says otherwise.\n\
 Ends with status 0 if every result is the original's, whatever the times.\n\
 \n\
 Examples:\n\

@@ -42,8 +42,8 @@ pub struct Times {
     pub seconds_min: f64,
     /// Median seconds.
     pub seconds_median: f64,
-    /// Seconds that a quarter of the repetitions stay below; the median in records of older versions.
-    pub seconds_quartile: f64,
+    /// Seconds of the repetitions at [`QUANTILES`] places between the least and the most; none in records of older versions.
+    pub quantiles: Vec<f64>,
     /// Confidence interval of the median in seconds, at [`cere_format::replay::CONFIDENCE`], if it is known.
     pub interval: Option<(f64, f64)>,
     /// Repetitions that count.
@@ -111,6 +111,9 @@ pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
     }
 }
 
+/// Values that tell of a distribution: the least, each twentieth, the most.
+pub const QUANTILES: usize = 21;
+
 /// Columns of the table, in order.
 pub const COLUMNS: [&str; 33] = [
     "at",
@@ -145,7 +148,7 @@ pub const COLUMNS: [&str; 33] = [
     "reason",
     "same_code",
     "session",
-    "seconds_quartile",
+    "quantiles",
 ];
 
 const WARMUPS: [(&str, Warmup); 5] = [
@@ -169,18 +172,18 @@ pub fn warmup_name(warmup: Warmup) -> &'static str {
     found.map_or("?", |w| w.0)
 }
 
-fn seconds_a_cycle(replay: &Replay) -> f64 {
-    match replay.cycles_median {
+/// [`QUANTILES`] of a replay's repetitions, in seconds.
+fn quantiles(replay: &Replay) -> Vec<f64> {
+    let mut sorted = replay.cycles.clone();
+    sorted.sort_unstable();
+    let second = match replay.cycles_median {
         0 => 0.0,
         cycles => replay.seconds_median / cycles as f64,
-    }
-}
-
-/// The value that a quarter of `cycles` stay below.
-fn quartile(cycles: &[u64]) -> u64 {
-    let mut sorted = cycles.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 4).copied().unwrap_or(0)
+    };
+    let last = sorted.len().saturating_sub(1);
+    let places = (0..QUANTILES).map(|i| (i * last + (QUANTILES - 1) / 2) / (QUANTILES - 1));
+    let values = places.filter_map(|place| sorted.get(place));
+    values.map(|cycles| *cycles as f64 * second).collect()
 }
 
 fn named<T: Copy>(all: &[(&str, T)], column: &str, name: &str) -> Result<T> {
@@ -206,7 +209,7 @@ impl Record {
                 cycles_median: r.cycles_median,
                 seconds_min: r.seconds_min,
                 seconds_median: r.seconds_median,
-                seconds_quartile: quartile(&r.cycles) as f64 * seconds_a_cycle(r),
+                quantiles: quantiles(r),
                 interval: (r.confidence >= CONFIDENCE).then_some((r.seconds_low, r.seconds_high)),
                 samples: r.cycles.len() as u64,
                 set_aside: r.set_aside,
@@ -289,7 +292,12 @@ impl Record {
             self.same_code
                 .map_or(Value::Null, |same| whole(same.into())),
             self.session.as_deref().map_or(Value::Null, text),
-            real(&|t| Some(t.seconds_quartile)),
+            times
+                .filter(|t| !t.quantiles.is_empty())
+                .map_or(Value::Null, |t| {
+                    let words = t.quantiles.iter().map(f64::to_string);
+                    Value::Text(words.collect::<Vec<_>>().join(" "))
+                }),
         ]
     }
 
@@ -311,10 +319,13 @@ impl Record {
                 cycles_median,
                 seconds_min: real("seconds_min")?,
                 seconds_median: real("seconds_median")?,
-                seconds_quartile: match row.get("seconds_quartile")? {
-                    Some(seconds) => seconds,
-                    None => real("seconds_median")?,
-                },
+                quantiles: row
+                    .get::<_, Option<String>>("quantiles")?
+                    .unwrap_or_default()
+                    .split_whitespace()
+                    .map(str::parse)
+                    .collect::<Result<_, _>>()
+                    .context("quantiles are numbers")?,
                 interval: low.zip(high),
                 samples: count("samples")?,
                 set_aside: SetAside {

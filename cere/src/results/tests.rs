@@ -27,7 +27,7 @@ fn record(codelet: &str, flags: &[&str], warmup: Warmup) -> Record {
             cycles_median: 100,
             seconds_min: 9e-8,
             seconds_median: 1e-7,
-            seconds_quartile: 9.5e-8,
+            quantiles: vec![9e-8, 1e-7, 1.25e-7],
             interval: Some((0.99e-7, 1.01e-7)),
             samples: 12,
             set_aside: SetAside {
