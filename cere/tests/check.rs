@@ -57,7 +57,7 @@ fn one_codelet_a_class_and_all_of_them_match() {
     // One whose time was disturbed in vivo may have none.
     assert!(codelets.iter().any(|c| c["in_vivo_seconds"].is_f64()));
 
-    let work = rows(at, &["check", "--json"])
+    let work = rows(at, &["check", "--json", "--rounds", "2"])
         .into_iter()
         .find(|r| r["name"] == WORK);
     let work = work.expect("a row");
@@ -71,7 +71,10 @@ fn one_codelet_a_class_and_all_of_them_match() {
                 .is_some_and(|r| r.contains("in vivo")),
         "{work}"
     );
-    let report = json(at, &["check", "--json", "--max-error", "100000"]);
+    let report = json(
+        at,
+        &["check", "--json", "--rounds", "2", "--max-error", "100000"],
+    );
     let coverage = report["coverage"].as_f64().expect("a share");
     assert!((0.0..=1.0).contains(&coverage) && (coverage > 0.5 || !judged));
     let row = |r: &&serde_json::Value| r["name"] == WORK;
@@ -88,16 +91,79 @@ fn one_codelet_a_class_and_all_of_them_match() {
     succeed(at, &["capture", "--", "./app"]);
     let list = json(at, &["codelets", "--json"]);
     let listed = list.as_array().expect("codelets").iter().filter(of_work);
-    let work = rows(at, &["check", "--json"])
+    let work = rows(at, &["check", "--json", "--rounds", "2"])
         .into_iter()
         .find(|r| r["name"] == WORK);
     assert_eq!(work.expect("a row")["classes"], listed.count());
 
-    let table = text(&succeed(at, &["check"]).stdout);
+    let table = text(&succeed(at, &["check", "--rounds", "2"]).stdout);
     assert!(
         table.contains(WORK) && table.contains("accurately replayed within 15 %"),
         "{table}"
     );
+}
+
+/// One region, called from nothing else; each run adds a line to a file.
+const COUNTED: &str = r#"
+#include <stdio.h>
+static double cells[40000];
+static __attribute__((noinline)) void work(void) {
+    for (int i = 1; i < 40000; i++) cells[i] = cells[i] * 0.5 + cells[i - 1];
+}
+int main(void) {
+    FILE *runs = fopen("runs", "a");
+    fputs("run\n", runs);
+    fclose(runs);
+    cells[0] = 1;
+    for (int i = 0; i < 3; i++) work(), work(), work();
+    printf("%g\n", cells[9]);
+    return 0;
+}
+"#;
+
+#[test]
+fn rounds_run_the_program_between_replays() {
+    let directory = instrumented(COUNTED);
+    let at = directory.path();
+    let line = ["capture", "work", "--invocation", "2", "--", "./app"];
+    succeed(at, &line);
+    let mut before = 0;
+    let mut runs = |expected: usize| {
+        let now = std::fs::read_to_string(at.join("runs")).expect("a file");
+        assert_eq!(now.lines().count() - before, expected);
+        before = now.lines().count();
+    };
+    // One of the capture, three for the times in vivo.
+    runs(4);
+    let check = |rounds: &str, more: &[&str]| {
+        let line = [&["check", "--json", "--rounds", rounds], more].concat();
+        let work = rows(at, &line).remove(0);
+        assert_eq!(work["verdict"], "exact");
+        work
+    };
+    let work = check("3", &[]);
+    runs(4);
+    assert_eq!(work["rounds"], 3);
+    let [least, most] = [0, 1].map(|i| work["ratio_range"][i].as_f64().expect("a ratio"));
+    assert!(0.0 < least && least <= most, "{work}");
+    // What is known is not measured again, fewer rounds neither.
+    assert_eq!(check("3", &[]), work);
+    check("2", &[]);
+    check("0", &[]);
+    runs(0);
+    check("1", &["--again"]);
+    runs(2);
+    let alone = check("0", &["--again", "--warmup", "cold"]);
+    assert_eq!(alone["rounds"], 1);
+    runs(0);
+    // A program that is not the one of the profile.
+    let app = std::fs::read(at.join("app")).expect("the program");
+    std::fs::write(at.join("app"), [&app[..], b"x"].concat()).expect("the program");
+    let output = run(at, &["check", "--again", "--rounds", "1"]);
+    let message = text(&output.stderr);
+    assert!(message.contains("not the program of the profile"), "{message}");
+    assert_eq!(output.status.code(), Some(0));
+    runs(0);
 }
 
 #[test]
