@@ -161,7 +161,10 @@ fn rounds_run_the_program_between_replays() {
     std::fs::write(at.join("app"), [&app[..], b"x"].concat()).expect("the program");
     let output = run(at, &["check", "--again", "--rounds", "1"]);
     let message = text(&output.stderr);
-    assert!(message.contains("not the program of the profile"), "{message}");
+    assert!(
+        message.contains("not the program of the profile"),
+        "{message}"
+    );
     assert_eq!(output.status.code(), Some(0));
     runs(0);
 }
