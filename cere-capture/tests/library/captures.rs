@@ -136,7 +136,8 @@ fn memory_that_was_not_there_at_entry() {
     let heap = borrowed.raw.heap;
     let of_heap = |page: &&u64| (heap.0..heap.1).contains(*page);
     assert!(borrowed.pages.keys().filter(of_heap).count() > 60);
-    assert_eq!(borrowed.count(PAGE_ABSENT), 0);
+    // The end of what `take` got and did not touch.
+    assert!(borrowed.count(PAGE_ABSENT) <= 1);
 }
 
 #[test]
