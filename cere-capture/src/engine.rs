@@ -79,7 +79,7 @@ impl Level {
     /// From which address on pages of the region heap are memory that the program's allocator would have had to ask the
     /// kernel for: what the invocation allocated and kept is more than that had free. None if it is not.
     pub fn new_heap(&self) -> Option<usize> {
-        let grown = crate::heap::usage().live.saturating_sub(self.heap.live);
+        let grown = crate::heap::live().saturating_sub(self.heap.live);
         (grown > self.heap.spare?).then_some(self.heap.used)
     }
 }

@@ -60,11 +60,20 @@ pub struct Usage {
     pub spare: Option<usize>,
 }
 
+/// The region heap.
+fn whole() -> Heap {
+    // SAFETY: the reserved range, if there is one; an unused heap holds zeros.
+    unsafe { Heap::new(BASE, BASE + RESERVED.load(Ordering::Relaxed)) }
+}
+
+/// Bytes of the region heap in blocks that are handed out.
+pub fn live() -> usize {
+    whole().live()
+}
+
 /// The present state. Nobody holds the allocator's locks but other threads, which run.
 pub fn usage() -> Usage {
-    let (start, end) = range();
-    // SAFETY: the reserved range; an unused heap holds zeros.
-    let heap = unsafe { Heap::new(start as usize, end as usize) };
+    let heap = whole();
     Usage {
         used: heap.used(),
         live: heap.live(),
@@ -129,9 +138,7 @@ fn with_heap<T>(work: impl FnOnce(&Heap) -> T) -> T {
     while LOCK.swap(true, Ordering::Acquire) {
         std::hint::spin_loop();
     }
-    // SAFETY: the range is reserved whenever a caller has a reason to come here; the lock keeps others out.
-    let heap = unsafe { Heap::new(BASE, BASE + RESERVED.load(Ordering::Relaxed)) };
-    let result = work(&heap);
+    let result = work(&whole());
     LOCK.store(false, Ordering::Release);
     result
 }

@@ -33,9 +33,8 @@ mod tracer;
 mod wanted;
 mod write;
 
-use cere_format::abi::{Hook, RegionDescriptor};
+use cere_format::abi::Hook;
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
-use cere_format::profile::RegionKey;
 use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
@@ -166,17 +165,6 @@ unsafe extern "C" fn child() {
     wanted::abandon_process();
 }
 
-/// Whether `region` has one of these keys.
-///
-/// # Safety
-/// It is the descriptor of a loaded image.
-unsafe fn is_one_of(keys: &[RegionKey], region: *const RegionDescriptor) -> bool {
-    // SAFETY: the linker has bound the descriptor to its unit's marker.
-    let (index, unit) = unsafe { ((*region).index, (*(*region).unit).id) };
-    keys.iter()
-        .any(|key| key.index == index && key.unit.as_bytes() == unit)
-}
-
 /// Arms the regions of images not seen yet.
 fn arm() -> Result<(), String> {
     let mut state = STATE.lock().map_err(|e| e.to_string())?;
@@ -202,8 +190,8 @@ fn arm() -> Result<(), String> {
         }
         for region in found.regions {
             if let RunMode::Time(these) = &state.plan.mode
-                // SAFETY: a descriptor of a loaded image, whose unit marker lies beside it.
-                && !unsafe { is_one_of(these, region) }
+                // SAFETY: a descriptor of a loaded image.
+                && !these.iter().any(|key| unsafe { wanted::is(region, key) })
             {
                 continue;
             }

@@ -178,17 +178,11 @@ pub fn lay_out(
         let own: Vec<(u64, u64)> = own.chain([heap]).collect();
         level.stack = place.stack;
         level.mappings = without(all, &own);
-        level.absent = absent(&level.mappings);
-        let used = Mapping {
-            start: heap.0,
-            end: (level.heap.used as u64).next_multiple_of(PAGE as u64),
-            permissions: "rw-p".into(),
-            offset: 0,
-            path: String::new(),
-            huge: false,
-        };
-        level.absent.append(&mut absent(&[used]));
-        level.absent.sort_unstable();
+        let used = (level.heap.used as u64).next_multiple_of(PAGE as u64);
+        let mut ranges: Vec<(u64, u64)> = private(&level.mappings).collect();
+        ranges.push((heap.0, used.max(heap.0)));
+        ranges.sort_unstable();
+        level.absent = absent(&ranges);
     }
     Ok(())
 }
@@ -196,9 +190,17 @@ pub fn lay_out(
 /// Pages of mappings that are asked for, at most: 16 GiB, which takes tens of milliseconds.
 const ASKED: u64 = 1 << 22;
 
-/// The pages of private memory without a file, the stack apart, that are not there yet. What the kernel does not tell counts
-/// as there.
-fn absent(mappings: &[Mapping]) -> Vec<(u64, u64)> {
+/// Private memory without a file, the stack apart.
+fn private(mappings: &[Mapping]) -> impl Iterator<Item = (u64, u64)> {
+    let own = |m: &&Mapping| {
+        let place = m.path.is_empty() || m.path == "[heap]";
+        place && m.permissions.starts_with("rw") && m.permissions.ends_with('p')
+    };
+    mappings.iter().filter(own).map(|m| (m.start, m.end))
+}
+
+/// The pages of `ranges`, which rise, that are not there yet. What the kernel does not tell counts as there.
+fn absent(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     use std::os::unix::fs::FileExt;
     /// In memory, or swapped out.
     const SOMEWHERE: u64 = 3 << 62;
@@ -208,17 +210,15 @@ fn absent(mappings: &[Mapping]) -> Vec<(u64, u64)> {
     };
     let mut words = vec![0u8; 8 << 12];
     let mut asked = 0;
-    for mapping in mappings {
-        let private = mapping.permissions.starts_with("rw") && mapping.permissions.ends_with('p');
-        let pages = (mapping.end - mapping.start) / PAGE as u64;
-        let own = mapping.path.is_empty() || mapping.path == "[heap]";
-        if !private || !own || asked + pages > ASKED {
+    for &(start, end) in ranges {
+        let pages = (end - start) / PAGE as u64;
+        if asked + pages > ASKED {
             continue;
         }
         asked += pages;
-        let mut at = mapping.start;
-        while at < mapping.end {
-            let count = ((mapping.end - at) as usize / PAGE).min(words.len() / 8);
+        let mut at = start;
+        while at < end {
+            let count = ((end - at) as usize / PAGE).min(words.len() / 8);
             let words = &mut words[..8 * count];
             if file.read_exact_at(words, at / PAGE as u64 * 8).is_err() {
                 break;

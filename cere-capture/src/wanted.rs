@@ -156,6 +156,15 @@ pub fn prepare(
     Ok(())
 }
 
+/// Whether `region` has this key.
+///
+/// # Safety
+/// It is the descriptor of a loaded image.
+pub unsafe fn is(region: *const RegionDescriptor, key: &RegionKey) -> bool {
+    // SAFETY: the linker has bound the descriptor to its unit's marker.
+    unsafe { (*region).index == key.index && (*(*region).unit).id == *key.unit.as_bytes() }
+}
+
 /// Notes an image and arms those of its regions that are wanted.
 pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>) {
     let Some(state) = state() else { return };
@@ -164,12 +173,7 @@ pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>
     for region in regions {
         // SAFETY: descriptors of a loaded image and their markers; the stub has the hook's interface.
         unsafe {
-            let unit = &(*(*region).unit).id;
-            let index = (*region).index;
-            let found = state
-                .wanted
-                .iter()
-                .position(|w| w.key.index == index && w.key.unit.as_bytes() == unit);
+            let found = state.wanted.iter().position(|w| is(region, &w.key));
             let Some(wanted) = found.filter(|w| state.wanted[*w].next != u64::MAX) else {
                 continue;
             };

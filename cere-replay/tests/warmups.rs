@@ -47,14 +47,10 @@ fn chain() -> Vec<Page> {
         .collect()
 }
 
-/// A package whose region follows the chain.
-fn chase(at: &Path, change: impl FnOnce(&mut Manifest)) {
-    let mut manifest = manifest();
-    manifest
-        .mappings
-        .insert(0, mapping(CHAIN, CHAIN + PAGES * 4096, "rw-p", ""));
-    change(&mut manifest);
-    let mut pages = chain();
+/// A package of `source` with these pages from [`CHAIN`] on, a word of data that it sets to 1, and a stack.
+fn packed(at: &Path, mut manifest: Manifest, source: &str, mut pages: Vec<Page>) {
+    let data = mapping(CHAIN, CHAIN + PAGES * 4096, "rw-p", "");
+    manifest.mappings.insert(0, data);
     pages.push(Page {
         address: DATA,
         flags: 3,
@@ -62,7 +58,14 @@ fn chase(at: &Path, change: impl FnOnce(&mut Manifest)) {
         exit: words(&[1]),
     });
     pages.push(stack(1));
-    package(at, &manifest, CHASE, &pages);
+    package(at, &manifest, source, &pages);
+}
+
+/// A package whose region follows the chain.
+fn chase(at: &Path, change: impl FnOnce(&mut Manifest)) {
+    let mut manifest = manifest();
+    change(&mut manifest);
+    packed(at, manifest, CHASE, chain());
 }
 
 fn trace(pages: u64) -> Option<PageTrace> {
@@ -150,8 +153,6 @@ fn memory_that_was_not_there_faults_in_every_repetition() {
     let options = options(directory.path());
     let at = directory.path().join("p");
     let mut manifest = manifest();
-    let data = mapping(CHAIN, CHAIN + PAGES * 4096, "rw-p", "");
-    manifest.mappings.insert(0, data);
     manifest.trace = trace(1);
     let mut exit = vec![0; 4096];
     exit[0] = 7;
@@ -161,15 +162,7 @@ fn memory_that_was_not_there_faults_in_every_repetition() {
         entry: Vec::new(),
         exit: exit.clone(),
     };
-    let mut pages: Vec<Page> = (0..PAGES).map(fresh).collect();
-    pages.push(Page {
-        address: DATA,
-        flags: 3,
-        entry: words(&[0]),
-        exit: words(&[1]),
-    });
-    pages.push(stack(1));
-    package(&at, &manifest, FIRST, &pages);
+    packed(&at, manifest, FIRST, (0..PAGES).map(fresh).collect());
     // A page that was unmapped before entry may be in the trace.
     write_trace(&at, &[CHAIN]);
     for warmup in [Warmup::PageTrace, Warmup::WorkingSet, Warmup::Cold] {

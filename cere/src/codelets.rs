@@ -218,13 +218,7 @@ fn prune(codelets: Vec<Listed>) -> Result<Vec<Listed>> {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
-    let store = options.common.store()?;
-    if !store.root().is_dir() {
-        bail!(
-            "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
-            store.root().display()
-        );
-    }
+    let store = options.common.existing_store()?;
     let _lock = options.prune.then(|| state::lock(&store)).transpose()?;
     let current = Current::of(&store)?;
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());

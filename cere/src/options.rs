@@ -1,6 +1,6 @@
 //! Options that every subcommand has.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use cere_format::store::Store;
 use std::path::PathBuf;
 
@@ -24,6 +24,18 @@ impl Common {
         let whole = path.canonicalize().ok();
         let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
         Ok(Store::new(whole.or_else(parent).unwrap_or(path)))
+    }
+
+    /// The store, which has to exist.
+    pub fn existing_store(&self) -> Result<Store> {
+        let store = self.store()?;
+        if !store.root().is_dir() {
+            bail!(
+                "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
+                store.root().display()
+            );
+        }
+        Ok(store)
     }
 }
 

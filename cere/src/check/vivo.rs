@@ -150,8 +150,10 @@ pub fn seconds(
     captured: &[u64],
 ) -> Option<f64> {
     let base = profile.regions.iter().find(|r| r.key == codelet.key)?;
-    let in_run = |run: &Times| Some((run.regions.get(&codelet.key)?.clone(), run.tsc_hz));
-    let runs: Vec<(RegionProfile, f64)> = runs.iter().map(in_run).collect::<Option<_>>()?;
+    let in_run = runs
+        .iter()
+        .map(|run| Some((run.regions.get(&codelet.key)?, run.tsc_hz)));
+    let runs: Vec<(&RegionProfile, f64)> = in_run.collect::<Option<_>>()?;
     if runs.is_empty() || runs.iter().any(|r| r.0.invocations != base.invocations) {
         return None;
     }

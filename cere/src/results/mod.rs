@@ -13,7 +13,7 @@ pub use record::{Machine, Record, Setting, counting, warmup_name};
 
 use crate::options::Common;
 use crate::{names, print, words};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use cere_format::store::Store;
 use std::collections::BTreeSet;
 
@@ -57,13 +57,7 @@ fn keep(store: &Store, record: &Record) -> Result<()> {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
-    let store = options.common.store()?;
-    if !store.root().is_dir() {
-        bail!(
-            "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
-            store.root().display()
-        );
-    }
+    let store = options.common.existing_store()?;
     let all = match Database::existing(&store)? {
         Some(database) => database.all()?,
         None => Vec::new(),
