@@ -1,7 +1,7 @@
 //! `malloc` and family. Outside captured invocations they are the next allocator's in line; inside, the region
 //! heap's, whose addresses a replay repeats. What the library's own calls of libc allocate comes from the arena.
 
-use crate::{arena::Arena, thread_pointer};
+use crate::{arena::Arena, thread_pointer, underway::Underway};
 use cere_heap::{BASE, Heap, SIZE};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_void};
@@ -56,7 +56,7 @@ pub struct Usage {
     pub used: usize,
     /// Bytes of it in blocks that are handed out.
     pub live: usize,
-    /// Free bytes of the C library's allocator; none if the program has another one.
+    /// Free bytes of the C library's allocator; none if that cannot be told.
     pub spare: Option<usize>,
 }
 
@@ -77,30 +77,8 @@ pub fn usage() -> Usage {
     Usage {
         used: heap.used(),
         live: heap.live(),
-        spare: spare(),
+        spare: crate::underway::spare(),
     }
-}
-
-fn spare() -> Option<usize> {
-    static INFO: AtomicUsize = AtomicUsize::new(0);
-    static MALLOC: AtomicUsize = AtomicUsize::new(0);
-    let info = crate::next(&INFO, c"mallinfo2");
-    let malloc = crate::next(&MALLOC, c"malloc");
-    let image = |at: usize| {
-        let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: an address of a loaded image or null; the result is filled in or stays zero.
-        unsafe {
-            libc::dladdr(at as *const c_void, found.as_mut_ptr());
-            found.assume_init().dli_fbase as usize
-        }
-    };
-    if info == 0 || image(info) != image(malloc) {
-        return None;
-    }
-    // SAFETY: the C library's function of this name.
-    let info =
-        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> libc::mallinfo2>(info)() };
-    Some(info.fordblks)
 }
 
 /// Switches the program's thread to the region heap or back.
@@ -226,6 +204,7 @@ unsafe fn real_free(block: Block) {
         found = in_library(|| crate::next(&REAL, c"free"));
         RESOLVING.store(false, Ordering::Release);
     }
+    let _call = Underway::begin();
     // SAFETY: libc's `free`; the block as the caller's.
     unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(Block)>(found)(block) }
 }
@@ -313,6 +292,7 @@ unsafe extern "C" fn malloc(size: usize) -> Block {
     if library() {
         return arena_allocate(size);
     }
+    let _call = Underway::begin();
     // SAFETY: as the caller's.
     unsafe { real!(c"malloc", unsafe extern "C" fn(usize) -> Block)(size) }
 }
@@ -321,6 +301,7 @@ unsafe extern "C" fn malloc(size: usize) -> Block {
 unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
     let inside = captured();
     if !inside && !library() {
+        let _call = Underway::begin();
         // SAFETY: as the caller's.
         return unsafe {
             real!(c"calloc", unsafe extern "C" fn(usize, usize) -> Block)(count, size)
@@ -380,6 +361,7 @@ unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
         }
         let moves = captured() || in_heap(block) || in_arena(block);
         if !moves {
+            let _call = Underway::begin();
             return real!(c"realloc", unsafe extern "C" fn(Block, usize) -> Block)(block, size);
         }
         if size == 0 {
@@ -430,6 +412,7 @@ unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
     if captured() {
         return heap_allocate(size, align.next_power_of_two());
     }
+    let _call = Underway::begin();
     // SAFETY: as the caller's.
     unsafe { real!(c"memalign", unsafe extern "C" fn(usize, usize) -> Block)(align, size) }
 }
@@ -439,6 +422,7 @@ unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
     if captured() {
         return heap_allocate(size, align.next_power_of_two());
     }
+    let _call = Underway::begin();
     // SAFETY: as the caller's.
     unsafe {
         real!(
@@ -451,6 +435,7 @@ unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) -> c_int {
     if !captured() {
+        let _call = Underway::begin();
         // SAFETY: as the caller's.
         return unsafe {
             real!(
@@ -484,4 +469,11 @@ unsafe extern "C" fn pvalloc(size: usize) -> Block {
         Some(size) => unsafe { memalign(4096, size) },
         None => no_memory(),
     }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
+    let _call = Underway::begin();
+    // SAFETY: as the caller's.
+    unsafe { real!(c"malloc_trim", unsafe extern "C" fn(usize) -> c_int)(pad) }
 }

@@ -30,6 +30,7 @@ mod sys;
 mod threads;
 mod trace;
 mod tracer;
+mod underway;
 mod wanted;
 mod write;
 
