@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/stack.cpp",
@@ -10,6 +10,7 @@ const SOURCES: [&str; 7] = [
     "src/arguments.cpp",
     "src/results.cpp",
     "src/types.cpp",
+    "src/forks.cpp",
 ];
 
 fn main() {

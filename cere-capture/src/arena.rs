@@ -13,6 +13,9 @@ pub const SIZE: usize = 64 << 30;
 /// Its sizes where the system refuses that much.
 const SMALL: [usize; 3] = [256 << 20, 16 << 20, 1 << 20];
 
+/// Where stacks of threads are asked for.
+pub const STACKS: usize = WANTED + 12 * SIZE;
+
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 static NEXT: AtomicUsize = AtomicUsize::new(0);

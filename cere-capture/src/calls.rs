@@ -7,7 +7,7 @@ use crate::engine::{Access, CALLS, Engine};
 use crate::names;
 use crate::pool::PAGE;
 use crate::process;
-use crate::{passing, signals, sys, trace, wanted};
+use crate::{local, openmp, passing, signals, sys, team, threads, trace, wanted};
 use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
 
@@ -21,7 +21,11 @@ const WAITS: [i32; 5] = [
 ];
 const FUTEX_LOCK_PI2: i32 = 13;
 
+/// Nanoseconds after which a thread that waits for others of its team looks whether it may go on waiting.
+const SLICE: [i64; 2] = [0, 10_000_000];
+
 /// Why a call is not simply done.
+#[derive(Debug, Clone, Copy)]
 pub enum Halt {
     /// It ends the program.
     Exit,
@@ -50,7 +54,8 @@ impl From<&'static str> for Halt {
 }
 
 impl Halt {
-    fn reason(&self, number: usize) -> Option<String> {
+    /// For people; none if the program ends.
+    pub fn reason(&self, number: usize) -> Option<String> {
         let name = names::name(number);
         Some(match self {
             Halt::Exit => return None,
@@ -69,11 +74,20 @@ impl Halt {
     }
 }
 
-/// A system call of the program was caught.
-pub fn dispatch(context: &mut ucontext_t) {
+/// What becomes of a call.
+enum Act {
+    /// It is done, with this result.
+    Done(isize),
+    /// It can be made: what it reaches is open.
+    Make,
+    /// The program is to make it: it is let through now.
+    Again,
+}
+
+/// Number and arguments of the call that was caught.
+fn asked(context: &ucontext_t) -> (usize, [usize; 6]) {
     let registers = &context.uc_mcontext.gregs;
     let at = |r: i32| registers[r as usize] as usize;
-    let number = at(libc::REG_RAX);
     let arguments = [
         at(libc::REG_RDI),
         at(libc::REG_RSI),
@@ -82,7 +96,86 @@ pub fn dispatch(context: &mut ucontext_t) {
         at(libc::REG_R8),
         at(libc::REG_R9),
     ];
-    let stack = at(libc::REG_RSP);
+    (at(libc::REG_RAX), arguments)
+}
+
+fn answer(context: &mut ucontext_t, result: isize) {
+    context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64;
+}
+
+/// Makes a call whose memory is open, out of turn. One that waits for other threads of the team looks up now and then:
+/// they may have failed.
+fn make(number: usize, a: [usize; 6]) -> isize {
+    let waits = number as i64 == libc::SYS_futex
+        && [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET].contains(&(a[1] as i32 & 127))
+        && openmp::in_parallel();
+    if !waits || a[3] != 0 {
+        // SAFETY: the program's own call; the memory that it reaches is open.
+        return unsafe { sys::call(number as i64, a) };
+    }
+    // Without a timeout both are the same, but for whom a wake-up meets; to wake up for nothing is allowed.
+    let private = a[1] & libc::FUTEX_PRIVATE_FLAG as usize;
+    let wait = libc::FUTEX_WAIT as usize | private;
+    // SAFETY: as above; a wait on the program's word.
+    let result = unsafe {
+        sys::call(
+            number as i64,
+            [a[0], wait, a[2], SLICE.as_ptr() as usize, 0, 0],
+        )
+    };
+    match result {
+        result if result == -(libc::ETIMEDOUT as isize) => -(libc::EAGAIN as isize),
+        result => result,
+    }
+}
+
+/// A thread of a team made a system call while captures are in progress.
+pub fn dispatch_of_team(context: &mut ucontext_t) {
+    let (number, arguments) = asked(context);
+    let Some((turn, toucher)) = team::calls() else {
+        return again(context);
+    };
+    let Some(engine) = wanted::engine().filter(|e| !e.levels.is_empty()) else {
+        drop(turn);
+        threads::hold();
+        return again(context);
+    };
+    count(engine, number);
+    engine.toucher = toucher;
+    let outcome = perform(engine, number, arguments, context);
+    engine.toucher = 0;
+    match outcome {
+        Ok(act) => {
+            drop(turn);
+            let result = match act {
+                Act::Done(result) => result,
+                Act::Make => make(number, arguments),
+                Act::Again => return again(context),
+            };
+            answer(context, result);
+        }
+        Err(halt) => {
+            team::fail(turn, team::Failure::Call(number, halt));
+            match halt {
+                Halt::Made(result, _) => answer(context, result),
+                _ => again(context),
+            }
+        }
+    }
+}
+
+fn count(engine: &mut Engine, number: usize) {
+    if number < CALLS {
+        for level in &mut engine.levels {
+            level.calls[number] = level.calls[number].saturating_add(1);
+        }
+    }
+}
+
+/// A system call of the program was caught.
+pub fn dispatch(context: &mut ucontext_t) {
+    let (number, arguments) = asked(context);
+    let stack = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
     if capture::left(stack) > 0 && capture::abandon(stack, context) {
         return again(context);
     }
@@ -92,27 +185,42 @@ pub fn dispatch(context: &mut ucontext_t) {
     if engine.levels.is_empty() {
         return passing::dispatch(engine, number, arguments, context);
     }
-    if number < CALLS {
-        for level in &mut engine.levels {
-            level.calls[number] = level.calls[number].saturating_add(1);
-        }
-    }
+    let turn = team::turn();
+    count(engine, number);
     engine.tracer.pinned = true;
     let outcome = perform(engine, number, arguments, context);
+    let outcome = match outcome {
+        Ok(Act::Done(result)) => Ok(result),
+        // Beside other threads of the team the call is made out of turn, and nothing is traced.
+        Ok(Act::Make) if engine.shared() => {
+            engine.unpin();
+            drop(turn);
+            let result = make(number, arguments);
+            if team::failed() {
+                capture::end_all(context, RegionEnd::Never, |_| capture::of_team());
+            }
+            return answer(context, result);
+        }
+        Ok(Act::Make) => Ok(make(number, arguments)),
+        Ok(Act::Again) => {
+            engine.unpin();
+            return again(context);
+        }
+        Err(halt) => Err(halt),
+    };
     engine.unpin();
+    drop(turn);
     if let Some(engine) = wanted::engine()
         && trace::exhausted().is_some()
     {
         engine.detach();
     }
     match outcome {
-        Ok(result) => context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64,
+        Ok(result) => answer(context, result),
         Err(halt) => {
             capture::end_all(context, RegionEnd::Never, |_| halt.reason(number));
             match halt {
-                Halt::Made(result, _) => {
-                    context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64
-                }
+                Halt::Made(result, _) => answer(context, result),
                 _ => again(context),
             }
         }
@@ -160,7 +268,7 @@ fn perform(
     number: usize,
     a: [usize; 6],
     context: &mut ucontext_t,
-) -> Result<isize, Halt> {
+) -> Result<Act, Halt> {
     use Access::{Read, Write};
     let mut reach: Reach = [(0, 0, Read); 3];
     match number as i64 {
@@ -169,9 +277,14 @@ fn perform(
         | libc::SYS_mprotect
         | libc::SYS_mremap
         | libc::SYS_brk
-        | libc::SYS_madvise => return memory(engine, number as i64, a),
+        | libc::SYS_madvise => return memory(engine, number as i64, a).map(Act::Done),
         libc::SYS_exit_group | libc::SYS_exit => return Err(Halt::Exit),
-        libc::SYS_rt_sigprocmask => return signal_mask(engine, a, context),
+        libc::SYS_rt_sigprocmask => return signal_mask(engine, a, context).map(Act::Done),
+        // The C library's own signals, which it sets up as the first thread starts.
+        libc::SYS_rt_sigaction if team::creating() && (32..34).contains(&a[0]) => {
+            engine.reach(a[1], size_of::<sys::Action>(), Read)?;
+            reach[0] = (a[2], size_of::<sys::Action>(), Write);
+        }
         libc::SYS_rt_sigaction => {
             let replaced = signals::replaced(a[0] as i32);
             if a[1] != 0 {
@@ -183,7 +296,7 @@ fn perform(
             {
                 // SAFETY: the program's buffer, open now.
                 unsafe { *(a[2] as *mut sys::Action) = action };
-                return Ok(0);
+                return Ok(Act::Done(0));
             }
         }
         libc::SYS_write if a[0] == 1 || a[0] == 2 => reach[0] = (a[1], a[2], Read),
@@ -213,7 +326,7 @@ fn perform(
         libc::SYS_futex => {
             let operation = a[1] as i32 & 127;
             reach[0] = (a[0], 4, Write);
-            if WAITS.contains(&operation) && !engine.stacks.is_empty() {
+            if WAITS.contains(&operation) && !engine.stacks.is_empty() && !engine.shared() {
                 return Err(Halt::Waits);
             }
             if WAITS.contains(&operation) {
@@ -224,7 +337,7 @@ fn perform(
         }
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => {
             // They would sleep as well, where they touch what is closed.
-            if !engine.stacks.is_empty() {
+            if !engine.stacks.is_empty() && !engine.shared() {
                 return Err(Halt::Waits);
             }
             let first = if number as i64 == libc::SYS_nanosleep {
@@ -234,11 +347,21 @@ fn perform(
             };
             engine.reach(a[first], 16, Read)?;
             engine.reach(a[first + 1], 16, Write)?;
+            if engine.shared() {
+                return Ok(Act::Make);
+            }
             // SAFETY: the program's own call; the memory that it reaches is open.
             let sleep = || unsafe { sys::call(number as i64, a) };
-            return signals::wait_with(sleep).ok_or(Halt::Sleeps);
+            return signals::wait_with(sleep).map(Act::Done).ok_or(Halt::Sleeps);
         }
+        // The runtime places the threads of the team; a replay's does so anew.
+        libc::SYS_sched_setaffinity if openmp::in_parallel() => reach[0] = (a[2], a[1], Read),
         libc::SYS_prlimit64 if a[2] == 0 => reach[0] = (a[3], 16, Write),
+        libc::SYS_clone | libc::SYS_clone3 if team::creating() && threads::is_captured() => {
+            // Not from the handler: the new thread goes on where the call returns.
+            signals::catch_calls(false);
+            return Ok(Act::Again);
+        }
         libc::SYS_clone
         | libc::SYS_clone3
         | libc::SYS_fork
@@ -267,8 +390,7 @@ fn perform(
     for (start, length, access) in reach {
         engine.reach(start, length, access)?;
     }
-    // SAFETY: the program's own call; the memory that it reaches is open.
-    Ok(unsafe { sys::call(number as i64, a) })
+    Ok(Act::Make)
 }
 
 /// The mask lies in the context that the handler returns to.
@@ -282,7 +404,8 @@ pub fn signal_mask(
     // SAFETY: the kernel's record, and the program's words, open now.
     unsafe {
         let mask = (&raw mut context.uc_sigmask).cast::<u64>();
-        let before = signals::outside(*mask);
+        let team = local::of_team();
+        let before = if team { *mask } else { signals::outside(*mask) };
         if a[1] != 0 {
             let set = *(a[1] as *const u64);
             let wanted = match a[0] as i32 {
@@ -291,8 +414,12 @@ pub fn signal_mask(
                 libc::SIG_SETMASK => set,
                 _ => return Ok(-(libc::EINVAL as isize)),
             };
-            signals::set_mask(wanted);
-            *mask = signals::inside(wanted);
+            if team {
+                *mask = signals::takes_part(wanted);
+            } else {
+                signals::set_mask(wanted);
+                *mask = signals::inside(wanted);
+            }
         }
         if a[2] != 0 {
             *(a[2] as *mut u64) = before;

@@ -3,15 +3,16 @@
 //! The hook runs on the program's stack only to count; what it begins or ends runs on a stack of the pool.
 
 use crate::engine::{CALLS, Engine, Level};
+use crate::openmp::{self, Entry};
 use crate::pool::LEVELS;
 use crate::tracer::Cut;
 use crate::wanted::{State, disarm, listen, state, write_counts};
 use crate::write::{self, End};
 use crate::{
-    complain, heap, images, keep_errno, process, signals, sys, thread_pointer, threads, trace,
-    wanted,
+    complain, heap, images, keep_errno, locks, process, signals, sys, team, thread_pointer,
+    threads, trace, wanted,
 };
-use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, RegionDescriptor};
+use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::{EntryState, Image, RegionEnd};
 use libc::ucontext_t;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,6 +58,14 @@ unsafe extern "C" fn event(
 ) {
     let Some(state) = state() else { return };
     if thread_pointer() != state.thread {
+        return;
+    }
+    let place = match event {
+        // SAFETY: the descriptor of an armed region.
+        EVENT_ENTER => openmp::enters(unsafe { (*region).kind } == KIND_PARALLEL, stack),
+        _ => openmp::leaves(stack),
+    };
+    if place == Entry::Within {
         return;
     }
     // SAFETY: the descriptor of an armed region.
@@ -157,6 +166,7 @@ fn with_all_open(
     work: impl FnOnce(&mut State, u64) -> Result<(), String>,
 ) {
     let Some(state) = state() else { return };
+    let _barred = team::bar();
     let mask = sys::HOOK_MASK.load(Ordering::Relaxed);
     signals::catch_calls(false);
     heap::inside(false);
@@ -216,7 +226,7 @@ fn with_all_open(
     }
     note_depth(state.engine.levels.len());
     if !state.engine.at_work() {
-        signals::remove(None, !state.engine.stacks.is_empty());
+        signals::remove(None, threads::beside(&state.engine));
         state.engine.pool.reset();
         threads::opened();
         sys::HOOK_MASK.store(mask, Ordering::Relaxed);
@@ -408,6 +418,10 @@ unsafe extern "C" fn enter(event: *mut u8) {
             disarm(region);
             return Ok(());
         }
+        // SAFETY: the descriptor of an armed region.
+        if unsafe { (*told.region).kind } == KIND_PARALLEL {
+            openmp::start_team(mask);
+        }
         let images = describe_images(state);
         let control = process::control(state.thread, &images);
         let level = Level {
@@ -426,12 +440,17 @@ unsafe extern "C" fn enter(event: *mut u8) {
             mappings: Vec::new(),
             absent: Vec::new(),
             heap: heap::usage(),
+            threads: openmp::threads(),
+            locks: locks::all(),
             trace: None,
         };
         let stacks = match threads::others() {
             Ok(stacks) => stacks,
             Err(reason) => return refuse_one(state, level, reason),
         };
+        if let Some(reason) = openmp::obstacle() {
+            return refuse_one(state, level, reason.into());
+        }
         if let Some(reason) = obstacle(state, mask) {
             return refuse_one(state, level, reason);
         }
@@ -486,6 +505,7 @@ pub fn end_all(
     reason: impl FnOnce(&Engine) -> Option<String>,
 ) {
     let Some(state) = state() else { return };
+    let _barred = team::bar();
     signals::catch_calls(false);
     heap::inside(false);
     state.engine.open();
@@ -505,8 +525,13 @@ pub fn end_all(
         listen(state, true);
     }
     note_depth(0);
-    signals::remove(Some(context), !state.engine.stacks.is_empty());
+    signals::remove(Some(context), threads::beside(&state.engine));
     state.engine.pool.reset();
+}
+
+/// Why a thread of a team cannot go on, if so. In what ends captures, with everything open and those threads kept out.
+pub fn of_team() -> Option<String> {
+    team::failure()?.reason()
 }
 
 /// In a handler: ends the levels that were left by longjmp. True if none remains.
@@ -517,6 +542,7 @@ pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
         end_all(context, RegionEnd::Never, |_| None);
         return true;
     }
+    let _barred = team::bar();
     signals::catch_calls(false);
     heap::inside(false);
     state.engine.open();
@@ -535,6 +561,7 @@ pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
         unsafe { *mask = signals::inside(signals::release(*mask)) };
     }
     if let Err(message) = close(state) {
+        drop(_barred);
         end_all(context, RegionEnd::Never, |_| Some(message));
         return true;
     }

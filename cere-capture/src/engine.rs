@@ -4,12 +4,12 @@
 //! compiler would leave to libc, whose data may be closed.
 
 use crate::heap::Usage;
-use crate::pool::{DEAD, GUESSED, LEVELS, PAGE, Page, Pool, Touch};
+use crate::pool::{DEAD, GUESSED, LEVELS, PAGE, Page, Pool, TOUCHER_SHIFT, TOUCHERS, Touch};
 use crate::spans::{KIND_STACK, Span, Spans};
 use crate::tracer::Tracer;
-use crate::{sys, threads};
+use crate::{openmp, sys, team, threads};
 use cere_format::abi::RegionDescriptor;
-use cere_format::capture::{EntryState, Image, Mapping, PageTrace};
+use cere_format::capture::{EntryState, Image, Mapping, OpenMpLock, PageTrace};
 
 const READ: u8 = libc::PROT_READ as u8;
 const WRITE: u8 = libc::PROT_WRITE as u8;
@@ -71,6 +71,10 @@ pub struct Level {
     pub absent: Vec<(u64, u64)>,
     /// Allocators at entry.
     pub heap: Usage,
+    /// Threads that the next team has; none without an OpenMP runtime.
+    pub threads: Option<u32>,
+    /// Locks of the OpenMP runtime.
+    pub locks: Vec<OpenMpLock>,
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
 }
@@ -117,6 +121,8 @@ pub struct Engine {
     pub splits: isize,
     /// The most of them before neighbouring pages are opened together.
     pub budget: isize,
+    /// Number of the thread whose touch it is: 0 for the one that entered the region.
+    pub toucher: u32,
 }
 
 /// Pages opened together when mappings run out, smallest first.
@@ -231,7 +237,7 @@ impl Engine {
             let mut touch = Touch {
                 address,
                 copy: 0,
-                kind,
+                kind: kind | self.toucher.min(TOUCHERS) << TOUCHER_SHIFT,
             };
             if dead(&self.levels[i]) {
                 touch.kind |= DEAD;
@@ -311,11 +317,29 @@ impl Engine {
             now |= WRITE;
             kind |= GUESSED;
         }
+        let shared = self.shared();
+        if shared && open & need == need {
+            // Another thread was first.
+            return Touched::Opened;
+        }
         if self.splits < self.budget {
-            // SAFETY: within the program's rights.
-            let result = unsafe { sys::protect(address, address + PAGE, now) };
+            let kept = page.touched & self.mask() == self.mask();
+            let mut result = 0;
+            if shared && !kept && now & WRITE != 0 {
+                // SAFETY: within the program's rights. Nobody writes until the copy is made.
+                result = unsafe { sys::protect(address, address + PAGE, now & !WRITE | READ) };
+                if result == 0
+                    && let Err(lack) = self.take(address, kind, page)
+                {
+                    return Touched::Failed(lack);
+                }
+            }
             if result == 0 {
-                if now & WRITE != 0 && page.touched & self.mask() != self.mask() {
+                // SAFETY: within the program's rights.
+                result = unsafe { sys::protect(address, address + PAGE, now) };
+            }
+            if result == 0 {
+                if now & WRITE != 0 && !kept {
                     // SAFETY: writable by now.
                     unsafe { sys::populate(address) };
                 }
@@ -330,6 +354,11 @@ impl Engine {
             }
         }
         self.block(span, address, access)
+    }
+
+    /// Whether other threads run in the region.
+    pub fn shared(&self) -> bool {
+        team::exists() && openmp::in_parallel() && !self.levels.is_empty()
     }
 
     fn took(
@@ -361,8 +390,14 @@ impl Engine {
             let size = pages * PAGE;
             let start = (address / size * size).max(span.start);
             let end = start.saturating_add(size).min(span.end);
+            // Where other threads run nobody writes until the copies are made.
+            let first = if self.shared() {
+                now & !WRITE | READ
+            } else {
+                now
+            };
             // SAFETY: within the program's rights.
-            let result = unsafe { sys::protect(start, end, now) };
+            let result = unsafe { sys::protect(start, end, first) };
             if result == -(libc::ENOMEM as isize) {
                 continue;
             }
@@ -391,6 +426,10 @@ impl Engine {
                 if let Err(lack) = self.took(&span, kind, at, page, now) {
                     return Touched::Failed(lack);
                 }
+            }
+            // SAFETY: within the program's rights.
+            if first != now && unsafe { sys::protect(start, end, now) } < 0 {
+                return Touched::Failed("memory that cannot be opened");
             }
             return Touched::Opened;
         }

@@ -1,7 +1,7 @@
 //! `malloc` and family. Outside captured invocations they are the next allocator's in line; inside, the region
 //! heap's, whose addresses a replay repeats. What the library's own calls of libc allocate comes from the arena.
 
-use crate::{arena::Arena, thread_pointer, underway::Underway};
+use crate::{arena::Arena, local, thread_pointer};
 use cere_heap::{BASE, Heap, SIZE};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_void};
@@ -12,8 +12,6 @@ type Block = *mut c_void;
 
 /// The thread that runs inside a captured invocation.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// The thread that is in the library's own code.
-static LIBRARY: AtomicUsize = AtomicUsize::new(0);
 /// Size of the region heap's range; 0: there is none.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: AtomicBool = AtomicBool::new(false);
@@ -77,7 +75,7 @@ pub fn usage() -> Usage {
     Usage {
         used: heap.used(),
         live: heap.live(),
-        spare: crate::underway::spare(),
+        spare: crate::spare::spare(),
     }
 }
 
@@ -89,22 +87,14 @@ pub fn inside(yes: bool) {
 
 /// Runs library code whose calls of libc may allocate.
 pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
-    let mark = LIBRARY.compare_exchange(0, thread_pointer(), Ordering::Relaxed, Ordering::Relaxed);
-    let result = work();
-    if mark.is_ok() {
-        LIBRARY.store(0, Ordering::Relaxed);
-    }
-    result
+    let _inside = local::enters_library();
+    work()
 }
 
-fn library() -> bool {
-    let thread = LIBRARY.load(Ordering::Relaxed);
-    thread != 0 && thread == thread_pointer()
-}
-
+/// Whether the calling thread runs inside a captured invocation: the one that entered it, or one of its team.
 fn captured() -> bool {
     let thread = INSIDE.load(Ordering::Relaxed);
-    thread != 0 && thread == thread_pointer()
+    thread != 0 && (thread == thread_pointer() || local::of_team()) && !local::in_library()
 }
 
 fn with_heap<T>(work: impl FnOnce(&Heap) -> T) -> T {
@@ -204,7 +194,7 @@ unsafe fn real_free(block: Block) {
         found = in_library(|| crate::next(&REAL, c"free"));
         RESOLVING.store(false, Ordering::Release);
     }
-    let _call = Underway::begin();
+    let _call = local::calls_allocator();
     // SAFETY: libc's `free`; the block as the caller's.
     unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(Block)>(found)(block) }
 }
@@ -218,7 +208,6 @@ unsafe fn real_size(block: Block) -> usize {
 pub fn forked() {
     crate::arena::forked();
     LOCK.store(false, Ordering::Release);
-    LIBRARY.store(0, Ordering::Relaxed);
     INSIDE.store(0, Ordering::Relaxed);
 }
 
@@ -246,13 +235,14 @@ pub fn flush() {
     }
 }
 
-fn defer(block: Block) {
-    let captured = captured();
+/// Runs what takes the lock of the arena.
+fn in_the_arena<T>(work: impl FnOnce() -> T) -> T {
+    let captured = INSIDE.load(Ordering::Relaxed) == thread_pointer();
     if captured {
         BUSY.store(true, Ordering::Relaxed);
     }
     compiler_fence(Ordering::SeqCst);
-    let entry = arena_allocate(16);
+    let result = work();
     compiler_fence(Ordering::SeqCst);
     if captured {
         BUSY.store(false, Ordering::Relaxed);
@@ -261,6 +251,11 @@ fn defer(block: Block) {
             crate::signals::nudge_again(code);
         }
     }
+    result
+}
+
+fn defer(block: Block) {
+    let entry = in_the_arena(|| arena_allocate(16));
     if entry.is_null() {
         return;
     }
@@ -289,10 +284,10 @@ unsafe extern "C" fn malloc(size: usize) -> Block {
     if captured() {
         return heap_allocate(size, 16);
     }
-    if library() {
+    if local::in_library() {
         return arena_allocate(size);
     }
-    let _call = Underway::begin();
+    let _call = local::calls_allocator();
     // SAFETY: as the caller's.
     unsafe { real!(c"malloc", unsafe extern "C" fn(usize) -> Block)(size) }
 }
@@ -300,8 +295,8 @@ unsafe extern "C" fn malloc(size: usize) -> Block {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
     let inside = captured();
-    if !inside && !library() {
-        let _call = Underway::begin();
+    if !inside && !local::in_library() {
+        let _call = local::calls_allocator();
         // SAFETY: as the caller's.
         return unsafe {
             real!(c"calloc", unsafe extern "C" fn(usize, usize) -> Block)(count, size)
@@ -340,7 +335,7 @@ unsafe extern "C" fn free(block: Block) {
         } else if in_heap(block) {
             with_heap(|heap| heap.free(block.cast()));
         } else if in_arena(block) {
-            arena_free(block);
+            in_the_arena(|| arena_free(block));
         } else if captured() {
             defer(block);
         } else {
@@ -361,7 +356,7 @@ unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
         }
         let moves = captured() || in_heap(block) || in_arena(block);
         if !moves {
-            let _call = Underway::begin();
+            let _call = local::calls_allocator();
             return real!(c"realloc", unsafe extern "C" fn(Block, usize) -> Block)(block, size);
         }
         if size == 0 {
@@ -412,7 +407,7 @@ unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
     if captured() {
         return heap_allocate(size, align.next_power_of_two());
     }
-    let _call = Underway::begin();
+    let _call = local::calls_allocator();
     // SAFETY: as the caller's.
     unsafe { real!(c"memalign", unsafe extern "C" fn(usize, usize) -> Block)(align, size) }
 }
@@ -422,7 +417,7 @@ unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
     if captured() {
         return heap_allocate(size, align.next_power_of_two());
     }
-    let _call = Underway::begin();
+    let _call = local::calls_allocator();
     // SAFETY: as the caller's.
     unsafe {
         real!(
@@ -435,7 +430,7 @@ unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) -> c_int {
     if !captured() {
-        let _call = Underway::begin();
+        let _call = local::calls_allocator();
         // SAFETY: as the caller's.
         return unsafe {
             real!(
@@ -473,7 +468,46 @@ unsafe extern "C" fn pvalloc(size: usize) -> Block {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
-    let _call = Underway::begin();
+    let _call = local::calls_allocator();
     // SAFETY: as the caller's.
     unsafe { real!(c"malloc_trim", unsafe extern "C" fn(usize) -> c_int)(pad) }
+}
+
+/// What the OpenMP runtime calls as `malloc`: its memory is no region's.
+pub unsafe extern "C" fn runtime_malloc(size: usize) -> Block {
+    in_the_arena(|| arena_allocate(size))
+}
+
+/// As `calloc`.
+pub unsafe extern "C" fn runtime_calloc(count: usize, size: usize) -> Block {
+    let Some(bytes) = count.checked_mul(size) else {
+        return no_memory();
+    };
+    // SAFETY: the block holds `bytes`.
+    unsafe {
+        let block = runtime_malloc(bytes);
+        if !block.is_null() {
+            block.cast::<u8>().write_bytes(0, bytes);
+        }
+        block
+    }
+}
+
+/// As `realloc`.
+pub unsafe extern "C" fn runtime_realloc(block: Block, size: usize) -> Block {
+    // SAFETY: as the caller's.
+    unsafe {
+        if block.is_null() {
+            return runtime_malloc(size);
+        }
+        if !in_arena(block) {
+            return realloc(block, size);
+        }
+        let new = runtime_malloc(size);
+        if !new.is_null() {
+            copy(block, new, arena_size(block).min(size));
+            free(block);
+        }
+        new
+    }
 }

@@ -123,6 +123,11 @@ unsafe extern "C" {
     fn __tls_get_addr(index: *const TlsIndex) -> *mut libc::c_void;
 }
 
+/// A function of the loader.
+pub fn tls_function() -> *const () {
+    __tls_get_addr as *const ()
+}
+
 unsafe extern "C" fn unallocated(
     info: *mut libc::dl_phdr_info,
     size: usize,

@@ -16,21 +16,24 @@ mod heap;
 mod images;
 mod inside;
 mod limits;
+mod local;
+mod locks;
 mod names;
+mod openmp;
 mod passing;
 mod pool;
 mod process;
 mod profile;
-mod rebind;
 mod register;
 mod signals;
 mod spans;
+mod spare;
 mod stub;
 mod sys;
+mod team;
 mod threads;
 mod trace;
 mod tracer;
-mod underway;
 mod wanted;
 mod write;
 
@@ -89,7 +92,7 @@ fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
 }
 
 extern "C" fn constructor() {
-    heap::in_library(rebind::bind);
+    heap::in_library(cere_rebind::bind);
     keep_errno(|| {
         // A limit on the size of files is no reason to end the program.
         let ignored = sys::Action {
@@ -138,6 +141,7 @@ fn start() -> Result<(), String> {
     // SAFETY: all three are async-signal-safe.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(child)) };
     limits::keep_thread_stacks();
+    openmp::begin();
     arm()
 }
 
@@ -172,6 +176,9 @@ fn arm() -> Result<(), String> {
     let Some(state) = state.as_mut() else {
         return Ok(());
     };
+    if matches!(state.plan.mode, RunMode::Capture { .. }) {
+        openmp::find();
+    }
     for image in images::loaded() {
         if image.range.0 == 0 || !state.seen.insert(image.range.0) {
             continue;
@@ -190,18 +197,21 @@ fn arm() -> Result<(), String> {
             continue;
         }
         for region in found.regions {
-            if let RunMode::Time(these) = &state.plan.mode
-                // SAFETY: a descriptor of a loaded image.
-                && !these.iter().any(|key| unsafe { wanted::is(region, key) })
-            {
-                continue;
-            }
             // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
             unsafe {
+                let timed = match &state.plan.mode {
+                    RunMode::Time(these) => these.iter().any(|key| wanted::is(region, key)),
+                    _ => true,
+                };
                 (*region).scratch = 0;
                 let hook =
                     std::mem::transmute::<*const (), Hook>(profile::cere_profile_stub as *const ());
-                (&raw mut (*region).hook).write_volatile(Some(hook));
+                let hook = if timed {
+                    Some(hook)
+                } else {
+                    openmp::dormant(region)
+                };
+                (&raw mut (*region).hook).write_volatile(hook);
             }
         }
     }

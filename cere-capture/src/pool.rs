@@ -42,7 +42,7 @@ pub struct Touch {
     pub address: usize,
     /// Place of its content at entry among the copies, from 1; 0: all zero, or of no interest.
     pub copy: u32,
-    /// `KIND_` flags of its span, [`DEAD`], [`GUESSED`].
+    /// `KIND_` flags of its span, [`DEAD`], [`GUESSED`], and at [`TOUCHER_SHIFT`] the number of the thread that was first.
     pub kind: u32,
 }
 
@@ -50,6 +50,11 @@ pub struct Touch {
 pub const DEAD: u32 = 1 << 31;
 /// The page was opened for writing before the program wrote it: only its content tells whether it did.
 pub const GUESSED: u32 = 1 << 30;
+
+/// Where the number of the thread stands in [`Touch::kind`].
+pub const TOUCHER_SHIFT: u32 = 8;
+/// The largest that fits; threads beyond it share it.
+pub const TOUCHERS: u32 = (1 << 16) - 1;
 
 /// The parts of the range.
 #[derive(Debug, Clone, Copy)]

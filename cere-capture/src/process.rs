@@ -136,6 +136,7 @@ pub fn lay_out(
     engine.spans.clear();
     let holds = |m: &&Mapping| m.start < pointer && pointer <= m.end;
     let mut fits = true;
+    let runtime = crate::openmp::range();
     for mapping in &all {
         let protection = protection(&mapping.permissions);
         let code = protection & libc::PROT_EXEC as u8 != 0;
@@ -143,7 +144,8 @@ pub fn lay_out(
         let mut kind = kind(images, mapping.start);
         let library =
             mapping.path.starts_with('/') && of_program(images, mapping.start) != Some(true);
-        if protection == 0 || mapping.path.starts_with("[v") || (code && library) {
+        let runtime = (runtime.0..runtime.1).contains(&start);
+        if protection == 0 || mapping.path.starts_with("[v") || (code && library) || runtime {
             continue;
         }
         if holds(&mapping) {

@@ -6,8 +6,9 @@
 
 mod kept;
 
+use crate::openmp::{self, Entry};
 use crate::{arena, sys, thread_pointer};
-use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, RegionDescriptor};
+use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, KIND_PARALLEL, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::path::Path;
 use std::ptr::{addr_of_mut, null_mut};
@@ -66,14 +67,23 @@ unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8
     // SAFETY: the mapping is there while BASE is set; only the main thread goes past the check.
     unsafe {
         if thread_pointer() != MAIN.load(Ordering::Relaxed) {
-            AtomicU64::from_ptr(addr_of_mut!((*tables.header()).other_threads))
-                .fetch_add(1, Ordering::Relaxed);
+            // A team's threads are part of the region that forked it.
+            if !openmp::in_parallel() {
+                AtomicU64::from_ptr(addr_of_mut!((*tables.header()).other_threads))
+                    .fetch_add(1, Ordering::Relaxed);
+            }
             return;
         }
-        let now = match event {
-            EVENT_ENTER => 0,
-            _ => cere_clock::stop(),
+        let (now, place) = match event {
+            EVENT_ENTER => {
+                let parallel = (*region).kind == KIND_PARALLEL;
+                (0, openmp::enters(parallel, stack as usize))
+            }
+            _ => (cere_clock::stop(), openmp::leaves(stack as usize)),
         };
+        if place == Entry::Within {
+            return;
+        }
         let busy = BUSY.load(Ordering::Relaxed);
         if busy != 0 {
             if !left(busy as u64, stack) {
@@ -435,6 +445,7 @@ unsafe fn measure(tables: &Tables) -> (u64, u64) {
         invoke: std::ptr::null(),
         outlined: std::ptr::null(),
         scratch: 0,
+        kind: cere_format::abi::KIND_LOOP,
         reserved: 0,
     };
     let header = tables.header();

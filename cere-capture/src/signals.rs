@@ -3,7 +3,7 @@
 use crate::engine::{Access, Touched};
 use crate::sys::{self, Action};
 use crate::tracer::Cut;
-use crate::{capture, heap, threads, trace, wanted};
+use crate::{capture, heap, local, team, threads, trace, wanted};
 use cere_format::capture::RegionEnd;
 use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -156,6 +156,11 @@ pub fn inside(mask: u64) -> u64 {
     mask & !NEEDED | unsafe { SAVED.deferred }
 }
 
+/// The signal mask of a thread of a team while captures are in progress, of the program's.
+pub fn takes_part(mask: u64) -> u64 {
+    mask & !NEEDED
+}
+
 /// The program's signal mask, of the one that was in force while captures were in progress.
 pub fn outside(mask: u64) -> u64 {
     // SAFETY: plain words, main thread only.
@@ -191,6 +196,12 @@ pub fn wait_with(call: impl FnOnce() -> isize) -> Option<isize> {
     let result = call();
     sys::mask(before);
     Some(result)
+}
+
+/// The program's signal mask while captures are in progress.
+pub fn program_mask() -> u64 {
+    // SAFETY: a plain word, main thread only.
+    unsafe { SAVED.mask }
 }
 
 /// The program sets its signal mask while captures are in progress.
@@ -282,20 +293,23 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         // SAFETY: the kernel's record.
         return unsafe { late_fault(address, signal, info) };
     }
-    if !threads::is_captured() {
-        return threads::wait();
-    }
     let registers = &context.uc_mcontext.gregs;
     let stack = registers[libc::REG_RSP as usize] as usize;
-    let error = registers[libc::REG_ERR as usize];
-    if capture::left(stack) > 0 && capture::abandon(stack, context) {
-        return;
-    }
-    let access = match error {
+    let access = match registers[libc::REG_ERR as usize] {
         e if e & 16 != 0 => Access::Execute,
         e if e & 2 != 0 => Access::Write,
         _ => Access::Read,
     };
+    if local::of_team() {
+        return team::fault(address, access, code == SEGV_ACCERR);
+    }
+    if !threads::is_captured() {
+        return threads::wait();
+    }
+    if capture::left(stack) > 0 && capture::abandon(stack, context) {
+        return;
+    }
+    let turn = team::turn();
     let touched = match (code, wanted::engine()) {
         (SEGV_ACCERR, Some(engine)) => {
             if let Some(level) = engine.levels.last_mut() {
@@ -305,6 +319,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         }
         _ => Touched::NotOurs,
     };
+    drop(turn);
     if trace::alone() {
         let cut = match touched {
             Touched::Opened => match trace::exhausted() {
@@ -384,6 +399,8 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
         on_signal(libc::SIGSYS, info, context);
     } else if at_work && threads::is_captured() {
         crate::calls::dispatch(context);
+    } else if at_work && local::of_team() {
+        crate::calls::dispatch_of_team(context);
     } else {
         threads::hold();
         crate::calls::again(context);
@@ -410,7 +427,9 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         if trace::alone() {
             return trace::suspend(context, Some(Cut::Because(reason)));
         }
-        capture::end_all(context, RegionEnd::Never, |_| Some(reason.into()));
+        capture::end_all(context, RegionEnd::Never, |_| {
+            capture::of_team().or(Some(reason.into()))
+        });
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! While memory is closed, a thread that touches it waits in the handler until it is open again: its stack, known
 //! since its start, stays open. So does one that makes a system call: the kernel takes closed memory for none at all.
-//! A region that needs such a thread to go on cannot be captured.
+//! A region that needs such a thread to go on cannot be captured. The threads of the OpenMP runtime are another matter:
+//! what they touch is the region's, and they go on ([`crate::team`]).
 //!
 //! A thread that blocks the signal of faults dies of one. libc blocks it where threads start and end and processes
 //! fork: threads pass a gate there, which is barred while memory is closed.
 
+use crate::engine::Engine;
 use crate::pool::PAGE;
-use crate::{heap, inside, sys, wanted};
+use crate::{heap, inside, local, locks, openmp, sys, team, wanted};
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::OnceLock;
@@ -32,6 +34,8 @@ static BARRED: AtomicBool = AtomicBool::new(false);
 static HELD: AtomicU8 = AtomicU8::new(0);
 /// Threads in the gate, or on their way from their creation to the list.
 static PASSING: AtomicUsize = AtomicUsize::new(0);
+/// Threads that the OpenMP runtime has started.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 /// Its destructor runs at the end of each thread of the list.
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
@@ -54,6 +58,10 @@ struct Work {
     argument: *mut c_void,
     /// Whether it counts as passing.
     passing: bool,
+    /// Its number among those that the OpenMP runtime starts, from 1; 0: it does not start it.
+    team: usize,
+    /// Its signal mask, where it is not its creator's.
+    mask: Option<u64>,
 }
 
 /// Enters the gate, waits before it while it is barred. False if the calling thread has no need to: memory is closed
@@ -118,6 +126,11 @@ pub fn alone() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }
 
+/// Whether other threads may be on their way in a handler of ours.
+pub fn beside(engine: &Engine) -> bool {
+    !engine.stacks.is_empty() || team::exists()
+}
+
 /// Whether the calling thread is the one that the last capture began in.
 pub fn is_captured() -> bool {
     crate::thread_pointer() == CAPTURED.0.load(Ordering::Relaxed)
@@ -142,6 +155,10 @@ unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
     // SAFETY: boxed by `pthread_create` below for this thread alone.
     let work = unsafe { Box::from_raw(work.cast::<Work>()) };
     let (start, argument, passing) = (work.start, work.argument, work.passing);
+    local::joins_team(work.team);
+    if let Some(mask) = work.mask {
+        sys::mask(mask);
+    }
     drop(work);
     heap::in_library(|| {
         if let (Some(stack), Ok(mut list)) = (stack(), LIST.lock()) {
@@ -197,12 +214,23 @@ unsafe extern "C" fn pthread_create(
         if passing {
             PASSING.fetch_add(1, SeqCst);
         }
+        let runtime = openmp::range();
+        let team = (runtime.0..runtime.1).contains(&(start as *const () as usize));
+        let number = if team {
+            STARTED.fetch_add(1, SeqCst) + 1
+        } else {
+            0
+        };
         let work = Box::into_raw(Box::new(Work {
             start,
             argument,
             passing,
+            team: number,
+            mask: openmp::mask_of_new(),
         }));
-        let result = real(thread, attributes, run, work.cast());
+        let result = team::creates(team, attributes, |attributes| {
+            real(thread, attributes, run, work.cast())
+        });
         if result != 0 {
             drop(Box::from_raw(work));
             passed(passing);
@@ -336,6 +364,8 @@ pub fn closed() {
 
 /// A forked child has one thread.
 pub fn forked() {
+    team::forked();
+    locks::forked();
     HELD.store(0, SeqCst);
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
@@ -382,7 +412,7 @@ fn await_turn(turn: u32, patience: &[i64; 2]) -> bool {
 }
 
 /// Has the captured thread give up.
-fn nudge() {
+pub fn nudge() {
     // SAFETY: a signal that the captured thread's handler takes, or nobody.
     unsafe {
         let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;

@@ -5,7 +5,7 @@ use crate::pool::{LEVELS, PAGE, Pool};
 use crate::spans::Spans;
 use crate::trace::{self, Planned};
 use crate::tracer::Tracer;
-use crate::{arena, capture, heap, images, process, sys, thread_pointer};
+use crate::{arena, capture, heap, images, openmp, process, sys, thread_pointer};
 use cere_format::abi::{Hook, RegionDescriptor};
 use cere_format::capture::{TracePlan, Wanted};
 use cere_format::profile::RegionKey;
@@ -141,6 +141,7 @@ pub fn prepare(
             epoch: 0,
             splits: 0,
             budget: 0,
+            toucher: 0,
         },
         wanted: regions,
         directory,
@@ -175,6 +176,7 @@ pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>
         unsafe {
             let found = state.wanted.iter().position(|w| is(region, &w.key));
             let Some(wanted) = found.filter(|w| state.wanted[*w].next != u64::MAX) else {
+                set_hook(region, false);
                 continue;
             };
             state.wanted[wanted].armed.push(region);
@@ -188,7 +190,12 @@ unsafe fn set_hook(region: *mut RegionDescriptor, yes: bool) {
     // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
     unsafe {
         let hook = std::mem::transmute::<*const (), Hook>(capture::cere_capture_stub as *const ());
-        (&raw mut (*region).hook).write_volatile(yes.then_some(hook));
+        let hook = if yes {
+            Some(hook)
+        } else {
+            openmp::dormant(region)
+        };
+        (&raw mut (*region).hook).write_volatile(hook);
     }
 }
 

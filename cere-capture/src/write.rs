@@ -2,9 +2,9 @@
 
 use crate::engine::{Engine, Level};
 use crate::names;
-use crate::pool::{DEAD, GUESSED, PAGE, Touch};
+use crate::pool::{DEAD, GUESSED, PAGE, TOUCHER_SHIFT, TOUCHERS, Touch};
 use crate::spans::{KIND_FOREIGN, KIND_STACK};
-use crate::{process, sys};
+use crate::{locks, process, sys};
 use cere_format::capture::*;
 use cere_format::profile::RegionKey;
 use std::fs::File;
@@ -148,8 +148,17 @@ fn record(
     PageRecord {
         address: address as u64,
         flags,
-        reserved: 0,
+        thread: touch.kind >> TOUCHER_SHIFT & TOUCHERS,
     }
+}
+
+/// Where locks of the OpenMP runtime are now, or were at entry.
+fn lock_words(level: &Level) -> Vec<u64> {
+    let now = locks::all();
+    let mut words: Vec<u64> = now.iter().chain(&level.locks).map(|l| l.address).collect();
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 /// Writes a finished level whose log has number `index`. It is off the engine's list already.
@@ -214,7 +223,7 @@ fn contents(
             .write_all(&record.flags.to_le_bytes())
             .map_err(failed)?;
         table
-            .write_all(&record.reserved.to_le_bytes())
+            .write_all(&record.thread.to_le_bytes())
             .map_err(failed)?;
         if record.flags & PAGE_ENTRY_STORED != 0 {
             // SAFETY: the copy was made for this touch.
@@ -276,6 +285,11 @@ fn contents(
             started => end.now.saturating_sub(started),
         },
         faults: level.faults,
+        openmp: level.threads.map(|threads| OpenMp {
+            threads,
+            locks: level.locks.clone(),
+            lock_words: lock_words(level),
+        }),
         trace: trace.map(|(trace, _)| trace.clone()),
     };
     let text = serde_json::to_vec(&raw).map_err(|e| e.to_string())?;

@@ -20,6 +20,10 @@ pub const OUTLINED_SYMBOL_PREFIX: &str = "cere.outlined.";
 /// Prefix of the local symbol of the slow path that calls the hook around a region; the index follows.
 pub const PROBED_SYMBOL_PREFIX: &str = "cere.probed.";
 
+/// Prefix of the local symbols of the constants that tell the OpenMP runtime where in the source it is called. Nobody asks
+/// for their addresses.
+pub const IDENT_SYMBOL_PREFIX: &str = "cere.ident";
+
 /// First eight bytes of a unit marker.
 pub const UNIT_MAGIC: u64 = u64::from_le_bytes(*b"CEREUNI1");
 /// First eight bytes of a region descriptor.
@@ -61,7 +65,7 @@ pub struct RegionDescriptor {
     pub hook: Option<Hook>,
     /// The unit that the region belongs to.
     pub unit: *const UnitMarker,
-    /// Index of the region among the loops of its unit, as in `build::Unit::regions`.
+    /// Index of the region among those of its unit, as in `build::Unit::regions`.
     pub index: u32,
     /// Size of the argument block in bytes.
     pub arguments_size: u32,
@@ -72,9 +76,16 @@ pub struct RegionDescriptor {
     pub outlined: *const u8,
     /// Zero; free for the preload library while the region is armed.
     pub scratch: u64,
+    /// [`KIND_LOOP`] or [`KIND_PARALLEL`].
+    pub kind: u32,
     /// Zero.
-    pub reserved: u64,
+    pub reserved: u32,
 }
+
+/// [`RegionDescriptor::kind`] of a loop.
+pub const KIND_LOOP: u32 = 0;
+/// [`RegionDescriptor::kind`] of a parallel region of OpenMP.
+pub const KIND_PARALLEL: u32 = 1;
 
 /// Byte offset of [`RegionDescriptor::hook`].
 pub const HOOK_OFFSET: usize = std::mem::offset_of!(RegionDescriptor, hook);

@@ -46,14 +46,14 @@ pub struct CompileCommand {
     pub output: Option<PathBuf>,
     /// Whether the user asked for debug information; if not, it is stripped after regions are named.
     pub debug: bool,
-    /// Loops not to outline, by index, with the reason: a former attempt at this compile failed on them.
+    /// Regions not to outline, by index, with the reason: a former attempt at this compile failed on them.
     pub skip: Vec<SkippedLoop>,
 }
 
-/// A loop that must not be outlined.
+/// A region that must not be outlined.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SkippedLoop {
-    /// Index among the loops of the unit.
+    /// Index among the regions of the unit.
     pub index: u32,
     /// Why, for the user.
     pub reason: String,
@@ -72,30 +72,44 @@ pub struct Unit {
     pub language: Language,
     /// The command that compiled it.
     pub command: CompileCommand,
-    /// Every outermost loop of every function, in order of `index`.
+    /// The parallel regions and the outermost loops of every function, in order of `index`.
     pub regions: Vec<Region>,
     /// External functions and variables that the unit defines (linkonce ones included), mangled.
     pub defines: Vec<String>,
 }
 
-/// An outermost loop of a function.
+/// What a region is in the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RegionKind {
+    /// An outermost loop of a function.
+    #[default]
+    Loop,
+    /// A parallel region of OpenMP, from the fork of its team to the join.
+    Parallel,
+}
+
+/// A place in the source that can become a codelet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Region {
-    /// Index among the loops of the unit, from 0.
+    /// What it is.
+    #[serde(default)]
+    pub kind: RegionKind,
+    /// Index among the regions of the unit, from 0.
     pub index: u32,
     /// Name of the function in the source's terms: no parameters, no mangling, scopes kept (`Grid::step`).
     pub function: String,
-    /// Symbol of the function that held the loop.
+    /// Symbol of the function that held it.
     pub symbol: String,
-    /// Source file of the loop as the debug information gives it, made absolute; the unit's source if unknown.
+    /// Source file as the debug information gives it, made absolute; the unit's source if unknown.
     pub file: PathBuf,
-    /// Line of the loop, from 1; 0 if the compiler left none.
+    /// Line, from 1; 0 if the compiler left none.
     pub line: u32,
-    /// From 1, among the loops of this unit that share function, file and line.
+    /// From 1, among the regions of this unit that share function, file and line.
     pub ordinal: u32,
-    /// Whether the loop was outlined; if not, `reason` says why.
+    /// Whether it was outlined; if not, `reason` says why.
     pub outlined: bool,
-    /// Why the loop was refused.
+    /// Why it was refused.
     pub reason: Option<String>,
     /// What the region takes from its surroundings, in the order of the arguments.
     pub live_ins: Vec<LiveIn>,

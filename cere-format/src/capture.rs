@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of the run plan and of raw captures.
-pub const CAPTURE_VERSION: u32 = 3;
+pub const CAPTURE_VERSION: u32 = 4;
 
 /// Environment variable that names the [`RunPlan`] file; without it the preload library does nothing.
 pub const ENV_RUN: &str = "CERE_RUN";
@@ -130,6 +130,9 @@ pub struct RawCapture {
     /// The page trace before entry, if one was asked for.
     #[serde(default)]
     pub trace: Option<PageTrace>,
+    /// The OpenMP runtime, if the process had one.
+    #[serde(default)]
+    pub openmp: Option<OpenMp>,
 }
 
 /// What is known of a page trace.
@@ -211,6 +214,30 @@ pub struct Mapping {
     pub huge: bool,
 }
 
+/// The OpenMP runtime of a captured process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenMp {
+    /// Threads of the next team at entry (`omp_get_max_threads`).
+    pub threads: u32,
+    /// Its locks at entry.
+    pub locks: Vec<OpenMpLock>,
+    /// Addresses of words that held a lock at entry or at exit.
+    pub lock_words: Vec<u64>,
+}
+
+/// A lock of the OpenMP runtime (`omp_lock_t`, `omp_nest_lock_t`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenMpLock {
+    /// Its address.
+    pub address: u64,
+    /// Whether it can be taken several times.
+    pub nested: bool,
+    /// `omp_sync_hint_t` that it was initialised with, or 0.
+    pub hint: u32,
+    /// Times that it is held.
+    pub held: u32,
+}
+
 /// A system call that a region made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemCall {
@@ -230,8 +257,9 @@ pub struct PageRecord {
     pub address: u64,
     /// `PAGE_` flags.
     pub flags: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// The thread that touched it first: 0 is the one that entered the region, others count in the order in which the
+    /// OpenMP runtime started them.
+    pub thread: u32,
 }
 
 /// The region read, wrote or executed the page, or the kernel may have on its behalf.

@@ -5,12 +5,12 @@
 //! See `docs/formats.md`.
 
 use crate::build::{Language, Region};
-use crate::capture::{EntryState, Mapping, PageTrace, SystemCall};
+use crate::capture::{EntryState, Mapping, OpenMp, PageTrace, SystemCall};
 use crate::profile::RegionKey;
 use serde::{Deserialize, Serialize};
 
 /// Version of the package format.
-pub const PACKAGE_VERSION: u32 = 2;
+pub const PACKAGE_VERSION: u32 = 3;
 /// Extension of a package's file name.
 pub const PACKAGE_EXTENSION: &str = "codelet";
 
@@ -28,6 +28,8 @@ pub const MEMBER_TRACE: &str = "pages.trace";
 pub const MEMBER_TLS_ENTRY: &str = "tls.entry";
 /// Member: the image's thread-local block at exit.
 pub const MEMBER_TLS_EXIT: &str = "tls.exit";
+/// Member: the image's thread-local block in a thread that starts.
+pub const MEMBER_TLS_START: &str = "tls.start";
 /// Member: the outlined function's machine code in vivo.
 pub const MEMBER_CODE: &str = "region.code";
 
@@ -56,6 +58,9 @@ pub struct Manifest {
     /// What [`MEMBER_TRACE`] holds, if the package has one.
     #[serde(default)]
     pub trace: Option<PageTrace>,
+    /// The OpenMP runtime of the captured process, if it had one.
+    #[serde(default)]
+    pub openmp: Option<OpenMp>,
     /// Bytes in a page.
     pub page_size: u64,
     /// The processor's state at entry.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of the replay plan and outcome.
-pub const REPLAY_VERSION: u32 = 2;
+pub const REPLAY_VERSION: u32 = 3;
 
 /// Environment variable that names the [`ReplayPlan`] file for a replay executable.
 pub const ENV_PLAN: &str = "CERE_REPLAY_PLAN";
@@ -24,6 +24,10 @@ pub struct ReplayPlan {
     pub repetitions: Repetitions,
     /// Whether to compare the exit state.
     pub compare: bool,
+    /// Threads of the teams that the region forks, where it says nothing else; none: it has no OpenMP runtime.
+    pub threads: Option<u32>,
+    /// Whether `threads` counts even where the region says otherwise (`num_threads`).
+    pub insist: bool,
 }
 
 /// State of the caches before a timed repetition (CERE thesis, 3.5.3).

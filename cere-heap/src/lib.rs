@@ -196,6 +196,14 @@ impl Heap {
         }
     }
 
+    /// Tells [start, end) of what depends on the order in which threads took and gave back blocks: the state, the free
+    /// blocks with their heads, and what was never handed out.
+    pub fn each_unordered(&self, mut found: impl FnMut(usize, usize)) {
+        found(self.start, self.start + size_of::<Header>());
+        self.each_free(|start, end| found(start - size_of::<usize>() - HEAD, end));
+        found(self.used(), self.end);
+    }
+
     /// Tells [start, end) of what each free block holds behind its first word, which leads to the next one. A list that
     /// the program has broken is followed as far as it makes sense.
     pub fn each_free(&self, mut found: impl FnMut(usize, usize)) {

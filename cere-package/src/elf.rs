@@ -126,6 +126,21 @@ impl Elf {
         Ok(found.map(|h| (h.p_vaddr(E), h.p_memsz(E), h.p_align(E).max(1))))
     }
 
+    /// What the thread-local block of a thread that starts holds.
+    pub fn template_bytes(&self) -> Result<Vec<u8>, PackError> {
+        let found = self.headers()?.iter().find(|h| h.p_type(E) == elf::PT_TLS);
+        let Some(header) = found else {
+            return Ok(Vec::new());
+        };
+        let stored = header.p_filesz(E).min(header.p_memsz(E));
+        let mut bytes = self
+            .bytes(header.p_vaddr(E), stored)
+            .unwrap_or_default()
+            .to_vec();
+        bytes.resize(header.p_memsz(E) as usize, 0);
+        Ok(bytes)
+    }
+
     /// Whether the file's address `value` is code.
     pub fn executable(&self, value: u64) -> bool {
         self.headers().is_ok_and(|headers| {

@@ -44,7 +44,7 @@ pub const PREAMBLE_LENGTH: u32 = 12 + 4 + 8 + 32;
 /// Bytes of the skippable frame: its header and the preamble.
 pub const HEADER_LENGTH: u64 = 8 + PREAMBLE_LENGTH as u64;
 /// Oldest package version that this build reads.
-pub const OLDEST_VERSION: u32 = 2;
+pub const OLDEST_VERSION: u32 = 3;
 /// Most bytes of a manifest that are read.
 pub const MANIFEST_LIMIT: u64 = 1 << 28;
 /// Bytes of a page record on disk.

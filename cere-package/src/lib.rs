@@ -69,7 +69,11 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     let images = program::load(&raw)?;
     let image = RegionImage::find(&raw, &images, input.store)?;
     let functions = image.functions(&images)?;
-    let masks = masks(&raw, &images)?;
+    let mut masks = masks(&raw, &images)?;
+    let variables = image.variables(&images)?;
+    masks.extend(openmp_words(&variables));
+    let locks = capture.openmp.iter().flat_map(|o| &o.lock_words);
+    masks.extend(locks.map(|at| openmp_mask(*at, 8)));
     let probes: Vec<(u64, u64)> = masks.iter().map(|m| (m.start, m.end)).collect();
 
     let mut libraries = library::Symbols::collect(&raw, &images)?;
@@ -151,6 +155,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         in_vivo: input.in_vivo,
         represents: input.represents,
         trace: capture.trace.clone(),
+        openmp: capture.openmp.clone(),
         page_size: capture.page_size,
         entry: capture.entry,
         unwound: capture.end == RegionEnd::Unwound,
@@ -162,7 +167,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
             tls,
         },
         units: units.iter().map(|unit| package_unit(unit)).collect(),
-        variables: image.variables(&images)?,
+        variables,
         functions,
         captured_code: Some(captured),
         mappings: mappings(&raw, &library_symbols),
@@ -196,8 +201,10 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     let code = image.region_code(capture.key.index);
     members.push(NewMember::bytes(MEMBER_CODE, code));
     if let Some((entry, exit)) = blocks {
+        let start = image.loaded.elf.template_bytes()?;
         members.push(NewMember::bytes(MEMBER_TLS_ENTRY, entry));
         members.push(NewMember::bytes(MEMBER_TLS_EXIT, exit));
+        members.push(NewMember::bytes(MEMBER_TLS_START, start));
     }
     for unit in &manifest.units {
         let path = input.store.unit_ir(&unit.id);
@@ -248,6 +255,27 @@ fn masks(raw: &Raw, images: &[Loaded]) -> Result<Vec<Mask>, PackError> {
         }
     }
     Ok(masks)
+}
+
+/// Variables in which the OpenMP runtime keeps what belongs to the threads that run: locks of `critical`, tables of
+/// `threadprivate`. A replay's runtime finds them as they are before their first use.
+fn openmp_words(variables: &[Variable]) -> impl Iterator<Item = Mask> {
+    let known = |v: &&Variable| {
+        v.name.starts_with(".gomp_critical_user_")
+            || (v.name.ends_with(".cache.") || v.name.ends_with(".cache")) && v.size == 8
+    };
+    variables
+        .iter()
+        .filter(known)
+        .map(|v| openmp_mask(v.address, v.size))
+}
+
+fn openmp_mask(start: u64, size: u64) -> Mask {
+    Mask {
+        start,
+        end: start + size,
+        reason: "state of the OpenMP runtime".into(),
+    }
 }
 
 /// A thread-local block's bytes at entry and at exit.

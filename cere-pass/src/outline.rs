@@ -1,26 +1,37 @@
-//! Turns outermost loops into functions.
+//! Turns outermost loops and parallel regions into functions.
 
 use crate::{ir, names, probe, shim, unit};
-use cere_format::build::{CompileCommand, Language, LiveIn, Region};
+use cere_format::build::{CompileCommand, Language, LiveIn, Region, RegionKind};
 use llvm_sys::core::*;
+use llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMLinkage, LLVMOpcode};
 use std::ffi::CStr;
 use std::path::Path;
 
-/// Prints why a loop breaks the compile, so that the wrapper compiles again without it, and ends.
+/// Prints why a region breaks the compile, so that the wrapper compiles again without it, and ends.
 fn give_up(region: &Region, reason: &str) -> ! {
     let (index, file, line) = (region.index, region.file.display(), region.line);
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     eprintln!(
-        "cere: loop {index} in {} ({file}:{line}): {reason}",
+        "cere: region {index} in {} ({file}:{line}): {reason}",
         region.function
     );
     eprintln!("CERE-RETRY-SKIP {index} {reason}");
     crate::end(77)
 }
 
-/// Outlines every outermost loop of the module, each with a probe that names `marker` as its unit.
+/// What becomes a region.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// The loop with this header.
+    Loop(LLVMBasicBlockRef),
+    /// This call, which forks a team.
+    Fork(LLVMValueRef),
+}
+
+/// Outlines every parallel region and every outermost loop of the module, each with a probe that names `marker` as its
+/// unit.
 pub fn all(
     module: LLVMModuleRef,
     marker: LLVMValueRef,
@@ -37,20 +48,30 @@ pub fn all(
         if declared || linkage == LLVMLinkage::LLVMAvailableExternallyLinkage {
             continue;
         }
-        let found = loops(function);
+        // SAFETY: the function is live.
+        let parallel = unsafe { shim::cere_in_parallel(function) };
         let mut wanted = Vec::new();
-        for &(header, location) in &found {
-            let mut region = describe(function, location, regions.len() as u32, command, source);
+        for (place, location) in places(function) {
+            let mut region = describe(function, location, command, source);
+            region.index = regions.len() as u32;
+            region.kind = match place {
+                Place::Loop(_) => RegionKind::Loop,
+                Place::Fork(_) => RegionKind::Parallel,
+            };
             let same = |r: &&Region| {
                 (&r.function, &r.file, r.line) == (&region.function, &region.file, region.line)
             };
             region.ordinal = regions.iter().filter(same).count() as u32 + 1;
             let skip = command.skip.iter().find(|skip| skip.index == region.index);
-            // SAFETY: function and header are live; the shim returns null or a string literal.
-            let refusal = || unsafe { text(shim::cere_refusal(function, header)) };
+            let refusal = || match place {
+                Place::Loop(_) if parallel => Some(IN_PARALLEL.to_owned()),
+                // SAFETY: function and header are live; the shim returns null or a string literal.
+                Place::Loop(header) => unsafe { text(shim::cere_refusal(function, header)) },
+                Place::Fork(_) => None,
+            };
             region.reason = skip.map_or_else(refusal, |skip| Some(skip.reason.clone()));
             if region.reason.is_none() {
-                wanted.push((header, regions.len()));
+                wanted.push((place, regions.len()));
             }
             regions.push(region);
         }
@@ -61,17 +82,19 @@ pub fn all(
     regions
 }
 
+const IN_PARALLEL: &str = "it runs within a parallel region, which is a region itself";
+
 fn describe(
     function: LLVMValueRef,
     location: LLVMMetadataRef,
-    index: u32,
     command: &CompileCommand,
     source: &Path,
 ) -> Region {
     let (file, line) =
         names::place(location, &command.directory).unwrap_or_else(|| (source.to_owned(), 0));
     Region {
-        index,
+        kind: RegionKind::default(),
+        index: 0,
         ordinal: 1,
         function: names::function(function),
         symbol: ir::name(function),
@@ -97,49 +120,59 @@ unsafe fn text(literal: *const libc::c_char) -> Option<String> {
     Some(literal.to_string_lossy().into_owned())
 }
 
-/// Whether the function is defined here and holds a loop.
-pub fn has_loops(function: LLVMValueRef) -> bool {
+/// Whether the function is defined here and holds a loop or forks a team.
+pub fn has_regions(function: LLVMValueRef) -> bool {
     // SAFETY: the function is live; with no room nothing is written.
     unsafe {
         LLVMIsDeclaration(function) == 0
-            && shim::cere_loops(function, std::ptr::null_mut(), std::ptr::null_mut(), 0) > 0
+            && (shim::cere_forks(function, std::ptr::null_mut(), 0) > 0
+                || shim::cere_loops(function, std::ptr::null_mut(), std::ptr::null_mut(), 0) > 0)
     }
 }
 
-fn loops(function: LLVMValueRef) -> Vec<(LLVMBasicBlockRef, LLVMMetadataRef)> {
+/// Parallel regions first: a loop may hold some.
+fn places(function: LLVMValueRef) -> Vec<(Place, LLVMMetadataRef)> {
     // SAFETY: the shim writes at most `room` entries and returns how many there are.
     unsafe {
+        let room = shim::cere_forks(function, std::ptr::null_mut(), 0);
+        let mut forks = vec![std::ptr::null_mut(); room];
+        shim::cere_forks(function, forks.as_mut_ptr(), room);
         let room = shim::cere_loops(function, std::ptr::null_mut(), std::ptr::null_mut(), 0);
         let (mut headers, mut locations) = (
             vec![std::ptr::null_mut(); room],
             vec![std::ptr::null_mut(); room],
         );
         shim::cere_loops(function, headers.as_mut_ptr(), locations.as_mut_ptr(), room);
-        headers.into_iter().zip(locations).collect()
+        let forks = forks
+            .into_iter()
+            .map(|call| (Place::Fork(call), LLVMInstructionGetDebugLoc(call)));
+        let loops = headers.into_iter().map(Place::Loop).zip(locations);
+        forks.chain(loops).collect()
     }
 }
 
-/// Outlines the loops of one function: first all loops, then the probes, so that what one region's call
+/// Outlines the regions of one function: first all of them, then the probes, so that what one region's call
 /// does to the arguments is known when the next one's are described.
 fn outline(
     module: LLVMModuleRef,
     function: LLVMValueRef,
-    wanted: &[(LLVMBasicBlockRef, usize)],
+    wanted: &[(Place, usize)],
     marker: LLVMValueRef,
     cxx: bool,
     regions: &mut [Region],
 ) {
-    // SAFETY: function and headers are live and belong to the module.
+    // SAFETY: function and places are live and belong to the module.
     unsafe {
-        let unwinds = wanted
-            .iter()
-            .any(|&(header, _)| shim::cere_has_invoke(function, header));
+        let unwinds = wanted.iter().any(|&(place, _)| match place {
+            Place::Loop(header) => shim::cere_has_invoke(function, header),
+            Place::Fork(_) => false,
+        });
         if unwinds {
             shim::cere_number_types(function);
         }
         let mut outlined = Vec::new();
-        for &(header, at) in wanted {
-            if let Some(new) = one(module, function, header, &mut regions[at]) {
+        for &(place, at) in wanted {
+            if let Some(new) = one(module, function, place, &mut regions[at]) {
                 check(&regions[at], &[function, new]);
                 outlined.push((new, at));
             }
@@ -158,7 +191,7 @@ fn outline(
             shim::cere_note_arguments(new);
         }
         for &(new, at) in &outlined {
-            probe::add(module, function, new, marker, regions[at].index, cxx);
+            probe::add(module, new, marker, &regions[at], cxx);
             check(&regions[at], &[function, new]);
         }
     }
@@ -177,20 +210,25 @@ unsafe fn check(region: &Region, functions: &[LLVMValueRef]) {
     }
 }
 
-/// Outlines one loop; `None` if it cannot be, with the reason in `region`.
+/// Outlines one region; `None` if it cannot be, with the reason in `region`.
 ///
 /// # Safety
-/// Function and header are live and belong to `module`.
+/// Function and place are live and belong to `module`.
 unsafe fn one(
     module: LLVMModuleRef,
     function: LLVMValueRef,
-    header: LLVMBasicBlockRef,
+    place: Place,
     region: &mut Region,
 ) -> Option<LLVMValueRef> {
-    let (mut inputs, mut exits, mut reason) = (0, 0, std::ptr::null());
+    let (mut inputs, mut exits, mut reason) = (0, 1, std::ptr::null());
     // SAFETY: by the contract; the shim fills the results.
     unsafe {
-        let outlined = shim::cere_outline(function, header, &mut inputs, &mut exits, &mut reason);
+        let outlined = match place {
+            Place::Loop(header) => {
+                shim::cere_outline(function, header, &mut inputs, &mut exits, &mut reason)
+            }
+            Place::Fork(call) => shim::cere_outline_fork(call, &mut inputs, &mut reason),
+        };
         region.exits = exits as u32;
         if outlined.is_null() {
             region.reason = text(reason);

@@ -2,6 +2,7 @@
 
 use crate::{ir, shim};
 use cere_format::abi::*;
+use cere_format::build::{Region, RegionKind};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMGetSubprogram, LLVMInstructionGetDebugLoc};
 use llvm_sys::prelude::*;
@@ -15,20 +16,21 @@ const EMPTY: *const libc::c_char = c"".as_ptr();
 /// probe.
 ///
 /// # Safety
-/// All values are live and belong to `module`; `outlined` has exactly one call, in `parent`. `cxx`: exceptions may
-/// pass functions that do not say so.
+/// All values are live and belong to `module`; `outlined` has exactly one call. `cxx`: exceptions may pass functions
+/// that do not say so.
 pub unsafe fn add(
     module: LLVMModuleRef,
-    parent: LLVMValueRef,
     outlined: LLVMValueRef,
     marker: LLVMValueRef,
-    index: u32,
+    region: &Region,
     cxx: bool,
 ) {
     // SAFETY: by the contract.
     unsafe {
         let context = LLVMGetModuleContext(module);
+        let index = region.index;
         let call = LLVMGetUser(LLVMGetFirstUse(outlined));
+        let parent = LLVMGetBasicBlockParent(LLVMGetInstructionParent(call));
         ir::set_name(outlined, &format!("{OUTLINED_SYMBOL_PREFIX}{index}"));
         let kind = LLVMGlobalGetValueType(outlined);
         let result = LLVMGetReturnType(kind);
@@ -59,7 +61,11 @@ pub unsafe fn add(
             cxx,
         };
         let invoke = build.invoke();
-        let descriptor = build.descriptor(marker, size, invoke);
+        let kind = match region.kind {
+            RegionKind::Loop => KIND_LOOP,
+            RegionKind::Parallel => KIND_PARALLEL,
+        };
+        let descriptor = build.descriptor(marker, size, invoke, kind);
         let probed = build.probed(descriptor, invoke);
         build.site(call, descriptor, probed);
     }
@@ -217,6 +223,7 @@ impl Build {
         marker: LLVMValueRef,
         size: u64,
         invoke: LLVMValueRef,
+        kind: u32,
     ) -> LLVMValueRef {
         // SAFETY: everything is live and of this module.
         unsafe {
@@ -231,7 +238,8 @@ impl Build {
                 invoke,
                 self.outlined,
                 LLVMConstInt(long, 0, 0),
-                LLVMConstInt(long, 0, 0),
+                LLVMConstInt(int, kind.into(), 0),
+                LLVMConstInt(int, 0, 0),
             ];
             let value =
                 LLVMConstStructInContext(self.context, fields.as_mut_ptr(), fields.len() as u32, 0);

@@ -22,6 +22,13 @@ unsafe extern "C" {
         exits: *mut size_t,
         reason: *mut *const c_char,
     ) -> LLVMValueRef;
+    pub fn cere_forks(function: LLVMValueRef, calls: *mut LLVMValueRef, room: size_t) -> size_t;
+    pub fn cere_in_parallel(function: LLVMValueRef) -> bool;
+    pub fn cere_outline_fork(
+        call: LLVMValueRef,
+        inputs: *mut size_t,
+        reason: *mut *const c_char,
+    ) -> LLVMValueRef;
     pub fn cere_return_results(outlined: LLVMValueRef, inputs: *mut size_t) -> LLVMValueRef;
     pub fn cere_note_captures(outlined: LLVMValueRef);
     pub fn cere_note_arguments(outlined: LLVMValueRef);

@@ -11,7 +11,7 @@ use llvm_sys::debuginfo::LLVMStripModuleDebugInfo;
 use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
 use llvm_sys::prelude::*;
 use llvm_sys::transforms::pass_builder::*;
-use llvm_sys::{LLVMLinkage, LLVMUnnamedAddr};
+use llvm_sys::{LLVMLinkage, LLVMTypeKind, LLVMUnnamedAddr};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -60,7 +60,10 @@ fn show_constants(module: LLVMModuleRef) {
             if !private || LLVMIsDeclaration(global) != 0 {
                 continue;
             }
-            if ir::name(global).is_empty() {
+            if is_ident(global) {
+                ir::set_name(global, IDENT_SYMBOL_PREFIX);
+                name_text(global);
+            } else if ir::name(global).is_empty() {
                 ir::set_name(global, "cere.constant");
             }
             LLVMSetLinkage(global, LLVMLinkage::LLVMInternalLinkage);
@@ -68,8 +71,45 @@ fn show_constants(module: LLVMModuleRef) {
     }
 }
 
+/// Whether the constant is an `ident_t` of the OpenMP runtime's interface.
+///
+/// # Safety
+/// The variable is live.
+unsafe fn is_ident(global: LLVMValueRef) -> bool {
+    // SAFETY: by the contract; the name is a C string or null.
+    unsafe {
+        let kind = LLVMGlobalGetValueType(global);
+        if LLVMGetTypeKind(kind) != LLVMTypeKind::LLVMStructTypeKind {
+            return false;
+        }
+        let name = LLVMGetStructName(kind);
+        !name.is_null() && CStr::from_ptr(name) == c"struct.ident_t"
+    }
+}
+
+/// Names the text that an `ident_t` leads to, its last field, likewise.
+///
+/// # Safety
+/// The variable is a live `ident_t` with an initialiser.
+unsafe fn name_text(ident: LLVMValueRef) {
+    // SAFETY: by the contract.
+    unsafe {
+        let value = LLVMGetInitializer(ident);
+        let last = LLVMGetNumOperands(value) - 1;
+        if last < 0 {
+            return;
+        }
+        let text = LLVMGetOperand(value, last as u32);
+        if !LLVMIsAGlobalVariable(text).is_null()
+            && LLVMGetLinkage(text) == LLVMLinkage::LLVMPrivateLinkage
+        {
+            ir::set_name(text, IDENT_SYMBOL_PREFIX);
+        }
+    }
+}
+
 /// What the source wants inlined always is no function of its own: its loops belong to the callers, whose
-/// constants they are often written for. With optimisation, small functions without loops (accessors,
+/// constants they are often written for. With optimisation, small functions without regions (accessors,
 /// operators) are inlined as well: otherwise the objects that they work on are in memory when the loop is
 /// outlined, and stay there.
 fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
@@ -85,7 +125,7 @@ fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
     // By name: the inliner may delete functions.
     let mut kept = HashSet::new();
     for function in ir::functions(module) {
-        if outline::has_loops(function) && !ir::has_enum(function, "noinline") {
+        if outline::has_regions(function) && !ir::has_enum(function, "noinline") {
             ir::add_enum(context, function, "noinline");
             kept.insert(ir::name(function));
         }

@@ -4,6 +4,7 @@ use crate::command::{Line, hash, run};
 use crate::flags::{self, Change};
 use crate::link::LLD;
 use crate::{Options, ReplayError, cached, io, stamp};
+use cere_format::abi::IDENT_SYMBOL_PREFIX;
 use cere_format::build::{BUILD_VERSION, BindPlan, ENV_BIND, Language, Retarget};
 use cere_format::package::{Manifest, PackageUnit};
 use std::collections::hash_map::Entry;
@@ -53,7 +54,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
     let mut variables: Vec<String> = manifest
         .variables
         .iter()
-        .filter(|v| here(&v.unit))
+        .filter(|v| here(&v.unit) && !v.name.starts_with(IDENT_SYMBOL_PREFIX))
         .map(|v| v.name.clone())
         .collect();
     if let Some(tls) = &manifest.image.tls {

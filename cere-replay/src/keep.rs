@@ -5,7 +5,7 @@ use crate::link::Linked;
 use crate::{Options, ReplayError, apart, command, compile, io, link, plan};
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT, MEMBER_TRACE, Manifest,
+    MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::ENV_PLAN;
 use std::fmt::Write;
@@ -112,6 +112,7 @@ pub fn keep(
         MEMBER_EXIT,
         MEMBER_TLS_ENTRY,
         MEMBER_TLS_EXIT,
+        MEMBER_TLS_START,
         MEMBER_TRACE,
         MEMBER_CODE,
     ] {
@@ -121,7 +122,13 @@ pub fn keep(
         }
     }
     let (warmup, _) = plan::warmup(manifest, options.warmup)?;
-    let plan = plan::plan("package".into(), "outcome.json".into(), warmup, options);
+    let plan = plan::plan(
+        "package".into(),
+        "outcome.json".into(),
+        warmup,
+        manifest,
+        options,
+    );
     let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;
     save("plan.json", &plan)
 }

@@ -212,6 +212,8 @@ pub struct Options {
     pub runtime: PathBuf,
     /// Longest run.
     pub timeout: Duration,
+    /// Threads of the teams that the region forks, whatever it says itself; none: as when it was captured.
+    pub threads: Option<u32>,
 }
 
 /// Whether the region's machine code is the one that ran in vivo.

@@ -30,8 +30,20 @@ pub fn warmup(
     }
 }
 
+/// Threads of a team in a replay: as asked for, else as when the codelet was captured; none without OpenMP.
+pub fn threads(manifest: &Manifest, wanted: Option<u32>) -> Option<u32> {
+    let captured = manifest.openmp.as_ref()?.threads;
+    Some(wanted.unwrap_or(captured))
+}
+
 /// The plan, with `package` and `outcome` as the executable is to see them.
-pub fn plan(package: PathBuf, outcome: PathBuf, warmup: Warmup, options: &Options) -> ReplayPlan {
+pub fn plan(
+    package: PathBuf,
+    outcome: PathBuf,
+    warmup: Warmup,
+    manifest: &Manifest,
+    options: &Options,
+) -> ReplayPlan {
     ReplayPlan {
         version: REPLAY_VERSION,
         package,
@@ -39,5 +51,7 @@ pub fn plan(package: PathBuf, outcome: PathBuf, warmup: Warmup, options: &Option
         warmup,
         repetitions: options.repetitions,
         compare: options.compare,
+        threads: threads(manifest, options.threads),
+        insist: options.threads.is_some(),
     }
 }

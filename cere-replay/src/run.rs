@@ -19,7 +19,12 @@ pub fn verdict(
     repeatable: bool,
     varied: Option<&str>,
     tolerance: Tolerance,
+    threads: Option<u32>,
 ) -> (Verdict, String) {
+    let cause = match threads {
+        Some(2..) => "its threads race, or the order in which they run shows in the result",
+        _ => "the result depends on more than captured memory",
+    };
     let Some(c) = comparison else {
         return (Verdict::Unchecked, "nothing was compared".to_owned());
     };
@@ -33,7 +38,8 @@ pub fn verdict(
         return (
             Verdict::Different,
             format!(
-                "repetitions ended in different states: the result depends on more than captured memory{}",
+                "repetitions ended in different states: {}{}",
+                cause,
                 varied.map_or(String::new(), |place| format!(", first seen at {place}"))
             ),
         );
@@ -109,7 +115,7 @@ pub fn judge_again(replay: &mut Replay, told: Option<Comparison>, options: &Opti
     if !same || !told.same_end {
         return;
     }
-    (replay.verdict, replay.reason) = verdict(Some(&told), true, None, options.tolerance);
+    (replay.verdict, replay.reason) = verdict(Some(&told), true, None, options.tolerance, None);
     replay.comparison = Some(told);
 }
 
@@ -151,7 +157,13 @@ pub fn run(
     let (plan_path, outcome_path, errors_path) =
         (name("plan"), absolute(&name("outcome")), name("stderr"));
     let (mut warmup, note) = plan::warmup(manifest, options.warmup)?;
-    let plan = plan::plan(absolute(package), outcome_path.clone(), warmup, options);
+    let plan = plan::plan(
+        absolute(package),
+        outcome_path.clone(),
+        warmup,
+        manifest,
+        options,
+    );
     let text = serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?;
     std::fs::write(&plan_path, text).map_err(io("write", &plan_path))?;
     let errors = std::fs::File::create(&errors_path).map_err(io("write", &errors_path))?;
@@ -162,6 +174,12 @@ pub fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors);
+    if let Some(threads) = plan.threads {
+        command
+            .env("OMP_NUM_THREADS", threads.to_string())
+            .env("OMP_DYNAMIC", "false")
+            .env_remove("OMP_THREAD_LIMIT");
+    }
     // SAFETY: only system calls between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -259,6 +277,7 @@ pub fn run(
         outcome.repeatable,
         outcome.varied.as_deref(),
         options.tolerance,
+        plan.threads,
     );
     Ok(Replay {
         codelet: manifest.name.clone(),
@@ -303,7 +322,7 @@ mod tests {
             same_end: true,
             ..Comparison::default()
         };
-        let judge = |c: &Comparison| verdict(Some(c), true, None, Tolerance::default()).0;
+        let judge = |c: &Comparison| verdict(Some(c), true, None, Tolerance::default(), None).0;
         assert_eq!(judge(&comparison), Verdict::Unchecked);
         comparison.compared = 8;
         assert_eq!(judge(&comparison), Verdict::Exact);
@@ -318,11 +337,11 @@ mod tests {
             single: 0.0,
         };
         assert_eq!(
-            verdict(Some(&comparison), true, None, none).0,
+            verdict(Some(&comparison), true, None, none, None).0,
             Verdict::Different
         );
         comparison.largest_float_error = 1e-4;
-        let (judged, reason) = verdict(Some(&comparison), true, None, Tolerance::default());
+        let (judged, reason) = verdict(Some(&comparison), true, None, Tolerance::default(), None);
         assert_eq!(judged, Verdict::Different);
         assert!(reason.contains("1.00e-4"), "{reason}");
     }

@@ -1,11 +1,14 @@
 //! `malloc` and family. Outside the region they are the C library's. Inside, memory comes from the region heap at
 //! the captured addresses, and pointers of captured memory are never handed to a fresh allocator.
 
-use crate::space;
+use crate::{space, team};
 use cere_heap::Heap;
 use libc::{c_int, c_void, size_t};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Whether the region is running.
 pub static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -29,6 +32,16 @@ pub fn used() -> u64 {
     whole().used() as u64
 }
 
+/// What of the region heap depends on the order in which threads took and gave back blocks; by rising address.
+pub fn unordered() -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    if START.load(Relaxed) < END.load(Relaxed) {
+        whole().each_unordered(|start, end| found.push((start as u64, end as u64)));
+    }
+    found.sort_unstable();
+    found
+}
+
 /// What free blocks of the region heap hold behind their first word, which leads to the next one; by rising address.
 pub fn freed() -> Vec<(u64, u64)> {
     let mut found = Vec::new();
@@ -43,6 +56,15 @@ unsafe extern "C" {
     fn __libc_realloc(old: *mut c_void, size: size_t) -> *mut c_void;
     fn __libc_memalign(align: size_t, size: size_t) -> *mut c_void;
     fn __libc_free(old: *mut c_void);
+}
+
+/// The C library's own `malloc`, `calloc` and `realloc`.
+pub fn libc_functions() -> [usize; 3] {
+    [
+        __libc_malloc as *const () as usize,
+        __libc_calloc as *const () as usize,
+        __libc_realloc as *const () as usize,
+    ]
 }
 
 /// Addresses of the functions here that stand for the C library's.
@@ -62,10 +84,35 @@ pub fn functions() -> [u64; 11] {
     ]
 }
 
-/// The region heap while the region runs.
-fn region() -> Option<Heap> {
+/// Whether a thread is in the region heap.
+static LOCK: AtomicBool = AtomicBool::new(false);
+
+/// The region heap, for one thread.
+struct Locked(Heap);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        LOCK.store(false, Release);
+    }
+}
+
+impl std::ops::Deref for Locked {
+    type Target = Heap;
+    fn deref(&self) -> &Heap {
+        &self.0
+    }
+}
+
+/// The region heap while the region runs, for what is the region's.
+fn region() -> Option<Locked> {
     let there = START.load(Relaxed) < END.load(Relaxed);
-    (ACTIVE.load(Relaxed) && there).then(whole)
+    if !there || !ACTIVE.load(Relaxed) || team::of_library() {
+        return None;
+    }
+    while LOCK.swap(true, Acquire) {
+        std::hint::spin_loop();
+    }
+    Some(Locked(whole()))
 }
 
 fn out_of_memory() {
@@ -154,8 +201,8 @@ pub unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void 
             return null_mut();
         }
         let usable = captured_size(old);
-        if region().is_some_and(|h| h.contains(old as *const u8)) && cere_heap::stays(usable, size)
-        {
+        let stays = region().is_some_and(|h| h.contains(old as *const u8));
+        if stays && cere_heap::stays(usable, size) {
             return old;
         }
         let new = malloc(size);

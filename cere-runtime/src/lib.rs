@@ -12,6 +12,7 @@
 //! | [`library`] | fresh library symbols in place of captured ones |
 //! | [`state`] | the memory that every repetition starts from |
 //! | [`thread`] | the thread-local block |
+//! | [`team`] | the OpenMP runtime's threads |
 //! | [`glue`] | what the generator's glue defines |
 //! | [`heap`] | `malloc` and family |
 //! | [`mapping`] | `mmap` and family |
@@ -45,6 +46,7 @@ mod samples;
 mod space;
 pub mod start;
 mod state;
+mod team;
 mod thread;
 mod trace;
 mod trampoline;

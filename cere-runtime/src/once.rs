@@ -19,6 +19,8 @@ pub struct Region<'a> {
     manifest: &'a Manifest,
     invoke: u64,
     environment: Option<Environment>,
+    /// Whether other threads of a team take part.
+    several: bool,
     /// Page faults that are the region's own: two for a page that is read first and written then.
     faults: u64,
     /// Cycles of a switch that runs nothing.
@@ -28,17 +30,20 @@ pub struct Region<'a> {
 extern "C" fn nothing() {}
 
 impl<'a> Region<'a> {
-    /// `invoke` is its trampoline; `absent` the number of pages that were not in memory at entry.
+    /// `invoke` is its trampoline; `absent` the number of pages that were not in memory at entry; `several`: other
+    /// threads of a team take part.
     pub fn new(
         manifest: &'a Manifest,
         invoke: u64,
         environment: Option<Environment>,
         absent: u64,
+        several: bool,
     ) -> Self {
         Self {
             manifest,
             invoke,
             environment,
+            several,
             faults: 2 * absent,
             cost: cost(manifest),
         }
@@ -62,7 +67,8 @@ impl<'a> Region<'a> {
         let timed = Timed {
             cycles: cycles.saturating_sub(self.cost),
             usage,
-            moved: switch.processor_before != switch.processor_after,
+            // The system may place the threads of a team as it does in vivo.
+            moved: !self.several && switch.processor_before != switch.processor_after,
         };
         (timed, unwound)
     }

@@ -133,7 +133,7 @@ impl Pages {
                 record: PageRecord {
                     address,
                     flags,
-                    reserved: 0,
+                    thread: 0,
                 },
                 entry: take(flags & PAGE_ENTRY_STORED != 0, &mut entries),
                 exit: take(flags & PAGE_EXIT_STORED != 0, &mut exits),

@@ -55,6 +55,15 @@ impl Pinned {
         }
     }
 
+    /// Stays where it may run.
+    pub fn nowhere() -> Self {
+        Self {
+            allowed: None,
+            to: None,
+            refused: None,
+        }
+    }
+
     /// Whether it stays on one.
     pub fn is_pinned(&self) -> bool {
         self.to.is_some()

@@ -11,13 +11,15 @@ use crate::processor::Pinned;
 use crate::samples::{Samples, Timed};
 use crate::space::{self, Refusal};
 use crate::state::State;
+use crate::team::Team;
 use crate::thread::Block;
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
 use crate::{check, fault, heap, mapping, trace, typed};
+use cere_format::capture::OpenMpLock;
 use cere_format::package::{
     MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT,
-    MEMBER_TRACE, Manifest,
+    MEMBER_TLS_START, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
     ENV_PLAN, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
@@ -71,6 +73,7 @@ pub fn run() -> Result<(), String> {
     let block = Block::new(
         Bytes::open(&member(MEMBER_TLS_ENTRY))?,
         Bytes::open(&member(MEMBER_TLS_EXIT))?,
+        Bytes::open(&member(MEMBER_TLS_START))?,
     )?;
     match space::reserve(manifest, &pages.all) {
         Ok(()) => {}
@@ -99,11 +102,27 @@ pub fn run() -> Result<(), String> {
     let output = Output::new(manifest, &origins, &pages);
     library::start();
 
-    let pinned = Pinned::here();
+    // A team's threads go where the OpenMP runtime puts them.
+    let several = plan.threads.is_some_and(|threads| threads > 1);
+    let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
+    // Which thread took a block first shows in the region heap.
+    let unordered = || match several || captured {
+        true => heap::unordered(),
+        false => Vec::new(),
+    };
+    let pinned = if several {
+        Pinned::nowhere()
+    } else {
+        Pinned::here()
+    };
+    let team = plan
+        .threads
+        .map(|threads| Team::start(threads, plan.insist));
+    let team = team.transpose()?;
     let before = cere_clock::moment();
     let absent: u64 = pages.absent().iter().map(|r| (r.1 - r.0) / PAGE).sum();
     let environment = Environment::find(&origins, &pages);
-    let region = Region::new(manifest, invoke, environment, absent);
+    let region = Region::new(manifest, invoke, environment, absent, several);
     let mut outcome = ReplayOutcome {
         version: REPLAY_VERSION,
         cycles: Vec::new(),
@@ -119,12 +138,24 @@ pub fn run() -> Result<(), String> {
     };
 
     // The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes.
-    state.restore();
-    mapping::reset(manifest);
+    let locks = manifest.openmp.iter().flat_map(|o| o.locks.iter().cloned());
+    let locks: Vec<OpenMpLock> = locks.filter(|l| pages.holds(l.address)).collect();
+    let put_back = |state: &State| {
+        state.restore();
+        mapping::reset(manifest);
+        if let Some(team) = &team {
+            team.reset(block.template());
+            team.make_locks(&locks);
+        }
+    };
+    put_back(&state);
     let (_, unwound) = region.run();
     state.find_changed();
     if plan.compare {
-        let freed = heap::freed();
+        let mut freed = unordered();
+        if freed.is_empty() {
+            freed = heap::freed();
+        }
         let named = compare::Named::new(manifest);
         let allowed = Allowed {
             words: &libraries.words,
@@ -141,7 +172,8 @@ pub fn run() -> Result<(), String> {
         compare::output(&mut comparison, output.compare(&pages));
         outcome.comparison = Some(comparison);
     }
-    let first = (unwound, state.digest());
+    let digest = |state: &State| state.digest(&unordered());
+    let first = (unwound, digest(&state));
     let warm = Warm::new(
         plan.warmup,
         Needs {
@@ -159,12 +191,8 @@ pub fn run() -> Result<(), String> {
         state.clear_fresh();
         output.reset();
     };
-    let put_back = || {
-        state.restore();
-        mapping::reset(manifest);
-    };
     let mut check = |unwound: bool| {
-        let left = (unwound, state.digest());
+        let left = (unwound, digest(&state));
         if left != first && outcome.repeatable {
             outcome.repeatable = false;
             let mut pairs = first.1.iter().zip(&left.1);
@@ -174,7 +202,7 @@ pub fn run() -> Result<(), String> {
     };
     clear();
     let mut samples = repeat(plan.repetitions, || {
-        put_back();
+        put_back(&state);
         warm.apply();
         let (timed, unwound) = region.run();
         check(unwound);
@@ -190,7 +218,7 @@ pub fn run() -> Result<(), String> {
         let together = repeat(plan.repetitions, || {
             region.run_several(batch, || {
                 clear();
-                put_back();
+                put_back(&state);
             })
         });
         // Where putting back takes so long that its own spread hides the region, single readings tell more.

@@ -20,6 +20,8 @@ pub struct State<'a> {
     words: &'a [(u64, u64)],
     block: &'a Block,
     heap_used: u64,
+    /// What no comparison looks at: [start, end), rising.
+    masked: Vec<(u64, u64)>,
 }
 
 impl<'a> State<'a> {
@@ -44,9 +46,13 @@ impl<'a> State<'a> {
             .all
             .iter()
             .filter(|p| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE | PAGE_ABSENT));
+        let masks = manifest.masks.iter().map(|m| (m.start, m.end));
+        let mut masked: Vec<(u64, u64)> = masks.collect();
+        masked.sort_unstable();
         Self {
             manifest,
             pages,
+            masked,
             changed: written.copied().collect(),
             absent: pages.absent(),
             words,
@@ -119,8 +125,29 @@ impl<'a> State<'a> {
         }
     }
 
-    /// A hash of each changed page that counts, dead stack left out, and of the thread-local block.
-    pub fn digest(&self) -> Vec<(u64, u64)> {
+    /// What of the page is compared, behind its first `dead` bytes and but for `masked`.
+    fn counted(page: &Page, dead: u64, masked: &[(u64, u64)]) -> u64 {
+        let bytes = memory(page);
+        let part = |from: u64, to: u64| {
+            let at = |address: u64| (address - page.start()) as usize;
+            hash(&bytes[at(from)..at(to)])
+        };
+        let (mut at, mut found) = (page.start() + dead, 0u64);
+        let first = masked.partition_point(|m| m.1 <= at);
+        for &(start, end) in &masked[first..] {
+            if start >= page.end() {
+                break;
+            }
+            found = found.rotate_left(1) ^ part(at, start.max(at));
+            at = end.clamp(at, page.end());
+        }
+        found.rotate_left(1) ^ part(at, page.end())
+    }
+
+    /// A hash of each changed page that counts, dead stack and masked words left out, and of the thread-local block.
+    /// `unordered`: what of the region heap does not count.
+    pub fn digest(&self, unordered: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let heap = self.manifest.heap;
         let stack = self.manifest.entry.stack_pointer;
         let absent = self.pages.all.iter();
         let absent = absent.filter(|p| p.is(PAGE_ABSENT) && p.is(PAGE_WRITTEN));
@@ -129,11 +156,15 @@ impl<'a> State<'a> {
         let mut found: Vec<(u64, u64)> = live
             .map(|page| {
                 let dead = if page.is(PAGE_STACK) && page.start() < stack {
-                    (stack - page.start()).min(PAGE) as usize
+                    (stack - page.start()).min(PAGE)
                 } else {
                     0
                 };
-                (page.start(), hash(&memory(page)[dead..]))
+                let masked = match heap.0 <= page.start() && page.start() < heap.1 {
+                    true => unordered,
+                    false => &self.masked,
+                };
+                (page.start(), Self::counted(page, dead, masked))
             })
             .collect();
         let thread = self.manifest.image.tls.as_ref().map_or(0, |t| t.address);

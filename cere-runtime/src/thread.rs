@@ -9,14 +9,33 @@ pub struct Block {
     size: usize,
     entry: Bytes,
     exit: Bytes,
+    /// Of a thread that starts.
+    template: Bytes,
+}
+
+/// What the block holds in a thread that starts; empty if there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct Template<'a>(&'a [u8]);
+
+impl Template<'_> {
+    /// Whether there is nothing to put anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts it into the calling thread's block.
+    pub fn put_here(&self) {
+        // SAFETY: the glue's function gives this thread's block, which is as long as the file, see `Block::new`.
+        unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr(), cere_glue_tls(), self.0.len()) };
+    }
 }
 
 impl Block {
     /// The block of this thread.
-    pub fn new(entry: Bytes, exit: Bytes) -> Result<Self, String> {
+    pub fn new(entry: Bytes, exit: Bytes, template: Bytes) -> Result<Self, String> {
         // SAFETY: the generator's glue defines both.
         let (start, size) = unsafe { (cere_glue_tls(), cere_glue_tls_size as usize) };
-        for file in [&entry, &exit] {
+        for file in [&entry, &exit, &template] {
             let length = file.get().len();
             if length != 0 && length != size {
                 return Err(format!(
@@ -29,6 +48,7 @@ impl Block {
             size,
             entry,
             exit,
+            template,
         })
     }
 
@@ -42,6 +62,11 @@ impl Block {
         let entry = self.entry.get();
         // SAFETY: the block is as long as the file, see `new`.
         unsafe { std::ptr::copy_nonoverlapping(entry.as_ptr(), self.start, entry.len()) };
+    }
+
+    /// The content in a thread that starts.
+    pub fn template(&self) -> Template<'_> {
+        Template(self.template.get())
     }
 
     /// The content at exit in vivo.

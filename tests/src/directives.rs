@@ -15,6 +15,7 @@
 //! | `regions: 3` | number of outlined regions | not checked |
 //! | `codelets: 3` | least number of codelets that must come out | 1 |
 //! | `other-code: GLOB ~ why` | the machine code of these is not identical, for this reason | |
+//! | `threads: 1 2 8` | every codelet is replayed with so many threads as well, and exact | none |
 //! | `flags: -O0 ; -Os` | every codelet is replayed under these flags as well, and exact | none |
 //! | `under: FLAGS ~ GLOB ~ VERDICT ~ text` | under these of the flags, these codelets may have that verdict instead (`unchecked` if they are refused), with `text` in the reason; FLAGS `build`: those of the build alone | |
 
@@ -78,6 +79,8 @@ pub struct Directives {
     pub codelets: usize,
     /// Codelets whose code differs.
     pub other_code: Vec<Expectation>,
+    /// Further numbers of threads of replays.
+    pub threads: Vec<u32>,
     /// Further flags of replays.
     pub flags: Vec<String>,
     /// What replays under them may end with.
@@ -135,6 +138,11 @@ impl Directives {
             "loop-refused" => self.loop_refused.push(expectation(value)?),
             "regions" => self.regions = Some(value.parse()?),
             "codelets" => self.codelets = value.parse()?,
+            "threads" => {
+                for word in words() {
+                    self.threads.push(word.parse()?);
+                }
+            }
             "other-code" => self.other_code.push(expectation(value)?),
             "flags" => self
                 .flags

@@ -112,8 +112,11 @@ impl Study<'_> {
         let mut wrong = Vec::new();
         for codelet in codelets {
             let name = string(codelet, "name")?;
-            if let Err(error) = self.replay(name) {
-                wrong.push(format!("{error:#}"));
+            let threads = self.directives.threads.iter().copied().map(Some);
+            for threads in std::iter::once(None).chain(threads) {
+                if let Err(error) = self.replay(name, threads) {
+                    wrong.push(format!("{error:#}"));
+                }
             }
             for flags in &self.directives.flags {
                 if let Err(error) = self.replay_under(name, flags) {
@@ -283,9 +286,12 @@ impl Study<'_> {
         Ok(())
     }
 
-    fn replay(&self, codelet: &str) -> Result<()> {
+    fn replay(&self, codelet: &str, threads: Option<u32>) -> Result<()> {
         let mut command = cere(self.directory);
         command.args(["replay", "--json", "--reps", "3", codelet]);
+        if let Some(threads) = threads {
+            command.args(["--threads", &threads.to_string()]);
+        }
         let (result, run) = json(&mut command)?;
         let (verdict, reason) = (string(&result, "verdict")?, string(&result, "reason")?);
         ensure!(

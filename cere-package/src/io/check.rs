@@ -67,6 +67,7 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
         }
         known.insert(MEMBER_TLS_ENTRY.into(), Some(tls.size));
         known.insert(MEMBER_TLS_EXIT.into(), Some(tls.size));
+        known.insert(MEMBER_TLS_START.into(), Some(tls.size));
     }
     for unit in &manifest.units {
         let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);

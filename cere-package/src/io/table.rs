@@ -13,7 +13,7 @@ pub fn encode_table(pages: &[PageRecord]) -> Vec<u8> {
     for page in pages {
         bytes.extend_from_slice(&page.address.to_le_bytes());
         bytes.extend_from_slice(&page.flags.to_le_bytes());
-        bytes.extend_from_slice(&page.reserved.to_le_bytes());
+        bytes.extend_from_slice(&page.thread.to_le_bytes());
     }
     bytes
 }
@@ -42,7 +42,7 @@ pub fn decode_table(
         let page = PageRecord {
             address: u64::from(half(0)) | u64::from(half(4)) << 32,
             flags: half(8),
-            reserved: half(12),
+            thread: half(12),
         };
         let bad = |field, value: u64, why| {
             Err(FormatError::Invalid {
@@ -92,13 +92,6 @@ pub fn decode_table(
                 "flags",
                 page.flags.into(),
                 "a page that was not in memory held nothing",
-            );
-        }
-        if page.reserved != 0 {
-            return bad(
-                "reserved",
-                page.reserved.into(),
-                "it is zero in this version",
             );
         }
         pages.push(page);

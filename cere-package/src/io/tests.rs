@@ -93,17 +93,17 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         PageRecord {
             address: 0x1000,
             flags: PAGE_TOUCHED | PAGE_ENTRY_STORED,
-            reserved: 0,
+            thread: 0,
         },
         PageRecord {
             address: 0x2000,
             flags: PAGE_TOUCHED | PAGE_WRITTEN | PAGE_ENTRY_STORED | PAGE_EXIT_STORED,
-            reserved: 0,
+            thread: 0,
         },
         PageRecord {
             address: 0x5000,
             flags: PAGE_TOUCHED,
-            reserved: 0,
+            thread: 0,
         },
     ];
     let members = vec![
@@ -279,7 +279,7 @@ fn lies_are_errors() {
     let page = |address, flags| PageRecord {
         address,
         flags,
-        reserved: 0,
+        thread: 0,
     };
     let (e, x, w) = (PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN);
     assert!(read(&lying(|_, _| {})).is_ok());
@@ -450,7 +450,7 @@ proptest! {
     #[test]
     fn any_table_round_trips(numbers in proptest::collection::btree_set(0u64..1 << 50, 0..50), flags in 0u32..256) {
         let flags = if flags & PAGE_WRITTEN == 0 { flags & !PAGE_EXIT_STORED } else { flags };
-        let pages: Vec<_> = numbers.iter().map(|n| PageRecord { address: n * 4096, flags, reserved: 0 }).collect();
+        let pages: Vec<_> = numbers.iter().map(|n| PageRecord { address: n * 4096, flags, thread: 0 }).collect();
         prop_assert_eq!(decode_table("t", &encode_table(&pages), 4096).unwrap(), pages);
     }
 }

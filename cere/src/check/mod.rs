@@ -90,6 +90,7 @@ pub fn run(options: &Options) -> Result<u8> {
         repetitions: options.timing.repetitions(),
         warmup: options.timing.warmup()?,
         compare: true,
+        threads: None,
         tolerance: Default::default(),
         timeout: options.timing.timeout,
     };

@@ -31,6 +31,8 @@ pub struct Request {
     pub tolerance: Tolerance,
     /// Longest run in seconds.
     pub timeout: f64,
+    /// Threads of the teams that the region forks; none: as when it was captured.
+    pub threads: Option<u32>,
 }
 
 impl Request {
@@ -41,6 +43,7 @@ impl Request {
             passes: self.passes.clone(),
             warmup: cere_replay::plan::warmup(manifest, self.warmup)
                 .map_or(Warmup::PageTrace, |found| found.0),
+            threads: cere_replay::plan::threads(manifest, self.threads),
         }
     }
 }
@@ -130,6 +133,7 @@ impl<'a> Replays<'a> {
             plugin: components::find(components::PLUGIN)?,
             runtime: components::find(components::RUNTIME)?,
             timeout: Duration::from_secs_f64(request.timeout),
+            threads: request.threads,
         })
     }
 

@@ -60,6 +60,9 @@ pub struct Options {
     passes: Option<String>,
     #[command(flatten)]
     timing: Timing,
+    /// Threads of the teams that an OpenMP region forks, whatever it says itself; as when it was captured if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: Option<u32>,
     /// Keep objects, glue, link line and executable in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -162,6 +165,7 @@ impl Options {
                 single: self.float_tolerance,
             },
             timeout: self.timing.timeout,
+            threads: self.threads,
         })
     }
 }

@@ -15,7 +15,11 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What brings a file from each version to the next; the version is SQLite's `user_version`.
-const STEPS: [&str; 2] = [include_str!("version1.sql"), include_str!("version2.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("version1.sql"),
+    include_str!("version2.sql"),
+    include_str!("version3.sql"),
+];
 
 /// The records of a store.
 pub struct Database {
@@ -139,12 +143,20 @@ impl Database {
     /// The replays of the package with this checksum under this setting on this machine ([`super::Machine::id`]), the
     /// oldest first. Those that failed have no times.
     pub fn of(&self, sha256: &str, setting: &Setting, machine: &str) -> Result<Vec<Record>> {
-        let condition = "WHERE sha256 = ?1 AND flags = ?2 AND passes IS ?3 AND warmup = ?4 AND machine = ?5 ORDER BY id";
+        let condition = "WHERE sha256 = ?1 AND flags = ?2 AND passes IS ?3 AND warmup = ?4 AND machine = ?5 \
+                         AND threads IS ?6 ORDER BY id";
         let flags = words::join(&setting.flags);
         let warmup = warmup_name(setting.warmup);
         self.query(
             condition,
-            params![sha256, flags, setting.passes, warmup, machine],
+            params![
+                sha256,
+                flags,
+                setting.passes,
+                warmup,
+                machine,
+                setting.threads
+            ],
         )
     }
 }

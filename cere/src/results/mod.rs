@@ -100,6 +100,9 @@ fn table(records: &[Record]) -> String {
         if let Some(passes) = &r.setting.passes {
             flags = format!("{flags} [{passes}]").trim_start().to_owned();
         }
+        if let Some(threads) = r.setting.threads {
+            flags = format!("{flags} {threads} threads").trim_start().to_owned();
+        }
         vec![
             r.codelet.clone(),
             or_dash(r.times.as_ref().map(|t| print::time(t.seconds_median))),

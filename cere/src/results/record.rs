@@ -18,6 +18,8 @@ pub struct Setting {
     pub passes: Option<String>,
     /// State of the caches.
     pub warmup: Warmup,
+    /// Threads of a team; none: the program has no OpenMP runtime.
+    pub threads: Option<u32>,
 }
 
 /// A machine that measured.
@@ -115,7 +117,7 @@ pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
 pub const QUANTILES: usize = 21;
 
 /// Columns of the table, in order.
-pub const COLUMNS: [&str; 33] = [
+pub const COLUMNS: [&str; 34] = [
     "at",
     "codelet",
     "region",
@@ -149,6 +151,7 @@ pub const COLUMNS: [&str; 33] = [
     "same_code",
     "session",
     "quantiles",
+    "threads",
 ];
 
 const WARMUPS: [(&str, Warmup); 5] = [
@@ -298,6 +301,9 @@ impl Record {
                     let words = t.quantiles.iter().map(f64::to_string);
                     Value::Text(words.collect::<Vec<_>>().join(" "))
                 }),
+            self.setting
+                .threads
+                .map_or(Value::Null, |n| whole(n.into())),
         ]
     }
 
@@ -351,6 +357,7 @@ impl Record {
                 flags: words::split(&row.get::<_, String>("flags")?)?,
                 passes: row.get("passes")?,
                 warmup: named(&WARMUPS, "warmup", &row.get::<_, String>("warmup")?)?,
+                threads: row.get("threads")?,
             },
             machine: Machine {
                 cpu: row.get("cpu")?,

@@ -19,6 +19,7 @@ fn record(codelet: &str, flags: &[&str], warmup: Warmup) -> Record {
             flags: flags.iter().map(|f| (*f).to_owned()).collect(),
             passes: None,
             warmup,
+            threads: None,
         },
         machine: this_machine(),
         tool: "0.1.0".to_owned(),
@@ -59,6 +60,7 @@ fn a_record_comes_back_as_it_was() {
     assert!(Database::existing(&store).unwrap().is_none());
     let mut whole = record("f<a, b>@a.c:1:1", &["-O3", "-D=a \"b\""], Warmup::PageTrace);
     whole.setting.passes = Some("default<O2>".to_owned());
+    whole.setting.threads = Some(4);
     whole.session = Some("a".to_owned());
     let mut failed = record("g@a.c:2:1", &[], Warmup::Partial(CacheLevel::Llc));
     (failed.times, failed.in_vivo_seconds, failed.same_code) = (None, None, None);
@@ -107,6 +109,9 @@ fn the_latest_under_the_same_setting() {
         warmup: Warmup::PageTrace,
         ..setting
     };
+    assert_eq!(latest("abcd", &setting, &machine), None);
+    setting = cold.setting.clone();
+    setting.threads = Some(2);
     assert_eq!(latest("abcd", &setting, &machine), None);
 }
 

@@ -1,12 +1,14 @@
-//! The library's own calls of libc go to libc.
+//! Binds a loaded image's references of functions anew, after the loader has.
 //!
-//! The loader binds them to the first definition in line: a program that has a function `read` or `getenv` would have
-//! them all. Before anything else each reference is bound once more, to what has the version that it asks for; the
-//! program's functions have none. What stays as the loader bound it: `dlsym` and `dlvsym` until then, the `malloc`
-//! family (one for the whole process), and what libc and libgcc call of others in turn.
+//! [`bind`] is for the image that this crate is linked into: its own calls of libc go to libc. The loader binds them to
+//! the first definition in line: a program that has a function `read` or `getenv` would have them all. Each reference
+//! is bound once more, to what has the version that it asks for; the program's functions have none. What stays as the
+//! loader bound it: `dlsym` and `dlvsym` until then, the `malloc` family (one for the whole process), and what libc
+//! and libgcc call of others in turn.
+//!
+//! [`replace`] has another library's calls go to given functions.
 
-use crate::sys;
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
 const DT_NULL: usize = 0;
 const DT_PLTRELSZ: usize = 2;
@@ -20,6 +22,20 @@ const DT_VERNEED: usize = 0x6fff_fffe;
 /// Relocations that store a symbol's address: through the table of addresses, or of calls.
 const ADDRESS: [u64; 2] = [6, 7];
 const FUNCTION: u8 = 2;
+
+/// mprotect, whatever function of that name the program has. Whether it worked.
+///
+/// # Safety
+/// Nobody relies on the former protection.
+unsafe fn protect((start, end): (usize, usize), protection: i32) -> bool {
+    let result: isize;
+    // SAFETY: by the contract; the system call changes no memory of ours.
+    unsafe {
+        std::arch::asm!("syscall", inlateout("rax") libc::SYS_mprotect => result, in("rdi") start,
+            in("rsi") end - start, in("rdx") protection, out("rcx") _, out("r11") _, options(nostack));
+    }
+    result == 0
+}
 
 unsafe extern "C" {
     static __ehdr_start: libc::Elf64_Ehdr;
@@ -51,15 +67,17 @@ struct Version {
     next: u32,
 }
 
-/// The library's own image.
+/// A loaded image.
 struct Image {
     base: usize,
+    dynamic: *const [usize; 2],
+    header: *const libc::Elf64_Ehdr,
 }
 
 impl Image {
     /// Value of an entry of the dynamic section, 0 if there is none.
     unsafe fn entry(&self, tag: usize) -> usize {
-        let mut at = &raw const _DYNAMIC;
+        let mut at = self.dynamic;
         // SAFETY: the section ends with DT_NULL.
         unsafe {
             while (*at)[0] != DT_NULL {
@@ -125,7 +143,7 @@ impl Image {
     unsafe fn sealed(&self) -> Option<(usize, usize)> {
         // SAFETY: the image's own headers.
         unsafe {
-            let header = &__ehdr_start;
+            let header = &*self.header;
             let first = (self.base + header.e_phoff as usize) as *const libc::Elf64_Phdr;
             let mut all = std::slice::from_raw_parts(first, header.e_phnum.into()).iter();
             let found = all.find(|h| h.p_type == libc::PT_GNU_RELRO)?;
@@ -134,43 +152,88 @@ impl Image {
         }
     }
 
-    unsafe fn bind(&self) {
+    /// Stores what `address` gives for the symbol of each relocation that stores an address.
+    unsafe fn bind(&self, address: impl Fn(usize) -> Option<usize>) {
         let tables = [(DT_RELA, DT_RELASZ), (DT_JMPREL, DT_PLTRELSZ)];
-        // SAFETY: tables of the image; what is stored is a function of the symbol's name and version.
+        // SAFETY: tables of the image, and its own pages, sealed again afterwards; what is stored stands for the symbol.
         unsafe {
+            let sealed = self.sealed();
+            if let Some(pages) = sealed
+                && !protect(pages, libc::PROT_READ | libc::PROT_WRITE)
+            {
+                return;
+            }
             for (table, size) in tables {
                 let relocations: *const Relocation = self.table(table);
                 for i in 0..self.entry(size) / size_of::<Relocation>() {
                     let relocation = &*relocations.add(i);
                     if ADDRESS.contains(&(relocation.info & 0xffff_ffff))
-                        && let Some(found) = self.definition((relocation.info >> 32) as usize)
+                        && let Some(found) = address((relocation.info >> 32) as usize)
                     {
                         let at = (self.base + relocation.offset) as *mut usize;
                         at.write_volatile(found);
                     }
                 }
             }
+            if let Some(pages) = sealed {
+                protect(pages, libc::PROT_READ);
+            }
         }
     }
 }
 
-/// Binds all of them.
+/// Binds the references of the image that this crate is part of.
 pub fn bind() {
     let image = Image {
         base: &raw const __ehdr_start as usize,
+        dynamic: &raw const _DYNAMIC,
+        header: &raw const __ehdr_start,
     };
-    const READ: u8 = libc::PROT_READ as u8;
-    // SAFETY: the image's own pages, sealed again afterwards. Nobody else calls into it yet but for memory.
+    // SAFETY: the image's own symbols. Nobody else calls into it yet but for memory.
+    unsafe { image.bind(|index| image.definition(index)) };
+}
+
+/// Has what the library loaded with this bias refers to by the names of functions be the functions at the given
+/// addresses, which have the same types.
+pub fn replace(bias: usize, functions: &[(&CStr, usize)]) {
+    let mut image = Image {
+        base: bias,
+        dynamic: std::ptr::null(),
+        header: bias as *const libc::Elf64_Ehdr,
+    };
+    unsafe extern "C" fn visit(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        data: *mut libc::c_void,
+    ) -> i32 {
+        // SAFETY: the loader passes its record; `data` is the image.
+        unsafe {
+            let (info, image) = (&*info, &mut *data.cast::<Image>());
+            if info.dlpi_addr as usize != image.base {
+                return 0;
+            }
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+            let found = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC);
+            image.dynamic = found.map_or(std::ptr::null(), |h| {
+                (image.base + h.p_vaddr as usize) as *const _
+            });
+            1
+        }
+    }
+    // SAFETY: `visit` gets the image back; a library's first segment starts with its header. The functions have the
+    // types of those that they stand for.
     unsafe {
-        let sealed = image.sealed();
-        if let Some((start, end)) = sealed
-            && sys::protect(start, end, READ | libc::PROT_WRITE as u8) < 0
-        {
+        libc::dl_iterate_phdr(Some(visit), (&raw mut image).cast());
+        if image.dynamic.is_null() {
             return;
         }
-        image.bind();
-        if let Some((start, end)) = sealed {
-            sys::protect(start, end, READ);
-        }
+        image.bind(|index| {
+            let symbol = &*image.table::<libc::Elf64_Sym>(DT_SYMTAB).add(index);
+            let name = image
+                .table::<c_char>(DT_STRTAB)
+                .add(symbol.st_name as usize);
+            let name = CStr::from_ptr(name);
+            functions.iter().find(|f| f.0 == name).map(|f| f.1)
+        });
     }
 }

@@ -1,0 +1,206 @@
+//! The OpenMP runtime of the program: a library whose memory and threads no region owns.
+//!
+//! What it keeps (teams, barriers, tasks, locks' tables) belongs to the threads that run, and a replay has a runtime of its
+//! own. So its data stay open while captures are in progress, its heap is the arena's, and nothing of it is captured.
+
+use crate::heap::{runtime_calloc, runtime_malloc, runtime_realloc};
+use crate::{images, thread_pointer};
+use cere_format::abi::{EVENT_ENTER, Hook, KIND_PARALLEL, RegionDescriptor};
+use std::ffi::c_char;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Forks a team: each runtime that speaks LLVM's interface exports it.
+const FORK: &std::ffi::CStr = c"__kmpc_fork_call";
+
+static RANGE: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
+static C_LIBRARY: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
+/// Its function that tells the number of threads.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// Whether the runtime is part of an image of the program.
+static BUILT_IN: AtomicBool = AtomicBool::new(false);
+/// Stack pointer where the outermost parallel region that runs was entered, or 0.
+static PARALLEL: AtomicUsize = AtomicUsize::new(0);
+/// Whether [`start_team`] is at work, and the program's signal mask then.
+static STARTING: (AtomicBool, AtomicU64) = (AtomicBool::new(false), AtomicU64::new(0));
+/// The thread whose regions count.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+
+crate::stub::hook!(cere_parallel_stub, event);
+
+/// [start, end) of the runtime's image; empty if there is none.
+pub fn range() -> (usize, usize) {
+    let (start, end) = &RANGE;
+    (start.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
+}
+
+/// Why parallel regions of this process cannot be captured, if so.
+pub fn obstacle() -> Option<&'static str> {
+    let built_in = BUILT_IN.load(Ordering::Relaxed);
+    built_in.then_some(
+        "the OpenMP runtime is linked into the program, whose memory a replay restores: link with the shared one \
+         (without -static-openmp)",
+    )
+}
+
+/// The calling thread's regions count.
+pub fn begin() {
+    MAIN.store(thread_pointer(), Ordering::Relaxed);
+}
+
+/// Threads that the calling thread's next team has, unless the region says otherwise; none without a runtime. Has the
+/// runtime look at the machine and its environment, if it has not: ordinary code, with everything open.
+pub fn threads() -> Option<u32> {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => None,
+        // SAFETY: the runtime's function of this name.
+        at => Some(
+            unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> i32>(at)() } as u32,
+        ),
+    }
+}
+
+/// Has the runtime start the threads of the calling thread's next team, if it has not: in vivo they are there in all
+/// invocations but the first, and in a replay before the clock runs. `mask` is the program's signal mask. Ordinary code,
+/// with everything open.
+pub fn start_team(mask: u64) {
+    #[repr(C)]
+    struct Ident([i32; 4], *const c_char);
+    unsafe extern "C" fn nothing(_: *const i32, _: *const i32) {}
+    type Microtask = unsafe extern "C" fn(*const i32, *const i32);
+    /// `KMP_IDENT_KMPC`: called by code that a compiler made.
+    const COMPILED: i32 = 2;
+    // SAFETY: a plain look-up.
+    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK.as_ptr()) } as usize;
+    if fork == 0 {
+        return;
+    }
+    STARTING.1.store(mask, Ordering::Relaxed);
+    STARTING.0.store(true, Ordering::Release);
+    // SAFETY: the runtime's function of this name, called as compiled code calls it.
+    unsafe {
+        let fork = std::mem::transmute::<
+            usize,
+            unsafe extern "C" fn(*const Ident, i32, Microtask, ...),
+        >(fork);
+        let ident = Ident([0, COMPILED, 0, 0], c";unknown;unknown;0;0;;".as_ptr());
+        fork(&ident, 0, nothing);
+    }
+    STARTING.0.store(false, Ordering::Release);
+}
+
+/// The signal mask of a thread that starts, where it is not the calling thread's.
+pub fn mask_of_new() -> Option<u64> {
+    let (starting, mask) = &STARTING;
+    starting
+        .load(Ordering::Acquire)
+        .then(|| mask.load(Ordering::Relaxed))
+}
+
+/// [start, end) of the images of the C library and the loader.
+pub fn c_library() -> [(usize, usize); 2] {
+    [0, 2].map(|i| {
+        let at = |i: usize| C_LIBRARY[i].load(Ordering::Relaxed);
+        (at(i), at(i + 1))
+    })
+}
+
+/// Looks for the runtime among the loaded images. Ordinary code.
+pub fn find() {
+    // SAFETY: a plain look-up.
+    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK.as_ptr()) } as usize;
+    let inside = |i: &images::Loaded| i.range.0 <= fork && fork < i.range.1;
+    let loaded = images::loaded();
+    let Some(place) = loaded.iter().position(inside).filter(|_| fork != 0) else {
+        return;
+    };
+    let (start, end) = loaded[place].range;
+    if range().0 == start {
+        return;
+    }
+    let program = place == 0 || images::sections(&loaded[place]).instrumented;
+    BUILT_IN.store(program, Ordering::Relaxed);
+    if program {
+        return;
+    }
+    // SAFETY: a plain look-up.
+    let asks = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"omp_get_max_threads".as_ptr()) };
+    THREADS.store(asks as usize, Ordering::Relaxed);
+    let functions = [libc::getpid as *const (), images::tls_function()];
+    for (i, function) in functions.into_iter().enumerate() {
+        let holds =
+            |l: &&images::Loaded| l.range.0 <= function as usize && (function as usize) < l.range.1;
+        if let Some(image) = loaded.iter().find(holds) {
+            C_LIBRARY[2 * i].store(image.range.0, Ordering::Relaxed);
+            C_LIBRARY[2 * i + 1].store(image.range.1, Ordering::Relaxed);
+        }
+    }
+    RANGE.1.store(end, Ordering::Relaxed);
+    RANGE.0.store(start, Ordering::Relaxed);
+    let functions = [
+        (c"malloc", runtime_malloc as *const () as usize),
+        (c"calloc", runtime_calloc as *const () as usize),
+        (c"realloc", runtime_realloc as *const () as usize),
+    ];
+    cere_rebind::replace(loaded[place].bias, &functions);
+}
+
+/// What a region has as its hook that nothing is wanted of: what runs within a parallel one has to be known.
+///
+/// # Safety
+/// It is the descriptor of a loaded image.
+pub unsafe fn dormant(region: *const RegionDescriptor) -> Option<Hook> {
+    // SAFETY: by the contract; the stub has the hook's interface.
+    unsafe {
+        let stub = cere_parallel_stub as *const ();
+        ((*region).kind == KIND_PARALLEL).then(|| std::mem::transmute::<*const (), Hook>(stub))
+    }
+}
+
+unsafe extern "C" fn event(_: *mut RegionDescriptor, event: u32, _: *mut u8, stack: usize) {
+    if thread_pointer() != MAIN.load(Ordering::Relaxed) {
+        return;
+    }
+    match event {
+        EVENT_ENTER => enters(true, stack),
+        _ => leaves(stack),
+    };
+}
+
+/// What an entry into a region is to the parallel region that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// None runs, or this is it.
+    Outside,
+    /// Part of it.
+    Within,
+}
+
+/// The main thread enters a region, with this stack pointer.
+#[inline]
+pub fn enters(parallel: bool, stack: usize) -> Entry {
+    let outer = PARALLEL.load(Ordering::Relaxed);
+    if outer > stack {
+        return Entry::Within;
+    }
+    // None, or it was left by longjmp.
+    PARALLEL.store(if parallel { stack } else { 0 }, Ordering::Relaxed);
+    Entry::Outside
+}
+
+/// The main thread leaves a region that was entered with this stack pointer.
+#[inline]
+pub fn leaves(stack: usize) -> Entry {
+    let outer = PARALLEL.load(Ordering::Relaxed);
+    if outer > stack {
+        return Entry::Within;
+    }
+    if outer == stack {
+        PARALLEL.store(0, Ordering::Relaxed);
+    }
+    Entry::Outside
+}
+
+/// Whether a parallel region runs.
+pub fn in_parallel() -> bool {
+    PARALLEL.load(Ordering::Relaxed) != 0
+}

@@ -1,0 +1,32 @@
+//! What the program's allocator has free.
+
+use crate::local;
+use std::ffi::c_void;
+use std::sync::atomic::AtomicUsize;
+
+/// Free bytes of the C library's allocator. None if the program has another one, or if this thread is in a signal
+/// handler that interrupted the allocator: its lists may be half changed then, and its locks this thread's own.
+pub fn spare() -> Option<usize> {
+    static INFO: AtomicUsize = AtomicUsize::new(0);
+    static MALLOC: AtomicUsize = AtomicUsize::new(0);
+    if local::in_allocator() {
+        return None;
+    }
+    let info = crate::next(&INFO, c"mallinfo2");
+    let malloc = crate::next(&MALLOC, c"malloc");
+    let image = |at: usize| {
+        let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: an address of a loaded image or null; the result is filled in or stays zero.
+        unsafe {
+            libc::dladdr(at as *const c_void, found.as_mut_ptr());
+            found.assume_init().dli_fbase as usize
+        }
+    };
+    if info == 0 || image(info) != image(malloc) {
+        return None;
+    }
+    // SAFETY: the C library's function of this name.
+    let info =
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> libc::mallinfo2>(info)() };
+    Some(info.fordblks)
+}

@@ -1,0 +1,264 @@
+//! The threads of the OpenMP runtime while captures are in progress.
+//!
+//! What they touch is touched by the region, so they do not wait until memory is open again as other threads do: their
+//! faults and system calls are handled like the captured thread's, one thread at a time. The captured thread's
+//! handlers take the same turn. Its hook, and what ends captures, keep all of them out: whoever faults then runs its
+//! instruction again, until memory is open. A thread of a team that cannot go on has the captured thread give up.
+//!
+//! In handlers: raw system calls and atomics only.
+
+use crate::calls::Halt;
+use crate::engine::{Access, Touched};
+use crate::pool::PAGE;
+use crate::{arena, heap, local, openmp, signals, sys, threads, wanted};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+/// Whether a thread has its turn.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether the captured thread keeps the others out.
+static BARRED: AtomicBool = AtomicBool::new(false);
+/// Whether the runtime has started threads.
+static EXISTS: AtomicBool = AtomicBool::new(false);
+static mut FAILURE: Option<Failure> = None;
+
+/// Whether the captured thread has the runtime start a thread inside a captured invocation.
+static CREATING: AtomicBool = AtomicBool::new(false);
+/// Where the next stack is asked for.
+static NEXT_STACK: AtomicUsize = AtomicUsize::new(arena::STACKS);
+/// Bytes of a thread's stack, at least.
+const LEAST_STACK: usize = 1 << 20;
+
+/// Tries before a thread that waits for its turn lets others run.
+const SPINS: u32 = 200;
+
+/// Why a thread of a team cannot go on.
+#[derive(Debug, Clone, Copy)]
+pub enum Failure {
+    /// It takes more than there is.
+    Lack(&'static str),
+    /// It may not access this address.
+    Crash(usize),
+    /// A system call, by number.
+    Call(usize, Halt),
+}
+
+/// A thread's turn.
+pub struct Turn(());
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TAKEN.store(false, SeqCst);
+    }
+}
+
+fn take(patient: bool) -> Option<Turn> {
+    let mut tries = 0;
+    while TAKEN.swap(true, SeqCst) {
+        if !patient && BARRED.load(SeqCst) {
+            return None;
+        }
+        tries += 1;
+        if tries % SPINS == 0 {
+            // SAFETY: no arguments.
+            unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+        }
+        std::hint::spin_loop();
+    }
+    Some(Turn(()))
+}
+
+/// The captured thread's turn, in its handlers.
+pub fn turn() -> Turn {
+    loop {
+        if let Some(turn) = take(true) {
+            return turn;
+        }
+    }
+}
+
+/// The turn of a thread of a team; none while it is kept out.
+fn enter() -> Option<Turn> {
+    if BARRED.load(SeqCst) {
+        return None;
+    }
+    let turn = take(false)?;
+    // Barred meanwhile: the captured thread waits for this very turn.
+    (!BARRED.load(SeqCst)).then_some(turn)
+}
+
+/// All threads of teams are kept out until the value is dropped.
+pub struct Barred(Option<Turn>);
+
+impl Drop for Barred {
+    fn drop(&mut self) {
+        BARRED.store(false, SeqCst);
+        self.0 = None;
+    }
+}
+
+/// Keeps all threads of teams out.
+pub fn bar() -> Barred {
+    BARRED.store(true, SeqCst);
+    Barred(Some(turn()))
+}
+
+/// A forked child has one thread.
+pub fn forked() {
+    TAKEN.store(false, SeqCst);
+    BARRED.store(false, SeqCst);
+    EXISTS.store(false, SeqCst);
+}
+
+/// Whether the runtime has started threads.
+pub fn exists() -> bool {
+    EXISTS.load(SeqCst)
+}
+
+/// A thread of a team faults. Returns when it may run its instruction again.
+pub fn fault(address: usize, access: Access, ours: bool) {
+    let Some(turn) = enter() else { return };
+    let Some(engine) = wanted::engine().filter(|e| e.at_work()) else {
+        return;
+    };
+    if let Some(level) = engine.levels.last_mut() {
+        level.faults += 1;
+    }
+    engine.toucher = local::number();
+    let touched = match ours {
+        true => engine.touch(address, access),
+        false => Touched::NotOurs,
+    };
+    engine.toucher = 0;
+    match touched {
+        Touched::Opened => {}
+        Touched::Failed(lack) => fail(turn, Failure::Lack(lack)),
+        Touched::NotOurs => fail(turn, Failure::Crash(address)),
+    }
+}
+
+/// Has the captured thread give up, and waits until it has.
+pub fn fail(turn: Turn, failure: Failure) {
+    // SAFETY: in turn, and read by the captured thread in its own.
+    unsafe {
+        let first = &raw mut FAILURE;
+        if (*first).is_none() {
+            *first = Some(failure);
+        }
+    }
+    drop(turn);
+    threads::nudge();
+    threads::wait();
+}
+
+/// Why a thread of a team could not go on, if so; asked once, by the captured thread while the others are kept out.
+pub fn failure() -> Option<Failure> {
+    // SAFETY: nobody else has a turn.
+    unsafe { (*(&raw mut FAILURE)).take() }
+}
+
+/// Whether one could not.
+pub fn failed() -> bool {
+    // SAFETY: whoever sees it too late sees it the next time.
+    unsafe { (*(&raw const FAILURE)).is_some() }
+}
+
+impl Failure {
+    /// For people; none if the program ends.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Failure::Lack(lack) => Some(format!("it takes {lack}")),
+            Failure::Crash(at) => Some(format!(
+                "the program crashes inside: a thread of its team may not access {at:#x}"
+            )),
+            Failure::Call(number, halt) => halt.reason(*number),
+        }
+    }
+}
+
+/// A thread of a team makes a system call while captures are in progress: its turn, and the number that its touches
+/// have. None while it is kept out.
+pub fn calls() -> Option<(Turn, u32)> {
+    enter().map(|turn| (turn, local::number()))
+}
+
+/// Starts a thread, with `real`. Where the captured thread has the runtime start one inside a captured invocation, what
+/// the C library reads and writes for it is opened first: the new thread begins with all signals blocked, that of
+/// faults included.
+pub fn creates(
+    team: bool,
+    attributes: *const libc::pthread_attr_t,
+    real: impl FnOnce(*const libc::pthread_attr_t) -> i32,
+) -> i32 {
+    if !team {
+        return real(attributes);
+    }
+    EXISTS.store(true, SeqCst);
+    let inside = wanted::engine().is_some_and(|e| !e.levels.is_empty());
+    // In the hook everything is open.
+    let hook = BARRED.load(SeqCst);
+    if !inside || hook || !threads::is_captured() {
+        return real(attributes);
+    }
+    let Some(own) = on_our_stack(attributes) else {
+        return libc::EAGAIN;
+    };
+    touch_libraries();
+    let mask = signals::program_mask();
+    CREATING.store(true, SeqCst);
+    let result = heap::in_library(|| real(&own));
+    CREATING.store(false, SeqCst);
+    // The C library has put the mask back by a call that was let through.
+    signals::set_mask(mask);
+    sys::mask(signals::inside(mask));
+    signals::catch_calls(true);
+    result
+}
+
+/// Whether the captured thread has the runtime start a thread; its call that does so is made with calls let through.
+pub fn creating() -> bool {
+    CREATING.load(SeqCst)
+}
+
+/// The attributes with a stack that no capture closes: the C library may reuse another thread's.
+fn on_our_stack(attributes: *const libc::pthread_attr_t) -> Option<libc::pthread_attr_t> {
+    heap::in_library(|| {
+        // SAFETY: a copy of the caller's attributes, if there are; what they lead to stays theirs. A fresh mapping.
+        unsafe {
+            let mut own: libc::pthread_attr_t = std::mem::zeroed();
+            match attributes.as_ref() {
+                Some(given) => own = *given,
+                None => drop(libc::pthread_attr_init(&mut own)),
+            }
+            let mut size = 0;
+            libc::pthread_attr_getstacksize(&own, &mut size);
+            let size = size.max(LEAST_STACK).next_multiple_of(PAGE);
+            let at = NEXT_STACK.fetch_add(size + PAGE, SeqCst);
+            let stack = arena::reserve(at, size)?;
+            libc::pthread_attr_setstack(&mut own, stack as *mut c_void, size);
+            Some(own)
+        }
+    })
+}
+
+/// Touches the data of the C library and of the loader, as the region would.
+fn touch_libraries() {
+    let ranges = openmp::c_library();
+    let mut i = 0;
+    while let Some(span) = wanted::engine().and_then(|e| e.spans.all().get(i).copied()) {
+        i += 1;
+        if !ranges.iter().any(|r| r.0 <= span.start && span.start < r.1) {
+            continue;
+        }
+        for at in (span.start..span.end).step_by(PAGE) {
+            // SAFETY: changes nothing, not even beside other threads; the handler opens the page.
+            unsafe {
+                if span.protection & libc::PROT_WRITE as u8 != 0 {
+                    core::arch::asm!("lock or byte ptr [{at}], 0", at = in(reg) at, options(nostack));
+                } else {
+                    (at as *const u8).read_volatile();
+                }
+            }
+        }
+    }
+}
