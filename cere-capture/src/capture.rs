@@ -418,8 +418,11 @@ unsafe extern "C" fn enter(event: *mut u8) {
             disarm(region);
             return Ok(());
         }
+        let threads = openmp::threads();
         // SAFETY: the descriptor of an armed region.
-        if unsafe { (*told.region).kind } == KIND_PARALLEL {
+        let forks = unsafe { (*told.region).kind } == KIND_PARALLEL;
+        // With one thread it starts none, which other regions could have to wait for.
+        if forks || threads == Some(1) {
             openmp::start_team(mask);
         }
         let images = describe_images(state);
@@ -440,7 +443,7 @@ unsafe extern "C" fn enter(event: *mut u8) {
             mappings: Vec::new(),
             absent: Vec::new(),
             heap: heap::usage(),
-            threads: openmp::threads(),
+            threads,
             locks: locks::all(),
             trace: None,
         };

@@ -4,7 +4,7 @@
 //! own. So its data stay open while captures are in progress, its heap is the arena's, and nothing of it is captured.
 
 use crate::heap::{runtime_calloc, runtime_malloc, runtime_realloc};
-use crate::{images, thread_pointer};
+use crate::{heap, images, thread_pointer};
 use cere_format::abi::{EVENT_ENTER, Hook, KIND_PARALLEL, RegionDescriptor};
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -140,8 +140,10 @@ pub fn find() {
         (c"malloc", runtime_malloc as *const () as usize),
         (c"calloc", runtime_calloc as *const () as usize),
         (c"realloc", runtime_realloc as *const () as usize),
+        (c"strdup", duplicate as *const () as usize),
+        (c"pthread_getattr_np", attributes as *const () as usize),
     ];
-    cere_rebind::replace(loaded[place].bias, &functions);
+    cere_rebind::replace(fork, &functions);
 }
 
 /// What a region has as its hook that nothing is wanted of: what runs within a parallel one has to be known.
@@ -164,6 +166,21 @@ unsafe extern "C" fn event(_: *mut RegionDescriptor, event: u32, _: *mut u8, sta
         EVENT_ENTER => enters(true, stack),
         _ => leaves(stack),
     };
+}
+
+/// What the runtime calls as `strdup`, which allocates.
+unsafe extern "C" fn duplicate(text: *const c_char) -> *mut c_char {
+    // SAFETY: as the caller's.
+    heap::in_library(|| unsafe { libc::strdup(text) })
+}
+
+/// What the runtime calls as `pthread_getattr_np`, which allocates.
+unsafe extern "C" fn attributes(
+    thread: libc::pthread_t,
+    found: *mut libc::pthread_attr_t,
+) -> libc::c_int {
+    // SAFETY: as the caller's.
+    heap::in_library(|| unsafe { libc::pthread_getattr_np(thread, found) })
 }
 
 /// What an entry into a region is to the parallel region that runs.

@@ -34,6 +34,18 @@ bool handedToRuntime(const Function &F) {
   });
 }
 
+// Whether F runs in no other way than by the runtime: that calls it, or local functions do of which the same is true.
+bool byRuntimeOnly(const Function &F, unsigned Depth = 0) {
+  if (handedToRuntime(F))
+    return true;
+  if (!F.hasLocalLinkage() || F.use_empty() || Depth == 8)
+    return false;
+  return all_of(F.uses(), [&](const Use &U) {
+    const auto *C = dyn_cast<CallBase>(U.getUser());
+    return C && C->isCallee(&U) && C->getFunction() != &F && byRuntimeOnly(*C->getFunction(), Depth + 1);
+  });
+}
+
 // What was pushed on the one way to the fork, last first.
 SmallVector<CallInst *, 4> pushed(CallInst &Fork) {
   SmallVector<CallInst *, 4> Found;
@@ -61,7 +73,7 @@ extern "C" {
 // outer one's region.
 size_t cere_forks(LLVMValueRef Fn, LLVMValueRef *Calls, size_t Room) {
   Function &F = *unwrap<Function>(Fn);
-  if (handedToRuntime(F))
+  if (byRuntimeOnly(F))
     return 0;
   size_t Count = 0;
   for (BasicBlock &BB : F)
@@ -74,8 +86,8 @@ size_t cere_forks(LLVMValueRef Fn, LLVMValueRef *Calls, size_t Room) {
   return Count;
 }
 
-// Whether the function runs within a parallel region, or a task.
-bool cere_in_parallel(LLVMValueRef Fn) { return handedToRuntime(*unwrap<Function>(Fn)); }
+// Whether the function runs within parallel regions and tasks only.
+bool cere_in_parallel(LLVMValueRef Fn) { return byRuntimeOnly(*unwrap<Function>(Fn)); }
 
 // Outlines the call of a fork with what was pushed for it. Null with a reason if it cannot be.
 LLVMValueRef cere_outline_fork(LLVMValueRef Call, size_t *Inputs, const char **Reason) {

@@ -71,7 +71,8 @@ struct Version {
 struct Image {
     base: usize,
     dynamic: *const [usize; 2],
-    header: *const libc::Elf64_Ehdr,
+    headers: *const libc::Elf64_Phdr,
+    count: usize,
 }
 
 impl Image {
@@ -143,9 +144,7 @@ impl Image {
     unsafe fn sealed(&self) -> Option<(usize, usize)> {
         // SAFETY: the image's own headers.
         unsafe {
-            let header = &*self.header;
-            let first = (self.base + header.e_phoff as usize) as *const libc::Elf64_Phdr;
-            let mut all = std::slice::from_raw_parts(first, header.e_phnum.into()).iter();
+            let mut all = std::slice::from_raw_parts(self.headers, self.count).iter();
             let found = all.find(|h| h.p_type == libc::PT_GNU_RELRO)?;
             let start = self.base + found.p_vaddr as usize;
             Some((start & !4095, (start + found.p_memsz as usize) & !4095))
@@ -184,49 +183,63 @@ impl Image {
 
 /// Binds the references of the image that this crate is part of.
 pub fn bind() {
+    let base = &raw const __ehdr_start as usize;
+    // SAFETY: the image's own header.
+    let header = unsafe { &__ehdr_start };
     let image = Image {
-        base: &raw const __ehdr_start as usize,
+        base,
         dynamic: &raw const _DYNAMIC,
-        header: &raw const __ehdr_start,
+        headers: (base + header.e_phoff as usize) as *const libc::Elf64_Phdr,
+        count: header.e_phnum.into(),
     };
     // SAFETY: the image's own symbols. Nobody else calls into it yet but for memory.
     unsafe { image.bind(|index| image.definition(index)) };
 }
 
-/// Has what the library loaded with this bias refers to by the names of functions be the functions at the given
-/// addresses, which have the same types.
-pub fn replace(bias: usize, functions: &[(&CStr, usize)]) {
-    let mut image = Image {
-        base: bias,
-        dynamic: std::ptr::null(),
-        header: bias as *const libc::Elf64_Ehdr,
-    };
+/// Has what the image that holds `address` refers to by the names of functions be the functions at the given addresses,
+/// which have the same types.
+pub fn replace(address: usize, functions: &[(&CStr, usize)]) {
+    struct Search {
+        address: usize,
+        found: Option<Image>,
+    }
     unsafe extern "C" fn visit(
         info: *mut libc::dl_phdr_info,
         _: usize,
         data: *mut libc::c_void,
     ) -> i32 {
-        // SAFETY: the loader passes its record; `data` is the image.
+        // SAFETY: the loader passes its record; `data` is the search.
         unsafe {
-            let (info, image) = (&*info, &mut *data.cast::<Image>());
-            if info.dlpi_addr as usize != image.base {
-                return 0;
-            }
+            let (info, search) = (&*info, &mut *data.cast::<Search>());
+            let base = info.dlpi_addr as usize;
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-            let found = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC);
-            image.dynamic = found.map_or(std::ptr::null(), |h| {
-                (image.base + h.p_vaddr as usize) as *const _
+            let holds = |h: &libc::Elf64_Phdr| {
+                let start = base.wrapping_add(h.p_vaddr as usize);
+                h.p_type == libc::PT_LOAD
+                    && start <= search.address
+                    && search.address - start < h.p_memsz as usize
+            };
+            let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC);
+            let (true, Some(dynamic)) = (headers.iter().any(holds), dynamic) else {
+                return 0;
+            };
+            search.found = Some(Image {
+                base,
+                dynamic: base.wrapping_add(dynamic.p_vaddr as usize) as *const _,
+                headers: info.dlpi_phdr,
+                count: headers.len(),
             });
             1
         }
     }
-    // SAFETY: `visit` gets the image back; a library's first segment starts with its header. The functions have the
-    // types of those that they stand for.
+    let mut search = Search {
+        address,
+        found: None,
+    };
+    // SAFETY: `visit` gets the search back. The functions have the types of those that they stand for.
     unsafe {
-        libc::dl_iterate_phdr(Some(visit), (&raw mut image).cast());
-        if image.dynamic.is_null() {
-            return;
-        }
+        libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast());
+        let Some(image) = search.found else { return };
         image.bind(|index| {
             let symbol = &*image.table::<libc::Elf64_Sym>(DT_SYMTAB).add(index);
             let name = image

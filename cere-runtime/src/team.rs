@@ -65,14 +65,29 @@ unsafe extern "C" fn create(
         *const c_void,
         *mut c_void,
     ) -> i32;
-    let before = OF_LIBRARY.replace(true);
     // SAFETY: the C library's function, called as the OpenMP runtime calls it.
-    let result = unsafe {
+    in_library(|| unsafe {
         let real = std::mem::transmute::<usize, Create>(CREATE.load(Relaxed));
         real(thread, attributes, start, argument)
-    };
+    })
+}
+
+/// Runs what allocates for the OpenMP runtime.
+fn in_library<T>(work: impl FnOnce() -> T) -> T {
+    let before = OF_LIBRARY.replace(true);
+    let result = work();
     OF_LIBRARY.set(before);
     result
+}
+
+unsafe extern "C" fn duplicate(text: *const c_char) -> *mut c_char {
+    // SAFETY: as the caller's.
+    in_library(|| unsafe { libc::strdup(text) })
+}
+
+unsafe extern "C" fn attributes(thread: libc::pthread_t, found: *mut libc::pthread_attr_t) -> i32 {
+    // SAFETY: as the caller's.
+    in_library(|| unsafe { libc::pthread_getattr_np(thread, found) })
 }
 
 /// Stands for what says how many threads the next team has, where the replay's number counts.
@@ -83,16 +98,6 @@ unsafe extern "C" fn each(_: *const i32, _: *const i32, work: *const Work) {
     unsafe {
         let number = std::mem::transmute::<usize, Number>(find(c"omp_get_thread_num"));
         (*work).0(number() as u32);
-    }
-}
-
-/// Load address of the image that holds `address`.
-fn bias(address: usize) -> usize {
-    let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the loader only compares the address; it fills the structure if it finds the image.
-    unsafe {
-        libc::dladdr(address as *const c_void, found.as_mut_ptr());
-        found.assume_init().dli_fbase as usize
     }
 }
 
@@ -113,10 +118,12 @@ impl Team {
             (c"calloc", calloc),
             (c"realloc", realloc),
             (c"pthread_create", create as *const () as usize),
+            (c"strdup", duplicate as *const () as usize),
+            (c"pthread_getattr_np", attributes as *const () as usize),
         ];
-        cere_rebind::replace(bias(fork), &functions);
+        cere_rebind::replace(fork, &functions);
         if insist {
-            let own = bias(Team::start as *const () as usize);
+            let own = Team::start as *const () as usize;
             let ignored = ignore as *const () as usize;
             let pushes = [
                 (c"__kmpc_push_num_threads", ignored),

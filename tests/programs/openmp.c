@@ -1,7 +1,8 @@
 // Parallel regions of OpenMP: every construct, results that do not depend on the number of threads.
 //@ levels: -fopenmp -O2 -g ; -fopenmp -O0 ; -fopenmp -O3
-//@ env: OMP_NUM_THREADS=1
+//@ teams: 1 2
 //@ capture: *@openmp.c*
+//@ loop-refused: * ~ within a parallel region
 //@ codelets: 12
 //@ threads: 2 3 8
 #include <omp.h>

@@ -1,7 +1,8 @@
 // Parallel regions in C++: objects, exceptions caught inside, lambdas, containers that grow in each thread.
 //@ levels: -fopenmp -O2 -g ; -fopenmp -O0 -g ; -fopenmp -O3
-//@ env: OMP_NUM_THREADS=1
+//@ teams: 1 2
 //@ capture: *@openmp.cpp*
+//@ loop-refused: * ~ within a parallel region
 //@ codelets: 4
 //@ threads: 2 3
 #include <cstdio>

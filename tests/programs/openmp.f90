@@ -1,14 +1,15 @@
 ! Parallel regions in Fortran: modules, reductions, sections, tasks, threadprivate, allocatable arrays, num_threads.
 !@ levels: -fopenmp -O2 -g ; -fopenmp -O0 ; -fopenmp -O3
-!@ env: OMP_NUM_THREADS=1
+!@ teams: 1 2
 !@ capture: *@openmp.f90*
+!@ loop-refused: * ~ within a parallel region
 !@ codelets: 5
 !@ threads: 2 3
 module field
   implicit none
   integer, parameter :: n = 5000
   integer(8), allocatable :: a(:), b(:)
-  integer(8) :: total = 0
+  integer(8) :: total = 0, added = 0
   integer(8), save :: mine = 3
   !$omp threadprivate(mine)
 contains
@@ -43,7 +44,7 @@ contains
       total = total + a(i)
       !$omp end critical
       !$omp atomic
-      total = total + 2
+      added = added + 2
     end do
     !$omp end do
     !$omp single
@@ -89,5 +90,5 @@ program main
     call parts()
     call own()
   end do
-  print *, check, total, b(1), b(2), b(3), b(4)
+  print *, check, total, added, b(1), b(2), b(3), b(4)
 end program

@@ -7,6 +7,7 @@
 //! | `build: shell commands` | instead of the default compile and link; may use `$CC $CXX $FC $FLAGS $DIR`; makes `./program` | |
 //! | `args: 1 2` | arguments of the program | none |
 //! | `env: A=b` | environment of the program | none |
+//! | `teams: 1 2` | all of it once with each of these numbers of OpenMP threads | not set |
 //! | `status: 3` | exit status of the program | 0 |
 //! | `capture: GLOB` | regions to capture; may stand several times | all that ran |
 //! | `invocation: 1,3` | invocations to capture | 1 |
@@ -63,6 +64,8 @@ pub struct Directives {
     pub args: Vec<String>,
     /// Environment.
     pub env: Vec<(String, String)>,
+    /// Numbers of OpenMP threads that it is captured with.
+    pub teams: Vec<u32>,
     /// Exit status.
     pub status: i32,
     /// Globs of regions to capture.
@@ -138,11 +141,8 @@ impl Directives {
             "loop-refused" => self.loop_refused.push(expectation(value)?),
             "regions" => self.regions = Some(value.parse()?),
             "codelets" => self.codelets = value.parse()?,
-            "threads" => {
-                for word in words() {
-                    self.threads.push(word.parse()?);
-                }
-            }
+            "threads" => self.threads = numbers(value)?,
+            "teams" => self.teams = numbers(value)?,
             "other-code" => self.other_code.push(expectation(value)?),
             "flags" => self
                 .flags
@@ -152,6 +152,11 @@ impl Directives {
         }
         Ok(())
     }
+}
+
+fn numbers(value: &str) -> Result<Vec<u32>> {
+    let words = value.split_whitespace();
+    Ok(words.map(str::parse).collect::<Result<_, _>>()?)
 }
 
 fn expectation(value: &str) -> Result<Expectation> {

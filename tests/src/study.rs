@@ -27,10 +27,16 @@ pub fn trials(
     prepare: impl Fn(&mut Directives) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
     let name = source.file_name().unwrap_or_default().to_string_lossy();
-    let trial = |flags: &String| {
+    let trial = |flags: &String, team: Option<u32>| {
         let (source, flags) = (source.to_owned(), flags.clone());
         let (mut directives, prepare) = (directives.clone(), prepare.clone());
-        Trial::test(format!("{name} {flags}"), move || {
+        let mut name = format!("{name} {flags}");
+        if let Some(threads) = team {
+            name += &format!(" ({threads} threads)");
+            let threads = threads.to_string();
+            directives.env.push(("OMP_NUM_THREADS".into(), threads));
+        }
+        Trial::test(name, move || {
             prepare(&mut directives).map_err(|e| format!("{e:#}"))?;
             let directory = tempfile::tempdir()?;
             let study = Study {
@@ -45,7 +51,14 @@ pub fn trials(
             })
         })
     };
-    directives.levels.iter().map(trial).collect()
+    let teams: Vec<Option<u32>> = match &directives.teams[..] {
+        [] => vec![None],
+        teams => teams.iter().copied().map(Some).collect(),
+    };
+    let levels = directives.levels.iter();
+    levels
+        .flat_map(|flags| teams.iter().map(|team| trial(flags, *team)))
+        .collect()
 }
 
 fn array<'v>(value: &'v Value, what: &str) -> Result<&'v Vec<Value>> {

@@ -19,10 +19,12 @@ const LIMIT: u64 = 1 << 24;
 fn sample() -> (Manifest, Vec<NewMember<'static>>) {
     let id = "0123456789abcdef0123456789abcdef".to_string();
     let manifest = Manifest {
+        openmp: None,
         version: PACKAGE_VERSION,
         name: "f:1:1".into(),
         region_name: "f:1".into(),
         region: Region {
+            kind: Default::default(),
             index: 0,
             function: "f".into(),
             symbol: "f".into(),

@@ -63,10 +63,12 @@ pub fn mapping(start: u64, end: u64, permissions: &str, path: &str) -> Mapping {
 
 pub fn manifest() -> Manifest {
     Manifest {
+        openmp: None,
         version: PACKAGE_VERSION,
         name: "sum:1".to_owned(),
         region_name: "sum".to_owned(),
         region: Region {
+            kind: Default::default(),
             index: 0,
             function: "sum".to_owned(),
             symbol: "sum".to_owned(),
