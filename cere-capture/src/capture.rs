@@ -460,7 +460,8 @@ unsafe extern "C" fn enter(event: *mut u8) {
         state.engine.stacks = stacks;
         state.engine.levels.push(level);
         lay_out(state, told.stack)?;
-        let trace = trace::take(state, told.wanted, invocation);
+        // Beside other threads nothing was traced: a trace with nothing in it would have a replay start cold.
+        let trace = trace::take(state, told.wanted, invocation).filter(|_| !team::exists());
         if let Some(level) = state.engine.levels.last_mut() {
             level.trace = trace;
         }
@@ -521,6 +522,8 @@ pub fn end_all(
     keep_errno(|| {
         heap::in_library(|| {
             let reason = reason(&state.engine);
+            // Whatever another thread could not do, it is over.
+            team::failure();
             refuse(state, end, reason);
         })
     });

@@ -149,6 +149,11 @@ pub fn fail(turn: Turn, failure: Failure) {
     drop(turn);
     threads::nudge();
     threads::wait();
+    // Memory is open before all is written, and what failed may end the process.
+    while BARRED.load(SeqCst) {
+        // SAFETY: no arguments.
+        unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+    }
 }
 
 /// Why a thread of a team could not go on, if so; asked once, by the captured thread while the others are kept out.

@@ -67,7 +67,7 @@ struct Work {
 /// Enters the gate, waits before it while it is barred. False if the calling thread has no need to: memory is closed
 /// by it alone, or by nobody.
 fn pass() -> bool {
-    if wanted::state().is_none_or(|s| s.thread == crate::thread_pointer()) {
+    if !waits() {
         return false;
     }
     loop {
@@ -83,6 +83,12 @@ fn pass() -> bool {
     }
 }
 
+/// Whether the calling thread is one that waits until memory is open: neither the captured one nor of its team.
+fn waits() -> bool {
+    let other = |s: &mut wanted::State| s.thread != crate::thread_pointer();
+    wanted::state().is_some_and(other) && !local::of_team()
+}
+
 fn passed(passing: bool) {
     if passing {
         PASSING.fetch_sub(1, SeqCst);
@@ -96,7 +102,7 @@ pub unsafe extern "C" fn before_fork() {
 
 /// The calling thread has forked.
 pub unsafe extern "C" fn after_fork() {
-    passed(wanted::state().is_some_and(|s| s.thread != crate::thread_pointer()));
+    passed(waits());
 }
 
 /// The calling thread ends.

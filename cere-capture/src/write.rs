@@ -4,7 +4,7 @@ use crate::engine::{Engine, Level};
 use crate::names;
 use crate::pool::{DEAD, GUESSED, PAGE, TOUCHER_SHIFT, TOUCHERS, Touch};
 use crate::spans::{KIND_FOREIGN, KIND_STACK};
-use crate::{locks, process, sys};
+use crate::{locks, openmp, process, sys};
 use cere_format::capture::*;
 use cere_format::profile::RegionKey;
 use std::fs::File;
@@ -152,6 +152,13 @@ fn record(
     }
 }
 
+/// The file of the OpenMP runtime.
+fn runtime(level: &Level) -> String {
+    let start = openmp::range().0 as u64;
+    let found = level.images.iter().find(|i| i.range.0 == start);
+    found.map_or(String::new(), |i| i.path.display().to_string())
+}
+
 /// Where locks of the OpenMP runtime are now, or were at entry.
 fn lock_words(level: &Level) -> Vec<u64> {
     let now = locks::all();
@@ -286,6 +293,7 @@ fn contents(
         },
         faults: level.faults,
         openmp: level.threads.map(|threads| OpenMp {
+            runtime: runtime(level),
             threads,
             locks: level.locks.clone(),
             lock_words: lock_words(level),

@@ -217,6 +217,8 @@ pub struct Mapping {
 /// The OpenMP runtime of a captured process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenMp {
+    /// Its file; in a package its soname.
+    pub runtime: String,
     /// Threads of the next team at entry (`omp_get_max_threads`).
     pub threads: u32,
     /// Its locks at entry.

@@ -31,7 +31,7 @@ pub use machine::{Misfit, fits, machine};
 use cere_format::FormatError;
 use cere_format::abi::HOOK_OFFSET;
 use cere_format::build::Unit;
-use cere_format::capture::{Mapping, PAGE_CODE, PAGE_FOREIGN, RegionEnd};
+use cere_format::capture::{Mapping, OpenMp, PAGE_CODE, PAGE_FOREIGN, RegionEnd};
 use cere_format::package::*;
 use cere_format::store::Store;
 use io::{NewMember, encode_table, write_package};
@@ -155,7 +155,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         in_vivo: input.in_vivo,
         represents: input.represents,
         trace: capture.trace.clone(),
-        openmp: capture.openmp.clone(),
+        openmp: openmp(&raw, &images)?,
         page_size: capture.page_size,
         entry: capture.entry,
         unwound: capture.end == RegionEnd::Unwound,
@@ -255,6 +255,18 @@ fn masks(raw: &Raw, images: &[Loaded]) -> Result<Vec<Mask>, PackError> {
         }
     }
     Ok(masks)
+}
+
+/// The OpenMP runtime, by its soname.
+fn openmp(raw: &Raw, images: &[Loaded]) -> Result<Option<OpenMp>, PackError> {
+    let Some(mut openmp) = raw.capture.openmp.clone() else {
+        return Ok(None);
+    };
+    let is = |l: &&Loaded| l.image.path.as_os_str() == openmp.runtime.as_str();
+    if let Some(loaded) = images.iter().find(is) {
+        openmp.runtime = loaded.elf.soname()?;
+    }
+    Ok(Some(openmp))
 }
 
 /// Variables in which the OpenMP runtime keeps what belongs to the threads that run: locks of `critical`, tables of

@@ -72,6 +72,7 @@ fn the_page_states_the_numbers() {
         MEMBER_CODE,
         MEMBER_TLS_ENTRY,
         MEMBER_TLS_EXIT,
+        MEMBER_TLS_START,
     ] {
         wanted.push(format!("`{member}`"));
     }

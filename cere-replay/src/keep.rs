@@ -91,7 +91,13 @@ pub fn keep(
             link::assemble(source.as_ref(), object.as_ref())
         );
     }
-    let line = link::line(manifest, &files, linked.base, &linked.builtins)?;
+    let line = link::line(
+        manifest,
+        &files,
+        linked.base,
+        &linked.builtins,
+        options.team.runtime.as_deref(),
+    )?;
     let _ = writeln!(script, "{line}");
     let _ = writeln!(
         script,
@@ -121,7 +127,7 @@ pub fn keep(
             share(&from, &data.join(member))?;
         }
     }
-    let (warmup, _) = plan::warmup(manifest, options.warmup)?;
+    let (warmup, _) = plan::warmup(manifest, options.warmup, options.team.threads)?;
     let plan = plan::plan(
         "package".into(),
         "outcome.json".into(),

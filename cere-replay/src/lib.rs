@@ -212,8 +212,31 @@ pub struct Options {
     pub runtime: PathBuf,
     /// Longest run.
     pub timeout: Duration,
-    /// Threads of the teams that the region forks, whatever it says itself; none: as when it was captured.
+    /// How the teams of OpenMP regions are made.
+    pub team: Team,
+}
+
+/// How the teams of OpenMP regions are made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Team {
+    /// Threads, whatever the region says itself; none: as when it was captured.
     pub threads: Option<u32>,
+    /// Variables of the environment that tell the runtime more, and their values.
+    pub environment: Vec<(String, String)>,
+    /// The library that stands for the runtime of the capture.
+    pub runtime: Option<PathBuf>,
+}
+
+impl Team {
+    /// What it says beside the number of threads, in a line; empty if nothing.
+    pub fn placement(&self) -> String {
+        let told = self.environment.iter();
+        let mut words: Vec<String> = told
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        words.extend(self.runtime.iter().map(|path| path.display().to_string()));
+        words.join(" ")
+    }
 }
 
 /// Whether the region's machine code is the one that ran in vivo.

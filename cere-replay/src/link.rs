@@ -107,12 +107,13 @@ pub fn assemble(source: &Path, object: &Path) -> Line {
         .path(object)
 }
 
-/// The command that links.
+/// The command that links; `other` stands for the OpenMP runtime of the capture.
 pub fn line(
     manifest: &Manifest,
     files: &Files,
     base: u64,
     builtins: &[PathBuf],
+    other: Option<&Path>,
 ) -> Result<Line, ReplayError> {
     let mut line = Line::new(LLD)
         .arg(format!("--image-base={base:#x}"))
@@ -130,6 +131,10 @@ pub fn line(
         .path(&files.runtime)
         .args(&files.objects)
         .path(&files.glue);
+    // The loader looks here before where it found the runtime of the capture.
+    if let Some(directory) = other.and_then(Path::parent) {
+        line = line.arg("-rpath").path(directory);
+    }
     for directory in &manifest.library_directories {
         line = line.arg("-rpath").arg(directory);
     }
@@ -138,7 +143,12 @@ pub fn line(
         .iter()
         .filter(|l| !l.starts_with("ld-linux"));
     let mut missing = Vec::new();
+    let openmp = manifest.openmp.as_ref().map(|o| o.runtime.as_str());
     for library in wanted {
+        if let Some(other) = other.filter(|_| openmp == Some(library.as_str())) {
+            line = line.path(other);
+            continue;
+        }
         match find(library, &manifest.library_directories) {
             Some(path) => line = line.path(&path),
             None => missing.push(library.as_str()),
@@ -218,6 +228,7 @@ pub fn link(
         size += std::fs::metadata(object).map_err(io("read", object))?.len();
     }
     let base = base(manifest, size)?;
+    let other = options.team.runtime.as_deref();
     let names: Vec<String> = objects.iter().map(|o| o.display().to_string()).collect();
     let key = hash(&[
         glue.text.as_bytes(),
@@ -227,6 +238,7 @@ pub fn link(
         &compile::tools(&[])?,
         manifest.libraries.join("\0").as_bytes(),
         manifest.library_directories.join("\0").as_bytes(),
+        other.map_or(&[][..], |p| p.as_os_str().as_encoded_bytes()),
     ]);
     let name = format!("{key}.replay");
     let mut linked = Linked {
@@ -251,10 +263,13 @@ pub fn link(
         std::fs::write(&source, &glue.text).map_err(io("write", &source))?;
         run(&assemble(&source, &files.glue), "the glue")?;
         let what = format!("the link of {}", manifest.name);
-        let mut result = run(&line(manifest, &files, base, &[])?, &what);
+        let mut result = run(&line(manifest, &files, base, &[], other)?, &what);
         if is_undefined(&result) {
             linked.builtins = builtins();
-            result = run(&line(manifest, &files, base, &linked.builtins)?, &what);
+            result = run(
+                &line(manifest, &files, base, &linked.builtins, other)?,
+                &what,
+            );
         }
         match result {
             Err(ReplayError::Compile { message, .. }) if !undefined(&message).is_empty() => {

@@ -5,12 +5,18 @@ use cere_format::package::Manifest;
 use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
 use std::path::PathBuf;
 
-/// The warm-up that a replay of this package uses, and a sentence if it is another than by default.
+/// The warm-up that a replay of this package uses with a team of so many threads (none: as when it was captured), and a
+/// sentence if it is another than by default. A page trace is of one thread: with several, a run over itself leaves to
+/// each what it uses.
 pub fn warmup(
     manifest: &Manifest,
     wanted: Option<Warmup>,
+    team: Option<u32>,
 ) -> Result<(Warmup, Option<String>), ReplayError> {
     match (wanted, &manifest.trace) {
+        (None, _) if threads(manifest, team).is_some_and(|n| n > 1) => {
+            Ok((Warmup::WorkingSet, None))
+        }
         (Some(Warmup::PageTrace), None) => Err(ReplayError::NoTrace(manifest.name.clone())),
         (Some(wanted), _) => Ok((wanted, None)),
         (None, None) => Ok((
@@ -51,7 +57,7 @@ pub fn plan(
         warmup,
         repetitions: options.repetitions,
         compare: options.compare,
-        threads: threads(manifest, options.threads),
-        insist: options.threads.is_some(),
+        threads: threads(manifest, options.team.threads),
+        insist: options.team.threads.is_some(),
     }
 }

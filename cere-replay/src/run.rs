@@ -13,6 +13,20 @@ use std::time::{Duration, Instant};
 /// The tool that gives names in the source's terms.
 const DEMANGLE: &str = "llvm-cxxfilt-22";
 
+/// What the environment says of teams and their places: a replay's are as its options say.
+const FORGOTTEN: [&str; 10] = [
+    "OMP_THREAD_LIMIT",
+    "OMP_PLACES",
+    "OMP_PROC_BIND",
+    "OMP_SCHEDULE",
+    "OMP_NUM_TEAMS",
+    "OMP_TEAMS_THREAD_LIMIT",
+    "KMP_AFFINITY",
+    "KMP_HW_SUBSET",
+    "KMP_ALL_THREADS",
+    "KMP_DEVICE_THREAD_LIMIT",
+];
+
 /// The verdict on a comparison.
 pub fn verdict(
     comparison: Option<&Comparison>,
@@ -156,7 +170,7 @@ pub fn run(
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (plan_path, outcome_path, errors_path) =
         (name("plan"), absolute(&name("outcome")), name("stderr"));
-    let (mut warmup, note) = plan::warmup(manifest, options.warmup)?;
+    let (mut warmup, note) = plan::warmup(manifest, options.warmup, options.team.threads)?;
     let plan = plan::plan(
         absolute(package),
         outcome_path.clone(),
@@ -175,10 +189,13 @@ pub fn run(
         .stdout(Stdio::null())
         .stderr(errors);
     if let Some(threads) = plan.threads {
+        for name in FORGOTTEN {
+            command.env_remove(name);
+        }
         command
             .env("OMP_NUM_THREADS", threads.to_string())
             .env("OMP_DYNAMIC", "false")
-            .env_remove("OMP_THREAD_LIMIT");
+            .envs(options.team.environment.iter().cloned());
     }
     // SAFETY: only system calls between fork and exec.
     unsafe {

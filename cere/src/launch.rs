@@ -39,6 +39,8 @@ pub struct Launch<'a> {
     pub timeout: Option<f64>,
     /// Where its output goes.
     pub output: Output,
+    /// Variables of the environment that it gets beside this command's.
+    pub environment: &'a [(String, String)],
     /// What it reads instead of this command's stdin.
     pub input: Option<Stdio>,
 }
@@ -95,7 +97,8 @@ impl Launch<'_> {
             .arg0(&self.command[0])
             .args(&self.command[1..])
             .env("LD_PRELOAD", preloads)
-            .env(ENV_RUN, &plan);
+            .env(ENV_RUN, &plan)
+            .envs(self.environment.iter().cloned());
         // A capture wants all addresses of functions resolved; a plugin with one that is missing fails to load then.
         if captures {
             command.env("LD_BIND_NOW", "1");

@@ -10,6 +10,7 @@
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `select` | chooses the cheapest regions to replay that cover the run |
 //! | `check` | compares replays with the run, region by region |
+//! | `predict` | the run's time with other numbers of threads |
 //! | `study` | build, capture, check and report in one go |
 //! | `results` | shows the records of replays |
 //! | `report` | all of it as one page |
@@ -29,6 +30,7 @@ mod launch;
 mod matching;
 mod names;
 mod options;
+mod predict;
 mod print;
 mod processes;
 mod profile;
@@ -82,6 +84,7 @@ enum Command {
     Replay(replay::Options),
     Select(select::Options),
     Check(check::Options),
+    Predict(predict::Options),
     Study(study::Options),
     Results(results::Options),
     Report(report::Options),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
             Command::Replay(options) => replay::run(&options),
             Command::Select(options) => select::run(&options),
             Command::Check(options) => check::run(&options),
+            Command::Predict(options) => predict::run(&options),
             Command::Study(options) => study::run(&options),
             Command::Results(options) => results::run(&options),
             Command::Report(options) => report::run(&options),

@@ -4,6 +4,7 @@ use crate::names::{self, Named};
 use crate::options::Common;
 use crate::{print, state};
 use anyhow::Result;
+use cere_format::build::RegionKind;
 
 /// List the regions of the current build
 #[derive(clap::Args)]
@@ -25,7 +26,7 @@ pub fn run(options: &Options) -> Result<u8> {
     } else {
         let rows: Vec<_> = chosen.iter().map(|n| row(n)).collect();
         print::out(&print::table_of_names(
-            &["region", "exits", "<live-ins"],
+            &["region", "<kind", "exits", "<live-ins"],
             rows,
         ))?;
     }
@@ -33,10 +34,17 @@ pub fn run(options: &Options) -> Result<u8> {
 }
 
 fn record(n: &Named) -> serde_json::Value {
-    serde_json::json!({"name": n.name, "file": n.region.file, "line": n.region.line,
+    serde_json::json!({"name": n.name, "kind": n.region.kind, "file": n.region.file, "line": n.region.line,
         "outlined": n.region.outlined, "reason": n.region.reason, "function": n.region.function,
         "symbol": n.region.symbol, "unit": n.key.unit, "index": n.key.index, "live_ins": n.region.live_ins,
         "exits": n.region.exits})
+}
+
+fn kind(kind: RegionKind) -> &'static str {
+    match kind {
+        RegionKind::Loop => "loop",
+        RegionKind::Parallel => "parallel",
+    }
 }
 
 fn row(n: &Named) -> Vec<String> {
@@ -51,5 +59,10 @@ fn row(n: &Named) -> Vec<String> {
         Some(reason) if !n.region.outlined => format!("refused: {reason}"),
         _ => format!("({})", live.join(", ")),
     };
-    vec![n.name.clone(), n.region.exits.to_string(), last]
+    vec![
+        n.name.clone(),
+        kind(n.region.kind).to_owned(),
+        n.region.exits.to_string(),
+        last,
+    ]
 }

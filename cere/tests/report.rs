@@ -218,6 +218,7 @@ fn synthetic(at: &Path) -> PathBuf {
     )
     .expect("a source");
     let region = |index: usize| Region {
+        kind: Default::default(),
         index: index as u32,
         function: nasty(index),
         symbol: format!("f{index}"),

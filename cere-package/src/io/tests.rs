@@ -6,7 +6,7 @@ use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN};
 use cere_format::hexadecimal;
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT, MEMBER_TRACE,
+    MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TRACE,
 };
 use cere_format::package::{Machine, Member, PackageImage, PackageUnit, TlsBlock};
 use cere_format::profile::RegionKey;
@@ -114,6 +114,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         NewMember::bytes(MEMBER_EXIT, vec![9; 4096]),
         NewMember::bytes(MEMBER_TLS_ENTRY, vec![1; 8]),
         NewMember::bytes(MEMBER_TLS_EXIT, vec![2; 8]),
+        NewMember::bytes(MEMBER_TLS_START, vec![0; 8]),
         NewMember::bytes(MEMBER_CODE, vec![0xc3]),
         NewMember::bytes(format!("units/{id}.bc"), b"BC".to_vec()),
     ];

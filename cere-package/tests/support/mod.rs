@@ -251,11 +251,12 @@ impl Waiting {
                 table.push(PageRecord {
                     address,
                     flags,
-                    reserved: 0,
+                    thread: 0,
                 });
             }
         }
         let capture = RawCapture {
+            openmp: None,
             trace: None,
             version: CAPTURE_VERSION,
             key,

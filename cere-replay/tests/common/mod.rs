@@ -203,7 +203,7 @@ pub fn options(directory: &Path) -> Options {
         repetitions: Repetitions::exactly(3),
         warmup: None,
         compare: true,
-        threads: None,
+        team: Default::default(),
         tolerance: Default::default(),
         keep: None,
         cache: directory.join("cache"),

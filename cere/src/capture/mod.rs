@@ -252,6 +252,7 @@ impl Session<'_> {
             } else {
                 Output::Kept
             },
+            environment: &[],
             input: feed.stdin.take(),
         }
         .run()

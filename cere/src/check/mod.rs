@@ -3,18 +3,21 @@
 mod rounds;
 mod vivo;
 
+pub use vivo::InVivo;
+
 use crate::capture::Refused;
 use crate::codelets::files;
 use crate::current::Current;
 use crate::matching::{LEVELS, Matching};
 use crate::options::{self, Common};
-use crate::replay::{Request, Timing, word};
+use crate::replay::{Timing, word};
 use crate::{print, state};
 use anyhow::{Context, Result, bail};
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
+use cere_replay::Team;
 use rounds::Plan;
 use std::path::PathBuf;
 
@@ -45,7 +48,7 @@ pub struct Options {
     #[arg(long)]
     again: bool,
     /// Rounds, each a replay of every codelet between two runs of the program; 0: no runs, the times of the profile count
-    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, 20 s or more 1]
+    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, a minute or more 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     rounds: Option<u32>,
     #[command(flatten)]
@@ -53,10 +56,10 @@ pub struct Options {
 }
 
 /// A package file and its manifest.
-type Codelet = (PathBuf, Manifest);
+pub type Codelet = (PathBuf, Manifest);
 
 /// The current build's codelets.
-fn current(store: &Store) -> Result<Vec<Codelet>> {
+pub fn current(store: &Store) -> Result<Vec<Codelet>> {
     let current = Current::of(store)?;
     let mut found = Vec::new();
     for file in files(store)? {
@@ -84,16 +87,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let profile = state::current_profile(&store)?;
     let codelets = current(&store)?;
-    let request = Request {
-        flags: Vec::new(),
-        passes: None,
-        repetitions: options.timing.repetitions(),
-        warmup: options.timing.warmup()?,
-        compare: true,
-        threads: None,
-        tolerance: Default::default(),
-        timeout: options.timing.timeout,
-    };
+    let request = options.timing.request(Team::default())?;
     let plan = Plan {
         store: &store,
         profile: &profile,

@@ -23,6 +23,8 @@ pub struct InVivo<'a> {
     groups: Vec<Vec<RegionKey>>,
     /// Captured invocations, rising.
     invocations: Vec<u64>,
+    /// As many threads as at capture.
+    environment: Vec<(String, String)>,
     _lock: state::Lock,
 }
 
@@ -59,6 +61,7 @@ impl<'a> InVivo<'a> {
             input: Input::open()?,
             groups: groups(profile, &regions),
             invocations,
+            environment: environment(codelets),
             _lock: state::lock(store)?,
         })
     }
@@ -79,6 +82,7 @@ impl<'a> InVivo<'a> {
                 output: Output::Dropped,
                 trace: &self.invocations,
                 only: Some(group),
+                environment: &self.environment,
             };
             let found = profile::collect(&run, feed.stdin.take())?.profile;
             let regions = found.regions.into_iter().map(|r| (r.key.clone(), r));
@@ -86,6 +90,43 @@ impl<'a> InVivo<'a> {
             times.tsc_hz = found.tsc_hz;
         }
         Ok(times)
+    }
+}
+
+impl InVivo<'_> {
+    /// Runs it with only these regions timed, in this environment, without output.
+    pub fn run_with(
+        &mut self,
+        only: &[RegionKey],
+        environment: &[(String, String)],
+    ) -> Result<Profile> {
+        let mut feed = self.input.again()?;
+        let run = Run {
+            store: self.store,
+            program: &self.program,
+            command: &self.profile.command,
+            timeout: None,
+            output: Output::Dropped,
+            trace: &[],
+            only: Some(only),
+            environment,
+        };
+        Ok(profile::collect(&run, feed.stdin.take())?.profile)
+    }
+}
+
+/// What an OpenMP program needs to run with as many threads as its codelets were captured with, if that is one number.
+fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
+    let mut threads: Vec<u32> = codelets
+        .iter()
+        .filter_map(|c| c.openmp.as_ref())
+        .map(|o| o.threads)
+        .collect();
+    threads.sort_unstable();
+    threads.dedup();
+    match threads[..] {
+        [n] => vec![("OMP_NUM_THREADS".to_owned(), n.to_string())],
+        _ => Vec::new(),
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Run<'a> {
     pub trace: &'a [u64],
     /// The regions to time; none: all.
     pub only: Option<&'a [RegionKey]>,
+    /// Variables of the environment that it gets beside this command's.
+    pub environment: &'a [(String, String)],
 }
 
 /// Runs a program, which reads `input` if that is not this command's stdin.
@@ -68,6 +70,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         trace: run.trace,
         timeout: run.timeout,
         output: run.output,
+        environment: run.environment,
         input,
     }
     .run()?;

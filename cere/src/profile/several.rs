@@ -67,6 +67,7 @@ impl Command<'_> {
             output,
             trace: self.trace,
             only: None,
+            environment: &[],
         };
         collect(&run, feed.stdin.take())
     }

@@ -10,7 +10,7 @@ use cere_format::package::Manifest;
 use cere_format::replay::{Repetitions, Verdict, Warmup};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
-use cere_replay::{Replay, Tolerance};
+use cere_replay::{Replay, Team, Tolerance};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ pub struct Request {
     pub tolerance: Tolerance,
     /// Longest run in seconds.
     pub timeout: f64,
-    /// Threads of the teams that the region forks; none: as when it was captured.
-    pub threads: Option<u32>,
+    /// How the teams of OpenMP regions are made.
+    pub team: Team,
 }
 
 impl Request {
@@ -41,9 +41,14 @@ impl Request {
         Setting {
             flags: self.flags.clone(),
             passes: self.passes.clone(),
-            warmup: cere_replay::plan::warmup(manifest, self.warmup)
+            warmup: cere_replay::plan::warmup(manifest, self.warmup, self.team.threads)
                 .map_or(Warmup::PageTrace, |found| found.0),
-            threads: cere_replay::plan::threads(manifest, self.threads),
+            threads: cere_replay::plan::threads(manifest, self.team.threads),
+            placement: manifest
+                .openmp
+                .as_ref()
+                .map(|_| self.team.placement())
+                .unwrap_or_default(),
         }
     }
 }
@@ -133,7 +138,7 @@ impl<'a> Replays<'a> {
             plugin: components::find(components::PLUGIN)?,
             runtime: components::find(components::RUNTIME)?,
             timeout: Duration::from_secs_f64(request.timeout),
-            threads: request.threads,
+            team: request.team.clone(),
         })
     }
 

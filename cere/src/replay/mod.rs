@@ -5,6 +5,7 @@ mod cache;
 mod find;
 mod measure;
 mod show;
+mod team;
 mod timing;
 
 use crate::options::Common;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 
 pub use measure::{Replays, Request};
 pub use show::word;
+pub use team::{Placement, TeamOptions};
 pub use timing::Timing;
 
 /// Run codelets alone: time and verdict
@@ -60,9 +62,8 @@ pub struct Options {
     passes: Option<String>,
     #[command(flatten)]
     timing: Timing,
-    /// Threads of the teams that an OpenMP region forks, whatever it says itself; as when it was captured if not given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    threads: Option<u32>,
+    #[command(flatten)]
+    team: TeamOptions,
     /// Keep objects, glue, link line and executable in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -165,7 +166,7 @@ impl Options {
                 single: self.float_tolerance,
             },
             timeout: self.timing.timeout,
-            threads: self.threads,
+            team: self.team.team()?,
         })
     }
 }

@@ -1,8 +1,10 @@
 //! How replays are warmed up and repeated, for every command that replays.
 
+use super::Request;
 use crate::options;
 use anyhow::{Result, bail};
 use cere_format::replay::{CacheLevel, Repetitions, Warmup};
+use cere_replay::Team;
 
 /// Options about the timed part.
 #[derive(Debug, Clone, clap::Args)]
@@ -46,6 +48,20 @@ impl Timing {
     pub fn repetitions(&self) -> Repetitions {
         self.reps
             .map_or_else(Repetitions::default, Repetitions::exactly)
+    }
+
+    /// A replay at the flags of the build, compared with the original's state.
+    pub fn request(&self, team: Team) -> Result<Request> {
+        Ok(Request {
+            flags: Vec::new(),
+            passes: None,
+            repetitions: self.repetitions(),
+            warmup: self.warmup()?,
+            compare: true,
+            tolerance: Default::default(),
+            timeout: self.timeout,
+            team,
+        })
     }
 
     /// The state that was asked for.

@@ -142,8 +142,10 @@ impl Data {
                 .map(|codelet| {
                     // As a replay without --warmup does where there is no page trace.
                     let instead = match warmup {
-                        Warmup::PageTrace => cere_replay::plan::warmup(&codelet.manifest, None)
-                            .map_or(warmup, |found| found.0),
+                        Warmup::PageTrace => {
+                            cere_replay::plan::warmup(&codelet.manifest, None, None)
+                                .map_or(warmup, |found| found.0)
+                        }
                         other => other,
                     };
                     let of_codelet = records.iter().filter(of_machine).filter(|r| {

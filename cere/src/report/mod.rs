@@ -1,10 +1,10 @@
 //! `cere report`: profile, classes and replays of a store as one page that needs no network.
 
-mod axis;
+pub mod axis;
 mod curve;
 mod data;
 mod format;
-mod frame;
+pub mod frame;
 mod ids;
 mod page;
 mod section;

@@ -144,7 +144,7 @@ impl Database {
     /// oldest first. Those that failed have no times.
     pub fn of(&self, sha256: &str, setting: &Setting, machine: &str) -> Result<Vec<Record>> {
         let condition = "WHERE sha256 = ?1 AND flags = ?2 AND passes IS ?3 AND warmup = ?4 AND machine = ?5 \
-                         AND threads IS ?6 ORDER BY id";
+                         AND threads IS ?6 AND coalesce(placement, '') = ?7 ORDER BY id";
         let flags = words::join(&setting.flags);
         let warmup = warmup_name(setting.warmup);
         self.query(
@@ -155,7 +155,8 @@ impl Database {
                 setting.passes,
                 warmup,
                 machine,
-                setting.threads
+                setting.threads,
+                setting.placement
             ],
         )
     }

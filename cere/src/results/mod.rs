@@ -101,7 +101,10 @@ fn table(records: &[Record]) -> String {
             flags = format!("{flags} [{passes}]").trim_start().to_owned();
         }
         if let Some(threads) = r.setting.threads {
-            flags = format!("{flags} {threads} threads").trim_start().to_owned();
+            let placement = &r.setting.placement;
+            flags = format!("{flags} {threads} threads {placement}")
+                .trim()
+                .to_owned();
         }
         vec![
             r.codelet.clone(),

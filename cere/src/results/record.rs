@@ -20,6 +20,8 @@ pub struct Setting {
     pub warmup: Warmup,
     /// Threads of a team; none: the program has no OpenMP runtime.
     pub threads: Option<u32>,
+    /// What else the OpenMP runtime was told; empty: nothing.
+    pub placement: String,
 }
 
 /// A machine that measured.
@@ -117,7 +119,7 @@ pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
 pub const QUANTILES: usize = 21;
 
 /// Columns of the table, in order.
-pub const COLUMNS: [&str; 34] = [
+pub const COLUMNS: [&str; 35] = [
     "at",
     "codelet",
     "region",
@@ -152,6 +154,7 @@ pub const COLUMNS: [&str; 34] = [
     "session",
     "quantiles",
     "threads",
+    "placement",
 ];
 
 const WARMUPS: [(&str, Warmup); 5] = [
@@ -304,6 +307,7 @@ impl Record {
             self.setting
                 .threads
                 .map_or(Value::Null, |n| whole(n.into())),
+            text(&self.setting.placement),
         ]
     }
 
@@ -358,6 +362,9 @@ impl Record {
                 passes: row.get("passes")?,
                 warmup: named(&WARMUPS, "warmup", &row.get::<_, String>("warmup")?)?,
                 threads: row.get("threads")?,
+                placement: row
+                    .get::<_, Option<String>>("placement")?
+                    .unwrap_or_default(),
             },
             machine: Machine {
                 cpu: row.get("cpu")?,

@@ -20,6 +20,7 @@ fn record(codelet: &str, flags: &[&str], warmup: Warmup) -> Record {
             passes: None,
             warmup,
             threads: None,
+            placement: String::new(),
         },
         machine: this_machine(),
         tool: "0.1.0".to_owned(),
@@ -61,6 +62,7 @@ fn a_record_comes_back_as_it_was() {
     let mut whole = record("f<a, b>@a.c:1:1", &["-O3", "-D=a \"b\""], Warmup::PageTrace);
     whole.setting.passes = Some("default<O2>".to_owned());
     whole.setting.threads = Some(4);
+    whole.setting.placement = "OMP_PLACES=cores".to_owned();
     whole.session = Some("a".to_owned());
     let mut failed = record("g@a.c:2:1", &[], Warmup::Partial(CacheLevel::Llc));
     (failed.times, failed.in_vivo_seconds, failed.same_code) = (None, None, None);

@@ -1,0 +1,394 @@
+//! What is predicted: the sequential part, and regions by their classes.
+
+use crate::check::Codelet;
+use crate::names::Named;
+use crate::print;
+use anyhow::{Result, bail};
+use cere_cluster::predict;
+use cere_format::build::RegionKind;
+use cere_format::package::Manifest;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::replay::Verdict;
+use cere_replay::Replay;
+use serde::Serialize;
+use std::path::Path;
+
+/// How much of a run's time the sequential part may change with the number of threads before people are told.
+const CONSTANT: f64 = 0.05;
+
+/// A codelet of a parallel region.
+#[derive(Debug, Clone, Copy)]
+pub struct OfClass<'a> {
+    /// Its package.
+    pub file: &'a Path,
+    /// Its manifest.
+    pub manifest: &'a Manifest,
+    /// Seconds that its class took in the profile.
+    pub seconds: f64,
+}
+
+/// A parallel region of the profile.
+pub struct Region<'a> {
+    /// Identity.
+    pub key: RegionKey,
+    /// Display name.
+    pub name: String,
+    /// Seconds in the profile.
+    pub seconds: f64,
+    codelets: Vec<OfClass<'a>>,
+}
+
+/// What a prediction is made of.
+pub struct Plan<'a> {
+    /// Parallel regions by falling time.
+    pub regions: Vec<Region<'a>>,
+    /// Seconds of the profiled run outside of them.
+    pub sequential: f64,
+    /// Seconds of the profiled run.
+    pub total: f64,
+}
+
+impl<'a> Plan<'a> {
+    /// The parallel regions of the profile, with their codelets.
+    pub fn of(profile: &Profile, known: &[Named], codelets: &'a [Codelet]) -> Result<Self> {
+        let parallel = |key: &RegionKey| {
+            let found = known.iter().find(|n| n.key == *key);
+            found.is_some_and(|n| n.region.kind == RegionKind::Parallel)
+        };
+        let ran = profile.regions.iter().filter(|r| r.invocations > 0);
+        let mut regions: Vec<Region> = ran
+            .filter(|r| parallel(&r.key))
+            .map(|r| Region {
+                key: r.key.clone(),
+                name: r.name.clone(),
+                seconds: r.inclusive_seconds,
+                codelets: of_classes(&r.key, r.inclusive_seconds, codelets),
+            })
+            .collect();
+        if regions.is_empty() {
+            bail!(
+                "no parallel region ran in the profiled run: is the program built with -fopenmp, by `cere instrument`?"
+            );
+        }
+        regions.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        let inside: f64 = regions.iter().map(|r| r.seconds).sum();
+        Ok(Self {
+            regions,
+            sequential: (profile.seconds - inside).max(0.0),
+            total: profile.seconds,
+        })
+    }
+
+    /// All codelets.
+    pub fn each(&self) -> impl Iterator<Item = &OfClass<'a>> {
+        self.regions.iter().flat_map(|r| &r.codelets)
+    }
+
+    /// Their number.
+    pub fn codelets(&self) -> usize {
+        self.each().count()
+    }
+
+    /// Numbers of threads that they were captured with.
+    pub fn captured(&self) -> Vec<u32> {
+        let mut found: Vec<u32> = self.each().map(|c| captured(c.manifest)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+fn captured(manifest: &Manifest) -> u32 {
+    manifest.openmp.as_ref().map_or(1, |o| o.threads)
+}
+
+/// The codelets of a region that together stand for all of its invocations; none if they do not.
+fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec<OfClass<'a>> {
+    let own: Vec<&Codelet> = codelets.iter().filter(|c| c.1.key == *key).collect();
+    let chosen: Vec<&&Codelet> = own.iter().filter(|c| c.1.represents.is_some()).collect();
+    let classes = chosen.iter().filter_map(|c| c.1.represents);
+    let number = classes.clone().map(|r| r.classes).max().unwrap_or(0);
+    let complete = (1..=number).all(|n| classes.clone().filter(|r| r.class == n).count() == 1);
+    let of = |c: &'a Codelet, seconds: f64| OfClass {
+        file: &c.0,
+        manifest: &c.1,
+        seconds,
+    };
+    match (&chosen[..], &own[..]) {
+        ([], [only]) => vec![of(only, seconds)],
+        ([], _) => Vec::new(),
+        _ if complete => {
+            let seconds = |c: &Codelet| c.1.represents.map_or(0.0, |r| r.seconds);
+            chosen.into_iter().map(|c| of(c, seconds(c))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What became of a replay with a number of threads.
+pub struct Replayed {
+    name: String,
+    threads: u32,
+    outcome: Result<f64, String>,
+}
+
+impl Replayed {
+    /// Of this codelet.
+    pub fn of(codelet: &OfClass, threads: u32, outcome: Result<Replay>) -> Self {
+        let outcome = match outcome {
+            Ok(replay) if replay.verdict == Verdict::Different => Err(replay.reason),
+            Ok(replay) => Ok(replay.seconds_median),
+            Err(error) => Err(print::error(&error)),
+        };
+        Self {
+            name: codelet.manifest.name.clone(),
+            threads,
+            outcome,
+        }
+    }
+}
+
+/// A region with a number of threads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RegionTime {
+    /// Name.
+    pub name: String,
+    /// Predicted seconds.
+    pub predicted_seconds: f64,
+    /// Measured seconds.
+    pub measured_seconds: Option<f64>,
+    /// Why it counts as profiled, if it does.
+    pub reason: Option<String>,
+}
+
+/// The run with a number of threads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunTime {
+    /// Threads.
+    pub threads: u32,
+    /// Predicted seconds.
+    pub predicted_seconds: f64,
+    /// Measured seconds.
+    pub measured_seconds: Option<f64>,
+    /// Measured seconds of the sequential part.
+    pub measured_sequential: Option<f64>,
+    /// Seconds that one run of each codelet takes.
+    pub replay_seconds: f64,
+    /// By region.
+    pub regions: Vec<RegionTime>,
+}
+
+/// Predicted over measured, less 1.
+pub fn error(predicted: f64, measured: Option<f64>) -> Option<f64> {
+    let measured = measured.filter(|s| *s > 0.0)?;
+    Some(predicted / measured - 1.0)
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Numbers of threads that the codelets were captured with.
+    pub captured_threads: Vec<u32>,
+    /// Seconds of the sequential part in the profile.
+    pub sequential_seconds: f64,
+    /// Seconds of the profiled run.
+    pub profiled_seconds: f64,
+    /// By rising number of threads.
+    pub runs: Vec<RunTime>,
+}
+
+impl Prediction {
+    /// Of what replays found.
+    pub fn of(plan: &Plan, threads: &[u32], replayed: &[Replayed]) -> Self {
+        let runs = threads.iter().map(|n| run(plan, *n, replayed)).collect();
+        Self {
+            captured_threads: plan.captured(),
+            sequential_seconds: plan.sequential,
+            profiled_seconds: plan.total,
+            runs,
+        }
+    }
+
+    /// Whether every region counts as profiled.
+    pub fn nothing(&self) -> bool {
+        let regions = self.runs.iter().flat_map(|run| &run.regions);
+        regions.clone().all(|r| r.reason.is_some())
+    }
+
+    /// The run that takes least: as measured where all were, else as predicted.
+    pub fn best(&self) -> Option<&RunTime> {
+        let measured = self.runs.iter().all(|r| r.measured_seconds.is_some());
+        let seconds = |r: &&RunTime| match measured {
+            true => r.measured_seconds.unwrap_or(f64::MAX),
+            false => r.predicted_seconds,
+        };
+        let least = |a: &&RunTime, b: &&RunTime| seconds(a).total_cmp(&seconds(b));
+        self.runs.iter().min_by(least)
+    }
+
+    /// Run time over the time of one run of each codelet, all numbers of threads together (thesis, 1.2).
+    pub fn reduction(&self) -> Option<f64> {
+        let replays: f64 = self.runs.iter().map(|r| r.replay_seconds).sum();
+        let runs = self.runs.iter();
+        let runs: f64 = runs
+            .map(|r| r.measured_seconds.unwrap_or(r.predicted_seconds))
+            .sum();
+        (replays > 0.0).then_some(runs / replays)
+    }
+
+    /// What people should know.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if let Some(first) = self.runs.first() {
+            for region in &first.regions {
+                if let Some(reason) = &region.reason {
+                    let share = region.predicted_seconds / self.profiled_seconds * 100.0;
+                    found.push(format!(
+                        "not predicted, counts as profiled ({share:.1} % of the run): {}: {reason}",
+                        region.name
+                    ));
+                }
+            }
+        }
+        for run in &self.runs {
+            let (Some(sequential), Some(total)) = (run.measured_sequential, run.measured_seconds)
+            else {
+                continue;
+            };
+            if (sequential - self.sequential_seconds).abs() > CONSTANT * total {
+                found.push(format!(
+                    "the sequential part is not constant: {} with {} threads, {} in the profile",
+                    print::time(sequential),
+                    run.threads,
+                    print::time(self.sequential_seconds)
+                ));
+            }
+        }
+        found
+    }
+
+    /// The tables.
+    pub fn text(&self) -> String {
+        let percent = |e: Option<f64>| e.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0));
+        let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
+        let row = |r: &RunTime| {
+            vec![
+                r.threads.to_string(),
+                print::time(r.predicted_seconds),
+                time(r.measured_seconds),
+                percent(error(r.predicted_seconds, r.measured_seconds)),
+            ]
+        };
+        let heading = ["threads", "predicted", "measured", "error"];
+        let mut text = print::table(&heading, &self.runs.iter().map(row).collect::<Vec<_>>());
+        let rows = self.runs.iter().flat_map(|run| {
+            run.regions.iter().map(|r| {
+                vec![
+                    r.name.clone(),
+                    run.threads.to_string(),
+                    print::time(r.predicted_seconds),
+                    time(r.measured_seconds),
+                    percent(error(r.predicted_seconds, r.measured_seconds)),
+                ]
+            })
+        });
+        let heading = ["region", "threads", "predicted", "measured", "error"];
+        text.push('\n');
+        text.push_str(&print::table(&heading, &rows.collect::<Vec<_>>()));
+        text.push_str(&format!(
+            "\nsequential part: {} of {} as profiled\n",
+            print::time(self.sequential_seconds),
+            print::time(self.profiled_seconds)
+        ));
+        if let Some(best) = self.best() {
+            let seconds = best.measured_seconds.unwrap_or(best.predicted_seconds);
+            text.push_str(&format!(
+                "best: {} threads, {}\n",
+                best.threads,
+                print::time(seconds)
+            ));
+        }
+        if let Some(reduction) = self.reduction() {
+            text.push_str(&format!(
+                "one run of each codelet takes {reduction:.1} times less than the runs\n"
+            ));
+        }
+        text
+    }
+}
+
+fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
+    let mut replay_seconds = 0.0;
+    let regions: Vec<RegionTime> = plan
+        .regions
+        .iter()
+        .map(|region| {
+            let predicted = region_seconds(region, threads, replayed);
+            if let Ok((_, cost)) = predicted {
+                replay_seconds += cost;
+            }
+            RegionTime {
+                name: region.name.clone(),
+                predicted_seconds: predicted.as_ref().map_or(region.seconds, |p| p.0),
+                measured_seconds: None,
+                reason: predicted.err(),
+            }
+        })
+        .collect();
+    let inside: f64 = regions.iter().map(|r| r.predicted_seconds).sum();
+    RunTime {
+        threads,
+        predicted_seconds: plan.sequential + inside,
+        measured_seconds: None,
+        measured_sequential: None,
+        replay_seconds,
+        regions,
+    }
+}
+
+/// Predicted seconds of a region, and those that one run of each of its codelets takes; or why there are none. The reference of
+/// a class is its codelet's replay with as many threads as it was captured with: what a replay misses with any number of
+/// threads alike cancels out.
+fn region_seconds(
+    region: &Region,
+    threads: u32,
+    replayed: &[Replayed],
+) -> Result<(f64, f64), String> {
+    if region.codelets.is_empty() {
+        return Err(
+            "it has no codelets that stand for all of its invocations: `cere capture` takes them"
+                .into(),
+        );
+    }
+    let of = |codelet: &OfClass, threads: u32| {
+        let same = |r: &&Replayed| r.name == codelet.manifest.name && r.threads == threads;
+        let found = replayed.iter().find(same).map(|r| r.outcome.clone());
+        found.unwrap_or_else(|| Err("it was not replayed".into()))
+    };
+    // One that fails with any number of threads is of no use with the others.
+    for replay in replayed {
+        if region
+            .codelets
+            .iter()
+            .any(|c| c.manifest.name == replay.name)
+        {
+            replay
+                .outcome
+                .clone()
+                .map_err(|why| format!("with {} threads: {why}", replay.threads))?;
+        }
+    }
+    let mut classes = Vec::new();
+    let mut cost = 0.0;
+    for codelet in &region.codelets {
+        let target = of(codelet, threads)?;
+        cost += target;
+        classes.push(cere_cluster::Replayed {
+            total: codelet.seconds,
+            reference: of(codelet, captured(codelet.manifest))?,
+            target,
+        });
+    }
+    let seconds = predict(&classes).map_err(|e| e.to_string())?;
+    Ok((seconds, cost))
+}

@@ -1,0 +1,295 @@
+//! OpenMP regions: what users may hand over that is wrong or unusual, and predictions.
+
+use anyhow::{Context, Result, ensure};
+use cere_tests::tools::{cere, json, output, succeed, text};
+use std::path::Path;
+use std::process::Output;
+
+const PROGRAM: &str = r#"
+#include <omp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/wait.h>
+#define N 100000
+static long data[N], total;
+static long volatile counter;
+
+static __attribute__((noinline)) void plain(void) {
+    #pragma omp parallel for
+    for (int i = 0; i < N; i++)
+        data[i] += i;
+}
+static __attribute__((noinline)) void racing(void) {
+    #pragma omp parallel for schedule(dynamic, 10)
+    for (int i = 0; i < N; i++)
+        counter = counter + 1;
+}
+static __attribute__((noinline)) void sets(void) {
+    #pragma omp parallel
+    {
+        omp_set_num_threads(3);
+        #pragma omp for
+        for (int i = 0; i < N; i++)
+            data[i] ^= i;
+    }
+}
+static __attribute__((noinline)) void forks(void) {
+    #pragma omp parallel for
+    for (int i = 0; i < 2; i++)
+        if (i == 1) {
+            pid_t child = fork();
+            if (child == 0)
+                _exit(0);
+            waitpid(child, NULL, 0);
+        }
+}
+static __attribute__((noinline)) void dies(void) {
+    #pragma omp parallel for schedule(static, 1)
+    for (int i = 0; i < 2; i++)
+        if (i == 1)
+            *(volatile int *)8 = 1;
+}
+static __attribute__((noinline)) void cancels(void) {
+    #pragma omp parallel
+    {
+        #pragma omp for
+        for (int i = 0; i < N; i++) {
+            if (i % (N / 8) == 5) {
+                #pragma omp cancel for
+            }
+            #pragma omp cancellation point for
+        }
+        #pragma omp atomic
+        total += 0;
+    }
+}
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    for (int i = 0; i < 20; i++)
+        plain();
+    if (!strcmp(what, "racing")) racing();
+    if (!strcmp(what, "sets")) sets();
+    if (!strcmp(what, "forks")) forks();
+    if (!strcmp(what, "dies")) dies();
+    if (!strcmp(what, "cancels")) cancels();
+    printf("%ld %ld\n", data[N - 1], total);
+}
+"#;
+
+/// A directory with the instrumented program.
+fn built() -> Result<tempfile::TempDir> {
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("main.c"), PROGRAM)?;
+    let build = "$CC -fopenmp -g -O1 main.c -o program";
+    succeed(cere(directory.path()).args(["instrument", "--", "sh", "-c", build]))?;
+    Ok(directory)
+}
+
+fn capture(directory: &Path, region: &str, threads: &str, arguments: &[&str]) -> Result<Output> {
+    let mut command = cere(directory);
+    command.args([
+        "capture",
+        region,
+        "--invocation",
+        "1",
+        "--runs",
+        "1",
+        "--timeout",
+        "120",
+        "--",
+        "./program",
+    ]);
+    output(command.args(arguments).env("OMP_NUM_THREADS", threads))
+}
+
+fn says(run: &Output, part: &str) -> Result<()> {
+    let message = String::from_utf8_lossy(&run.stderr);
+    ensure!(message.contains(part), "no `{part}`\n{}", text(run));
+    ensure!(!message.contains("panicked"), "{}", text(run));
+    Ok(())
+}
+
+/// The verdict of a replay and its reason.
+fn verdict(directory: &Path, arguments: &[&str]) -> Result<(String, String)> {
+    let (found, run) = json(cere(directory).args(["replay", "--json"]).args(arguments))?;
+    let word = |key: &str| {
+        found[key]
+            .as_str()
+            .map(str::to_owned)
+            .with_context(|| text(&run))
+    };
+    Ok((word("verdict")?, word("reason")?))
+}
+
+#[test]
+fn options_that_do_not_fit_the_machine() -> Result<()> {
+    let directory = built()?;
+    let directory = directory.path();
+    // The runtime's own end, as without CERE.
+    let run = capture(directory, "plain@*", "nonsense", &[])?;
+    says(&run, "Invalid symbols found")?;
+    let run = capture(directory, "plain@*", "2", &[])?;
+    ensure!(run.status.success(), "{}", text(&run));
+    let replay = |arguments: &[&str]| {
+        output(
+            cere(directory)
+                .args(["replay", "plain@*", "--reps", "2"])
+                .args(arguments),
+        )
+    };
+    for (arguments, part) in [
+        (&["--affinity", "0,4000"][..], "processor 4000"),
+        (
+            &["--affinity", "near"],
+            "`near` is no number of a processor",
+        ),
+        (
+            &["--affinity", "compact", "--places", "cores"],
+            "cannot be used with",
+        ),
+        (&["--places", "{0},{4000}"], "processor 4000"),
+        (&["--places", "rooms"], "`rooms` is none of"),
+        (&["--bind", "loosely"], "`loosely` is none of"),
+        (&["--schedule", "fast"], "`fast` is no schedule"),
+        (
+            &["--runtime", "/nonexistent/libomp.so"],
+            "there is no file /nonexistent/libomp.so",
+        ),
+        (&["--threads", "0"], "0 is not in 1..=4096"),
+    ] {
+        let run = replay(arguments)?;
+        ensure!(!run.status.success(), "{arguments:?}\n{}", text(&run));
+        says(&run, part)?;
+    }
+    // Another library in the runtime's place, which does not speak its interface.
+    let math = "/lib/x86_64-linux-gnu/libm.so.6";
+    let run = replay(&["--runtime", math])?;
+    ensure!(!run.status.success(), "{}", text(&run));
+    for arguments in [
+        &["--threads", "16"][..],
+        &["--threads", "2", "--affinity", "scatter"],
+        &["--threads", "2", "--affinity", "0"],
+        &[
+            "--threads",
+            "2",
+            "--places",
+            "{0}",
+            "--bind",
+            "close",
+            "--schedule",
+            "dynamic,4",
+        ],
+    ] {
+        let all = [&["plain@*", "--reps", "2"], arguments].concat();
+        let (verdict, reason) = verdict(directory, &all)?;
+        ensure!(verdict == "exact", "{arguments:?}: {verdict}: {reason}");
+    }
+    Ok(())
+}
+
+#[test]
+fn regions_that_are_unusual() -> Result<()> {
+    let directory = built()?;
+    let directory = directory.path();
+    capture(directory, "sets@*", "2", &["sets"])?;
+    let found = verdict(directory, &["sets@*", "--threads", "2", "--reps", "2"])?;
+    ensure!(found.0 == "exact", "{found:?}");
+
+    // Two threads on one variable: not the same from run to run.
+    capture(directory, "racing@*", "1", &["racing"])?;
+    let found = verdict(directory, &["racing@*", "--threads", "1", "--reps", "2"])?;
+    ensure!(found.0 == "exact", "{found:?}");
+    let found = verdict(directory, &["racing@*", "--threads", "4", "--reps", "20"])?;
+    ensure!(
+        found.0 == "different" && found.1.contains("race"),
+        "{found:?}"
+    );
+
+    let run = capture(directory, "forks@*", "2", &["forks"])?;
+    says(&run, "it starts a thread or a process")?;
+    let run = capture(directory, "dies@*", "2", &["dies"])?;
+    says(&run, "may not access 0x8")?;
+    says(&run, "SIGSEGV")?;
+
+    let mut command = cere(directory);
+    command.args([
+        "capture",
+        "cancels@*",
+        "--invocation",
+        "1",
+        "--runs",
+        "1",
+        "--",
+        "./program",
+        "cancels",
+    ]);
+    succeed(
+        command
+            .env("OMP_NUM_THREADS", "2")
+            .env("OMP_CANCELLATION", "true"),
+    )?;
+    let found = verdict(directory, &["cancels@*", "--threads", "3", "--reps", "2"])?;
+    ensure!(found.0 == "exact", "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn predictions() -> Result<()> {
+    let directory = built()?;
+    let directory = directory.path();
+    let predict = |arguments: &[&str]| {
+        let mut command = cere(directory);
+        command
+            .args(["predict", "--threads", "1,2,3", "--reps", "3"])
+            .args(arguments);
+        command
+    };
+    let run = output(&mut predict(&[]))?;
+    ensure!(!run.status.success(), "{}", text(&run));
+    says(&run, "no profile")?;
+    let mut command = cere(directory);
+    succeed(
+        command
+            .args(["profile", "--", "./program"])
+            .env("OMP_NUM_THREADS", "1"),
+    )?;
+    let run = output(&mut predict(&[]))?;
+    ensure!(!run.status.success(), "{}", text(&run));
+    says(&run, "no codelets")?;
+    let mut command = cere(directory);
+    succeed(
+        command
+            .args(["capture", "--", "./program"])
+            .env("OMP_NUM_THREADS", "1"),
+    )?;
+    let (found, run) = json(&mut predict(&[
+        "--json",
+        "--measure",
+        "--plot",
+        "threads.svg",
+    ]))?;
+    let runs = found["runs"].as_array().with_context(|| text(&run))?;
+    ensure!(runs.len() == 3, "{found}");
+    let number = |value: &serde_json::Value| value.as_f64().filter(|s| *s > 0.0);
+    for (run, threads) in runs.iter().zip(1..) {
+        ensure!(run["threads"] == threads, "{run}");
+        let predicted = number(&run["predicted_seconds"]).context("a prediction")?;
+        number(&run["measured_seconds"]).context("a measurement")?;
+        let regions = run["regions"].as_array().context("regions")?;
+        let inside: f64 = regions
+            .iter()
+            .filter_map(|r| number(&r["predicted_seconds"]))
+            .sum();
+        let sequential = number(&found["sequential_seconds"]).context("a sequential part")?;
+        ensure!((inside + sequential - predicted).abs() < 1e-9, "{found}");
+    }
+    let picture = std::fs::read_to_string(directory.join("threads.svg"))?;
+    ensure!(
+        picture.starts_with("<svg") && picture.matches("class=\"dot\"").count() >= 3,
+        "{picture}"
+    );
+    Ok(())
+}
