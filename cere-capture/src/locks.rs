@@ -21,8 +21,9 @@ fn with_table(work: impl FnOnce(&mut BTreeMap<usize, OpenMpLock>)) {
     while TAKEN.swap(true, Ordering::Acquire) {
         std::hint::spin_loop();
     }
+    let known = &raw mut KNOWN;
     // SAFETY: one thread at a time.
-    heap::in_library(|| work(unsafe { &mut *(&raw mut KNOWN) }));
+    heap::in_library(|| work(unsafe { &mut *known }));
     TAKEN.store(false, Ordering::Release);
 }
 

@@ -158,14 +158,16 @@ pub fn fail(turn: Turn, failure: Failure) {
 
 /// Why a thread of a team could not go on, if so; asked once, by the captured thread while the others are kept out.
 pub fn failure() -> Option<Failure> {
+    let failure = &raw mut FAILURE;
     // SAFETY: nobody else has a turn.
-    unsafe { (*(&raw mut FAILURE)).take() }
+    unsafe { (*failure).take() }
 }
 
 /// Whether one could not.
 pub fn failed() -> bool {
+    let failure = &raw const FAILURE;
     // SAFETY: whoever sees it too late sees it the next time.
-    unsafe { (*(&raw const FAILURE)).is_some() }
+    unsafe { (*failure).is_some() }
 }
 
 impl Failure {

@@ -114,7 +114,6 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         });
     }
     let (tls, blocks) = thread_locals(&raw, &image)?;
-    let mut masks = masks;
     masks.extend(tls.as_ref().map(|tls| Mask {
         start: tls.address,
         end: tls.address + tls.size,
