@@ -84,6 +84,15 @@ class Typing {
       parts(B, S.getPointerOperand(), T, 0);
   }
 
+  // What an atomic instruction leaves; a floating-point number may travel as an integer of its size. Where an exchange fails,
+  // what another thread left is of the same type.
+  void exchanged(Instruction &I, Value *Place, Value *New) {
+    if (auto *Cast = dyn_cast<BitCastInst>(New))
+      New = Cast->getOperand(0);
+    IRBuilder<> B(I.getNextNode());
+    parts(B, Place, New->getType(), 0);
+  }
+
 public:
   explicit Typing(Module &M) : M(M), DL(M.getDataLayout()) {
     LLVMContext &C = M.getContext();
@@ -99,11 +108,20 @@ public:
     for (Function &F : M)
       for (BasicBlock &BB : F)
         for (Instruction &I : BB)
-          if (auto *S = dyn_cast<StoreInst>(&I); S ? S->getPointerAddressSpace() == 0 : isa<IntrinsicInst>(I))
+          if (auto *S = dyn_cast<StoreInst>(&I); S ? S->getPointerAddressSpace() == 0
+                                                   : isa<IntrinsicInst, AtomicRMWInst, AtomicCmpXchgInst>(I))
             Stores.push_back(&I);
     for (Instruction *I : Stores) {
       if (auto *S = dyn_cast<StoreInst>(I)) {
         store(*S);
+        continue;
+      }
+      if (auto *Update = dyn_cast<AtomicRMWInst>(I)) {
+        exchanged(*I, Update->getPointerOperand(), Update->getValOperand());
+        continue;
+      }
+      if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(I)) {
+        exchanged(*I, Exchange->getPointerOperand(), Exchange->getNewValOperand());
         continue;
       }
       auto *II = cast<IntrinsicInst>(I);

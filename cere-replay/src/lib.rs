@@ -397,16 +397,23 @@ pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> 
     let built = build(&package, &manifest, options)?;
     let mut replay = run::run(&package, &manifest, &built, options)?;
     // The code in vivo computes what was computed in vivo: whatever differs has another cause than rounding.
-    if built.other_code && run::may_be_floating(&replay) {
+    let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
+    let several = captured || plan::threads(&manifest, options.team.threads).is_some_and(|n| n > 1);
+    if (built.other_code || several) && run::may_be_floating(&replay, several) {
+        // With several threads what differs is not the same in each run.
+        let (runs, warmup) = match several {
+            true => (10, Warmup::WorkingSet),
+            false => (1, Warmup::Cold),
+        };
         let once = Options {
-            repetitions: Repetitions::exactly(1),
-            warmup: Some(Warmup::Cold),
+            repetitions: Repetitions::exactly(runs),
+            warmup: Some(warmup),
             keep: None,
             ..options.clone()
         };
         let built = make(&package, &manifest, true, &once)?;
         let told = run::run(&package, &manifest, &built, &once)?;
-        run::judge_again(&mut replay, told.comparison, options);
+        run::judge_again(&mut replay, told.comparison, options, several);
     }
     Ok(replay)
 }

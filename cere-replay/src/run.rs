@@ -48,7 +48,11 @@ pub fn verdict(
             "the region ended another way than in vivo (return or exception)".to_owned(),
         );
     }
-    if !repeatable {
+    // Threads that add in another order each time: how far that goes tells.
+    let rounding = threads.is_some_and(|n| n > 1)
+        && c.different_words > 0
+        && c.floating_words == c.different_words;
+    if !repeatable && !rounding {
         return (
             Verdict::Different,
             format!(
@@ -111,20 +115,44 @@ fn errors(c: &Comparison) -> String {
     }
 }
 
-/// Whether only what may be floating point differs, so that it pays to find out what it is.
-pub fn may_be_floating(replay: &Replay) -> bool {
+/// Whether only what may be floating point differs, so that it pays to find out what it is. `several`: there are several
+/// threads, on either side.
+pub fn may_be_floating(replay: &Replay, several: bool) -> bool {
     let found = replay.comparison.as_ref();
     found.is_some_and(|c| {
         let differs = c.different_words > 0 && c.different_words == c.floating_words;
-        differs && !c.typed && c.same_end && replay.repeatable
+        differs && !c.typed && c.same_end && (replay.repeatable || several)
     })
 }
 
 /// `replay` judged by what its code, telling its stores, was found to leave: the same differences, their kind known.
-pub fn judge_again(replay: &mut Replay, told: Option<Comparison>, options: &Options) {
+/// With `several` threads the differences vary from run to run: their kind is what the code tells of those that it met.
+pub fn judge_again(
+    replay: &mut Replay,
+    told: Option<Comparison>,
+    options: &Options,
+    several: bool,
+) {
     let (Some(before), Some(told)) = (&replay.comparison, told) else {
         return;
     };
+    if several {
+        let floating =
+            told.typed && told.different_words > 0 && told.floating_words == told.different_words;
+        if floating
+            && told.same_end
+            && options.tolerance.holds(&told)
+            && options.tolerance.holds(before)
+        {
+            replay.verdict = Verdict::Tolerance;
+            replay.reason = format!(
+                "{} floating-point words differ, {}: threads add in another order",
+                before.different_words,
+                errors(before)
+            );
+        }
+        return;
+    }
     let same = before.different_words == told.different_words && before.first == told.first;
     if !same || !told.same_end {
         return;

@@ -341,6 +341,20 @@ pub fn output(comparison: &mut Comparison, (bytes, found): (u64, Option<Differen
     }
 }
 
+/// Of two comparisons the one that is farther off: by words that are no numbers, then by error, then by words.
+pub fn worse(a: Comparison, b: Comparison) -> Comparison {
+    let far = |c: &Comparison| {
+        let error = c.largest_relative_error.max(c.largest_float_error);
+        (
+            !c.same_end,
+            c.different_words - c.floating_words.min(c.different_words),
+            error.to_bits(),
+            c.different_words,
+        )
+    };
+    if far(&a) < far(&b) { b } else { a }
+}
+
 fn thread_block(comparison: &mut Comparison, manifest: &Manifest, allowed: &Allowed) {
     let Some(tls) = &manifest.image.tls else {
         return;

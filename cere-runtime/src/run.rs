@@ -30,6 +30,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Times that the executable starts itself again when an address is taken.
 const ATTEMPTS: u32 = 20;
+/// Repetitions that are compared in full because they differ from the first, at most.
+const LOOKS: u32 = 20;
 const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
 
 fn again((start, end): (u64, u64)) -> String {
@@ -151,15 +153,16 @@ pub fn run() -> Result<(), String> {
     put_back(&state);
     let (_, unwound) = region.run();
     state.find_changed();
-    if plan.compare {
+    let named = compare::Named::new(manifest);
+    let variables = libraries.variables(&pages);
+    let compared = |unwound: bool| {
         let mut freed = unordered();
         if freed.is_empty() {
             freed = heap::freed();
         }
-        let named = compare::Named::new(manifest);
         let allowed = Allowed {
             words: &libraries.words,
-            variables: &libraries.variables(&pages),
+            variables: &variables,
             origins: &origins,
             block: &block,
             exception: EXCEPTION.load(Relaxed),
@@ -170,7 +173,10 @@ pub fn run() -> Result<(), String> {
         let mut comparison = compare::compare(manifest, &pages, &allowed);
         comparison.same_end = unwound == manifest.unwound;
         compare::output(&mut comparison, output.compare(&pages));
-        outcome.comparison = Some(comparison);
+        comparison
+    };
+    if plan.compare {
+        outcome.comparison = Some(compared(unwound));
     }
     let digest = |state: &State| state.digest(&unordered());
     let first = (unwound, digest(&state));
@@ -191,13 +197,25 @@ pub fn run() -> Result<(), String> {
         state.clear_fresh();
         output.reset();
     };
+    let mut looks = LOOKS;
     let mut check = |unwound: bool| {
         let left = (unwound, digest(&state));
-        if left != first && outcome.repeatable {
+        if left == first {
+            return;
+        }
+        if outcome.repeatable {
             outcome.repeatable = false;
             let mut pairs = first.1.iter().zip(&left.1);
             let found = pairs.find(|(a, b)| a != b);
             outcome.varied = found.map(|(a, _)| compare::place(manifest, a.0));
+        }
+        // Threads may add in another order each time: what counts is how far the farthest is off.
+        if several && looks > 0 {
+            looks -= 1;
+            outcome.comparison = outcome
+                .comparison
+                .take()
+                .map(|c| compare::worse(c, compared(unwound)));
         }
     };
     clear();

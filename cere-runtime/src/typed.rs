@@ -4,6 +4,7 @@
 use crate::glue::{cere_glue_store, cere_glue_typed};
 use crate::pages::{PAGE, Page, Pages};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// What lies in four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ struct Cells {
     start: *mut u64,
 }
 
-// SAFETY: the region runs on one thread, and what it left is read when it rests.
+// SAFETY: cells are written by atomic accesses, and what the region left is read when it rests.
 unsafe impl Sync for Cells {}
 // SAFETY: as above.
 unsafe impl Send for Cells {}
@@ -62,8 +63,19 @@ extern "C" fn stored(place: u64, size: u64, what: u64) {
                 None if !whole || what >= COPIED => OTHER,
                 None => what,
             };
-            // SAFETY: the region has just stored there, and `at` is aligned.
-            unsafe { *cell = kind << 32 | u64::from(*(at as *const u32)) };
+            // SAFETY: the region has just stored there, and `at` is aligned; a cell is the threads' in common.
+            let (now, cell) = unsafe {
+                let now = AtomicU32::from_ptr(at as *mut u32);
+                (now, AtomicU64::from_ptr(cell))
+            };
+            // Another thread may store there between a look and the note of it.
+            loop {
+                let content = now.load(SeqCst);
+                cell.store(kind << 32 | u64::from(content), SeqCst);
+                if now.load(SeqCst) == content {
+                    break;
+                }
+            }
         }
         at += 4;
     }

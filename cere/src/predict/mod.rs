@@ -17,7 +17,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The time is that of the sequential part, as profiled, and of each parallel region: the sum over its performance classes of the\n\
-class's time in the profile times how its codelet's replay changes with the number of threads. Regions without codelets, or whose\n\
+class's time in the profile times its codelet's replay over the invocation's time in the profile. Regions without codelets, or whose\n\
 replays do not end as they should, count as profiled and are named.\n\
 --measure runs the program with each number of threads as well, three times, in alternation.\n\
 \n\

@@ -130,20 +130,29 @@ pub struct Replayed {
     name: String,
     threads: u32,
     outcome: Result<f64, String>,
+    /// How the state that it ends in is another with this number of threads, if it is.
+    other: Option<String>,
 }
 
 impl Replayed {
-    /// Of this codelet.
+    /// Of this codelet. A state that is not the original's is no reason against its time where the number of threads is another
+    /// than at capture: a program may count its threads, or race.
     pub fn of(codelet: &OfClass, threads: u32, outcome: Result<Replay>) -> Self {
+        let same = threads == captured(codelet.manifest);
+        let mut other = None;
         let outcome = match outcome {
-            Ok(replay) if replay.verdict == Verdict::Different => Err(replay.reason),
-            Ok(replay) => Ok(replay.seconds_median),
+            Ok(replay) if replay.verdict == Verdict::Different && same => Err(replay.reason),
+            Ok(replay) => {
+                other = (replay.verdict == Verdict::Different).then_some(replay.reason);
+                Ok(replay.seconds_median)
+            }
             Err(error) => Err(print::error(&error)),
         };
         Self {
             name: codelet.manifest.name.clone(),
             threads,
             outcome,
+            other,
         }
     }
 }
@@ -195,6 +204,8 @@ pub struct Prediction {
     pub profiled_seconds: f64,
     /// By rising number of threads.
     pub runs: Vec<RunTime>,
+    /// Codelets whose result depends on the number of threads.
+    pub depends: Vec<String>,
 }
 
 impl Prediction {
@@ -206,6 +217,7 @@ impl Prediction {
             sequential_seconds: plan.sequential,
             profiled_seconds: plan.total,
             runs,
+            depends: depends(replayed),
         }
     }
 
@@ -250,6 +262,7 @@ impl Prediction {
                 }
             }
         }
+        found.extend(self.depends.iter().cloned());
         for run in &self.runs {
             let (Some(sequential), Some(total)) = (run.measured_sequential, run.measured_seconds)
             else {
@@ -317,6 +330,22 @@ impl Prediction {
     }
 }
 
+/// What is to be said of codelets that end in another state with another number of threads, once each.
+fn depends(replayed: &[Replayed]) -> Vec<String> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    for replay in replayed {
+        let Some(why) = &replay.other else { continue };
+        if found.iter().all(|(name, _)| *name != replay.name) {
+            let (name, threads) = (&replay.name, replay.threads);
+            let text = format!(
+                "{name}: its result depends on the number of threads; with {threads}: {why}"
+            );
+            found.push((name, text));
+        }
+    }
+    found.into_iter().map(|(_, text)| text).collect()
+}
+
 fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
     let mut replay_seconds = 0.0;
     let regions: Vec<RegionTime> = plan
@@ -347,8 +376,8 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
 }
 
 /// Predicted seconds of a region, and those that one run of each of its codelets takes; or why there are none. The reference of
-/// a class is its codelet's replay with as many threads as it was captured with: what a replay misses with any number of
-/// threads alike cancels out.
+/// a class is its representative's time in the profile (thesis, 4.2): how fast the machine was then cancels out. Where that is
+/// not known, its replay with as many threads as at capture stands in.
 fn region_seconds(
     region: &Region,
     threads: u32,
@@ -385,7 +414,10 @@ fn region_seconds(
         cost += target;
         classes.push(cere_cluster::Replayed {
             total: codelet.seconds,
-            reference: of(codelet, captured(codelet.manifest))?,
+            reference: match codelet.manifest.in_vivo {
+                Some(in_vivo) => in_vivo.seconds,
+                None => of(codelet, captured(codelet.manifest))?,
+            },
             target,
         });
     }
