@@ -48,11 +48,7 @@ pub fn verdict(
             "the region ended another way than in vivo (return or exception)".to_owned(),
         );
     }
-    // Threads that add in another order each time: how far that goes tells.
-    let rounding = threads.is_some_and(|n| n > 1)
-        && c.different_words > 0
-        && c.floating_words == c.different_words;
-    if !repeatable && !rounding {
+    if !repeatable {
         return (
             Verdict::Different,
             format!(

@@ -66,6 +66,14 @@ static __attribute__((noinline)) void cancels(void) {
         total += 0;
     }
 }
+static double parts[N], sum;
+static __attribute__((noinline)) void adds(void) {
+    double all = 0;
+    #pragma omp parallel for reduction(+ : all) schedule(dynamic, 100)
+    for (int i = 0; i < N; i++)
+        all += parts[i] * parts[i] / 3;
+    sum += all;
+}
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     for (int i = 0; i < 20; i++)
@@ -75,6 +83,9 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "forks")) forks();
     if (!strcmp(what, "dies")) dies();
     if (!strcmp(what, "cancels")) cancels();
+    for (int i = 0; i < N; i++)
+        parts[i] = 1.0 / (i + 1);
+    if (!strcmp(what, "adds")) adds();
     printf("%ld %ld\n", data[N - 1], total);
 }
 "#;
@@ -207,6 +218,14 @@ fn regions_that_are_unusual() -> Result<()> {
         found.0 == "different" && found.1.contains("race"),
         "{found:?}"
     );
+
+    // Rounding in another order is no race, and is told as what it is.
+    capture(directory, "adds@*", "1", &["adds"])?;
+    let found = verdict(directory, &["adds@*", "--threads", "1", "--reps", "2"])?;
+    ensure!(found.0 == "exact", "{found:?}");
+    let found = verdict(directory, &["adds@*", "--threads", "3", "--reps", "20"])?;
+    let expected = found.0 == "tolerance" && found.1.contains("another order");
+    ensure!(expected, "{found:?}");
 
     let run = capture(directory, "forks@*", "2", &["forks"])?;
     says(&run, "it starts a thread or a process")?;
