@@ -132,7 +132,7 @@ fn make(number: usize, a: [usize; 6]) -> isize {
 /// A thread of a team made a system call while captures are in progress.
 pub fn dispatch_of_team(context: &mut ucontext_t) {
     let (number, arguments) = asked(context);
-    let Some((turn, toucher)) = team::calls() else {
+    let Some(turn) = team::enter() else {
         return again(context);
     };
     let Some(engine) = wanted::engine().filter(|e| !e.levels.is_empty()) else {
@@ -141,7 +141,7 @@ pub fn dispatch_of_team(context: &mut ucontext_t) {
         return again(context);
     };
     count(engine, number);
-    engine.toucher = toucher;
+    engine.toucher = local::number();
     let outcome = perform(engine, number, arguments, context);
     engine.toucher = 0;
     match outcome {
@@ -156,11 +156,16 @@ pub fn dispatch_of_team(context: &mut ucontext_t) {
         }
         Err(halt) => {
             team::fail(turn, team::Failure::Call(number, halt));
-            match halt {
-                Halt::Made(result, _) => answer(context, result),
-                _ => again(context),
-            }
+            go_on(context, halt);
         }
+    }
+}
+
+/// The captures have ended for this: the program makes the call itself, if it is not made.
+fn go_on(context: &mut ucontext_t, halt: Halt) {
+    match halt {
+        Halt::Made(result, _) => answer(context, result),
+        _ => again(context),
     }
 }
 
@@ -219,10 +224,7 @@ pub fn dispatch(context: &mut ucontext_t) {
         Ok(result) => answer(context, result),
         Err(halt) => {
             capture::end_all(context, RegionEnd::Never, |_| halt.reason(number));
-            match halt {
-                Halt::Made(result, _) => answer(context, result),
-                _ => again(context),
-            }
+            go_on(context, halt);
         }
     }
 }

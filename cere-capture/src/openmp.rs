@@ -5,12 +5,11 @@
 
 use crate::heap::{runtime_calloc, runtime_malloc, runtime_realloc};
 use crate::{heap, images, thread_pointer};
-use cere_format::abi::{EVENT_ENTER, Hook, KIND_PARALLEL, RegionDescriptor};
-use std::ffi::c_char;
+use cere_format::abi::{
+    EVENT_ENTER, FORK_SYMBOL, Fork, Hook, Ident, KIND_PARALLEL, RegionDescriptor,
+};
+use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-/// Forks a team: each runtime that speaks LLVM's interface exports it.
-const FORK: &std::ffi::CStr = c"__kmpc_fork_call";
 
 static RANGE: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 static C_LIBRARY: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
@@ -31,6 +30,12 @@ crate::stub::hook!(cere_parallel_stub, event);
 pub fn range() -> (usize, usize) {
     let (start, end) = &RANGE;
     (start.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
+}
+
+/// Whether `address` lies in the runtime's image.
+pub fn holds(address: usize) -> bool {
+    let (start, end) = range();
+    (start..end).contains(&address)
 }
 
 /// Why parallel regions of this process cannot be captured, if so.
@@ -63,14 +68,9 @@ pub fn threads() -> Option<u32> {
 /// invocations but the first, and in a replay before the clock runs. `mask` is the program's signal mask. Ordinary code,
 /// with everything open.
 pub fn start_team(mask: u64) {
-    #[repr(C)]
-    struct Ident([i32; 4], *const c_char);
-    unsafe extern "C" fn nothing(_: *const i32, _: *const i32) {}
-    type Microtask = unsafe extern "C" fn(*const i32, *const i32);
-    /// `KMP_IDENT_KMPC`: called by code that a compiler made.
-    const COMPILED: i32 = 2;
+    unsafe extern "C" fn nothing(_: *const i32, _: *const i32, _: *const c_void) {}
     // SAFETY: a plain look-up.
-    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK.as_ptr()) } as usize;
+    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK_SYMBOL.as_ptr()) } as usize;
     if fork == 0 {
         return;
     }
@@ -78,12 +78,8 @@ pub fn start_team(mask: u64) {
     STARTING.0.store(true, Ordering::Release);
     // SAFETY: the runtime's function of this name, called as compiled code calls it.
     unsafe {
-        let fork = std::mem::transmute::<
-            usize,
-            unsafe extern "C" fn(*const Ident, i32, Microtask, ...),
-        >(fork);
-        let ident = Ident([0, COMPILED, 0, 0], c";unknown;unknown;0;0;;".as_ptr());
-        fork(&ident, 0, nothing);
+        let fork = std::mem::transmute::<usize, Fork>(fork);
+        fork(&Ident::unknown(), 0, nothing);
     }
     STARTING.0.store(false, Ordering::Release);
 }
@@ -107,10 +103,14 @@ pub fn c_library() -> [(usize, usize); 2] {
 /// Looks for the runtime among the loaded images. Ordinary code.
 pub fn find() {
     // SAFETY: a plain look-up.
-    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK.as_ptr()) } as usize;
-    let inside = |i: &images::Loaded| i.range.0 <= fork && fork < i.range.1;
+    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK_SYMBOL.as_ptr()) } as usize;
     let loaded = images::loaded();
-    let Some(place) = loaded.iter().position(inside).filter(|_| fork != 0) else {
+    let holding = |at: usize| {
+        loaded
+            .iter()
+            .position(|i| i.range.0 <= at && at < i.range.1)
+    };
+    let Some(place) = holding(fork).filter(|_| fork != 0) else {
         return;
     };
     let (start, end) = loaded[place].range;
@@ -127,11 +127,10 @@ pub fn find() {
     THREADS.store(asks as usize, Ordering::Relaxed);
     let functions = [libc::getpid as *const (), images::tls_function()];
     for (i, function) in functions.into_iter().enumerate() {
-        let holds =
-            |l: &&images::Loaded| l.range.0 <= function as usize && (function as usize) < l.range.1;
-        if let Some(image) = loaded.iter().find(holds) {
-            C_LIBRARY[2 * i].store(image.range.0, Ordering::Relaxed);
-            C_LIBRARY[2 * i + 1].store(image.range.1, Ordering::Relaxed);
+        if let Some(place) = holding(function as usize) {
+            let (start, end) = loaded[place].range;
+            C_LIBRARY[2 * i].store(start, Ordering::Relaxed);
+            C_LIBRARY[2 * i + 1].store(end, Ordering::Relaxed);
         }
     }
     RANGE.1.store(end, Ordering::Relaxed);

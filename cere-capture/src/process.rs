@@ -136,7 +136,6 @@ pub fn lay_out(
     engine.spans.clear();
     let holds = |m: &&Mapping| m.start < pointer && pointer <= m.end;
     let mut fits = true;
-    let runtime = crate::openmp::range();
     for mapping in &all {
         let protection = protection(&mapping.permissions);
         let code = protection & libc::PROT_EXEC as u8 != 0;
@@ -144,7 +143,7 @@ pub fn lay_out(
         let mut kind = kind(images, mapping.start);
         let library =
             mapping.path.starts_with('/') && of_program(images, mapping.start) != Some(true);
-        let runtime = (runtime.0..runtime.1).contains(&start);
+        let runtime = crate::openmp::holds(start);
         if protection == 0 || mapping.path.starts_with("[v") || (code && library) || runtime {
             continue;
         }

@@ -153,7 +153,7 @@ pub fn change(signal: i32, new: Option<Action>) -> Option<Action> {
 /// The signal mask while captures are in progress, of the program's.
 pub fn inside(mask: u64) -> u64 {
     // SAFETY: a plain word, main thread only.
-    mask & !NEEDED | unsafe { SAVED.deferred }
+    takes_part(mask) | unsafe { SAVED.deferred }
 }
 
 /// The signal mask of a thread of a team while captures are in progress, of the program's.

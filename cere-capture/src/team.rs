@@ -52,11 +52,12 @@ impl Drop for Turn {
     }
 }
 
-fn take(patient: bool) -> Option<Turn> {
+/// Tries until nobody has a turn, or `gives_up` says so. Whether the calling thread has it now.
+fn take(gives_up: impl Fn() -> bool) -> bool {
     let mut tries = 0;
     while TAKEN.swap(true, SeqCst) {
-        if !patient && BARRED.load(SeqCst) {
-            return None;
+        if gives_up() {
+            return false;
         }
         tries += 1;
         if tries % SPINS == 0 {
@@ -65,42 +66,41 @@ fn take(patient: bool) -> Option<Turn> {
         }
         std::hint::spin_loop();
     }
-    Some(Turn(()))
+    true
 }
 
 /// The captured thread's turn, in its handlers.
 pub fn turn() -> Turn {
-    loop {
-        if let Some(turn) = take(true) {
-            return turn;
-        }
-    }
+    take(|| false);
+    Turn(())
 }
 
 /// The turn of a thread of a team; none while it is kept out.
-fn enter() -> Option<Turn> {
-    if BARRED.load(SeqCst) {
+pub fn enter() -> Option<Turn> {
+    let barred = || BARRED.load(SeqCst);
+    if barred() || !take(barred) {
         return None;
     }
-    let turn = take(false)?;
+    let turn = Turn(());
     // Barred meanwhile: the captured thread waits for this very turn.
-    (!BARRED.load(SeqCst)).then_some(turn)
+    (!barred()).then_some(turn)
 }
 
 /// All threads of teams are kept out until the value is dropped.
-pub struct Barred(Option<Turn>);
+pub struct Barred {
+    _turn: Turn,
+}
 
 impl Drop for Barred {
     fn drop(&mut self) {
         BARRED.store(false, SeqCst);
-        self.0 = None;
     }
 }
 
 /// Keeps all threads of teams out.
 pub fn bar() -> Barred {
     BARRED.store(true, SeqCst);
-    Barred(Some(turn()))
+    Barred { _turn: turn() }
 }
 
 /// A forked child has one thread.
@@ -181,12 +181,6 @@ impl Failure {
             Failure::Call(number, halt) => halt.reason(*number),
         }
     }
-}
-
-/// A thread of a team makes a system call while captures are in progress: its turn, and the number that its touches
-/// have. None while it is kept out.
-pub fn calls() -> Option<(Turn, u32)> {
-    enter().map(|turn| (turn, local::number()))
 }
 
 /// Starts a thread, with `real`. Where the captured thread has the runtime start one inside a captured invocation, what

@@ -220,8 +220,7 @@ unsafe extern "C" fn pthread_create(
         if passing {
             PASSING.fetch_add(1, SeqCst);
         }
-        let runtime = openmp::range();
-        let team = (runtime.0..runtime.1).contains(&(start as *const () as usize));
+        let team = openmp::holds(start as *const () as usize);
         let number = if team {
             STARTED.fetch_add(1, SeqCst) + 1
         } else {

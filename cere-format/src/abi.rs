@@ -3,6 +3,10 @@
 //! The pass puts one [`UnitMarker`] into the section [`UNIT_SECTION`] of every object and one
 //! [`RegionDescriptor`] a region into [`REGION_SECTION`]. The linker concatenates both, so a linked image
 //! tells which units and regions it holds. A region is dormant while [`RegionDescriptor::hook`] is null.
+//!
+//! And what the preload library and a replay both call of an OpenMP runtime.
+
+use std::ffi::{CStr, c_char, c_void};
 
 /// Section that holds the unit markers of an image, [`UnitMarker`] after [`UnitMarker`].
 pub const UNIT_SECTION: &str = "cere_units";
@@ -23,6 +27,36 @@ pub const PROBED_SYMBOL_PREFIX: &str = "cere.probed.";
 /// Prefix of the local symbols of the constants that tell the OpenMP runtime where in the source it is called. Nobody asks
 /// for their addresses.
 pub const IDENT_SYMBOL_PREFIX: &str = "cere.ident";
+
+/// Forks a team: each OpenMP runtime that speaks LLVM's interface (openmp/runtime/src/kmp.h) exports it.
+pub const FORK_SYMBOL: &CStr = c"__kmpc_fork_call";
+/// `ident_t` of that interface: where in the source the runtime is called.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Ident {
+    reserved: i32,
+    flags: i32,
+    reserved_too: [i32; 2],
+    source: *const c_char,
+}
+/// What each thread of a team runs: with its number, its number within the team, and what the fork was given.
+pub type Microtask = unsafe extern "C" fn(*const i32, *const i32, *const c_void);
+/// The function of [`FORK_SYMBOL`]: place, number of further arguments, what to run, those arguments.
+pub type Fork = unsafe extern "C" fn(*const Ident, i32, Microtask, ...);
+
+impl Ident {
+    /// A call from no place of a source, as code that a compiler made calls.
+    pub const fn unknown() -> Self {
+        /// `KMP_IDENT_KMPC`.
+        const COMPILED: i32 = 2;
+        Self {
+            reserved: 0,
+            flags: COMPILED,
+            reserved_too: [0; 2],
+            source: c";unknown;unknown;0;0;;".as_ptr(),
+        }
+    }
+}
 
 /// First eight bytes of a unit marker.
 pub const UNIT_MAGIC: u64 = u64::from_le_bytes(*b"CEREUNI1");

@@ -212,7 +212,7 @@ impl Environment {
 
     /// Puts the captured environment in place; gives what was there.
     pub fn exchange(&self) -> u64 {
-        // SAFETY: the C library's variable, in a process of one thread.
+        // SAFETY: the C library's variable; the other threads of a team, if there are, rest outside the region.
         unsafe { std::ptr::replace(self.variable, self.captured) }
     }
 

@@ -25,6 +25,7 @@ use cere_format::replay::{
     ENV_PLAN, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
 };
 use serde::de::DeserializeOwned;
+use std::cell::LazyCell;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -153,8 +154,9 @@ pub fn run() -> Result<(), String> {
     put_back(&state);
     let (_, unwound) = region.run();
     state.find_changed();
-    let named = compare::Named::new(manifest);
-    let variables = libraries.variables(&pages);
+    // Of no use where nothing is compared.
+    let named = LazyCell::new(|| compare::Named::new(manifest));
+    let variables = LazyCell::new(|| libraries.variables(&pages));
     let compared = |unwound: bool| {
         let mut freed = unordered();
         if freed.is_empty() {

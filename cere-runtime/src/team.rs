@@ -3,25 +3,12 @@
 
 use crate::heap;
 use crate::thread::Template;
+use cere_format::abi::{FORK_SYMBOL, Fork, Ident};
 use cere_format::capture::OpenMpLock;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// `ident_t` of the runtime's interface (openmp/runtime/src/kmp.h).
-#[repr(C)]
-struct Ident {
-    reserved: i32,
-    flags: i32,
-    reserved_too: [i32; 2],
-    source: *const c_char,
-}
-
-/// `KMP_IDENT_KMPC`: called by code that a compiler made.
-const COMPILED: i32 = 2;
-
-type Fork = unsafe extern "C" fn(*const Ident, i32, Microtask, ...);
-type Microtask = unsafe extern "C" fn(*const i32, *const i32, *const Work);
 type Push = unsafe extern "C" fn(*const Ident, i32, i32);
 type Own = unsafe extern "C" fn(*const Ident) -> i32;
 type Number = unsafe extern "C" fn() -> i32;
@@ -93,9 +80,10 @@ unsafe extern "C" fn attributes(thread: libc::pthread_t, found: *mut libc::pthre
 /// Stands for what says how many threads the next team has, where the replay's number counts.
 unsafe extern "C" fn ignore(_: *const Ident, _: i32, _: i32) {}
 
-unsafe extern "C" fn each(_: *const i32, _: *const i32, work: *const Work) {
+unsafe extern "C" fn each(_: *const i32, _: *const i32, work: *const c_void) {
     // SAFETY: the runtime's function of this name, and the work that `Team::each` hands over.
     unsafe {
+        let work = work.cast::<Work>();
         let number = std::mem::transmute::<usize, Number>(find(c"omp_get_thread_num"));
         (*work).0(number() as u32);
     }
@@ -104,7 +92,7 @@ unsafe extern "C" fn each(_: *const i32, _: *const i32, work: *const Work) {
 impl Team {
     /// Finds the runtime and starts `threads` threads. `insist`: the region's teams have that many whatever it says.
     pub fn start(threads: u32, insist: bool) -> Result<Team, String> {
-        let fork = find(c"__kmpc_fork_call");
+        let fork = find(FORK_SYMBOL);
         if fork == 0 {
             return Err(
                 "the library that stands for the OpenMP runtime has no __kmpc_fork_call: is it LLVM's (libomp)?"
@@ -150,12 +138,7 @@ impl Team {
 
     /// Runs `work` on each thread, with its number; the calling thread is number 0.
     pub fn each(&self, work: impl Fn(u32) + Sync) {
-        let ident = Ident {
-            reserved: 0,
-            flags: COMPILED,
-            reserved_too: [0; 2],
-            source: c";unknown;unknown;0;0;;".as_ptr(),
-        };
+        let ident = Ident::unknown();
         let work = Work(&work);
         // SAFETY: as compiled code calls them; all threads have joined before `work` goes.
         unsafe {
@@ -169,7 +152,7 @@ impl Team {
                 let push = std::mem::transmute::<usize, Push>(push);
                 push(&ident, own, self.threads as i32);
             }
-            (self.fork)(&ident, 1, each, &raw const work);
+            (self.fork)(&ident, 1, each, (&raw const work).cast::<c_void>());
         }
     }
 

@@ -56,10 +56,10 @@ extern "C" fn stored(place: u64, size: u64, what: u64) {
     while at < place.saturating_add(size) {
         if let Some(cell) = cells.at(at) {
             let kind = match from {
-                // SAFETY: a cell; overlapping copies are seen behind the copy, and told by the content.
-                Some(from) => cells
-                    .at(from + (at - place))
-                    .map_or(OTHER, |source| unsafe { *source } >> 32),
+                Some(from) => cells.at(from + (at - place)).map_or(OTHER, |source| {
+                    // SAFETY: a cell; overlapping copies are seen behind the copy, and told by the content.
+                    unsafe { AtomicU64::from_ptr(source) }.load(SeqCst) >> 32
+                }),
                 None if !whole || what >= COPIED => OTHER,
                 None => what,
             };

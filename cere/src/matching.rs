@@ -135,17 +135,20 @@ fn worst(a: Verdict, b: Verdict) -> Verdict {
 }
 
 /// Those of a region's codelets that count: one for each of its classes, or, if none was chosen for a class, all.
-fn counting<'a>(all: &[&'a Measured]) -> Result<(u32, Vec<&'a Measured>), String> {
-    let mut chosen: Vec<&Measured> = all
+pub fn counting<'a, T>(
+    all: &[&'a T],
+    represents: impl Fn(&T) -> Option<Represents>,
+) -> Result<(u32, Vec<&'a T>), String> {
+    let mut chosen: Vec<&T> = all
         .iter()
-        .filter(|m| m.represents.is_some())
+        .filter(|m| represents(m).is_some())
         .copied()
         .collect();
-    let class = |m: &&Measured| m.represents.map_or(0, |r| r.class);
+    let class = |m: &&T| represents(m).map_or(0, |r| r.class);
     chosen.sort_by_key(class);
     let Some(classes) = chosen
         .iter()
-        .filter_map(|m| m.represents)
+        .filter_map(|m| represents(m))
         .map(|r| r.classes)
         .max()
     else {
@@ -170,7 +173,7 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
     if all.is_empty() {
         return Err("it has no codelet".into());
     }
-    let (classes, counting) = counting(all)?;
+    let (classes, counting) = counting(all, |m| m.represents)?;
     judged.classes = classes;
     let mut classes: Vec<(f64, f64, Vec<f64>)> = Vec::new();
     let mut unknown = false;

@@ -3,7 +3,7 @@
 mod rounds;
 mod vivo;
 
-pub use vivo::InVivo;
+pub use vivo::{InVivo, threads};
 
 use crate::capture::Refused;
 use crate::codelets::files;

@@ -75,14 +75,14 @@ impl<'a> InVivo<'a> {
         for group in &self.groups {
             let mut feed = self.input.again()?;
             let run = Run {
-                store: self.store,
-                program: &self.program,
-                command: &self.profile.command,
-                timeout: None,
-                output: Output::Dropped,
                 trace: &self.invocations,
-                only: Some(group),
-                environment: &self.environment,
+                ..quiet(
+                    self.store,
+                    &self.program,
+                    self.profile,
+                    group,
+                    &self.environment,
+                )
             };
             let found = profile::collect(&run, feed.stdin.take())?.profile;
             let regions = found.regions.into_iter().map(|r| (r.key.clone(), r));
@@ -91,9 +91,7 @@ impl<'a> InVivo<'a> {
         }
         Ok(times)
     }
-}
 
-impl InVivo<'_> {
     /// Runs it with only these regions timed, in this environment, without output.
     pub fn run_with(
         &mut self,
@@ -101,30 +99,43 @@ impl InVivo<'_> {
         environment: &[(String, String)],
     ) -> Result<Profile> {
         let mut feed = self.input.again()?;
-        let run = Run {
-            store: self.store,
-            program: &self.program,
-            command: &self.profile.command,
-            timeout: None,
-            output: Output::Dropped,
-            trace: &[],
-            only: Some(only),
-            environment,
-        };
+        let run = quiet(self.store, &self.program, self.profile, only, environment);
         Ok(profile::collect(&run, feed.stdin.take())?.profile)
     }
 }
 
-/// What an OpenMP program needs to run with as many threads as its codelets were captured with, if that is one number.
-fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
-    let mut threads: Vec<u32> = codelets
-        .iter()
-        .filter_map(|c| c.openmp.as_ref())
-        .map(|o| o.threads)
-        .collect();
+/// A run as the profile's was, without output, with only these regions timed.
+fn quiet<'r>(
+    store: &'r Store,
+    program: &'r Program,
+    profile: &'r Profile,
+    only: &'r [RegionKey],
+    environment: &'r [(String, String)],
+) -> Run<'r> {
+    Run {
+        store,
+        program,
+        command: &profile.command,
+        timeout: None,
+        output: Output::Dropped,
+        trace: &[],
+        only: Some(only),
+        environment,
+    }
+}
+
+/// Numbers of threads that codelets of OpenMP programs were captured with, rising, each once.
+pub fn threads<'m>(codelets: impl IntoIterator<Item = &'m Manifest>) -> Vec<u32> {
+    let openmp = codelets.into_iter().filter_map(|c| c.openmp.as_ref());
+    let mut threads: Vec<u32> = openmp.map(|o| o.threads).collect();
     threads.sort_unstable();
     threads.dedup();
-    match threads[..] {
+    threads
+}
+
+/// What an OpenMP program needs to run with as many threads as its codelets were captured with, if that is one number.
+fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
+    match threads(codelets.iter().copied())[..] {
         [n] => vec![("OMP_NUM_THREADS".to_owned(), n.to_string())],
         _ => Vec::new(),
     }

@@ -2,6 +2,7 @@
 
 use super::model::{Plan, Prediction};
 use crate::check::InVivo;
+use crate::profile::middle;
 use crate::progress;
 use crate::replay::Placement;
 use anyhow::{Context, Result};
@@ -10,11 +11,6 @@ use cere_format::store::Store;
 
 /// Runs with each number of threads, in alternation; the middle one counts.
 const RUNS: usize = 3;
-
-fn middle(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
 
 /// Adds what runs of the program take.
 pub fn add(
@@ -41,14 +37,14 @@ pub fn add(
     bar.finish_and_clear();
     for (run, found) in prediction.runs.iter_mut().zip(found) {
         let inside = |p: &Profile| -> f64 { p.regions.iter().map(|r| r.inclusive_seconds).sum() };
-        run.measured_seconds = middle(found.iter().map(|p| p.seconds).collect());
-        run.measured_sequential = middle(found.iter().map(|p| p.seconds - inside(p)).collect());
+        run.measured_seconds = middle(found.iter().map(|p| p.seconds));
+        run.measured_sequential = middle(found.iter().map(|p| p.seconds - inside(p)));
         for (region, key) in run.regions.iter_mut().zip(&keys) {
             let of = |p: &Profile| {
                 let found = p.regions.iter().find(|r| r.key == *key);
                 found.map(|r| r.inclusive_seconds)
             };
-            region.measured_seconds = middle(found.iter().filter_map(of).collect());
+            region.measured_seconds = middle(found.iter().filter_map(of));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! What is predicted: the sequential part, and regions by their classes.
 
-use crate::check::Codelet;
+use crate::check::{Codelet, threads};
+use crate::matching::counting;
 use crate::names::Named;
 use crate::print;
 use anyhow::{Result, bail};
@@ -91,10 +92,7 @@ impl<'a> Plan<'a> {
 
     /// Numbers of threads that they were captured with.
     pub fn captured(&self) -> Vec<u32> {
-        let mut found: Vec<u32> = self.each().map(|c| captured(c.manifest)).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        threads(self.each().map(|c| c.manifest))
     }
 }
 
@@ -105,23 +103,16 @@ fn captured(manifest: &Manifest) -> u32 {
 /// The codelets of a region that together stand for all of its invocations; none if they do not.
 fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec<OfClass<'a>> {
     let own: Vec<&Codelet> = codelets.iter().filter(|c| c.1.key == *key).collect();
-    let chosen: Vec<&&Codelet> = own.iter().filter(|c| c.1.represents.is_some()).collect();
-    let classes = chosen.iter().filter_map(|c| c.1.represents);
-    let number = classes.clone().map(|r| r.classes).max().unwrap_or(0);
-    let complete = (1..=number).all(|n| classes.clone().filter(|r| r.class == n).count() == 1);
-    let of = |c: &'a Codelet, seconds: f64| OfClass {
-        file: &c.0,
-        manifest: &c.1,
-        seconds,
+    let of = |(file, manifest): &'a Codelet| OfClass {
+        file,
+        manifest,
+        seconds: manifest.represents.map_or(seconds, |r| r.seconds),
     };
-    match (&chosen[..], &own[..]) {
-        ([], [only]) => vec![of(only, seconds)],
-        ([], _) => Vec::new(),
-        _ if complete => {
-            let seconds = |c: &Codelet| c.1.represents.map_or(0.0, |r| r.seconds);
-            chosen.into_iter().map(|c| of(c, seconds(c))).collect()
-        }
-        _ => Vec::new(),
+    match counting(&own, |c| c.1.represents) {
+        // Several that were chosen by number stand for nothing but themselves.
+        Ok((_, all)) if all.len() > 1 && all[0].1.represents.is_none() => Vec::new(),
+        Ok((_, all)) => all.into_iter().map(of).collect(),
+        Err(_) => Vec::new(),
     }
 }
 

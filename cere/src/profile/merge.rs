@@ -9,7 +9,8 @@ fn middle<T: Copy>(mut values: Vec<T>, order: impl Fn(&T, &T) -> std::cmp::Order
     values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
-fn seconds(values: impl Iterator<Item = f64>) -> Option<f64> {
+/// The [`middle`] of these times.
+pub fn seconds(values: impl Iterator<Item = f64>) -> Option<f64> {
     middle(values.collect(), f64::total_cmp)
 }
 
