@@ -7,6 +7,7 @@ use crate::engine::{Access, CALLS, Engine};
 use crate::names;
 use crate::pool::PAGE;
 use crate::process;
+use crate::team::Turn;
 use crate::{local, openmp, passing, signals, sys, team, threads, trace, wanted};
 use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
@@ -99,8 +100,45 @@ fn asked(context: &ucontext_t) -> (usize, [usize; 6]) {
     (at(libc::REG_RAX), arguments)
 }
 
-fn answer(context: &mut ucontext_t, result: isize) {
+/// What the call returns to the program.
+pub fn answer(context: &mut ucontext_t, result: isize) {
     context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64;
+}
+
+/// Whether a call waits for another thread on a word of memory.
+pub fn waits(number: usize, a: [usize; 6]) -> bool {
+    number as i64 == libc::SYS_futex && WAITS.contains(&(a[1] as i32 & 127))
+}
+
+/// Makes a call whose memory is open, when others may have their turn. What it reaches stays open meanwhile. A thread of a team
+/// may rest in it until long after the captures: it does so with the signal mask that the handler returns to.
+pub fn out_of_turn(
+    engine: &mut Engine,
+    turn: Turn,
+    number: usize,
+    a: [usize; 6],
+    context: &ucontext_t,
+) -> isize {
+    // What the runtime waits on is never closed: its threads may rest there for long.
+    let pin = number as i64 != libc::SYS_futex || engine.spans.find(a[0]).is_some();
+    if pin {
+        engine.tracer.pin();
+    }
+    drop(turn);
+    let result = if local::of_team() {
+        // SAFETY: the kernel's record.
+        let mask = unsafe { *(&raw const context.uc_sigmask).cast::<u64>() };
+        let inside = sys::mask(mask);
+        let result = make(number, a);
+        sys::mask(inside);
+        result
+    } else {
+        make(number, a)
+    };
+    if pin {
+        engine.unpin_later();
+    }
+    result
 }
 
 /// Makes a call whose memory is open, out of turn. One that waits for other threads of the team looks up now and then:
@@ -135,26 +173,34 @@ pub fn dispatch_of_team(context: &mut ucontext_t) {
     let Some(turn) = team::enter() else {
         return again(context);
     };
-    let Some(engine) = wanted::engine().filter(|e| !e.levels.is_empty()) else {
+    let Some(engine) = wanted::engine().filter(|e| e.at_work()) else {
         drop(turn);
         threads::hold();
         return again(context);
     };
+    if engine.levels.is_empty() {
+        return passing::dispatch_of_team(engine, turn, number, arguments, context);
+    }
     count(engine, number);
     engine.toucher = local::number();
+    engine.tracer.pin();
     let outcome = perform(engine, number, arguments, context);
     engine.toucher = 0;
     match outcome {
         Ok(act) => {
-            drop(turn);
             let result = match act {
-                Act::Done(result) => result,
-                Act::Make => make(number, arguments),
-                Act::Again => return again(context),
+                Act::Done(result) => Some(result),
+                Act::Make => Some(out_of_turn(engine, turn, number, arguments, context)),
+                Act::Again => None,
             };
-            answer(context, result);
+            engine.unpin_later();
+            match result {
+                Some(result) => answer(context, result),
+                None => again(context),
+            }
         }
         Err(halt) => {
+            engine.unpin_later();
             team::fail(turn, team::Failure::Call(number, halt));
             go_on(context, halt);
         }
@@ -192,15 +238,14 @@ pub fn dispatch(context: &mut ucontext_t) {
     }
     let turn = team::turn();
     count(engine, number);
-    engine.tracer.pinned = true;
+    engine.tracer.pin();
     let outcome = perform(engine, number, arguments, context);
     let outcome = match outcome {
         Ok(Act::Done(result)) => Ok(result),
-        // Beside other threads of the team the call is made out of turn, and nothing is traced.
+        // Beside other threads of the team the call is made out of turn.
         Ok(Act::Make) if engine.shared() => {
-            engine.unpin();
-            drop(turn);
-            let result = make(number, arguments);
+            engine.unpin_later();
+            let result = out_of_turn(engine, turn, number, arguments, context);
             if team::failed() {
                 capture::end_all(context, RegionEnd::Never, |_| capture::of_team());
             }
@@ -214,12 +259,10 @@ pub fn dispatch(context: &mut ucontext_t) {
         Err(halt) => Err(halt),
     };
     engine.unpin();
-    drop(turn);
-    if let Some(engine) = wanted::engine()
-        && trace::exhausted().is_some()
-    {
+    if trace::exhausted().is_some() {
         engine.detach();
     }
+    drop(turn);
     match outcome {
         Ok(result) => answer(context, result),
         Err(halt) => {
@@ -328,7 +371,9 @@ fn perform(
         libc::SYS_futex => {
             let operation = a[1] as i32 & 127;
             reach[0] = (a[0], 4, Write);
-            if WAITS.contains(&operation) && !engine.stacks.is_empty() && !engine.shared() {
+            // Threads of the team rest between parallel regions.
+            let rests = engine.shared() || local::of_team();
+            if WAITS.contains(&operation) && !engine.stacks.is_empty() && !rests {
                 return Err(Halt::Waits);
             }
             if WAITS.contains(&operation) {

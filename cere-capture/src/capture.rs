@@ -69,6 +69,10 @@ unsafe extern "C" fn event(
         return;
     }
     // SAFETY: the descriptor of an armed region.
+    if event == EVENT_ENTER && unsafe { (*region).kind } == KIND_PARALLEL {
+        forks(stack);
+    }
+    // SAFETY: the descriptor of an armed region.
     let wanted = (unsafe { (*region).scratch } as usize).wrapping_sub(1);
     let slow: unsafe extern "C" fn(*mut u8) = if event == EVENT_ENTER {
         let due = state.wanted.get_mut(wanted).is_some_and(|target| {
@@ -121,6 +125,44 @@ pub fn begin_windows() {
     };
     // SAFETY: as above; no hook is at work.
     unsafe { sys::cere_on_stack(begin, (&raw mut state.event).cast(), top) };
+}
+
+/// The main thread enters a parallel region. Has the runtime start its threads now if memory is closed for the page trace,
+/// which would be interrupted by that; ends captures that cannot hold a team.
+pub fn forks(stack: usize) {
+    let Some(state) = state() else { return };
+    let captures = !state.engine.levels.is_empty();
+    let slow: unsafe extern "C" fn(*mut u8) = match captures {
+        true if openmp::obstacle().is_some() => give_up,
+        false if state.engine.tracer.on && !openmp::started() => start,
+        _ => return,
+    };
+    let top = state.engine.pool.hook_stack();
+    state.event = Event {
+        stack,
+        ..Event::default()
+    };
+    // SAFETY: as above; no hook is at work.
+    unsafe { sys::cere_on_stack(slow, (&raw mut state.event).cast(), top) };
+}
+
+unsafe extern "C" fn give_up(event: *mut u8) {
+    // SAFETY: handed on by `forks`.
+    let stack = unsafe { told(event) }.stack;
+    with_all_open(stack, false, |state, _| {
+        let reason = openmp::obstacle().map(str::to_owned);
+        refuse(state, RegionEnd::Never, reason);
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn start(event: *mut u8) {
+    // SAFETY: handed on by `forks`.
+    let stack = unsafe { told(event) }.stack;
+    with_all_open(stack, false, |_, mask| {
+        openmp::start_team(mask);
+        Ok(())
+    });
 }
 
 unsafe extern "C" fn begin(event: *mut u8) {
@@ -445,28 +487,45 @@ unsafe extern "C" fn enter(event: *mut u8) {
             heap: heap::usage(),
             threads,
             locks: locks::all(),
+            blocks: Vec::new(),
             trace: None,
         };
         let stacks = match threads::others() {
             Ok(stacks) => stacks,
             Err(reason) => return refuse_one(state, level, reason),
         };
-        if let Some(reason) = openmp::obstacle() {
+        if let Some(reason) = openmp::obstacle().filter(|_| forks) {
             return refuse_one(state, level, reason.into());
         }
         if let Some(reason) = obstacle(state, mask) {
             return refuse_one(state, level, reason);
         }
         state.engine.stacks = stacks;
-        state.engine.levels.push(level);
+        let blocks = blocks(&level);
+        state.engine.levels.push(Level { blocks, ..level });
         lay_out(state, told.stack)?;
-        // Beside other threads nothing was traced: a trace with nothing in it would have a replay start cold.
-        let trace = trace::take(state, told.wanted, invocation).filter(|_| !team::exists());
+        let trace = trace::take(state, told.wanted, invocation);
         if let Some(level) = state.engine.levels.last_mut() {
             level.trace = trace;
         }
         state.engine.take_control(control)
     });
+}
+
+/// The thread-local blocks of the region's image in the threads of the OpenMP runtime.
+fn blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
+    let at = level.region as u64;
+    let mut images = level.images.iter();
+    let own = images.find(|i| i.range.0 <= at && at < i.range.1);
+    let Some((start, size)) = own.and_then(|image| image.tls) else {
+        return Vec::new();
+    };
+    let (start, size) = (start as usize, size as usize);
+    // That of an image loaded later lies elsewhere in each thread.
+    match level.control.0 <= start && start + size <= level.control.1 {
+        true => threads::blocks(start, size),
+        false => Vec::new(),
+    }
 }
 
 /// Why no capture can begin now; else the handlers are installed.
@@ -514,7 +573,6 @@ pub fn end_all(
     heap::inside(false);
     state.engine.open();
     state.engine.tracer.on = false;
-    state.engine.tracer.pinned = false;
     state
         .engine
         .tracer

@@ -75,6 +75,8 @@ pub struct Level {
     pub threads: Option<u32>,
     /// Locks of the OpenMP runtime.
     pub locks: Vec<OpenMpLock>,
+    /// Thread-local blocks of the region's image in the runtime's threads at entry, by their numbers.
+    pub blocks: Vec<(u32, Vec<u8>)>,
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
 }
@@ -157,8 +159,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives all spans the protection that the program gave them.
+    /// Gives all spans the protection that the program gave them; other threads may go on.
     pub fn open(&mut self) {
+        self.uncover();
+        threads::opened();
+    }
+
+    /// Gives all spans the protection that the program gave them, for a moment: the system calls of other threads stay held.
+    pub fn uncover(&mut self) {
         self.drain();
         self.epoch += 1;
         self.splits = 0;
@@ -177,7 +185,6 @@ impl Engine {
             // SAFETY: the program's own protection.
             unsafe { sys::protect(span.start, end, span.protection) };
         }
-        threads::opened();
     }
 
     /// Whether the page at `address` is open for reading or writing.
@@ -356,9 +363,9 @@ impl Engine {
         self.block(span, address, access)
     }
 
-    /// Whether other threads run in the region.
+    /// Whether other threads run in a parallel region while memory is closed.
     pub fn shared(&self) -> bool {
-        team::exists() && openmp::in_parallel() && !self.levels.is_empty()
+        team::exists() && openmp::in_parallel() && self.at_work()
     }
 
     fn took(

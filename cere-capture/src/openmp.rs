@@ -4,7 +4,7 @@
 //! own. So its data stay open while captures are in progress, its heap is the arena's, and nothing of it is captured.
 
 use crate::heap::{runtime_calloc, runtime_malloc, runtime_realloc};
-use crate::{heap, images, thread_pointer};
+use crate::{capture, heap, images, thread_pointer};
 use cere_format::abi::{
     EVENT_ENTER, FORK_SYMBOL, Fork, Hook, Ident, KIND_PARALLEL, RegionDescriptor,
 };
@@ -19,6 +19,8 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 static BUILT_IN: AtomicBool = AtomicBool::new(false);
 /// Stack pointer where the outermost parallel region that runs was entered, or 0.
 static PARALLEL: AtomicUsize = AtomicUsize::new(0);
+/// Whether [`start_team`] was called.
+static STARTED: AtomicBool = AtomicBool::new(false);
 /// Whether [`start_team`] is at work, and the program's signal mask then.
 static STARTING: (AtomicBool, AtomicU64) = (AtomicBool::new(false), AtomicU64::new(0));
 /// The thread whose regions count.
@@ -69,6 +71,7 @@ pub fn threads() -> Option<u32> {
 /// with everything open.
 pub fn start_team(mask: u64) {
     unsafe extern "C" fn nothing(_: *const i32, _: *const i32, _: *const c_void) {}
+    STARTED.store(true, Ordering::Relaxed);
     // SAFETY: a plain look-up.
     let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK_SYMBOL.as_ptr()) } as usize;
     if fork == 0 {
@@ -82,6 +85,11 @@ pub fn start_team(mask: u64) {
         fork(&Ident::unknown(), 0, nothing);
     }
     STARTING.0.store(false, Ordering::Release);
+}
+
+/// Whether it has.
+pub fn started() -> bool {
+    STARTED.load(Ordering::Relaxed)
 }
 
 /// The signal mask of a thread that starts, where it is not the calling thread's.
@@ -162,9 +170,12 @@ unsafe extern "C" fn event(_: *mut RegionDescriptor, event: u32, _: *mut u8, sta
         return;
     }
     match event {
-        EVENT_ENTER => enters(true, stack),
-        _ => leaves(stack),
-    };
+        EVENT_ENTER if enters(true, stack) == Entry::Outside => capture::forks(stack),
+        EVENT_ENTER => {}
+        _ => {
+            leaves(stack);
+        }
+    }
 }
 
 /// What the runtime calls as `strdup`, which allocates.

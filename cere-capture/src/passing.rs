@@ -6,8 +6,9 @@
 use crate::calls::{self, Halt, Reach, again};
 use crate::engine::{Access, Engine};
 use crate::pool::PAGE;
+use crate::team::{Failure, Turn};
 use crate::tracer::Cut;
-use crate::{signals, sys, trace};
+use crate::{local, signals, sys, team, trace};
 use libc::ucontext_t;
 
 /// Bytes that one argument may reach before everything is opened instead.
@@ -25,6 +26,25 @@ enum Leave {
     Stop(&'static str),
     /// The call is made, with this result, but the trace lacks something.
     Made(isize, &'static str),
+}
+
+impl Leave {
+    /// Why the trace is interrupted; none if the program ends, or the trace has.
+    fn cut(&self, number: usize) -> Option<Cut> {
+        match self {
+            Leave::End | Leave::Stop(_) => None,
+            Leave::Cut(why) => Some(Cut::Call(number, why)),
+            Leave::Made(_, why) => Some(Cut::Because(why)),
+        }
+    }
+
+    /// The result of a call that was made.
+    fn result(&self) -> Option<isize> {
+        match self {
+            Leave::Made(result, _) => Some(*result),
+            _ => None,
+        }
+    }
 }
 
 impl From<&'static str> for Leave {
@@ -59,35 +79,99 @@ pub fn dispatch(
     arguments: [usize; 6],
     context: &mut ucontext_t,
 ) {
-    engine.tracer.pinned = true;
+    let turn = team::turn();
+    if engine.shared() && calls::waits(number, arguments) {
+        return match await_others(engine, turn, number, arguments, context) {
+            Ok(result) => {
+                calls::answer(context, result);
+                if team::failed() {
+                    trace::suspend(context, None);
+                }
+            }
+            Err(lack) => {
+                trace::suspend(context, Some(Cut::Because(lack)));
+                again(context);
+            }
+        };
+    }
+    engine.tracer.pin();
     let outcome = pass(engine, number, arguments, context);
     engine.unpin();
-    let result = match outcome {
-        Ok(result) => {
-            engine.tracer.charge(1);
-            if let Some(cut) = trace::exhausted() {
-                trace::suspend(context, Some(cut));
-            }
-            Some(result)
+    engine.tracer.charge(u64::from(outcome.is_ok()));
+    let exhausted = trace::exhausted();
+    let (result, cut) = match outcome {
+        Ok(result) if exhausted.is_none() => {
+            return calls::answer(context, result);
         }
+        Ok(result) => (Some(result), exhausted),
         Err(leave) => {
-            let (cut, result) = match leave {
-                Leave::End => (None, None),
-                Leave::Cut(why) => (Some(Cut::Call(number, why)), None),
-                Leave::Stop(why) => {
-                    engine.tracer.stop(Cut::Call(number, why));
-                    (None, None)
-                }
-                Leave::Made(result, why) => (Some(Cut::Because(why)), Some(result)),
-            };
-            trace::suspend(context, cut);
-            result
+            if let Leave::Stop(why) = leave {
+                engine.tracer.stop(Cut::Call(number, why));
+            }
+            (leave.result(), leave.cut(number))
         }
     };
+    drop(turn);
+    trace::suspend(context, cut);
     match result {
-        Some(result) => context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64,
+        Some(result) => calls::answer(context, result),
         None => again(context),
     }
+}
+
+/// A system call of a thread of the runtime was caught, which has its turn. What the trace cannot follow has the traced thread
+/// interrupt it.
+pub fn dispatch_of_team(
+    engine: &mut Engine,
+    turn: Turn,
+    number: usize,
+    arguments: [usize; 6],
+    context: &mut ucontext_t,
+) {
+    engine.toucher = local::number();
+    if calls::waits(number, arguments) {
+        return match await_others(engine, turn, number, arguments, context) {
+            Ok(result) => calls::answer(context, result),
+            Err(lack) => {
+                if let Some(turn) = team::enter() {
+                    team::fail(turn, Failure::Trace(Cut::Because(lack)));
+                }
+                again(context);
+            }
+        };
+    }
+    engine.tracer.pin();
+    let outcome = pass(engine, number, arguments, context);
+    engine.toucher = 0;
+    engine.unpin();
+    let leave = match outcome {
+        Ok(result) => return calls::answer(context, result),
+        Err(leave) => leave,
+    };
+    let end = Cut::Call(number, "a thread of the team ends");
+    let cut = leave.cut(number).unwrap_or(end);
+    team::fail(turn, Failure::Trace(cut));
+    match leave.result() {
+        Some(result) => calls::answer(context, result),
+        None => again(context),
+    }
+}
+
+/// A wait on a word of memory, out of turn.
+fn await_others(
+    engine: &mut Engine,
+    turn: Turn,
+    number: usize,
+    a: [usize; 6],
+    context: &ucontext_t,
+) -> Result<isize, &'static str> {
+    engine.tracer.pin();
+    let reached = engine.reach(a[0], 4, Access::Write);
+    let reached = reached.and_then(|()| engine.reach(a[3], 16, Access::Read));
+    engine.toucher = 0;
+    engine.unpin_later();
+    reached?;
+    Ok(calls::out_of_turn(engine, turn, number, a, context))
 }
 
 fn pass(
@@ -144,7 +228,7 @@ fn pass(
                 for (start, length, access) in reach {
                     engine.reach(start, length, access)?;
                 }
-                make(number, a, wait, written(number, a))
+                make(engine, number, a, wait, written(number, a))
             }
             Some((reach, wait)) => {
                 let result = with_all(engine, number, a, wait, written(number, a))?;
@@ -233,6 +317,7 @@ fn reached(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
             reach = [(a[2], 16, Read), (a[3], 16, Write), NONE];
             wait = Wait::Perhaps;
         }
+        libc::SYS_sched_setaffinity => reach[0] = (a[2], a[1], Read),
         libc::SYS_setitimer => reach = [(a[1], 32, Read), (a[2], 32, Write), NONE],
         libc::SYS_getitimer => reach[0] = (a[1], 32, Write),
         libc::SYS_prlimit64 => reach = [(a[2], 16, Read), (a[3], 16, Write), NONE],
@@ -264,6 +349,9 @@ fn accessible(engine: &mut Engine, start: usize, length: usize, access: Access) 
 /// The program asks what a signal does, or changes it.
 fn disposition(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
     const SIZE: usize = size_of::<sys::Action>();
+    if local::of_team() {
+        return Err(Leave::Cut("a thread of the team calls it"));
+    }
     engine.reach(a[1], SIZE, Access::Read)?;
     engine.reach(a[2], SIZE, Access::Write)?;
     let mut fits = |at, access| at == 0 || accessible(engine, at, SIZE, access);
@@ -297,7 +385,7 @@ fn vector(
     if !accessible(engine, a[1], a[2] * 16, Access::Read) {
         return with_all(engine, number, a, wait, usize::MAX);
     }
-    // SAFETY: the program's array, open now, and nobody else runs.
+    // SAFETY: the program's array, open now, and nobody else has a turn.
     let part = |i: usize| unsafe { *(a[1] as *const [usize; 2]).add(i) };
     let total = (0..a[2]).fold(0usize, |sum, i| sum.saturating_add(part(i)[1]));
     if total > MOST {
@@ -307,20 +395,30 @@ fn vector(
         let [start, length] = part(i);
         engine.reach(start, length, access)?;
     }
-    make(number, a, wait, total)
+    make(engine, number, a, wait, total)
 }
 
-/// Makes a call that finds open what it needs, without waiting where the program would have to handle signals.
-fn make(number: usize, a: [usize; 6], wait: Wait, length: usize) -> Result<isize, Leave> {
+/// Makes a call that finds open what it needs, without waiting where the program would have to handle signals, or where
+/// other threads wait for the turn.
+fn make(
+    engine: &Engine,
+    number: usize,
+    a: [usize; 6],
+    wait: Wait,
+    length: usize,
+) -> Result<isize, Leave> {
     // SAFETY: the program's own call.
     let call = || unsafe { sys::call(number as i64, a) };
+    let beside = engine.shared() || local::of_team();
     let waits = match wait {
         Wait::Never => false,
-        Wait::Until(events) => signals::handles() && !ready(a[0], events, length),
+        Wait::Until(events) => (beside || signals::handles()) && !ready(a[0], events, length),
         Wait::Perhaps => true,
     };
     match wait {
         Wait::Never => Ok(call()),
+        _ if beside && !waits => Ok(call()),
+        _ if beside => Err(Leave::Cut("it may wait, and other threads of the team run")),
         _ if signals::handles() && !waits => Ok(call()),
         _ => signals::wait_with(call)
             .ok_or(Leave::Cut("it may wait, and the program handles signals")),
@@ -359,9 +457,12 @@ fn with_all(
     wait: Wait,
     length: usize,
 ) -> Result<isize, Leave> {
+    if local::of_team() {
+        return Err(Leave::Cut("a thread of the team calls it"));
+    }
     engine.tracer.charge(PRICE);
-    engine.open();
-    let result = make(number, a, wait, length)?;
+    engine.uncover();
+    let result = make(engine, number, a, wait, length)?;
     match engine.close() {
         Ok(()) => Ok(result),
         Err(_) => Err(Leave::Made(result, "memory cannot be closed")),

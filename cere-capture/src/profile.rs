@@ -1,13 +1,14 @@
 //! Profiles: a tree of active regions in a shared file mapping.
 //!
-//! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno. A signal may come in
+//! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno, but for once before the
+//! first parallel region, where the OpenMP runtime would start its threads as well. A signal may come in
 //! between, and its handler run regions: those are counted, not booked. It may even leave the hook by longjmp: hence
 //! what the tables refer to is always complete first.
 
 mod kept;
 
 use crate::openmp::{self, Entry};
-use crate::{arena, sys, thread_pointer};
+use crate::{arena, keep_errno, sys, thread_pointer};
 use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, KIND_PARALLEL, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::path::Path;
@@ -95,6 +96,9 @@ unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8
         BUSY.store(stack as usize, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         if event == EVENT_ENTER {
+            if (*region).kind == KIND_PARALLEL && !openmp::started() {
+                keep_errno(|| openmp::start_team(0));
+            }
             enter(&tables, region, stack);
         } else {
             leave(&tables, region, event, stack, now);

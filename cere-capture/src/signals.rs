@@ -319,10 +319,17 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         }
         _ => Touched::NotOurs,
     };
+    let exhausted = trace::exhausted();
+    if exhausted.is_some()
+        && !trace::alone()
+        && let Some(engine) = wanted::engine()
+    {
+        engine.detach();
+    }
     drop(turn);
     if trace::alone() {
         let cut = match touched {
-            Touched::Opened => match trace::exhausted() {
+            Touched::Opened => match exhausted {
                 None => return,
                 cut => cut,
             },
@@ -335,11 +342,6 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
             unsafe { send_again(signal, info) };
         }
         return;
-    }
-    if trace::exhausted().is_some()
-        && let Some(engine) = wanted::engine()
-    {
-        engine.detach();
     }
     match touched {
         Touched::Opened => {}

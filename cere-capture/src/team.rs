@@ -10,6 +10,7 @@
 use crate::calls::Halt;
 use crate::engine::{Access, Touched};
 use crate::pool::PAGE;
+use crate::tracer::Cut;
 use crate::{arena, heap, local, openmp, signals, sys, threads, wanted};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -41,6 +42,8 @@ pub enum Failure {
     Crash(usize),
     /// A system call, by number.
     Call(usize, Halt),
+    /// What the page trace cannot follow.
+    Trace(Cut),
 }
 
 /// A thread's turn.
@@ -179,6 +182,17 @@ impl Failure {
                 "the program crashes inside: a thread of its team may not access {at:#x}"
             )),
             Failure::Call(number, halt) => halt.reason(*number),
+            Failure::Trace(cut) => Some(format!("a thread of its team: {cut}")),
+        }
+    }
+
+    /// Why it interrupts the page trace.
+    pub fn cut(&self) -> Cut {
+        match *self {
+            Failure::Lack(lack) => Cut::Because(lack),
+            Failure::Crash(at) => Cut::Crash(at),
+            Failure::Call(number, _) => Cut::Call(number, "a thread of the team calls it"),
+            Failure::Trace(cut) => cut,
         }
     }
 }

@@ -47,6 +47,10 @@ struct Thread {
     /// Its alternate stack for signals, or an empty range.
     alternate: (usize, usize),
     ends: bool,
+    /// Its number among those that the OpenMP runtime started, from 1; 0: it did not start it.
+    number: u32,
+    /// Its thread pointer.
+    pointer: usize,
     /// Whether its system calls can be held.
     held: bool,
 }
@@ -127,9 +131,18 @@ fn id() -> i32 {
     unsafe { sys::call(libc::SYS_gettid, [0; 6]) as i32 }
 }
 
-/// Whether the process has no thread but the calling one.
-pub fn alone() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+/// Whether the process has no threads but the calling one and those of the OpenMP runtime.
+pub fn alone_with_team() -> bool {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return false;
+    };
+    let tasks: Vec<i32> = tasks
+        .filter_map(|t| t.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let Ok(list) = LIST.lock() else { return false };
+    let own = id();
+    let of_team = |task: &i32| list.iter().any(|t| t.id == *task && t.number != 0);
+    tasks.iter().all(|task| *task == own || of_team(task))
 }
 
 /// Whether other threads may be on their way in a handler of ours.
@@ -173,6 +186,8 @@ unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
                 stack,
                 alternate: (0, 0),
                 ends: false,
+                number: local::number(),
+                pointer: crate::thread_pointer(),
                 held: sys::dispatch(Some(HELD.as_ptr())) == 0,
             });
         }
@@ -280,6 +295,24 @@ fn blocks_faults(id: i32) -> bool {
     text.lines()
         .find_map(|l| u64::from_str_radix(l.strip_prefix("SigBlk:")?.trim(), 16).ok())
         .is_none_or(|mask| mask & (sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS)) != 0)
+}
+
+/// What the threads of the OpenMP runtime hold where the calling one has [start, start + size) of its static thread-local storage,
+/// by their numbers. Ordinary code; they are kept out.
+pub fn blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
+    let Ok(list) = LIST.lock() else {
+        return Vec::new();
+    };
+    let from = crate::thread_pointer().wrapping_sub(start);
+    let mut found: Vec<(u32, Vec<u8>)> = Vec::new();
+    for thread in list.iter().filter(|t| t.number != 0 && !t.ends) {
+        let at = thread.pointer.wrapping_sub(from);
+        // SAFETY: static thread-local storage lies at the same distance from the pointer in every thread, whose stack holds it.
+        let block = unsafe { std::slice::from_raw_parts(at as *const u8, size) };
+        found.push((thread.number, block.to_vec()));
+    }
+    found.sort_unstable_by_key(|f| f.0);
+    found
 }
 
 /// Stacks of all other threads; or why the calling thread cannot be captured beside them. Bars the gate until

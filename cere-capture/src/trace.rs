@@ -4,7 +4,7 @@
 use crate::capture::{self, describe_images};
 use crate::tracer::Cut;
 use crate::wanted::{Region, State, listen, state};
-use crate::{heap, process, signals, threads};
+use crate::{heap, process, signals, team, threads};
 use cere_format::capture::{PageTrace, Wanted};
 use libc::ucontext_t;
 
@@ -144,7 +144,7 @@ pub fn settle(state: &mut State, stack: usize, mask: u64) {
     if !state.engine.tracer.wanted() {
         return listen(state, false);
     }
-    let outcome = if !threads::alone() {
+    let outcome = if !threads::alone_with_team() {
         Err("other threads run")
     } else if captures || was_on {
         Ok(())
@@ -175,22 +175,22 @@ pub fn settle(state: &mut State, stack: usize, mask: u64) {
 }
 
 /// In a handler, no capture in progress: opens everything and hands the process back to the program. The trace goes on
-/// where the next region is entered. Neither allocates nor locks: the program may be anywhere.
+/// where the next region is entered. Neither allocates nor locks: the program may be anywhere. Out of turn.
 pub fn suspend(context: &mut ucontext_t, cut: Option<Cut>) {
     let Some(state) = state() else { return };
+    let _barred = team::bar();
     signals::catch_calls(false);
     heap::inside(false);
     state.engine.open();
     state.engine.tracer.on = false;
-    state.engine.tracer.pinned = false;
-    if let Some(cut) = cut {
+    if let Some(cut) = team::failure().map(|f| f.cut()).or(cut) {
         state.engine.tracer.halt(cut);
     }
     if state.engine.tracer.wanted() {
         listen(state, true);
     }
     capture::note_depth(0);
-    signals::remove(Some(context), false);
+    signals::remove(Some(context), threads::beside(&state.engine));
 }
 
 /// Whether memory is closed for the trace alone: no capture is in progress.
@@ -198,7 +198,7 @@ pub fn alone() -> bool {
     state().is_some_and(|s| s.engine.levels.is_empty())
 }
 
-/// Why the windows take too much, if they do: they are given up.
+/// Why the windows take too much, if they do: they are given up. In turn.
 pub fn exhausted() -> Option<Cut> {
     let tracer = &mut state()?.engine.tracer;
     let cut = Cut::Because(tracer.exhausted.take()?);

@@ -8,8 +8,11 @@ use crate::names;
 use crate::pool::{PAGE, Page};
 use crate::spans::Span;
 use crate::sys;
-use cere_format::capture::{TRACE_WRITTEN, TracePlan};
+use cere_format::capture::{
+    TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN, TracePlan,
+};
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// [`Page::last`] of a page that is in the FIFO.
 const IN_FIFO: u64 = u64::MAX;
@@ -71,7 +74,7 @@ pub struct Window {
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Address, and [`TRACE_WRITTEN`].
+    /// Address, thread, and [`TRACE_WRITTEN`].
     page: u64,
     sequence: u64,
 }
@@ -81,8 +84,8 @@ pub struct Tracer {
     plan: TracePlan,
     /// Whether what the program touches is traced.
     pub on: bool,
-    /// Set: what is opened stays so, until [`Engine::unpin`].
-    pub pinned: bool,
+    /// Calls under way that need what they opened to stay so, until [`Engine::unpin`]. Changed out of turn as well.
+    pub pins: AtomicU32,
     /// Set in the handler: the windows take too much.
     pub exhausted: Option<&'static str>,
     /// Windows by rising `first`. Filled by ordinary code only.
@@ -113,7 +116,7 @@ impl Tracer {
                 faults: 0,
             },
             on: false,
-            pinned: false,
+            pins: AtomicU32::new(0),
             exhausted: None,
             windows: Vec::new(),
             faults: 0,
@@ -207,22 +210,32 @@ impl Tracer {
         }
     }
 
-    fn pop(&mut self) -> Option<usize> {
+    fn pop(&mut self) -> Option<u64> {
         if self.length == 0 {
             return None;
         }
         // SAFETY: within the ring.
-        let address = unsafe { *self.ring.add(self.head) };
+        let page = unsafe { *self.ring.add(self.head) };
         self.head = (self.head + 1) % RING;
         self.length -= 1;
-        Some(address as usize)
+        Some(page)
     }
 
-    fn push(&mut self, address: usize) {
+    fn push(&mut self, page: u64) {
         // SAFETY: within the ring, which is not full.
-        unsafe { *self.ring.add((self.head + self.length) % RING) = address as u64 };
+        unsafe { *self.ring.add((self.head + self.length) % RING) = page };
         self.length += 1;
     }
+
+    /// What is opened stays so until there were as many calls of [`Engine::unpin`].
+    pub fn pin(&self) {
+        self.pins.fetch_add(1, SeqCst);
+    }
+}
+
+/// A page and the thread that touches it, as in an entry of a page trace.
+fn page_of(address: usize, thread: u32) -> u64 {
+    address as u64 | u64::from(thread).min(TRACE_THREADS) << TRACE_THREAD_SHIFT
 }
 
 impl Engine {
@@ -243,33 +256,38 @@ impl Engine {
         }
         tracer.count(page.last);
         page.last = IN_FIFO;
-        tracer.push(address);
+        tracer.push(page_of(address, self.toucher));
         self.evict();
     }
 
     /// Closes what is beyond the FIFO's length, or beyond the mappings that there may be.
     fn evict(&mut self) {
-        while !self.tracer.pinned
+        while self.tracer.pins.load(SeqCst) == 0
             && self.tracer.length > 8
             && (self.tracer.length > self.tracer.slots || self.splits >= self.budget)
-            && let Some(address) = self.tracer.pop()
+            && let Some(page) = self.tracer.pop()
         {
-            self.leave(address, true);
+            self.leave(page, true);
         }
     }
 
-    /// What a system call reached may leave.
+    /// What a system call reached may leave. In turn.
     pub fn unpin(&mut self) {
-        self.tracer.pinned = false;
+        self.unpin_later();
         if self.tracer.on {
             self.evict();
         }
     }
 
+    /// The same, with the next page that is opened. Out of turn.
+    pub fn unpin_later(&self) {
+        self.tracer.pins.fetch_sub(1, SeqCst);
+    }
+
     /// Everything is about to be opened, or to stay as it is: the FIFO runs empty.
     pub fn drain(&mut self) {
-        while let Some(address) = self.tracer.pop() {
-            self.leave(address, false);
+        while let Some(page) = self.tracer.pop() {
+            self.leave(page, false);
         }
     }
 
@@ -291,14 +309,15 @@ impl Engine {
                     return;
                 };
                 self.tracer.count(page.last);
-                self.note_left(at, page, written);
+                self.note_left(page_of(at, self.toucher), page, written);
                 at += PAGE;
             }
         }
     }
 
     /// A page has left the FIFO.
-    fn leave(&mut self, address: usize, close: bool) {
+    fn leave(&mut self, entry: u64, close: bool) {
+        let address = (entry & TRACE_PAGE) as usize;
         // SAFETY: a page of the pool, or null.
         let Some(page) = (unsafe { self.pool.page(address).as_mut() }) else {
             return;
@@ -315,16 +334,16 @@ impl Engine {
         {
             self.shut(&span, address, page);
         }
-        self.note_left(address, page, written);
+        self.note_left(entry, page, written);
     }
 
-    fn note_left(&mut self, address: usize, page: &mut Page, written: bool) {
+    fn note_left(&mut self, entry: u64, page: &mut Page, written: bool) {
         page.last = self.tracer.next;
         if self.tracer.logged == self.tracer.room {
             self.compact();
         }
         let entry = Entry {
-            page: address as u64 | if written { TRACE_WRITTEN } else { 0 },
+            page: entry | if written { TRACE_WRITTEN } else { 0 },
             sequence: self.tracer.next,
         };
         // SAFETY: within the log, which is not full.
@@ -342,7 +361,7 @@ impl Engine {
 
     /// Whether the entry tells the last time that its page left.
     fn current(&mut self, entry: Entry) -> bool {
-        let page = self.pool.page((entry.page & !TRACE_WRITTEN) as usize);
+        let page = self.pool.page((entry.page & TRACE_PAGE) as usize);
         // SAFETY: a page of the pool, or null.
         unsafe { page.as_ref() }.is_some_and(|page| page.last == entry.sequence)
     }
@@ -384,7 +403,7 @@ impl Engine {
             if entry.sequence < first || pages.len() >= most {
                 break;
             }
-            let address = (entry.page & !TRACE_WRITTEN) as usize;
+            let address = (entry.page & TRACE_PAGE) as usize;
             if self.current(entry) && self.spans.find(address).is_some() {
                 pages.push(entry.page);
             }

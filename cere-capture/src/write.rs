@@ -186,7 +186,7 @@ pub fn level(
         };
         let own = sys::action(libc::SIGXFSZ, Some(&ignored));
         sys::action(libc::SIGXFSZ, Some(&own));
-        for extension in ["table", "entry", "exit", "trace", "json"] {
+        for extension in ["table", "entry", "exit", "trace", "blocks", "json"] {
             let _ = std::fs::remove_file(files.part(extension));
         }
     }
@@ -254,6 +254,14 @@ fn contents(
         }
         file.flush().map_err(failed)?;
     }
+    let blocks = match end.refused {
+        None => &level.blocks[..],
+        Some(_) => &[],
+    };
+    if !blocks.is_empty() {
+        let bytes: Vec<&[u8]> = blocks.iter().map(|b| &b.1[..]).collect();
+        std::fs::write(files.part("blocks"), bytes.concat()).map_err(failed)?;
+    }
     let mut fresh = level.fresh.clone();
     let stack = level.mappings.iter().find(|m| m.path == "[stack]");
     if let (Some(before), Some(start)) = (stack, process::stack_start())
@@ -297,13 +305,18 @@ fn contents(
             threads,
             locks: level.locks.clone(),
             lock_words: lock_words(level),
+            blocks: blocks.iter().map(|b| b.0).collect(),
         }),
         trace: trace.map(|(trace, _)| trace.clone()),
     };
     let text = serde_json::to_vec(&raw).map_err(|e| e.to_string())?;
     std::fs::write(files.part("json"), text).map_err(failed)?;
-    let traces = trace.map(|_| "trace");
-    for extension in ["table", "entry", "exit"].into_iter().chain(traces) {
+    let more = [
+        trace.map(|_| "trace"),
+        (!blocks.is_empty()).then_some("blocks"),
+    ];
+    let more = more.into_iter().flatten();
+    for extension in ["table", "entry", "exit"].into_iter().chain(more) {
         files.publish(extension)?;
     }
     files.publish("json")

@@ -91,7 +91,8 @@ pub struct Process {
 /// ([`PageRecord`]s, little endian, 16 bytes each, by rising address), `<n>.entry` (the pages as they were at
 /// entry, in the order of the table, those with [`PAGE_ENTRY_STORED`] only) and `<n>.exit` (as they were
 /// at exit, those with [`PAGE_EXIT_STORED`] only), and, if `trace` is there, `<n>.trace`: the pages touched before entry in the order of
-/// their last touch, the latest last, 8 bytes each: an address, with [`TRACE_WRITTEN`] if it was open for writing.
+/// their last touch, the latest last, 8 bytes each: an address, with [`TRACE_WRITTEN`] if it was open for writing, and the thread
+/// at [`TRACE_THREAD_SHIFT`]. If `openmp` has `blocks`, `<n>.blocks` holds as many thread-local blocks of the region's image at entry.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RawCapture {
     /// [`CAPTURE_VERSION`].
@@ -154,6 +155,12 @@ pub struct PageTrace {
 
 /// Flag of an entry in a page trace: the page was open for writing when it was last touched.
 pub const TRACE_WRITTEN: u64 = 1;
+/// Where in an entry of a page trace the number of the thread is that touched the page last, as in [`PageRecord::thread`].
+pub const TRACE_THREAD_SHIFT: u32 = 1;
+/// The largest such number; threads beyond it have it as well.
+pub const TRACE_THREADS: u64 = (1 << 11) - 1;
+/// The address in an entry of a page trace.
+pub const TRACE_PAGE: u64 = !(TRACE_WRITTEN | TRACE_THREADS << TRACE_THREAD_SHIFT);
 
 /// How a captured region ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -225,6 +232,10 @@ pub struct OpenMp {
     pub locks: Vec<OpenMpLock>,
     /// Addresses of words that held a lock at entry or at exit.
     pub lock_words: Vec<u64>,
+    /// Threads of the runtime whose thread-local blocks at entry are kept, by number as in [`PageRecord::thread`], in the order of
+    /// the blocks.
+    #[serde(default)]
+    pub blocks: Vec<u32>,
 }
 
 /// A lock of the OpenMP runtime (`omp_lock_t`, `omp_nest_lock_t`).

@@ -30,6 +30,8 @@ pub const MEMBER_TLS_ENTRY: &str = "tls.entry";
 pub const MEMBER_TLS_EXIT: &str = "tls.exit";
 /// Member: the image's thread-local block in a thread that starts.
 pub const MEMBER_TLS_START: &str = "tls.start";
+/// Member: the image's thread-local blocks of other threads of the OpenMP runtime at entry; absent if there are none.
+pub const MEMBER_TLS_TEAM: &str = "tls.team";
 /// Member: the outlined function's machine code in vivo.
 pub const MEMBER_CODE: &str = "region.code";
 

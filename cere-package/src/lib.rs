@@ -154,7 +154,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         in_vivo: input.in_vivo,
         represents: input.represents,
         trace: capture.trace.clone(),
-        openmp: openmp(&raw, &images)?,
+        openmp: openmp(&raw, &images, tls.is_some())?,
         page_size: capture.page_size,
         entry: capture.entry,
         unwound: capture.end == RegionEnd::Unwound,
@@ -204,6 +204,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         members.push(NewMember::bytes(MEMBER_TLS_ENTRY, entry));
         members.push(NewMember::bytes(MEMBER_TLS_EXIT, exit));
         members.push(NewMember::bytes(MEMBER_TLS_START, start));
+        if !raw.blocks.is_empty() {
+            members.push(NewMember::bytes(MEMBER_TLS_TEAM, raw.blocks.as_slice()));
+        }
     }
     for unit in &manifest.units {
         let path = input.store.unit_ir(&unit.id);
@@ -256,11 +259,14 @@ fn masks(raw: &Raw, images: &[Loaded]) -> Result<Vec<Mask>, PackError> {
     Ok(masks)
 }
 
-/// The OpenMP runtime, by its soname.
-fn openmp(raw: &Raw, images: &[Loaded]) -> Result<Option<OpenMp>, PackError> {
+/// The OpenMP runtime, by its soname; `blocks`: the region's image has thread-local variables.
+fn openmp(raw: &Raw, images: &[Loaded], blocks: bool) -> Result<Option<OpenMp>, PackError> {
     let Some(mut openmp) = raw.capture.openmp.clone() else {
         return Ok(None);
     };
+    if !blocks {
+        openmp.blocks.clear();
+    }
     let is = |l: &&Loaded| l.image.path.as_os_str() == openmp.runtime.as_str();
     if let Some(loaded) = images.iter().find(is) {
         openmp.runtime = loaded.elf.soname()?;

@@ -82,6 +82,8 @@ pub struct Raw {
     pub exit: PageFile,
     /// The page trace before entry, as on disk; empty if there is none.
     pub trace: Vec<u8>,
+    /// Thread-local blocks of the OpenMP runtime's threads; empty if there are none.
+    pub blocks: Vec<u8>,
 }
 
 impl Raw {
@@ -115,7 +117,8 @@ impl Raw {
             let path = path.with_extension("trace");
             trace = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
             let what = path.display().to_string();
-            let pages = decode_trace(&what, &trace, capture.page_size)?.len() as u64;
+            let pages = decode_trace(&what, &trace, capture.page_size, capture.openmp.is_some())?
+                .len() as u64;
             if pages != known.pages {
                 return Err(PackError::Format(FormatError::TooShort {
                     what: "raw capture's page trace",
@@ -124,6 +127,15 @@ impl Raw {
                     available: pages,
                 }));
             }
+        }
+        let mut blocks = Vec::new();
+        if capture
+            .openmp
+            .as_ref()
+            .is_some_and(|o| !o.blocks.is_empty())
+        {
+            let path = path.with_extension("blocks");
+            blocks = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
         }
         let open = |extension, flag| {
             PageFile::open(
@@ -139,6 +151,7 @@ impl Raw {
             capture,
             table,
             trace,
+            blocks,
         })
     }
 

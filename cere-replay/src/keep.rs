@@ -5,7 +5,7 @@ use crate::link::Linked;
 use crate::{Options, ReplayError, apart, command, compile, io, link, plan};
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TRACE, Manifest,
+    MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::ENV_PLAN;
 use std::fmt::Write;
@@ -119,6 +119,7 @@ pub fn keep(
         MEMBER_TLS_ENTRY,
         MEMBER_TLS_EXIT,
         MEMBER_TLS_START,
+        MEMBER_TLS_TEAM,
         MEMBER_TRACE,
         MEMBER_CODE,
     ] {

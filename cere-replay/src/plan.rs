@@ -6,15 +6,15 @@ use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
 use std::path::PathBuf;
 
 /// The warm-up that a replay of this package uses with a team of so many threads (none: as when it was captured), and a
-/// sentence if it is another than by default. A page trace is of one thread: with several, a run over itself leaves to
-/// each what it uses.
+/// sentence if it is another than by default. What the trace of one thread leaves to several is not known: there a run over
+/// itself leaves to each what it uses.
 pub fn warmup(
     manifest: &Manifest,
     wanted: Option<Warmup>,
     team: Option<u32>,
 ) -> Result<(Warmup, Option<String>), ReplayError> {
     match (wanted, &manifest.trace) {
-        (None, _) if threads(manifest, team).is_some_and(|n| n > 1) => {
+        (None, _) if threads(manifest, team).is_some_and(|n| n > 1) && of_one(manifest) => {
             Ok((Warmup::WorkingSet, None))
         }
         (Some(Warmup::PageTrace), None) => Err(ReplayError::NoTrace(manifest.name.clone())),
@@ -34,6 +34,11 @@ pub fn warmup(
                 .map(|why| format!("the page trace has a gap: {why}")),
         )),
     }
+}
+
+/// Whether it was captured with one thread.
+fn of_one(manifest: &Manifest) -> bool {
+    manifest.openmp.as_ref().is_none_or(|o| o.threads == 1)
 }
 
 /// Threads of a team in a replay: as asked for, else as when the codelet was captured; none without OpenMP.

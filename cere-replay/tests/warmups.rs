@@ -222,7 +222,7 @@ fn traces_that_lie() {
         (&[CHAIN, DATA][..], 3, "cut short: 13 bytes"),
         (&[CHAIN], 0, "1 of 2 pages"),
         (&[CHAIN, CHAIN | TRACE_WRITTEN], 0, "twice"),
-        (&[CHAIN, CHAIN + 8], 0, "no page"),
+        (&[CHAIN, DATA + 8], 0, "no page"),
         (&[CHAIN, 1 << 50], 0, "no page"),
     ] {
         let message = message(entries, cut);

@@ -39,6 +39,7 @@ mod lines;
 mod mapping;
 mod once;
 mod output;
+mod owners;
 mod pages;
 mod processor;
 mod run;

@@ -17,6 +17,9 @@ pub struct Bytes {
     length: usize,
 }
 
+// SAFETY: nobody writes to the mapping, which stays for the life of the process.
+unsafe impl Sync for Bytes {}
+
 impl Bytes {
     /// Maps `path`; an absent or empty file is no bytes.
     pub fn open(path: &Path) -> Result<Self, String> {
@@ -133,7 +136,7 @@ impl Pages {
                 record: PageRecord {
                     address,
                     flags,
-                    thread: 0,
+                    thread: word(12),
                 },
                 entry: take(flags & PAGE_ENTRY_STORED != 0, &mut entries),
                 exit: take(flags & PAGE_EXIT_STORED != 0, &mut exits),

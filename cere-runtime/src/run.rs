@@ -6,20 +6,21 @@ use crate::glue::*;
 use crate::library::{self, Environment, Origins};
 use crate::once::Region;
 use crate::output::Output;
+use crate::owners::{self, System};
 use crate::pages::{Bytes, PAGE, Pages};
 use crate::processor::Pinned;
 use crate::samples::{Samples, Timed};
 use crate::space::{self, Refusal};
 use crate::state::State;
 use crate::team::Team;
-use crate::thread::Block;
+use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
 use crate::{check, fault, heap, mapping, trace, typed};
 use cere_format::capture::OpenMpLock;
 use cere_format::package::{
     MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT,
-    MEMBER_TLS_START, MEMBER_TRACE, Manifest,
+    MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
     ENV_PLAN, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
@@ -73,11 +74,14 @@ pub fn run() -> Result<(), String> {
     let exit = Bytes::open(&member(MEMBER_EXIT))?;
     let pages = Pages::new(table.get(), entry, exit)?;
     let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
-    let block = Block::new(
-        Bytes::open(&member(MEMBER_TLS_ENTRY))?,
-        Bytes::open(&member(MEMBER_TLS_EXIT))?,
-        Bytes::open(&member(MEMBER_TLS_START))?,
-    )?;
+    let files = Files {
+        entry: Bytes::open(&member(MEMBER_TLS_ENTRY))?,
+        exit: Bytes::open(&member(MEMBER_TLS_EXIT))?,
+        template: Bytes::open(&member(MEMBER_TLS_START))?,
+        team: Bytes::open(&member(MEMBER_TLS_TEAM))?,
+    };
+    let numbers = manifest.openmp.as_ref().map_or(&[][..], |o| &o.blocks);
+    let block = Block::new(files, numbers)?;
     match space::reserve(manifest, &pages.all) {
         Ok(()) => {}
         Err(Refusal::Taken(start, end)) => return Err(again((start, end))),
@@ -86,7 +90,11 @@ pub fn run() -> Result<(), String> {
     space::open(manifest, &pages.all)?;
     heap::place(manifest.heap);
     let libraries = library::find(manifest, &pages);
-    let mut state = State::new(manifest, &pages, &libraries.words, &block);
+    let team = plan
+        .threads
+        .map(|threads| Team::start(threads, plan.insist));
+    let team = team.transpose()?;
+    let mut state = State::new(manifest, &pages, &libraries.words, &block, team.as_ref());
 
     // SAFETY: the generator's glue defines the tables.
     let (invoke, jumps, thunks) = unsafe {
@@ -118,10 +126,6 @@ pub fn run() -> Result<(), String> {
     } else {
         Pinned::here()
     };
-    let team = plan
-        .threads
-        .map(|threads| Team::start(threads, plan.insist));
-    let team = team.transpose()?;
     let before = cere_clock::moment();
     let absent: u64 = pages.absent().iter().map(|r| (r.1 - r.0) / PAGE).sum();
     let environment = Environment::find(&origins, &pages);
@@ -147,7 +151,7 @@ pub fn run() -> Result<(), String> {
         state.restore();
         mapping::reset(manifest);
         if let Some(team) = &team {
-            team.reset(block.template());
+            team.reset(block.others());
             team.make_locks(&locks);
         }
     };
@@ -182,6 +186,10 @@ pub fn run() -> Result<(), String> {
     }
     let digest = |state: &State| state.digest(&unordered());
     let first = (unwound, digest(&state));
+    let misplaced = team
+        .as_ref()
+        .and_then(|team| owners::misplaced(&state.owned(), &System(team)));
+    outcome.notes.extend(misplaced);
     let warm = Warm::new(
         plan.warmup,
         Needs {
@@ -190,6 +198,7 @@ pub fn run() -> Result<(), String> {
             block: &block,
             jumps: &recompiled,
             trace: &trace,
+            team: team.as_ref(),
             package: &plan.package,
             pinned,
         },

@@ -1,6 +1,8 @@
 //! The captured state between repetitions: put back what the region changed, and a digest of what it left.
 
+use crate::owners::owners;
 use crate::pages::{PAGE, Page, Pages, memory};
+use crate::team::Team;
 use crate::thread::Block;
 use crate::{heap, space};
 use cere_format::capture::{PAGE_ABSENT, PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
@@ -13,8 +15,13 @@ const STACK_TOUCHED: u64 = 64 << 10;
 pub struct State<'a> {
     manifest: &'a Manifest,
     pages: &'a Pages,
+    team: Option<&'a Team>,
+    /// The thread of the team that touches each captured page first.
+    owners: Vec<u32>,
     /// Pages that a repetition changes.
     changed: Vec<Page>,
+    /// The same, by owner.
+    shares: Vec<Vec<Page>>,
     /// Memory that was not there at entry: each repetition takes the page faults that the invocation took.
     absent: Vec<(u64, u64)>,
     words: &'a [(u64, u64)],
@@ -25,16 +32,26 @@ pub struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Fills all captured pages; `words` are those to rewrite.
+    /// Fills all captured pages, each by the thread of the team that stands for the one that touched it first; `words` are
+    /// those to rewrite.
     pub fn new(
         manifest: &'a Manifest,
         pages: &'a Pages,
         words: &'a [(u64, u64)],
         block: &'a Block,
+        team: Option<&'a Team>,
     ) -> Self {
-        for page in &pages.all {
-            pages.restore(page);
-        }
+        let touched: Vec<(u64, u32)> = pages
+            .all
+            .iter()
+            .map(|p| (p.start(), p.record.thread))
+            .collect();
+        let captured = manifest.openmp.as_ref().map_or(1, |o| o.threads);
+        let owners = owners(&touched, captured, team.map_or(1, Team::threads));
+        each(team, |thread| {
+            let own = pages.all.iter().zip(&owners).filter(|p| *p.1 == thread);
+            own.for_each(|(page, _)| pages.restore(page));
+        });
         let top = manifest.entry.stack_pointer & !(PAGE - 1);
         for page in (top.saturating_sub(STACK_TOUCHED)..top).step_by(PAGE as usize) {
             if !pages.holds(page) {
@@ -47,25 +64,53 @@ impl<'a> State<'a> {
             .iter()
             .filter(|p| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE | PAGE_ABSENT));
         let masks = manifest.masks.iter().map(|m| (m.start, m.end));
-        let mut masked: Vec<(u64, u64)> = masks.collect();
-        masked.sort_unstable();
-        Self {
+        let masked = union(&masks.collect::<Vec<_>>(), &[]);
+        let mut state = Self {
             manifest,
             pages,
+            team,
+            owners,
             masked,
             changed: written.copied().collect(),
+            shares: Vec::new(),
             absent: pages.absent(),
             words,
             block,
             heap_used: heap::used(),
+        };
+        state.share();
+        state
+    }
+
+    fn share(&mut self) {
+        let threads = self.team.map_or(1, Team::threads) as usize;
+        self.shares = vec![Vec::new(); threads];
+        for page in &self.changed {
+            let at = self
+                .pages
+                .all
+                .binary_search_by_key(&page.start(), Page::start);
+            let owner = at.ok().and_then(|at| self.owners.get(at));
+            let share = owner.and_then(|owner| self.shares.get_mut(*owner as usize));
+            if let Some(share) = share {
+                share.push(*page);
+            }
         }
+    }
+
+    /// Pages of memory, with the threads of the team that touch them first.
+    pub fn owned(&self) -> Vec<(u64, u32)> {
+        let starts = self.pages.all.iter().map(Page::start);
+        starts.zip(self.owners.iter().copied()).collect()
     }
 
     /// Before a repetition.
     pub fn restore(&self) {
-        for page in &self.changed {
-            self.pages.restore(page);
-        }
+        let (shares, pages) = (&self.shares, self.pages);
+        each(self.team, |thread| {
+            let own = shares.get(thread as usize).into_iter().flatten();
+            own.for_each(|page| pages.restore(page));
+        });
         for (start, end) in &self.absent {
             // By the bare call: `madvise` is the region's.
             // SAFETY: captured pages without content, in private memory of our own: they read as zeros again.
@@ -97,6 +142,7 @@ impl<'a> State<'a> {
             .collect();
         self.changed.extend(found);
         self.changed.sort_unstable_by_key(Page::start);
+        self.share();
     }
 
     /// After a repetition: memory that it took from the region heap, or that it mapped, and that the package
@@ -145,9 +191,9 @@ impl<'a> State<'a> {
     }
 
     /// A hash of each changed page that counts, dead stack and masked words left out, and of the thread-local block.
-    /// `unordered`: what of the region heap does not count.
+    /// `unordered`: what of the region heap does not count either.
     pub fn digest(&self, unordered: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let heap = self.manifest.heap;
+        let masked = union(&self.masked, unordered);
         let stack = self.manifest.entry.stack_pointer;
         let absent = self.pages.all.iter();
         let absent = absent.filter(|p| p.is(PAGE_ABSENT) && p.is(PAGE_WRITTEN));
@@ -160,16 +206,34 @@ impl<'a> State<'a> {
                 } else {
                     0
                 };
-                let masked = match heap.0 <= page.start() && page.start() < heap.1 {
-                    true => unordered,
-                    false => &self.masked,
-                };
-                (page.start(), Self::counted(page, dead, masked))
+                (page.start(), Self::counted(page, dead, &masked))
             })
             .collect();
         let thread = self.manifest.image.tls.as_ref().map_or(0, |t| t.address);
         found.push((thread, hash(self.block.memory())));
         found
+    }
+}
+
+/// Ranges of both, rising and apart.
+fn union(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut all = [a, b].concat();
+    all.sort_unstable();
+    let mut apart: Vec<(u64, u64)> = Vec::with_capacity(all.len());
+    for range in all {
+        match apart.last_mut() {
+            Some(last) if range.0 <= last.1 => last.1 = last.1.max(range.1),
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
+/// Runs `work` on each thread of the team, or here.
+fn each(team: Option<&Team>, work: impl Fn(u32) + Sync) {
+    match team {
+        Some(team) => team.each(work),
+        None => work(0),
     }
 }
 
@@ -181,4 +245,16 @@ fn hash(bytes: &[u8]) -> u64 {
         hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
     hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::union;
+
+    #[test]
+    fn ranges_of_both() {
+        let found = union(&[(10, 100), (200, 208)], &[(20, 30), (90, 120), (150, 160)]);
+        assert_eq!(found, [(10, 120), (150, 160), (200, 208)]);
+        assert!(union(&[], &[]).is_empty());
+    }
 }

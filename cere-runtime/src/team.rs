@@ -2,7 +2,7 @@
 //! threads that have just started.
 
 use crate::heap;
-use crate::thread::Template;
+use crate::thread::Others;
 use cere_format::abi::{FORK_SYMBOL, Fork, Ident};
 use cere_format::capture::OpenMpLock;
 use std::cell::Cell;
@@ -123,7 +123,7 @@ impl Team {
         let fork = unsafe { std::mem::transmute::<usize, Fork>(fork) };
         let team = Team { threads, fork };
         let started = AtomicUsize::new(0);
-        team.each(|_| {
+        team.fork(|_| {
             started.fetch_add(1, Relaxed);
         });
         let started = started.load(Relaxed);
@@ -136,8 +136,20 @@ impl Team {
         Ok(team)
     }
 
+    /// How many there are.
+    pub fn threads(&self) -> u32 {
+        self.threads
+    }
+
     /// Runs `work` on each thread, with its number; the calling thread is number 0.
     pub fn each(&self, work: impl Fn(u32) + Sync) {
+        if self.threads == 1 {
+            return work(0);
+        }
+        self.fork(work);
+    }
+
+    fn fork(&self, work: impl Fn(u32) + Sync) {
         let ident = Ident::unknown();
         let work = Work(&work);
         // SAFETY: as compiled code calls them; all threads have joined before `work` goes.
@@ -179,12 +191,12 @@ impl Team {
         }
     }
 
-    /// Gives every thread but the calling one the thread-local block of a thread that starts.
-    pub fn reset(&self, template: Template<'_>) {
-        if self.threads > 1 && !template.is_empty() {
+    /// Gives every thread but the calling one its thread-local block at entry.
+    pub fn reset(&self, others: Others<'_>) {
+        if self.threads > 1 && !others.is_empty() {
             self.each(|number| {
                 if number > 0 {
-                    template.put_here();
+                    others.put_here(number);
                 }
             });
         }

@@ -11,28 +11,57 @@ pub struct Block {
     exit: Bytes,
     /// Of a thread that starts.
     template: Bytes,
+    /// Of other threads at entry, one after the other.
+    team: Bytes,
+    /// Their numbers.
+    numbers: Vec<u32>,
 }
 
-/// What the block holds in a thread that starts; empty if there is none.
-#[derive(Debug, Clone, Copy)]
-pub struct Template<'a>(&'a [u8]);
+/// The files that the block is made of.
+pub struct Files {
+    /// At entry.
+    pub entry: Bytes,
+    /// At exit.
+    pub exit: Bytes,
+    /// Of a thread that starts.
+    pub template: Bytes,
+    /// Of other threads at entry.
+    pub team: Bytes,
+}
 
-impl Template<'_> {
+/// What the block holds in the other threads of a team before the region.
+#[derive(Clone, Copy)]
+pub struct Others<'a>(&'a Block);
+
+// SAFETY: threads only read the files, which nobody writes, and the numbers.
+unsafe impl Sync for Others<'_> {}
+
+impl Others<'_> {
     /// Whether there is nothing to put anywhere.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.template.get().is_empty()
     }
 
-    /// Puts it into the calling thread's block.
-    pub fn put_here(&self) {
-        // SAFETY: the glue's function gives this thread's block, which is as long as the file, see `Block::new`.
-        unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr(), cere_glue_tls(), self.0.len()) };
+    /// Puts it into the calling thread's block: what the thread of this number in vivo had, or one that starts.
+    pub fn put_here(&self, number: u32) {
+        let block = self.0;
+        let place = block.numbers.iter().position(|n| *n == number);
+        let own = place.and_then(|at| block.team.get().chunks_exact(block.size.max(1)).nth(at));
+        let content = own.unwrap_or(block.template.get());
+        // SAFETY: the glue's function gives this thread's block, which is as long as the content, see `Block::new`.
+        unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), cere_glue_tls(), content.len()) };
     }
 }
 
 impl Block {
-    /// The block of this thread.
-    pub fn new(entry: Bytes, exit: Bytes, template: Bytes) -> Result<Self, String> {
+    /// The block of this thread; `numbers` are those of the other threads whose blocks are there.
+    pub fn new(files: Files, numbers: &[u32]) -> Result<Self, String> {
+        let Files {
+            entry,
+            exit,
+            template,
+            team,
+        } = files;
         // SAFETY: the generator's glue defines both.
         let (start, size) = unsafe { (cere_glue_tls(), cere_glue_tls_size as usize) };
         for file in [&entry, &exit, &template] {
@@ -43,12 +72,21 @@ impl Block {
                 ));
             }
         }
+        let length = team.get().len();
+        if length != size * numbers.len() {
+            return Err(format!(
+                "the thread-local blocks of {} threads have {size} bytes each, their file {length}",
+                numbers.len()
+            ));
+        }
         Ok(Self {
             start,
             size,
             entry,
             exit,
             template,
+            team,
+            numbers: numbers.to_vec(),
         })
     }
 
@@ -64,9 +102,9 @@ impl Block {
         unsafe { std::ptr::copy_nonoverlapping(entry.as_ptr(), self.start, entry.len()) };
     }
 
-    /// The content in a thread that starts.
-    pub fn template(&self) -> Template<'_> {
-        Template(self.template.get())
+    /// The content in other threads at entry.
+    pub fn others(&self) -> Others<'_> {
+        Others(self)
     }
 
     /// The content at exit in vivo.

@@ -3,20 +3,34 @@
 use crate::caches::Area;
 use crate::code::Jump;
 use crate::lines::Lines;
+use crate::owners::owners;
 use crate::pages::{PAGE, Pages};
-use cere_format::capture::{PAGE_ABSENT, PAGE_CODE, TRACE_WRITTEN};
+use crate::team::Team;
+use cere_format::capture::{
+    PAGE_ABSENT, PAGE_CODE, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
+};
 use cere_format::package::{Function, Manifest};
 
 /// A page of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     page: u64,
+    /// The thread that touched it last.
+    thread: u32,
     written: bool,
 }
 
 /// Reads the member that the manifest announces.
 pub fn parse(bytes: &[u8], manifest: &Manifest) -> Result<Vec<Entry>, String> {
     let entries = entries(bytes)?;
+    if manifest.openmp.is_none()
+        && let Some(entry) = entries.iter().find(|e| e.thread != 0)
+    {
+        return Err(format!(
+            "the page trace names a thread at {:#x}, which is no page of a region with one; capture the codelet again",
+            entry.page
+        ));
+    }
     let announced = manifest.trace.as_ref().map_or(0, |t| t.pages);
     if announced != entries.len() as u64 {
         return Err(format!(
@@ -39,14 +53,19 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::with_capacity(words.len());
     for word in words {
         let word = u64::from_le_bytes(*word);
-        let page = word & !TRACE_WRITTEN;
+        let page = word & TRACE_PAGE;
         if !page.is_multiple_of(PAGE) || page > crate::check::TOP - PAGE {
             return Err(format!(
                 "the page trace holds {word:#x}, which is no page; capture the codelet again"
             ));
         }
         let written = word & TRACE_WRITTEN != 0;
-        entries.push(Entry { page, written });
+        let thread = (word >> TRACE_THREAD_SHIFT & TRACE_THREADS) as u32;
+        entries.push(Entry {
+            page,
+            thread,
+            written,
+        });
     }
     let mut sorted: Vec<u64> = entries.iter().map(|e| e.page).collect();
     sorted.sort_unstable();
@@ -66,9 +85,33 @@ struct Touch {
     write: bool,
 }
 
-/// The touches of a trace, in order.
+/// The thread of this process that makes each touch.
+fn makers(entries: &[Entry], manifest: &Manifest, threads: u32) -> Vec<u32> {
+    let captured = manifest.openmp.as_ref().map_or(1, |o| o.threads);
+    if threads == 1 {
+        return vec![0; entries.len()];
+    }
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_unstable_by_key(|at| entries[*at].page);
+    let touched = order
+        .iter()
+        .map(|at| (entries[*at].page, entries[*at].thread));
+    let found = owners(&touched.collect::<Vec<_>>(), captured, threads);
+    let mut makers = vec![0; entries.len()];
+    order
+        .iter()
+        .zip(found)
+        .for_each(|(at, owner)| makers[*at] = owner);
+    makers
+}
+
+/// A touch whose memory may be still to be found: none stands for a scratch page. With thread, and whether it writes.
+type Place = (u32, Option<(u64, u64)>, bool);
+
+/// The touches of a trace.
 pub struct Trace {
-    touches: Vec<Touch>,
+    /// Those of each thread, in order.
+    touches: Vec<Vec<Touch>>,
     /// Stands in for pages that the package has no content of.
     scratch: Option<Area>,
 }
@@ -100,6 +143,7 @@ impl Trace {
         pages: &Pages,
         jumps: &[Jump],
         own: &[(u64, u64)],
+        threads: u32,
     ) -> Result<Self, String> {
         let mut functions: Vec<&Function> = manifest.functions.iter().collect();
         // Aliases of a function are one after the other; the last end decides where a search begins.
@@ -109,9 +153,9 @@ impl Trace {
         let mut jumps = jumps.to_vec();
         jumps.sort_unstable_by_key(|j| j.old);
         let lies_in = |range: &(u64, u64)| own.iter().any(|o| o.0 <= range.0 && range.1 <= o.1);
-        // None stands for a scratch page.
-        let mut places: Vec<(Option<(u64, u64)>, bool)> = Vec::with_capacity(entries.len());
-        for entry in entries {
+        let makers = makers(entries, manifest, threads);
+        let mut places: Vec<Place> = Vec::with_capacity(entries.len());
+        for (entry, thread) in entries.iter().zip(makers) {
             let before = places.len();
             let found = pages.all.binary_search_by_key(&entry.page, |p| p.start());
             if let Ok(at) = found {
@@ -121,36 +165,39 @@ impl Trace {
                     continue;
                 }
                 let closed = page.is(PAGE_CODE) || crate::code::executable(page.start());
-                places.push((Some((page.start(), page.end())), entry.written && !closed));
+                let range = Some((page.start(), page.end()));
+                places.push((thread, range, entry.written && !closed));
             }
             let code = recompiled(entry.page, &jumps, &functions).into_iter();
-            places.extend(code.filter(lies_in).map(|range| (Some(range), false)));
+            places.extend(
+                code.filter(lies_in)
+                    .map(|range| (thread, Some(range), false)),
+            );
             if places.len() == before {
-                places.push((None, entry.written));
+                places.push((thread, None, entry.written));
             }
         }
-        let strange = places.iter().filter(|p| p.0.is_none()).count() as u64;
+        let strange = places.iter().filter(|p| p.1.is_none()).count() as u64;
         let scratch = match strange {
             0 => None,
             _ => Some(Area::new(strange * PAGE)?),
         };
         let mut free = scratch.as_ref().map_or(0, |s| s.range().0);
-        let touches = places.into_iter().map(|(place, write)| Touch {
-            range: place.unwrap_or_else(|| {
+        let mut touches = vec![Vec::new(); threads as usize];
+        for (thread, place, write) in places {
+            let range = place.unwrap_or_else(|| {
                 free += PAGE;
                 (free - PAGE, free)
-            }),
-            write,
-        });
-        Ok(Self {
-            touches: touches.collect(),
-            scratch,
-        })
+            });
+            touches[thread as usize].push(Touch { range, write });
+        }
+        Ok(Self { touches, scratch })
     }
 
-    /// The memory of the touches, in order.
+    /// The memory of the touches.
     pub fn ranges(&self) -> Vec<(u64, u64)> {
-        self.touches.iter().map(|touch| touch.range).collect()
+        let all = self.touches.iter().flatten();
+        all.map(|touch| touch.range).collect()
     }
 
     /// The scratch pages, for flushing.
@@ -158,9 +205,16 @@ impl Trace {
         self.scratch.as_ref().map(Area::range)
     }
 
-    /// Touches every line, page after page.
-    pub fn touch(&self, lines: &Lines) {
-        for touch in &self.touches {
+    /// Touches every line, page after page, each thread what is its own.
+    pub fn touch(&self, lines: &Lines, team: Option<&Team>) {
+        match team {
+            Some(team) => team.each(|thread| self.touch_here(lines, thread)),
+            None => self.touch_here(lines, 0),
+        }
+    }
+
+    fn touch_here(&self, lines: &Lines, thread: u32) {
+        for touch in self.touches.get(thread as usize).into_iter().flatten() {
             // SAFETY: captured pages, open as `new` asked, code of this executable, or scratch pages.
             unsafe {
                 match touch.write {
@@ -182,9 +236,13 @@ mod tests {
 
     #[test]
     fn entries_in_their_order() {
-        let found = entries(&bytes(&[0x7000, 0x1000 | TRACE_WRITTEN])).unwrap();
-        let entry = |page, written| Entry { page, written };
-        assert_eq!(found, [entry(0x7000, false), entry(0x1000, true)]);
+        let found = entries(&bytes(&[0x7000, 0x1000 | 5 << 1 | TRACE_WRITTEN])).unwrap();
+        let entry = |page, thread, written| Entry {
+            page,
+            thread,
+            written,
+        };
+        assert_eq!(found, [entry(0x7000, 0, false), entry(0x1000, 5, true)]);
         assert_eq!(entries(&[]), Ok(Vec::new()));
     }
 
@@ -192,7 +250,6 @@ mod tests {
     fn traces_that_cannot_be() {
         for (bytes, part) in [
             (vec![0; 15], "cut short: 15 bytes"),
-            (bytes(&[0x1002]), "0x1002"),
             (bytes(&[0x1000, 1 << 47]), "0x800000000000"),
             (bytes(&[u64::MAX]), "no page"),
             (bytes(&[0x2000, 0x1000, 0x2001]), "0x2000 twice"),

@@ -7,6 +7,7 @@ use crate::lines::{Lines, flush_translations};
 use crate::pages::Pages;
 use crate::processor::{self, Pinned};
 use crate::space::{self, merge};
+use crate::team::Team;
 use crate::thread::Block;
 use crate::trace::{Entry, Trace};
 use cere_format::capture::PAGE_ABSENT;
@@ -20,7 +21,7 @@ const TOP_OF_STACK: u64 = 256;
 const CONTROL_BLOCK: u64 = 0x300;
 
 /// What is done before each repetition, and with what.
-pub struct Warm {
+pub struct Warm<'a> {
     how: Warmup,
     lines: Lines,
     /// Memory that the region uses.
@@ -39,6 +40,7 @@ pub struct Warm {
     /// Empties the caches nearer to the core than the wanted one.
     nearer: Option<Area>,
     pinned: Pinned,
+    team: Option<&'a Team>,
 }
 
 /// What a process file says is mapped of files and readable, but for the unpacked package's.
@@ -79,15 +81,17 @@ pub struct Needs<'a> {
     pub jumps: &'a [Jump],
     /// The page trace.
     pub trace: &'a [Entry],
+    /// The threads.
+    pub team: Option<&'a Team>,
     /// Directory of the unpacked package.
     pub package: &'a Path,
     /// Where this process runs.
     pub pinned: Pinned,
 }
 
-impl Warm {
+impl<'a> Warm<'a> {
     /// Prepares for `how`.
-    pub fn new(how: Warmup, needs: Needs) -> Result<Self, String> {
+    pub fn new(how: Warmup, needs: Needs<'a>) -> Result<Self, String> {
         let Needs {
             manifest, pages, ..
         } = needs;
@@ -103,6 +107,7 @@ impl Warm {
                 pages,
                 needs.jumps,
                 &images,
+                needs.team.map_or(1, Team::threads),
             )?),
             _ => None,
         };
@@ -141,6 +146,7 @@ impl Warm {
             emptying: None,
             nearer: None,
             pinned: needs.pinned,
+            team: needs.team,
         };
         let caches = || caches::of(processor::current());
         if how != Warmup::WorkingSet && !lines.can_flush() {
@@ -202,7 +208,10 @@ impl Warm {
                 read(&self.images);
                 read(&self.data);
                 if let Some(area) = &self.nearer {
-                    area.walk(&self.lines);
+                    match self.team {
+                        Some(team) => team.each(|_| area.walk(&self.lines)),
+                        None => area.walk(&self.lines),
+                    }
                 }
             }
             // What the program has used again and again stays in caches where what is read once does not: the lines
@@ -210,7 +219,7 @@ impl Warm {
             Warmup::PageTrace => {
                 self.flush(&[&self.untraced]);
                 if let Some(trace) = &self.trace {
-                    trace.touch(&self.lines);
+                    trace.touch(&self.lines, self.team);
                 }
                 read(&self.last);
             }

@@ -40,13 +40,19 @@ pub struct Pair {
 impl Pair {
     /// What a record tells, if its replay did not fail.
     pub fn of(record: &Record) -> Option<Self> {
+        let mut pair = Self::in_round(record)?;
+        if record.session.is_none() {
+            pair.spread.clear();
+        }
+        Some(pair)
+    }
+
+    /// The same, of a record that is to be one of several.
+    pub fn in_round(record: &Record) -> Option<Self> {
         let times = record.times.as_ref()?;
         Some(Self {
             in_vitro: times.seconds_median,
-            spread: match record.session {
-                Some(_) => times.quantiles.clone(),
-                None => Vec::new(),
-            },
+            spread: times.quantiles.clone(),
             in_vivo: record.in_vivo_seconds,
             verdict: record.verdict,
         })
@@ -56,7 +62,7 @@ impl Pair {
 /// Seconds in vitro by the replays of `pairs`, to be compared with the time in vivo. Of rounds between runs of the program
 /// that is the least of one more runs, in the median of many invocations: what one repetition in 1 - 0.5^(1 / runs) stays
 /// below.
-fn in_vitro(pairs: &[Pair], runs: usize) -> f64 {
+pub fn in_vitro(pairs: &[Pair], runs: usize) -> f64 {
     let mut all: Vec<f64> = pairs.iter().flat_map(|p| &p.spread).copied().collect();
     all.sort_by(f64::total_cmp);
     let share = 1.0 - 0.5f64.powf(1.0 / runs as f64);

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use cere_tests::tools::{cere, json, output, succeed, text};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 const PROGRAM: &str = r#"
 #include <omp.h>
@@ -175,7 +175,25 @@ fn options_that_do_not_fit_the_machine() -> Result<()> {
         ensure!(!run.status.success(), "{arguments:?}\n{}", text(&run));
         says(&run, part)?;
     }
-    // Another library in the runtime's place, which does not speak its interface.
+    // Another library in the runtime's place: a copy under another name, and one that does not speak its interface.
+    let named = output(Command::new("clang-22").arg("-print-file-name=libomp.so"))?;
+    let named = String::from_utf8(named.stdout)?;
+    let other = directory.join("libother.so");
+    std::fs::copy(named.trim(), &other)?;
+    let other = other.to_str().context("a path")?;
+    let all = [
+        "plain@*",
+        "--reps",
+        "2",
+        "--runtime",
+        other,
+        "--keep",
+        "kept",
+    ];
+    let (verdict_found, reason) = verdict(directory, &[&all[..], &["--threads", "2"]].concat())?;
+    ensure!(verdict_found == "exact", "{verdict_found}: {reason}");
+    let link = std::fs::read_to_string(directory.join("kept/build.sh"))?;
+    ensure!(link.contains("libother.so"), "{link}");
     let math = "/lib/x86_64-linux-gnu/libm.so.6";
     let run = replay(&["--runtime", math])?;
     ensure!(!run.status.success(), "{}", text(&run));

@@ -489,3 +489,16 @@ fn system_calls_of_other_threads() {
         );
     }
 }
+
+#[test]
+fn a_runtime_in_the_program() {
+    let program = Program::new("built_in.c", &["-O2", "-fopenmp"]);
+    let run = program.capture(&[("loop", &[1]), ("team", &[1]), ("around", &[1])], &[]);
+    let raw = &run.get("loop", 1).raw;
+    assert_eq!((raw.end, &raw.refused), (RegionEnd::Returned, &None));
+    assert_eq!(raw.openmp, None);
+    for (function, invocation) in [("team", 1), ("around", 1)] {
+        let refused = run.refused(function, invocation);
+        assert!(refused.contains("-static-openmp"), "{refused}");
+    }
+}

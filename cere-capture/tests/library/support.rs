@@ -47,6 +47,8 @@ fn assert_same(output: &Output, plain: &Output) {
 pub struct Program {
     directory: tempfile::TempDir,
     path: PathBuf,
+    /// Variables of the environment of all runs.
+    pub environment: Vec<(&'static str, &'static str)>,
     units: Vec<Unit>,
 }
 
@@ -130,6 +132,7 @@ impl Program {
         );
         good(
             Command::new(compiler)
+                .args(flags.iter().filter(|f| **f == "-fopenmp"))
                 .arg(at("program.o"))
                 .arg("-o")
                 .arg(at("program")),
@@ -142,6 +145,7 @@ impl Program {
             .collect();
         Program {
             path: at("program"),
+            environment: Vec::new(),
             directory,
             units,
         }
@@ -166,7 +170,9 @@ impl Program {
 
     /// Runs without the library.
     pub fn plain(&self, arguments: &[&str]) -> Output {
-        Command::new(&self.path).args(arguments).output().unwrap()
+        let mut command = Command::new(&self.path);
+        command.envs(self.environment.iter().copied());
+        command.args(arguments).output().unwrap()
     }
 
     /// Profiles all regions; the output must be that of a plain run.
@@ -275,6 +281,7 @@ impl Program {
         let at = self.directory.path().join("plan.json");
         std::fs::write(&at, serde_json::to_vec(&plan).unwrap()).unwrap();
         command
+            .envs(self.environment.iter().copied())
             .env(ENV_RUN, &at)
             .env("LD_PRELOAD", built().join("libcere_capture.so"));
         command.output().unwrap()
@@ -311,7 +318,7 @@ impl Program {
         for record in table.chunks_exact(16) {
             let address = u64::from_le_bytes(record[..8].try_into().unwrap());
             let flags = u32::from_le_bytes(record[8..12].try_into().unwrap());
-            assert_eq!((flags & !PAGE_FLAGS, &record[12..]), (0, &[0; 4][..]));
+            assert_eq!(flags & !PAGE_FLAGS, 0);
             assert!(
                 address > last && address.is_multiple_of(4096),
                 "{address:#x} after {last:#x}"
@@ -426,6 +433,15 @@ impl Captured {
             _ => -((p - start) as i64 / 4096) - 1,
         };
         self.trace.iter().filter(inside).map(number).collect()
+    }
+    /// The pages of the trace that belong to `symbol`, of `pages` pages, by number, with the thread that touched each last.
+    pub fn traced_by(&self, symbol: &str, pages: u64) -> Vec<(u64, u64)> {
+        let start = self.address(symbol);
+        let inside = |p: &&u64| start <= **p && **p < start + pages * 4096;
+        let thread = |p: &u64| p >> TRACE_THREAD_SHIFT & TRACE_THREADS;
+        let number = |p: &u64| ((p & TRACE_PAGE) - start) / 4096;
+        let pages = self.trace.iter().filter(inside);
+        pages.map(|p| (number(p), thread(p))).collect()
     }
     /// What is known of the trace.
     pub fn known(&self) -> &PageTrace {

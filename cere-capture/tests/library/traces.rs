@@ -222,3 +222,64 @@ fn programs_end_in_the_midst_of_a_trace() {
         assert_eq!(world(&program, what), None, "{what}");
     }
 }
+
+/// A program with a team of so many threads.
+fn of_team(threads: &'static str) -> Program {
+    let mut program = Program::new("team.c", &["-O2", "-fopenmp"]);
+    program.environment = vec![("OMP_NUM_THREADS", threads)];
+    program
+}
+
+#[test]
+fn each_thread_of_a_team_in_its_order() {
+    for (threads, count) in [("1", 1), ("2", 2), ("8", 8)] {
+        let program = of_team(threads);
+        // From a region with the team's threads there already, and from the program's start.
+        for start in [Some(("begin", 1)), None] {
+            let run = program.trace(plan(64), &[("wanted", 1, start)], &["t"]);
+            let capture = run.get("wanted", 1);
+            finished(capture);
+            assert_eq!(capture.known().cut, None);
+            let found = capture.traced_by("area", PAGES);
+            let share = PAGES / count;
+            for thread in 0..count {
+                let own = found.iter().filter(|(page, _)| page / share == thread);
+                let own: Vec<(u64, u64)> = own.copied().collect();
+                let pages: Vec<u64> = own.iter().map(|p| p.0).collect();
+                assert_eq!(pages, Vec::from_iter(thread * share..(thread + 1) * share));
+                // Numbers are those of the runtime's start: a thread of another number may have had this part.
+                assert!(own.iter().all(|p| p.1 == own[0].1), "{own:?}");
+            }
+            let mut numbers: Vec<u64> = found.iter().map(|p| p.1).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert_eq!(numbers, Vec::from_iter(0..count));
+        }
+    }
+}
+
+#[test]
+fn calls_of_a_team() {
+    for threads in ["2", "8"] {
+        let program = of_team(threads);
+        for steps in ["s", "a", "p", "ttat", "astg"] {
+            let run = program.trace(plan(16), &[("wanted", 1, None)], &[steps]);
+            let capture = run.get("wanted", 1);
+            finished(capture);
+            assert!(!capture.traced_by("area", PAGES).is_empty(), "{steps}");
+            let cut = capture.known().cut.as_deref();
+            match steps.contains('g') && threads == "2" {
+                true => assert!(
+                    cut.is_some_and(|c| c.contains("starts a thread")),
+                    "{cut:?}"
+                ),
+                false => assert_eq!(cut, None, "{steps}"),
+            }
+        }
+        // What is not followed interrupts the trace, and hinders nobody.
+        for steps in ["r", "w", "wtr", "swat"] {
+            let run = program.trace(plan(16), &[("wanted", 1, None)], &[steps]);
+            finished(run.get("wanted", 1));
+        }
+    }
+}

@@ -278,7 +278,12 @@ impl<'a> Archive<'a> {
                 let mut again = bytes.as_slice();
                 receiver.receive(&name, &mut again, size)?;
                 if result.0 == size && name == MEMBER_TRACE {
-                    decode_trace(MEMBER_TRACE, &bytes, manifest.page_size)?;
+                    decode_trace(
+                        MEMBER_TRACE,
+                        &bytes,
+                        manifest.page_size,
+                        manifest.openmp.is_some(),
+                    )?;
                 } else if result.0 == size {
                     pages = decode_table(MEMBER_TABLE, &bytes, manifest.page_size)?;
                     check_stored(&manifest, &pages)?;

@@ -68,6 +68,21 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
         known.insert(MEMBER_TLS_ENTRY.into(), Some(tls.size));
         known.insert(MEMBER_TLS_EXIT.into(), Some(tls.size));
         known.insert(MEMBER_TLS_START.into(), Some(tls.size));
+        let threads = manifest
+            .openmp
+            .as_ref()
+            .map_or(0, |o| o.blocks.len() as u64);
+        let Some(size) = tls.size.checked_mul(threads) else {
+            return Err(invalid(
+                what,
+                "openmp.blocks",
+                threads,
+                "the blocks' size overflows",
+            ));
+        };
+        if threads > 0 {
+            known.insert(MEMBER_TLS_TEAM.into(), Some(size));
+        }
     }
     for unit in &manifest.units {
         let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);

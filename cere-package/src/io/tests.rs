@@ -1,7 +1,9 @@
 use super::write::append;
 use super::*;
 use cere_format::build::{Language, Region};
-use cere_format::capture::{EntryState, PAGE_TOUCHED, PageTrace, TRACE_WRITTEN};
+use cere_format::capture::{
+    EntryState, PAGE_TOUCHED, PageTrace, TRACE_THREAD_SHIFT, TRACE_WRITTEN,
+};
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN};
 use cere_format::hexadecimal;
 use cere_format::package::{
@@ -392,12 +394,12 @@ fn traced(entries: &[u64], pages: u64, listed: bool) -> Vec<u8> {
 fn page_traces() {
     let entries = [0x5000, 0x1000 | TRACE_WRITTEN, 0x7fff_ffff_e000];
     let good = read(&traced(&entries, 3, true)).unwrap();
-    let trace = decode_trace("t", good.member(MEMBER_TRACE), 4096).unwrap();
+    let trace = decode_trace("t", good.member(MEMBER_TRACE), 4096, false).unwrap();
     assert_eq!(trace, entries);
     assert!(read(&traced(&[], 0, true)).is_ok());
     let cases = [
         ("alignment", traced(&[0x5008], 1, true)),
-        ("flag", traced(&[0x5002], 1, true)),
+        ("thread", traced(&[0x5002], 1, true)),
         (
             "twice",
             traced(&[0x5000, 0x1000, 0x5000 | TRACE_WRITTEN], 3, true),
@@ -422,7 +424,11 @@ fn page_traces() {
         });
     });
     assert!(read(&missing).is_err());
-    assert!(decode_trace("t", &[0; 12], 4096).is_err());
+    assert!(decode_trace("t", &[0; 12], 4096, false).is_err());
+    let thread = (0x5000u64 | 7 << TRACE_THREAD_SHIFT).to_le_bytes();
+    assert!(decode_trace("t", &thread, 4096, false).is_err());
+    assert!(decode_trace("t", &thread, 4096, true).is_ok());
+    assert!(decode_trace("t", &thread, 16384, true).is_err());
 }
 
 #[test]

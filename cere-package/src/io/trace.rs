@@ -2,7 +2,7 @@
 
 use super::table::check_page_size;
 use cere_format::FormatError;
-use cere_format::capture::TRACE_WRITTEN;
+use cere_format::capture::{TRACE_PAGE, TRACE_WRITTEN};
 
 /// Bytes of an entry on disk.
 pub const TRACE_LENGTH: u64 = 8;
@@ -12,8 +12,14 @@ pub fn encode_trace(trace: &[u64]) -> Vec<u8> {
     trace.iter().flat_map(|entry| entry.to_le_bytes()).collect()
 }
 
-/// Reads and validates a page trace: whole pages, known flags, each page once. `what` names it in errors.
-pub fn decode_trace(what: &str, bytes: &[u8], page_size: u64) -> Result<Vec<u64>, FormatError> {
+/// Reads and validates a page trace: whole pages, each once, with threads only of an OpenMP runtime (`team`). `what` names it
+/// in errors.
+pub fn decode_trace(
+    what: &str,
+    bytes: &[u8],
+    page_size: u64,
+    team: bool,
+) -> Result<Vec<u64>, FormatError> {
     check_page_size(what, page_size)?;
     let (words, rest) = bytes.as_chunks::<{ TRACE_LENGTH as usize }>();
     if !rest.is_empty() {
@@ -33,13 +39,13 @@ pub fn decode_trace(what: &str, bytes: &[u8], page_size: u64) -> Result<Vec<u64>
             why,
         })
     };
-    let address = |number: &usize| trace[*number] & !TRACE_WRITTEN;
-    for number in 0..trace.len() {
+    let address = |number: &usize| trace[*number] & TRACE_PAGE;
+    for (number, entry) in trace.iter().enumerate() {
         if !address(&number).is_multiple_of(page_size) {
-            return bad(
-                number,
-                "it is a multiple of the page size, and this version knows one flag",
-            );
+            return bad(number, "it is a multiple of the page size");
+        }
+        if !team && entry & !TRACE_PAGE & !TRACE_WRITTEN != 0 {
+            return bad(number, "without an OpenMP runtime there is one thread");
         }
         if address(&number).checked_add(page_size).is_none() {
             return bad(number, "the page ends beyond the address space");

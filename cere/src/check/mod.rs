@@ -3,7 +3,8 @@
 mod rounds;
 mod vivo;
 
-pub use vivo::{InVivo, threads};
+pub use rounds::enough;
+pub use vivo::{InVivo, Times, class, threads};
 
 use crate::capture::Refused;
 use crate::codelets::files;
@@ -94,7 +95,7 @@ pub fn run(options: &Options) -> Result<u8> {
         codelets: &codelets,
         request,
         again: options.again,
-        rounds: options.rounds.unwrap_or(rounds::enough(profile.seconds)),
+        rounds: options.rounds.unwrap_or(enough(profile.seconds)),
     };
     let measured = plan.measure()?;
     let matching = Matching::of(

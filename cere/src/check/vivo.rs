@@ -34,6 +34,16 @@ pub struct Times {
     tsc_hz: f64,
 }
 
+impl From<&Profile> for Times {
+    fn from(run: &Profile) -> Self {
+        let regions = run.regions.iter().map(|r| (r.key.clone(), r.clone()));
+        Self {
+            regions: regions.collect(),
+            tsc_hz: run.tsc_hz,
+        }
+    }
+}
+
 impl<'a> InVivo<'a> {
     /// Goes to the directory that the profile's run was in. An error tells why the program cannot be run as it was.
     pub fn open(store: &'a Store, profile: &'a Profile, codelets: &[&Manifest]) -> Result<Self> {
@@ -99,7 +109,10 @@ impl<'a> InVivo<'a> {
         environment: &[(String, String)],
     ) -> Result<Profile> {
         let mut feed = self.input.again()?;
-        let run = quiet(self.store, &self.program, self.profile, only, environment);
+        let run = Run {
+            trace: &self.invocations,
+            ..quiet(self.store, &self.program, self.profile, only, environment)
+        };
         Ok(profile::collect(&run, feed.stdin.take())?.profile)
     }
 }
@@ -201,6 +214,25 @@ pub fn seconds(
     codelet: &Manifest,
     captured: &[u64],
 ) -> Option<f64> {
+    class(runs, profile, codelet, captured).map(|class| class.middle)
+}
+
+/// Seconds of a class of invocations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Class {
+    /// All of it.
+    pub total: f64,
+    /// The median of its invocations.
+    pub middle: f64,
+}
+
+/// The same, with the time of the whole class; of a codelet that was chosen by number, of all invocations.
+pub fn class(
+    runs: &[Times],
+    profile: &Profile,
+    codelet: &Manifest,
+    captured: &[u64],
+) -> Option<Class> {
     let base = profile.regions.iter().find(|r| r.key == codelet.key)?;
     let in_run = runs
         .iter()
@@ -216,19 +248,31 @@ pub fn seconds(
         });
         times.min_by(f64::total_cmp)
     };
-    match codelet.represents {
-        None => least(codelet.invocation),
-        Some(_) => class_middle(base, codelet.invocation, captured, least),
-    }
+    let total = |times: &[(f64, f64)]| times.iter().map(|(time, weight)| time * weight).sum();
+    let (times, middle) = match codelet.represents {
+        None => {
+            let all = kept(base).filter_map(|m| Some((least(m.invocation)?, m.weight)));
+            (all.collect(), least(codelet.invocation)?)
+        }
+        Some(_) => {
+            let times = members(base, codelet.invocation, captured, least);
+            let middle = weighted_middle(times.clone())?;
+            (times, middle)
+        }
+    };
+    Some(Class {
+        total: total(&times),
+        middle,
+    })
 }
 
-/// The middle of `time` over the invocations that in `base` took more nearly as long as `own` than as another of `captured`.
-fn class_middle(
+/// `time`, with its weight, of the invocations that in `base` took more nearly as long as `own` than as another of `captured`.
+fn members(
     base: &RegionProfile,
     own: u64,
     captured: &[u64],
     time: impl Fn(u64) -> Option<f64>,
-) -> Option<f64> {
+) -> Vec<(f64, f64)> {
     let medoids: Vec<(u64, u64)> = captured
         .iter()
         .filter_map(|i| Some((*i, base.trace.get(*i)?)))
@@ -238,7 +282,7 @@ fn class_middle(
         timed.cycles > 0 && nearest.is_some_and(|m| m.0 == own)
     });
     let times = members.filter_map(|member| Some((time(member.invocation)?, member.weight)));
-    weighted_middle(times.collect())
+    times.collect()
 }
 
 #[cfg(test)]
@@ -259,10 +303,13 @@ mod tests {
         // Invocation 5 was disturbed, 4 was fast, 3 is not known.
         let now = [120.0, 1000.0, 0.0, 400.0, 5000.0];
         let time = |i: u64| now.get(i as usize - 1).copied().filter(|t| *t > 0.0);
-        assert_eq!(class_middle(&base, 1, &[1, 2], time), Some(120.0));
-        assert_eq!(class_middle(&base, 2, &[1, 2], time), Some(400.0));
-        assert_eq!(class_middle(&base, 1, &[1], time), Some(400.0));
-        assert_eq!(class_middle(&base, 7, &[7], time), None);
+        let times = |own, captured: &[u64]| members(&base, own, captured, time);
+        let middle = |own, captured: &[u64]| weighted_middle(times(own, captured));
+        assert_eq!(times(1, &[1, 2]), [(120.0, 1.0), (5000.0, 1.0)]);
+        assert_eq!(middle(1, &[1, 2]), Some(120.0));
+        assert_eq!(middle(2, &[1, 2]), Some(400.0));
+        assert_eq!(middle(1, &[1]), Some(400.0));
+        assert_eq!(middle(7, &[7]), None);
     }
 
     #[test]

@@ -1,25 +1,29 @@
 //! `cere predict --threads LIST`: the run's time with other numbers of threads, from its codelets (CERE thesis, 4.4, 5.4.1).
 
-mod measure;
 mod model;
 mod plot;
+mod rounds;
+mod show;
 
-use crate::check::current;
+use crate::check::{current, enough};
 use crate::names;
 use crate::options::Common;
-use crate::replay::{Placement, Replays, Timing};
-use crate::{print, progress, state};
+use crate::replay::{Placement, Timing};
+use crate::{print, state};
 use anyhow::{Context, Result, bail};
-use model::{Prediction, Replayed};
+use rounds::Rounds;
 use std::path::PathBuf;
 
 /// Predict the run's time with other numbers of threads
 #[derive(clap::Args)]
 #[command(after_help = "\
-The time is that of the sequential part, as profiled, and of each parallel region: the sum over its performance classes of the\n\
+The time is that of the sequential part, measured with as many threads as at capture, and of each parallel region: the sum over its performance classes of the\n\
 class's time in the profile times its codelet's replay over the invocation's time in the profile. Regions without codelets, or whose\n\
 replays do not end as they should, count as profiled and are named.\n\
---measure runs the program with each number of threads as well, three times, in alternation.\n\
+--measure runs the program with each number of threads as well. A machine that others share is slower at some times than at\n\
+others, so there are rounds, each a replay of every codelet and a run of the program with each number of threads. The fast times\n\
+count: of the runs the least for each invocation, of the replays what as few of the repetitions stay below. `rounds` tells how\n\
+far single rounds are off.\n\
 \n\
 Examples:\n\
 \x20 cere predict --threads 1,2,4,8\n\
@@ -37,6 +41,13 @@ pub struct Options {
     /// Run the program with each number of threads as well
     #[arg(long)]
     measure: bool,
+    /// Do not run the program: its sequential part is as in the profile, where the probes of serial loops add to it
+    #[arg(long, conflicts_with = "measure")]
+    no_run: bool,
+    /// Rounds, each a replay of every codelet with each number of threads, and a run
+    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, a minute or more 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
     /// Draw the times as a picture (SVG)
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -53,38 +64,27 @@ pub fn run(options: &Options) -> Result<u8> {
     threads.dedup();
     let known = names::named(&units);
     let plan = model::Plan::of(&profile, &known, &codelets)?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
-    for &n in threads.iter().filter(|n| **n > cores) {
-        eprintln!(
-            "cere: {n} threads are more than the {cores} processors that this process may run on: they take turns"
-        );
+    // The program runs in the directory of its profile.
+    let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
+    for note in notes(&threads, &plan) {
+        eprintln!("cere: {note}");
     }
-    // The number at capture is what the others are compared with.
-    let mut counts = threads.clone();
-    counts.extend(plan.captured());
-    counts.sort_unstable();
-    counts.dedup();
-    let replays = Replays::open(&store)?;
-    let bar = progress::bar("replaying", (counts.len() * plan.codelets()) as u64);
-    let mut replayed = Vec::new();
-    for &n in &counts {
-        let request = options.timing.request(options.place.team(Some(n))?)?;
-        for codelet in plan.each() {
-            bar.set_message(format!("{} with {n}", codelet.manifest.name));
-            let outcome = replays.replay(&request, codelet.file, None);
-            replayed.push(Replayed::of(codelet, n, outcome));
-            bar.inc(1);
-        }
-    }
-    bar.finish_and_clear();
-    let mut prediction = Prediction::of(&plan, &threads, &replayed);
-    if options.measure {
-        measure::add(&mut prediction, &store, &profile, &plan, &options.place)?;
-    }
+    let rounds = Rounds {
+        store: &store,
+        profile: &profile,
+        plan,
+        threads: &threads,
+        place: &options.place,
+        timing: &options.timing,
+        rounds: options.rounds.unwrap_or_else(|| enough(profile.seconds)),
+        measure: options.measure,
+        sequential: !options.no_run,
+    };
+    let prediction = rounds.predict()?;
     for note in prediction.warnings() {
         eprintln!("cere: {note}");
     }
-    if let Some(file) = &options.plot {
+    if let Some(file) = &plot {
         std::fs::write(file, plot::svg(&prediction))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
@@ -97,4 +97,42 @@ pub fn run(options: &Options) -> Result<u8> {
         bail!("no parallel region has a codelet that can be used: see the reasons above");
     }
     Ok(0)
+}
+
+/// What numbers of threads are beyond the machine, or beyond what the codelets know.
+fn notes(threads: &[u32], plan: &model::Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    for &n in threads.iter().filter(|n| **n > cores) {
+        notes.push(format!(
+            "{n} threads are more than the {cores} processors that this process may run on: they take turns"
+        ));
+    }
+    let captured = plan.captured().into_iter().max().unwrap_or(1);
+    let beyond: Vec<String> = threads
+        .iter()
+        .filter(|n| **n > captured)
+        .map(u32::to_string)
+        .collect();
+    if nodes() > 1 && !beyond.is_empty() {
+        notes.push(format!(
+            "captured with {captured} threads, so where more ({}) would have their memory on this machine's {} nodes is not \
+             known: capture with as many for that",
+            beyond.join(", "),
+            nodes()
+        ));
+    }
+    notes
+}
+
+/// Memory nodes of this machine.
+fn nodes() -> usize {
+    let entries = std::fs::read_dir("/sys/devices/system/node");
+    let names = entries.into_iter().flatten().flatten();
+    let node = |name: &str| {
+        name.strip_prefix("node")
+            .is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    let nodes = names.filter(|e| e.file_name().to_str().is_some_and(node));
+    nodes.count().max(1)
 }

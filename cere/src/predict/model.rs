@@ -1,9 +1,10 @@
 //! What is predicted: the sequential part, and regions by their classes.
 
-use crate::check::{Codelet, threads};
-use crate::matching::counting;
+use crate::check::{Codelet, Times, class, threads};
+use crate::matching::{Pair, counting, in_vitro};
 use crate::names::Named;
 use crate::print;
+use crate::results::Record;
 use anyhow::{Result, bail};
 use cere_cluster::predict;
 use cere_format::build::RegionKind;
@@ -14,6 +15,8 @@ use cere_replay::Replay;
 use serde::Serialize;
 use std::path::Path;
 
+/// Per cent of the run from which on a region that is not predicted is named.
+const TOLD: f64 = 1.0;
 /// How much of a run's time the sequential part may change with the number of threads before people are told.
 const CONSTANT: f64 = 0.05;
 
@@ -24,8 +27,10 @@ pub struct OfClass<'a> {
     pub file: &'a Path,
     /// Its manifest.
     pub manifest: &'a Manifest,
-    /// Seconds that its class took in the profile.
+    /// Seconds that its class took in the runs that the replays are compared with: at first, in the profile.
     pub seconds: f64,
+    /// Seconds of one invocation of the class there, if they are known.
+    pub reference: Option<f64>,
 }
 
 /// A parallel region of the profile.
@@ -43,9 +48,9 @@ pub struct Region<'a> {
 pub struct Plan<'a> {
     /// Parallel regions by falling time.
     pub regions: Vec<Region<'a>>,
-    /// Seconds of the profiled run outside of them.
+    /// Seconds outside of them.
     pub sequential: f64,
-    /// Seconds of the profiled run.
+    /// Seconds of the run that this is of.
     pub total: f64,
 }
 
@@ -85,6 +90,23 @@ impl<'a> Plan<'a> {
         self.regions.iter().flat_map(|r| &r.codelets)
     }
 
+    /// Has the classes' times be those of `runs` of the program, where they had the invocations of `profile`.
+    pub fn refer_to(&mut self, runs: &[Times], profile: &Profile) {
+        for region in &mut self.regions {
+            let captured: Vec<u64> = region
+                .codelets
+                .iter()
+                .map(|c| c.manifest.invocation)
+                .collect();
+            for codelet in &mut region.codelets {
+                if let Some(class) = class(runs, profile, codelet.manifest, &captured) {
+                    codelet.seconds = class.total;
+                    codelet.reference = Some(class.middle);
+                }
+            }
+        }
+    }
+
     /// Their number.
     pub fn codelets(&self) -> usize {
         self.each().count()
@@ -107,6 +129,7 @@ fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec
         file,
         manifest,
         seconds: manifest.represents.map_or(seconds, |r| r.seconds),
+        reference: manifest.in_vivo.as_ref().map(|in_vivo| in_vivo.seconds),
     };
     match counting(&own, |c| c.1.represents) {
         // Several that were chosen by number stand for nothing but themselves.
@@ -116,35 +139,65 @@ fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec
     }
 }
 
-/// What became of a replay with a number of threads.
+/// What became of the replays of a codelet with a number of threads.
 pub struct Replayed {
     name: String,
     threads: u32,
-    outcome: Result<f64, String>,
-    /// How the state that it ends in is another with this number of threads, if it is.
+    captured: u32,
+    /// Round by round.
+    outcome: Result<Vec<Pair>, String>,
+    /// How the state that it ends in is another, if its time counts all the same.
     other: Option<String>,
 }
 
 impl Replayed {
-    /// Of this codelet. A state that is not the original's is no reason against its time where the number of threads is another
-    /// than at capture: a program may count its threads, or race.
-    pub fn of(codelet: &OfClass, threads: u32, outcome: Result<Replay>) -> Self {
-        let same = threads == captured(codelet.manifest);
-        let mut other = None;
-        let outcome = match outcome {
-            Ok(replay) if replay.verdict == Verdict::Different && same => Err(replay.reason),
-            Ok(replay) => {
-                other = (replay.verdict == Verdict::Different).then_some(replay.reason);
-                Ok(replay.seconds_median)
-            }
-            Err(error) => Err(print::error(&error)),
-        };
+    /// None yet.
+    pub fn none(codelet: &OfClass, threads: u32) -> Self {
         Self {
             name: codelet.manifest.name.clone(),
             threads,
-            outcome,
-            other,
+            captured: captured(codelet.manifest),
+            outcome: Ok(Vec::new()),
+            other: None,
         }
+    }
+
+    /// Whether another replay is of use: what fails once does not get better by repetition.
+    pub fn goes_on(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
+    /// One more, with its record. A state that is not the original's is no reason against its time where there are several
+    /// threads, or were at capture: a program may count its threads, or race.
+    pub fn add(&mut self, outcome: Result<Replay>, record: &Record) {
+        let one = self.threads == 1 && self.captured == 1;
+        match outcome {
+            Ok(replay) if replay.verdict == Verdict::Different && one => {
+                self.outcome = Err(replay.reason);
+            }
+            Ok(replay) => {
+                if let (Ok(pairs), Some(pair)) = (&mut self.outcome, Pair::in_round(record)) {
+                    pairs.push(pair);
+                }
+                if replay.verdict == Verdict::Different {
+                    let threads = self.threads;
+                    let told = || format!("with {threads} threads: {}", replay.reason);
+                    self.other.get_or_insert_with(told);
+                }
+            }
+            Err(error) => self.outcome = Err(print::error(&error)),
+        }
+    }
+
+    /// The time by a round's replay, or by all: what the fast repetitions take, as many as there are runs to be compared with.
+    fn seconds(&self, round: Option<usize>) -> Result<f64, String> {
+        let pairs = self.outcome.clone()?;
+        let found = match round {
+            Some(round) => pairs.get(round..round + 1),
+            None => Some(&pairs[..]).filter(|pairs| !pairs.is_empty()),
+        };
+        let found = found.map(|found| in_vitro(found, pairs.len()));
+        found.ok_or_else(|| "it was not replayed".to_owned())
     }
 }
 
@@ -172,6 +225,8 @@ pub struct RunTime {
     pub measured_seconds: Option<f64>,
     /// Measured seconds of the sequential part.
     pub measured_sequential: Option<f64>,
+    /// Predicted and measured seconds, round by round.
+    pub rounds: Vec<(f64, Option<f64>)>,
     /// Seconds that one run of each codelet takes.
     pub replay_seconds: f64,
     /// By region.
@@ -189,26 +244,37 @@ pub fn error(predicted: f64, measured: Option<f64>) -> Option<f64> {
 pub struct Prediction {
     /// Numbers of threads that the codelets were captured with.
     pub captured_threads: Vec<u32>,
-    /// Seconds of the sequential part in the profile.
+    /// Seconds of the sequential part.
     pub sequential_seconds: f64,
-    /// Seconds of the profiled run.
+    /// Seconds of the run that it was measured in.
     pub profiled_seconds: f64,
+    /// Whether that is the profiled run, whose probes of serial loops count as well.
+    pub as_profiled: bool,
     /// By rising number of threads.
     pub runs: Vec<RunTime>,
-    /// Codelets whose result depends on the number of threads.
+    /// Codelets whose result depends on the number of threads, or varies.
     pub depends: Vec<String>,
 }
 
 impl Prediction {
     /// Of what replays found.
-    pub fn of(plan: &Plan, threads: &[u32], replayed: &[Replayed]) -> Self {
+    pub fn of(plan: &Plan, threads: &[u32], replayed: &[Replayed], as_profiled: bool) -> Self {
         let runs = threads.iter().map(|n| run(plan, *n, replayed)).collect();
         Self {
             captured_threads: plan.captured(),
             sequential_seconds: plan.sequential,
             profiled_seconds: plan.total,
+            as_profiled,
             runs,
             depends: depends(replayed),
+        }
+    }
+
+    /// What the sequential part is of, for people.
+    pub fn sequential_of(&self) -> &'static str {
+        match self.as_profiled {
+            true => "the profile",
+            false => "the run with as many threads as at capture",
         }
     }
 
@@ -243,14 +309,27 @@ impl Prediction {
     pub fn warnings(&self) -> Vec<String> {
         let mut found = Vec::new();
         if let Some(first) = self.runs.first() {
+            let share = |seconds: f64| seconds / self.profiled_seconds * 100.0;
+            let (mut few, mut rest) = (0, 0.0);
             for region in &first.regions {
-                if let Some(reason) = &region.reason {
-                    let share = region.predicted_seconds / self.profiled_seconds * 100.0;
-                    found.push(format!(
-                        "not predicted, counts as profiled ({share:.1} % of the run): {}: {reason}",
-                        region.name
-                    ));
+                let Some(reason) = &region.reason else {
+                    continue;
+                };
+                let share = share(region.predicted_seconds);
+                if share < TOLD {
+                    few += 1;
+                    rest += share;
+                    continue;
                 }
+                found.push(format!(
+                    "not predicted, counts as profiled ({share:.1} % of the run): {}: {reason}",
+                    region.name
+                ));
+            }
+            if few > 0 {
+                found.push(format!(
+                    "{few} regions that take {rest:.1} % of the run together are not predicted, they count as profiled"
+                ));
             }
         }
         found.extend(self.depends.iter().cloned());
@@ -261,80 +340,46 @@ impl Prediction {
             };
             if (sequential - self.sequential_seconds).abs() > CONSTANT * total {
                 found.push(format!(
-                    "the sequential part is not constant: {} with {} threads, {} in the profile",
+                    "the sequential part is not constant: {} with {} threads, {} in {}",
                     print::time(sequential),
                     run.threads,
-                    print::time(self.sequential_seconds)
+                    print::time(self.sequential_seconds),
+                    self.sequential_of()
                 ));
             }
         }
         found
     }
-
-    /// The tables.
-    pub fn text(&self) -> String {
-        let percent = |e: Option<f64>| e.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0));
-        let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
-        let row = |r: &RunTime| {
-            vec![
-                r.threads.to_string(),
-                print::time(r.predicted_seconds),
-                time(r.measured_seconds),
-                percent(error(r.predicted_seconds, r.measured_seconds)),
-            ]
-        };
-        let heading = ["threads", "predicted", "measured", "error"];
-        let mut text = print::table(&heading, &self.runs.iter().map(row).collect::<Vec<_>>());
-        let rows = self.runs.iter().flat_map(|run| {
-            run.regions.iter().map(|r| {
-                vec![
-                    r.name.clone(),
-                    run.threads.to_string(),
-                    print::time(r.predicted_seconds),
-                    time(r.measured_seconds),
-                    percent(error(r.predicted_seconds, r.measured_seconds)),
-                ]
-            })
-        });
-        let heading = ["region", "threads", "predicted", "measured", "error"];
-        text.push('\n');
-        text.push_str(&print::table(&heading, &rows.collect::<Vec<_>>()));
-        text.push_str(&format!(
-            "\nsequential part: {} of {} as profiled\n",
-            print::time(self.sequential_seconds),
-            print::time(self.profiled_seconds)
-        ));
-        if let Some(best) = self.best() {
-            let seconds = best.measured_seconds.unwrap_or(best.predicted_seconds);
-            text.push_str(&format!(
-                "best: {} threads, {}\n",
-                best.threads,
-                print::time(seconds)
-            ));
-        }
-        if let Some(reduction) = self.reduction() {
-            text.push_str(&format!(
-                "one run of each codelet takes {reduction:.1} times less than the runs\n"
-            ));
-        }
-        text
-    }
 }
 
-/// What is to be said of codelets that end in another state with another number of threads, once each.
+/// What is to be said of codelets that end in another state, once each.
 fn depends(replayed: &[Replayed]) -> Vec<String> {
     let mut found: Vec<(&str, String)> = Vec::new();
     for replay in replayed {
         let Some(why) = &replay.other else { continue };
         if found.iter().all(|(name, _)| *name != replay.name) {
-            let (name, threads) = (&replay.name, replay.threads);
-            let text = format!(
-                "{name}: its result depends on the number of threads; with {threads}: {why}"
-            );
-            found.push((name, text));
+            let name = &replay.name;
+            found.push((
+                name,
+                format!("{name}: its time counts, but its result is another: {why}"),
+            ));
         }
     }
     found.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The run as the replays of each round predict it.
+fn rounds(plan: &Plan, threads: u32, replayed: &[Replayed]) -> Vec<(f64, Option<f64>)> {
+    let of = replayed.iter().filter(|r| r.threads == threads);
+    let rounds = of.filter_map(|r| Some(r.outcome.as_ref().ok()?.len()));
+    let round = |round: usize| {
+        let regions = plan.regions.iter().map(|region| {
+            let found = region_seconds(region, threads, replayed, Some(round));
+            found.map_or(region.seconds, |found| found.0)
+        });
+        (plan.sequential + regions.sum::<f64>(), None)
+    };
+    (0..rounds.min().unwrap_or(0)).map(round).collect()
 }
 
 fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
@@ -343,7 +388,7 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
         .regions
         .iter()
         .map(|region| {
-            let predicted = region_seconds(region, threads, replayed);
+            let predicted = region_seconds(region, threads, replayed, None);
             if let Ok((_, cost)) = predicted {
                 replay_seconds += cost;
             }
@@ -361,6 +406,7 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
         predicted_seconds: plan.sequential + inside,
         measured_seconds: None,
         measured_sequential: None,
+        rounds: rounds(plan, threads, replayed),
         replay_seconds,
         regions,
     }
@@ -373,6 +419,7 @@ fn region_seconds(
     region: &Region,
     threads: u32,
     replayed: &[Replayed],
+    round: Option<usize>,
 ) -> Result<(f64, f64), String> {
     if region.codelets.is_empty() {
         return Err(
@@ -382,20 +429,21 @@ fn region_seconds(
     }
     let of = |codelet: &OfClass, threads: u32| {
         let same = |r: &&Replayed| r.name == codelet.manifest.name && r.threads == threads;
-        let found = replayed.iter().find(same).map(|r| r.outcome.clone());
+        let found = replayed.iter().find(same).map(|r| r.seconds(round));
         found.unwrap_or_else(|| Err("it was not replayed".into()))
+    };
+    let reference = |codelet: &OfClass| {
+        let (name, threads) = (&codelet.manifest.name, captured(codelet.manifest));
+        let mut found = replayed.iter();
+        let found = found.find(|r| r.name == *name && r.threads == threads);
+        found.map_or(Err("it was not replayed".into()), |r| r.seconds(None))
     };
     // One that fails with any number of threads is of no use with the others.
     for replay in replayed {
-        if region
-            .codelets
-            .iter()
-            .any(|c| c.manifest.name == replay.name)
-        {
-            replay
-                .outcome
-                .clone()
-                .map_err(|why| format!("with {} threads: {why}", replay.threads))?;
+        let own = |c: &OfClass| c.manifest.name == replay.name;
+        if region.codelets.iter().any(own) {
+            let told = |why| format!("with {} threads: {why}", replay.threads);
+            replay.seconds(None).map_err(told)?;
         }
     }
     let mut classes = Vec::new();
@@ -405,9 +453,9 @@ fn region_seconds(
         cost += target;
         classes.push(cere_cluster::Replayed {
             total: codelet.seconds,
-            reference: match codelet.manifest.in_vivo {
-                Some(in_vivo) => in_vivo.seconds,
-                None => of(codelet, captured(codelet.manifest))?,
+            reference: match codelet.reference {
+                Some(seconds) => seconds,
+                None => reference(codelet)?,
             },
             target,
         });

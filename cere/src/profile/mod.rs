@@ -6,7 +6,6 @@ mod several;
 mod show;
 
 pub use collect::{Run, collect};
-pub use merge::seconds as middle;
 pub use several::{Command, enough};
 
 use crate::image::Program;

@@ -1,0 +1,180 @@
+//! Replays with each number of threads, in alternation with runs of the program if those are wanted: a machine that others
+//! share is slower at some times than at others.
+
+use super::model::{Plan, Prediction, Replayed};
+use crate::check::{InVivo, Times};
+use crate::classes::kept;
+use crate::replay::{Placement, Replays, Timing};
+use crate::{print, progress, results};
+use anyhow::Result;
+use cere_cluster::Timed;
+use cere_format::package::Manifest;
+use cere_format::profile::{Profile, RegionKey, RegionProfile};
+use cere_format::store::Store;
+
+/// Least seconds that a codelet is repeated in a round, if it takes so long to know its median.
+const LEAST: f64 = 0.4;
+
+/// What is to be replayed and run, and how.
+pub struct Rounds<'a> {
+    /// Where codelets and records are.
+    pub store: &'a Store,
+    /// What they were chosen from.
+    pub profile: &'a Profile,
+    /// The codelets.
+    pub plan: Plan<'a>,
+    /// Numbers of threads.
+    pub threads: &'a [u32],
+    /// Where the threads go.
+    pub place: &'a Placement,
+    /// How to replay.
+    pub timing: &'a Timing,
+    /// Rounds, at least 1.
+    pub rounds: u32,
+    /// Whether the program runs with each number of threads.
+    pub measure: bool,
+    /// Whether it runs with as many as at capture, for the sequential part.
+    pub sequential: bool,
+}
+
+/// The runs of the program with a number of threads, by its place.
+type Runs = Vec<Vec<Profile>>;
+
+impl<'a> Rounds<'a> {
+    /// Replays, and runs.
+    pub fn predict(mut self) -> Result<Prediction> {
+        let mut program = self.program()?;
+        let keys: Vec<RegionKey> = self.plan.regions.iter().map(|r| r.key.clone()).collect();
+        let replays = Replays::open(self.store)?;
+        let mut replayed: Vec<Replayed> = Vec::new();
+        // The number at capture tells whether the codelet is the original: one replay is enough.
+        let mut counts = self.threads.to_vec();
+        let captured = self.plan.captured();
+        counts.extend(captured.iter().filter(|n| !self.threads.contains(n)));
+        let mut runs: Runs = vec![Vec::new(); counts.len()];
+        let bar = progress::bar("replaying", u64::from(self.rounds) * counts.len() as u64);
+        for round in 0..self.rounds {
+            for (place, &n) in counts.iter().enumerate() {
+                let asked = place < self.threads.len();
+                let runs_now =
+                    self.measure && asked || self.sequential && captured.first() == Some(&n);
+                if let Some(program) = program.as_mut().filter(|_| runs_now) {
+                    bar.set_message(format!("the program with {n} threads"));
+                    runs[place].push(self.run(program, &keys, n)?);
+                }
+                let mut request = self.timing.request(self.place.team(Some(n))?)?;
+                let seconds = &mut request.repetitions.seconds;
+                *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
+                for (at, codelet) in self.plan.each().enumerate() {
+                    bar.set_message(format!("{} with {n}", codelet.manifest.name));
+                    let place = place * self.plan.codelets() + at;
+                    if round == 0 {
+                        replayed.push(Replayed::none(codelet, n));
+                    }
+                    if replayed[place].goes_on() && (asked || round == 0) {
+                        let (replay, record) =
+                            replays.replay_unrecorded(&request, codelet.file, None)?;
+                        results::keep_or_warn(self.store, &record);
+                        replayed[place].add(replay, &record);
+                    }
+                }
+                bar.inc(1);
+            }
+        }
+        bar.finish_and_clear();
+        let own = captured
+            .first()
+            .and_then(|n| counts.iter().position(|c| c == n));
+        let own = own
+            .map(|place| &runs[place])
+            .filter(|runs| self.sequential && !runs.is_empty());
+        if let Some(runs) = own {
+            let times: Vec<Times> = runs.iter().map(Times::from).collect();
+            self.plan.refer_to(&times, self.profile);
+            self.plan.sequential = least(runs.iter().map(outside)).unwrap_or_default();
+            self.plan.total = least(runs.iter().map(|p| p.seconds)).unwrap_or_default();
+        }
+        let as_profiled = own.is_none();
+        let mut prediction = Prediction::of(&self.plan, self.threads, &replayed, as_profiled);
+        if self.measure {
+            add(&mut prediction, &keys, &runs);
+        }
+        Ok(prediction)
+    }
+
+    /// The program, if it is to run.
+    fn program(&self) -> Result<Option<InVivo<'a>>> {
+        if !self.measure && !self.sequential {
+            return Ok(None);
+        }
+        let manifests: Vec<&Manifest> = self.plan.each().map(|c| c.manifest).collect();
+        match InVivo::open(self.store, self.profile, &manifests) {
+            Ok(program) => Ok(Some(program)),
+            Err(error) if self.measure => Err(error.context("the program cannot be measured")),
+            Err(error) => {
+                eprintln!(
+                    "cere: the program is not run, so its sequential part counts as profiled: {}",
+                    print::error(&error)
+                );
+                Ok(None)
+            }
+        }
+    }
+
+    /// A run with `threads` threads.
+    fn run(&self, program: &mut InVivo, keys: &[RegionKey], threads: u32) -> Result<Profile> {
+        let mut environment = self.place.team(None)?.environment;
+        environment.push(("OMP_NUM_THREADS".into(), threads.to_string()));
+        program.run_with(keys, &environment)
+    }
+}
+
+/// Seconds outside of the regions that were timed: none of them is inside another.
+fn outside(profile: &Profile) -> f64 {
+    let inside: f64 = profile.regions.iter().map(|r| r.inclusive_seconds).sum();
+    (profile.seconds - inside).max(0.0)
+}
+
+fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.min_by(f64::total_cmp)
+}
+
+/// Seconds of a region, each invocation with the least that it took in any run. Of runs with different invocations the
+/// fastest counts.
+fn region_seconds(runs: &[Profile], key: &RegionKey) -> Option<f64> {
+    let of = |p: &Profile| p.regions.iter().find(|r| r.key == *key).cloned();
+    let found: Vec<(RegionProfile, f64)> = runs
+        .iter()
+        .filter_map(|p| Some((of(p)?, p.tsc_hz)))
+        .collect();
+    let first = &found.first()?.0;
+    let alike = |r: &RegionProfile| r.invocations == first.invocations;
+    if !found.iter().all(|(r, _)| alike(r)) {
+        return least(found.iter().map(|(r, _)| r.inclusive_seconds));
+    }
+    let invocation = |timed: Timed| {
+        let cycles = |(region, hz): &(RegionProfile, f64)| {
+            let cycles = region.trace.get(timed.invocation).filter(|c| *c > 0)?;
+            Some(cycles as f64 / hz * timed.weight)
+        };
+        least(found.iter().filter_map(cycles)).unwrap_or(0.0)
+    };
+    Some(kept(first).map(invocation).sum())
+}
+
+/// Adds what runs took: as with replays, the fast times count.
+fn add(prediction: &mut Prediction, keys: &[RegionKey], runs: &Runs) {
+    for (run, found) in prediction.runs.iter_mut().zip(runs) {
+        for (round, profile) in run.rounds.iter_mut().zip(found) {
+            round.1 = Some(profile.seconds);
+        }
+        run.measured_sequential = least(found.iter().map(outside));
+        for (region, key) in run.regions.iter_mut().zip(keys) {
+            region.measured_seconds = region_seconds(found, key);
+        }
+        let inside: f64 = run.regions.iter().filter_map(|r| r.measured_seconds).sum();
+        run.measured_seconds = run
+            .measured_sequential
+            .map(|sequential| sequential + inside);
+    }
+}
