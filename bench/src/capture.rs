@@ -24,7 +24,48 @@ fn printed(command: &mut Command) -> Result<(f64, f64)> {
 /// Prints the tables.
 pub fn run(rounds: usize) -> Result<()> {
     pages(rounds)?;
+    teams(rounds)?;
     runs(rounds.min(3))
+}
+
+fn teams(rounds: usize) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let floor = kernel("floor.c").plain(&directory.path().join("floor"), "-O2")?;
+    let home = directory.path().join("team");
+    kernel("team.c").instrumented(&home, "-O2 -fopenmp")?;
+    println!(
+        "### A captured page of a team\n\nNanoseconds a page, {PAGES} pages at random, each thread its part, from the first to the last \
+         touch; bare: faults of one thread. Least of {rounds} alternating runs.\n"
+    );
+    println!("| threads | read | ratio to bare | written | ratio to bare |\n|---|---|---|---|---|");
+    const THREADS: [&str; 3] = ["1", "2", "8"];
+    let mut bare = (f64::INFINITY, f64::INFINITY);
+    let mut taken = [bare; THREADS.len()];
+    let least = |kept: &mut (f64, f64), new: (f64, f64)| {
+        *kept = (kept.0.min(new.0), kept.1.min(new.1));
+    };
+    for _ in 0..rounds {
+        least(
+            &mut bare,
+            printed(Command::new(&floor).args([PAGES, "random"]))?,
+        );
+        for (threads, taken) in THREADS.iter().zip(&mut taken) {
+            let mut command = captured(&home);
+            command
+                .args(["./program", PAGES, "random"])
+                .env("OMP_NUM_THREADS", threads);
+            least(taken, printed(&mut command)?);
+        }
+    }
+    for (threads, (read, written)) in THREADS.iter().zip(taken) {
+        println!(
+            "| {threads} | {read:.0} | {:.2} | {written:.0} | {:.2} |",
+            read / bare.0,
+            written / bare.1
+        );
+    }
+    println!();
+    Ok(())
 }
 
 fn pages(rounds: usize) -> Result<()> {

@@ -120,7 +120,8 @@ pub fn out_of_turn(
     context: &ucontext_t,
 ) -> isize {
     // What the runtime waits on is never closed: its threads may rest there for long.
-    let pin = number as i64 != libc::SYS_futex || engine.spans.find(a[0]).is_some();
+    let mut closed = |at| engine.spans.find(at).is_some();
+    let pin = number as i64 != libc::SYS_futex || closed(a[0]) || closed(a[3]);
     if pin {
         engine.tracer.pin();
     }
@@ -144,9 +145,10 @@ pub fn out_of_turn(
 /// Makes a call whose memory is open, out of turn. One that waits for other threads of the team looks up now and then:
 /// they may have failed.
 fn make(number: usize, a: [usize; 6]) -> isize {
+    let active = openmp::in_parallel() || team::exists() && threads::is_captured();
     let waits = number as i64 == libc::SYS_futex
         && [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET].contains(&(a[1] as i32 & 127))
-        && openmp::in_parallel();
+        && active;
     if !waits || a[3] != 0 {
         // SAFETY: the program's own call; the memory that it reaches is open.
         return unsafe { sys::call(number as i64, a) };
@@ -188,15 +190,14 @@ pub fn dispatch_of_team(context: &mut ucontext_t) {
     engine.toucher = 0;
     match outcome {
         Ok(act) => {
-            let result = match act {
-                Act::Done(result) => Some(result),
-                Act::Make => Some(out_of_turn(engine, turn, number, arguments, context)),
-                Act::Again => None,
-            };
             engine.unpin_later();
-            match result {
-                Some(result) => answer(context, result),
-                None => again(context),
+            match act {
+                Act::Done(result) => answer(context, result),
+                Act::Make => {
+                    let result = out_of_turn(engine, turn, number, arguments, context);
+                    answer(context, result);
+                }
+                Act::Again => again(context),
             }
         }
         Err(halt) => {

@@ -217,11 +217,17 @@ fn with_all_open(
     if state.engine.at_work() {
         state.engine.open();
     }
+    // A thread of the team failed on the way here.
+    let failed = team::failure();
     if blocks && !was_inside {
         keep_errno(images::allocate_tls);
     }
     keep_errno(|| {
         heap::in_library(|| {
+            if let Some(failure) = failed {
+                state.engine.tracer.halt(failure.cut());
+                refuse(state, RegionEnd::Never, failure.reason());
+            }
             let outcome = catch_unwind(AssertUnwindSafe(|| work(state, mask)));
             let failed = match outcome {
                 Ok(Ok(())) => None,

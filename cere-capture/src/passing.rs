@@ -80,7 +80,11 @@ pub fn dispatch(
     context: &mut ucontext_t,
 ) {
     let turn = team::turn();
-    if engine.shared() && calls::waits(number, arguments) {
+    if number as i64 == libc::SYS_sched_yield {
+        return give_way(turn, context);
+    }
+    // A team may run that no region tells of: of a library that is not instrumented.
+    if team::exists() && calls::waits(number, arguments) {
         return match await_others(engine, turn, number, arguments, context) {
             Ok(result) => {
                 calls::answer(context, result);
@@ -88,7 +92,8 @@ pub fn dispatch(
                     trace::suspend(context, None);
                 }
             }
-            Err(lack) => {
+            Err((turn, lack)) => {
+                drop(turn);
                 trace::suspend(context, Some(Cut::Because(lack)));
                 again(context);
             }
@@ -128,14 +133,15 @@ pub fn dispatch_of_team(
     arguments: [usize; 6],
     context: &mut ucontext_t,
 ) {
+    if number as i64 == libc::SYS_sched_yield {
+        return give_way(turn, context);
+    }
     engine.toucher = local::number();
     if calls::waits(number, arguments) {
         return match await_others(engine, turn, number, arguments, context) {
             Ok(result) => calls::answer(context, result),
-            Err(lack) => {
-                if let Some(turn) = team::enter() {
-                    team::fail(turn, Failure::Trace(Cut::Because(lack)));
-                }
+            Err((turn, lack)) => {
+                team::fail(turn, Failure::Trace(Cut::Because(lack)));
                 again(context);
             }
         };
@@ -148,8 +154,17 @@ pub fn dispatch_of_team(
         Ok(result) => return calls::answer(context, result),
         Err(leave) => leave,
     };
-    let end = Cut::Call(number, "a thread of the team ends");
-    let cut = leave.cut(number).unwrap_or(end);
+    let cut = match leave {
+        Leave::Stop(why) => {
+            let cut = Cut::Call(number, why);
+            engine.tracer.stop(cut);
+            cut
+        }
+        _ => {
+            let end = Cut::Call(number, "a thread of the team ends");
+            leave.cut(number).unwrap_or(end)
+        }
+    };
     team::fail(turn, Failure::Trace(cut));
     match leave.result() {
         Some(result) => calls::answer(context, result),
@@ -157,20 +172,30 @@ pub fn dispatch_of_team(
     }
 }
 
-/// A wait on a word of memory, out of turn.
+/// Lets other threads run, out of turn: they may wait for it.
+fn give_way(turn: Turn, context: &mut ucontext_t) {
+    drop(turn);
+    // SAFETY: no arguments.
+    let result = unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+    calls::answer(context, result);
+}
+
+/// A wait on a word of memory, out of turn; gives the turn back where memory cannot be opened.
 fn await_others(
     engine: &mut Engine,
     turn: Turn,
     number: usize,
     a: [usize; 6],
     context: &ucontext_t,
-) -> Result<isize, &'static str> {
+) -> Result<isize, (Turn, &'static str)> {
     engine.tracer.pin();
     let reached = engine.reach(a[0], 4, Access::Write);
     let reached = reached.and_then(|()| engine.reach(a[3], 16, Access::Read));
     engine.toucher = 0;
     engine.unpin_later();
-    reached?;
+    if let Err(lack) = reached {
+        return Err((turn, lack));
+    }
     Ok(calls::out_of_turn(engine, turn, number, a, context))
 }
 
@@ -228,7 +253,7 @@ fn pass(
                 for (start, length, access) in reach {
                     engine.reach(start, length, access)?;
                 }
-                make(engine, number, a, wait, written(number, a))
+                make(number, a, wait, written(number, a))
             }
             Some((reach, wait)) => {
                 let result = with_all(engine, number, a, wait, written(number, a))?;
@@ -343,7 +368,12 @@ fn reached(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
 fn accessible(engine: &mut Engine, start: usize, length: usize, access: Access) -> bool {
     let end = start.saturating_add(length);
     let mut pages = (start & !(PAGE - 1)..end).step_by(PAGE);
-    start != 0 && pages.all(|at| engine.is_open(at, access))
+    start != 0
+        && pages.all(|at| match engine.spans.find(at) {
+            Some(_) => engine.is_open(at, access),
+            // Stacks of other threads are never closed.
+            None => sys::is_mapped(at, PAGE),
+        })
 }
 
 /// The program asks what a signal does, or changes it.
@@ -395,21 +425,15 @@ fn vector(
         let [start, length] = part(i);
         engine.reach(start, length, access)?;
     }
-    make(engine, number, a, wait, total)
+    make(number, a, wait, total)
 }
 
 /// Makes a call that finds open what it needs, without waiting where the program would have to handle signals, or where
 /// other threads wait for the turn.
-fn make(
-    engine: &Engine,
-    number: usize,
-    a: [usize; 6],
-    wait: Wait,
-    length: usize,
-) -> Result<isize, Leave> {
+fn make(number: usize, a: [usize; 6], wait: Wait, length: usize) -> Result<isize, Leave> {
     // SAFETY: the program's own call.
     let call = || unsafe { sys::call(number as i64, a) };
-    let beside = engine.shared() || local::of_team();
+    let beside = team::exists();
     let waits = match wait {
         Wait::Never => false,
         Wait::Until(events) => (beside || signals::handles()) && !ready(a[0], events, length),
@@ -457,12 +481,13 @@ fn with_all(
     wait: Wait,
     length: usize,
 ) -> Result<isize, Leave> {
-    if local::of_team() {
-        return Err(Leave::Cut("a thread of the team calls it"));
+    // What calls of other threads have pinned would be closed as well.
+    if local::of_team() || engine.shared() {
+        return Err(Leave::Cut("other threads of the team run"));
     }
     engine.tracer.charge(PRICE);
     engine.uncover();
-    let result = make(engine, number, a, wait, length)?;
+    let result = make(number, a, wait, length)?;
     match engine.close() {
         Ok(()) => Ok(result),
         Err(_) => Err(Leave::Made(result, "memory cannot be closed")),

@@ -264,10 +264,18 @@ pub fn release(mask: u64) -> u64 {
 
 /// Gives the signal back to the program, whose disposition is in force again.
 unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
+    // SAFETY: no arguments; the kernel's record of this very signal.
+    unsafe {
+        let thread = sys::call(libc::SYS_gettid, [0; 6]) as usize;
+        send(thread, signal, info);
+    }
+}
+
+/// Gives the signal to a thread of this process.
+unsafe fn send(thread: usize, signal: i32, info: *mut siginfo_t) {
     // SAFETY: the kernel's record of this very signal.
     unsafe {
         let process = sys::call(libc::SYS_getpid, [0; 6]) as usize;
-        let thread = sys::call(libc::SYS_gettid, [0; 6]) as usize;
         let arguments = [process, thread, signal as usize, info as usize, 0, 0];
         sys::call(libc::SYS_rt_tgsigqueueinfo, arguments);
     }
@@ -438,14 +446,29 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
 /// Any other signal that the program has a handler for. The handler can run only when everything is open: it
 /// waits for the end of the region, and not for long.
 extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    // SAFETY: the kernel's records.
+    let (code, context) = unsafe { ((*info).si_code, &mut *context) };
+    let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
+    let at_work = wanted::engine().is_some_and(|engine| engine.at_work());
+    if local::of_team() && at_work {
+        if fault && code > 0 {
+            // It happens again, with the program's handler in force.
+            if let Some(turn) = team::enter() {
+                team::fail(turn, team::Failure::Trace(Cut::Signal(signal)));
+            }
+            return;
+        }
+        if code != libc::SI_TKILL {
+            // The whole process is meant: the thread that can do something about it takes it, the team goes on.
+            // SAFETY: the kernel's record.
+            return unsafe { send(threads::captured(), signal, info) };
+        }
+    }
     if !threads::is_captured() {
         threads::wait();
         // SAFETY: the kernel's record.
         return unsafe { send_again(signal, info) };
     }
-    // SAFETY: the kernel's records.
-    let (code, context) = unsafe { ((*info).si_code, &mut *context) };
-    let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
     if trace::alone() {
         trace::suspend(context, Some(Cut::Signal(signal)));
         // All but a breakpoint happen again, the instruction being the same.

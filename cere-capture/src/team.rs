@@ -152,8 +152,8 @@ pub fn fail(turn: Turn, failure: Failure) {
     drop(turn);
     threads::nudge();
     threads::wait();
-    // Memory is open before all is written, and what failed may end the process.
-    while BARRED.load(SeqCst) {
+    // Memory is open before all is written, and what failed may end the process. A hook that starts the team waits for this thread.
+    while BARRED.load(SeqCst) && openmp::mask_of_new().is_none() {
         // SAFETY: no arguments.
         unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
     }

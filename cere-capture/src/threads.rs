@@ -155,6 +155,11 @@ pub fn is_captured() -> bool {
     crate::thread_pointer() == CAPTURED.0.load(Ordering::Relaxed)
 }
 
+/// Number of that thread.
+pub fn captured() -> usize {
+    CAPTURED.1.load(Ordering::Relaxed) as usize
+}
+
 /// The stack of the calling thread.
 fn stack() -> Option<(usize, usize)> {
     // SAFETY: the attributes are the calling thread's own and destroyed again.
@@ -307,7 +312,11 @@ pub fn blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
     let mut found: Vec<(u32, Vec<u8>)> = Vec::new();
     for thread in list.iter().filter(|t| t.number != 0 && !t.ends) {
         let at = thread.pointer.wrapping_sub(from);
-        // SAFETY: static thread-local storage lies at the same distance from the pointer in every thread, whose stack holds it.
+        // That of an image loaded later lies elsewhere.
+        if at < thread.stack.0 || thread.stack.1.saturating_sub(size) < at {
+            continue;
+        }
+        // SAFETY: static thread-local storage lies at the same distance from the pointer in every thread, on its stack.
         let block = unsafe { std::slice::from_raw_parts(at as *const u8, size) };
         found.push((thread.number, block.to_vec()));
     }

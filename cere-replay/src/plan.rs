@@ -26,6 +26,14 @@ pub fn warmup(
                     .to_owned(),
             ),
         )),
+        (None, Some(trace)) if trace.pages == 0 && trace.cut.is_some() => Ok((
+            Warmup::WorkingSet,
+            trace.cut.as_ref().map(|why| {
+                format!(
+                    "the page trace is empty ({why}): warmed up by a run over itself (working-set)"
+                )
+            }),
+        )),
         (None, Some(trace)) => Ok((
             Warmup::PageTrace,
             trace

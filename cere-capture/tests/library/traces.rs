@@ -277,7 +277,7 @@ fn calls_of_a_team() {
             }
         }
         // What is not followed interrupts the trace, and hinders nobody.
-        for steps in ["r", "w", "wtr", "swat"] {
+        for steps in ["r", "w", "wtr", "swat", "ithtt", "isat", "hth"] {
             let run = program.trace(plan(16), &[("wanted", 1, None)], &[steps]);
             finished(run.get("wanted", 1));
         }

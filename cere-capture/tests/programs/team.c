@@ -1,9 +1,14 @@
 /* Threads of a team between two points: what each letter of the argument does, they do. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <omp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,6 +111,36 @@ static void grows(void) {
   total += area[omp_get_thread_num() * SIZE] + 1;
 }
 
+/* A team that no region tells of. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void works(const int *thread, const int *bound, void *unused) {
+  (void)thread, (void)bound, (void)unused;
+  for (int i = 0; i < 400; i++) {
+    pthread_mutex_lock(&mutex);
+    total += ++area[i % PAGES * SIZE + 32];
+    pthread_mutex_unlock(&mutex);
+  }
+  char *block = malloc(1 << 20);
+  memset(block, 1, 1 << 20);
+  free(block);
+}
+static void hides(void) {
+  struct { int a[4]; const char *place; } where = {{0, 2, 0, 0}, ";unknown;unknown;0;0;;"};
+  void (*fork_call)(void *, int, void (*)(const int *, const int *, void *), ...);
+  *(void **)&fork_call = dlsym(RTLD_DEFAULT, "__kmpc_fork_call");
+  fork_call(&where, 1, works, NULL);
+}
+
+/* Signals arrive from now on. */
+static volatile sig_atomic_t alarms;
+static void on_alarm(int number) { alarms += number; }
+static void interrupts(long microseconds) {
+  struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+  sigaction(SIGALRM, &action, NULL);
+  struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+  setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 static __attribute__((noinline)) void wanted(void) {
 #pragma omp parallel for reduction(+ : total)
   for (int i = 0; i < PAGES; i++)
@@ -127,7 +162,10 @@ int main(int argc, char **argv) {
     case 'r': reads(); break;
     case 'w': waits(); break;
     case 'g': grows(); break;
+    case 'h': hides(); break;
+    case 'i': interrupts(2000); break;
     }
+  interrupts(0);
   wanted();
   printf("%lx %lu\n", x, total);
   return 0;

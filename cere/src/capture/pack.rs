@@ -251,7 +251,7 @@ impl Packing<'_> {
         // The verdict was one on the file that is replaced.
         let _ = std::fs::remove_file(codelets::verdict_of(&destination));
         // A large region's pages need not lie there twice.
-        for extension in ["table", "entry", "exit", "trace"] {
+        for extension in ["table", "entry", "exit", "trace", "blocks"] {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
         }
         let listed = Listed::of(&manifest, &destination, &self.current).map_err(lost)?;

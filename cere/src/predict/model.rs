@@ -185,8 +185,13 @@ impl Replayed {
                     self.other.get_or_insert_with(told);
                 }
             }
-            Err(error) => self.outcome = Err(print::error(&error)),
+            Err(error) => self.fails(&error),
         }
+    }
+
+    /// It cannot be replayed.
+    pub fn fails(&mut self, error: &anyhow::Error) {
+        self.outcome = Err(print::error(error));
     }
 
     /// The time by a round's replay, or by all: what the fast repetitions take, as many as there are runs to be compared with.

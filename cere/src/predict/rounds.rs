@@ -40,11 +40,46 @@ pub struct Rounds<'a> {
 /// The runs of the program with a number of threads, by its place.
 type Runs = Vec<Vec<Profile>>;
 
+/// What they find.
+struct Found {
+    /// Numbers of threads: those asked for, then those at capture.
+    counts: Vec<u32>,
+    /// For each of them, every codelet.
+    replayed: Vec<Replayed>,
+    /// For each of them.
+    runs: Runs,
+}
+
 impl<'a> Rounds<'a> {
     /// Replays, and runs.
     pub fn predict(mut self) -> Result<Prediction> {
-        let mut program = self.program()?;
         let keys: Vec<RegionKey> = self.plan.regions.iter().map(|r| r.key.clone()).collect();
+        let Found {
+            counts,
+            replayed,
+            runs,
+        } = self.all(&keys)?;
+        let own = self.plan.captured().first().copied();
+        let own = counts.iter().zip(&runs).find(|(n, _)| Some(**n) == own);
+        let own = own
+            .map(|(_, runs)| &runs[..])
+            .filter(|runs| self.sequential && !runs.is_empty());
+        if let Some(runs) = own {
+            let times: Vec<Times> = runs.iter().map(Times::from).collect();
+            self.plan.refer_to(&times, self.profile);
+            self.plan.sequential = least(runs.iter().map(outside)).unwrap_or_default();
+            self.plan.total = least(runs.iter().map(|p| p.seconds)).unwrap_or_default();
+        }
+        let as_profiled = own.is_none();
+        let mut prediction = Prediction::of(&self.plan, self.threads, &replayed, as_profiled);
+        if self.measure {
+            add(&mut prediction, &keys, &runs);
+        }
+        Ok(prediction)
+    }
+
+    fn all(&self, keys: &[RegionKey]) -> Result<Found> {
+        let mut program = self.program()?;
         let replays = Replays::open(self.store)?;
         let mut replayed: Vec<Replayed> = Vec::new();
         // The number at capture tells whether the codelet is the original: one replay is enough.
@@ -60,7 +95,7 @@ impl<'a> Rounds<'a> {
                     self.measure && asked || self.sequential && captured.first() == Some(&n);
                 if let Some(program) = program.as_mut().filter(|_| runs_now) {
                     bar.set_message(format!("the program with {n} threads"));
-                    runs[place].push(self.run(program, &keys, n)?);
+                    runs[place].push(self.run(program, keys, n)?);
                 }
                 let mut request = self.timing.request(self.place.team(Some(n))?)?;
                 let seconds = &mut request.repetitions.seconds;
@@ -72,34 +107,24 @@ impl<'a> Rounds<'a> {
                         replayed.push(Replayed::none(codelet, n));
                     }
                     if replayed[place].goes_on() && (asked || round == 0) {
-                        let (replay, record) =
-                            replays.replay_unrecorded(&request, codelet.file, None)?;
-                        results::keep_or_warn(self.store, &record);
-                        replayed[place].add(replay, &record);
+                        match replays.replay_unrecorded(&request, codelet.file, None) {
+                            Ok((replay, record)) => {
+                                results::keep_or_warn(self.store, &record);
+                                replayed[place].add(replay, &record);
+                            }
+                            Err(error) => replayed[place].fails(&error),
+                        }
                     }
                 }
                 bar.inc(1);
             }
         }
         bar.finish_and_clear();
-        let own = captured
-            .first()
-            .and_then(|n| counts.iter().position(|c| c == n));
-        let own = own
-            .map(|place| &runs[place])
-            .filter(|runs| self.sequential && !runs.is_empty());
-        if let Some(runs) = own {
-            let times: Vec<Times> = runs.iter().map(Times::from).collect();
-            self.plan.refer_to(&times, self.profile);
-            self.plan.sequential = least(runs.iter().map(outside)).unwrap_or_default();
-            self.plan.total = least(runs.iter().map(|p| p.seconds)).unwrap_or_default();
-        }
-        let as_profiled = own.is_none();
-        let mut prediction = Prediction::of(&self.plan, self.threads, &replayed, as_profiled);
-        if self.measure {
-            add(&mut prediction, &keys, &runs);
-        }
-        Ok(prediction)
+        Ok(Found {
+            counts,
+            replayed,
+            runs,
+        })
     }
 
     /// The program, if it is to run.
