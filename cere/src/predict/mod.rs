@@ -17,9 +17,9 @@ use std::path::PathBuf;
 /// Predict the run's time with other numbers of threads
 #[derive(clap::Args)]
 #[command(after_help = "\
-The time is that of the sequential part, measured with as many threads as at capture, and of each parallel region: the sum over its performance classes of the\n\
-class's time in the profile times its codelet's replay over the invocation's time in the profile. Regions without codelets, or whose\n\
-replays do not end as they should, count as profiled and are named.\n\
+The time is that of the sequential part, measured with as many threads as at capture, and of each parallel region: the sum over\n\
+its performance classes of the class's time in those runs times its codelet's replay over an invocation's time there. Regions\n\
+without codelets, or whose replays fail or, on one thread, do not end as they should, count as profiled and are named.\n\
 --measure runs the program with each number of threads as well. A machine that others share is slower at some times than at\n\
 others, so there are rounds, each a replay of every codelet and a run of the program with each number of threads. The fast times\n\
 count: of the runs the least for each invocation, of the replays what as few of the repetitions stay below. `rounds` tells how\n\

@@ -9,7 +9,7 @@ use cere_replay::Team;
 /// Options about the timed part.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Timing {
-    /// State of the caches before each timed repetition [default: page-trace, or working-set without a trace]
+    /// State of the caches before each timed repetition [default: page-trace; working-set without a trace, and for several threads where one was captured]
     #[arg(long, value_name = "STATE")]
     warmup: Option<State>,
     /// With --warmup cold: then read everything once and empty the caches above this one
