@@ -1,18 +1,11 @@
 // Touches pages inside a region and prints the nanoseconds a page that this took, from the first to the last touch: the cost of
 // a fault under capture, what comes before and after the region left out.
 #include "order.h"
+#include "ticks.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <x86intrin.h>
 
 static unsigned long first, last;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static __attribute__((noinline)) long read_pages(const char *data, const long *order, long n) {
     long sum = 0;
@@ -39,14 +32,8 @@ static __attribute__((noinline)) long write_pages(char *data, const long *order,
 int main(int argc, char **argv) {
     long n = argc > 1 ? atol(argv[1]) : 20000;
     const long *order = make_order(n, argc > 2 && argv[2][0] == 'r');
-    char *data = aligned_alloc(4096, (size_t)n * 4096);
-    for (long i = 0; i < n * 4096; i++)
-        data[i] = (char)(i >> 6);
-    double t = now();
-    unsigned long c = __rdtsc();
-    while (now() - t < 2e7)
-        ;
-    double nanoseconds = (now() - t) / (double)(__rdtsc() - c) / (double)n;
+    char *data = make_pages(n);
+    double nanoseconds = tick() / (double)n;
     long a = read_pages(data, order, n);
     double read = (double)(last - first) * nanoseconds;
     long b = write_pages(data, order, n);

@@ -1,20 +1,13 @@
 // Touches pages inside parallel regions, each thread its part, and prints the nanoseconds a page that this took, from the first to the
 // last touch of all threads.
 #include "order.h"
+#include "ticks.h"
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <x86intrin.h>
 
 #define MOST 64
 static unsigned long first[MOST], last[MOST];
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static __attribute__((noinline)) long read_pages(const char *data, const long *order, long n) {
     long sum = 0;
@@ -55,14 +48,8 @@ int main(int argc, char **argv) {
     if (threads > MOST)
         return 1;
     const long *order = make_order(n, argc > 2 && argv[2][0] == 'r');
-    char *data = aligned_alloc(4096, (size_t)n * 4096);
-    for (long i = 0; i < n * 4096; i++)
-        data[i] = (char)(i >> 6);
-    double t = now();
-    unsigned long c = __rdtsc();
-    while (now() - t < 2e7)
-        ;
-    double nanoseconds = (now() - t) / (double)(__rdtsc() - c) / (double)n;
+    char *data = make_pages(n);
+    double nanoseconds = tick() / (double)n;
     long a = read_pages(data, order, n);
     double read = ticks(threads) * nanoseconds;
     long b = write_pages(data, order, n);

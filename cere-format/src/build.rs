@@ -11,6 +11,8 @@ pub const BUILD_VERSION: u32 = 1;
 pub const ENV_COMMAND: &str = "CERE_COMMAND";
 /// Environment variable that names the [`BindPlan`] file: the pass prepares a unit for a replay.
 pub const ENV_BIND: &str = "CERE_BIND";
+/// Environment variable that names the [`SplitPlan`] file: the pass makes a part of a unit for a hybrid binary.
+pub const ENV_SPLIT: &str = "CERE_SPLIT";
 /// Environment variable that names the store's directory, for wrappers.
 pub const ENV_STORE: &str = "CERE_STORE";
 
@@ -169,9 +171,44 @@ pub struct BindPlan {
     /// puts where no access goes unnoticed.
     #[serde(default)]
     pub pinned: bool,
+    /// With `pinned`: functions that are compiled, with what they reach, the rest of the unit is not; none: all of it.
+    #[serde(default)]
+    pub roots: Option<Vec<String>>,
     /// Whether each store tells the runtime which type it stores, through the pointer `cere_glue_store`.
     #[serde(default)]
     pub typed: bool,
+}
+
+/// What the pass does to a unit that is split for a hybrid binary: each chosen region becomes a part with flags of its own, the
+/// rest keeps the build's. Parts of regions go through the whole pipeline as one unit, as in a replay, and are cut out
+/// before code generation; the rest calls `<prefix><index>` where a region was.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SplitPlan {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
+    /// Index of the region whose code is made; none: the rest of the unit.
+    pub part: Option<u32>,
+    /// Begins the names that the parts of this unit know each other by: `<prefix><index>` is a region, `<prefix>at.x` a
+    /// variable or function `x` that is local to the unit.
+    pub prefix: String,
+    /// Indices of the regions that are parts of their own.
+    pub regions: Vec<u32>,
+    /// For the rest: what the other parts need of it, by the names that they use.
+    pub shared: Vec<String>,
+    /// Attribute changes that the part's flags ask for.
+    pub retarget: Retarget,
+    /// The team that a part of a parallel region forks.
+    #[serde(default)]
+    pub team: Option<SplitTeam>,
+}
+
+/// The team of a parallel region in a hybrid binary, instead of what the program asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SplitTeam {
+    /// Threads; none: as the program says.
+    pub threads: Option<u32>,
+    /// Where they go, as OpenMP numbers it (`omp_proc_bind_t`: 2 primary, 3 close, 4 spread); none: as the program says.
+    pub bind: Option<u32>,
 }
 
 /// Changes to attributes in kept IR that the front end would have made under other flags.

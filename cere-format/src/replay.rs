@@ -138,6 +138,18 @@ pub struct ReplayOutcome {
     /// If not: a place that differed, as in [`Difference::place`].
     #[serde(default)]
     pub varied: Option<String>,
+    /// What the timed repetitions' preparation took.
+    #[serde(default)]
+    pub preparation: Preparation,
+}
+
+/// What preparing repetitions took, all of them together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Preparation {
+    /// Seconds of putting the captured state back.
+    pub restoring: f64,
+    /// Seconds of warming up.
+    pub warming: f64,
 }
 
 /// Exit state in vitro against exit state in vivo.

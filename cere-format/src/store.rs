@@ -61,6 +61,10 @@ impl Store {
     pub fn captures(&self) -> PathBuf {
         self.root.join("captures.json")
     }
+    /// The choices that tuning found, and the regions that it is done with.
+    pub fn tuned(&self) -> PathBuf {
+        self.root.join("tuned.toml")
+    }
     /// Measurement records: an SQLite file.
     pub fn results(&self) -> PathBuf {
         self.root.join("results.db")

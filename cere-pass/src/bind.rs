@@ -1,5 +1,6 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
+use crate::split::{functions_named, keep_reached};
 use crate::{ir, shim};
 use cere_format::build::BindPlan;
 use llvm_sys::comdat::LLVMSetComdat;
@@ -12,18 +13,39 @@ use llvm_sys::{LLVMLinkage, LLVMVisibility};
 use std::collections::HashSet;
 use std::ptr::null_mut;
 
-/// Keeps shape and alignment of captured variables through the pipeline.
+/// Keeps shape and alignment of captured variables through the pipeline, and leaves out what the region does not reach.
 pub fn pin(module: LLVMModuleRef, plan: &BindPlan) {
     let captured: HashSet<&str> = plan.variables.iter().map(String::as_str).collect();
-    for variable in ir::globals(module) {
+    // What the build's optimiser reshaped under its own name, this pipeline may reshape likewise.
+    let is_kept = |v: &LLVMValueRef| {
+        // SAFETY: the variable is live and defined.
+        captured.contains(ir::name(*v).as_str()) && !unsafe { reshaped(module, *v, plan) }
+    };
+    let (kept, others): (Vec<_>, Vec<_>) = ir::globals(module)
+        .into_iter()
+        // SAFETY: the variable is live.
+        .filter(|v| unsafe { LLVMIsDeclaration(*v) } == 0)
+        .partition(is_kept);
+    // SAFETY: the variable is live.
+    let written = |v: &LLVMValueRef| !ours(*v) && unsafe { !shim::cere_unwritten(*v) };
+    let mut lost: Vec<LLVMValueRef> = others.into_iter().filter(written).collect();
+    if let Some(roots) = &plan.roots {
+        let names: HashSet<&str> = roots.iter().map(String::as_str).collect();
+        let mut roots = functions_named(module, |name| names.contains(name));
+        // What becomes of these depends on all that uses them.
+        // SAFETY: all of them are live.
+        let depends = unsafe {
+            let (roots, count) = (roots.as_mut_ptr(), roots.len());
+            shim::cere_reach_any(roots, count, lost.as_mut_ptr(), lost.len())
+        };
+        if !depends {
+            keep_reached(module, roots);
+        }
+    }
+    for variable in kept {
         // SAFETY: the variable is live.
         unsafe {
-            let defined = LLVMIsDeclaration(variable) == 0;
-            // What the build's optimiser reshaped under its own name, this pipeline may reshape likewise.
-            if defined
-                && captured.contains(ir::name(variable).as_str())
-                && !reshaped(module, variable, plan)
-            {
+            if LLVMIsDeclaration(variable) == 0 {
                 shim::cere_pin(variable);
             }
         }
@@ -138,7 +160,7 @@ unsafe fn lose(module: LLVMModuleRef, variable: LLVMValueRef, prefix: &str) -> R
 
 /// Turns a variable's definition into a reference to the captured one. Code generation still sees the
 /// initialiser (it expands copies and comparisons of constants) and the alignment of the definition.
-unsafe fn declare(module: LLVMModuleRef, variable: LLVMValueRef) {
+pub unsafe fn declare(module: LLVMModuleRef, variable: LLVMValueRef) {
     // SAFETY: the variable is live and has an initialiser.
     unsafe {
         if LLVMGetAlignment(variable) == 0 {
@@ -152,7 +174,7 @@ unsafe fn declare(module: LLVMModuleRef, variable: LLVMValueRef) {
 }
 
 /// A hidden global name for a local function, which keeps its own: calls inside the unit are encoded as they were.
-unsafe fn second_name(module: LLVMModuleRef, function: LLVMValueRef, name: &str) {
+pub unsafe fn second_name(module: LLVMModuleRef, function: LLVMValueRef, name: &str) {
     // SAFETY: module and function are live.
     unsafe {
         let kind = LLVMGlobalGetValueType(function);
@@ -162,7 +184,7 @@ unsafe fn second_name(module: LLVMModuleRef, function: LLVMValueRef, name: &str)
     }
 }
 
-unsafe fn publish(value: LLVMValueRef, name: &str) {
+pub unsafe fn publish(value: LLVMValueRef, name: &str) {
     // SAFETY: the value is live.
     unsafe {
         LLVMSetVisibility(value, LLVMVisibility::LLVMHiddenVisibility);
@@ -172,7 +194,7 @@ unsafe fn publish(value: LLVMValueRef, name: &str) {
 }
 
 /// Lets every use as a value, not as a call's target, name the symbol `at` instead.
-unsafe fn fix_address(module: LLVMModuleRef, function: LLVMValueRef, at: &str) {
+pub unsafe fn fix_address(module: LLVMModuleRef, function: LLVMValueRef, at: &str) {
     // SAFETY: module and function are live.
     unsafe {
         let byte = LLVMInt8TypeInContext(LLVMGetModuleContext(module));

@@ -1,5 +1,6 @@
 //! The LLVM plugin. With `CERE_COMMAND` it outlines the unit's loops, puts probes around them and keeps the
-//! IR; with `CERE_BIND` it prepares a kept unit for a replay; with neither it does nothing.
+//! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with none it does
+//! nothing.
 
 mod bind;
 mod ir;
@@ -8,9 +9,10 @@ mod outline;
 mod probe;
 mod retarget;
 mod shim;
+mod split;
 mod unit;
 
-use cere_format::build::{BindPlan, CompileCommand, ENV_BIND, ENV_COMMAND};
+use cere_format::build::{BindPlan, CompileCommand, ENV_BIND, ENV_COMMAND, ENV_SPLIT, SplitPlan};
 use libc::{c_char, c_void};
 use llvm_sys::prelude::*;
 use serde::de::DeserializeOwned;
@@ -78,21 +80,31 @@ fn from_env<T: DeserializeOwned>(variable: &str) -> Result<Option<T>, String> {
     })
 }
 
-/// What a replay under other flags needs before the pipeline.
-fn prepare(module: LLVMModuleRef, plan: &BindPlan) {
-    retarget::apply(module, &plan.retarget);
-    if plan.pinned {
-        bind::pin(module, plan);
+/// What kept IR needs before the pipeline; whether a plan asked for it.
+fn prepare(module: LLVMModuleRef) -> Result<bool, String> {
+    if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
+        retarget::apply(module, &plan.retarget);
+        if plan.pinned {
+            bind::pin(module, &plan);
+        }
+        return Ok(true);
     }
+    if let Some(plan) = from_env::<SplitPlan>(ENV_SPLIT)? {
+        retarget::apply(module, &plan.retarget);
+        split::prepare(module, &plan)?;
+        return Ok(true);
+    }
+    Ok(false)
 }
 
 /// Called by the shim's pass at the start of the pipeline.
 #[unsafe(no_mangle)]
 extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
     guarded(|| {
-        if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
-            prepare(module, &plan);
-        } else if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND)? {
+        if prepare(module)? {
+            return Ok(());
+        }
+        if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND)? {
             unit::instrument(module, command, optimize)?;
         }
         Ok(())
@@ -102,12 +114,7 @@ extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
 /// Called by the textual pass `cere-retarget`.
 #[unsafe(no_mangle)]
 extern "C" fn cere_retarget(module: LLVMModuleRef) {
-    guarded(|| {
-        if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
-            prepare(module, &plan);
-        }
-        Ok(())
-    });
+    guarded(|| prepare(module).map(drop));
 }
 
 extern "C" fn before_codegen(
@@ -119,6 +126,8 @@ extern "C" fn before_codegen(
     guarded(|| {
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
             bind::bind(module, &plan)?;
+        } else if let Some(plan) = from_env::<SplitPlan>(ENV_SPLIT)? {
+            split::cut(module, &plan)?;
         }
         Ok(())
     });

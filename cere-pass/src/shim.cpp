@@ -42,6 +42,31 @@ struct RetargetPass : PassInfoMixin<RetargetPass> {
 };
 
 char *copy(const std::string &S) { return strdup(S.c_str()); }
+
+// The functions, variables and other constants that the functions `Roots` lead to.
+SmallPtrSet<const Value *, 32> reached(LLVMValueRef *Roots, size_t Count) {
+  SmallPtrSet<const Value *, 32> Seen;
+  SmallVector<const Value *, 64> Waiting;
+  auto Reach = [&](const Value *V) {
+    if (isa<Constant>(V) && Seen.insert(V).second)
+      Waiting.push_back(V);
+  };
+  for (size_t I = 0; I < Count; I++)
+    Reach(unwrap(Roots[I]));
+  while (!Waiting.empty()) {
+    const auto *C = cast<Constant>(Waiting.pop_back_val());
+    for (const Use &U : C->operands())
+      Reach(U.get());
+    if (const auto *F = dyn_cast<Function>(C))
+      for (const BasicBlock &BB : *F)
+        for (const Instruction &I : BB)
+          for (const Use &U : I.operands())
+            Reach(U.get());
+    if (const auto *B = dyn_cast<BlockAddress>(C))
+      Reach(B->getFunction());
+  }
+  return Seen;
+}
 } // namespace
 
 extern "C" {
@@ -76,6 +101,83 @@ void cere_remove_files() { sys::RunInterruptHandlers(); }
 
 void cere_append_used(LLVMModuleRef M, LLVMValueRef Global) {
   appendToUsed(*unwrap(M), {unwrap<GlobalValue>(Global)});
+}
+
+void cere_append_compiler_used(LLVMModuleRef M, LLVMValueRef Global) {
+  appendToCompilerUsed(*unwrap(M), {unwrap<GlobalValue>(Global)});
+}
+
+// Whether `Roots` reach any of `Values`.
+bool cere_reach_any(LLVMValueRef *Roots, size_t Count, LLVMValueRef *Values, size_t Number) {
+  const auto Seen = reached(Roots, Count);
+  return any_of(ArrayRef(Values, Number), [&](LLVMValueRef V) { return Seen.contains(unwrap(V)); });
+}
+
+// Leaves the definitions that `Roots` reach, and declarations of all others. Nothing is kept for being listed as used: those
+// lists go.
+void cere_keep_reached(LLVMModuleRef Module_, LLVMValueRef *Roots, size_t Count) {
+  Module &M = *unwrap(Module_);
+  for (StringRef List : {"llvm.used", "llvm.compiler.used"})
+    if (GlobalVariable *G = M.getNamedGlobal(List))
+      G->eraseFromParent();
+  const auto Seen = reached(Roots, Count);
+  for (GlobalVariable &G : make_early_inc_range(M.globals()))
+    if (!G.isDeclaration() && !Seen.contains(&G) && !G.getName().starts_with("llvm.")) {
+      G.setInitializer(nullptr);
+      G.setComdat(nullptr);
+      G.clearMetadata();
+      G.setLinkage(GlobalValue::ExternalLinkage);
+    }
+  for (GlobalAlias &A : make_early_inc_range(M.aliases()))
+    if (!Seen.contains(&A)) {
+      A.replaceAllUsesWith(PoisonValue::get(A.getType()));
+      A.eraseFromParent();
+    }
+  for (Function &F : M)
+    if (!F.isDeclaration() && !Seen.contains(&F)) {
+      F.deleteBody();
+      F.setComdat(nullptr);
+      F.clearMetadata();
+    }
+}
+
+// Turns a function's definition into a declaration of one elsewhere.
+void cere_drop_body(LLVMValueRef Fn) {
+  auto &F = *unwrap<Function>(Fn);
+  F.deleteBody();
+  F.setComdat(nullptr);
+  F.clearMetadata();
+}
+
+// Whether a variable's initialiser holds addresses of labels, which only the copy of the function beside it has.
+bool cere_holds_labels(LLVMValueRef Variable) {
+  SmallPtrSet<const Constant *, 16> Seen;
+  std::function<bool(const Constant *)> Holds = [&](const Constant *C) {
+    if (isa<BlockAddress>(C))
+      return true;
+    if (isa<GlobalValue>(C) || !Seen.insert(C).second)
+      return false;
+    return any_of(C->operands(), [&](const Use &U) { return Holds(cast<Constant>(U)); });
+  };
+  return Holds(unwrap<GlobalVariable>(Variable)->getInitializer());
+}
+
+// Whether the function is known as a value to the OpenMP runtime alone: nobody compares its address.
+bool cere_is_for_runtime(LLVMValueRef Fn) {
+  auto *F = unwrap<Function>(Fn);
+  bool Given = false;
+  for (const Use &U : F->uses()) {
+    auto *Call = dyn_cast<CallBase>(U.getUser());
+    if (!Call)
+      return false;
+    if (Call->isCallee(&U))
+      continue;
+    const Function *To = Call->getCalledFunction();
+    if (!To || !To->getName().starts_with("__kmpc_"))
+      return false;
+    Given = true;
+  }
+  return Given && F->hasLocalLinkage();
 }
 
 // Lets a variable keep its shape and alignment through the pipeline: what is in llvm.compiler.used is neither split,

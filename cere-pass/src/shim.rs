@@ -37,6 +37,17 @@ unsafe extern "C" {
     pub fn cere_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
     pub fn cere_verify(function: LLVMValueRef) -> *mut c_char;
     pub fn cere_append_used(module: LLVMModuleRef, global: LLVMValueRef);
+    pub fn cere_append_compiler_used(module: LLVMModuleRef, global: LLVMValueRef);
+    pub fn cere_reach_any(
+        roots: *mut LLVMValueRef,
+        count: size_t,
+        values: *mut LLVMValueRef,
+        number: size_t,
+    ) -> bool;
+    pub fn cere_keep_reached(module: LLVMModuleRef, roots: *mut LLVMValueRef, count: size_t);
+    pub fn cere_drop_body(function: LLVMValueRef);
+    pub fn cere_holds_labels(variable: LLVMValueRef) -> bool;
+    pub fn cere_is_for_runtime(function: LLVMValueRef) -> bool;
     pub fn cere_pin(variable: LLVMValueRef);
     pub fn cere_unwritten(variable: LLVMValueRef) -> bool;
     pub fn cere_bitcode(

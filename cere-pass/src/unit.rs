@@ -142,7 +142,8 @@ fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn run(module: LLVMModuleRef, passes: &CStr) -> Result<(), String> {
+/// Runs `passes` over the module.
+pub fn run(module: LLVMModuleRef, passes: &CStr) -> Result<(), String> {
     // SAFETY: the module is live; the options are ours.
     unsafe {
         let options = LLVMCreatePassBuilderOptions();
@@ -152,7 +153,10 @@ fn run(module: LLVMModuleRef, passes: &CStr) -> Result<(), String> {
             let message = LLVMGetErrorMessage(error);
             let text = CStr::from_ptr(message).to_string_lossy().into_owned();
             LLVMDisposeErrorMessage(message);
-            return Err(format!("cannot bring the loops into shape: {text}"));
+            return Err(format!(
+                "LLVM cannot run {}: {text}",
+                passes.to_string_lossy()
+            ));
         }
     }
     Ok(())

@@ -1,9 +1,11 @@
 //! The runtime and the program apart: what the runtime is made of is local to one object, and where a program
 //! defines a name that the runtime takes from elsewhere (`write`, `malloc`), the units call theirs another.
 
-use crate::command::{Line, hash, run};
 use crate::compile::Compiled;
-use crate::{Options, ReplayError, cached, link, stamp};
+use crate::{Options, ReplayError, link};
+use cere_compile::command::{Line, hash, run};
+use cere_compile::unit::LLD;
+use cere_compile::{cached, stamp};
 use cere_format::package::Manifest;
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
@@ -51,7 +53,7 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
     let object = cached::get(&options.cache, &format!("{key}.runtime.o"), |made| {
         let all = made.with_file_name("all.o");
         let first = link::first(&options.cache)?;
-        let line = Line::new(link::LLD)
+        let line = Line::new(LLD)
             .args(["-r", "--strip-debug", "-u", "_start"])
             .path(&first)
             .path(&options.runtime)
@@ -68,7 +70,8 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
             ])
             .path(&all)
             .path(made);
-        run(&line, "the runtime").map(drop)
+        run(&line, "the runtime")?;
+        Ok::<(), ReplayError>(())
     })?;
     let names = globals(&object)?.into_iter().map(|s| s.0).collect();
     Ok(Runtime { object, names })

@@ -1,10 +1,12 @@
 //! Whether the region's machine code is the one that ran in vivo.
 
-use crate::SameCode;
 use crate::compile::prefix;
+use crate::{ReplayError, SameCode};
+use cere_compile::command::hash;
+use cere_compile::io;
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
 use cere_format::package::{MEMBER_CODE, Manifest};
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionKind};
 use std::path::Path;
 
 /// Compares the outlined function in `object` with the package's copy, relocated fields left out.
@@ -58,4 +60,50 @@ pub fn same(package: &Path, manifest: &Manifest, object: Option<&Path>) -> SameC
         Some(false) => SameCode::No,
         None => SameCode::Unknown,
     }
+}
+
+/// What tells the code and constants of some objects from others: sections that are loaded, and what is relocated in them.
+pub fn told(objects: &[&Path]) -> Result<String, ReplayError> {
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    for path in objects {
+        let data = std::fs::read(path).map_err(io("read", path))?;
+        let bad = |reason: object::Error| ReplayError::Object {
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+        };
+        let file = object::File::parse(&*data).map_err(bad)?;
+        for section in file.sections() {
+            let loaded = matches!(
+                section.kind(),
+                SectionKind::Text
+                    | SectionKind::Data
+                    | SectionKind::ReadOnlyData
+                    | SectionKind::ReadOnlyDataWithRel
+                    | SectionKind::ReadOnlyString
+            );
+            let name = section.name().map_err(bad)?;
+            if !loaded || name.starts_with(".eh_frame") {
+                continue;
+            }
+            parts.push(name.as_bytes().to_vec());
+            parts.push(section.data().map_err(bad)?.to_vec());
+            for (offset, relocation) in section.relocations() {
+                let target = match relocation.target() {
+                    RelocationTarget::Symbol(index) => {
+                        let symbol = file.symbol_by_index(index).map_err(bad)?;
+                        format!("{} {}", symbol.name().unwrap_or(""), symbol.address())
+                    }
+                    other => format!("{other:?}"),
+                };
+                let text = format!(
+                    "{offset} {:?} {target} {}",
+                    relocation.flags(),
+                    relocation.addend()
+                );
+                parts.push(text.into_bytes());
+            }
+        }
+    }
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    Ok(hash(&parts))
 }

@@ -1,46 +1,16 @@
 //! Units to objects.
 
-use crate::command::{Line, hash, run};
-use crate::flags::{self, Change};
-use crate::link::LLD;
-use crate::{Options, ReplayError, cached, io, stamp};
-use cere_format::abi::IDENT_SYMBOL_PREFIX;
+use crate::{Options, ReplayError};
+use cere_compile::command::{Line, hash, run};
+use cere_compile::flags::{self, Change};
+use cere_compile::unit::{self, Files, Recipe, tools};
+use cere_compile::{cached, io, stamp};
+use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{BUILD_VERSION, BindPlan, ENV_BIND, Language, Retarget};
-use cere_format::package::{Manifest, PackageUnit};
+use cere_format::package::{Function, MEMBER_ENTRY, MEMBER_TLS_ENTRY, Manifest, PackageUnit};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-
-/// The compiler of C and C++ units, and the assembler.
-pub const CLANG: &str = "clang-22";
-/// The compiler of Fortran units.
-pub const FLANG: &str = "flang-22";
-/// The optimiser.
-pub const OPT: &str = "opt-22";
-
-/// What tells the tools, and for code that is made for the machine at hand the machine, from others.
-pub fn tools(flags: &[String]) -> Result<Vec<u8>, ReplayError> {
-    let mut stamps = Vec::new();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    for tool in [CLANG, FLANG, OPT, LLD] {
-        let mut places = std::env::split_paths(&path).map(|d| d.join(tool));
-        if let Some(found) = places.find(|p| p.is_file()) {
-            // The file behind all links: an update replaces it.
-            let real = std::fs::canonicalize(&found).map_err(io("read", &found))?;
-            stamps.extend(stamp(&real)?);
-        }
-    }
-    if flags.iter().any(|f| f.contains("native")) {
-        let path = Path::new("/proc/cpuinfo");
-        let text = std::fs::read_to_string(path).map_err(io("read", path))?;
-        let kinds = ["vendor_id", "cpu family", "model", "stepping", "flags"];
-        let own = |l: &&str| kinds.iter().any(|k| l.starts_with(k));
-        let first = text.split("\n\n").next().unwrap_or("");
-        let lines: Vec<&str> = first.lines().filter(own).collect();
-        stamps.extend(lines.join("\n").into_bytes());
-    }
-    Ok(stamps)
-}
 
 /// Prefix of a unit's local symbols.
 pub fn prefix(index: usize) -> String {
@@ -82,30 +52,14 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         retarget,
         sizes: Some(sizes),
         pinned,
+        roots: None,
         typed: false,
     }
 }
 
-/// Where the steps of one unit's compile read and write.
-pub struct Files {
-    /// Kept IR.
-    pub ir: PathBuf,
-    /// [`BindPlan`].
-    pub bind: PathBuf,
-    /// IR with the retargeted attributes and pinned variables, when a pipeline of the user's follows.
-    pub retargeted: PathBuf,
-    /// IR after the user's pipeline.
-    pub optimised: PathBuf,
-    /// The object.
-    pub object: PathBuf,
-}
-
 /// The compiler of a unit.
 fn compiler(unit: &PackageUnit, options: &Options) -> &'static str {
-    match unit.language {
-        Language::Fortran if options.passes.is_none() => FLANG,
-        _ => CLANG,
-    }
+    unit::compiler(unit.language, options.passes.is_some())
 }
 
 /// The commands that compile a unit, with `flags` after its own.
@@ -116,50 +70,41 @@ pub fn lines(
     files: &Files,
     options: &Options,
 ) -> Vec<Line> {
-    let bind = |program: &str| Line::new(program).variable(ENV_BIND, &files.bind);
-    let compiler = compiler(unit, options);
-    let quiet: &[&str] = match compiler {
-        CLANG => &["-w", "-Wno-unused-command-line-argument"],
-        _ => &["-w"],
+    let recipe = Recipe {
+        language: unit.language,
+        codegen: &unit.codegen,
+        flags,
+        passes: options.passes.as_deref(),
+        plugin: &options.plugin,
+        variable: ENV_BIND,
+        prepare: plan.pinned,
     };
-    let mut lines = Vec::new();
-    let mut compile = bind(compiler)
-        .args(&unit.codegen)
-        .args(flags)
-        .args(quiet)
-        .arg(format!("-fpass-plugin={}", options.plugin.display()));
-    let mut input = &files.ir;
-    if let Some(passes) = &options.passes {
-        let plugin = format!("-load-pass-plugin={}", options.plugin.display());
-        let mut opt = |passes: &str, to: &'static str| {
-            let output = if to == "retargeted" {
-                &files.retargeted
-            } else {
-                &files.optimised
-            };
-            let line = bind(OPT)
-                .arg(&plugin)
-                .arg(format!("-passes={passes}"))
-                .path(input)
-                .arg("-o")
-                .path(output);
-            lines.push(line);
-            input = output;
-        };
-        if plan.pinned {
-            opt("cere-retarget", "retargeted");
+    unit::lines(&recipe, files)
+}
+
+/// Functions of the region's unit that a replay may enter: the region's own, and those whose address is in captured memory.
+/// Others that a wild pointer meets run as captured.
+fn roots(package: &Path, manifest: &Manifest) -> Result<Vec<String>, ReplayError> {
+    let region = manifest.region.index;
+    let own = [INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX];
+    let mut roots: Vec<String> = own.iter().map(|p| format!("{p}{region}")).collect();
+    let callable = |f: &&Function| !f.name.starts_with("cere.") && f.name != "main";
+    let functions = manifest.functions.iter().filter(callable);
+    let by_address: HashMap<u64, &str> = functions.map(|f| (f.address, f.name.as_str())).collect();
+    if !by_address.is_empty() {
+        let mut pointed: BTreeSet<&str> = BTreeSet::new();
+        for member in [MEMBER_ENTRY, MEMBER_TLS_ENTRY] {
+            let path = package.join(member);
+            if !path.exists() {
+                continue;
+            }
+            let content = std::fs::read(&path).map_err(io("read", &path))?;
+            let words = content.as_chunks::<8>().0.iter().copied();
+            pointed.extend(words.filter_map(|w| by_address.get(&u64::from_le_bytes(w)).copied()));
         }
-        opt(passes, "optimised");
-        compile = compile.args(["-Xclang", "-disable-llvm-passes"]);
+        roots.extend(pointed.into_iter().map(str::to_owned));
     }
-    lines.push(
-        compile
-            .args(["-x", "ir", "-c"])
-            .path(input)
-            .arg("-o")
-            .path(&files.object),
-    );
-    lines
+    Ok(roots)
 }
 
 /// A unit's object and how it was made.
@@ -189,6 +134,10 @@ pub fn unit(
     let pinned = change.other || options.passes.is_some();
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = typed;
+    // Other units may call anything in the region's.
+    if pinned && manifest.units.len() == 1 {
+        plan.roots = Some(roots(package, manifest)?);
+    }
     let text = serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?;
     let flags = change.flags;
     let all = [&unit.codegen[..], &flags[..]].concat();
@@ -202,18 +151,12 @@ pub fn unit(
         options.passes.as_deref().unwrap_or("").as_bytes(),
     ]);
     let object = cached::get(&options.cache, &format!("{key}.o"), |made| {
-        let files = Files {
-            ir,
-            bind: made.with_file_name("bind.json"),
-            retargeted: made.with_file_name("retargeted.bc"),
-            optimised: made.with_file_name("optimised.bc"),
-            object: made.to_owned(),
-        };
-        std::fs::write(&files.bind, &text).map_err(io("write", &files.bind))?;
+        let files = Files::beside(ir, made);
+        std::fs::write(&files.plan, &text).map_err(io("write", &files.plan))?;
         for line in lines(unit, &plan, &flags, &files, options) {
-            run(&line, &unit.source)?;
+            run(&line.limit(options.timeout), &unit.source)?;
         }
-        Ok(())
+        Ok::<(), ReplayError>(())
     })?;
     Ok(Compiled {
         object,

@@ -2,7 +2,9 @@
 
 use crate::compile::Compiled;
 use crate::link::Linked;
-use crate::{Options, ReplayError, apart, command, compile, io, link, plan};
+use crate::{Options, ReplayError, apart, compile, link, plan};
+use cere_compile::unit::Files;
+use cere_compile::{CompileError, command, io};
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
     MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
@@ -15,13 +17,13 @@ use std::path::{Path, PathBuf};
 /// The disassembler of IR.
 const DIS: &str = "llvm-dis-22";
 
-fn copy(from: &Path, to: &Path) -> Result<(), ReplayError> {
+fn copy(from: &Path, to: &Path) -> Result<(), CompileError> {
     let _ = std::fs::remove_file(to);
     std::fs::copy(from, to).map(drop).map_err(io("write", to))
 }
 
 /// Page files can be large: the same disk blocks do.
-fn share(from: &Path, to: &Path) -> Result<(), ReplayError> {
+fn share(from: &Path, to: &Path) -> Result<(), CompileError> {
     let _ = std::fs::remove_file(to);
     std::fs::hard_link(from, to).or_else(|_| copy(from, to))
 }
@@ -47,17 +49,17 @@ pub fn keep(
     let mut objects = Vec::new();
     for (index, (unit, compiled)) in manifest.units.iter().zip(compiled).enumerate() {
         let name = |extension: &str| PathBuf::from(format!("unit{index}.{extension}"));
-        let files = compile::Files {
+        let files = Files {
             ir: name("bc"),
-            bind: name("bind.json"),
-            retargeted: name("retargeted.bc"),
+            plan: name("bind.json"),
+            prepared: name("prepared.bc"),
             optimised: name("optimised.bc"),
             object: name("o"),
         };
         copy(&package.join(unit.member()), &keep.join(&files.ir))?;
         copy(&compiled.object, &keep.join(&files.object))?;
         let plan = serde_json::to_vec_pretty(&compiled.plan).map_err(ReplayError::Manifest)?;
-        save(&files.bind.to_string_lossy(), &plan)?;
+        save(&files.plan.to_string_lossy(), &plan)?;
         let readable = command::Line::new(DIS)
             .path(&keep.join(&files.ir))
             .arg("-o")
@@ -137,5 +139,5 @@ pub fn keep(
         options,
     );
     let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;
-    save("plan.json", &plan)
+    Ok(save("plan.json", &plan)?)
 }

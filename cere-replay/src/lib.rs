@@ -3,9 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`apart`] | the runtime's names and the program's |
-//! | [`cached`] | files by content, whole or not at all |
 //! | [`check`] | whether a manifest can be what a capture wrote |
-//! | [`flags`] | what other flags change in kept IR |
 //! | [`compile`] | units to objects, under the pass's bind mode |
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
@@ -13,23 +11,20 @@
 //! | [`run`] | runs it and reads the outcome |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
-//! | [`command`] | running tools |
 
 pub mod apart;
-mod cached;
 pub mod check;
 pub mod code;
-pub mod command;
 pub mod compile;
-pub mod flags;
 pub mod glue;
 pub mod keep;
 pub mod link;
 pub mod plan;
 pub mod run;
 
+use cere_compile::{CompileError, flags, io};
 use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
-use cere_format::replay::{Comparison, Repetitions, SetAside, Verdict, Warmup};
+use cere_format::replay::{Comparison, Preparation, Repetitions, SetAside, Verdict, Warmup};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,16 +33,9 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// A file operation failed.
-    #[error("cannot {action} {path}: {source}", path = path.display())]
-    Io {
-        /// What was attempted.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
+    /// A file operation, a flag or a tool failed.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
     /// The manifest does not parse.
     #[error("the manifest is not valid: {0}")]
     Manifest(serde_json::Error),
@@ -56,14 +44,6 @@ pub enum ReplayError {
         "the manifest is not one that a capture writes: {0}; take the package from its source again"
     )]
     Hostile(String),
-    /// A flag that a replay cannot follow.
-    #[error("the flag {flag} cannot be used in a replay: {reason}")]
-    Flag {
-        /// The flag.
-        flag: String,
-        /// Why.
-        reason: String,
-    },
     /// A shared library is not on this machine.
     #[error(
         "{codelet} needs {libraries}, which this machine does not have in its library directories: install it"
@@ -97,26 +77,6 @@ pub enum ReplayError {
         codelet: String,
         /// The parser's reason.
         source: serde_json::Error,
-    },
-    /// A tool could not be started.
-    #[error("cannot start {tool}: {source} (is the package for LLVM 22 installed?)")]
-    Tool {
-        /// The tool.
-        tool: String,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// The compiler refused a unit or the flags.
-    #[error("{tool} failed on {what}: {}", first(message))]
-    Compile {
-        /// The tool.
-        tool: String,
-        /// The unit's source.
-        what: String,
-        /// What the tool printed.
-        message: String,
-        /// The command, for trying by hand.
-        command: String,
     },
     /// Code on the stack, which a replay's stack does not allow.
     #[error(
@@ -302,40 +262,10 @@ pub struct Replay {
     pub captured_code: Option<Vec<CapturedFunction>>,
     /// Details of the comparison.
     pub comparison: Option<Comparison>,
+    /// What preparing the repetitions took.
+    pub preparation: Preparation,
     /// The executable.
     pub executable: PathBuf,
-}
-
-/// The line of a tool's message that says most.
-fn first(message: &str) -> &str {
-    let mut lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
-    let telling = |l: &str| l.contains("error:") || l.starts_with("cere:");
-    let found = lines.clone().find(|l| telling(l));
-    found.or_else(|| lines.next()).unwrap_or(message)
-}
-
-pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ReplayError {
-    let path = path.to_owned();
-    move |source| ReplayError::Io {
-        action,
-        path,
-        source,
-    }
-}
-
-/// What tells one version of a file from another without reading it.
-pub(crate) fn stamp(path: &Path) -> Result<Vec<u8>, ReplayError> {
-    use std::os::unix::fs::MetadataExt;
-    let data = std::fs::metadata(path).map_err(io("read", path))?;
-    let numbers = [
-        data.len(),
-        data.mtime() as u64,
-        data.mtime_nsec() as u64,
-        data.ino(),
-    ];
-    let mut stamp = path.as_os_str().as_encoded_bytes().to_vec();
-    stamp.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
-    Ok(stamp)
 }
 
 /// Reads the manifest of an unpacked package.
@@ -354,6 +284,8 @@ pub struct Built {
     pub same_code: SameCode,
     /// Whether a unit was compiled with other flags or passes than the build's.
     pub other_code: bool,
+    /// Tells the machine code from another: builds with the same have the same.
+    pub code: String,
 }
 
 /// Compiles and links the package in `package`.
@@ -387,6 +319,7 @@ fn make(
         executable: linked.executable,
         same_code,
         other_code: compiled.iter().any(|c| c.plan.pinned),
+        code: code::told(&paths)?,
     })
 }
 
@@ -399,31 +332,51 @@ pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> 
     let manifest = manifest(&package)?;
     let built = build(&package, &manifest, options)?;
     let mut replay = run::run(&package, &manifest, &built, options)?;
+    judge(&package, &manifest, &built, &mut replay, options)?;
+    Ok(replay)
+}
+
+/// Whether the state that a replay ended in can be the original's but for rounding within the tolerance; [`judge`] tells
+/// whether it is.
+pub fn may_be_rounding(replay: &Replay, options: &Options) -> bool {
+    let within = |c: &Comparison| options.tolerance.holds(c);
+    run::may_be_floating(replay, false) && replay.comparison.as_ref().is_some_and(within)
+}
+
+/// Has code that tells its stores decide whether what differs is rounding, if it can be.
+pub fn judge(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    replay: &mut Replay,
+    options: &Options,
+) -> Result<(), ReplayError> {
     // The code in vivo computes what was computed in vivo: whatever differs has another cause than rounding.
     let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
-    let several = captured || plan::threads(&manifest, options.team.threads).is_some_and(|n| n > 1);
-    if (built.other_code || several) && run::may_be_floating(&replay, several) {
-        // With several threads what differs is not the same in each run, and may not differ in a few.
-        let many = (TOLD_SECONDS / replay.seconds_median.max(1e-9)).clamp(10.0, 500.0) as u32;
-        let (runs, warmup) = match several {
-            true => (&[10, many][..], Warmup::WorkingSet),
-            false => (&[1][..], Warmup::Cold),
-        };
-        let mut once = Options {
-            warmup: Some(warmup),
-            keep: None,
-            ..options.clone()
-        };
-        let built = make(&package, &manifest, true, &once)?;
-        for runs in runs {
-            once.repetitions = Repetitions::exactly(*runs);
-            let told = run::run(&package, &manifest, &built, &once)?.comparison;
-            let differs = told.as_ref().is_some_and(|c| c.different_words > 0);
-            run::judge_again(&mut replay, told, options, several);
-            if differs {
-                break;
-            }
+    let several = captured || plan::threads(manifest, options.team.threads).is_some_and(|n| n > 1);
+    if !(built.other_code || several) || !run::may_be_floating(replay, several) {
+        return Ok(());
+    }
+    // With several threads what differs is not the same in each run, and may not differ in a few.
+    let many = (TOLD_SECONDS / replay.seconds_median.max(1e-9)).clamp(10.0, 500.0) as u32;
+    let (runs, warmup) = match several {
+        true => (&[10, many][..], Warmup::WorkingSet),
+        false => (&[1][..], Warmup::Cold),
+    };
+    let mut once = Options {
+        warmup: Some(warmup),
+        keep: None,
+        ..options.clone()
+    };
+    let built = make(package, manifest, true, &once)?;
+    for runs in runs {
+        once.repetitions = Repetitions::exactly(*runs);
+        let told = run::run(package, manifest, &built, &once)?.comparison;
+        let differs = told.as_ref().is_some_and(|c| c.different_words > 0);
+        run::judge_again(replay, told, options, several);
+        if differs {
+            break;
         }
     }
-    Ok(replay)
+    Ok(())
 }

@@ -1,14 +1,13 @@
 //! The executable, within reach of the captured image.
 
-use crate::command::{Line, hash, run};
-use crate::compile::{self, CLANG};
 use crate::glue::Glue;
-use crate::{Options, ReplayError, cached, io};
+use crate::{Options, ReplayError};
+use cere_compile::command::{Line, hash, run};
+use cere_compile::unit::{CLANG, LLD, tools};
+use cere_compile::{CompileError, cached, io};
 use cere_format::package::{Manifest, SYSTEM_DIRECTORIES};
 use std::path::{Path, PathBuf};
 
-/// The linker.
-pub const LLD: &str = "ld.lld-22";
 const GIB2: u64 = 1 << 31;
 /// Distance kept to captured mappings: the kernel puts the break up to 32 MiB after an executable.
 const ROOM: u64 = 64 << 20;
@@ -235,7 +234,7 @@ pub fn link(
         names.join("\0").as_bytes(),
         runtime.as_os_str().as_encoded_bytes(),
         &base.to_le_bytes(),
-        &compile::tools(&[])?,
+        &tools(&[])?,
         manifest.libraries.join("\0").as_bytes(),
         manifest.library_directories.join("\0").as_bytes(),
         other.map_or(&[][..], |p| p.as_os_str().as_encoded_bytes()),
@@ -272,29 +271,29 @@ pub fn link(
             );
         }
         match result {
-            Err(ReplayError::Compile { message, .. }) if !undefined(&message).is_empty() => {
+            Err(CompileError::Compile { message, .. }) if !undefined(&message).is_empty() => {
                 Err(ReplayError::Undefined {
                     codelet: manifest.name.clone(),
                     symbols: undefined(&message).join(", "),
                 })
             }
-            Err(ReplayError::Compile { message, .. })
+            Err(CompileError::Compile { message, .. })
                 if message.contains("requires an executable stack") =>
             {
                 Err(ReplayError::ExecutableStack(manifest.name.clone()))
             }
-            result => result.map(drop),
+            result => Ok(result.map(drop)?),
         }
     })?;
     Ok(linked)
 }
 
-fn is_undefined(result: &Result<String, ReplayError>) -> bool {
-    matches!(result, Err(ReplayError::Compile { message, .. }) if !undefined(message).is_empty())
+fn is_undefined(result: &Result<String, CompileError>) -> bool {
+    matches!(result, Err(CompileError::Compile { message, .. }) if !undefined(message).is_empty())
 }
 
 /// The object that comes first, from the cache.
-pub(crate) fn first(cache: &Path) -> Result<PathBuf, ReplayError> {
+pub(crate) fn first(cache: &Path) -> Result<PathBuf, CompileError> {
     let name = format!("{}.first.o", hash(&[FIRST.as_bytes()]));
     cached::get(cache, &name, |made| {
         let source = made.with_file_name("first.s");
@@ -304,6 +303,6 @@ pub(crate) fn first(cache: &Path) -> Result<PathBuf, ReplayError> {
 }
 
 /// Writes the source of the first object.
-pub fn write_first(path: &Path) -> Result<(), ReplayError> {
+pub fn write_first(path: &Path) -> Result<(), CompileError> {
     std::fs::write(path, FIRST).map_err(io("write", path))
 }

@@ -1,7 +1,8 @@
 //! Runs a replay executable and reads its outcome.
 
-use crate::command::tool_with_input;
-use crate::{Built, Options, Replay, ReplayError, Tolerance, io, plan};
+use crate::{Built, Options, Replay, ReplayError, Tolerance, plan};
+use cere_compile::command::tool_with_input;
+use cere_compile::{CompileError, io};
 use cere_format::package::{CapturedFunction, Manifest};
 use cere_format::replay::{CONFIDENCE, Comparison, ENV_PLAN, ReplayOutcome, Verdict, Warmup};
 use std::io::Read;
@@ -235,7 +236,7 @@ pub fn run(
         });
     }
     let outcome = (|| {
-        let mut child = command.spawn().map_err(|source| ReplayError::Tool {
+        let mut child = command.spawn().map_err(|source| CompileError::Tool {
             tool: built.executable.display().to_string(),
             source,
         })?;
@@ -348,6 +349,7 @@ pub fn run(
         same_code: built.same_code,
         captured_code: demangled(manifest.captured_code.clone())?,
         comparison: outcome.comparison,
+        preparation: outcome.preparation,
         executable: built.executable.clone(),
     })
 }

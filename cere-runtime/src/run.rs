@@ -23,7 +23,7 @@ use cere_format::package::{
     MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
-    ENV_PLAN, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
+    ENV_PLAN, Preparation, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
 };
 use serde::de::DeserializeOwned;
 use std::cell::LazyCell;
@@ -142,6 +142,7 @@ pub fn run() -> Result<(), String> {
         comparison: None,
         repeatable: true,
         varied: None,
+        preparation: Default::default(),
     };
 
     // The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes.
@@ -230,9 +231,15 @@ pub fn run() -> Result<(), String> {
         }
     };
     clear();
+    // In cycles of the counter, whose reading touches no memory.
+    let (mut restoring, mut warming) = (0, 0);
     let mut samples = repeat(plan.repetitions, || {
+        let began = cere_clock::start();
         put_back(&state);
+        let restored = cere_clock::start();
         warm.apply();
+        warming += cere_clock::start().saturating_sub(restored);
+        restoring += restored.saturating_sub(began);
         let (timed, unwound) = region.run();
         check(unwound);
         clear();
@@ -257,6 +264,10 @@ pub fn run() -> Result<(), String> {
         }
     }
     outcome.tsc_hz = frequency(before);
+    outcome.preparation = Preparation {
+        restoring: restoring as f64 / outcome.tsc_hz,
+        warming: warming as f64 / outcome.tsc_hz,
+    };
     let found = samples.finish(outcome.tsc_hz);
     outcome.cycles = found.cycles;
     outcome.set_aside = found.set_aside;

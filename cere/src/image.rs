@@ -2,11 +2,11 @@
 
 use crate::state;
 use anyhow::{Context, Result, anyhow, bail};
-use cere_format::abi::{UNIT_ID_LENGTH, UNIT_MAGIC, UNIT_SECTION, UnitMarker};
 use cere_format::build::LinkCommand;
 use cere_format::hexadecimal;
 use cere_format::store::Store;
-use object::{Object, ObjectSection};
+use cere_hybrid::units;
+use object::Object;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -30,17 +30,7 @@ pub fn locate(program: &str) -> Result<PathBuf> {
 
 /// Ids of the units that the image `bytes` holds; none if it was not instrumented.
 pub fn units_of(bytes: &[u8]) -> Result<Vec<String>> {
-    let file = object::File::parse(bytes)?;
-    let Some(section) = file.section_by_name(UNIT_SECTION) else {
-        return Ok(Vec::new());
-    };
-    let id = 8..8 + UNIT_ID_LENGTH;
-    Ok(section
-        .data()?
-        .chunks_exact(size_of::<UnitMarker>())
-        .filter(|chunk| chunk[..8] == UNIT_MAGIC.to_le_bytes())
-        .map(|chunk| String::from_utf8_lossy(&chunk[id.clone()]).into_owned())
-        .collect())
+    Ok(units::of(bytes)?)
 }
 
 /// A program that can be run under the preload library.

@@ -11,6 +11,8 @@
 //! | `select` | chooses the cheapest regions to replay that cover the run |
 //! | `check` | compares replays with the run, region by region |
 //! | `predict` | the run's time with other numbers of threads |
+//! | `tune` | searches compiler flags for each region, on its codelets |
+//! | `hybrid` | links the binary in which each tuned region has its own flags |
 //! | `study` | build, capture, check and report in one go |
 //! | `results` | shows the records of replays |
 //! | `report` | all of it as one page |
@@ -23,6 +25,7 @@ mod components;
 mod current;
 #[cfg(test)]
 mod fixture;
+mod hybrid;
 mod image;
 mod input;
 mod instrument;
@@ -46,6 +49,7 @@ mod short;
 mod state;
 mod study;
 mod supervise;
+mod tune;
 mod words;
 mod wrapper;
 
@@ -85,6 +89,8 @@ enum Command {
     Select(select::Options),
     Check(check::Options),
     Predict(predict::Options),
+    Tune(tune::Options),
+    Hybrid(hybrid::Options),
     Study(study::Options),
     Results(results::Options),
     Report(report::Options),
@@ -103,6 +109,8 @@ fn main() -> ExitCode {
             Command::Select(options) => select::run(&options),
             Command::Check(options) => check::run(&options),
             Command::Predict(options) => predict::run(&options),
+            Command::Tune(options) => tune::run(&options),
+            Command::Hybrid(options) => hybrid::run(&options),
             Command::Study(options) => study::run(&options),
             Command::Results(options) => results::run(&options),
             Command::Report(options) => report::run(&options),

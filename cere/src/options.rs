@@ -54,3 +54,11 @@ pub fn percent(text: &str) -> Result<f64, String> {
         _ => Err("a number of per cent, 0 or more, is needed".into()),
     }
 }
+
+/// Parses a relative error.
+pub fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..1.0).contains(&value) => Ok(value),
+        _ => Err("a relative error from 0 up to 1 is needed".into()),
+    }
+}

@@ -54,13 +54,22 @@ pub fn make_directory(path: &Path) -> Result<()> {
 pub fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {
     let parent = path.parent().context("a path without a directory")?;
     make_directory(parent)?;
+    write_bytes(path, &serde_json::to_vec(value)?)
+}
+
+/// Writes `text` to `path`, whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    write_bytes(path, text.as_bytes())
+}
+
+fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()
         .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(parent)
+        .tempfile_in(parent.unwrap_or(Path::new(".")))
         .with_context(failed)?;
-    let bytes = serde_json::to_vec(value)?;
-    file.write_all(&bytes).with_context(failed)?;
+    file.write_all(bytes).with_context(failed)?;
     file.persist(path).with_context(failed)?;
     Ok(())
 }

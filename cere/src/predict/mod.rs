@@ -1,5 +1,6 @@
 //! `cere predict --threads LIST`: the run's time with other numbers of threads, from its codelets (CERE thesis, 4.4, 5.4.1).
 
+mod flags;
 mod model;
 mod plot;
 mod rounds;
@@ -14,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use rounds::Rounds;
 use std::path::PathBuf;
 
-/// Predict the run's time with other numbers of threads
+/// Predict the run's time with other numbers of threads, or under other flags
 #[derive(clap::Args)]
 #[command(after_help = "\
 The time is that of the sequential part, measured with as many threads as at capture, and of each parallel region: the sum over\n\
@@ -25,20 +26,30 @@ others, so there are rounds, each a replay of every codelet and a run of the pro
 count: of the runs the least for each invocation, of the replays what as few of the repetitions stay below. `rounds` tells how\n\
 far single rounds are off.\n\
 \n\
+With --flags-file, for each set of flags: each region that matters takes the share of the run that it had, times its\n\
+codelets' replays under the flags over those as built, each for its class; --measure builds and runs the program as well.\n\
+\n\
 Examples:\n\
 \x20 cere predict --threads 1,2,4,8\n\
-\x20 cere predict --threads 1,2,4,8 --affinity compact --measure --plot threads.svg")]
+\x20 cere predict --threads 1,2,4,8 --affinity compact --measure --plot threads.svg\n\
+\x20 cere predict --flags-file flags.txt --measure")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Numbers of threads
-    #[arg(long, value_name = "N,...", required = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N,...", required_unless_present = "flags_file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
+    /// Sets of flags for all of the program, one a line, a pipeline in brackets behind them: instead of --threads
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime"])]
+    flags_file: Option<PathBuf>,
+    /// With --flags-file and --measure: lines of the output that hold TEXT are not compared; may stand several times
+    #[arg(long, value_name = "TEXT", requires = "flags_file")]
+    ignore: Vec<String>,
     #[command(flatten)]
     place: Placement,
     #[command(flatten)]
     timing: Timing,
-    /// Run the program with each number of threads as well
+    /// Run the program with each number of threads, or built with each set of flags, as well
     #[arg(long)]
     measure: bool,
     /// Do not run the program: its sequential part is as in the profile, where the probes of serial loops add to it
@@ -55,6 +66,9 @@ pub struct Options {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if let Some(file) = &options.flags_file {
+        return flags::run(options, file);
+    }
     let store = options.common.store()?;
     let profile = state::current_profile(&store)?;
     let units = state::current_units(&store)?;

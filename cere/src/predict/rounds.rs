@@ -2,14 +2,12 @@
 //! share is slower at some times than at others.
 
 use super::model::{Plan, Prediction, Replayed};
-use crate::check::{InVivo, Times};
-use crate::classes::kept;
+use crate::check::{InVivo, Times, least, region_seconds};
 use crate::replay::{Placement, Replays, Timing};
 use crate::{print, progress, results};
 use anyhow::Result;
-use cere_cluster::Timed;
 use cere_format::package::Manifest;
-use cere_format::profile::{Profile, RegionKey, RegionProfile};
+use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 
 /// Least seconds that a codelet is repeated in a round, if it takes so long to know its median.
@@ -158,33 +156,6 @@ impl<'a> Rounds<'a> {
 fn outside(profile: &Profile) -> f64 {
     let inside: f64 = profile.regions.iter().map(|r| r.inclusive_seconds).sum();
     (profile.seconds - inside).max(0.0)
-}
-
-fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
-    values.min_by(f64::total_cmp)
-}
-
-/// Seconds of a region, each invocation with the least that it took in any run. Of runs with different invocations the
-/// fastest counts.
-fn region_seconds(runs: &[Profile], key: &RegionKey) -> Option<f64> {
-    let of = |p: &Profile| p.regions.iter().find(|r| r.key == *key).cloned();
-    let found: Vec<(RegionProfile, f64)> = runs
-        .iter()
-        .filter_map(|p| Some((of(p)?, p.tsc_hz)))
-        .collect();
-    let first = &found.first()?.0;
-    let alike = |r: &RegionProfile| r.invocations == first.invocations;
-    if !found.iter().all(|(r, _)| alike(r)) {
-        return least(found.iter().map(|(r, _)| r.inclusive_seconds));
-    }
-    let invocation = |timed: Timed| {
-        let cycles = |(region, hz): &(RegionProfile, f64)| {
-            let cycles = region.trace.get(timed.invocation).filter(|c| *c > 0)?;
-            Some(cycles as f64 / hz * timed.weight)
-        };
-        least(found.iter().filter_map(cycles)).unwrap_or(0.0)
-    };
-    Some(kept(first).map(invocation).sum())
 }
 
 /// Adds what runs took: as with replays, the fast times count.

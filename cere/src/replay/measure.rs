@@ -83,13 +83,7 @@ impl<'a> Replays<'a> {
         keep: Option<PathBuf>,
     ) -> Result<(Result<Replay>, Record)> {
         self.cache.trim();
-        let (package, manifest, sha256) = self
-            .cache
-            .unpack(file)
-            .with_context(|| format!("the codelet {} cannot be used", file.display()))?;
-        // SAFETY: sysconf takes no pointers.
-        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-        cere_package::fits(&manifest, &cere_package::machine(), page_size)?;
+        let (package, manifest, sha256) = self.unpacked(file)?;
         let replay = cere_replay::replay(&package, &self.options(request, keep)?);
         let record = Record::of(
             &manifest,
@@ -125,7 +119,29 @@ impl<'a> Replays<'a> {
         })
     }
 
-    fn options(&self, request: &Request, keep: Option<PathBuf>) -> Result<cere_replay::Options> {
+    /// The package in `file`, unpacked, its manifest and SHA-256. It must be of this machine's kind.
+    pub fn unpacked(&self, file: &Path) -> Result<(PathBuf, Manifest, String)> {
+        let found = self
+            .cache
+            .unpack(file)
+            .with_context(|| format!("the codelet {} cannot be used", file.display()))?;
+        // SAFETY: sysconf takes no pointers.
+        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        cere_package::fits(&found.1, &cere_package::machine(), page_size)?;
+        Ok(found)
+    }
+
+    /// Where objects and executables are kept by content, as long as this is there.
+    pub fn builds(&self) -> PathBuf {
+        self.cache.builds()
+    }
+
+    /// What the replay generator is told for `request`.
+    pub fn options(
+        &self,
+        request: &Request,
+        keep: Option<PathBuf>,
+    ) -> Result<cere_replay::Options> {
         Ok(cere_replay::Options {
             flags: request.flags.clone(),
             passes: request.passes.clone(),

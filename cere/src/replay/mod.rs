@@ -8,7 +8,7 @@ mod show;
 mod team;
 mod timing;
 
-use crate::options::Common;
+use crate::options::{self, Common};
 use crate::{codelets, print, progress, words};
 use anyhow::{Context, Result};
 use cere_format::replay::Verdict;
@@ -68,21 +68,14 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Largest relative error of a double that is still accepted: of other flags' rounding, the build's own have none
-    #[arg(long, value_name = "X", default_value_t = 1e-9, value_parser = tolerance)]
+    #[arg(long, value_name = "X", default_value_t = 1e-9, value_parser = options::tolerance)]
     tolerance: f64,
     /// Likewise, of a float
-    #[arg(long, value_name = "X", default_value_t = 1e-5, value_parser = tolerance)]
+    #[arg(long, value_name = "X", default_value_t = 1e-5, value_parser = options::tolerance)]
     float_tolerance: f64,
     /// Do not compare the result
     #[arg(long)]
     no_check: bool,
-}
-
-fn tolerance(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..1.0).contains(&value) => Ok(value),
-        _ => Err("a relative error from 0 up to 1 is needed".into()),
-    }
 }
 
 fn pipeline(text: &str) -> Result<String, String> {

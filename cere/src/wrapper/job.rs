@@ -54,6 +54,19 @@ fn links_only(name: &str) -> bool {
             .any(|start| name.starts_with(start))
 }
 
+/// An option as a link gets it: nothing that strips symbols, nothing of dependency files.
+pub fn link_words(words: &[String]) -> Option<Vec<String>> {
+    if words[0] == "-Xlinker" {
+        let strips = matches!(words[1].as_str(), "-s" | "--strip-all" | "-x");
+        return (!strips).then(|| words.to_vec());
+    }
+    match arguments::without_strip(&words[0]) {
+        Some(rest) => Some(rest.into_iter().collect()),
+        None if words[0].starts_with("-M") => None,
+        None => Some(words.to_vec()),
+    }
+}
+
 impl Job {
     /// Does what the driver would do; the result is its exit status.
     pub fn run(&self) -> Result<u8> {
@@ -179,16 +192,7 @@ impl Job {
                     line.extend(objects.next().map(|o| o.display().to_string()));
                 }
                 Item::Other(path) => line.push(path.clone()),
-                Item::Option(words) if words[0] == "-Xlinker" => {
-                    if !matches!(words[1].as_str(), "-s" | "--strip-all" | "-x") {
-                        line.extend(words.iter().cloned());
-                    }
-                }
-                Item::Option(words) => match arguments::without_strip(&words[0]) {
-                    Some(rest) => line.extend(rest),
-                    None if words[0].starts_with("-M") => {}
-                    None => line.extend(words.iter().cloned()),
-                },
+                Item::Option(words) => line.extend(link_words(words).into_iter().flatten()),
             }
         }
         if let Some(output) = &self.parsed.output {

@@ -9,8 +9,8 @@ mod job;
 
 use crate::supervise::shell_code;
 use anyhow::{Context, Result, anyhow, bail};
-use arguments::Mode;
-use cere_format::build::{ENV_STORE, Language};
+use arguments::{Item, Mode};
+use cere_format::build::{ENV_STORE, Language, LinkCommand};
 use cere_format::store::Store;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -117,6 +117,43 @@ pub fn compiler(name: &str) -> Result<PathBuf> {
         .map(|directory| directory.join(name))
         .find(|path| path.is_file() && !wrapper(path))
         .ok_or_else(|| anyhow!("{name} is not in PATH: install LLVM 22 with clang and flang"))
+}
+
+/// What a recorded link was made of, in order: options as the driver got them, sources, and other files.
+pub fn link_items(command: &LinkCommand) -> Result<Vec<LinkItem>> {
+    let (_, language, _) = TOOLS
+        .iter()
+        .find(|(.., compiler)| *compiler == command.compiler)
+        .with_context(|| {
+            format!(
+                "the link of {} was made by {}, which no wrapper stands for",
+                command.output.display(),
+                command.compiler
+            )
+        })?;
+    let compiler = compiler(&command.compiler)?;
+    let adapted = gcc::adapt(&command.arguments, &compiler, *language)?;
+    let parsed = arguments::parse(&adapted.arguments, *language);
+    let items = parsed.items.into_iter().filter_map(|item| match item {
+        Item::Source { path, .. } => Some(LinkItem::Source(path)),
+        Item::Assembler { path, .. } => Some(LinkItem::Assembler(path)),
+        Item::Other(path) => Some(LinkItem::File(path)),
+        Item::Option(words) => job::link_words(&words).map(LinkItem::Words),
+    });
+    Ok(items.collect())
+}
+
+/// A part of a recorded link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkItem {
+    /// An option with its value.
+    Words(Vec<String>),
+    /// A source that the same command compiled under the pass.
+    Source(String),
+    /// One that it compiled without.
+    Assembler(String),
+    /// An object, archive or library file.
+    File(String),
 }
 
 /// Acts as `tool` with the arguments of this process.

@@ -1,15 +1,15 @@
 //! Files of the cache, each named by what it is made of: there whole or not at all.
 
-use crate::{ReplayError, io};
+use crate::{CompileError, io};
 use std::path::{Path, PathBuf};
 
 /// The file `name` of `cache`; if it is not there, `make` makes it at the path that it is given, in a scratch
 /// directory.
-pub fn get(
+pub fn get<E: From<CompileError>>(
     cache: &Path,
     name: &str,
-    make: impl FnOnce(&Path) -> Result<(), ReplayError>,
-) -> Result<PathBuf, ReplayError> {
+    make: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
     let file = cache.join(name);
     if file.exists() {
         return Ok(file);
@@ -18,11 +18,11 @@ pub fn get(
 }
 
 /// Like [`get`], but makes the file anew if it is there.
-pub fn replace(
+pub fn replace<E: From<CompileError>>(
     cache: &Path,
     name: &str,
-    make: impl FnOnce(&Path) -> Result<(), ReplayError>,
-) -> Result<PathBuf, ReplayError> {
+    make: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
     let scratch = tempfile::Builder::new()
         .prefix("make.")
         .tempdir_in(cache)

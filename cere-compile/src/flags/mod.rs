@@ -4,12 +4,14 @@
 mod probe;
 mod refused;
 
-use crate::ReplayError;
-use crate::compile::FLANG;
+use crate::CompileError;
+use crate::unit::FLANG;
 use cere_format::build::{Language, Retarget};
 use probe::{beyond, difference, probe};
 use refused::WITH_VALUE;
+use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 pub use refused::check;
 
@@ -24,8 +26,17 @@ pub struct Change {
     pub flags: Vec<String>,
 }
 
+/// What compilers were asked for before, by compiler and flags.
+type Asked = BTreeMap<(String, Vec<String>), Option<Vec<u8>>>;
+static ASKED: Mutex<Asked> = Mutex::new(BTreeMap::new());
+
 /// What the compiler proper is asked for under `flags`; none if the driver refuses them, which the compile will tell.
 fn asked(compiler: &str, flags: &[String]) -> Option<Vec<u8>> {
+    let known = || ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (compiler.to_owned(), flags.to_vec());
+    if let Some(found) = known().get(&key) {
+        return found.clone();
+    }
     let mut command = Command::new(compiler);
     command.args(flags).args([
         "-w",
@@ -38,7 +49,14 @@ fn asked(compiler: &str, flags: &[String]) -> Option<Vec<u8>> {
         "-###",
     ]);
     let output = command.output().ok()?;
-    output.status.success().then_some(output.stderr)
+    let found = output.status.success().then_some(output.stderr);
+    known().insert(key, found.clone());
+    found
+}
+
+/// Fails if clang does not take these flags, or its back end has no such option.
+pub fn known(flags: &[String]) -> Result<(), CompileError> {
+    probe(flags, &format!("the flags {}", flags.join(" "))).map(drop)
 }
 
 /// Single flags, each with its value.
@@ -59,7 +77,7 @@ fn groups(flags: &[String]) -> Vec<&[String]> {
 }
 
 /// `flags` in flang's words. What it does not know is left out where the IR carries it, and refused elsewhere.
-fn in_fortran(flags: &[String]) -> Result<Vec<String>, ReplayError> {
+fn in_fortran(flags: &[String]) -> Result<Vec<String>, CompileError> {
     let mut known = Vec::new();
     for group in groups(flags) {
         match group[0].as_str() {
@@ -69,7 +87,7 @@ fn in_fortran(flags: &[String]) -> Result<Vec<String>, ReplayError> {
             "-fno-strict-aliasing" | "-fstrict-aliasing" => {}
             _ if probe(group, "a flag")? != probe(&[], "no flags")? => {}
             _ => {
-                return Err(ReplayError::Flag {
+                return Err(CompileError::Flag {
                     flag: group.join(" "),
                     reason: "flang does not know it, and it changes nothing that the code generator reads".to_owned(),
                 });
@@ -85,7 +103,7 @@ pub fn change(
     language: Language,
     compiler: &str,
     flags: &[String],
-) -> Result<Change, ReplayError> {
+) -> Result<Change, CompileError> {
     if flags.is_empty() {
         return Ok(Change::default());
     }
@@ -110,7 +128,7 @@ fn retarget(
     original: &[String],
     language: Language,
     flags: &[String],
-) -> Result<Retarget, ReplayError> {
+) -> Result<Retarget, CompileError> {
     let common =
         |f: &&String| ["-O", "-m"].iter().any(|start| f.starts_with(start)) || *f == "-ffast-math";
     let before: Vec<String> = match language {
@@ -139,7 +157,7 @@ fn retarget(
             !flag.starts_with("-O") && seen.is_ok_and(|s| beyond(&before_seen, &s).is_some())
         };
         let culprit = flags.iter().find(alone).cloned();
-        return Err(ReplayError::Flag {
+        return Err(CompileError::Flag {
             flag: culprit.unwrap_or_else(|| flags.join(" ")),
             reason,
         });
@@ -159,7 +177,7 @@ fn retarget(
 mod tests {
     use super::probe::CONTRACT;
     use super::*;
-    use crate::compile::CLANG;
+    use crate::unit::CLANG;
 
     fn flags(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()

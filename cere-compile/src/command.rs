@@ -1,12 +1,13 @@
 //! Tools: commands that can be run here and printed for running by hand.
 
-use crate::ReplayError;
+use crate::CompileError;
 use cere_format::hexadecimal;
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Hash of parts, each with its length, in hexadecimal.
 pub fn hash(parts: &[&[u8]]) -> String {
@@ -22,6 +23,8 @@ pub fn hash(parts: &[&[u8]]) -> String {
 #[derive(Debug, Clone)]
 pub struct Line {
     program: String,
+    directory: Option<PathBuf>,
+    limit: Option<Duration>,
     variable: Option<(&'static str, PathBuf)>,
     arguments: Vec<OsString>,
 }
@@ -31,6 +34,8 @@ impl Line {
     pub fn new(program: &str) -> Self {
         Self {
             program: program.to_owned(),
+            directory: None,
+            limit: None,
             variable: None,
             arguments: Vec::new(),
         }
@@ -38,6 +43,16 @@ impl Line {
     /// Sets an environment variable to a path.
     pub fn variable(mut self, name: &'static str, path: &Path) -> Self {
         self.variable = Some((name, path.to_owned()));
+        self
+    }
+    /// Runs in `directory`.
+    pub fn directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
+        self
+    }
+    /// Is killed after so long.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
         self
     }
     /// An argument.
@@ -58,6 +73,9 @@ impl Line {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
         if let Some((name, value)) = &self.variable {
             command.env(name, value);
         }
@@ -77,6 +95,9 @@ fn quote(word: &str) -> String {
 /// As a shell would take it.
 impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(directory) = &self.directory {
+            write!(f, "cd {} && ", quote(&directory.to_string_lossy()))?;
+        }
         if let Some((name, value)) = &self.variable {
             write!(f, "{name}={} ", quote(&value.to_string_lossy()))?;
         }
@@ -88,14 +109,18 @@ impl std::fmt::Display for Line {
     }
 }
 
+/// How often a tool that may be killed is looked at, at most.
+const PAUSE: Duration = Duration::from_millis(20);
+
 fn execute(
     command: &mut Command,
     what: &str,
     line: String,
     input: Option<&str>,
-) -> Result<String, ReplayError> {
+    limit: Option<Duration>,
+) -> Result<String, CompileError> {
     let tool = command.get_program().to_string_lossy().into_owned();
-    let start = |source| ReplayError::Tool {
+    let start = |source| CompileError::Tool {
         tool: tool.clone(),
         source,
     };
@@ -112,26 +137,74 @@ fn execute(
         // A compiler that refuses its flags does not read: its message is what counts.
         let _ = pipe.write_all(text.as_bytes());
     }
-    let output = child.wait_with_output().map_err(start)?;
+    let (output, late) = match limit {
+        None => (child.wait_with_output().map_err(start)?, None),
+        Some(limit) => within(child, limit).map_err(start)?,
+    };
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(ReplayError::Compile {
+    Err(CompileError::Compile {
         tool,
         what: what.to_owned(),
-        message: if message.is_empty() {
-            output.status.to_string()
-        } else {
-            message
+        message: match late {
+            Some(limit) => format!(
+                "it ran longer than {} s and was killed",
+                limit.as_secs_f64()
+            ),
+            None if message.is_empty() => output.status.to_string(),
+            None => message,
         },
         command: line,
     })
 }
 
+/// The child's output, and the limit if it ran longer and was killed.
+fn within(mut child: Child, limit: Duration) -> std::io::Result<(Output, Option<Duration>)> {
+    let read = |pipe: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut pipe) = pipe {
+                let _ = pipe.read_to_end(&mut bytes);
+            }
+            bytes
+        })
+    };
+    let stdout = read(child.stdout.take().map(|p| Box::new(p) as _));
+    let stderr = read(child.stderr.take().map(|p| Box::new(p) as _));
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    let mut late = None;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if late.is_none() && start.elapsed() > limit {
+            child.kill()?;
+            late = Some(limit);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE);
+    };
+    let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
+    let output = Output {
+        status,
+        stdout: join(stdout),
+        stderr: join(stderr),
+    };
+    Ok((output, late))
+}
+
 /// Runs a line; what the tool says on failure becomes the error. Gives its standard output.
-pub fn run(line: &Line, what: &str) -> Result<String, ReplayError> {
-    execute(&mut line.command(), what, line.to_string(), None)
+pub fn run(line: &Line, what: &str) -> Result<String, CompileError> {
+    execute(
+        &mut line.command(),
+        what,
+        line.to_string(),
+        None,
+        line.limit,
+    )
 }
 
 /// Runs a command with `input` on its standard input.
@@ -139,7 +212,25 @@ pub fn tool_with_input(
     command: &mut Command,
     what: &str,
     input: &str,
-) -> Result<String, ReplayError> {
+) -> Result<String, CompileError> {
     let line = format!("{command:?}");
-    execute(command, what, line, Some(input))
+    execute(command, what, line, Some(input), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_killed() {
+        let line = Line::new("sleep")
+            .arg("600")
+            .limit(Duration::from_millis(50));
+        let error = run(&line, "a test").unwrap_err().to_string();
+        assert!(error.contains("ran longer than 0.05 s"), "{error}");
+        let line = Line::new("echo")
+            .arg("done")
+            .limit(Duration::from_secs(600));
+        assert_eq!(run(&line, "a test").unwrap(), "done\n");
+    }
 }

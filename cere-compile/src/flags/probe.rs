@@ -1,12 +1,13 @@
 //! What flags make of a probe: attributes of functions, floating-point instructions, bodies, module flags.
 
 use super::refused::DECIDED;
-use crate::ReplayError;
+use crate::CompileError;
 use crate::command::tool_with_input;
-use crate::compile::CLANG;
+use crate::unit::CLANG;
 use cere_format::build::{Retarget, TargetAttributes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// One thing that flags decide in the front end in each function; the first one's attributes count for all.
 const PROBE: &str = "\
@@ -242,8 +243,15 @@ pub(super) fn difference(before: &Seen, after: &Seen) -> Retarget {
     retarget
 }
 
+/// What was seen under flags before: a search asks for the same ones again and again.
+static KNOWN: Mutex<BTreeMap<Vec<String>, Seen>> = Mutex::new(BTreeMap::new());
+
 /// Compiles the probe under `flags`, called `what` in errors.
-pub(super) fn probe(flags: &[String], what: &str) -> Result<Seen, ReplayError> {
+pub(super) fn probe(flags: &[String], what: &str) -> Result<Seen, CompileError> {
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(seen) = known().get(flags) {
+        return Ok(seen.clone());
+    }
     let mut command = Command::new(CLANG);
     command
         .args(flags)
@@ -256,5 +264,7 @@ pub(super) fn probe(flags: &[String], what: &str) -> Result<Seen, ReplayError> {
             "-emit-llvm",
         ])
         .args(["-Xclang", "-disable-llvm-passes", "-o", "-", "-"]);
-    tool_with_input(&mut command, what, PROBE).map(|ir| see(&ir))
+    let seen = tool_with_input(&mut command, what, PROBE).map(|ir| see(&ir))?;
+    known().insert(flags.to_vec(), seen.clone());
+    Ok(seen)
 }

@@ -1,6 +1,6 @@
 //! Flags that a replay cannot follow.
 
-use crate::ReplayError;
+use crate::CompileError;
 
 /// Flags followed by a value of their own.
 pub(super) const WITH_VALUE: [&str; 5] = ["-mllvm", "-Xclang", "-target", "-Xassembler", "--param"];
@@ -44,7 +44,7 @@ const REFUSED: [(&str, &str); 27] = [
 ];
 /// Beginnings of flags that a replay cannot follow, with the reason.
 const REFUSED_STARTS: [(&str, &str); 58] = [
-    ("-flto", "a replay's objects are machine code"),
+    ("-flto", "its objects have to be machine code"),
     ("-fsanitize", "sanitizers need the front end and a runtime"),
     ("-fprofile", "profiles are instrumented by the front end"),
     ("-fcoverage", "coverage is instrumented by the front end"),
@@ -105,9 +105,9 @@ const REFUSED_STARTS: [(&str, &str); 58] = [
 ];
 
 /// Refuses flags that would be without effect or break the build of a replay.
-pub fn check(flags: &[String]) -> Result<(), ReplayError> {
+pub fn check(flags: &[String]) -> Result<(), CompileError> {
     let refuse = |flag: &str, reason: &str| {
-        Err(ReplayError::Flag {
+        Err(CompileError::Flag {
             flag: flag.to_owned(),
             reason: reason.to_owned(),
         })

@@ -1,0 +1,136 @@
+//! The commands that compile a unit's kept IR.
+
+use crate::command::Line;
+use crate::{CompileError, io, stamp};
+use cere_format::build::Language;
+use std::path::{Path, PathBuf};
+
+/// The compiler of C and C++ units, and the assembler.
+pub const CLANG: &str = "clang-22";
+/// The compiler of Fortran units.
+pub const FLANG: &str = "flang-22";
+/// The optimiser.
+pub const OPT: &str = "opt-22";
+/// The linker.
+pub const LLD: &str = "ld.lld-22";
+
+/// What tells the tools, and for code that is made for the machine at hand the machine, from others.
+pub fn tools(flags: &[String]) -> Result<Vec<u8>, CompileError> {
+    let mut stamps = Vec::new();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for tool in [CLANG, FLANG, OPT, LLD] {
+        let mut places = std::env::split_paths(&path).map(|d| d.join(tool));
+        if let Some(found) = places.find(|p| p.is_file()) {
+            // The file behind all links: an update replaces it.
+            let real = std::fs::canonicalize(&found).map_err(io("read", &found))?;
+            stamps.extend(stamp(&real)?);
+        }
+    }
+    if flags.iter().any(|f| f.contains("native")) {
+        let path = Path::new("/proc/cpuinfo");
+        let text = std::fs::read_to_string(path).map_err(io("read", path))?;
+        let kinds = ["vendor_id", "cpu family", "model", "stepping", "flags"];
+        let own = |l: &&str| kinds.iter().any(|k| l.starts_with(k));
+        let first = text.split("\n\n").next().unwrap_or("");
+        let lines: Vec<&str> = first.lines().filter(own).collect();
+        stamps.extend(lines.join("\n").into_bytes());
+    }
+    Ok(stamps)
+}
+
+/// What is compiled how.
+#[derive(Debug, Clone, Copy)]
+pub struct Recipe<'a> {
+    /// Language of the unit.
+    pub language: Language,
+    /// The unit's own code generation flags.
+    pub codegen: &'a [String],
+    /// Flags after those, as [`crate::flags::Change::flags`] has them.
+    pub flags: &'a [String],
+    /// An `opt` pipeline instead of the compiler's own.
+    pub passes: Option<&'a str>,
+    /// The pass plugin.
+    pub plugin: &'a Path,
+    /// The environment variable that tells the plugin its plan, which is [`Files::plan`].
+    pub variable: &'static str,
+    /// Whether the plugin is to prepare the IR before the user's pipeline.
+    pub prepare: bool,
+}
+
+/// Where the steps of one unit's compile read and write.
+pub struct Files {
+    /// Kept IR.
+    pub ir: PathBuf,
+    /// What the plugin is told.
+    pub plan: PathBuf,
+    /// IR as the plugin prepared it, when a pipeline of the user's follows.
+    pub prepared: PathBuf,
+    /// IR after the user's pipeline.
+    pub optimised: PathBuf,
+    /// The object.
+    pub object: PathBuf,
+}
+
+impl Files {
+    /// Beside the object.
+    pub fn beside(ir: PathBuf, object: &Path) -> Self {
+        Self {
+            ir,
+            plan: object.with_file_name("plan.json"),
+            prepared: object.with_file_name("prepared.bc"),
+            optimised: object.with_file_name("optimised.bc"),
+            object: object.to_owned(),
+        }
+    }
+}
+
+/// The compiler of a unit in this language; `passes`: whether the user's pipeline has been through it before.
+pub fn compiler(language: Language, passes: bool) -> &'static str {
+    match language {
+        Language::Fortran if !passes => FLANG,
+        _ => CLANG,
+    }
+}
+
+/// The commands that compile a unit.
+pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
+    let told = |program: &str| Line::new(program).variable(recipe.variable, &files.plan);
+    let compiler = compiler(recipe.language, recipe.passes.is_some());
+    let quiet: &[&str] = match compiler {
+        CLANG => &["-w", "-Wno-unused-command-line-argument"],
+        _ => &["-w"],
+    };
+    let mut lines = Vec::new();
+    let mut compile = told(compiler)
+        .args(recipe.codegen)
+        .args(recipe.flags)
+        .args(quiet)
+        .arg(format!("-fpass-plugin={}", recipe.plugin.display()));
+    let mut input: &Path = &files.ir;
+    if let Some(passes) = recipe.passes {
+        let pipeline = |line: Line, passes: &str, input: &Path, output: &Path| {
+            line.arg(format!("-passes={passes}"))
+                .path(input)
+                .arg("-o")
+                .path(output)
+        };
+        if recipe.prepare {
+            let plugin = format!("-load-pass-plugin={}", recipe.plugin.display());
+            let line = told(OPT).arg(plugin);
+            lines.push(pipeline(line, "cere-retarget", input, &files.prepared));
+            input = &files.prepared;
+        }
+        // Without the plugin: a level's pipeline would have it prepare once more.
+        lines.push(pipeline(Line::new(OPT), passes, input, &files.optimised));
+        input = &files.optimised;
+        compile = compile.args(["-Xclang", "-disable-llvm-passes"]);
+    }
+    lines.push(
+        compile
+            .args(["-x", "ir", "-c"])
+            .path(input)
+            .arg("-o")
+            .path(&files.object),
+    );
+    lines
+}

@@ -1,0 +1,134 @@
+//! A unit's kept IR to one object: whole, or as the rest and a part for each region with flags of its own.
+
+use crate::{Choice, HybridError};
+use cere_compile::command::{Line, hash, run};
+use cere_compile::unit::{Files, LLD, Recipe, compiler, lines, tools};
+use cere_compile::{cached, flags, io, stamp};
+use cere_format::build::{BUILD_VERSION, ENV_SPLIT, SplitPlan, Unit};
+use cere_format::store::Store;
+use object::{Object, ObjectSymbol};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Makes objects of a store's units.
+#[derive(Debug)]
+pub struct Workshop<'a> {
+    /// The kept units.
+    pub store: &'a Store,
+    /// The pass plugin.
+    pub plugin: PathBuf,
+    /// Objects by content.
+    pub cache: PathBuf,
+}
+
+/// Begins the names that the parts of a unit know each other by.
+fn prefix(unit: &Unit) -> String {
+    format!("cere.hybrid.{}.", unit.id.get(..16).unwrap_or(&unit.id))
+}
+
+impl Workshop<'_> {
+    /// The unit's object, with `choices` for its regions by index, and `rest` for all other code.
+    pub fn object(
+        &self,
+        unit: &Unit,
+        rest: &Choice,
+        choices: &BTreeMap<u32, Choice>,
+    ) -> Result<PathBuf, HybridError> {
+        if choices.is_empty() {
+            return self.part(unit, plan(unit, None, &[]), rest);
+        }
+        let regions: Vec<u32> = choices.keys().copied().collect();
+        let mut objects = Vec::new();
+        let mut shared = BTreeSet::new();
+        for (index, choice) in choices {
+            let object = self.part(unit, plan(unit, Some(*index), &regions), choice)?;
+            shared.extend(needs(&object)?);
+            objects.push(object);
+        }
+        let at = format!("{}at.", prefix(unit));
+        shared.retain(|name| name.starts_with(&at) || unit.defines.contains(name));
+        let mut others = plan(unit, None, &regions);
+        others.shared = shared.into_iter().collect();
+        objects.insert(0, self.part(unit, others, rest)?);
+        let names: Vec<&[u8]> = objects
+            .iter()
+            .map(|o| o.as_os_str().as_encoded_bytes())
+            .collect();
+        let key = hash(&[names.concat().as_slice(), &tools(&[])?]);
+        cached::get(&self.cache, &format!("{key}.hybrid.o"), |made| {
+            let line = Line::new(LLD).arg("-r").args(&objects).arg("-o").path(made);
+            run(&line, &unit.source.to_string_lossy())?;
+            Ok(())
+        })
+    }
+
+    fn part(
+        &self,
+        unit: &Unit,
+        mut plan: SplitPlan,
+        choice: &Choice,
+    ) -> Result<PathBuf, HybridError> {
+        flags::check(&choice.flags)?;
+        let ir = self.store.unit_ir(&unit.id);
+        let content = std::fs::read(&ir).map_err(io("read", &ir))?;
+        let codegen = &unit.command.codegen;
+        let tool = compiler(unit.language, choice.passes.is_some());
+        let change = flags::change(codegen, unit.language, tool, &choice.flags)?;
+        plan.retarget = change.retarget;
+        plan.team = choice.team;
+        let text = serde_json::to_vec(&plan).expect("a plan is plain data");
+        let all = [&codegen[..], &change.flags].concat();
+        let key = hash(&[
+            &content,
+            &stamp(&self.plugin)?,
+            &text,
+            codegen.join("\0").as_bytes(),
+            change.flags.join("\0").as_bytes(),
+            &tools(&all)?,
+            choice.passes.as_deref().unwrap_or("").as_bytes(),
+        ]);
+        std::fs::create_dir_all(&self.cache).map_err(io("create", &self.cache))?;
+        cached::get(&self.cache, &format!("{key}.part.o"), |made| {
+            let files = Files::beside(ir, made);
+            std::fs::write(&files.plan, &text).map_err(io("write", &files.plan))?;
+            let recipe = Recipe {
+                language: unit.language,
+                codegen,
+                flags: &change.flags,
+                passes: choice.passes.as_deref(),
+                plugin: &self.plugin,
+                variable: ENV_SPLIT,
+                prepare: true,
+            };
+            for line in lines(&recipe, &files) {
+                run(&line, &unit.source.to_string_lossy())?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn plan(unit: &Unit, part: Option<u32>, regions: &[u32]) -> SplitPlan {
+    SplitPlan {
+        version: BUILD_VERSION,
+        part,
+        prefix: prefix(unit),
+        regions: regions.to_vec(),
+        shared: Vec::new(),
+        retarget: Default::default(),
+        team: None,
+    }
+}
+
+/// Names that an object needs from others.
+fn needs(path: &Path) -> Result<Vec<String>, HybridError> {
+    let unreadable = |reason: object::Error| HybridError::Unreadable {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    };
+    let bytes = std::fs::read(path).map_err(io("read", path))?;
+    let file = object::File::parse(&*bytes).map_err(unreadable)?;
+    let undefined = file.symbols().filter(|s| s.is_undefined());
+    let names = undefined.filter_map(|s| s.name().ok().map(str::to_owned));
+    Ok(names.filter(|name| !name.is_empty()).collect())
+}

@@ -1,0 +1,65 @@
+//! Names of the methods.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a space is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Independent draws, which learn nothing.
+    Random,
+    /// A population of the best variants, crossed and mutated.
+    Genetic,
+    /// Which groups of flags matter is learnt first; those are then tried around the best variants.
+    Groups,
+}
+
+impl Method {
+    const ALL: [(Method, &str); 3] = [
+        (Method::Random, "random"),
+        (Method::Genetic, "genetic"),
+        (Method::Groups, "groups"),
+    ];
+}
+
+/// A name of no method.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no method {0:?}; take random, genetic or groups")]
+pub struct MethodError(pub String);
+
+impl FromStr for Method {
+    type Err = MethodError;
+
+    fn from_str(text: &str) -> Result<Self, MethodError> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found
+            .map(|(m, _)| *m)
+            .ok_or_else(|| MethodError(text.to_owned()))
+    }
+}
+
+/// The name that [`FromStr`] takes.
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(match self {
+            Method::Random => "random",
+            Method::Genetic => "genetic",
+            Method::Groups => "groups",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for (method, name) in Method::ALL {
+            assert_eq!(method.to_string(), name);
+            assert_eq!(name.parse(), Ok(method));
+        }
+        let error = "Random".parse::<Method>().unwrap_err().to_string();
+        assert!(error.contains("genetic"), "{error}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Searches of a space: proposals out, outcomes in.
+
+mod effects;
+mod genetic;
+mod groups;
+mod method;
+mod point;
+mod random;
+#[cfg(test)]
+mod tests;
+
+pub use method::{Method, MethodError};
+
+use crate::pipeline::Pipeline;
+use crate::space::{Space, SpaceError};
+use crate::variant::Variant;
+use point::{Ground, Point};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use std::collections::HashSet;
+
+/// Ratios this close, relatively, are one: of such variants the shortest is the best.
+const TOLERANCE: f64 = 0.005;
+/// Proposals whose outcome may be awaited at a time when the next one depends on them.
+const AWAITED: usize = 20;
+/// Draws for a variant that is new, before the space is walked through instead.
+const DRAWS: usize = 100;
+
+/// A proposal and what came of it.
+#[derive(Debug, Clone)]
+struct Trial {
+    point: Point,
+    variant: Variant,
+    outcome: Outcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Outcome {
+    Awaited,
+    Failed,
+    Ratio(f64),
+}
+
+impl Trial {
+    fn ratio(&self) -> Option<f64> {
+        match self.outcome {
+            Outcome::Ratio(ratio) => Some(ratio),
+            Outcome::Awaited | Outcome::Failed => None,
+        }
+    }
+}
+
+/// A search of a space. The same seed and the same outcomes told in the same order give the same proposals.
+///
+/// It begins with the choices of the group `level`, each alone; what follows depends on the [`Method`].
+#[derive(Debug, Clone)]
+pub struct Search {
+    ground: Ground,
+    method: Method,
+    rng: Xoshiro256PlusPlus,
+    trials: Vec<Trial>,
+    /// Variants proposed, and the empty one.
+    seen: HashSet<Variant>,
+    /// What comes first, last one first.
+    first: Vec<Point>,
+    /// How many of the trials came first.
+    started: usize,
+    /// Where the walk through all choices has come to; none after its end.
+    walk: Option<Vec<usize>>,
+    exhausted: bool,
+}
+
+impl Search {
+    /// A search of `space`. `pipeline`: the passes of the space's sequences, as `opt -print-pipeline-passes` prints them;
+    /// an error if the space has sequences and they are not given.
+    pub fn new(
+        space: Space,
+        pipeline: Option<Pipeline>,
+        method: Method,
+        seed: u64,
+    ) -> Result<Self, SpaceError> {
+        let ground = Ground::new(space, pipeline)?;
+        let mut first = ground.levels();
+        first.reverse();
+        Ok(Self {
+            walk: Some(vec![0; ground.groups()]),
+            ground,
+            method,
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            trials: Vec::new(),
+            seen: HashSet::from([Variant::default()]),
+            first,
+            started: 0,
+            exhausted: false,
+        })
+    }
+
+    /// The next variant to measure, with its number from 0: never one that was proposed before, nor the empty one. None
+    /// if outcomes of earlier ones are needed first, or if there are no others ([`Search::exhausted`]).
+    pub fn propose(&mut self) -> Option<(u64, Variant)> {
+        while let Some(point) = self.first.pop() {
+            if let Some(variant) = self.new_variant(&point) {
+                self.started += 1;
+                return Some(self.record(point, variant));
+            }
+        }
+        let awaited = |t: &&Trial| t.outcome == Outcome::Awaited;
+        if self.method != Method::Random && self.trials.iter().filter(awaited).count() >= AWAITED {
+            return None;
+        }
+        let found = self.by_method().or_else(|| self.by_walk());
+        self.exhausted = found.is_none();
+        found.map(|(point, variant)| self.record(point, variant))
+    }
+
+    /// Outcome of a proposal: its time over that of the code as built. None, and what is not positive and finite: it
+    /// failed (the compiler crashed, the result is wrong, it took too long). In any order; the last one told of a proposal
+    /// counts, and one of a number that was never proposed is left out.
+    pub fn tell(&mut self, number: u64, ratio: Option<f64>) {
+        let trial = usize::try_from(number).ok();
+        if let Some(trial) = trial.and_then(|n| self.trials.get_mut(n)) {
+            trial.outcome = match ratio.filter(|r| r.is_finite() && *r > 0.0) {
+                Some(ratio) => Outcome::Ratio(ratio),
+                None => Outcome::Failed,
+            };
+        }
+    }
+
+    /// Whether the last call of [`Search::propose`] found nothing new in the whole space. With sequences, which cannot
+    /// be counted: in a hundred samples.
+    pub fn exhausted(&self) -> bool {
+        self.exhausted
+    }
+
+    /// The best variant told so far, with its ratio: of those within half a percent of the least ratio, the one of the
+    /// shortest pipeline and the fewest flags.
+    pub fn best(&self) -> Option<(&Variant, f64)> {
+        let trial = best(&self.trials, |_| true)?;
+        Some((&trial.variant, trial.ratio()?))
+    }
+
+    fn by_method(&mut self) -> Option<(Point, Variant)> {
+        let (ground, rng) = (&self.ground, &mut self.rng);
+        let (trials, searched) = (&self.trials, self.trials.len() - self.started);
+        let new = |p: &Point| ground.variant(p).filter(|v| !self.seen.contains(v));
+        let mut draws = |draw: &mut dyn FnMut(&mut Xoshiro256PlusPlus) -> Option<Point>| {
+            (0..DRAWS).find_map(|_| draw(rng).and_then(|p| new(&p).map(|v| (p, v))))
+        };
+        let found = match self.method {
+            Method::Random => None,
+            Method::Genetic => {
+                let population = genetic::Population::of(trials, |_| true);
+                draws(&mut |rng| population.draw(ground, searched, rng))
+            }
+            Method::Groups => {
+                let mut plan = groups::Plan::of(ground, trials, searched);
+                draws(&mut |rng| plan.draw(rng, &|p| new(p).is_some()))
+            }
+        };
+        found.or_else(|| draws(&mut |rng| random::draw(ground, rng)))
+    }
+
+    /// The first new one of all choices: draws may miss the last ones of a space that is nearly exhausted.
+    fn by_walk(&mut self) -> Option<(Point, Variant)> {
+        while let Some(choices) = &mut self.walk {
+            let point = Point::Choices(choices.clone());
+            if !self.ground.advance(choices) {
+                self.walk = None;
+            }
+            if let Some(variant) = self.new_variant(&point) {
+                return Some((point, variant));
+            }
+        }
+        None
+    }
+
+    fn new_variant(&self, point: &Point) -> Option<Variant> {
+        let variant = self.ground.variant(point);
+        variant.filter(|v| !self.seen.contains(v))
+    }
+
+    fn record(&mut self, point: Point, variant: Variant) -> (u64, Variant) {
+        self.seen.insert(variant.clone());
+        self.trials.push(Trial {
+            point,
+            variant: variant.clone(),
+            outcome: Outcome::Awaited,
+        });
+        (self.trials.len() as u64 - 1, variant)
+    }
+}
+
+/// The best of those that `which` takes, by the rule of [`Search::best`].
+fn best(trials: &[Trial], which: impl Fn(&Trial) -> bool) -> Option<&Trial> {
+    let told = || {
+        let chosen = trials.iter().filter(|t| which(t));
+        chosen.filter_map(|t| t.ratio().map(|r| (t, r)))
+    };
+    let least = told().map(|(_, r)| r).min_by(f64::total_cmp)?;
+    let near = told().filter(|(_, r)| *r <= least * (1.0 + TOLERANCE));
+    let length = |v: &Variant| (v.passes.as_ref().map_or(0, String::len), v.flags.len());
+    let shortest = near.min_by(|(a, x), (b, y)| {
+        let lengths = length(&a.variant).cmp(&length(&b.variant));
+        lengths.then(x.total_cmp(y))
+    });
+    shortest.map(|(trial, _)| trial)
+}

@@ -1,0 +1,268 @@
+//! What may be tried: groups of flags that exclude each other, and orders of passes.
+
+use crate::pipeline::PipelineError;
+
+/// Names and texts of the spaces that come with CERE.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("levels", include_str!("../spaces/levels.toml")),
+    ("codegen", include_str!("../spaces/codegen.toml")),
+    ("passes", include_str!("../spaces/passes.toml")),
+    (
+        "full",
+        concat!(
+            include_str!("../spaces/codegen.toml"),
+            "\n",
+            include_str!("../spaces/passes.toml")
+        ),
+    ),
+];
+
+/// All variants that a search may propose. A variant is a choice, or none, of each group; or a sequence.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Space {
+    /// Groups, in the order of their flags on the command line.
+    pub groups: Vec<Group>,
+    /// Orders of passes, if they are to be tried.
+    pub sequences: Option<Sequences>,
+}
+
+/// Flags of which at most one choice is taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// What errors and users call it. Searches begin with the choices of the group `level`.
+    pub name: String,
+    /// Lists of flags. Nothing is another choice, which is not listed.
+    pub choices: Vec<Vec<String>>,
+    /// Whether results may differ, be it in their last bits.
+    pub changes_values: bool,
+}
+
+/// Orders of passes: samples of a pipeline (CERE thesis, 5.4.4).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sequences {
+    /// What `opt -passes=` takes: `default<O3>`, or a text in full.
+    pub pipeline: String,
+    /// Probability that a pass is left out, 0 to 1.
+    pub drop: f64,
+    /// How often the pipeline is sampled for one sequence, 1 to 100.
+    pub rounds: u32,
+    /// Lists of flags for the code generator; none is another choice, which is not listed.
+    pub levels: Vec<Vec<String>>,
+}
+
+/// Why a text is not a space, or a space cannot be searched. Lines count from 1.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpaceError {
+    /// Not TOML, or a key that is unknown, missing or of another type.
+    #[error("line {line} of the space: {message}")]
+    Syntax {
+        /// Where.
+        line: usize,
+        /// What the parser says of it.
+        message: String,
+    },
+    /// Neither groups nor sequences.
+    #[error("the space is empty: give it a [[group]] or [sequences]")]
+    Empty,
+    /// A group without choices.
+    #[error(
+        "line {line} of the space: group {name:?} has no choices; list flags, or remove the group"
+    )]
+    NoChoices {
+        /// Where.
+        line: usize,
+        /// The group.
+        name: String,
+    },
+    /// Two groups of one name.
+    #[error(
+        "line {line} of the space: there is another group {name:?} before; rename one or join their choices"
+    )]
+    GroupTwice {
+        /// Where the second is.
+        line: usize,
+        /// Both groups' name.
+        name: String,
+    },
+    /// A choice that is there twice.
+    #[error("line {line} of the space: {choice:?} is listed before; remove one")]
+    ChoiceTwice {
+        /// Where the second is.
+        line: usize,
+        /// The choice.
+        choice: String,
+    },
+    /// A choice without a flag.
+    #[error(
+        "line {line} of the space: an empty choice; remove it, for a variant may go without any choice of a group"
+    )]
+    NoFlag {
+        /// Where.
+        line: usize,
+    },
+    /// What is no flag.
+    #[error("line {line} of the space: {flag:?} is no flag; a flag starts with a dash, or is the value of {}", WITH_VALUE.join(", "))]
+    Flag {
+        /// Where.
+        line: usize,
+        /// The word.
+        flag: String,
+    },
+    /// A flag whose value is missing.
+    #[error("line {line} of the space: {flag} needs a value after it, in the same choice")]
+    Value {
+        /// Where.
+        line: usize,
+        /// The flag.
+        flag: String,
+    },
+    /// A probability that is none.
+    #[error("line {line} of the space: drop is {drop}; it is a probability, from 0 to 1")]
+    Drop {
+        /// Where.
+        line: usize,
+        /// Its value.
+        drop: f64,
+    },
+    /// No rounds, or more than a compiler could take.
+    #[error("line {line} of the space: rounds is {rounds}; take 1 to {ROUNDS}")]
+    Rounds {
+        /// Where.
+        line: usize,
+        /// Its value.
+        rounds: u32,
+    },
+    /// A pipeline that cannot be read.
+    #[error("line {line} of the space: the pipeline cannot be read: {source}")]
+    Pipeline {
+        /// Where.
+        line: usize,
+        /// What is wrong.
+        source: PipelineError,
+    },
+    /// A search of sequences needs the passes that they are samples of.
+    #[error(
+        "the space has sequences of {pipeline:?}, and its passes are not known; ask `opt -passes={pipeline:?} -print-pipeline-passes`"
+    )]
+    PassesUnknown {
+        /// The space's pipeline.
+        pipeline: String,
+    },
+}
+
+/// Flags followed by a value of their own.
+pub(crate) const WITH_VALUE: [&str; 3] = ["-mllvm", "-Xclang", "--param"];
+/// The most rounds: a round of -O3 is some 40 passes and 1500 characters.
+pub(crate) const ROUNDS: u32 = 100;
+
+impl Space {
+    /// Of a text in TOML, as the built-in ones are.
+    pub fn parse(text: &str) -> Result<Space, SpaceError> {
+        crate::file::parse(text)
+    }
+
+    /// The text of a space that comes with CERE: `levels`, `codegen`, `passes` or `full`.
+    pub fn built_in(name: &str) -> Option<&'static str> {
+        let found = BUILT_IN.iter().find(|(n, _)| *n == name);
+        found.map(|(_, text)| *text)
+    }
+
+    /// Names that [`Space::built_in`] knows.
+    pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Without the groups that change values.
+    pub fn values_kept(mut self) -> Space {
+        self.groups.retain(|g| !g.changes_values);
+        self
+    }
+
+    /// Number of variants, the one without any flag not counted; infinite with sequences.
+    pub fn size(&self) -> f64 {
+        if self.sequences.is_some() {
+            return f64::INFINITY;
+        }
+        let choices = self.groups.iter().map(|g| g.choices.len() as f64 + 1.0);
+        choices.product::<f64>() - 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn built_in(name: &str) -> Space {
+        Space::parse(Space::built_in(name).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn built_in_spaces_are_spaces() {
+        for name in Space::built_in_names() {
+            let space = built_in(name);
+            let level = space.groups.iter().any(|g| g.name == "level");
+            assert_eq!(level, name != "passes", "{name}");
+            assert_eq!(
+                space.sequences.is_some(),
+                ["passes", "full"].contains(&name),
+                "{name}"
+            );
+        }
+        assert_eq!(built_in("full").groups, built_in("codegen").groups);
+        assert_eq!(Space::built_in("nothing"), None);
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(built_in("levels").size(), 5.0);
+        assert_eq!(built_in("passes").size(), f64::INFINITY);
+        assert_eq!(Space::default().size(), 0.0);
+        let codegen = built_in("codegen").size();
+        assert!(codegen > 1e15 && codegen.is_finite());
+    }
+
+    #[test]
+    fn values_are_kept() {
+        let kept = built_in("full").values_kept();
+        assert!(kept.sequences.is_some());
+        let flags: Vec<&str> = kept
+            .groups
+            .iter()
+            .flat_map(|g| &g.choices)
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        for start in [
+            "-march",
+            "-ffast-math",
+            "-ffp-",
+            "-fassoc",
+            "-freciprocal",
+            "-fno-math-errno",
+            "-mfma",
+        ] {
+            assert!(!flags.iter().any(|f| f.starts_with(start)), "{start}");
+        }
+        assert!(flags.contains(&"-mavx2"));
+    }
+
+    /// LLVM refuses an option that is given twice, so that choices of two groups that share one exclude each other.
+    #[test]
+    fn options_are_of_one_group() {
+        let mut owners = BTreeMap::new();
+        for group in built_in("codegen").groups {
+            for choice in &group.choices {
+                for pair in choice.windows(2).filter(|p| p[0] == "-mllvm") {
+                    let option = pair[1].split('=').next().unwrap().to_owned();
+                    let owner = owners
+                        .entry(option.clone())
+                        .or_insert_with(|| group.name.clone());
+                    assert_eq!(*owner, group.name, "{option}");
+                }
+            }
+        }
+        assert!(owners.len() > 30);
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs of the program in several builds, in alternation: time, and whether the output is the plain build's.
+
+use super::output::{self, Varying};
+use crate::input::Input;
+use crate::{progress, supervise};
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+/// A build of the program.
+#[derive(Debug, Clone)]
+pub struct Build {
+    /// What people call it.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// What the runs of a build showed.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    /// Seconds of each run.
+    pub seconds: Vec<f64>,
+    /// How an output differed from the plain build's, if one did.
+    pub differs: Option<String>,
+}
+
+impl Shown {
+    /// The middle of its times.
+    pub fn median(&self) -> f64 {
+        middle(&self.seconds)
+    }
+}
+
+/// The middle of some values; of an even number the mean of the two; NaN of none.
+pub fn middle(values: &[f64]) -> f64 {
+    cere_cluster::Spread::of(values).map_or(f64::NAN, |spread| spread.median)
+}
+
+/// How the program is run.
+pub struct Trial<'a> {
+    /// Program and arguments as given.
+    pub command: &'a [String],
+    /// What it reads.
+    pub input: Input,
+    /// Seconds that a run may take.
+    pub timeout: Option<f64>,
+    /// Lines that hold one of these are not compared.
+    pub ignored: &'a [String],
+    /// Largest relative error of a number that is still the same.
+    pub tolerance: f64,
+    /// Outputs of the plain build so far.
+    plain: Vec<Vec<u8>>,
+    status: Option<ExitStatus>,
+}
+
+impl<'a> Trial<'a> {
+    /// None run yet.
+    pub fn new(
+        command: &'a [String],
+        timeout: Option<f64>,
+        ignored: &'a [String],
+        tolerance: f64,
+    ) -> Result<Self> {
+        Ok(Self {
+            command,
+            input: Input::open()?,
+            timeout,
+            ignored,
+            tolerance,
+            plain: Vec::new(),
+            status: None,
+        })
+    }
+
+    /// Runs `builds`, the plain one first, so many times each, in turn.
+    pub fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Vec<Shown>> {
+        let bar = progress::bar("running", u64::from(rounds) * builds.len() as u64);
+        let mut shown = vec![Shown::default(); builds.len()];
+        let mut outputs: Vec<Vec<Vec<u8>>> = vec![Vec::new(); builds.len()];
+        for _ in 0..rounds {
+            for (place, build) in builds.iter().enumerate() {
+                bar.set_message(build.name.clone());
+                if shown[place].differs.is_none() {
+                    match self.once(build)? {
+                        (seconds, status, output) if place == 0 => {
+                            self.settle(status)?;
+                            shown[0].seconds.push(seconds);
+                            self.plain.push(output);
+                        }
+                        (seconds, status, output) if self.status == Some(status) => {
+                            shown[place].seconds.push(seconds);
+                            outputs[place].push(output);
+                        }
+                        (_, status, _) => {
+                            let plain = self.status.map(told).unwrap_or_default();
+                            shown[place].differs =
+                                Some(format!("it {}, and the plain build {plain}", told(status)));
+                        }
+                    }
+                }
+                bar.inc(1);
+            }
+        }
+        bar.finish_and_clear();
+        let varying = self.varying()?;
+        for (shown, outputs) in shown.iter_mut().zip(outputs) {
+            let differs = outputs
+                .iter()
+                .find_map(|o| varying.differs(o, self.tolerance));
+            shown.differs = shown.differs.take().or(differs);
+        }
+        Ok(shown)
+    }
+
+    /// What of the plain build's output differs from run to run.
+    pub fn varying(&self) -> Result<Varying> {
+        output::varying(&self.plain, self.ignored).map_err(|why| {
+            anyhow::anyhow!(
+                "the output of {} differs from run to run ({why}), so nobody can tell whether another build's is right: \
+                 leave such lines out by --ignore TEXT, or have the program print none",
+                self.command[0]
+            )
+        })
+    }
+
+    fn settle(&mut self, status: ExitStatus) -> Result<()> {
+        match self.status.replace(status) {
+            None if !status.success() => bail!(
+                "{} {}: give it a run that succeeds",
+                self.command[0],
+                told(status)
+            ),
+            Some(before) if before != status => bail!(
+                "{} {} in one run and {} in another: it does not do the same each time",
+                self.command[0],
+                told(before),
+                told(status)
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn once(&mut self, build: &Build) -> Result<(f64, ExitStatus, Vec<u8>)> {
+        let mut feed = self.input.again()?;
+        let mut file = tempfile::tempfile().context("cannot keep the program's output")?;
+        let own: File = file
+            .try_clone()
+            .context("cannot keep the program's output")?;
+        let mut command = Command::new(&build.path);
+        command
+            .arg0(&self.command[0])
+            .args(&self.command[1..])
+            .stdout(own)
+            .stderr(Stdio::null());
+        if let Some(stdin) = feed.stdin.take() {
+            command.stdin(stdin);
+        }
+        let start = Instant::now();
+        let ended = supervise::run(&mut command, &self.command[0], self.timeout)?;
+        let seconds = start.elapsed().as_secs_f64();
+        if let Some(late) = ended.late {
+            bail!("the {} build: {late}", build.name);
+        }
+        let mut output = Vec::new();
+        use std::io::{Read, Seek};
+        file.rewind()
+            .and_then(|()| file.read_to_end(&mut output))
+            .context("cannot read the program's output again")?;
+        Ok((seconds, ended.status, output))
+    }
+}
+
+fn told(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with status {code}"),
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        _ => "failed".to_owned(),
+    }
+}

@@ -1,0 +1,109 @@
+//! How long a search may go on.
+
+use std::time::{Duration, Instant};
+
+/// Evaluations or time, for all regions together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Budget {
+    /// Variants to evaluate.
+    Evaluations(u64),
+    /// Wall time.
+    Time(Duration),
+}
+
+impl std::str::FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!(
+                "{text:?} is no budget: give a number of evaluations (400), or a time (90s, 30m, 2h)"
+            )
+        };
+        let scale = match text.chars().last() {
+            Some('s') => 1.0,
+            Some('m') => 60.0,
+            Some('h') => 3600.0,
+            _ => {
+                let count = text.parse().map_err(|_| bad())?;
+                return match count {
+                    0 => Err(
+                        "a budget of nothing finds nothing: give at least one evaluation".into(),
+                    ),
+                    count => Ok(Self::Evaluations(count)),
+                };
+            }
+        };
+        let number: f64 = text[..text.len() - 1].parse().map_err(|_| bad())?;
+        match number * scale {
+            seconds if seconds > 0.0 && seconds <= 1e8 => {
+                Ok(Self::Time(Duration::from_secs_f64(seconds)))
+            }
+            0.0 => Err("a budget of nothing finds nothing: give it some time".into()),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// What is left of a budget.
+#[derive(Debug)]
+pub struct Left {
+    budget: Budget,
+    start: Instant,
+    proposed: u64,
+}
+
+impl Left {
+    /// All of it, but for evaluations that were made before.
+    pub fn new(budget: Budget, before: u64) -> Self {
+        Self {
+            budget,
+            start: Instant::now(),
+            proposed: before,
+        }
+    }
+
+    /// Takes one evaluation, if there is one.
+    pub fn take(&mut self) -> bool {
+        let there = match self.budget {
+            Budget::Evaluations(most) => self.proposed < most,
+            Budget::Time(most) => self.start.elapsed() < most,
+        };
+        self.proposed += u64::from(there);
+        there
+    }
+
+    /// Gives back an evaluation that was not made.
+    pub fn put_back(&mut self) {
+        self.proposed -= 1;
+    }
+
+    /// Seconds until it is used up, at the speed so far, `made` evaluations of this run being finished.
+    pub fn seconds(&self, made: u64) -> Option<f64> {
+        let elapsed = self.start.elapsed().as_secs_f64();
+        match self.budget {
+            Budget::Time(most) => Some((most.as_secs_f64() - elapsed).max(0.0)),
+            Budget::Evaluations(_) if made == 0 => None,
+            Budget::Evaluations(most) => {
+                Some(elapsed / made as f64 * most.saturating_sub(self.proposed) as f64)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets() {
+        let of = |text: &str| text.parse::<Budget>();
+        assert_eq!(of("400"), Ok(Budget::Evaluations(400)));
+        assert_eq!(of("1.5m"), Ok(Budget::Time(Duration::from_secs(90))));
+        for bad in ["0", "0s", "-3", "x", "", "5d", "-1m", "nanm", "m"] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+        let mut left = Left::new(Budget::Evaluations(3), 1);
+        assert!(left.take() && left.take() && !left.take());
+    }
+}

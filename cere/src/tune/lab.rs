@@ -1,0 +1,168 @@
+//! Builds and times variants of a region's codelets.
+
+use super::target::{Member, Target};
+use crate::replay::{Replays, Request};
+use crate::results::{self, Record};
+use anyhow::Result;
+use cere_format::replay::{Preparation, Verdict};
+use cere_format::store::Store;
+use cere_replay::{Built, Options, Replay, ReplayError, Team};
+use cere_tune::Variant;
+use std::time::Instant;
+
+/// Of a codelet's repetitions the time that this share stays below counts: fast ones, as other users of a machine only
+/// ever lengthen them, but not the single fastest.
+const FAST: f64 = 0.2;
+
+/// Where variants are built and timed.
+pub struct Lab<'a> {
+    /// Gets the records.
+    pub store: &'a Store,
+    /// Knows the codelets' packages.
+    pub replays: &'a Replays<'a>,
+    /// How to replay; flags and passes are a variant's.
+    pub request: Request,
+}
+
+/// Builds of all codelets of a region.
+pub struct Builds {
+    /// One for each member.
+    pub built: Vec<Built>,
+    /// Tells the machine code from another.
+    pub code: String,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// Times of all codelets of a region.
+#[derive(Debug, Clone)]
+pub struct Timed {
+    /// Seconds of each member.
+    pub seconds: Vec<f64>,
+    /// Whether what differs in the states may be rounding, and is not known to be.
+    pub provisional: bool,
+    /// Seconds that the replays took, with start and restoring.
+    pub wall: f64,
+    /// Seconds of those in timed repetitions.
+    pub timed: f64,
+    /// Seconds of preparing them.
+    pub preparation: Preparation,
+}
+
+impl Lab<'_> {
+    fn request(&self, target: &Target, variant: &Variant, team: Option<&Team>) -> Request {
+        let mut request = self.request.clone();
+        if let Some(limit) = target.limit.get() {
+            request.timeout = request.timeout.min(*limit);
+        }
+        request.flags.clone_from(&variant.flags);
+        request.passes.clone_from(&variant.passes);
+        if let Some(team) = team {
+            request.team = team.clone();
+        }
+        request
+    }
+
+    fn options(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        team: Option<&Team>,
+    ) -> Result<Options, String> {
+        let request = self.request(target, variant, team);
+        let options = self.replays.options(&request, None);
+        options.map_err(|error| crate::print::error(&error))
+    }
+
+    /// Compiles and links all codelets of `target`.
+    pub fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
+        let start = Instant::now();
+        let options = self.options(target, variant, None)?;
+        let build = |m: &Member| cere_replay::build(&m.package, &m.manifest, &options);
+        let built: Result<Vec<Built>, ReplayError> = target.members.iter().map(build).collect();
+        let built = built.map_err(|error| error.to_string())?;
+        Ok(Builds {
+            code: built.iter().map(|b| b.code.as_str()).collect(),
+            built,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Replays them. An error tells why the variant cannot be used. `judged`: whether code that tells its stores is asked
+    /// if what differs is rounding.
+    pub fn time(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        builds: &Builds,
+        judged: bool,
+        team: Option<&Team>,
+    ) -> Result<Timed, String> {
+        let start = Instant::now();
+        let options = self.options(target, variant, team)?;
+        let setting = self.request(target, variant, team);
+        let mut timed = Timed {
+            seconds: Vec::new(),
+            provisional: false,
+            wall: 0.0,
+            timed: 0.0,
+            preparation: Preparation::default(),
+        };
+        for (member, built) in target.members.iter().zip(&builds.built) {
+            let mut replay =
+                cere_replay::run::run(&member.package, &member.manifest, built, &options);
+            if let (Ok(replay), true) = (&mut replay, judged) {
+                let told =
+                    cere_replay::judge(&member.package, &member.manifest, built, replay, &options);
+                told.map_err(|error| error.to_string())?;
+            }
+            let record = Record::of(
+                &member.manifest,
+                &member.sha256,
+                setting.setting(&member.manifest),
+                replay.as_ref(),
+            );
+            results::keep_or_warn(self.store, &record);
+            let replay = replay.map_err(|error| error.to_string())?;
+            let several = team.is_some_and(|t| t.threads.is_some());
+            match replay.verdict {
+                Verdict::Exact | Verdict::Tolerance => {}
+                _ if cere_replay::may_be_rounding(&replay, &options) && !judged => {
+                    timed.provisional = true;
+                }
+                // A program may count its threads.
+                Verdict::Different if several => {}
+                _ => {
+                    return Err(format!(
+                        "{}: another result: {}",
+                        member.manifest.name, replay.reason
+                    ));
+                }
+            }
+            timed.preparation.restoring += replay.preparation.restoring;
+            timed.preparation.warming += replay.preparation.warming;
+            timed.timed += cycles_to_seconds(&replay, replay.cycles.iter().sum::<u64>() as f64);
+            timed
+                .seconds
+                .push(fast(&replay).ok_or("the replay measured nothing")?);
+        }
+        timed.wall = start.elapsed().as_secs_f64();
+        Ok(timed)
+    }
+}
+
+fn cycles_to_seconds(replay: &Replay, cycles: f64) -> f64 {
+    match replay.cycles_median {
+        0 => 0.0,
+        median => cycles * replay.seconds_median / median as f64,
+    }
+}
+
+/// The fast repetitions' time in seconds.
+fn fast(replay: &Replay) -> Option<f64> {
+    let mut cycles = replay.cycles.clone();
+    cycles.sort_unstable();
+    let place = (FAST * cycles.len() as f64) as usize;
+    let found = *cycles.get(place)?;
+    Some(cycles_to_seconds(replay, found as f64)).filter(|seconds| *seconds > 0.0)
+}

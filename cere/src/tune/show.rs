@@ -1,0 +1,139 @@
+//! What was found, for people and as JSON.
+
+use super::Found;
+use super::course::Spent;
+use crate::print;
+use serde_json::{Value, json};
+
+/// What all searches spent.
+fn spent(found: &[Found]) -> Spent {
+    let mut all = Spent::default();
+    for spent in found.iter().map(|f| f.course.spent) {
+        all.compiling += spent.compiling;
+        all.waiting += spent.waiting;
+        all.starting += spent.starting;
+        all.restoring += spent.restoring;
+        all.warming += spent.warming;
+        all.timed += spent.timed;
+    }
+    all
+}
+
+fn evaluations(found: &[Found]) -> u64 {
+    found.iter().map(|f| f.course.told).sum()
+}
+
+/// How many times less the search took than as many runs of the program; `program` and `searched` in seconds.
+fn reduction(found: &[Found], program: f64, searched: f64) -> f64 {
+    evaluations(found) as f64 * program / searched.max(1e-9)
+}
+
+fn region(found: &Found) -> Value {
+    let course = &found.course;
+    let winner = found.winner.as_ref();
+    let failed = course
+        .failed
+        .iter()
+        .map(|(variant, why)| json!({"variant": variant.to_string(), "reason": why}));
+    json!({
+        "name": course.target.name,
+        "share": course.target.share,
+        "evaluations": course.told,
+        "same_code": course.same,
+        "failed": failed.collect::<Vec<_>>(),
+        "ended": course.ended,
+        "flags": winner.map(|w| crate::words::join(&w.variant.flags)),
+        "passes": winner.and_then(|w| w.variant.passes.clone()),
+        "gain": winner.map(|w| 1.0 / w.gain.ratio),
+        "gain_low": winner.map(|w| 1.0 / w.gain.high),
+        "gain_high": winner.map(|w| 1.0 / w.gain.low),
+        "threads": found.threads.map(|t| t.0),
+        "threads_gain": found.threads.map(|t| 1.0 / t.1.ratio),
+        "ranked": course.ranked.iter().take(20).map(|(ratio, v)| json!({"gain": 1.0 / ratio, "variant": v.to_string()})).collect::<Vec<_>>(),
+    })
+}
+
+/// As JSON.
+pub fn json(found: &[Found], program: f64, searched: f64) -> Value {
+    json!({
+        "evaluations": evaluations(found),
+        "seconds": searched,
+        "spent_seconds": spent(found),
+        "reduction": reduction(found, program, searched),
+        "regions": found.iter().map(region).collect::<Vec<_>>(),
+    })
+}
+
+/// As tables.
+pub fn text(found: &[Found], program: f64, searched: f64) -> String {
+    let row = |f: &Found| {
+        let course = &f.course;
+        let winner = f.winner.as_ref();
+        let mut flags = winner.map_or("as built".to_owned(), |w| short(&w.variant.to_string()));
+        if let Some((n, gain)) = f.threads {
+            flags.push_str(&format!(", {n} threads ({:.3})", 1.0 / gain.ratio));
+        }
+        vec![
+            course.target.name.clone(),
+            format!("{:.1} %", course.target.share * 100.0),
+            course.told.to_string(),
+            course.same.to_string(),
+            course.failed.len().to_string(),
+            winner.map_or("-".to_owned(), |w| format!("{:.3}", 1.0 / w.gain.ratio)),
+            winner.map_or("-".to_owned(), |w| {
+                format!("{:.3} to {:.3}", 1.0 / w.gain.high, 1.0 / w.gain.low)
+            }),
+            flags,
+        ]
+    };
+    let heading = [
+        "region",
+        "share",
+        "tried",
+        "same code",
+        "failed",
+        "gain",
+        "95 %",
+        "<flags",
+    ];
+    let mut text = print::table(&heading, &found.iter().map(row).collect::<Vec<_>>());
+    let mut reasons: Vec<(String, u32)> = Vec::new();
+    for (_, why) in found.iter().flat_map(|f| &f.course.failed) {
+        let why = short(why);
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for (why, count) in reasons.iter().take(5) {
+        text.push_str(&format!("failed {count} times: {why}\n"));
+    }
+    let spent = spent(found);
+    text.push_str(&format!(
+        "\n{} evaluations in {}, {:.0} a minute: compiling {} (waited {}), starting replays {}, restoring {}, warming up {}, timed {}\n",
+        evaluations(found),
+        print::time(searched),
+        evaluations(found) as f64 / searched.max(1e-9) * 60.0,
+        print::time(spent.compiling),
+        print::time(spent.waiting),
+        print::time(spent.starting),
+        print::time(spent.restoring),
+        print::time(spent.warming),
+        print::time(spent.timed),
+    ));
+    let times = match reduction(found, program, searched) {
+        less if less >= 1.0 => format!("{less:.1} times less"),
+        more => format!("{:.1} times more", 1.0 / more.max(1e-9)),
+    };
+    text.push_str(&format!("{times} than as many runs of the program\n"));
+    text
+}
+
+fn short(text: &str) -> String {
+    const MOST: usize = 160;
+    match text.chars().count() > MOST {
+        true => format!("{}...", text.chars().take(MOST).collect::<String>()),
+        false => text.to_owned(),
+    }
+}

@@ -1,0 +1,59 @@
+//! Opens spaces.
+
+use anyhow::{Context, Result, anyhow, bail};
+use cere_compile::command::{Line, run};
+use cere_compile::unit::OPT;
+use cere_tune::{Pipeline, Space};
+
+/// The text of the space `name`, built in or a file.
+pub fn text(name: &str) -> Result<String> {
+    if let Some(text) = Space::built_in(name) {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<&str> = Space::built_in_names().collect();
+    std::fs::read_to_string(name).with_context(|| {
+        format!(
+            "there is no space {name}: name one of {}, or a file",
+            known.join(", ")
+        )
+    })
+}
+
+/// The space `name` and, if it makes pipelines, the one that they are made from.
+pub fn open(name: &str, change_values: bool) -> Result<(Space, Option<Pipeline>)> {
+    let mut space = Space::parse(&text(name)?).with_context(|| format!("the space {name}"))?;
+    if !change_values {
+        space = space.values_kept();
+    }
+    if space.size() == 0.0 {
+        bail!("the space {name} has nothing to try: its flags change values (--change-values)");
+    }
+    let known = clang_knows(&space).with_context(|| format!("the space {name}"));
+    known?;
+    let pipeline = match &space.sequences {
+        None => None,
+        Some(sequences) => {
+            let line = Line::new(OPT)
+                .arg(format!("-passes={}", sequences.pipeline))
+                .args(["-print-pipeline-passes", "-disable-output", "/dev/null"]);
+            let printed = run(&line, &format!("the pipeline {}", sequences.pipeline))?;
+            Some(Pipeline::parse(printed.trim()).map_err(|e| anyhow!("the pipeline: {e}"))?)
+        }
+    };
+    Ok((space, pipeline))
+}
+
+/// Fails on the first choice that clang does not take, or that replays cannot follow.
+fn clang_knows(space: &Space) -> Result<()> {
+    for group in &space.groups {
+        for choice in &group.choices {
+            let known = || -> Result<()> {
+                cere_compile::flags::check(choice)?;
+                cere_compile::flags::known(choice)?;
+                Ok(())
+            };
+            known().with_context(|| format!("group {}", group.name))?;
+        }
+    }
+    Ok(())
+}
