@@ -1,13 +1,13 @@
 //! Tools: commands that can be run here and printed for running by hand.
 
-use crate::CompileError;
+use crate::{CompileError, wait};
 use cere_format::hexadecimal;
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Hash of parts, each with its length, in hexadecimal.
 pub fn hash(parts: &[&[u8]]) -> String {
@@ -109,9 +109,6 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// How often a tool that may be killed is looked at, at most.
-const PAUSE: Duration = Duration::from_millis(20);
-
 fn execute(
     command: &mut Command,
     what: &str,
@@ -173,19 +170,11 @@ fn within(mut child: Child, limit: Duration) -> std::io::Result<(Output, Option<
     };
     let stdout = read(child.stdout.take().map(|p| Box::new(p) as _));
     let stderr = read(child.stderr.take().map(|p| Box::new(p) as _));
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    let mut late = None;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if late.is_none() && start.elapsed() > limit {
-            child.kill()?;
-            late = Some(limit);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE);
+    // The killed one's pipes may stay open in what it has started, but nothing here starts anything.
+    let ended = wait::within(&mut child, limit)?;
+    let (status, late) = match ended {
+        Some(status) => (status, None),
+        None => (child.wait()?, Some(limit)),
     };
     let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
     let output = Output {

@@ -11,6 +11,7 @@ pub mod cached;
 pub mod command;
 pub mod flags;
 pub mod unit;
+pub mod wait;
 
 use std::path::{Path, PathBuf};
 
@@ -61,8 +62,10 @@ pub enum CompileError {
 /// The line of a tool's message that says most.
 fn first(message: &str) -> &str {
     let mut lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
+    // What the compiler died of says more than that it died, which comes first in some messages and last in others.
+    let fatal = lines.clone().find(|l| l.starts_with("LLVM ERROR:"));
     let telling = |l: &str| l.contains("error:") || l.starts_with("cere:");
-    let found = lines.clone().find(|l| telling(l));
+    let found = fatal.or_else(|| lines.clone().find(|l| telling(l)));
     found.or_else(|| lines.next()).unwrap_or(message)
 }
 

@@ -1,9 +1,10 @@
 //! The commands that compile a unit's kept IR.
 
-use crate::command::Line;
-use crate::{CompileError, io, stamp};
+use crate::command::{Line, hash, run};
+use crate::{CompileError, cached, io, stamp};
 use cere_format::build::Language;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The compiler of C and C++ units, and the assembler.
 pub const CLANG: &str = "clang-22";
@@ -133,4 +134,46 @@ pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
             .path(&files.object),
     );
     lines
+}
+
+/// A unit to compile.
+#[derive(Debug, Clone)]
+pub struct Job<'a> {
+    /// How.
+    pub recipe: Recipe<'a>,
+    /// Kept IR.
+    pub ir: PathBuf,
+    /// What the plugin is told.
+    pub plan: &'a [u8],
+    /// Its source, for errors.
+    pub source: &'a str,
+    /// Longest time for each command.
+    pub limit: Option<Duration>,
+}
+
+/// The object, which lies in `cache`, a directory, under a name that ends in `suffix`.
+pub fn object(job: Job, cache: &Path, suffix: &str) -> Result<PathBuf, CompileError> {
+    let recipe = &job.recipe;
+    let content = std::fs::read(&job.ir).map_err(io("read", &job.ir))?;
+    let all = [recipe.codegen, recipe.flags].concat();
+    let key = hash(&[
+        &content,
+        &stamp(recipe.plugin)?,
+        job.plan,
+        recipe.codegen.join("\0").as_bytes(),
+        recipe.flags.join("\0").as_bytes(),
+        &tools(&all)?,
+        recipe.passes.unwrap_or("").as_bytes(),
+    ]);
+    cached::get(cache, &format!("{key}{suffix}"), |made| {
+        let files = Files::beside(job.ir.clone(), made);
+        std::fs::write(&files.plan, job.plan).map_err(io("write", &files.plan))?;
+        for mut line in lines(recipe, &files) {
+            if let Some(limit) = job.limit {
+                line = line.limit(limit);
+            }
+            run(&line, job.source)?;
+        }
+        Ok(())
+    })
 }

@@ -2,8 +2,8 @@
 
 use crate::{Choice, HybridError};
 use cere_compile::command::{Line, hash, run};
-use cere_compile::unit::{Files, LLD, Recipe, compiler, lines, tools};
-use cere_compile::{cached, flags, io, stamp};
+use cere_compile::unit::{self, Job, LLD, Recipe, compiler, tools};
+use cere_compile::{cached, flags, io};
 use cere_format::build::{BUILD_VERSION, ENV_SPLIT, SplitPlan, Unit};
 use cere_format::store::Store;
 use object::{Object, ObjectSymbol};
@@ -69,29 +69,14 @@ impl Workshop<'_> {
         choice: &Choice,
     ) -> Result<PathBuf, HybridError> {
         flags::check(&choice.flags)?;
-        let ir = self.store.unit_ir(&unit.id);
-        let content = std::fs::read(&ir).map_err(io("read", &ir))?;
         let codegen = &unit.command.codegen;
         let tool = compiler(unit.language, choice.passes.is_some());
         let change = flags::change(codegen, unit.language, tool, &choice.flags)?;
         plan.retarget = change.retarget;
         plan.team = choice.team;
-        let text = serde_json::to_vec(&plan).expect("a plan is plain data");
-        let all = [&codegen[..], &change.flags].concat();
-        let key = hash(&[
-            &content,
-            &stamp(&self.plugin)?,
-            &text,
-            codegen.join("\0").as_bytes(),
-            change.flags.join("\0").as_bytes(),
-            &tools(&all)?,
-            choice.passes.as_deref().unwrap_or("").as_bytes(),
-        ]);
         std::fs::create_dir_all(&self.cache).map_err(io("create", &self.cache))?;
-        cached::get(&self.cache, &format!("{key}.part.o"), |made| {
-            let files = Files::beside(ir, made);
-            std::fs::write(&files.plan, &text).map_err(io("write", &files.plan))?;
-            let recipe = Recipe {
+        let job = Job {
+            recipe: Recipe {
                 language: unit.language,
                 codegen,
                 flags: &change.flags,
@@ -99,12 +84,13 @@ impl Workshop<'_> {
                 plugin: &self.plugin,
                 variable: ENV_SPLIT,
                 prepare: true,
-            };
-            for line in lines(&recipe, &files) {
-                run(&line, &unit.source.to_string_lossy())?;
-            }
-            Ok(())
-        })
+            },
+            ir: self.store.unit_ir(&unit.id),
+            plan: &serde_json::to_vec(&plan).expect("a plan is plain data"),
+            source: &unit.source.to_string_lossy(),
+            limit: None,
+        };
+        Ok(unit::object(job, &self.cache, ".part.o")?)
     }
 }
 

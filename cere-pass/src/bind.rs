@@ -58,15 +58,7 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
         // SAFETY: the module is live.
         unsafe { shim::cere_tell_types(module) };
     }
-    for name in ["llvm.global_ctors", "llvm.global_dtors"] {
-        // SAFETY: the module is live.
-        unsafe {
-            let global = LLVMGetNamedGlobal(module, ir::c(name).as_ptr());
-            if !global.is_null() {
-                LLVMDeleteGlobal(global);
-            }
-        }
-    }
+    ir::drop_lists(module, &["llvm.global_ctors", "llvm.global_dtors"]);
     let listed: HashSet<&str> = plan.functions.iter().map(String::as_str).collect();
     for function in ir::functions(module).into_iter().chain(ir::aliases(module)) {
         let name = ir::name(function);

@@ -19,10 +19,40 @@ pub fn functions(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     unsafe { chain(LLVMGetFirstFunction(module), |f| LLVMGetNextFunction(f)) }
 }
 
-/// Variables of a module.
+/// The function of this name, declared or defined.
+pub fn function(module: LLVMModuleRef, name: &str) -> Option<LLVMValueRef> {
+    // SAFETY: the module is live.
+    let found = unsafe { LLVMGetNamedFunction(module, c(name).as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+/// LLVM's own variables that list others.
+pub const LISTS: [&str; 4] = [
+    "llvm.used",
+    "llvm.compiler.used",
+    "llvm.global_ctors",
+    "llvm.global_dtors",
+];
+
+/// Variables of a module, but for LLVM's own lists: adding to one makes another variable of it, and frees the old one.
 pub fn globals(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     // SAFETY: as above.
-    unsafe { chain(LLVMGetFirstGlobal(module), |g| LLVMGetNextGlobal(g)) }
+    let all = unsafe { chain(LLVMGetFirstGlobal(module), |g| LLVMGetNextGlobal(g)) };
+    let listing = |v: &LLVMValueRef| LISTS.contains(&name(*v).as_str());
+    all.into_iter().filter(|v| !listing(v)).collect()
+}
+
+/// Removes lists.
+pub fn drop_lists(module: LLVMModuleRef, lists: &[&str]) {
+    for list in lists {
+        // SAFETY: the module is live; nothing refers to these lists.
+        unsafe {
+            let list = LLVMGetNamedGlobal(module, c(list).as_ptr());
+            if !list.is_null() {
+                LLVMDeleteGlobal(list);
+            }
+        }
+    }
 }
 
 /// Aliases of a module.

@@ -10,7 +10,9 @@ mod probe;
 mod retarget;
 mod shim;
 mod split;
+mod team;
 mod unit;
+mod vectors;
 
 use cere_format::build::{BindPlan, CompileCommand, ENV_BIND, ENV_COMMAND, ENV_SPLIT, SplitPlan};
 use libc::{c_char, c_void};

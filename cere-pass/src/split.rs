@@ -1,34 +1,27 @@
 //! Parts of a unit for a hybrid binary: a region with flags of its own, or the rest of the unit without such regions.
 //!
-//! A region's part goes through the pipeline as the whole unit, as it does in a replay, so that both have the same
-//! machine code; then everything is taken out that the region's code does not reach. What it calls it takes along in
-//! copies of its own; variables, and functions whose address is a value, are the rest's.
+//! What goes through the pipeline for a region's part is what the region reaches, as in a replay, so that both have the
+//! same machine code. What it calls it takes along in copies of its own; variables, and functions whose address is a
+//! value, are the rest's.
 
 use crate::bind::{declare, fix_address, publish, second_name};
 use crate::unit::run;
-use crate::{ir, shim};
+use crate::{ir, shim, team, vectors};
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
-use cere_format::build::{SplitPlan, SplitTeam};
+use cere_format::build::SplitPlan;
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMLinkage, LLVMTypeKind, LLVMUnnamedAddr};
+use llvm_sys::{LLVMLinkage, LLVMUnnamedAddr};
 use std::collections::HashSet;
 use std::ptr::null_mut;
-
-/// What forks a team.
-const FORKS: [&str; 2] = ["__kmpc_fork_call", "__kmpc_fork_call_if"];
 
 /// Before the pipeline: regions that are parts of their own become declarations of those, as what is derived from their
 /// body here need not hold for theirs. What several parts use keeps its shape.
 pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     for index in &plan.regions {
-        let name = format!("{OUTLINED_SYMBOL_PREFIX}{index}");
-        // SAFETY: the module is live.
-        let outlined = unsafe { LLVMGetNamedFunction(module, ir::c(&name).as_ptr()) };
-        if outlined.is_null() {
-            return Err(format!("the unit has no region {index}"));
-        }
+        let outlined =
+            outlined(module, *index).ok_or_else(|| format!("the unit has no region {index}"))?;
         if plan.part != Some(*index) {
             // SAFETY: the function is live.
             unsafe {
@@ -39,19 +32,15 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
         }
     }
     if let Some(index) = plan.part {
+        let root =
+            outlined(module, index).ok_or_else(|| format!("the unit has no region {index}"))?;
         if let Some(team) = plan.team {
-            let name = format!("{OUTLINED_SYMBOL_PREFIX}{index}");
-            // SAFETY: the module is live, the function there: see above.
-            let root = unsafe { LLVMGetNamedFunction(module, ir::c(&name).as_ptr()) };
-            set_team(module, root, team)?;
+            team::set(module, root, team)?;
         }
-        let root = format!("{OUTLINED_SYMBOL_PREFIX}{index}");
-        keep_reached(module, functions_named(module, |name| name == root));
+        keep_reached(module, vec![root]);
         for variable in defined(ir::globals(module)) {
-            if !is_llvms(variable) {
-                // SAFETY: the variable is live and defined.
-                unsafe { shim::cere_pin(variable) };
-            }
+            // SAFETY: the variable is live and defined.
+            unsafe { shim::cere_pin(variable) };
         }
         return Ok(());
     }
@@ -78,71 +67,15 @@ pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
     }
 }
 
+/// A region's outlined function.
+fn outlined(module: LLVMModuleRef, index: u32) -> Option<LLVMValueRef> {
+    ir::function(module, &format!("{OUTLINED_SYMBOL_PREFIX}{index}"))
+}
+
 /// The functions that `is_root` takes, by name.
 pub fn functions_named(module: LLVMModuleRef, is_root: impl Fn(&str) -> bool) -> Vec<LLVMValueRef> {
     let functions = ir::functions(module).into_iter();
     functions.filter(|f| is_root(&ir::name(*f))).collect()
-}
-
-/// Has each fork in `root` ask for this team, whatever was asked for before.
-fn set_team(module: LLVMModuleRef, root: LLVMValueRef, team: SplitTeam) -> Result<(), String> {
-    let mut forks = 0;
-    // SAFETY: module and function are live; the types are those of the runtime's functions (openmp/runtime/src/kmp.h).
-    unsafe {
-        let context = LLVMGetModuleContext(module);
-        let (int, void) = (
-            LLVMInt32TypeInContext(context),
-            LLVMVoidTypeInContext(context),
-        );
-        let pointer = LLVMPointerTypeInContext(context, 0);
-        let function = |name: &str, result, parameters: &mut [LLVMTypeRef]| {
-            let kind =
-                LLVMFunctionType(result, parameters.as_mut_ptr(), parameters.len() as u32, 0);
-            let found = LLVMGetNamedFunction(module, ir::c(name).as_ptr());
-            match found.is_null() {
-                true => (LLVMAddFunction(module, ir::c(name).as_ptr(), kind), kind),
-                false => (found, kind),
-            }
-        };
-        let builder = LLVMCreateBuilderInContext(context);
-        for call in ir::instructions(root) {
-            if LLVMIsACallInst(call).is_null() && LLVMIsAInvokeInst(call).is_null() {
-                continue;
-            }
-            let callee = LLVMIsAFunction(LLVMGetCalledValue(call));
-            if callee.is_null() || !FORKS.contains(&ir::name(callee).as_str()) {
-                continue;
-            }
-            forks += 1;
-            LLVMPositionBuilderBefore(builder, call);
-            let mut ident = LLVMGetOperand(call, 0);
-            let build = |(function, kind): (LLVMValueRef, LLVMTypeRef),
-                         arguments: &mut [LLVMValueRef]| {
-                let (first, count) = (arguments.as_mut_ptr(), arguments.len() as u32);
-                LLVMBuildCall2(builder, kind, function, first, count, c"".as_ptr())
-            };
-            let number = build(
-                function("__kmpc_global_thread_num", int, &mut [pointer]),
-                std::slice::from_mut(&mut ident),
-            );
-            let asked = [
-                ("__kmpc_push_num_threads", team.threads),
-                ("__kmpc_push_proc_bind", team.bind),
-            ];
-            for (name, value) in asked {
-                if let Some(value) = value {
-                    let value = LLVMConstInt(int, value.into(), 0);
-                    let push = function(name, void, &mut [pointer, int, int]);
-                    build(push, &mut [ident, number, value]);
-                }
-            }
-        }
-        LLVMDisposeBuilder(builder);
-    }
-    match forks {
-        0 => Err("the region forks no team: leave threads and bind out for it".to_owned()),
-        _ => Ok(()),
-    }
 }
 
 /// After the pipeline, before code generation: a region's part keeps what the region reaches; the rest gives what it shares
@@ -207,28 +140,11 @@ fn share(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
 }
 
 fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), String> {
-    let root = format!("{OUTLINED_SYMBOL_PREFIX}{index}");
-    // SAFETY: the module is live.
-    let root = unsafe { LLVMGetNamedFunction(module, ir::c(&root).as_ptr()) };
-    if root.is_null() {
-        return Err(format!("the pipeline has removed region {index}"));
-    }
+    let root = outlined(module, index)
+        .ok_or_else(|| format!("the pipeline has removed region {index}"))?;
     // SAFETY: the module is live; its own assembly is the rest's.
     unsafe { LLVMSetModuleInlineAsm2(module, c"".as_ptr(), 0) };
-    for list in [
-        "llvm.used",
-        "llvm.compiler.used",
-        "llvm.global_ctors",
-        "llvm.global_dtors",
-    ] {
-        // SAFETY: the module is live; nothing refers to these lists.
-        unsafe {
-            let list = LLVMGetNamedGlobal(module, ir::c(list).as_ptr());
-            if !list.is_null() {
-                LLVMDeleteGlobal(list);
-            }
-        }
-    }
+    ir::drop_lists(module, &ir::LISTS);
     for function in defined(ir::functions(module)) {
         if function != root {
             // SAFETY: the function is live and defined.
@@ -256,76 +172,8 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
     run(module, c"globaldce")?;
     match plan.retarget.target {
         // SAFETY: the function is live.
-        Some(_) => check_calls(module, unsafe { LLVMGlobalGetValueType(root) }),
+        Some(_) => vectors::check(module, unsafe { LLVMGlobalGetValueType(root) }),
         None => Ok(()),
-    }
-}
-
-/// Fails if the part calls, or is called, with vectors whose way of passing depends on the target's features.
-fn check_calls(module: LLVMModuleRef, root: LLVMTypeRef) -> Result<(), String> {
-    // SAFETY: calls of live functions, and their types.
-    unsafe {
-        let calls = ir::functions(module).into_iter().flat_map(ir::instructions);
-        let calls =
-            calls.filter(|i| !LLVMIsACallInst(*i).is_null() || !LLVMIsAInvokeInst(*i).is_null());
-        let outside = calls.filter(|call| {
-            let callee = LLVMGetCalledValue(*call);
-            let function = LLVMIsAFunction(callee);
-            let own = !function.is_null()
-                && (LLVMIsDeclaration(function) == 0 || LLVMGetIntrinsicID(function) != 0);
-            // Vector variants of library functions say in their name how they are called.
-            let variant = !function.is_null() && ir::name(function).starts_with("_ZGV");
-            !own && !variant && LLVMIsAInlineAsm(callee).is_null()
-        });
-        let mut types = outside
-            .map(|call| LLVMGetCalledFunctionType(call))
-            .chain([root]);
-        match types.any(|kind| passes_wide_vectors(kind)) {
-            false => Ok(()),
-            true => Err(
-                "vectors of more than 128 bits are passed to or from the region's code by value, which is done in another way                  for another target: leave flags like -march out for this region"
-                    .to_owned(),
-            ),
-        }
-    }
-}
-
-/// Whether a function of this type takes or returns vectors of more than 128 bits.
-///
-/// # Safety
-/// A live function type.
-unsafe fn passes_wide_vectors(function: LLVMTypeRef) -> bool {
-    // SAFETY: by the contract.
-    unsafe {
-        let mut types = vec![null_mut(); LLVMCountParamTypes(function) as usize];
-        LLVMGetParamTypes(function, types.as_mut_ptr());
-        types.push(LLVMGetReturnType(function));
-        types.into_iter().any(|kind| has_wide_vectors(kind))
-    }
-}
-
-/// # Safety
-/// A live type.
-unsafe fn has_wide_vectors(kind: LLVMTypeRef) -> bool {
-    use LLVMTypeKind::*;
-    // SAFETY: by the contract; each call fits the kind.
-    unsafe {
-        match LLVMGetTypeKind(kind) {
-            LLVMVectorTypeKind => {
-                let element = LLVMGetElementType(kind);
-                let bits = match LLVMGetTypeKind(element) {
-                    LLVMIntegerTypeKind => LLVMGetIntTypeWidth(element),
-                    LLVMHalfTypeKind | LLVMBFloatTypeKind => 16,
-                    LLVMFloatTypeKind => 32,
-                    _ => 64,
-                };
-                bits * LLVMGetVectorSize(kind) > 128
-            }
-            LLVMStructTypeKind => (0..LLVMCountStructElementTypes(kind))
-                .any(|i| has_wide_vectors(LLVMStructGetTypeAtIndex(kind, i))),
-            LLVMArrayTypeKind => has_wide_vectors(LLVMGetElementType(kind)),
-            _ => false,
-        }
     }
 }
 
@@ -391,12 +239,10 @@ unsafe fn leave(
                 ir::name(variable)
             ));
         }
-        if is_llvms(variable) || local && constant && nameless || labels {
+        if local && constant && nameless || labels {
             LLVMSetComdat(variable, null_mut());
             LLVMSetSection(variable, c"".as_ptr());
-            if !is_llvms(variable) {
-                LLVMSetLinkage(variable, LLVMLinkage::LLVMInternalLinkage);
-            }
+            LLVMSetLinkage(variable, LLVMLinkage::LLVMInternalLinkage);
             return Ok(());
         }
         let name = outside(variable, plan);
@@ -417,11 +263,6 @@ fn defined(values: Vec<LLVMValueRef>) -> Vec<LLVMValueRef> {
     // SAFETY: the values are live.
     let is = |value: &LLVMValueRef| unsafe { LLVMIsDeclaration(*value) } == 0;
     values.into_iter().filter(is).collect()
-}
-
-/// Whether a variable is LLVM's own.
-fn is_llvms(variable: LLVMValueRef) -> bool {
-    ir::name(variable).starts_with("llvm.")
 }
 
 /// Whether a value has a place in the symbol table.

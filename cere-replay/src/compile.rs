@@ -1,13 +1,15 @@
 //! Units to objects.
 
 use crate::{Options, ReplayError};
-use cere_compile::command::{Line, hash, run};
+use cere_compile::command::hash;
 use cere_compile::flags::{self, Change};
-use cere_compile::unit::{self, Files, Recipe, tools};
+use cere_compile::unit::{self, Job, Recipe};
 use cere_compile::{cached, io, stamp};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{BUILD_VERSION, BindPlan, ENV_BIND, Language, Retarget};
-use cere_format::package::{Function, MEMBER_ENTRY, MEMBER_TLS_ENTRY, Manifest, PackageUnit};
+use cere_format::package::{
+    Function, MEMBER_ENTRY, MEMBER_MANIFEST, MEMBER_TLS_ENTRY, Manifest, PackageUnit,
+};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -62,15 +64,14 @@ fn compiler(unit: &PackageUnit, options: &Options) -> &'static str {
     unit::compiler(unit.language, options.passes.is_some())
 }
 
-/// The commands that compile a unit, with `flags` after its own.
-pub fn lines(
-    unit: &PackageUnit,
+/// How a unit is compiled, with `flags` after its own.
+pub fn recipe<'a>(
+    unit: &'a PackageUnit,
     plan: &BindPlan,
-    flags: &[String],
-    files: &Files,
-    options: &Options,
-) -> Vec<Line> {
-    let recipe = Recipe {
+    flags: &'a [String],
+    options: &'a Options,
+) -> Recipe<'a> {
+    Recipe {
         language: unit.language,
         codegen: &unit.codegen,
         flags,
@@ -78,36 +79,51 @@ pub fn lines(
         plugin: &options.plugin,
         variable: ENV_BIND,
         prepare: plan.pinned,
-    };
-    unit::lines(&recipe, files)
+    }
 }
 
 /// Functions of the region's unit that a replay may enter: the region's own, and those whose address is in captured memory.
 /// Others that a wild pointer meets run as captured.
-fn roots(package: &Path, manifest: &Manifest) -> Result<Vec<String>, ReplayError> {
+fn roots(package: &Path, manifest: &Manifest, cache: &Path) -> Result<Vec<String>, ReplayError> {
     let region = manifest.region.index;
     let own = [INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX];
     let mut roots: Vec<String> = own.iter().map(|p| format!("{p}{region}")).collect();
     let callable = |f: &&Function| !f.name.starts_with("cere.") && f.name != "main";
     let functions = manifest.functions.iter().filter(callable);
     let by_address: HashMap<u64, &str> = functions.map(|f| (f.address, f.name.as_str())).collect();
-    if !by_address.is_empty() {
+    if by_address.is_empty() {
+        return Ok(roots);
+    }
+    let mut members: Vec<PathBuf> = [MEMBER_ENTRY, MEMBER_TLS_ENTRY]
+        .map(|m| package.join(m))
+        .into();
+    members.retain(|path| path.exists());
+    let key = hash(&[
+        stamp(&package.join(MEMBER_MANIFEST))?.as_slice(),
+        &members
+            .iter()
+            .map(|m| stamp(m))
+            .collect::<Result<Vec<_>, _>>()?
+            .concat(),
+    ]);
+    // Memory can be large, and a search asks for each variant.
+    let found = cached::get(cache, &format!("{key}.roots"), |made| {
         let mut pointed: BTreeSet<&str> = BTreeSet::new();
-        for member in [MEMBER_ENTRY, MEMBER_TLS_ENTRY] {
-            let path = package.join(member);
-            if !path.exists() {
-                continue;
-            }
-            let content = std::fs::read(&path).map_err(io("read", &path))?;
+        for member in &members {
+            let content = std::fs::read(member).map_err(io("read", member))?;
             let words = content.as_chunks::<8>().0.iter().copied();
             pointed.extend(words.filter_map(|w| by_address.get(&u64::from_le_bytes(w)).copied()));
         }
-        roots.extend(pointed.into_iter().map(str::to_owned));
-    }
+        let names: Vec<&str> = pointed.into_iter().collect();
+        std::fs::write(made, names.join("\0")).map_err(io("write", made))
+    })?;
+    let names = std::fs::read_to_string(&found).map_err(io("read", &found))?;
+    roots.extend(names.split_terminator('\0').map(str::to_owned));
     Ok(roots)
 }
 
 /// A unit's object and how it was made.
+#[derive(Debug)]
 pub struct Compiled {
     /// In the cache.
     pub object: PathBuf,
@@ -129,35 +145,22 @@ pub fn unit(
     options: &Options,
 ) -> Result<Compiled, ReplayError> {
     let unit = &manifest.units[index];
-    let ir = package.join(unit.member());
-    let content = std::fs::read(&ir).map_err(io("read", &ir))?;
     let pinned = change.other || options.passes.is_some();
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = typed;
     // Other units may call anything in the region's.
     if pinned && manifest.units.len() == 1 {
-        plan.roots = Some(roots(package, manifest)?);
+        plan.roots = Some(roots(package, manifest, &options.cache)?);
     }
-    let text = serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?;
     let flags = change.flags;
-    let all = [&unit.codegen[..], &flags[..]].concat();
-    let key = hash(&[
-        &content,
-        &stamp(&options.plugin)?,
-        &text,
-        unit.codegen.join("\0").as_bytes(),
-        flags.join("\0").as_bytes(),
-        &tools(&all)?,
-        options.passes.as_deref().unwrap_or("").as_bytes(),
-    ]);
-    let object = cached::get(&options.cache, &format!("{key}.o"), |made| {
-        let files = Files::beside(ir, made);
-        std::fs::write(&files.plan, &text).map_err(io("write", &files.plan))?;
-        for line in lines(unit, &plan, &flags, &files, options) {
-            run(&line.limit(options.timeout), &unit.source)?;
-        }
-        Ok::<(), ReplayError>(())
-    })?;
+    let job = Job {
+        recipe: recipe(unit, &plan, &flags, options),
+        ir: package.join(unit.member()),
+        plan: &serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?,
+        source: &unit.source,
+        limit: Some(options.timeout),
+    };
+    let object = unit::object(job, &options.cache, ".o")?;
     Ok(Compiled {
         object,
         plan,

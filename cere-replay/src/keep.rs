@@ -3,7 +3,7 @@
 use crate::compile::Compiled;
 use crate::link::Linked;
 use crate::{Options, ReplayError, apart, compile, link, plan};
-use cere_compile::unit::Files;
+use cere_compile::unit::{Files, lines};
 use cere_compile::{CompileError, command, io};
 use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
@@ -66,7 +66,8 @@ pub fn keep(
             .path(&keep.join(name("ll")));
         command::run(&readable, &unit.source)?;
         let _ = writeln!(script, "\n# {}", unit.source.replace('\n', " "));
-        for line in compile::lines(unit, &compiled.plan, &compiled.flags, &files, options) {
+        let recipe = compile::recipe(unit, &compiled.plan, &compiled.flags, options);
+        for line in lines(&recipe, &files) {
             let _ = writeln!(script, "{line}");
         }
         if !compiled.renamed.is_empty() {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`apart`] | the runtime's names and the program's |
 //! | [`check`] | whether a manifest can be what a capture wrote |
-//! | [`compile`] | units to objects, under the pass's bind mode |
+//! | [`objects`] | a package to an executable |
+//! | [`mod@compile`] | units to objects, under the pass's bind mode |
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`plan`] | what the executable is told to do |
@@ -19,12 +20,14 @@ pub mod compile;
 pub mod glue;
 pub mod keep;
 pub mod link;
+pub mod objects;
 pub mod plan;
 pub mod run;
 
-use cere_compile::{CompileError, flags, io};
+use cere_compile::{CompileError, io};
 use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
 use cere_format::replay::{Comparison, Preparation, Repetitions, SetAside, Verdict, Warmup};
+pub use objects::{Built, Objects, build, compile};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -275,54 +278,6 @@ pub fn manifest(package: &Path) -> Result<Manifest, ReplayError> {
     serde_json::from_slice(&text).map_err(ReplayError::Manifest)
 }
 
-/// An executable that was built, and what is known of its code.
-#[derive(Debug, Clone)]
-pub struct Built {
-    /// The executable.
-    pub executable: PathBuf,
-    /// Whether the region's code is the original's.
-    pub same_code: SameCode,
-    /// Whether a unit was compiled with other flags or passes than the build's.
-    pub other_code: bool,
-    /// Tells the machine code from another: builds with the same have the same.
-    pub code: String,
-}
-
-/// Compiles and links the package in `package`.
-pub fn build(package: &Path, manifest: &Manifest, options: &Options) -> Result<Built, ReplayError> {
-    make(package, manifest, false, options)
-}
-
-fn make(
-    package: &Path,
-    manifest: &Manifest,
-    typed: bool,
-    options: &Options,
-) -> Result<Built, ReplayError> {
-    check::check(manifest)?;
-    flags::check(&options.flags)?;
-    std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
-    let runtime = apart::runtime(options)?;
-    let mut compiled = compile::all(package, manifest, typed, options)?;
-    let renamed = apart::units(manifest, &mut compiled, &runtime, options)?;
-    let objects: Vec<PathBuf> = compiled.iter().map(|c| c.object.clone()).collect();
-    let same_code = code::same(package, manifest, objects.first().map(PathBuf::as_path));
-    let paths: Vec<&Path> = objects.iter().map(PathBuf::as_path).collect();
-    let glue = glue::write(manifest, &paths, &renamed)?;
-    let linked = link::link(manifest, &objects, &glue, &runtime.object, options)?;
-    if let Some(keep) = options.keep.as_ref().filter(|_| !typed) {
-        keep::keep(
-            keep, package, manifest, &compiled, &glue.text, &linked, options,
-        )?;
-    }
-    Ok(Built {
-        executable: linked.executable,
-        same_code,
-        other_code: compiled.iter().any(|c| c.plan.pinned),
-        code: code::told(&paths)?,
-    })
-}
-
 /// Seconds of repetitions, about, that the kind of differences between threads is looked for in.
 const TOLD_SECONDS: f64 = 10.0;
 
@@ -368,7 +323,7 @@ pub fn judge(
         keep: None,
         ..options.clone()
     };
-    let built = make(package, manifest, true, &once)?;
+    let built = objects::objects(package, manifest, true, &once)?.link(package, manifest, &once)?;
     for runs in runs {
         once.repetitions = Repetitions::exactly(*runs);
         let told = run::run(package, manifest, &built, &once)?.comparison;

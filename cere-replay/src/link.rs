@@ -217,7 +217,7 @@ pub struct Linked {
 /// Assembles the glue and links.
 pub fn link(
     manifest: &Manifest,
-    objects: &[PathBuf],
+    objects: &[&Path],
     glue: &Glue,
     runtime: &Path,
     options: &Options,
@@ -254,13 +254,10 @@ pub fn link(
         let files = Files {
             first: first(&options.cache)?,
             runtime: runtime.to_owned(),
-            objects: objects.to_vec(),
-            glue: made.with_file_name("glue.o"),
+            objects: objects.iter().map(|o| o.to_path_buf()).collect(),
+            glue: assembled(&options.cache, "glue", &glue.text)?,
             executable: made.to_owned(),
         };
-        let source = made.with_file_name("glue.s");
-        std::fs::write(&source, &glue.text).map_err(io("write", &source))?;
-        run(&assemble(&source, &files.glue), "the glue")?;
         let what = format!("the link of {}", manifest.name);
         let mut result = run(&line(manifest, &files, base, &[], other)?, &what);
         if is_undefined(&result) {
@@ -294,11 +291,16 @@ fn is_undefined(result: &Result<String, CompileError>) -> bool {
 
 /// The object that comes first, from the cache.
 pub(crate) fn first(cache: &Path) -> Result<PathBuf, CompileError> {
-    let name = format!("{}.first.o", hash(&[FIRST.as_bytes()]));
+    assembled(cache, "first", FIRST)
+}
+
+/// The object of an assembly text, called `what`, from the cache.
+fn assembled(cache: &Path, what: &str, text: &str) -> Result<PathBuf, CompileError> {
+    let name = format!("{}.{what}.o", hash(&[text.as_bytes()]));
     cached::get(cache, &name, |made| {
-        let source = made.with_file_name("first.s");
-        write_first(&source)?;
-        run(&assemble(&source, made), "the first object").map(drop)
+        let source = made.with_file_name(format!("{what}.s"));
+        std::fs::write(&source, text).map_err(io("write", &source))?;
+        run(&assemble(&source, made), what).map(drop)
     })
 }
 

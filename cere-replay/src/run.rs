@@ -2,14 +2,13 @@
 
 use crate::{Built, Options, Replay, ReplayError, Tolerance, plan};
 use cere_compile::command::tool_with_input;
-use cere_compile::{CompileError, io};
+use cere_compile::{CompileError, io, wait};
 use cere_format::package::{CapturedFunction, Manifest};
 use cere_format::replay::{CONFIDENCE, Comparison, ENV_PLAN, ReplayOutcome, Verdict, Warmup};
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// The tool that gives names in the source's terms.
 const DEMANGLE: &str = "llvm-cxxfilt-22";
@@ -240,23 +239,8 @@ pub fn run(
             tool: built.executable.display().to_string(),
             source,
         })?;
-        let start = Instant::now();
-        let mut pause = Duration::from_micros(500);
-        let status = loop {
-            if let Some(status) = child
-                .try_wait()
-                .map_err(io("wait for", &built.executable))?
-            {
-                break Some(status);
-            }
-            if start.elapsed() > options.timeout {
-                let _ = child.kill();
-                let _ = child.wait();
-                break None;
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
-        };
+        let status =
+            wait::within(&mut child, options.timeout).map_err(io("wait for", &built.executable))?;
         let mut message = String::new();
         if let Ok(mut file) = std::fs::File::open(&errors_path) {
             let mut bytes = Vec::new();

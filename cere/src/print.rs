@@ -97,6 +97,14 @@ pub fn table_of_names(heading: &[&str], mut rows: Vec<Vec<String>>) -> String {
     table(heading, &rows)
 }
 
+/// How many times less something is, or how many times more if `reduction` is below 1.
+pub fn times(reduction: f64) -> String {
+    match reduction {
+        less if less >= 1.0 => format!("{less:.1} times less"),
+        more => format!("{:.1} times more", 1.0 / more.max(1e-9)),
+    }
+}
+
 /// A time with a unit that suits it.
 pub fn time(seconds: f64) -> String {
     match seconds {

@@ -15,6 +15,18 @@ use std::sync::{Mutex, PoisonError};
 
 pub use refused::check;
 
+/// Comes before each option of the back end: the front end does not read those.
+const BACK_END: &str = "-mllvm";
+/// Flags that tell the optimiser alone.
+const UNSEEN: [&str; 6] = [
+    "-fvectorize",
+    "-fno-vectorize",
+    "-fslp-vectorize",
+    "-fno-slp-vectorize",
+    "-funroll-loops",
+    "-fno-unroll-loops",
+];
+
 /// What flags of the user's mean for a unit.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
@@ -107,10 +119,17 @@ pub fn change(
     if flags.is_empty() {
         return Ok(Change::default());
     }
-    let after = [original, flags].concat();
-    let before = asked(compiler, original);
-    if before.is_some() && before == asked(compiler, &after) {
-        return Ok(Change::default());
+    // Options of the back end that the build does not have are surely others: a search asks for many.
+    let known = groups(original);
+    let others = groups(flags)
+        .into_iter()
+        .any(|g| g[0] == BACK_END && !known.contains(&g));
+    if !others {
+        let after = [original, flags].concat();
+        let before = asked(compiler, original);
+        if before.is_some() && before == asked(compiler, &after) {
+            return Ok(Change::default());
+        }
     }
     Ok(Change {
         other: true,
@@ -136,13 +155,19 @@ fn retarget(
         Language::C | Language::Cxx => original.to_vec(),
     };
     let with = |more: &[String]| [&before[..], more].concat();
+    let seen: Vec<String> = groups(flags)
+        .into_iter()
+        .filter(|g| g[0] != BACK_END && !UNSEEN.contains(&g[0].as_str()))
+        .flatten()
+        .cloned()
+        .collect();
     // What levels of optimisation change in the front end is no concern of the code generator's.
     let level = flags.iter().rfind(|f| f.starts_with("-O")).cloned();
     let level = level.map(|l| if l == "-Ofast" { "-O3".to_owned() } else { l });
     let (before_seen, base, after) = std::thread::scope(|scope| {
         let base = level.map(|l| scope.spawn(|| probe(&with(&[l]), "the original flags")));
         let before = scope.spawn(|| probe(&before, "the original flags"));
-        let after = probe(&with(flags), &format!("the flags {}", flags.join(" ")));
+        let after = probe(&with(&seen), &format!("the flags {}", flags.join(" ")));
         (before.join(), base.map(|b| b.join()), after)
     });
     let join = |result: std::thread::Result<_>| {
@@ -156,7 +181,7 @@ fn retarget(
             let seen = probe(&with(&[(*flag).clone()]), "a flag");
             !flag.starts_with("-O") && seen.is_ok_and(|s| beyond(&before_seen, &s).is_some())
         };
-        let culprit = flags.iter().find(alone).cloned();
+        let culprit = seen.iter().find(alone).cloned();
         return Err(CompileError::Flag {
             flag: culprit.unwrap_or_else(|| flags.join(" ")),
             reason,

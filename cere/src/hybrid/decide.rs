@@ -83,6 +83,18 @@ fn build(name: &str, path: &Path) -> Build {
     }
 }
 
+/// What is kept of `tuned`, but for the one at the place `without`.
+pub fn recipe(tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe {
+    let kept = tuned.iter().enumerate();
+    let kept = kept.filter(|(i, t)| t.back.is_none() && Some(*i) != without);
+    Recipe {
+        rest: rest.clone(),
+        regions: kept
+            .map(|(_, t)| (t.key.clone(), t.choice.clone()))
+            .collect(),
+    }
+}
+
 impl Decider<'_> {
     /// Puts back what does not gain, in `tuned` as well.
     pub fn decide(mut self, tuned: &mut [Tuned]) -> Result<Decision> {
@@ -117,7 +129,7 @@ impl Decider<'_> {
         let right = |i: &usize| shown[*i].differs.is_none();
         let by_time = |a: &usize, b: &usize| shown[*a].median().total_cmp(&shown[*b].median());
         let best = (2..builds.len()).filter(right).min_by(by_time);
-        let mut recipe = self.recipe(tuned, None, &self.rest);
+        let mut kept = recipe(tuned, None, &self.rest);
         if let Some(best) = best
             && shown[best].median() < shown[1].median() * (1.0 - FASTER)
         {
@@ -145,10 +157,10 @@ impl Decider<'_> {
                             builds[best].name
                         ));
                     }
-                    recipe = self.recipe(tuned, None, &rest);
+                    kept = recipe(tuned, None, &rest);
                 }
                 hybrid.clone_from(&more[fastest].path);
-                recipe.rest = rest;
+                kept.rest = rest;
                 shown[0] = again[0].clone();
                 shown[1] = again[fastest].clone();
                 shown[best] = again[3].clone();
@@ -160,41 +172,30 @@ impl Decider<'_> {
             anyhow::bail!("nothing was run");
         };
         let gains = chosen.median() < plain.median() * (1.0 - FASTER) && chosen.differs.is_none();
-        let kept = tuned.iter().any(|t| t.back.is_none()) || recipe.rest != self.rest;
-        if !gains && kept {
+        let some = tuned.iter().any(|t| t.back.is_none()) || kept.rest != self.rest;
+        if !gains && some {
             for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
                 region.back = Some("the linked program does not gain".into());
             }
-            recipe = self.recipe(tuned, None, &self.rest);
+            kept = recipe(tuned, None, &self.rest);
             hybrid = self.make("as-built", tuned, None, &self.rest.clone())?;
             chosen = plain.clone();
         }
-        if recipe.rest != self.rest
-            && let Some(level) = recipe.rest.flags.last()
+        if kept.rest != self.rest
+            && let Some(level) = kept.rest.flags.last()
         {
             notes.push(format!(
                 "the rest of the program is compiled with {level} as well, which gains"
             ));
         }
         Ok(Decision {
-            recipe,
+            recipe: kept,
             hybrid,
             plain,
             chosen,
             level,
             notes,
         })
-    }
-
-    fn recipe(&self, tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe {
-        let kept = tuned.iter().enumerate();
-        let kept = kept.filter(|(i, t)| t.back.is_none() && Some(*i) != without);
-        Recipe {
-            rest: rest.clone(),
-            regions: kept
-                .map(|(_, t)| (t.key.clone(), t.choice.clone()))
-                .collect(),
-        }
     }
 
     fn make(
@@ -205,7 +206,7 @@ impl Decider<'_> {
         rest: &Choice,
     ) -> Result<PathBuf> {
         let path = self.scratch.join(name);
-        self.image.make(&self.recipe(tuned, without, rest), &path)?;
+        self.image.make(&recipe(tuned, without, rest), &path)?;
         Ok(path)
     }
 
@@ -219,7 +220,7 @@ impl Decider<'_> {
     fn put_back_wrong(&mut self, tuned: &mut [Tuned], why: &str) -> Result<PathBuf> {
         let plain = build("plain", self.plain);
         let rest = self.rest.clone();
-        for region in tuned.iter_mut() {
+        for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
             let only = Recipe {
                 rest: rest.clone(),
                 regions: [(region.key.clone(), region.choice.clone())].into(),

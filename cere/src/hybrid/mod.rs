@@ -23,7 +23,7 @@ use cere_format::build::{RegionKind, SplitTeam};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_hybrid::Choice;
-use decide::{Decider, Decision, Tuned};
+use decide::{Decider, Decision, Tuned, recipe};
 use linked::Linked;
 use std::path::{Path, PathBuf};
 
@@ -126,14 +126,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let scratch = scratch(&store)?;
     let lock = state::lock(&store)?;
     let decision = if options.command.is_empty() {
-        let recipe = Recipe {
-            rest: rest.clone(),
-            regions: tuned
-                .iter()
-                .map(|t| (t.key.clone(), t.choice.clone()))
-                .collect(),
-        };
-        image.make(&recipe, &scratch.path().join("hybrid"))?;
+        image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
         None
     } else {
         let decider = Decider {

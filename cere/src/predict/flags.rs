@@ -338,10 +338,7 @@ fn text(found: &Flags) -> String {
             text.push_str(&format!(", rank correlation {rank:.2}"));
         }
         if let Some(reduction) = found.reduction {
-            let times = match reduction {
-                less if less >= 1.0 => format!("{less:.1} times less"),
-                more => format!("{:.1} times more", 1.0 / more),
-            };
+            let times = print::times(reduction);
             text.push_str(&format!("; a round of replays takes {times} than the runs"));
         }
         text.push('\n');

@@ -5,13 +5,12 @@ use super::target::Target;
 use anyhow::Result;
 use cere_replay::Team;
 use cere_tune::{Gain, Variant, gain};
-use std::collections::BTreeMap;
 
 /// Pairs of timings: first some, which most of those that owe their place to luck do not survive, then more.
 const FIRST: usize = 3;
 const ROUNDS: usize = 7;
 /// Candidates that are measured again, at most.
-pub const CANDIDATES: usize = 4;
+const CANDIDATES: usize = 4;
 /// A variant has to be faster by this share at least, with 95 % confidence.
 const SURE: f64 = 0.002;
 
@@ -32,6 +31,17 @@ pub struct Arm<'b> {
     pub builds: &'b Builds,
     /// Its team, if not that of the capture.
     pub team: Option<Team>,
+}
+
+impl<'b> Arm<'b> {
+    /// With the team of the capture.
+    pub fn of(variant: &Variant, builds: &'b Builds) -> Self {
+        Self {
+            variant: variant.clone(),
+            builds,
+            team: None,
+        }
+    }
 }
 
 /// Times of the region as the sum over its classes, in those of the first timing of all, which `base` keeps for more; `rounds`
@@ -59,15 +69,15 @@ pub fn alternate(
     Ok(times)
 }
 
-/// The first of `candidates`, the best first, that is surely faster and whose result is right. Those whose result is not go
+/// The first of `candidates`, the best first, that is surely faster than `default` and whose result is right. Those whose result is not go
 /// to `wrong`.
 pub fn confirm(
     lab: &Lab,
     target: &Target,
+    default: &Builds,
     candidates: &[Variant],
     wrong: &mut Vec<(Variant, String)>,
 ) -> Result<Option<Winner>, String> {
-    let default = lab.build(target, &Variant::default())?;
     for variant in candidates.iter().take(CANDIDATES) {
         let builds = match lab.build(target, variant) {
             Ok(builds) => builds,
@@ -76,12 +86,10 @@ pub fn confirm(
                 continue;
             }
         };
-        let arm = |variant: &Variant, builds| Arm {
-            variant: variant.clone(),
-            builds,
-            team: None,
-        };
-        let arms = [arm(&Variant::default(), &default), arm(variant, &builds)];
+        let arms = [
+            Arm::of(&Variant::default(), default),
+            Arm::of(variant, &builds),
+        ];
         let mut times = vec![Vec::new(); arms.len()];
         let mut base = None;
         for rounds in [FIRST, ROUNDS - FIRST] {
@@ -127,7 +135,6 @@ pub fn threads(
     let builds = lab.build(target, variant)?;
     let mut all = vec![own];
     all.extend(counts.iter().copied().filter(|n| *n != own));
-    let mut times: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let arms: Vec<Arm> = all
         .iter()
         .map(|n| Arm {
@@ -140,11 +147,11 @@ pub fn threads(
         })
         .collect();
     let found = alternate(lab, target, &arms, ROUNDS, &mut None).map_err(|(_, why)| why)?;
-    times.extend(all.iter().copied().zip(found));
-    let sure = |n: &u32| {
-        let gain = gain(times.get(&own)?, times.get(n)?, 1)?;
+    // The first is that of the capture.
+    let sure = |(n, times): (&u32, &Vec<f64>)| {
+        let gain = gain(&found[0], times, 1)?;
         (gain.high < 1.0 - SURE).then_some((*n, gain))
     };
-    let others = all.iter().skip(1).filter_map(sure);
+    let others = all.iter().zip(&found).skip(1).filter_map(sure);
     Ok(others.min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)))
 }

@@ -13,6 +13,9 @@ use std::path::Path;
 /// Evaluations after which the code as built is timed again: the machine may be at another speed.
 const AGAIN: u32 = 8;
 
+/// A variant whose first codelets take so many times longer than as built is not timed on the others.
+const HOPELESS: f64 = 1.05;
+
 /// How many times longer than as built a compile or a replay may take, and how many seconds at least.
 const SLOWER: f64 = 10.0;
 const LEAST_LIMIT: f64 = 5.0;
@@ -42,11 +45,11 @@ pub struct Course<'a> {
     pub target: &'a Target,
     search: Search,
     journal: Journal,
-    default: Builds,
+    /// The code as built.
+    pub default: Builds,
     /// Seconds of the codelets as built, when they were timed last.
     before: Vec<f64>,
     since: u32,
-    codes: HashMap<String, Option<f64>>,
     open: HashMap<u64, Variant>,
     /// Variants that were measured, with their ratios.
     pub ranked: Vec<(f64, Variant)>,
@@ -83,13 +86,13 @@ impl<'a> Course<'a> {
             .max(timed.wall * SLOWER)
             .max(LEAST_LIMIT);
         let _ = target.limit.set(limit);
+        target.learn(default.code.clone(), Some(1.0));
         let (journal, events) = Journal::open(path)?;
         let mut course = Self {
             place,
             target,
             search,
             journal,
-            codes: HashMap::from([(default.code.clone(), Some(1.0))]),
             default,
             before: timed.seconds.clone(),
             since: 0,
@@ -110,7 +113,6 @@ impl<'a> Course<'a> {
     fn resume(&mut self, events: Vec<Event>) -> Result<()> {
         for event in events {
             match event {
-                Event::Default(_) => {}
                 Event::Proposed(number, variant) => match self.search.propose() {
                     Some((n, v)) if n == number && v == variant => {
                         self.open.insert(number, variant);
@@ -189,9 +191,9 @@ impl<'a> Course<'a> {
             },
             Ok(builds) => {
                 self.spent.compiling += builds.seconds;
-                match self.codes.get(&builds.code) {
+                match self.target.known(&builds.code) {
                     Some(ratio) => Told {
-                        ratio: *ratio,
+                        ratio,
                         reason: ratio
                             .is_none()
                             .then(|| "another with the same code failed".into()),
@@ -213,7 +215,9 @@ impl<'a> Course<'a> {
         }
         self.since += 1;
         let variant = self.variant(number);
-        let timed = ahead.quietly(|| lab.time(self.target, &variant, &builds, false, None));
+        let hopes = |seconds: &[f64]| self.target.ratio(&self.before, seconds) < HOPELESS;
+        let timed =
+            ahead.quietly(|| lab.time_while(self.target, &variant, &builds, (false, None), hopes));
         if let Ok(timed) = &timed {
             self.spend(timed);
         }
@@ -237,13 +241,10 @@ impl<'a> Course<'a> {
         let Ok(builds) = lab.build(self.target, &variant) else {
             return false;
         };
-        let arm = |variant: &Variant, builds| Arm {
-            variant: variant.clone(),
-            builds,
-            team: None,
-        };
-        let default = Variant::default();
-        let arms = [arm(&default, &self.default), arm(&variant, &builds)];
+        let arms = [
+            Arm::of(&Variant::default(), &self.default),
+            Arm::of(&variant, &builds),
+        ];
         let times = ahead.quietly(|| alternate(lab, self.target, &arms, ROUNDS, &mut None));
         let gain = times.ok().and_then(|t| gain(&t[0], &t[1], 1));
         gain.is_some_and(|gain| gain.ratio <= 1.0 / wanted)
@@ -258,7 +259,7 @@ impl<'a> Course<'a> {
         self.spend(&timed);
         self.before = timed.seconds;
         self.since = 0;
-        self.journal.add(&Event::Default(self.before.clone()))
+        Ok(())
     }
 
     fn learn(&mut self, number: u64, told: Told) {
@@ -272,7 +273,7 @@ impl<'a> Course<'a> {
             (None, reason) => self.failed.push((variant, reason.unwrap_or_default())),
         }
         if let Some(code) = told.code {
-            self.codes.insert(code, told.ratio);
+            self.target.learn(code, told.ratio);
         }
     }
 }

@@ -13,8 +13,6 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Event {
-    /// Seconds of the codelets as built.
-    Default(Vec<f64>),
     /// The search proposed a variant.
     Proposed(u64, Variant),
     /// What came of it.
@@ -92,7 +90,7 @@ mod tests {
         let (mut journal, events) = Journal::open(&path).unwrap();
         assert!(events.is_empty());
         journal.add(&event).unwrap();
-        journal.file.write_all(b"{\"default\":[1").unwrap();
+        journal.file.write_all(b"{\"proposed\":[1").unwrap();
         let (mut journal, events) = Journal::open(&path).unwrap();
         assert_eq!(events, std::slice::from_ref(&event));
         journal.add(&event).unwrap();

@@ -6,7 +6,7 @@ use crate::results::{self, Record};
 use anyhow::Result;
 use cere_format::replay::{Preparation, Verdict};
 use cere_format::store::Store;
-use cere_replay::{Built, Options, Replay, ReplayError, Team};
+use cere_replay::{Built, Objects, Options, Replay, ReplayError, Team};
 use cere_tune::Variant;
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ pub struct Lab<'a> {
 
 /// Builds of all codelets of a region.
 pub struct Builds {
-    /// One for each member.
+    /// One for each member; empty where the code is known.
     pub built: Vec<Built>,
     /// Tells the machine code from another.
     pub code: String,
@@ -37,10 +37,8 @@ pub struct Builds {
 /// Times of all codelets of a region.
 #[derive(Debug, Clone)]
 pub struct Timed {
-    /// Seconds of each member.
+    /// Seconds of each member, or of the first ones alone if those were hopeless.
     pub seconds: Vec<f64>,
-    /// Whether what differs in the states may be rounding, and is not known to be.
-    pub provisional: bool,
     /// Seconds that the replays took, with start and restoring.
     pub wall: f64,
     /// Seconds of those in timed repetitions.
@@ -76,14 +74,42 @@ impl Lab<'_> {
 
     /// Compiles and links all codelets of `target`.
     pub fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
+        self.make(target, variant, false)
+    }
+
+    /// Likewise, but only compiles them if the target knows what comes of the code.
+    pub fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
+        self.make(target, variant, true)
+    }
+
+    fn make(&self, target: &Target, variant: &Variant, new: bool) -> Result<Builds, String> {
         let start = Instant::now();
         let options = self.options(target, variant, None)?;
-        let build = |m: &Member| cere_replay::build(&m.package, &m.manifest, &options);
-        let built: Result<Vec<Built>, ReplayError> = target.members.iter().map(build).collect();
-        let built = built.map_err(|error| error.to_string())?;
+        let compile = |m: &Member| cere_replay::compile(&m.package, &m.manifest, &options);
+        let made = || -> Result<_, ReplayError> {
+            let objects: Vec<Objects> = target
+                .members
+                .iter()
+                .map(compile)
+                .collect::<Result<_, _>>()?;
+            let codes: Vec<String> = objects
+                .iter()
+                .map(Objects::code)
+                .collect::<Result<_, _>>()?;
+            let code = codes.concat();
+            if new && target.known(&code).is_some() {
+                return Ok((code, Vec::new()));
+            }
+            let each = target.members.iter().zip(&objects);
+            let built: Result<Vec<Built>, _> = each
+                .map(|(m, objects)| objects.link(&m.package, &m.manifest, &options))
+                .collect();
+            Ok((code, built?))
+        };
+        let (code, built) = made().map_err(|error| error.to_string())?;
         Ok(Builds {
-            code: built.iter().map(|b| b.code.as_str()).collect(),
             built,
+            code,
             seconds: start.elapsed().as_secs_f64(),
         })
     }
@@ -98,12 +124,23 @@ impl Lab<'_> {
         judged: bool,
         team: Option<&Team>,
     ) -> Result<Timed, String> {
+        self.time_while(target, variant, builds, (judged, team), |_| true)
+    }
+
+    /// Likewise, as long as `goes_on` after the times so far.
+    pub fn time_while(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        builds: &Builds,
+        (judged, team): (bool, Option<&Team>),
+        goes_on: impl Fn(&[f64]) -> bool,
+    ) -> Result<Timed, String> {
         let start = Instant::now();
         let options = self.options(target, variant, team)?;
         let setting = self.request(target, variant, team);
         let mut timed = Timed {
             seconds: Vec::new(),
-            provisional: false,
             wall: 0.0,
             timed: 0.0,
             preparation: Preparation::default(),
@@ -127,9 +164,8 @@ impl Lab<'_> {
             let several = team.is_some_and(|t| t.threads.is_some());
             match replay.verdict {
                 Verdict::Exact | Verdict::Tolerance => {}
-                _ if cere_replay::may_be_rounding(&replay, &options) && !judged => {
-                    timed.provisional = true;
-                }
+                // The winner is judged before it is believed.
+                _ if cere_replay::may_be_rounding(&replay, &options) && !judged => {}
                 // A program may count its threads.
                 Verdict::Different if several => {}
                 _ => {
@@ -145,6 +181,9 @@ impl Lab<'_> {
             timed
                 .seconds
                 .push(fast(&replay).ok_or("the replay measured nothing")?);
+            if !goes_on(&timed.seconds) {
+                break;
+            }
         }
         timed.wall = start.elapsed().as_secs_f64();
         Ok(timed)

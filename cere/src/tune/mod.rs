@@ -32,6 +32,7 @@ use cere_replay::{Team, Tolerance};
 use cere_tune::{Gain, Method, Search, Variant};
 use confirm::Winner;
 use course::Course;
+use show::Took;
 use std::path::PathBuf;
 
 /// Evaluations of each region, unless a budget is given.
@@ -127,7 +128,9 @@ pub fn run(options: &Options) -> Result<u8> {
         return Ok(0);
     }
     let store = options.common.existing_store()?;
-    let (space, pipeline) = space::open(&options.space, options.change_values)?;
+    let start = std::time::Instant::now();
+    let text = space::text(&options.space)?;
+    let (space, pipeline) = space::open(&options.space, &text, options.change_values)?;
     let profile = state::current_profile(&store)?;
     let known = named(&state::current_units(&store)?);
     let replays = Replays::open(&store)?;
@@ -146,7 +149,7 @@ pub fn run(options: &Options) -> Result<u8> {
             options.search,
             options.seed,
         )?;
-        let path = options.journal(&store, target);
+        let path = options.journal(&store, &text, target);
         if options.again {
             let _ = std::fs::remove_file(&path);
         }
@@ -174,20 +177,25 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut left = Left::new(budget, before);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = options.jobs.map_or(cores, usize::from);
-    let start = std::time::Instant::now();
+    let searching = std::time::Instant::now();
     Ahead::with(&lab, &targets, jobs, |ahead| {
         drive::go_on(&lab, &mut courses, ahead, &mut left, options.target, jobs)
     })?;
-    let searched = start.elapsed().as_secs_f64();
+    let searched = searching.elapsed().as_secs_f64();
     let mut found = Vec::new();
     for course in courses {
         found.push(settle(&lab, course, &options.threads)?);
     }
     write(&store, &found)?;
+    let took = Took {
+        program: profile.seconds,
+        searched,
+        all: start.elapsed().as_secs_f64(),
+    };
     if options.common.json {
-        print::json(&show::json(&found, profile.seconds, searched))?;
+        print::json(&show::json(&found, &took))?;
     } else {
-        print::out(&show::text(&found, profile.seconds, searched))?;
+        print::out(&show::text(&found, &took))?;
     }
     if found
         .iter()
@@ -207,10 +215,10 @@ impl Options {
                 given if given != Repetitions::default() => given,
                 // Many variants are better than much about one.
                 _ => Repetitions {
-                    least: 15,
+                    least: 10,
                     most: 200,
-                    precision: 0.002,
-                    seconds: 0.15,
+                    precision: 0.003,
+                    seconds: 0.08,
                 },
             },
             tolerance: Tolerance {
@@ -222,11 +230,10 @@ impl Options {
     }
 
     /// Where the search of a region is written down: another space, method, seed or codelet is another search.
-    fn journal(&self, store: &Store, target: &Target) -> PathBuf {
+    fn journal(&self, store: &Store, space: &str, target: &Target) -> PathBuf {
         let codelets: Vec<&str> = target.members.iter().map(|m| m.sha256.as_str()).collect();
-        let text = std::fs::read_to_string(&self.space).unwrap_or_else(|_| self.space.clone());
         let told = format!(
-            "{}\0{text}\0{}\0{}\0{}\0{:?}",
+            "{}\0{space}\0{}\0{}\0{}\0{:?}",
             target.name,
             self.search,
             self.seed,
@@ -306,7 +313,8 @@ fn settle<'a>(lab: &Lab, mut course: Course<'a>, threads: &[u32]) -> Result<Foun
     let candidates: Vec<Variant> = better.map(|(_, variant)| variant.clone()).collect();
     let unusable = |why: String| anyhow::anyhow!("{}: {why}", course.target.name);
     let mut wrong = Vec::new();
-    let winner = confirm::confirm(lab, course.target, &candidates, &mut wrong).map_err(unusable)?;
+    let winner = confirm::confirm(lab, course.target, &course.default, &candidates, &mut wrong)
+        .map_err(unusable)?;
     let mut best = None;
     if !threads.is_empty() && course.target.kind == RegionKind::Parallel {
         let variant = winner

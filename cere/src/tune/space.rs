@@ -19,9 +19,9 @@ pub fn text(name: &str) -> Result<String> {
     })
 }
 
-/// The space `name` and, if it makes pipelines, the one that they are made from.
-pub fn open(name: &str, change_values: bool) -> Result<(Space, Option<Pipeline>)> {
-    let mut space = Space::parse(&text(name)?).with_context(|| format!("the space {name}"))?;
+/// The space `name`, whose text is `text`, and, if it makes pipelines, the one that they are made from.
+pub fn open(name: &str, text: &str, change_values: bool) -> Result<(Space, Option<Pipeline>)> {
+    let mut space = Space::parse(text).with_context(|| format!("the space {name}"))?;
     if !change_values {
         space = space.values_kept();
     }

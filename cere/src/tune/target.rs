@@ -7,8 +7,9 @@ use anyhow::{Result, bail};
 use cere_format::build::RegionKind;
 use cere_format::package::Manifest;
 use cere_format::profile::RegionKey;
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// A codelet of a region.
 pub struct Member {
@@ -30,10 +31,11 @@ pub struct Target {
     pub kind: RegionKind,
     /// Share of the run's time.
     pub share: f64,
-    /// One codelet a class.
+    /// One codelet a class, that of the class with most of the time first.
     pub members: Vec<Member>,
     /// Seconds that a compile or a replay of a variant may take, once it is known what those of the code as built take.
     pub limit: OnceLock<f64>,
+    codes: RwLock<HashMap<String, Option<f64>>>,
 }
 
 impl Target {
@@ -63,18 +65,34 @@ impl Target {
                 manifest,
             });
         }
+        members.sort_by(|a: &Member, b| b.weight.total_cmp(&a.weight));
         Ok(Self {
             name: name.to_owned(),
             kind,
             share,
             members,
             limit: OnceLock::new(),
+            codes: RwLock::default(),
         })
     }
 
-    /// The time of all codelets over that of `before`, class by class.
+    /// What came of variants with this machine code, if one was evaluated: the time over that of the code as built, or none
+    /// if it failed.
+    pub fn known(&self, code: &str) -> Option<Option<f64>> {
+        let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+        codes.get(code).copied()
+    }
+
+    /// Keeps what came of machine code.
+    pub fn learn(&self, code: String, ratio: Option<f64>) {
+        let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
+        codes.insert(code, ratio);
+    }
+
+    /// The time of the codelets over that of `before`, class by class; `now` may have the first ones alone.
     pub fn ratio(&self, before: &[f64], now: &[f64]) -> f64 {
-        let total: f64 = self.members.iter().map(|m| m.weight).sum();
+        let timed = self.members.iter().zip(now);
+        let total: f64 = timed.map(|(m, _)| m.weight).sum();
         let each = self.members.iter().zip(before.iter().zip(now));
         each.map(|(m, (before, now))| m.weight * now / before)
             .sum::<f64>()

@@ -1,0 +1,102 @@
+//! A package's units to an executable, in two steps: a search needs no link for code that it knows.
+
+use crate::compile::{self, Compiled};
+use crate::{Options, ReplayError, SameCode, apart, check, code, glue, keep, link};
+use cere_compile::{flags, io};
+use cere_format::package::Manifest;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// An executable that was built, and what is known of its code.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The executable.
+    pub executable: PathBuf,
+    /// Whether the region's code is the original's.
+    pub same_code: SameCode,
+    /// Whether a unit was compiled with other flags or passes than the build's.
+    pub other_code: bool,
+}
+
+/// A package's units, compiled.
+#[derive(Debug)]
+pub struct Objects {
+    compiled: Vec<Compiled>,
+    renamed: BTreeSet<String>,
+    runtime: PathBuf,
+    typed: bool,
+}
+
+impl Objects {
+    /// Tells the machine code from another: builds with the same have the same.
+    pub fn code(&self) -> Result<String, ReplayError> {
+        code::told(&self.paths())
+    }
+
+    fn paths(&self) -> Vec<&Path> {
+        self.compiled.iter().map(|c| c.object.as_path()).collect()
+    }
+
+    /// Links them. Package, manifest and options are those of [`compile`].
+    pub fn link(
+        &self,
+        package: &Path,
+        manifest: &Manifest,
+        options: &Options,
+    ) -> Result<Built, ReplayError> {
+        let paths = self.paths();
+        let same_code = code::same(package, manifest, paths.first().copied());
+        let glue = glue::write(manifest, &paths, &self.renamed)?;
+        let linked = link::link(manifest, &paths, &glue, &self.runtime, options)?;
+        if let Some(keep) = options.keep.as_ref().filter(|_| !self.typed) {
+            keep::keep(
+                keep,
+                package,
+                manifest,
+                &self.compiled,
+                &glue.text,
+                &linked,
+                options,
+            )?;
+        }
+        Ok(Built {
+            executable: linked.executable,
+            same_code,
+            other_code: self.compiled.iter().any(|c| c.plan.pinned),
+        })
+    }
+}
+
+/// Compiles the units of the package in `package`.
+pub fn compile(
+    package: &Path,
+    manifest: &Manifest,
+    options: &Options,
+) -> Result<Objects, ReplayError> {
+    objects(package, manifest, false, options)
+}
+
+pub(crate) fn objects(
+    package: &Path,
+    manifest: &Manifest,
+    typed: bool,
+    options: &Options,
+) -> Result<Objects, ReplayError> {
+    check::check(manifest)?;
+    flags::check(&options.flags)?;
+    std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
+    let runtime = apart::runtime(options)?;
+    let mut compiled = compile::all(package, manifest, typed, options)?;
+    let renamed = apart::units(manifest, &mut compiled, &runtime, options)?;
+    Ok(Objects {
+        compiled,
+        renamed,
+        runtime: runtime.object,
+        typed,
+    })
+}
+
+/// Compiles and links the package in `package`.
+pub fn build(package: &Path, manifest: &Manifest, options: &Options) -> Result<Built, ReplayError> {
+    compile(package, manifest, options)?.link(package, manifest, options)
+}
