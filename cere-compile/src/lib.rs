@@ -6,10 +6,13 @@
 //! | [`mod@unit`] | the commands that compile a unit |
 //! | [`command`] | running tools |
 //! | [`cached`] | files by content, whole or not at all |
+//! | [`mod@several`] | several compiles at a time |
+//! | [`wait`] | waiting for a child, but not for ever |
 
 pub mod cached;
 pub mod command;
 pub mod flags;
+pub mod several;
 pub mod unit;
 pub mod wait;
 

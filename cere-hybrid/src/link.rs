@@ -160,7 +160,7 @@ impl Link {
     pub fn relink(
         &self,
         output: &Path,
-        mut replacement: impl FnMut(&str) -> Result<Option<PathBuf>, HybridError>,
+        replacement: impl Fn(&str) -> Option<PathBuf>,
     ) -> Result<(), HybridError> {
         let parent = output
             .parent()
@@ -175,26 +175,20 @@ impl Link {
             let room = scratch.path().join(number.to_string());
             line = match item {
                 Item::Words(words) => line.args(words),
-                Item::Source { path, unit } => {
-                    let object = match unit {
-                        Some(unit) => replacement(unit)?,
-                        None => None,
-                    };
-                    match object {
-                        Some(object) => line.path(&object),
-                        None => line.arg(path),
-                    }
-                }
+                Item::Source { path, unit } => match unit.as_deref().and_then(&replacement) {
+                    Some(object) => line.path(&object),
+                    None => line.arg(path),
+                },
                 Item::File(given) => {
                     let path = self.path(given);
-                    match self.replaced(&path, &room, &mut replacement)? {
+                    match self.replaced(&path, &room, &replacement)? {
                         Some(other) => line.path(&other),
                         None => line.arg(given),
                     }
                 }
                 Item::Library(name) => {
                     let other = match self.archive_of(name) {
-                        Some(archive) => self.replaced(&archive, &room, &mut replacement)?,
+                        Some(archive) => self.replaced(&archive, &room, &replacement)?,
                         None => None,
                     };
                     match other {
@@ -216,21 +210,15 @@ impl Link {
         &self,
         path: &Path,
         room: &Path,
-        replacement: &mut impl FnMut(&str) -> Result<Option<PathBuf>, HybridError>,
+        replacement: &impl Fn(&str) -> Option<PathBuf>,
     ) -> Result<Option<PathBuf>, HybridError> {
-        let mut of = |units: &[String], path: &Path| match units {
+        let of = |units: &[String], path: &Path| match units {
             [] => Ok(None),
-            [only] => replacement(only),
-            several => {
-                for unit in several {
-                    if replacement(unit)?.is_some() {
-                        return Err(HybridError::Several {
-                            path: path.to_owned(),
-                        });
-                    }
-                }
-                Ok(None)
-            }
+            [only] => Ok(replacement(only)),
+            several if several.iter().all(|unit| replacement(unit).is_none()) => Ok(None),
+            _ => Err(HybridError::Several {
+                path: path.to_owned(),
+            }),
         };
         match self.content(path)? {
             Content::Object(units) => of(&units, path),

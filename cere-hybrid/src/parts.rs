@@ -2,6 +2,7 @@
 
 use crate::{Choice, HybridError};
 use cere_compile::command::{Line, hash, run};
+use cere_compile::several::several;
 use cere_compile::unit::{self, Job, LLD, Recipe, compiler, tools};
 use cere_compile::{cached, flags, io};
 use cere_format::build::{BUILD_VERSION, ENV_SPLIT, SplitPlan, Unit};
@@ -27,29 +28,59 @@ fn prefix(unit: &Unit) -> String {
 }
 
 impl Workshop<'_> {
-    /// The unit's object, with `choices` for its regions by index, and `rest` for all other code.
-    pub fn object(
+    /// An object of each unit, with the choices beside it for its regions by index, and `rest` for all other code.
+    pub fn objects(
+        &self,
+        rest: &Choice,
+        wanted: &[(&Unit, BTreeMap<u32, Choice>)],
+    ) -> Result<Vec<PathBuf>, HybridError> {
+        let mut own = Vec::new();
+        for (unit, choices) in wanted {
+            let regions: Vec<u32> = choices.keys().copied().collect();
+            let parts = choices.iter();
+            own.extend(parts.map(|(i, choice)| (*unit, plan(unit, Some(*i), &regions), choice)));
+        }
+        let made = several(own.len(), |place| {
+            let (unit, plan, choice) = &own[place];
+            self.part(unit, plan.clone(), choice)
+        });
+        let made: Vec<PathBuf> = made.into_iter().collect::<Result<_, _>>()?;
+        let mut left = &made[..];
+        let mut parts = Vec::new();
+        for (_, choices) in wanted {
+            let (these, others) = left.split_at(choices.len());
+            parts.push(these);
+            left = others;
+        }
+        let joined = several(wanted.len(), |place| {
+            let (unit, choices) = &wanted[place];
+            self.join(unit, rest, choices, parts[place])
+        });
+        joined.into_iter().collect()
+    }
+
+    /// The unit's object: the parts of its regions and the rest.
+    fn join(
         &self,
         unit: &Unit,
         rest: &Choice,
         choices: &BTreeMap<u32, Choice>,
+        parts: &[PathBuf],
     ) -> Result<PathBuf, HybridError> {
-        if choices.is_empty() {
+        if parts.is_empty() {
             return self.part(unit, plan(unit, None, &[]), rest);
         }
-        let regions: Vec<u32> = choices.keys().copied().collect();
-        let mut objects = Vec::new();
         let mut shared = BTreeSet::new();
-        for (index, choice) in choices {
-            let object = self.part(unit, plan(unit, Some(*index), &regions), choice)?;
-            shared.extend(needs(&object)?);
-            objects.push(object);
+        for part in parts {
+            shared.extend(needs(part)?);
         }
         let at = format!("{}at.", prefix(unit));
         shared.retain(|name| name.starts_with(&at) || unit.defines.contains(name));
+        let regions: Vec<u32> = choices.keys().copied().collect();
         let mut others = plan(unit, None, &regions);
         others.shared = shared.into_iter().collect();
-        objects.insert(0, self.part(unit, others, rest)?);
+        let mut objects = vec![self.part(unit, others, rest)?];
+        objects.extend_from_slice(parts);
         let names: Vec<&[u8]> = objects
             .iter()
             .map(|o| o.as_os_str().as_encoded_bytes())

@@ -3,6 +3,7 @@
 use crate::{Options, ReplayError};
 use cere_compile::command::hash;
 use cere_compile::flags::{self, Change};
+use cere_compile::several::several;
 use cere_compile::unit::{self, Job, Recipe};
 use cere_compile::{cached, io, stamp};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
@@ -193,33 +194,7 @@ pub fn all(
         let unit = &manifest.units[index];
         changes[&(unit.codegen.as_slice(), unit.language)].clone()
     };
-    let count = manifest.units.len();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if index >= count {
-                return done;
-            }
-            done.push((
-                index,
-                unit(package, manifest, index, change(index), typed, options),
-            ));
-        }
-    };
-    let mut done = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(count)).map(|_| scope.spawn(work)).collect();
-        let mut done = work();
-        for other in others {
-            match other.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_by_key(|d| d.0);
-    done.into_iter().map(|d| d.1).collect()
+    let compile = |index| unit(package, manifest, index, change(index), typed, options);
+    let done = several(manifest.units.len(), compile);
+    done.into_iter().collect()
 }

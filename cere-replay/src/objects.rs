@@ -37,7 +37,7 @@ impl Objects {
         self.compiled.iter().map(|c| c.object.as_path()).collect()
     }
 
-    /// Links them. Package, manifest and options are those of [`compile`].
+    /// Links them. Package, manifest and options are those of [`compile()`].
     pub fn link(
         &self,
         package: &Path,

@@ -99,17 +99,17 @@ impl<'a> Image<'a> {
     /// Makes it with `recipe`, as `output`.
     pub fn make(&self, recipe: &Recipe, output: &Path) -> Result<()> {
         let output = std::path::absolute(output)?;
-        self.link.relink(&output, |id| {
-            let Some(unit) = self.units.get(id) else {
-                return Ok(None);
-            };
-            let own = recipe.regions.iter().filter(|(key, _)| key.unit == id);
-            let own: BTreeMap<u32, Choice> = own
-                .map(|(key, choice)| (key.index, choice.clone()))
-                .collect();
-            self.workshop.object(unit, &recipe.rest, &own).map(Some)
-        })?;
-        Ok(())
+        let own = |id: &String| -> BTreeMap<u32, Choice> {
+            let own = recipe.regions.iter().filter(|(key, _)| key.unit == *id);
+            own.map(|(key, choice)| (key.index, choice.clone()))
+                .collect()
+        };
+        let wanted: Vec<_> = self.units.iter().map(|(id, u)| (u, own(id))).collect();
+        let objects = self.workshop.objects(&recipe.rest, &wanted)?;
+        let objects: BTreeMap<&str, PathBuf> =
+            self.units.keys().map(String::as_str).zip(objects).collect();
+        let made = self.link.relink(&output, |id| objects.get(id).cloned());
+        Ok(made?)
     }
 }
 
