@@ -119,8 +119,13 @@ fn each_state_is_what_it_says() {
     let untouched = least(Warmup::PageTrace);
     assert!(untouched > 2 * traced, "{untouched} {traced}");
     if Path::new("/sys/devices/system/cpu/cpu0/cache/index3").is_dir() {
+        // Not that it is faster than cold: where the last level is large, what a core has dropped can take longer to come
+        // back than what nobody holds (a chain's line took 430 cycles after a walk over 64 MiB, 220 after a flush).
         let last = least(Warmup::Partial(CacheLevel::Llc));
-        assert!(last < cold, "from the last level {last}, cold {cold}");
+        assert!(
+            last > 2 * warm,
+            "from the last level {last}, after a run {warm}"
+        );
     }
     // Without flushing by address: the same state by walking.
     // SAFETY: everybody in this process reads the environment through the standard library, which locks it.
