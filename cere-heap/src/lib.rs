@@ -59,6 +59,17 @@ fn class(size: usize) -> Option<(usize, usize)> {
     Some((8 + (power - 7) * 8 + part, (1 << power) + part * step))
 }
 
+/// Bytes of the blocks of a class.
+fn bytes(class: usize) -> usize {
+    match class {
+        ..=8 => class * 16,
+        _ => {
+            let (power, part) = (7 + (class - 9) / 8, (class - 9) % 8 + 1);
+            (1 << power) + part * (1 << (power - 3))
+        }
+    }
+}
+
 impl Heap {
     /// A heap over [start, end).
     ///
@@ -121,9 +132,11 @@ impl Heap {
                 }
                 (*header).next = head + HEAD + bytes;
                 block = head + HEAD;
-                *(head as *mut usize) = bytes;
-                *(head as *mut usize).add(1) = class;
             }
+            // Of a used block as well: a replay whose threads come in another order takes free blocks that the captured
+            // invocation did not touch, and whose heads it has not got.
+            *((block - HEAD) as *mut usize) = bytes;
+            *((block - HEAD) as *mut usize).add(1) = class;
             (*header).live += bytes;
             if align == 16 {
                 return (block as *mut u8, used);
@@ -218,7 +231,8 @@ impl Heap {
             unsafe {
                 let mut block = (*self.header()).free[class];
                 while block >= first + HEAD && block < used && block.is_multiple_of(16) {
-                    let bytes = *((block - HEAD) as *const usize);
+                    // Not by its head: see `find`.
+                    let bytes = bytes(class);
                     if bytes < WORD || bytes > used - block || count > used - self.start {
                         break;
                     }
@@ -246,6 +260,7 @@ mod tests {
                 bytes >= size && number < CLASSES && (number, bytes) >= last,
                 "{size}"
             );
+            assert_eq!(super::bytes(number), bytes);
             last = (number, bytes);
         }
         assert!(class((1 << 38) + 1).is_none());
@@ -299,6 +314,30 @@ mod tests {
             }
             *(blocks[1].cast::<usize>()) = at(1);
             assert!(told().len() <= 32768 + 2);
+        }
+    }
+
+    #[test]
+    fn free_blocks_without_a_head_can_be_taken() {
+        let memory: Vec<u128> = std::vec![0; 4096];
+        let start = (memory.as_ptr() as usize).next_multiple_of(4096);
+        // SAFETY: our own memory; the block's head and first word are wiped while it is free, as in a replay.
+        unsafe {
+            let heap = Heap::new(start, start + 32768);
+            let block = heap.allocate(300, 16);
+            heap.free(block);
+            block.sub(HEAD).write_bytes(0, HEAD + size_of::<usize>());
+            let at = block as usize;
+            let told = || {
+                let mut list = Vec::new();
+                heap.each_free(|from, to| list.push((from, to)));
+                list
+            };
+            assert_eq!(told(), [(at + 8, at + 320)]);
+            assert_eq!(heap.allocate(300, 16), block);
+            assert_eq!((heap.usable(block), heap.live()), (320, 320));
+            heap.free(block);
+            assert_eq!((told(), heap.live()), (std::vec![(at + 8, at + 320)], 0));
         }
     }
 

@@ -26,7 +26,6 @@ pub struct State<'a> {
     absent: Vec<(u64, u64)>,
     words: &'a [(u64, u64)],
     block: &'a Block,
-    heap_used: u64,
     /// What no comparison looks at: [start, end), rising.
     masked: Vec<(u64, u64)>,
 }
@@ -76,7 +75,6 @@ impl<'a> State<'a> {
             absent: pages.absent(),
             words,
             block,
-            heap_used: heap::used(),
         };
         state.share();
         state
@@ -135,9 +133,14 @@ impl<'a> State<'a> {
             .all
             .iter()
             .filter(|p| !p.is(PAGE_WRITTEN | PAGE_CODE | PAGE_ABSENT));
+        // Threads in another order take other free blocks of the region heap, which hold its lists.
+        let (start, end) = self.manifest.heap;
+        let shared = |page: &Page| {
+            self.team.is_some_and(|team| team.threads() > 1) && (start..end).contains(&page.start())
+        };
         let found: Vec<Page> = unwritten
             .filter(|p| !crate::code::executable(p.start()))
-            .filter(|p| rewritten(p) || memory(p) != self.pages.entry(p))
+            .filter(|p| rewritten(p) || shared(p) || memory(p) != self.pages.entry(p))
             .copied()
             .collect();
         self.changed.extend(found);
@@ -149,7 +152,7 @@ impl<'a> State<'a> {
     /// has no pages of, becomes zero again. It stays in place, so that the next repetition takes no page faults.
     pub fn clear_fresh(&self) {
         let used = heap::used();
-        self.clear(self.heap_used.min(used), used);
+        self.clear(self.manifest.heap.0.min(used), used);
         for &(start, end) in &self.manifest.fresh {
             self.clear(start, end);
         }
