@@ -10,6 +10,7 @@ use crate::tune::{Lab, Target};
 use crate::{image as program, print, progress, state, words};
 use anyhow::{Context, Result, bail};
 use cere_cluster::spearman;
+use cere_compile::several::several;
 use cere_format::profile::Profile;
 use cere_hybrid::Choice;
 use cere_replay::Team;
@@ -125,7 +126,8 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
         .rounds
         .unwrap_or_else(|| enough(profile.seconds).min(5));
     let mut request = options.timing.request(Team::default())?;
-    request.repetitions.seconds = (request.repetitions.seconds / f64::from(rounds)).max(0.2);
+    request.repetitions.seconds =
+        (request.repetitions.seconds / f64::from(rounds)).clamp(0.05, 0.15);
     let lab = Lab {
         store: &store,
         replays: &replays,
@@ -150,6 +152,9 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
 /// that a round of its replays takes.
 type Ratios = Vec<Result<Vec<f64>, String>>;
 
+/// Variants after which the code as built is timed again.
+const AGAIN: usize = 8;
+
 fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> (Ratios, f64) {
     let bar = progress::bar("replaying", targets.len() as u64 * variants.len() as u64);
     let mut all: Ratios = vec![Ok(vec![1.0; rounds as usize]); variants.len()];
@@ -158,31 +163,50 @@ fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> (
         bar.set_message(target.name.clone());
         let default = Variant::default();
         let as_built = lab.build(target, &default);
-        for (variant, found) in variants.iter().zip(&mut all) {
-            let start = Instant::now();
-            let mut of = || -> Result<Vec<f64>, String> {
-                let default_builds = as_built.as_ref().map_err(Clone::clone)?;
-                let builds = lab.build(target, variant)?;
-                let compiled = start.elapsed().as_secs_f64();
-                let mut ratios = Vec::new();
-                for round in 0..rounds {
-                    let before = lab.time(target, &default, default_builds, false, None)?;
-                    let now = lab.time(target, variant, &builds, round == 0, None)?;
-                    ratios.push(target.ratio(&before.seconds, &now.seconds));
+        let built = several(variants.len(), |place| lab.build(target, &variants[place]));
+        let mut of: Ratios = vec![Ok(Vec::new()); variants.len()];
+        let start = Instant::now();
+        for round in 0..rounds {
+            let mut before = None;
+            for (place, variant) in variants.iter().enumerate() {
+                if of[place].is_err() {
+                    continue;
                 }
-                replayed += (start.elapsed().as_secs_f64() - compiled) / f64::from(2 * rounds);
-                Ok(ratios)
-            };
-            match (of(), &mut *found) {
-                (Ok(ratios), Ok(all)) => {
-                    for (ratio, all) in ratios.into_iter().zip(all) {
-                        *all += target.share * (ratio - 1.0);
+                if place % AGAIN == 0 || before.is_none() {
+                    before = Some(
+                        as_built
+                            .as_ref()
+                            .map_err(Clone::clone)
+                            .and_then(|builds| lab.time(target, &default, builds, false, None)),
+                    );
+                }
+                let ratio = || -> Result<f64, String> {
+                    let before = before.as_ref().ok_or("nothing was timed")?;
+                    let before = before.as_ref().map_err(Clone::clone)?;
+                    let builds = built[place].as_ref().map_err(Clone::clone)?;
+                    let now = lab.time(target, variant, builds, round == 0, None)?;
+                    Ok(target.ratio(&before.seconds, &now.seconds))
+                };
+                match ratio() {
+                    Ok(ratio) => of[place].iter_mut().for_each(|found| found.push(ratio)),
+                    Err(why) => of[place] = Err(why),
+                }
+                if round == 0 {
+                    bar.inc(1);
+                }
+            }
+        }
+        replayed += start.elapsed().as_secs_f64() / f64::from(rounds);
+        for (found, all) in of.into_iter().zip(&mut all) {
+            match (found, &mut *all) {
+                (Ok(ratios), Ok(sums)) => {
+                    for (ratio, sum) in ratios.into_iter().zip(sums) {
+                        *sum += target.share * (ratio - 1.0);
                     }
                 }
-                (Err(why), Ok(_)) => *found = Err(format!("{}: {why}", target.name)),
+                (Err(why), Ok(_)) => *all = Err(format!("{}: {why}", target.name)),
                 (_, Err(_)) => {}
             }
-            bar.inc(1);
         }
     }
     bar.finish_and_clear();
