@@ -170,7 +170,6 @@ fn within(mut child: Child, limit: Duration) -> std::io::Result<(Output, Option<
     };
     let stdout = read(child.stdout.take().map(|p| Box::new(p) as _));
     let stderr = read(child.stderr.take().map(|p| Box::new(p) as _));
-    // The killed one's pipes may stay open in what it has started, but nothing here starts anything.
     let ended = wait::within(&mut child, limit)?;
     let (status, late) = match ended {
         Some(status) => (status, None),
