@@ -180,8 +180,8 @@ pub struct BindPlan {
 }
 
 /// What the pass does to a unit that is split for a hybrid binary: each chosen region becomes a part with flags of its own, the
-/// rest keeps the build's. Parts of regions go through the whole pipeline as one unit, as in a replay, and are cut out
-/// before code generation; the rest calls `<prefix><index>` where a region was.
+/// rest keeps the build's. What a part of a region reaches goes through the whole pipeline, as in a replay, and the part is cut
+/// out before code generation; the rest calls `<prefix><index>` where a region was.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SplitPlan {
     /// [`BUILD_VERSION`].

@@ -61,7 +61,7 @@ impl Store {
     pub fn captures(&self) -> PathBuf {
         self.root.join("captures.json")
     }
-    /// The choices that tuning found, and the regions that it is done with.
+    /// The choices that tuning found.
     pub fn tuned(&self) -> PathBuf {
         self.root.join("tuned.toml")
     }

@@ -1,6 +1,6 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
-use crate::split::{functions_named, keep_reached};
+use crate::split::keep_reached;
 use crate::{ir, shim};
 use cere_format::build::BindPlan;
 use llvm_sys::comdat::LLVMSetComdat;
@@ -31,7 +31,10 @@ pub fn pin(module: LLVMModuleRef, plan: &BindPlan) {
     let mut lost: Vec<LLVMValueRef> = others.into_iter().filter(written).collect();
     if let Some(roots) = &plan.roots {
         let names: HashSet<&str> = roots.iter().map(String::as_str).collect();
-        let mut roots = functions_named(module, |name| names.contains(name));
+        let functions = ir::functions(module).into_iter();
+        let mut roots: Vec<LLVMValueRef> = functions
+            .filter(|f| names.contains(ir::name(*f).as_str()))
+            .collect();
         // What becomes of these depends on all that uses them.
         // SAFETY: all of them are live.
         let depends = unsafe {

@@ -113,13 +113,17 @@ bool cere_reach_any(LLVMValueRef *Roots, size_t Count, LLVMValueRef *Values, siz
   return any_of(ArrayRef(Values, Number), [&](LLVMValueRef V) { return Seen.contains(unwrap(V)); });
 }
 
-// Leaves the definitions that `Roots` reach, and declarations of all others. Nothing is kept for being listed as used: those
-// lists go.
+// Turns a function's definition into a declaration of one elsewhere.
+void cere_drop_body(LLVMValueRef Fn) {
+  auto &F = *unwrap<Function>(Fn);
+  F.deleteBody();
+  F.setComdat(nullptr);
+  F.clearMetadata();
+}
+
+// Leaves the definitions that `Roots` reach, and declarations of all others.
 void cere_keep_reached(LLVMModuleRef Module_, LLVMValueRef *Roots, size_t Count) {
   Module &M = *unwrap(Module_);
-  for (StringRef List : {"llvm.used", "llvm.compiler.used"})
-    if (GlobalVariable *G = M.getNamedGlobal(List))
-      G->eraseFromParent();
   const auto Seen = reached(Roots, Count);
   for (GlobalVariable &G : make_early_inc_range(M.globals()))
     if (!G.isDeclaration() && !Seen.contains(&G) && !G.getName().starts_with("llvm.")) {
@@ -134,19 +138,8 @@ void cere_keep_reached(LLVMModuleRef Module_, LLVMValueRef *Roots, size_t Count)
       A.eraseFromParent();
     }
   for (Function &F : M)
-    if (!F.isDeclaration() && !Seen.contains(&F)) {
-      F.deleteBody();
-      F.setComdat(nullptr);
-      F.clearMetadata();
-    }
-}
-
-// Turns a function's definition into a declaration of one elsewhere.
-void cere_drop_body(LLVMValueRef Fn) {
-  auto &F = *unwrap<Function>(Fn);
-  F.deleteBody();
-  F.setComdat(nullptr);
-  F.clearMetadata();
+    if (!F.isDeclaration() && !Seen.contains(&F))
+      cere_drop_body(wrap(&F));
 }
 
 // Whether a variable's initialiser holds addresses of labels, which only the copy of the function beside it has.

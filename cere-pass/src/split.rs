@@ -56,8 +56,10 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves what `roots` reach: what the rest of the unit does need not be compiled for them.
+/// Leaves what `roots` reach: what the rest of the unit does need not be compiled for them. Nothing is kept for being
+/// listed as used.
 pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
+    ir::drop_lists(module, &["llvm.used", "llvm.compiler.used"]);
     // SAFETY: the module is live, the roots are its functions.
     unsafe {
         shim::cere_keep_reached(module, roots.as_mut_ptr(), roots.len());
@@ -70,12 +72,6 @@ pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
 /// A region's outlined function.
 fn outlined(module: LLVMModuleRef, index: u32) -> Option<LLVMValueRef> {
     ir::function(module, &format!("{OUTLINED_SYMBOL_PREFIX}{index}"))
-}
-
-/// The functions that `is_root` takes, by name.
-pub fn functions_named(module: LLVMModuleRef, is_root: impl Fn(&str) -> bool) -> Vec<LLVMValueRef> {
-    let functions = ir::functions(module).into_iter();
-    functions.filter(|f| is_root(&ir::name(*f))).collect()
 }
 
 /// After the pipeline, before code generation: a region's part keeps what the region reaches; the rest gives what it shares

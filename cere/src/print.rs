@@ -97,6 +97,14 @@ pub fn table_of_names(heading: &[&str], mut rows: Vec<Vec<String>>) -> String {
     table(heading, &rows)
 }
 
+/// `text`, cut off after `most` characters.
+pub fn short(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => format!("{}...", text.chars().take(most).collect::<String>()),
+        false => text.to_owned(),
+    }
+}
+
 /// How many times less something is, or how many times more if `reduction` is below 1.
 pub fn times(reduction: f64) -> String {
     match reduction {

@@ -99,7 +99,7 @@ impl Decider<'_> {
     /// Puts back what does not gain, in `tuned` as well.
     pub fn decide(mut self, tuned: &mut [Tuned]) -> Result<Decision> {
         let mut notes = Vec::new();
-        let mut hybrid = self.make("hybrid", tuned, None, &self.rest.clone())?;
+        let mut hybrid = self.make("hybrid", tuned, None, &self.rest)?;
         let plain = build("plain", self.plain);
         // Right before fast: an output that differs says which region it is, or that it is several together.
         let shown = self
@@ -178,7 +178,7 @@ impl Decider<'_> {
                 region.back = Some("the linked program does not gain".into());
             }
             kept = recipe(tuned, None, &self.rest);
-            hybrid = self.make("as-built", tuned, None, &self.rest.clone())?;
+            hybrid = self.make("as-built", tuned, None, &self.rest)?;
             chosen = plain.clone();
         }
         if kept.rest != self.rest
@@ -219,10 +219,9 @@ impl Decider<'_> {
     /// Puts back each region with which alone the output is another one; all, if none is it alone.
     fn put_back_wrong(&mut self, tuned: &mut [Tuned], why: &str) -> Result<PathBuf> {
         let plain = build("plain", self.plain);
-        let rest = self.rest.clone();
         for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
             let only = Recipe {
-                rest: rest.clone(),
+                rest: self.rest.clone(),
                 regions: [(region.key.clone(), region.choice.clone())].into(),
             };
             let path = self.scratch.join("one");
@@ -233,19 +232,18 @@ impl Decider<'_> {
                 region.back = Some(format!("with its flags the output is another: {why}"));
             }
         }
-        let mut hybrid = self.make("hybrid", tuned, None, &rest)?;
+        let mut hybrid = self.make("hybrid", tuned, None, &self.rest)?;
         let shown = self.trial.run(&[plain, build("hybrid", &hybrid)], 1)?;
         if shown[1].differs.is_some() {
             for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
                 region.back = Some(format!("together their output is another: {why}"));
             }
-            hybrid = self.make("hybrid", tuned, None, &rest)?;
+            hybrid = self.make("hybrid", tuned, None, &self.rest)?;
         }
         Ok(hybrid)
     }
 
     fn put_back_losers(&mut self, tuned: &mut [Tuned], mut hybrid: PathBuf) -> Result<PathBuf> {
-        let rest = self.rest.clone();
         let keys: Vec<RegionKey> = tuned.iter().map(|t| t.key.clone()).collect();
         let all = [&keys[..], &self.others[..]].concat();
         let rounds = self.rounds.clamp(2, 5);
@@ -267,7 +265,7 @@ impl Decider<'_> {
                 }
             }
             if lost {
-                hybrid = self.make("hybrid", tuned, None, &rest)?;
+                hybrid = self.make("hybrid", tuned, None, &self.rest)?;
                 continue;
             }
             let change =
@@ -282,13 +280,12 @@ impl Decider<'_> {
 
     /// Puts back the region without which the program is fastest, if it is faster so.
     fn put_back_one(&mut self, tuned: &mut [Tuned], hybrid: &mut PathBuf) -> Result<bool> {
-        let rest = self.rest.clone();
         let kept: Vec<usize> = (0..tuned.len())
             .filter(|i| tuned[*i].back.is_none())
             .collect();
         let mut builds = vec![build("plain", self.plain), build("hybrid", hybrid)];
         for place in &kept {
-            let path = self.make(&format!("without-{place}"), tuned, Some(*place), &rest)?;
+            let path = self.make(&format!("without-{place}"), tuned, Some(*place), &self.rest)?;
             builds.push(build(&format!("without {}", tuned[*place].name), &path));
         }
         let shown = self.trial.run(&builds, self.rounds.clamp(2, 3))?;
@@ -301,7 +298,7 @@ impl Decider<'_> {
         }
         tuned[kept[best - 2]].back =
             Some("with its flags other regions lose more than it gains".into());
-        *hybrid = self.make("hybrid", tuned, None, &rest)?;
+        *hybrid = self.make("hybrid", tuned, None, &self.rest)?;
         Ok(true)
     }
 }

@@ -5,16 +5,11 @@ use crate::{print, words};
 use serde_json::{Value, json};
 
 /// Flags and pipeline of a region, in a line.
-pub fn flags(tuned: &Tuned) -> String {
+fn flags(tuned: &Tuned) -> String {
     let mut text = words::join(&tuned.choice.flags);
     if let Some(passes) = &tuned.choice.passes {
-        let short: String = passes.chars().take(40).collect();
-        let dots = if short.len() < passes.len() {
-            "..."
-        } else {
-            ""
-        };
-        text = format!("{text} [{short}{dots}]").trim_start().to_owned();
+        let passes = print::short(passes, 40);
+        text = format!("{text} [{passes}]").trim_start().to_owned();
     }
     text
 }
@@ -76,9 +71,7 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
             .sum();
         if saved > 0.0 {
             text.push_str(&format!(
-                "
-the kept regions take {} less
-",
+                "\nthe kept regions take {} less\n",
                 print::time(saved)
             ));
         }

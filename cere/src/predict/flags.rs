@@ -6,7 +6,7 @@ use crate::hybrid::{Build, Image, Recipe, Trial, middle, scratch};
 use crate::names::named;
 use crate::replay::Replays;
 use crate::selection::Selection;
-use crate::tune::{Lab, Target};
+use crate::tune::{AGAIN, Lab, Target};
 use crate::{image as program, print, progress, state, words};
 use anyhow::{Context, Result, bail};
 use cere_cluster::spearman;
@@ -152,9 +152,6 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
 /// that a round of its replays takes.
 type Ratios = Vec<Result<Vec<f64>, String>>;
 
-/// Variants after which the code as built is timed again.
-const AGAIN: usize = 8;
-
 fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> (Ratios, f64) {
     let bar = progress::bar("replaying", targets.len() as u64 * variants.len() as u64);
     let mut all: Ratios = vec![Ok(vec![1.0; rounds as usize]); variants.len()];
@@ -167,32 +164,31 @@ fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> (
         let mut of: Ratios = vec![Ok(Vec::new()); variants.len()];
         let start = Instant::now();
         for round in 0..rounds {
-            let mut before = None;
-            for (place, variant) in variants.iter().enumerate() {
-                if of[place].is_err() {
+            for (number, some) in variants.chunks(AGAIN).enumerate() {
+                let first = number * AGAIN;
+                if of[first..first + some.len()].iter().all(Result::is_err) {
                     continue;
                 }
-                if place % AGAIN == 0 || before.is_none() {
-                    before = Some(
-                        as_built
-                            .as_ref()
-                            .map_err(Clone::clone)
-                            .and_then(|builds| lab.time(target, &default, builds, false, None)),
-                    );
-                }
-                let ratio = || -> Result<f64, String> {
-                    let before = before.as_ref().ok_or("nothing was timed")?;
-                    let before = before.as_ref().map_err(Clone::clone)?;
-                    let builds = built[place].as_ref().map_err(Clone::clone)?;
-                    let now = lab.time(target, variant, builds, round == 0, None)?;
-                    Ok(target.ratio(&before.seconds, &now.seconds))
-                };
-                match ratio() {
-                    Ok(ratio) => of[place].iter_mut().for_each(|found| found.push(ratio)),
-                    Err(why) => of[place] = Err(why),
-                }
-                if round == 0 {
-                    bar.inc(1);
+                let before = as_built.as_ref().map_err(Clone::clone);
+                let before =
+                    before.and_then(|builds| lab.time(target, &default, builds, false, None));
+                for (place, variant) in (first..).zip(some) {
+                    if of[place].is_err() {
+                        continue;
+                    }
+                    let ratio = || -> Result<f64, String> {
+                        let before = before.as_ref().map_err(Clone::clone)?;
+                        let builds = built[place].as_ref().map_err(Clone::clone)?;
+                        let now = lab.time(target, variant, builds, round == 0, None)?;
+                        Ok(target.ratio(&before.seconds, &now.seconds))
+                    };
+                    match ratio() {
+                        Ok(ratio) => of[place].iter_mut().for_each(|found| found.push(ratio)),
+                        Err(why) => of[place] = Err(why),
+                    }
+                    if round == 0 {
+                        bar.inc(1);
+                    }
                 }
             }
         }

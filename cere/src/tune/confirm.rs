@@ -69,8 +69,8 @@ pub fn alternate(
     Ok(times)
 }
 
-/// The first of `candidates`, the best first, that is surely faster than `default` and whose result is right. Those whose result is not go
-/// to `wrong`.
+/// The first of `candidates`, the best first, that is surely faster than `default` and whose result is right. Those whose
+/// result is not go to `wrong`.
 pub fn confirm(
     lab: &Lab,
     target: &Target,

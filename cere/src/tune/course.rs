@@ -3,15 +3,12 @@
 use super::ahead::Ahead;
 use super::confirm::{Arm, alternate};
 use super::journal::{Event, Journal, Told};
-use super::lab::{Builds, Lab, Timed};
+use super::lab::{AGAIN, Builds, Lab, Timed};
 use super::target::Target;
 use anyhow::{Context, Result, anyhow};
 use cere_tune::{Search, Variant, gain};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
-
-/// Evaluations after which the code as built is timed again: the machine may be at another speed.
-const AGAIN: u32 = 8;
 
 /// A variant whose first codelets take so many times longer than as built is not timed on the others.
 const HOPELESS: f64 = 1.05;
@@ -49,7 +46,7 @@ pub struct Course<'a> {
     pub default: Builds,
     /// Seconds of the codelets as built, when they were timed last.
     before: Vec<f64>,
-    since: u32,
+    since: usize,
     open: HashMap<u64, Variant>,
     /// Variants that were measured, with their ratios.
     pub ranked: Vec<(f64, Variant)>,

@@ -14,6 +14,9 @@ use std::time::Instant;
 /// ever lengthen them, but not the single fastest.
 const FAST: f64 = 0.2;
 
+/// Evaluations after which the code as built is timed again: the machine may be at another speed.
+pub const AGAIN: usize = 8;
+
 /// Where variants are built and timed.
 pub struct Lab<'a> {
     /// Gets the records.
@@ -61,14 +64,8 @@ impl Lab<'_> {
         request
     }
 
-    fn options(
-        &self,
-        target: &Target,
-        variant: &Variant,
-        team: Option<&Team>,
-    ) -> Result<Options, String> {
-        let request = self.request(target, variant, team);
-        let options = self.replays.options(&request, None);
+    fn options(&self, request: &Request) -> Result<Options, String> {
+        let options = self.replays.options(request, None);
         options.map_err(|error| crate::print::error(&error))
     }
 
@@ -84,7 +81,7 @@ impl Lab<'_> {
 
     fn make(&self, target: &Target, variant: &Variant, new: bool) -> Result<Builds, String> {
         let start = Instant::now();
-        let options = self.options(target, variant, None)?;
+        let options = self.options(&self.request(target, variant, None))?;
         let compile = |m: &Member| cere_replay::compile(&m.package, &m.manifest, &options);
         let made = || -> Result<_, ReplayError> {
             let objects: Vec<Objects> = target
@@ -137,8 +134,8 @@ impl Lab<'_> {
         goes_on: impl Fn(&[f64]) -> bool,
     ) -> Result<Timed, String> {
         let start = Instant::now();
-        let options = self.options(target, variant, team)?;
-        let setting = self.request(target, variant, team);
+        let request = self.request(target, variant, team);
+        let options = self.options(&request)?;
         let mut timed = Timed {
             seconds: Vec::new(),
             wall: 0.0,
@@ -156,7 +153,7 @@ impl Lab<'_> {
             let record = Record::of(
                 &member.manifest,
                 &member.sha256,
-                setting.setting(&member.manifest),
+                request.setting(&member.manifest),
                 replay.as_ref(),
             );
             results::keep_or_warn(self.store, &record);

@@ -11,7 +11,7 @@ mod show;
 mod space;
 mod target;
 
-pub use lab::Lab;
+pub use lab::{AGAIN, Lab};
 pub use target::Target;
 
 use crate::check::{Codelet, current};

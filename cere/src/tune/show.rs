@@ -5,6 +5,9 @@ use super::course::Spent;
 use crate::print;
 use serde_json::{Value, json};
 
+/// Characters of flags or of a reason, at most.
+const LONG: usize = 160;
+
 /// What all searches spent.
 fn spent(found: &[Found]) -> Spent {
     let mut all = Spent::default();
@@ -88,7 +91,9 @@ pub fn text(found: &[Found], took: &Took) -> String {
     let row = |f: &Found| {
         let course = &f.course;
         let winner = f.winner.as_ref();
-        let mut flags = winner.map_or("as built".to_owned(), |w| short(&w.variant.to_string()));
+        let mut flags = winner.map_or("as built".to_owned(), |w| {
+            print::short(&w.variant.to_string(), LONG)
+        });
         if let Some((n, gain)) = f.threads {
             flags.push_str(&format!(", {n} threads ({:.3})", 1.0 / gain.ratio));
         }
@@ -118,7 +123,7 @@ pub fn text(found: &[Found], took: &Took) -> String {
     let mut text = print::table(&heading, &found.iter().map(row).collect::<Vec<_>>());
     let mut reasons: Vec<(String, u32)> = Vec::new();
     for (_, why) in found.iter().flat_map(|f| &f.course.failed) {
-        let why = short(why);
+        let why = print::short(why, LONG);
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,
             None => reasons.push((why, 1)),
@@ -148,12 +153,4 @@ pub fn text(found: &[Found], took: &Took) -> String {
         print::times(replays_reduction(found, took)),
     ));
     text
-}
-
-fn short(text: &str) -> String {
-    const MOST: usize = 160;
-    match text.chars().count() > MOST {
-        true => format!("{}...", text.chars().take(MOST).collect::<String>()),
-        false => text.to_owned(),
-    }
 }
