@@ -1,6 +1,7 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
 use crate::split::keep_reached;
+use crate::unit::run;
 use crate::{ir, shim};
 use cere_format::build::BindPlan;
 use llvm_sys::comdat::LLVMSetComdat;
@@ -14,43 +15,76 @@ use std::collections::HashSet;
 use std::ptr::null_mut;
 
 /// Keeps shape and alignment of captured variables through the pipeline, and leaves out what the region does not reach.
-pub fn pin(module: LLVMModuleRef, plan: &BindPlan) {
-    let captured: HashSet<&str> = plan.variables.iter().map(String::as_str).collect();
-    // What the build's optimiser reshaped under its own name, this pipeline may reshape likewise.
-    let is_kept = |v: &LLVMValueRef| {
-        // SAFETY: the variable is live and defined.
-        captured.contains(ir::name(*v).as_str()) && !unsafe { reshaped(module, *v, plan) }
-    };
-    let (kept, others): (Vec<_>, Vec<_>) = ir::globals(module)
-        .into_iter()
-        // SAFETY: the variable is live.
-        .filter(|v| unsafe { LLVMIsDeclaration(*v) } == 0)
-        .partition(is_kept);
-    // SAFETY: the variable is live.
-    let written = |v: &LLVMValueRef| !ours(*v) && unsafe { !shim::cere_unwritten(*v) };
-    let mut lost: Vec<LLVMValueRef> = others.into_iter().filter(written).collect();
+pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
+    let captured = Captured::of(plan);
     if let Some(roots) = &plan.roots {
-        let names: HashSet<&str> = roots.iter().map(String::as_str).collect();
-        let functions = ir::functions(module).into_iter();
-        let mut roots: Vec<LLVMValueRef> = functions
-            .filter(|f| names.contains(ir::name(*f).as_str()))
-            .collect();
-        // What becomes of these depends on all that uses them.
-        // SAFETY: all of them are live.
-        let depends = unsafe {
-            let (roots, count) = (roots.as_mut_ptr(), roots.len());
-            shim::cere_reach_any(roots, count, lost.as_mut_ptr(), lost.len())
-        };
-        if !depends {
-            keep_reached(module, roots);
+        // What becomes of variables that the image lacks depends on all that uses them. The build's optimiser made most of
+        // them another variable at its start, whole unit in view: done again, they are the image's.
+        if captured.lacks_some_of(module, roots) {
+            run(module, c"globalopt")?;
+        }
+        if !captured.lacks_some_of(module, roots) {
+            keep_reached(module, named(module, roots));
         }
     }
-    for variable in kept {
+    for variable in defined(module) {
+        if captured.has(module, variable) {
+            // SAFETY: the variable is live.
+            unsafe { shim::cere_pin(variable) };
+        }
+    }
+    Ok(())
+}
+
+/// The module's functions of these names.
+fn named(module: LLVMModuleRef, names: &[String]) -> Vec<LLVMValueRef> {
+    names
+        .iter()
+        .filter_map(|n| ir::function(module, n))
+        .collect()
+}
+
+/// Variables that the module defines.
+fn defined(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+    let all = ir::globals(module).into_iter();
+    // SAFETY: the variable is live.
+    all.filter(|v| unsafe { LLVMIsDeclaration(*v) } == 0)
+        .collect()
+}
+
+/// The variables of the captured image.
+struct Captured<'a> {
+    names: HashSet<&'a str>,
+    plan: &'a BindPlan,
+}
+
+impl<'a> Captured<'a> {
+    fn of(plan: &'a BindPlan) -> Self {
+        let names = plan.variables.iter().map(String::as_str).collect();
+        Self { names, plan }
+    }
+
+    /// Whether a variable is there as it is here: what the build's optimiser reshaped under its own name, this pipeline
+    /// may reshape likewise.
+    fn has(&self, module: LLVMModuleRef, variable: LLVMValueRef) -> bool {
+        let listed = self.names.contains(ir::name(variable).as_str());
+        // SAFETY: the variable is live and defined.
+        listed && !unsafe { reshaped(module, variable, self.plan) }
+    }
+
+    /// Whether functions reach variables with a state that are not there.
+    fn lacks_some_of(&self, module: LLVMModuleRef, roots: &[String]) -> bool {
         // SAFETY: the variable is live.
+        let written = |v: &LLVMValueRef| !ours(*v) && unsafe { !shim::cere_unwritten(*v) };
+        let all = defined(module).into_iter();
+        let mut lost: Vec<LLVMValueRef> = all
+            .filter(|v| !self.has(module, *v) && written(v))
+            .collect();
+        let mut roots = named(module, roots);
+        // SAFETY: all of them are live.
         unsafe {
-            if LLVMIsDeclaration(variable) == 0 {
-                shim::cere_pin(variable);
-            }
+            let (roots, count) = (roots.as_mut_ptr(), roots.len());
+            shim::cere_reach_any(roots, count, lost.as_mut_ptr(), lost.len())
         }
     }
 }

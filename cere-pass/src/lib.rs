@@ -87,7 +87,7 @@ fn prepare(module: LLVMModuleRef) -> Result<bool, String> {
     if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
         retarget::apply(module, &plan.retarget);
         if plan.pinned {
-            bind::pin(module, &plan);
+            bind::pin(module, &plan)?;
         }
         return Ok(true);
     }

@@ -55,6 +55,8 @@ pub struct Finished {
     pub directory: tempfile::TempDir,
     /// Why it was killed, if its time was up.
     pub late: Option<String>,
+    /// Why it did not do all of its work, if this command was told to end meanwhile.
+    pub told: Option<String>,
 }
 
 impl Launch<'_> {
@@ -122,6 +124,7 @@ impl Launch<'_> {
             pid: ended.pid,
             directory,
             late: ended.late,
+            told: ended.told,
         })
     }
 }

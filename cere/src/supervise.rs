@@ -16,11 +16,16 @@ pub fn shell_code(status: ExitStatus) -> u8 {
 }
 
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// The last signal to end that was passed on.
+static TOLD: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn pass_on(signal: i32) {
     let child = CHILD.load(Ordering::Relaxed);
     if child > 0 {
         send(child, signal);
+    }
+    if signal != libc::SIGTSTP {
+        TOLD.store(signal, Ordering::Relaxed);
     }
 }
 
@@ -38,6 +43,8 @@ pub struct Ended {
     pub pid: u32,
     /// Why it was killed, if its time was up.
     pub late: Option<String>,
+    /// Why what it did is not all that it would have done, if this command was told to end meanwhile.
+    pub told: Option<String>,
 }
 
 /// Runs `command`. `shown` names it in errors; `timeout` is in seconds, in which it is not stopped.
@@ -55,6 +62,7 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
         .spawn()
         .with_context(|| format!("cannot run {shown}"))?;
     let group = child.id() as i32;
+    TOLD.store(0, Ordering::Relaxed);
     CHILD.store(group, Ordering::Relaxed);
     let handler = pass_on as extern "C" fn(i32) as libc::sighandler_t;
     let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
@@ -101,6 +109,12 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
         status,
         pid: group as u32,
         late,
+        told: match TOLD.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(format!(
+                "ended by signal {signal}, which came while {shown} ran"
+            )),
+        },
     })
 }
 

@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{instrumented, json, refused, run, succeed, text, write};
+use common::{cere, instrumented, json, refused, run, succeed, text, write};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// `work` takes one in four times ten times as long.
 const PROGRAM: &str = r#"
@@ -103,9 +105,10 @@ fn one_codelet_a_class_and_all_of_them_match() {
     );
 }
 
-/// One region, called from nothing else; each run adds a line to a file.
+/// One region, called from nothing else; each run adds a line to a file, and waits while there is a file `hold`.
 const COUNTED: &str = r#"
 #include <stdio.h>
+#include <unistd.h>
 static double cells[40000];
 static __attribute__((noinline)) void work(void) {
     for (int i = 1; i < 40000; i++) cells[i] = cells[i] * 0.5 + cells[i - 1];
@@ -115,6 +118,7 @@ int main(void) {
     fputs("run\n", runs);
     fclose(runs);
     cells[0] = 1;
+    while (!access("hold", F_OK)) usleep(1000);
     for (int i = 0; i < 3; i++) work(), work(), work();
     printf("%g\n", cells[9]);
     return 0;
@@ -167,6 +171,38 @@ fn rounds_run_the_program_between_replays() {
     );
     assert_eq!(output.status.code(), Some(0));
     runs(0);
+}
+
+#[test]
+fn what_is_told_to_end_in_a_run_of_the_program_ends() {
+    let directory = instrumented(COUNTED);
+    let at = directory.path();
+    let line = ["capture", "work", "--invocation", "2", "--", "./app"];
+    succeed(at, &line);
+    let runs = || {
+        let text = std::fs::read_to_string(at.join("runs")).expect("a file");
+        text.lines().count()
+    };
+    let before = runs();
+    std::fs::write(at.join("hold"), "").expect("a file");
+    let mut command = cere(at, &["check", "--rounds", "3"]);
+    let child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("cere runs");
+    let late = Instant::now() + Duration::from_secs(60);
+    while runs() == before {
+        assert!(Instant::now() < late, "the program does not run");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: kill takes no pointers; the child was not waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let ended = child.wait_with_output().expect("an end");
+    let said = text(&ended.stderr);
+    assert!(said.contains("ended by signal 15"), "{said}");
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert_eq!(runs(), before + 1);
 }
 
 #[test]

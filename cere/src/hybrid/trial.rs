@@ -165,6 +165,9 @@ impl<'a> Trial<'a> {
         if let Some(late) = ended.late {
             bail!("the {} build: {late}", build.name);
         }
+        if let Some(told) = ended.told {
+            bail!(told);
+        }
         let mut output = Vec::new();
         use std::io::{Read, Seek};
         file.rewind()

@@ -77,6 +77,10 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     if let Some(late) = finished.late {
         bail!(late);
     }
+    // A profile of what ran so far is of use; a run beside replays is one of several.
+    if let (Some(told), Some(_)) = (finished.told, run.only) {
+        bail!(told);
+    }
     let code = shell_code(finished.status);
     let directory = std::env::current_dir()?;
     let processes = Processes::read(finished.directory.path())?;

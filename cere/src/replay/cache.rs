@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use cere_format::store::Store;
 use cere_package::io::unpack_package;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Free bytes below which a failure to unpack may be for want of space.
 const SCARCE: u64 = 1 << 30;
@@ -15,6 +17,8 @@ const SCARCE: u64 = 1 << 30;
 pub struct Cache {
     directory: PathBuf,
     in_use: Option<InUse>,
+    /// SHA-256 by stamp, of the files that were read: a command replays a codelet many times.
+    hashes: Mutex<HashMap<Vec<u8>, String>>,
     _temporary: Option<tempfile::TempDir>,
 }
 
@@ -39,6 +43,7 @@ impl Cache {
                 return Ok(Self {
                     in_use: InUse::share(&directory),
                     directory,
+                    hashes: Mutex::default(),
                     _temporary: None,
                 });
             }
@@ -54,6 +59,7 @@ impl Cache {
         Ok(Self {
             directory: temporary.path().to_owned(),
             in_use: InUse::share(temporary.path()),
+            hashes: Mutex::default(),
             _temporary: Some(temporary),
         })
     }
@@ -78,6 +84,13 @@ impl Cache {
         });
     }
 
+    /// The same where the file system has little room left: what one replay of a command unpacked, a later one may use.
+    pub fn trim_if_scarce(&self) {
+        if room(&self.directory) < bound::PACKAGES {
+            self.trim();
+        }
+    }
+
     fn packages(&self) -> PathBuf {
         self.directory.join("packages")
     }
@@ -88,7 +101,7 @@ impl Cache {
         let packages = self.packages();
         std::fs::create_dir_all(&packages)
             .with_context(|| format!("cannot create {}", packages.display()))?;
-        let sha256 = state::hash_file(file)?;
+        let sha256 = self.hash(file)?;
         let directory = packages.join(&sha256[..32]);
         if directory.join(MEMBER_MANIFEST).is_file() {
             let manifest = cere_replay::manifest(&directory)?;
@@ -120,6 +133,18 @@ impl Cache {
             }
         }
         Ok((directory, manifest, sha256))
+    }
+
+    /// The SHA-256 of a file's content, in hexadecimal.
+    fn hash(&self, file: &Path) -> Result<String> {
+        let lock = || self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = cere_compile::stamp(file)?;
+        if let Some(known) = lock().get(&stamp) {
+            return Ok(known.clone());
+        }
+        let sha256 = state::hash_file(file)?;
+        lock().insert(stamp, sha256.clone());
+        Ok(sha256)
     }
 }
 

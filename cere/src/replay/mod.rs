@@ -33,9 +33,9 @@ Repeats until the median is known to 1 % (95 % confidence), from 10 to 1000 time
 then three repetitions are enough, after 20 seconds one. Repetitions with a page fault, a context switch or a move to\n\
 another processor, and single ones far above all others, are set aside and counted.\n\
 \n\
-Unpacked codelets (up to 2 GiB) and what was built of them (up to 512 MiB) are kept in the store's cache/, or in\n\
-~/.cache/cere without a store; what was not used for longest goes first. It may be removed at any time when no\n\
-replay runs.\n\
+Unpacked codelets (up to 2 GiB; while a command runs also more, where the disk has room) and what was built of them\n\
+(up to 512 MiB) are kept in the store's cache/, or in ~/.cache/cere without a store; what was not used for longest\n\
+goes first. It may be removed at any time when no replay runs.\n\
 \n\
 Every replay leaves a record in the store (`cere results`), if there is one: a .codelet file that someone sent as well.\n\
 \n\

@@ -1,0 +1,38 @@
+//! What a replay under other flags compiles: what its region reaches, alone.
+
+use anyhow::{Result, ensure};
+use cere_tests::tools::{cere, json, output, succeed};
+use std::path::Path;
+use std::process::Command;
+
+/// Regions' functions in an object file.
+fn outlined(object: &Path) -> Result<Vec<String>> {
+    let listed = output(Command::new("llvm-nm-22").arg("-j").arg(object))?;
+    let text = String::from_utf8(listed.stdout)?;
+    let found = text.lines().filter(|n| n.starts_with("cere.outlined."));
+    Ok(found.map(str::to_owned).collect())
+}
+
+/// `ready` is a byte in the captured program, `state` two variables: no function alone tells that.
+#[test]
+fn the_variables_that_a_build_reshaped_are_known_without_the_whole_unit() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let at = directory.path();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/split.c");
+    std::fs::copy(source, at.join("split.c"))?;
+    let build = "$CC -O2 split.c -o program";
+    succeed(cere(at).args(["instrument", "--", "sh", "-c", build]))?;
+    let capture = ["capture", "lazy*", "--invocation", "3", "--", "./program"];
+    succeed(cere(at).args(capture))?;
+    for region in ["lazy@*", "lazy_flag@*"] {
+        for flags in ["-O0", "-O1"] {
+            let line = ["replay", region, "--reps", "2", "--flags", flags];
+            let (found, _) = json(cere(at).args(line).args(["--json", "--keep", "kept"]))?;
+            ensure!(found["verdict"] == "exact", "{region} {flags}: {found}");
+            let kept = outlined(&at.join("kept/unit0.o"))?;
+            ensure!(kept.len() == 1, "{region} {flags}: {kept:?}");
+            std::fs::remove_dir_all(at.join("kept"))?;
+        }
+    }
+    Ok(())
+}
