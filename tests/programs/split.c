@@ -5,6 +5,7 @@
 //@ codelets: 8
 //@ flags: -O0 ; -O2 ; -O3 -march=x86-64-v3
 //@ under: -O0 ~ aligned* ~ unchecked ~ does not have as such
+//@ under: -O0 ~ main* ~ unchecked ~ does not have as such
 #include <stdio.h>
 
 static struct {
