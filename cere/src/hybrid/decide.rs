@@ -147,6 +147,7 @@ impl Decider<'_> {
             let fastest = (1..more.len())
                 .filter(|i| again[*i].differs.is_none())
                 .min_by(|a, b| again[*a].median().total_cmp(&again[*b].median()));
+            let mut chosen = 1;
             if let Some(fastest) = fastest.filter(|f| *f > 1)
                 && again[fastest].median() < again[1].median() * (1.0 - FASTER)
             {
@@ -161,10 +162,12 @@ impl Decider<'_> {
                 }
                 hybrid.clone_from(&more[fastest].path);
                 kept.rest = rest;
-                shown[0] = again[0].clone();
-                shown[1] = again[fastest].clone();
-                shown[best] = again[3].clone();
+                chosen = fastest;
             }
+            // What was decided upon is what is told.
+            shown[0] = again[0].clone();
+            shown[1] = again[chosen].clone();
+            shown[best] = again[3].clone();
         }
         let level = best.map(|best| (builds[best].name.clone(), shown[best].clone()));
         let mut shown = shown.into_iter();

@@ -71,24 +71,26 @@ impl Cache {
 
     /// Brings the cache within its bounds, unless another replay uses it. What was unpacked before may be gone then.
     pub fn trim(&self) {
+        self.trim_to(bound::PACKAGES);
+    }
+
+    /// The same between the replays of a command, which may use a package again: a quarter of the free room is theirs.
+    pub fn trim_between(&self) {
+        self.trim_to(bound::PACKAGES.max(room(&self.directory) / 4));
+    }
+
+    fn trim_to(&self, packages: u64) {
         let Some(in_use) = &self.in_use else {
             return;
         };
         in_use.alone(|| {
-            bound::trim(&self.packages(), bound::PACKAGES, |name, m| {
+            bound::trim(&self.packages(), packages, |name, m| {
                 m.is_dir() && !name.starts_with('.')
             });
             bound::trim(&self.builds(), bound::BUILDS, |name, m| {
                 m.is_file() && !name.starts_with('.') && !name.starts_with("run.")
             });
         });
-    }
-
-    /// The same where the file system has little room left: what one replay of a command unpacked, a later one may use.
-    pub fn trim_if_scarce(&self) {
-        if room(&self.directory) < bound::PACKAGES {
-            self.trim();
-        }
     }
 
     fn packages(&self) -> PathBuf {

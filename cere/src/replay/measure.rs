@@ -82,7 +82,7 @@ impl<'a> Replays<'a> {
         file: &Path,
         keep: Option<PathBuf>,
     ) -> Result<(Result<Replay>, Record)> {
-        self.cache.trim_if_scarce();
+        self.cache.trim_between();
         let (package, manifest, sha256) = self.unpacked(file)?;
         let replay = cere_replay::replay(&package, &self.options(request, keep)?);
         let record = Record::of(

@@ -33,7 +33,7 @@ Repeats until the median is known to 1 % (95 % confidence), from 10 to 1000 time
 then three repetitions are enough, after 20 seconds one. Repetitions with a page fault, a context switch or a move to\n\
 another processor, and single ones far above all others, are set aside and counted.\n\
 \n\
-Unpacked codelets (up to 2 GiB; while a command runs also more, where the disk has room) and what was built of them\n\
+Unpacked codelets (up to 2 GiB; while a command runs, a quarter of the free room) and what was built of them\n\
 (up to 512 MiB) are kept in the store's cache/, or in ~/.cache/cere without a store; what was not used for longest\n\
 goes first. It may be removed at any time when no replay runs.\n\
 \n\
