@@ -1,10 +1,11 @@
-// Static variables that -O2 keeps in another form: `limit`, which is 0 or 4096, as one bit, `origin` in parts. A replay
-// under flags that leave them as written says so instead of computing with what is not there.
+// Static variables that -O2 keeps in another form: `limit`, which is 0 or 4096, as one bit, which any replay finds out by
+// itself, and `origin` in parts, once a loop is unrolled. A replay under flags that leave it as written says so instead of
+// computing with what is not there.
 //@ levels: -O2 ; -O3 -g
 //@ capture: sum@*
 //@ invocation: 2
 //@ flags: -O0 ; -O3 -march=native
-//@ under: -O0 ~ sum@* ~ unchecked ~ uses the variable limit, which the captured program does not have as such
+//@ under: -O0 ~ sum@* ~ unchecked ~ uses the variable origin, which the captured program does not have as such
 #include <stdio.h>
 
 static int limit;
