@@ -235,15 +235,19 @@ mod tests {
             .map(String::as_str)
             .collect();
         for start in [
-            "-march",
             "-ffast-math",
-            "-ffp-",
+            "-ffp-contract=fast",
             "-fassoc",
             "-freciprocal",
             "-fno-math-errno",
             "-mfma",
         ] {
             assert!(!flags.iter().any(|f| f.starts_with(start)), "{start}");
+        }
+        for choice in kept.groups.iter().flat_map(|g| &g.choices) {
+            let fuses = choice.iter().any(|f| f.starts_with("-march"));
+            let parts = choice.iter().any(|f| f == "-ffp-contract=off");
+            assert!(!fuses || parts, "{choice:?}");
         }
         assert!(flags.contains(&"-mavx2"));
     }

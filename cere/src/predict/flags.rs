@@ -132,6 +132,7 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
         store: &store,
         replays: &replays,
         request,
+        rounds: true,
     };
     let (rounds_of, replayed) = ratios(&lab, &targets, &variants, rounds);
     let measured = match options.measure {

@@ -25,6 +25,8 @@ pub struct Lab<'a> {
     pub replays: &'a Replays<'a>,
     /// How to replay; flags and passes are a variant's.
     pub request: Request,
+    /// Whether variants may round otherwise, within the tolerance.
+    pub rounds: bool,
 }
 
 /// Builds of all codelets of a region.
@@ -159,10 +161,14 @@ impl Lab<'_> {
             results::keep_or_warn(self.store, &record);
             let replay = replay.map_err(|error| error.to_string())?;
             let several = team.is_some_and(|t| t.threads.is_some());
+            // Threads may add in another order each time.
+            let threads = cere_replay::plan::threads(&member.manifest, options.team.threads);
+            let rounds = self.rounds || threads.is_some_and(|n| n > 1);
             match replay.verdict {
-                Verdict::Exact | Verdict::Tolerance => {}
+                Verdict::Exact => {}
+                Verdict::Tolerance if rounds => {}
                 // The winner is judged before it is believed.
-                _ if cere_replay::may_be_rounding(&replay, &options) && !judged => {}
+                _ if rounds && !judged && cere_replay::may_be_rounding(&replay, &options) => {}
                 // A program may count its threads.
                 Verdict::Different if several => {}
                 _ => {

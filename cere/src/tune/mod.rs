@@ -140,6 +140,7 @@ pub fn run(options: &Options) -> Result<u8> {
         store: &store,
         replays: &replays,
         request: options.request()?,
+        rounds: options.change_values,
     };
     let mut courses = Vec::new();
     for (place, target) in targets.iter().enumerate() {
