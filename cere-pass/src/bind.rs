@@ -20,14 +20,16 @@ pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
     if let Some(roots) = &plan.roots {
         // What becomes of variables that the image lacks depends on all that uses them. The build's optimiser made most of
         // them another variable at its start, whole unit in view: done again, they are the image's.
-        if captured.lacks_some_of(module, roots) {
+        let mut lacks = captured.lacks_some_of(module, roots);
+        if lacks {
             run(module, c"globalopt")?;
+            lacks = captured.lacks_some_of(module, roots);
         }
-        if !captured.lacks_some_of(module, roots) {
+        if !lacks {
             keep_reached(module, named(module, roots));
         }
     }
-    for variable in defined(module) {
+    for variable in ir::defined(ir::globals(module)) {
         if captured.has(module, variable) {
             // SAFETY: the variable is live.
             unsafe { shim::cere_pin(variable) };
@@ -41,14 +43,6 @@ fn named(module: LLVMModuleRef, names: &[String]) -> Vec<LLVMValueRef> {
     names
         .iter()
         .filter_map(|n| ir::function(module, n))
-        .collect()
-}
-
-/// Variables that the module defines.
-fn defined(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
-    let all = ir::globals(module).into_iter();
-    // SAFETY: the variable is live.
-    all.filter(|v| unsafe { LLVMIsDeclaration(*v) } == 0)
         .collect()
 }
 
@@ -76,7 +70,7 @@ impl<'a> Captured<'a> {
     fn lacks_some_of(&self, module: LLVMModuleRef, roots: &[String]) -> bool {
         // SAFETY: the variable is live.
         let written = |v: &LLVMValueRef| !ours(*v) && unsafe { !shim::cere_unwritten(*v) };
-        let all = defined(module).into_iter();
+        let all = ir::defined(ir::globals(module)).into_iter();
         let mut lost: Vec<LLVMValueRef> = all
             .filter(|v| !self.has(module, *v) && written(v))
             .collect();
@@ -104,7 +98,7 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
             unsafe { fix_address(module, function, &format!("{}at.{name}", plan.prefix)) };
         }
     }
-    let captured: HashSet<&str> = plan.variables.iter().map(String::as_str).collect();
+    let captured = Captured::of(plan);
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
     for value in values.chain(ir::aliases(module)) {
         let name = ir::name(value);
@@ -113,10 +107,10 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
             let defined = LLVMIsDeclaration(value) == 0;
             let local = LLVMGetLinkage(value) == LLVMLinkage::LLVMInternalLinkage;
             let bound = defined
-                && captured.contains(name.as_str())
+                && captured.names.contains(name.as_str())
                 && !LLVMIsAGlobalVariable(value).is_null();
             let prefixed = format!("{}{name}", plan.prefix);
-            if bound && local && plan.pinned && reshaped(module, value, plan) {
+            if bound && local && plan.pinned && !captured.has(module, value) {
                 lose(module, value, &plan.prefix)?;
             } else if bound {
                 declare(module, value);

@@ -42,6 +42,13 @@ pub fn globals(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     all.into_iter().filter(|v| !listing(v)).collect()
 }
 
+/// Those of the values that are defined here.
+pub fn defined(values: Vec<LLVMValueRef>) -> Vec<LLVMValueRef> {
+    // SAFETY: the values are live.
+    let is = |value: &LLVMValueRef| unsafe { LLVMIsDeclaration(*value) } == 0;
+    values.into_iter().filter(is).collect()
+}
+
 /// Removes lists.
 pub fn drop_lists(module: LLVMModuleRef, lists: &[&str]) {
     for list in lists {

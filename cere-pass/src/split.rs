@@ -38,7 +38,7 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
             team::set(module, root, team)?;
         }
         keep_reached(module, vec![root]);
-        for variable in defined(ir::globals(module)) {
+        for variable in ir::defined(ir::globals(module)) {
             // SAFETY: the variable is live and defined.
             unsafe { shim::cere_pin(variable) };
         }
@@ -46,7 +46,7 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     }
     let wanted = Wanted::of(plan);
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
-    for value in defined(values.chain(ir::aliases(module)).collect()) {
+    for value in ir::defined(values.chain(ir::aliases(module)).collect()) {
         if !wanted.has(value) {
             continue;
         }
@@ -63,7 +63,7 @@ pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
     // SAFETY: the module is live, the roots are its functions.
     unsafe {
         shim::cere_keep_reached(module, roots.as_mut_ptr(), roots.len());
-        for root in defined(roots) {
+        for root in ir::defined(roots) {
             shim::cere_append_compiler_used(module, root);
         }
     }
@@ -112,7 +112,7 @@ fn share(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     let wanted = Wanted::of(plan);
     let mut missing = wanted.locals.clone();
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
-    for value in defined(values.collect()) {
+    for value in ir::defined(values.collect()) {
         let name = ir::name(value);
         if is_local(value) && missing.remove(name.as_str()) {
             let known = format!("{}at.{name}", plan.prefix);
@@ -141,7 +141,7 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
     // SAFETY: the module is live; its own assembly is the rest's.
     unsafe { LLVMSetModuleInlineAsm2(module, c"".as_ptr(), 0) };
     ir::drop_lists(module, &ir::LISTS);
-    for function in defined(ir::functions(module)) {
+    for function in ir::defined(ir::functions(module)) {
         if function != root {
             // SAFETY: the function is live and defined.
             unsafe { take_along(module, function, plan) };
@@ -155,7 +155,7 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
             LLVMSetLinkage(alias, LLVMLinkage::LLVMInternalLinkage);
         }
     }
-    for variable in defined(ir::globals(module)) {
+    for variable in ir::defined(ir::globals(module)) {
         // SAFETY: the variable is live and defined.
         unsafe { leave(module, variable, plan)? };
     }
@@ -252,13 +252,6 @@ unsafe fn leave(
         }
     }
     Ok(())
-}
-
-/// Those that are defined here.
-fn defined(values: Vec<LLVMValueRef>) -> Vec<LLVMValueRef> {
-    // SAFETY: the values are live.
-    let is = |value: &LLVMValueRef| unsafe { LLVMIsDeclaration(*value) } == 0;
-    values.into_iter().filter(is).collect()
 }
 
 /// Whether a value has a place in the symbol table.

@@ -125,17 +125,29 @@ int main(void) {
 }
 "#;
 
+/// It, with a codelet of its region.
+fn counted() -> tempfile::TempDir {
+    let directory = instrumented(COUNTED);
+    let line = ["capture", "work", "--invocation", "2", "--", "./app"];
+    succeed(directory.path(), &line);
+    directory
+}
+
+/// How often it ran.
+fn runs_of(at: &Path) -> usize {
+    let text = std::fs::read_to_string(at.join("runs")).expect("a file");
+    text.lines().count()
+}
+
 #[test]
 fn rounds_run_the_program_between_replays() {
-    let directory = instrumented(COUNTED);
+    let directory = counted();
     let at = directory.path();
-    let line = ["capture", "work", "--invocation", "2", "--", "./app"];
-    succeed(at, &line);
     let mut before = 0;
     let mut runs = |expected: usize| {
-        let now = std::fs::read_to_string(at.join("runs")).expect("a file");
-        assert_eq!(now.lines().count() - before, expected);
-        before = now.lines().count();
+        let now = runs_of(at);
+        assert_eq!(now - before, expected);
+        before = now;
     };
     // One of the capture, three for the times in vivo.
     runs(4);
@@ -175,15 +187,9 @@ fn rounds_run_the_program_between_replays() {
 
 #[test]
 fn what_is_told_to_end_in_a_run_of_the_program_ends() {
-    let directory = instrumented(COUNTED);
+    let directory = counted();
     let at = directory.path();
-    let line = ["capture", "work", "--invocation", "2", "--", "./app"];
-    succeed(at, &line);
-    let runs = || {
-        let text = std::fs::read_to_string(at.join("runs")).expect("a file");
-        text.lines().count()
-    };
-    let before = runs();
+    let before = runs_of(at);
     std::fs::write(at.join("hold"), "").expect("a file");
     let mut command = cere(at, &["check", "--rounds", "3"]);
     let child = command
@@ -192,7 +198,7 @@ fn what_is_told_to_end_in_a_run_of_the_program_ends() {
         .spawn()
         .expect("cere runs");
     let late = Instant::now() + Duration::from_secs(60);
-    while runs() == before {
+    while runs_of(at) == before {
         assert!(Instant::now() < late, "the program does not run");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -202,7 +208,7 @@ fn what_is_told_to_end_in_a_run_of_the_program_ends() {
     let said = text(&ended.stderr);
     assert!(said.contains("ended by signal 15"), "{said}");
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert_eq!(runs(), before + 1);
+    assert_eq!(runs_of(at), before + 1);
 }
 
 #[test]

@@ -40,12 +40,7 @@ impl Cache {
         ];
         for directory in places.into_iter().flatten() {
             if writable(&directory) {
-                return Ok(Self {
-                    in_use: InUse::share(&directory),
-                    directory,
-                    hashes: Mutex::default(),
-                    _temporary: None,
-                });
+                return Ok(Self::at(directory, None));
             }
         }
         let temporary = tempfile::Builder::new()
@@ -56,12 +51,16 @@ impl Cache {
             "cere: neither the store nor the user's cache directory is writable: using {} for this replay alone",
             temporary.path().display()
         );
-        Ok(Self {
-            directory: temporary.path().to_owned(),
-            in_use: InUse::share(temporary.path()),
+        Ok(Self::at(temporary.path().to_owned(), Some(temporary)))
+    }
+
+    fn at(directory: PathBuf, temporary: Option<tempfile::TempDir>) -> Self {
+        Self {
+            in_use: InUse::share(&directory),
+            directory,
             hashes: Mutex::default(),
-            _temporary: Some(temporary),
-        })
+            _temporary: temporary,
+        }
     }
 
     /// Objects and executables.
@@ -137,8 +136,8 @@ impl Cache {
         Ok((directory, manifest, sha256))
     }
 
-    /// The SHA-256 of a file's content, in hexadecimal.
-    fn hash(&self, file: &Path) -> Result<String> {
+    /// The SHA-256 of a package file, in hexadecimal.
+    pub fn hash(&self, file: &Path) -> Result<String> {
         let lock = || self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = cere_compile::stamp(file)?;
         if let Some(known) = lock().get(&stamp) {

@@ -110,7 +110,7 @@ impl<'a> Replays<'a> {
         };
         let machine = results::this_machine();
         let setting = request.setting(&read_manifest(file)?);
-        let found = database.of(&state::hash_file(file)?, &setting, &machine.id)?;
+        let found = database.of(&self.cache.hash(file)?, &setting, &machine.id)?;
         let counting = results::counting(&found.iter().collect::<Vec<_>>());
         let usable = |r: &&Record| r.times.is_some() && r.verdict != Verdict::Unchecked;
         Ok(match counting.iter().all(usable) {
