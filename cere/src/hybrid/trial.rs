@@ -22,7 +22,8 @@ pub struct Build {
 /// What the runs of a build showed.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
-    /// Seconds of each run.
+    /// Seconds of each run; of another build than the plain one, at the speed that the machine had for the middle of the
+    /// plain build's runs.
     pub seconds: Vec<f64>,
     /// How an output differed from the plain build's, if one did.
     pub differs: Option<String>,
@@ -38,6 +39,31 @@ impl Shown {
 /// The middle of some values; of an even number the mean of the two; NaN of none.
 pub fn middle(values: &[f64]) -> f64 {
     cere_cluster::Spread::of(values).map_or(f64::NAN, |spread| spread.median)
+}
+
+/// Builds that are run between two runs of the plain one.
+const PAIR: usize = 2;
+
+/// `timed` runs, in their order, of builds by their places: those of others than the plain build (place 0), which runs
+/// first and last, times the middle of its times over its time then. A machine that others share changes its speed for
+/// seconds or minutes.
+fn at_one_speed(timed: &[(usize, f64)]) -> Vec<(usize, f64)> {
+    let plain: Vec<f64> = timed.iter().filter(|t| t.0 == 0).map(|t| t.1).collect();
+    let usual = middle(&plain);
+    let is_plain = |at: &usize| timed[*at].0 == 0;
+    let scaled = timed.iter().enumerate().map(|(at, &(place, seconds))| {
+        let before = (0..at).rev().find(is_plain);
+        let after = (at..timed.len()).find(is_plain);
+        match (before, after) {
+            (Some(before), Some(after)) if place != 0 => {
+                let part = (at - before) as f64 / (after - before) as f64;
+                let then = timed[before].1 + part * (timed[after].1 - timed[before].1);
+                (place, seconds * usual / then)
+            }
+            _ => (place, seconds),
+        }
+    });
+    scaled.collect()
 }
 
 /// How the program is run.
@@ -76,36 +102,51 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Runs `builds`, the plain one first, so many times each, in turn.
+    /// Runs `builds`, the plain one first, so many times each, in turn, and the plain one more often: before and after every
+    /// [`PAIR`] others, which are told at the speed that the machine had for it.
     pub fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Vec<Shown>> {
-        let bar = progress::bar("running", u64::from(rounds) * builds.len() as u64);
+        let Some((plain, others)) = builds.split_first() else {
+            return Ok(Vec::new());
+        };
         let mut shown = vec![Shown::default(); builds.len()];
         let mut outputs: Vec<Vec<Vec<u8>>> = vec![Vec::new(); builds.len()];
-        for _ in 0..rounds {
-            for (place, build) in builds.iter().enumerate() {
-                bar.set_message(build.name.clone());
-                if shown[place].differs.is_none() {
-                    match self.once(build)? {
-                        (seconds, status, output) if place == 0 => {
-                            self.settle(status)?;
-                            shown[0].seconds.push(seconds);
-                            self.plain.push(output);
-                        }
-                        (seconds, status, output) if self.status == Some(status) => {
-                            shown[place].seconds.push(seconds);
-                            outputs[place].push(output);
-                        }
-                        (_, status, _) => {
-                            let plain = self.status.map(told).unwrap_or_default();
-                            shown[place].differs =
-                                Some(format!("it {}, and the plain build {plain}", told(status)));
+        let places: Vec<usize> = (1..builds.len()).collect();
+        let turns = u64::from(rounds) * places.chunks(PAIR).len() as u64;
+        let all = turns + u64::from(rounds) * others.len() as u64 + u64::from(turns > 0);
+        let bar = progress::bar("running", all.max(u64::from(rounds)));
+        // In the order of the runs; the plain build's place is 0.
+        let mut timed: Vec<(usize, f64)> = Vec::new();
+        for round in 0..rounds {
+            let last = round + 1 == rounds;
+            for turn in places.chunks(PAIR).chain(last.then_some(&[][..])) {
+                bar.set_message(plain.name.clone());
+                timed.push((0, self.plain_again(plain)?));
+                bar.inc(1);
+                for &place in turn {
+                    bar.set_message(builds[place].name.clone());
+                    if shown[place].differs.is_none() {
+                        match self.once(&builds[place])? {
+                            (seconds, status, output) if self.status == Some(status) => {
+                                timed.push((place, seconds));
+                                outputs[place].push(output);
+                            }
+                            (_, status, _) => {
+                                let plain = self.status.map(told).unwrap_or_default();
+                                shown[place].differs = Some(format!(
+                                    "it {}, and the plain build {plain}",
+                                    told(status)
+                                ));
+                            }
                         }
                     }
+                    bar.inc(1);
                 }
-                bar.inc(1);
             }
         }
         bar.finish_and_clear();
+        for (place, seconds) in at_one_speed(&timed) {
+            shown[place].seconds.push(seconds);
+        }
         let varying = self.varying()?;
         for (shown, outputs) in shown.iter_mut().zip(outputs) {
             let differs = outputs
@@ -114,6 +155,14 @@ impl<'a> Trial<'a> {
             shown.differs = shown.differs.take().or(differs);
         }
         Ok(shown)
+    }
+
+    /// Seconds of a run of the plain build, whose output is kept.
+    fn plain_again(&mut self, plain: &Build) -> Result<f64> {
+        let (seconds, status, output) = self.once(plain)?;
+        self.settle(status)?;
+        self.plain.push(output);
+        Ok(seconds)
     }
 
     /// What of the plain build's output differs from run to run.
@@ -183,5 +232,29 @@ fn told(status: ExitStatus) -> String {
         (Some(code), _) => format!("ended with status {code}"),
         (_, Some(signal)) => format!("was ended by signal {signal}"),
         _ => "failed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_slows_down_tells_the_same() {
+        // Every run takes 10 % longer than the one before; builds 1 and 2 take half and twice as long as the plain one.
+        let places = [0, 1, 2, 0, 1, 2, 0];
+        let own = [1.0, 0.5, 2.0];
+        let timed: Vec<(usize, f64)> = places
+            .iter()
+            .enumerate()
+            .map(|(at, place)| (*place, own[*place] * (1.0 + 0.1 * at as f64)))
+            .collect();
+        let told = at_one_speed(&timed);
+        for (place, seconds) in told.iter().filter(|t| t.0 != 0) {
+            // The middle of the plain build's runs.
+            assert!((seconds / own[*place] - 1.3).abs() < 1e-9, "{told:?}");
+        }
+        let plain: Vec<&f64> = told.iter().filter(|t| t.0 == 0).map(|t| &t.1).collect();
+        assert_eq!(plain, [&1.0, &1.3, &1.6]);
     }
 }

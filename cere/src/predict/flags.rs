@@ -1,30 +1,33 @@
 //! `cere predict --flags-file FILE`: the run's time under other flags for all of the program, from its codelets.
 
 use super::Options;
+use super::ratios::{Found, ratios};
 use crate::check::{current, enough};
 use crate::hybrid::{Build, Image, Recipe, Trial, middle, scratch};
 use crate::names::named;
 use crate::replay::Replays;
-use crate::selection::Selection;
-use crate::tune::{AGAIN, Lab, Target};
+use crate::tune::{Lab, Shares, Target};
 use crate::{image as program, print, progress, state, words};
 use anyhow::{Context, Result, bail};
 use cere_cluster::spearman;
-use cere_compile::several::several;
 use cere_format::profile::Profile;
 use cere_hybrid::Choice;
 use cere_replay::Team;
 use cere_tune::Variant;
 use serde::Serialize;
 use std::path::Path;
-use std::time::Instant;
 
 /// Largest relative error of a number in the output under flags that may change rounding.
 const NUMBERS: f64 = 1e-6;
 
+/// Characters of flags, at most, in what people read.
+const LONG: usize = 80;
+
 /// The run under one set of flags.
 #[derive(Debug, Serialize)]
 struct Row {
+    /// Line of the list, from 1.
+    line: usize,
     /// Flags after those of the build, and a pipeline in brackets.
     flags: String,
     /// Predicted seconds; none: it cannot be predicted.
@@ -51,15 +54,19 @@ struct Flags {
     accuracy: Option<f64>,
     /// Spearman's rank correlation of predictions and measurements.
     rank_correlation: Option<f64>,
-    /// Time of one run of each build over that of one round of replays, compiling excluded on both sides.
+    /// Seconds that compiling the codelets took, on all processors together.
+    compiling_seconds: f64,
+    /// Seconds that replaying them took, all rounds together.
+    replaying_seconds: f64,
+    /// Time of the runs over that of the replays in as many rounds, compiling excluded on both sides.
     reduction: Option<f64>,
 }
 
 /// Sets of flags, one a line: flags, and a pipeline in brackets behind them; `#` begins a comment.
-fn read(path: &Path) -> Result<Vec<Variant>> {
+fn read(path: &Path) -> Result<(Vec<usize>, Vec<Variant>)> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the list of flags {}", path.display()))?;
-    let mut all = Vec::new();
+    let (mut lines, mut all) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -79,6 +86,7 @@ fn read(path: &Path) -> Result<Vec<Variant>> {
         cere_compile::flags::check(&flags)
             .and_then(|()| cere_compile::flags::known(&flags))
             .with_context(place)?;
+        lines.push(number + 1);
         all.push(Variant { flags, passes });
     }
     if all.is_empty() {
@@ -87,32 +95,21 @@ fn read(path: &Path) -> Result<Vec<Variant>> {
             path.display()
         );
     }
-    Ok(all)
+    Ok((lines, all))
 }
 
 /// Runs the subcommand in this form.
 pub fn run(options: &Options, file: &Path) -> Result<u8> {
-    let variants = read(file)?;
+    let (lines, variants) = read(file)?;
     let store = options.common.store()?;
     let profile = state::current_profile(&store)?;
     let known = named(&state::current_units(&store)?);
     let codelets = current(&store)?;
     let replays = Replays::open(&store)?;
     let mut targets = Vec::new();
-    for kept in Selection::of(&profile)?.kept {
-        let region = &profile.regions[kept.region];
-        let Some(own) = known.iter().find(|n| n.key == region.key) else {
-            continue;
-        };
-        let share = kept.seconds / profile.seconds;
-        match Target::of(
-            &replays,
-            &own.name,
-            &own.key,
-            own.region.kind,
-            share,
-            &codelets,
-        ) {
+    let shares = Shares::of(&profile)?;
+    for region in shares.own(&known) {
+        match Target::of(&replays, region, shares.of_region(&region.key), &codelets) {
             Ok(target) => targets.push(target),
             Err(error) => eprintln!("cere: {error}: its time counts as in the profile"),
         }
@@ -125,89 +122,28 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
     let rounds = options
         .rounds
         .unwrap_or_else(|| enough(profile.seconds).min(5));
-    let mut request = options.timing.request(Team::default())?;
-    request.repetitions.seconds =
-        (request.repetitions.seconds / f64::from(rounds)).clamp(0.05, 0.15);
     let lab = Lab {
         store: &store,
         replays: &replays,
-        request,
+        request: options.timing.request(Team::default())?,
         rounds: true,
     };
-    let (rounds_of, replayed) = ratios(&lab, &targets, &variants, rounds);
+    let replayed = ratios(&lab, &targets, &variants, rounds);
     let measured = match options.measure {
         true => Some(measure(options, &lab, &profile, &variants, rounds)?),
         false => None,
     };
     let plain = measured.as_ref().map_or(profile.seconds, |m| m.0);
-    let found = table(plain, &targets, &variants, rounds_of, measured, replayed);
+    let mut found = table((plain, rounds), &targets, &variants, replayed, measured);
+    for (row, line) in found.rows.iter_mut().zip(lines) {
+        row.line = line;
+    }
     if options.common.json {
         print::json(&found)?;
     } else {
         print::out(&text(&found))?;
     }
     Ok(0)
-}
-
-/// Of each variant in each round the run's time over that of the plain build, or why it cannot be told; and the seconds
-/// that a round of its replays takes.
-type Ratios = Vec<Result<Vec<f64>, String>>;
-
-fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> (Ratios, f64) {
-    let bar = progress::bar("replaying", targets.len() as u64 * variants.len() as u64);
-    let mut all: Ratios = vec![Ok(vec![1.0; rounds as usize]); variants.len()];
-    let mut replayed = 0.0;
-    for target in targets {
-        bar.set_message(target.name.clone());
-        let default = Variant::default();
-        let as_built = lab.build(target, &default);
-        let built = several(variants.len(), |place| lab.build(target, &variants[place]));
-        let mut of: Ratios = vec![Ok(Vec::new()); variants.len()];
-        let start = Instant::now();
-        for round in 0..rounds {
-            for (number, some) in variants.chunks(AGAIN).enumerate() {
-                let first = number * AGAIN;
-                if of[first..first + some.len()].iter().all(Result::is_err) {
-                    continue;
-                }
-                let before = as_built.as_ref().map_err(Clone::clone);
-                let before =
-                    before.and_then(|builds| lab.time(target, &default, builds, false, None));
-                for (place, variant) in (first..).zip(some) {
-                    if of[place].is_err() {
-                        continue;
-                    }
-                    let ratio = || -> Result<f64, String> {
-                        let before = before.as_ref().map_err(Clone::clone)?;
-                        let builds = built[place].as_ref().map_err(Clone::clone)?;
-                        let now = lab.time(target, variant, builds, round == 0, None)?;
-                        Ok(target.ratio(&before.seconds, &now.seconds))
-                    };
-                    match ratio() {
-                        Ok(ratio) => of[place].iter_mut().for_each(|found| found.push(ratio)),
-                        Err(why) => of[place] = Err(why),
-                    }
-                    if round == 0 {
-                        bar.inc(1);
-                    }
-                }
-            }
-        }
-        replayed += start.elapsed().as_secs_f64() / f64::from(rounds);
-        for (found, all) in of.into_iter().zip(&mut all) {
-            match (found, &mut *all) {
-                (Ok(ratios), Ok(sums)) => {
-                    for (ratio, sum) in ratios.into_iter().zip(sums) {
-                        *sum += target.share * (ratio - 1.0);
-                    }
-                }
-                (Err(why), Ok(_)) => *all = Err(format!("{}: {why}", target.name)),
-                (_, Err(_)) => {}
-            }
-        }
-    }
-    bar.finish_and_clear();
-    (all, replayed)
 }
 
 /// Seconds of the plain build, and those of each variant or why there are none.
@@ -272,17 +208,16 @@ fn measure(
 }
 
 fn table(
-    plain: f64,
+    (plain, rounds): (f64, u32),
     targets: &[Target],
     variants: &[Variant],
-    ratios: Ratios,
+    replayed: Found,
     measured: Option<Measured>,
-    replayed: f64,
 ) -> Flags {
     let real = measured.as_ref().map(|m| &m.1);
     let rows: Vec<Row> = variants
         .iter()
-        .zip(ratios)
+        .zip(replayed.ratios)
         .enumerate()
         .map(|(place, (variant, ratios))| {
             let own = real.map(|m| &m[place]);
@@ -294,6 +229,7 @@ fn table(
                 (plain * least, plain * most)
             };
             Row {
+                line: place + 1,
                 flags: variant.to_string(),
                 predicted_seconds: ratios.as_ref().ok().map(seconds),
                 measured_seconds: own.and_then(|m| m.as_ref().ok().copied()),
@@ -311,7 +247,7 @@ fn table(
         .zip(&seconds)
         .map(|(p, m)| (p / m - 1.0).abs())
         .collect();
-    let ran: f64 = seconds.iter().sum();
+    let ran = f64::from(rounds) * seconds.iter().sum::<f64>();
     Flags {
         plain_seconds: plain,
         measured: measured.is_some(),
@@ -319,7 +255,9 @@ fn table(
         accuracy: (!errors.is_empty())
             .then(|| 1.0 - errors.iter().sum::<f64>() / errors.len() as f64),
         rank_correlation: spearman(&predicted, &seconds),
-        reduction: (ran > 0.0 && replayed > 0.0).then(|| ran / replayed),
+        compiling_seconds: replayed.compiled,
+        replaying_seconds: replayed.replayed,
+        reduction: (ran > 0.0 && replayed.replayed > 0.0).then(|| ran / replayed.replayed),
         rows,
     }
 }
@@ -332,17 +270,26 @@ fn text(found: &Flags) -> String {
             .zip(r.measured_seconds)
             .map(|(p, m)| p / m - 1.0);
         vec![
-            r.flags.clone(),
+            r.line.to_string(),
+            print::short(&r.flags, LONG),
             time(r.predicted_seconds),
             time(r.measured_seconds),
             error.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0)),
             r.predicted_seconds.map_or("-".to_owned(), |p| {
                 format!("{:.3}", found.plain_seconds / p)
             }),
-            r.reason.clone().unwrap_or_default(),
+            print::short(r.reason.as_deref().unwrap_or_default(), 2 * LONG),
         ]
     };
-    let heading = ["flags", "predicted", "measured", "error", "gain", "<"];
+    let heading = [
+        "line",
+        "<flags",
+        "predicted",
+        "measured",
+        "error",
+        "gain",
+        "<",
+    ];
     let mut text = print::table(&heading, &found.rows.iter().map(row).collect::<Vec<_>>());
     let of = match found.measured {
         true => "measured beside them",
@@ -360,7 +307,7 @@ fn text(found: &Flags) -> String {
         }
         if let Some(reduction) = found.reduction {
             let times = print::times(reduction);
-            text.push_str(&format!("; a round of replays takes {times} than the runs"));
+            text.push_str(&format!("; the replays take {times} than the runs"));
         }
         text.push('\n');
     }
@@ -379,7 +326,8 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             read(&file)
         };
-        let found = of("# levels\n-O2\n\n-O1 [default<O1>]\n").unwrap();
+        let (lines, found) = of("# levels\n-O2\n\n-O1 [default<O1>]\n").unwrap();
+        assert_eq!(lines, [2, 4]);
         assert_eq!(found[0].flags, ["-O2"]);
         assert_eq!(found[1].passes.as_deref(), Some("default<O1>"));
         for (bad, word) in [

@@ -3,6 +3,7 @@
 mod flags;
 mod model;
 mod plot;
+mod ratios;
 mod rounds;
 mod show;
 
@@ -27,7 +28,8 @@ count: of the runs the least for each invocation, of the replays what as few of 
 far single rounds are off.\n\
 \n\
 With --flags-file, for each set of flags: each region that matters takes the share of the run that it had, times its\n\
-codelets' replays under the flags over those as built, each for its class; --measure builds and runs the program as well.\n\
+codelets' replays under the flags over those as built, each for its class; --measure builds and runs the program as well,\n\
+the build as it is before and after every two others, whose times are told at the machine's speed for it.\n\
 \n\
 Examples:\n\
 \x20 cere predict --threads 1,2,4,8\n\

@@ -45,6 +45,18 @@ impl std::str::FromStr for Budget {
     }
 }
 
+impl Budget {
+    /// How long measuring the best again may take, for a region that has this part of the budget: as long as its search,
+    /// and long enough for codelets that take milliseconds.
+    pub fn again(self, part: f64) -> Duration {
+        const LEAST: Duration = Duration::from_secs(20);
+        match self {
+            Self::Evaluations(_) => Duration::MAX,
+            Self::Time(most) => most.mul_f64(part).max(LEAST),
+        }
+    }
+}
+
 /// What is left of a budget.
 #[derive(Debug)]
 pub struct Left {
@@ -103,6 +115,10 @@ mod tests {
         for bad in ["0", "0s", "-3", "x", "", "5d", "-1m", "nanm", "m"] {
             assert!(of(bad).is_err(), "{bad}");
         }
+        let long = Budget::Time(Duration::from_secs(900));
+        assert_eq!(long.again(0.5), Duration::from_secs(450));
+        assert_eq!(long.again(0.001), Duration::from_secs(20));
+        assert_eq!(Budget::Evaluations(1).again(0.5), Duration::MAX);
         let mut left = Left::new(Budget::Evaluations(3), 1);
         assert!(left.take() && left.take() && !left.take());
     }

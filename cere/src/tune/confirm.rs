@@ -5,6 +5,7 @@ use super::target::Target;
 use anyhow::Result;
 use cere_replay::Team;
 use cere_tune::{Gain, Variant, gain};
+use std::time::{Duration, Instant};
 
 /// Pairs of timings: first some, which most of those that owe their place to luck do not survive, then more.
 const FIRST: usize = 3;
@@ -69,15 +70,29 @@ pub fn alternate(
     Ok(times)
 }
 
-/// The first of `candidates`, the best first, that is surely faster than `default` and whose result is right. Those whose
-/// result is not go to `wrong`.
+/// What came of measuring again.
+pub struct Confirmed {
+    /// The variant that is believed.
+    pub winner: Option<Winner>,
+    /// Whether the time was over before it was sure that the best is the best.
+    pub hurried: bool,
+}
+
+/// The first of `candidates`, the best first, that is surely faster than `default` and whose result is right, if `most`,
+/// the time for it, suffices. Those whose result is not go to `wrong`.
 pub fn confirm(
     lab: &Lab,
     target: &Target,
     default: &Builds,
     candidates: &[Variant],
+    most: Duration,
     wrong: &mut Vec<(Variant, String)>,
-) -> Result<Option<Winner>, String> {
+) -> Result<Confirmed, String> {
+    let start = Instant::now();
+    let none = |hurried| Confirmed {
+        winner: None,
+        hurried,
+    };
     for variant in candidates.iter().take(CANDIDATES) {
         let builds = match lab.build(target, variant) {
             Ok(builds) => builds,
@@ -92,8 +107,11 @@ pub fn confirm(
         ];
         let mut times = vec![Vec::new(); arms.len()];
         let mut base = None;
-        for rounds in [FIRST, ROUNDS - FIRST] {
-            match alternate(lab, target, &arms, rounds, &mut base) {
+        for round in 1..=ROUNDS {
+            if start.elapsed() > most {
+                return Ok(none(true));
+            }
+            match alternate(lab, target, &arms, 1, &mut base) {
                 Err((1, why)) => {
                     wrong.push((variant.clone(), why));
                     break;
@@ -104,20 +122,26 @@ pub fn confirm(
                     .zip(more)
                     .for_each(|(all, more)| all.extend(more)),
             }
+            if round != FIRST && round != ROUNDS {
+                continue;
+            }
             let found = gain(&times[0], &times[1], 1);
             match found {
                 Some(found) if found.ratio > 1.0 - SURE => break,
-                Some(found) if times[0].len() == ROUNDS && found.high < 1.0 - SURE => {
-                    return Ok(Some(Winner {
-                        variant: variant.clone(),
-                        gain: found,
-                    }));
+                Some(found) if round == ROUNDS && found.high < 1.0 - SURE => {
+                    return Ok(Confirmed {
+                        winner: Some(Winner {
+                            variant: variant.clone(),
+                            gain: found,
+                        }),
+                        hurried: false,
+                    });
                 }
                 _ => {}
             }
         }
     }
-    Ok(None)
+    Ok(none(false))
 }
 
 /// The number of threads with which the region is surely faster than with as many as at capture, and by how much, if there

@@ -1,5 +1,6 @@
 //! Drives the searches of all regions: whose turn it is, what is built ahead, what is timed.
 
+use super::LEAST_SHARE;
 use super::ahead::Ahead;
 use super::budget::Left;
 use super::course::Course;
@@ -18,7 +19,10 @@ pub fn go_on(
     wanted: Option<f64>,
     jobs: usize,
 ) -> Result<()> {
-    let shares: Vec<f64> = courses.iter().map(|c| c.target.share.max(1e-6)).collect();
+    let shares: Vec<f64> = courses
+        .iter()
+        .map(|c| c.target.share.max(LEAST_SHARE))
+        .collect();
     let mut turns = Turns::new(&shares);
     let bar = progress::spinner("tuning".into());
     let mut waiting: VecDeque<(u64, usize, u64)> = VecDeque::new();

@@ -18,6 +18,7 @@ const FAST: f64 = 0.2;
 pub const AGAIN: usize = 8;
 
 /// Where variants are built and timed.
+#[derive(Clone)]
 pub struct Lab<'a> {
     /// Gets the records.
     pub store: &'a Store,
@@ -42,7 +43,7 @@ pub struct Builds {
 /// Times of all codelets of a region.
 #[derive(Debug, Clone)]
 pub struct Timed {
-    /// Seconds of each member, or of the first ones alone if those were hopeless.
+    /// Seconds of each member, or of the first ones alone if those were hopeless; 0 of one that is too short to be timed.
     pub seconds: Vec<f64>,
     /// Seconds that the replays took, with start and restoring.
     pub wall: f64,
@@ -181,14 +182,13 @@ impl Lab<'_> {
             timed.preparation.restoring += replay.preparation.restoring;
             timed.preparation.warming += replay.preparation.warming;
             timed.timed += cycles_to_seconds(&replay, replay.cycles.iter().sum::<u64>() as f64);
-            timed
-                .seconds
-                .push(fast(&replay).ok_or("the replay measured nothing")?);
+            timed.seconds.push(fast(&replay));
             if !goes_on(&timed.seconds) {
                 break;
             }
         }
         timed.wall = start.elapsed().as_secs_f64();
+        target.tells(&timed.seconds)?;
         Ok(timed)
     }
 }
@@ -200,11 +200,11 @@ fn cycles_to_seconds(replay: &Replay, cycles: f64) -> f64 {
     }
 }
 
-/// The fast repetitions' time in seconds.
-fn fast(replay: &Replay) -> Option<f64> {
+/// The fast repetitions' time in seconds; 0 if that is below what the clock tells.
+fn fast(replay: &Replay) -> f64 {
     let mut cycles = replay.cycles.clone();
     cycles.sort_unstable();
     let place = (FAST * cycles.len() as f64) as usize;
-    let found = *cycles.get(place)?;
-    Some(cycles_to_seconds(replay, found as f64)).filter(|seconds| *seconds > 0.0)
+    let found = cycles.get(place).copied().unwrap_or(0);
+    cycles_to_seconds(replay, found as f64)
 }

@@ -7,11 +7,14 @@ mod course;
 mod drive;
 mod journal;
 mod lab;
+mod processor;
+mod shares;
 mod show;
 mod space;
 mod target;
 
-pub use lab::{AGAIN, Lab};
+pub use lab::{Builds, Lab};
+pub use shares::Shares;
 pub use target::Target;
 
 use crate::check::{Codelet, current};
@@ -19,7 +22,6 @@ use crate::hybrid::{Choices, Chosen};
 use crate::names::{Named, named, select};
 use crate::options::{self, Common};
 use crate::replay::{Replays, Request, Timing};
-use crate::selection::Selection;
 use crate::{print, progress, state, words};
 use ahead::Ahead;
 use anyhow::{Context, Result, bail};
@@ -34,6 +36,7 @@ use confirm::Winner;
 use course::Course;
 use show::Took;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Evaluations of each region, unless a budget is given.
 const EACH: u64 = 100;
@@ -108,8 +111,8 @@ fn gain_wanted(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Share of a region's time that has to be its own, for it to be tuned without being named.
-const OWN: f64 = 0.3;
+/// A region is as if it had this share of the run at least, when the budget is divided.
+pub const LEAST_SHARE: f64 = 1e-6;
 
 /// What became of a region.
 pub struct Found<'a> {
@@ -129,8 +132,13 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let store = options.common.existing_store()?;
     let start = std::time::Instant::now();
-    let text = space::text(&options.space)?;
-    let (space, pipeline) = space::open(&options.space, &text, options.change_values)?;
+    let mut text = space::text(&options.space)?;
+    let opened = space::open(&options.space, &text, options.change_values)?;
+    for choice in &opened.left_out {
+        eprintln!("cere: {choice} is not tried: this processor cannot run it");
+        // Without it the search is another one.
+        text.push_str(&format!("\n# without {choice}"));
+    }
     let profile = state::current_profile(&store)?;
     let known = named(&state::current_units(&store)?);
     let replays = Replays::open(&store)?;
@@ -145,8 +153,8 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut courses = Vec::new();
     for (place, target) in targets.iter().enumerate() {
         let search = Search::new(
-            space.clone(),
-            pipeline.clone(),
+            opened.space.clone(),
+            opened.pipeline.clone(),
             options.search,
             options.seed,
         )?;
@@ -184,8 +192,14 @@ pub fn run(options: &Options) -> Result<u8> {
     })?;
     let searched = searching.elapsed().as_secs_f64();
     let mut found = Vec::new();
+    let shares: f64 = courses
+        .iter()
+        .map(|c| c.target.share.max(LEAST_SHARE))
+        .sum();
     for course in courses {
-        found.push(settle(&lab, course, &options.threads)?);
+        let part = course.target.share.max(LEAST_SHARE) / shares;
+        let most = budget.again(part);
+        found.push(settle(&lab, course, &options.threads, most)?);
     }
     write(&store, &found)?;
     let took = Took {
@@ -254,23 +268,10 @@ fn targets(
     known: &[Named],
     codelets: &[Codelet],
 ) -> Result<Vec<Target>> {
-    let selection = Selection::of(profile)?;
-    let share = |key: &_| {
-        let kept = selection
-            .kept
-            .iter()
-            .find(|k| profile.regions[k.region].key == *key);
-        kept.map(|k| k.seconds / profile.seconds)
-    };
+    let shares = Shares::of(profile)?;
     let has = |n: &&Named| codelets.iter().any(|c| c.1.key == n.key);
-    // What a region takes is mostly its own, not that of regions inside.
-    let own = |n: &&Named| {
-        let region = profile.regions.iter().find(|r| r.key == n.key);
-        let whole = region.map_or(0.0, |r| r.inclusive_seconds);
-        share(&n.key).is_some_and(|share| share * profile.seconds >= OWN * whole)
-    };
     let chosen: Vec<&Named> = match options.regions.is_empty() {
-        true => known.iter().filter(has).filter(own).collect(),
+        true => shares.own(known).filter(has).collect(),
         false => select(known, &options.regions)?,
     };
     if chosen.is_empty() {
@@ -280,17 +281,7 @@ fn targets(
     }
     let mut targets = Vec::new();
     for named in chosen {
-        let own = profile.regions.iter().find(|r| r.key == named.key);
-        let share = share(&named.key).or(own.map(|r| r.share)).unwrap_or(0.0);
-        let target = Target::of(
-            replays,
-            &named.name,
-            &named.key,
-            named.region.kind,
-            share,
-            codelets,
-        );
-        match target {
+        match Target::of(replays, named, shares.of_region(&named.key), codelets) {
             Ok(target) => targets.push(target),
             Err(error) if options.regions.is_empty() => eprintln!("cere: {error}"),
             Err(error) => return Err(error),
@@ -304,7 +295,12 @@ fn targets(
 }
 
 /// What of a search is believed.
-fn settle<'a>(lab: &Lab, mut course: Course<'a>, threads: &[u32]) -> Result<Found<'a>> {
+fn settle<'a>(
+    lab: &Lab,
+    mut course: Course<'a>,
+    threads: &[u32],
+    most: Duration,
+) -> Result<Found<'a>> {
     let spinner = progress::spinner(format!(
         "measuring the best of {} again",
         course.target.name
@@ -314,8 +310,16 @@ fn settle<'a>(lab: &Lab, mut course: Course<'a>, threads: &[u32]) -> Result<Foun
     let candidates: Vec<Variant> = better.map(|(_, variant)| variant.clone()).collect();
     let unusable = |why: String| anyhow::anyhow!("{}: {why}", course.target.name);
     let mut wrong = Vec::new();
-    let winner = confirm::confirm(lab, course.target, &course.default, &candidates, &mut wrong)
-        .map_err(unusable)?;
+    let confirmed = confirm::confirm(
+        lab,
+        course.target,
+        &course.default,
+        &candidates,
+        most,
+        &mut wrong,
+    )
+    .map_err(unusable)?;
+    let winner = confirmed.winner;
     let mut best = None;
     if !threads.is_empty() && course.target.kind == RegionKind::Parallel {
         let variant = winner
@@ -326,6 +330,14 @@ fn settle<'a>(lab: &Lab, mut course: Course<'a>, threads: &[u32]) -> Result<Foun
     }
     course.failed.extend(wrong);
     spinner.finish_and_clear();
+    if confirmed.hurried {
+        course.ended = Some("the budget was over before the best was measured again");
+        eprintln!(
+            "cere: {}: the budget was over before its best variants were measured again, so none is believed: a longer \
+             --budget goes on with this search",
+            course.target.name
+        );
+    }
     Ok(Found {
         course,
         winner,

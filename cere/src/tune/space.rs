@@ -1,5 +1,6 @@
 //! Opens spaces.
 
+use super::processor::only_runnable;
 use anyhow::{Context, Result, anyhow, bail};
 use cere_compile::command::{Line, run};
 use cere_compile::unit::OPT;
@@ -19,8 +20,18 @@ pub fn text(name: &str) -> Result<String> {
     })
 }
 
-/// The space `name`, whose text is `text`, and, if it makes pipelines, the one that they are made from.
-pub fn open(name: &str, text: &str, change_values: bool) -> Result<(Space, Option<Pipeline>)> {
+/// A space to search.
+pub struct Opened {
+    /// What may be tried on this processor.
+    pub space: Space,
+    /// If it makes pipelines, the one that they are made from.
+    pub pipeline: Option<Pipeline>,
+    /// Choices that are not tried: this processor cannot run their code.
+    pub left_out: Vec<String>,
+}
+
+/// The space `name`, whose text is `text`.
+pub fn open(name: &str, text: &str, change_values: bool) -> Result<Opened> {
     let mut space = Space::parse(text).with_context(|| format!("the space {name}"))?;
     if !change_values {
         space = space.values_kept();
@@ -30,6 +41,10 @@ pub fn open(name: &str, text: &str, change_values: bool) -> Result<(Space, Optio
     }
     let known = clang_knows(&space).with_context(|| format!("the space {name}"));
     known?;
+    let left_out = only_runnable(&mut space);
+    if space.size() == 0.0 {
+        bail!("the space {name} has nothing that this processor can run");
+    }
     let pipeline = match &space.sequences {
         None => None,
         Some(sequences) => {
@@ -40,7 +55,11 @@ pub fn open(name: &str, text: &str, change_values: bool) -> Result<(Space, Optio
             Some(Pipeline::parse(printed.trim()).map_err(|e| anyhow!("the pipeline: {e}"))?)
         }
     };
-    Ok((space, pipeline))
+    Ok(Opened {
+        space,
+        pipeline,
+        left_out,
+    })
 }
 
 /// Fails on the first choice that clang does not take, or that replays cannot follow.

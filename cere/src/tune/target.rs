@@ -2,11 +2,11 @@
 
 use crate::check::Codelet;
 use crate::matching::counting;
+use crate::names::Named;
 use crate::replay::Replays;
 use anyhow::{Result, bail};
 use cere_format::build::RegionKind;
 use cere_format::package::Manifest;
-use cere_format::profile::RegionKey;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -39,16 +39,11 @@ pub struct Target {
 }
 
 impl Target {
-    /// The region `key` by its `codelets`.
-    pub fn of(
-        replays: &Replays,
-        name: &str,
-        key: &RegionKey,
-        kind: RegionKind,
-        share: f64,
-        codelets: &[Codelet],
-    ) -> Result<Self> {
-        let own: Vec<&Codelet> = codelets.iter().filter(|c| c.1.key == *key).collect();
+    /// The region by its `codelets`; it takes `share` of the run.
+    pub fn of(replays: &Replays, region: &Named, share: f64, codelets: &[Codelet]) -> Result<Self> {
+        let name = &region.name;
+        let own = codelets.iter().filter(|c| c.1.key == region.key);
+        let own: Vec<&Codelet> = own.collect();
         if own.is_empty() {
             bail!("{name} has no codelet: `cere capture '{name}' -- PROGRAM ARGUMENTS` takes one");
         }
@@ -67,8 +62,8 @@ impl Target {
         }
         members.sort_by(|a: &Member, b| b.weight.total_cmp(&a.weight));
         Ok(Self {
-            name: name.to_owned(),
-            kind,
+            name: name.clone(),
+            kind: region.region.kind,
             share,
             members,
             limit: OnceLock::new(),
@@ -89,13 +84,58 @@ impl Target {
         codes.insert(code, ratio);
     }
 
-    /// The time of the codelets over that of `before`, class by class; `now` may have the first ones alone.
+    /// Whether `seconds` of the first codelets, 0 of those too short to be timed, are of most of what they stand for: else the
+    /// error says so.
+    pub fn tells(&self, seconds: &[f64]) -> Result<(), String> {
+        let weights = self.weights();
+        let all: f64 = weights.iter().take(seconds.len()).sum();
+        if told(&weights, seconds) * 2.0 > all {
+            return Ok(());
+        }
+        Err("its invocations are too short to be timed one by one".into())
+    }
+
+    /// The time of the codelets over that of `before`, class by class; `now` may have the first ones alone. Classes of
+    /// invocations too short to be timed, before or now, are left out; 1 if that is all of them.
     pub fn ratio(&self, before: &[f64], now: &[f64]) -> f64 {
-        let timed = self.members.iter().zip(now);
-        let total: f64 = timed.map(|(m, _)| m.weight).sum();
-        let each = self.members.iter().zip(before.iter().zip(now));
-        each.map(|(m, (before, now))| m.weight * now / before)
-            .sum::<f64>()
-            / total
+        ratio(&self.weights(), before, now)
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        self.members.iter().map(|m| m.weight).collect()
+    }
+}
+
+/// Weight of those of the first ones that were timed.
+fn told(weights: &[f64], seconds: &[f64]) -> f64 {
+    let each = weights.iter().zip(seconds);
+    each.filter(|(_, s)| **s > 0.0).map(|(w, _)| w).sum()
+}
+
+fn ratio(weights: &[f64], before: &[f64], now: &[f64]) -> f64 {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for (weight, (before, now)) in weights.iter().zip(before.iter().zip(now)) {
+        if *before > 0.0 && *now > 0.0 {
+            sum += weight * now / before;
+            all += weight;
+        }
+    }
+    if all > 0.0 { sum / all } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_short_is_left_out() {
+        let weights = [3.0, 1.0];
+        assert_eq!(ratio(&weights, &[2.0, 4.0], &[1.0, 8.0]), 0.875);
+        assert_eq!(ratio(&weights, &[2.0, 0.0], &[1.0, 8.0]), 0.5);
+        assert_eq!(ratio(&weights, &[2.0, 4.0], &[1.0]), 0.5);
+        assert_eq!(ratio(&weights, &[2.0, 4.0], &[0.0]), 1.0);
+        assert_eq!(told(&weights, &[1.0, 0.0]), 3.0);
+        assert_eq!(told(&weights, &[0.0, 1.0]), 1.0);
+        assert_eq!(told(&weights, &[0.0]), 0.0);
     }
 }
