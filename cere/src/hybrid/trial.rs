@@ -112,8 +112,10 @@ impl<'a> Trial<'a> {
         let mut outputs: Vec<Vec<Vec<u8>>> = vec![Vec::new(); builds.len()];
         let places: Vec<usize> = (1..builds.len()).collect();
         let turns = u64::from(rounds) * places.chunks(PAIR).len() as u64;
-        let all = turns + u64::from(rounds) * others.len() as u64 + u64::from(turns > 0);
-        let bar = progress::bar("running", all.max(u64::from(rounds)));
+        let bar = progress::bar(
+            "running",
+            turns + u64::from(rounds) * others.len() as u64 + 1,
+        );
         // In the order of the runs; the plain build's place is 0.
         let mut timed: Vec<(usize, f64)> = Vec::new();
         for round in 0..rounds {

@@ -129,12 +129,15 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
         rounds: true,
     };
     let replayed = ratios(&lab, &targets, &variants, rounds);
+    if replayed.covered < 1e-9 {
+        bail!("no region can be replayed as built: see the reasons above");
+    }
     let measured = match options.measure {
         true => Some(measure(options, &lab, &profile, &variants, rounds)?),
         false => None,
     };
     let plain = measured.as_ref().map_or(profile.seconds, |m| m.0);
-    let mut found = table((plain, rounds), &targets, &variants, replayed, measured);
+    let mut found = table((plain, rounds), &variants, replayed, measured);
     for (row, line) in found.rows.iter_mut().zip(lines) {
         row.line = line;
     }
@@ -209,7 +212,6 @@ fn measure(
 
 fn table(
     (plain, rounds): (f64, u32),
-    targets: &[Target],
     variants: &[Variant],
     replayed: Found,
     measured: Option<Measured>,
@@ -251,7 +253,7 @@ fn table(
     Flags {
         plain_seconds: plain,
         measured: measured.is_some(),
-        covered: targets.iter().map(|t| t.share).sum(),
+        covered: replayed.covered,
         accuracy: (!errors.is_empty())
             .then(|| 1.0 - errors.iter().sum::<f64>() / errors.len() as f64),
         rank_correlation: spearman(&predicted, &seconds),

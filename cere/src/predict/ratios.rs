@@ -29,6 +29,8 @@ pub type Ratios = Vec<Result<Vec<f64>, String>>;
 pub struct Found {
     /// For each variant.
     pub ratios: Ratios,
+    /// Share of the run's time in regions that were replayed.
+    pub covered: f64,
     /// Seconds that compiling took, on all processors together.
     pub compiled: f64,
     /// Seconds that the replays took, all rounds together.
@@ -53,6 +55,7 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
     let covered: f64 = targets.iter().map(|t| t.share).sum();
     let mut found = Found {
         ratios: vec![Ok(vec![1.0; rounds as usize]); variants.len()],
+        covered,
         compiled: 0.0,
         replayed: 0.0,
     };
@@ -61,22 +64,25 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
         // Of the mean share.
         let part = target.share * targets.len() as f64 / covered;
         let own = ((f64::from(rounds) * part).ceil() as u32).clamp(1, rounds);
-        let mut region = Region::build(lab, target, variants);
-        if let Ok(region) = &mut region {
+        let start = Instant::now();
+        let region = Region::build(lab, target, variants, part / f64::from(own));
+        let built = start.elapsed().as_secs_f64();
+        let of = region.and_then(|region| {
             let seconds = region.built.iter().flatten().map(|b| b.seconds);
             found.compiled += region.as_built.seconds + seconds.sum::<f64>();
-            let repetitions = &mut region.lab.request.repetitions;
-            if *repetitions == Repetitions::default() {
-                repetitions.precision = (PRECISION / target.share).clamp(NARROWEST, WIDEST);
-                repetitions.seconds = (SECONDS * part / f64::from(own)).clamp(LEAST, MOST);
+            region.rounds(own)
+        });
+        found.replayed += start.elapsed().as_secs_f64() - built;
+        bar.inc(variants.len() as u64);
+        let of = match of {
+            Ok(of) => of,
+            Err(why) => {
+                let name = &target.name;
+                bar.suspend(|| eprintln!("cere: {name} cannot be replayed as built, and counts as in the profile: {why}"));
+                found.covered -= target.share;
+                continue;
             }
-        }
-        let start = Instant::now();
-        let of = match region {
-            Ok(region) => region.rounds(own),
-            Err(why) => vec![Err(why); variants.len()],
         };
-        found.replayed += start.elapsed().as_secs_f64();
         for (own, all) in of.into_iter().zip(&mut found.ratios) {
             match (own, &mut *all) {
                 (Ok(ratios), Ok(sums)) => {
@@ -88,7 +94,6 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
                 (_, Err(_)) => {}
             }
         }
-        bar.inc(variants.len() as u64);
     }
     bar.finish_and_clear();
     found
@@ -105,8 +110,19 @@ fn between(before: &[f64], after: &[f64], part: f64) -> Vec<f64> {
 }
 
 impl<'a> Region<'a> {
-    fn build(lab: &Lab<'a>, target: &'a Target, variants: &'a [Variant]) -> Result<Self, String> {
-        let lab = lab.clone();
+    /// Compiles the codelets of `target`, for rounds of so many times [`SECONDS`] each.
+    fn build(
+        lab: &Lab<'a>,
+        target: &'a Target,
+        variants: &'a [Variant],
+        part: f64,
+    ) -> Result<Self, String> {
+        let mut lab = lab.clone();
+        let repetitions = &mut lab.request.repetitions;
+        if *repetitions == Repetitions::default() {
+            repetitions.precision = (PRECISION / target.share).clamp(NARROWEST, WIDEST);
+            repetitions.seconds = (SECONDS * part).clamp(LEAST, MOST);
+        }
         let as_built = lab.build(target, &Variant::default())?;
         target.learn(as_built.code.clone(), Some(1.0));
         let built = several(variants.len(), |place| {
@@ -130,8 +146,9 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// Of each variant the time over that as built, round by round.
-    fn rounds(&self, rounds: u32) -> Ratios {
+    /// Of each variant the time over that as built, round by round; an error if the code as built cannot be timed.
+    fn rounds(&self, rounds: u32) -> Result<Ratios, String> {
+        let mut before = Ok(self.before()?);
         let mut of: HashMap<&str, Result<Vec<f64>, String>> = HashMap::new();
         of.insert(&self.as_built.code, Ok(vec![1.0; rounds as usize]));
         for round in 0..rounds {
@@ -145,7 +162,6 @@ impl<'a> Region<'a> {
             if round % 2 == 1 {
                 order.reverse();
             }
-            let mut before = self.before();
             for some in order.chunks(BETWEEN) {
                 let now: Vec<_> = some
                     .iter()
@@ -175,7 +191,7 @@ impl<'a> Region<'a> {
             Ok(builds) => of[&*builds.code].clone(),
             Err(why) => Err(why.clone()),
         };
-        self.built.iter().map(of).collect()
+        Ok(self.built.iter().map(of).collect())
     }
 
     /// Seconds of the codelets as built, now.
