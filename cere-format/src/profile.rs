@@ -104,6 +104,13 @@ pub struct Profile {
     pub other_threads: u64,
 }
 
+impl Profile {
+    /// What the profile tells of a region, if it knows it.
+    pub fn region(&self, key: &RegionKey) -> Option<&RegionProfile> {
+        self.regions.iter().find(|r| r.key == *key)
+    }
+}
+
 const fn once() -> u32 {
     1
 }

@@ -26,7 +26,7 @@ mod reach;
 mod symbols;
 
 pub use error::PackError;
-pub use machine::{Misfit, fits, machine};
+pub use machine::{Misfit, fits, lacks, machine};
 
 use cere_format::FormatError;
 use cere_format::abi::HOOK_OFFSET;

@@ -175,6 +175,20 @@ fn needs(flag: &str, captured: &[String]) -> Vec<String> {
     }
 }
 
+/// Instructions that `flag` lets the compiler use, given those of the processor `captured`, and that `here` lacks.
+fn missing(flag: &str, captured: &[String], here: &[String]) -> Vec<String> {
+    let here: BTreeSet<&str> = here.iter().map(String::as_str).collect();
+    let mut all = needs(flag, captured);
+    all.retain(|f| !here.contains(f.as_str()));
+    all
+}
+
+/// Instructions that `flag` lets the compiler use and `machine` lacks, as in `/proc/cpuinfo`; none where the flag names
+/// another processor, of which nothing is known.
+pub fn lacks(machine: &Machine, flag: &str) -> Vec<String> {
+    missing(flag, &machine.features, &machine.features)
+}
+
 /// Whether `machine` with pages of `page_size` bytes can run the codelet.
 pub fn fits(manifest: &Manifest, machine: &Machine, page_size: u64) -> Result<(), Misfit> {
     let codelet = || manifest.name.clone();
@@ -192,12 +206,8 @@ pub fn fits(manifest: &Manifest, machine: &Machine, page_size: u64) -> Result<()
             found: page_size,
         });
     }
-    let here: BTreeSet<&str> = machine.features.iter().map(String::as_str).collect();
     for flag in manifest.units.iter().flat_map(|unit| &unit.codegen) {
-        let missing: Vec<String> = needs(flag, &manifest.machine.features)
-            .into_iter()
-            .filter(|f| !here.contains(f.as_str()))
-            .collect();
+        let missing = missing(flag, &manifest.machine.features, &machine.features);
         if !missing.is_empty() {
             return Err(Misfit::Instructions {
                 codelet: codelet(),
@@ -215,10 +225,8 @@ mod tests {
     use super::*;
 
     fn missing(flag: &str, captured: &[&str], here: &[&str]) -> Vec<String> {
-        let captured: Vec<String> = captured.iter().map(|f| (*f).to_owned()).collect();
-        let mut all = needs(flag, &captured);
-        all.retain(|f| !here.contains(&f.as_str()));
-        all
+        let owned = |all: &[&str]| all.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>();
+        super::missing(flag, &owned(captured), &owned(here))
     }
 
     #[test]

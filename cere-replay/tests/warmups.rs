@@ -121,11 +121,15 @@ fn each_state_is_what_it_says() {
     if Path::new("/sys/devices/system/cpu/cpu0/cache/index3").is_dir() {
         // Not that it is faster than cold: where the last level is large, what a core has dropped can take longer to come
         // back than what nobody holds (a chain's line took 430 cycles after a walk over 64 MiB, 220 after a flush).
-        // A last level answers after 2 to 5 times as many cycles as a second one.
-        let last = least(Warmup::Partial(CacheLevel::Llc));
-        let warm = warm.min(least(Warmup::WorkingSet));
+        // A core that shares its second level is slower for seconds at a time: the least of takes in alternation.
+        let takes = [(); 4].map(|()| {
+            let last = least(Warmup::Partial(CacheLevel::Llc));
+            (last, least(Warmup::WorkingSet))
+        });
+        let last = takes.iter().map(|t| t.0).min().unwrap();
+        let warm = takes.iter().map(|t| t.1).fold(warm, u64::min);
         assert!(
-            2 * last > 3 * warm,
+            last > 2 * warm,
             "from the last level {last}, after a run {warm}"
         );
     }

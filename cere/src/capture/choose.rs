@@ -138,7 +138,7 @@ pub fn never_ran(profile: &Profile) -> &'static str {
 fn represent(choices: &mut Vec<Choice>, profile: &Profile) -> Vec<Skipped> {
     let mut skipped = Vec::new();
     choices.retain_mut(|choice| {
-        let found = match profile.regions.iter().find(|r| r.key == choice.key) {
+        let found = match profile.region(&choice.key) {
             None => Err(never_ran(profile).to_owned()),
             Some(region) => match classes::representatives(region) {
                 // None was left by its end, or all are too short: one is as good as another.

@@ -105,7 +105,7 @@ impl Run {
 
 /// How often a region ran in the profile.
 fn ran(profile: &Profile, key: &RegionKey) -> u64 {
-    let region = profile.regions.iter().find(|r| r.key == *key);
+    let region = profile.region(key);
     region.map_or(0, |r| r.invocations)
 }
 

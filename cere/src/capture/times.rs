@@ -4,16 +4,12 @@ use super::choose::Choice;
 use crate::print;
 use cere_format::capture::RawCapture;
 use cere_format::package::InVivo;
-use cere_format::profile::{Profile, RegionKey, RegionProfile};
-
-fn region<'a>(profile: &'a Profile, key: &RegionKey) -> Option<&'a RegionProfile> {
-    profile.regions.iter().find(|r| r.key == *key)
-}
+use cere_format::profile::{Profile, RegionKey};
 
 /// Whether another run would tell no more: `profile` kept each wanted invocation that came.
 pub fn all_known<'a>(profile: &Profile, choices: impl IntoIterator<Item = &'a Choice>) -> bool {
     choices.into_iter().all(|choice| {
-        region(profile, &choice.key).is_none_or(|r| {
+        profile.region(&choice.key).is_none_or(|r| {
             let wanted = choice.invocations.iter().map(|(i, _)| *i);
             let mut came = wanted.filter(|i| *i <= r.invocations);
             came.all(|i| r.trace.get(i).is_some())
@@ -41,7 +37,7 @@ pub fn of_capture(profile: &Profile, capture: &RawCapture) -> Result<InVivo, Str
 
 /// The undisturbed time of an invocation, or why it is unknown.
 fn in_vivo(profile: &Profile, key: &RegionKey, invocation: u64) -> Result<InVivo, String> {
-    let Some(region) = region(profile, key) else {
+    let Some(region) = profile.region(key) else {
         return Err("the region did not run in the profile's run".into());
     };
     match region.trace.get(invocation) {

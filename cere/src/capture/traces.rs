@@ -89,7 +89,7 @@ fn by_time(
     invocation: u64,
     window: f64,
 ) -> Option<Option<(RegionKey, u64)>> {
-    let region = profile.regions.iter().find(|r| r.key == *key)?;
+    let region = profile.region(key)?;
     let start = region.trace.start(invocation)?;
     if profile.timeline.is_empty() {
         return None;

@@ -12,7 +12,7 @@ pub fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// Seconds of a region, each invocation with the least that it took in any run. Of runs with different invocations the
 /// fastest counts.
 pub fn region_seconds(runs: &[Profile], key: &RegionKey) -> Option<f64> {
-    let of = |p: &Profile| p.regions.iter().find(|r| r.key == *key).cloned();
+    let of = |p: &Profile| p.region(key).cloned();
     let found: Vec<(RegionProfile, f64)> = runs
         .iter()
         .filter_map(|p| Some((of(p)?, p.tsc_hz)))

@@ -233,7 +233,7 @@ pub fn class(
     codelet: &Manifest,
     captured: &[u64],
 ) -> Option<Class> {
-    let base = profile.regions.iter().find(|r| r.key == codelet.key)?;
+    let base = profile.region(&codelet.key)?;
     let in_run = runs
         .iter()
         .map(|run| Some((run.regions.get(&codelet.key)?, run.tsc_hz)));

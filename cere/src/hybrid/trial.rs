@@ -44,6 +44,20 @@ pub fn middle(values: &[f64]) -> f64 {
 /// Builds that are run between two runs of the plain one.
 const PAIR: usize = 2;
 
+/// The places of builds in the order of their runs: the plain one (place 0) before every [`PAIR`] others, and at the end.
+fn order(builds: usize, rounds: u32) -> Vec<usize> {
+    let others: Vec<usize> = (1..builds).collect();
+    let mut order = Vec::new();
+    for _ in 0..rounds {
+        for some in others.chunks(PAIR) {
+            order.push(0);
+            order.extend(some);
+        }
+    }
+    order.push(0);
+    order
+}
+
 /// `timed` runs, in their order, of builds by their places: those of others than the plain build (place 0), which runs
 /// first and last, times the middle of its times over its time then. A machine that others share changes its speed for
 /// seconds or minutes.
@@ -105,45 +119,31 @@ impl<'a> Trial<'a> {
     /// Runs `builds`, the plain one first, so many times each, in turn, and the plain one more often: before and after every
     /// [`PAIR`] others, which are told at the speed that the machine had for it.
     pub fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Vec<Shown>> {
-        let Some((plain, others)) = builds.split_first() else {
-            return Ok(Vec::new());
-        };
+        let order = order(builds.len(), rounds);
+        let bar = progress::bar("running", order.len() as u64);
         let mut shown = vec![Shown::default(); builds.len()];
         let mut outputs: Vec<Vec<Vec<u8>>> = vec![Vec::new(); builds.len()];
-        let places: Vec<usize> = (1..builds.len()).collect();
-        let turns = u64::from(rounds) * places.chunks(PAIR).len() as u64;
-        let bar = progress::bar(
-            "running",
-            turns + u64::from(rounds) * others.len() as u64 + 1,
-        );
-        // In the order of the runs; the plain build's place is 0.
-        let mut timed: Vec<(usize, f64)> = Vec::new();
-        for round in 0..rounds {
-            let last = round + 1 == rounds;
-            for turn in places.chunks(PAIR).chain(last.then_some(&[][..])) {
-                bar.set_message(plain.name.clone());
-                timed.push((0, self.plain_again(plain)?));
-                bar.inc(1);
-                for &place in turn {
-                    bar.set_message(builds[place].name.clone());
-                    if shown[place].differs.is_none() {
-                        match self.once(&builds[place])? {
-                            (seconds, status, output) if self.status == Some(status) => {
-                                timed.push((place, seconds));
-                                outputs[place].push(output);
-                            }
-                            (_, status, _) => {
-                                let plain = self.status.map(told).unwrap_or_default();
-                                shown[place].differs = Some(format!(
-                                    "it {}, and the plain build {plain}",
-                                    told(status)
-                                ));
-                            }
-                        }
+        let mut timed = Vec::new();
+        for place in order {
+            bar.set_message(builds[place].name.clone());
+            if shown[place].differs.is_none() {
+                let (seconds, status, output) = self.once(&builds[place])?;
+                if place == 0 {
+                    self.settle(status)?;
+                }
+                if self.status == Some(status) {
+                    timed.push((place, seconds));
+                    match place {
+                        0 => self.plain.push(output),
+                        _ => outputs[place].push(output),
                     }
-                    bar.inc(1);
+                } else {
+                    let plain = self.status.map(told).unwrap_or_default();
+                    shown[place].differs =
+                        Some(format!("it {}, and the plain build {plain}", told(status)));
                 }
             }
+            bar.inc(1);
         }
         bar.finish_and_clear();
         for (place, seconds) in at_one_speed(&timed) {
@@ -157,14 +157,6 @@ impl<'a> Trial<'a> {
             shown.differs = shown.differs.take().or(differs);
         }
         Ok(shown)
-    }
-
-    /// Seconds of a run of the plain build, whose output is kept.
-    fn plain_again(&mut self, plain: &Build) -> Result<f64> {
-        let (seconds, status, output) = self.once(plain)?;
-        self.settle(status)?;
-        self.plain.push(output);
-        Ok(seconds)
     }
 
     /// What of the plain build's output differs from run to run.
@@ -244,7 +236,8 @@ mod tests {
     #[test]
     fn a_machine_that_slows_down_tells_the_same() {
         // Every run takes 10 % longer than the one before; builds 1 and 2 take half and twice as long as the plain one.
-        let places = [0, 1, 2, 0, 1, 2, 0];
+        let places = order(3, 2);
+        assert_eq!(places, [0, 1, 2, 0, 1, 2, 0]);
         let own = [1.0, 0.5, 2.0];
         let timed: Vec<(usize, f64)> = places
             .iter()

@@ -62,11 +62,18 @@ struct Flags {
     reduction: Option<f64>,
 }
 
+/// Sets of flags, and the lines where they stand, from 1.
+#[derive(Debug)]
+struct Sets {
+    lines: Vec<usize>,
+    variants: Vec<Variant>,
+}
+
 /// Sets of flags, one a line: flags, and a pipeline in brackets behind them; `#` begins a comment.
-fn read(path: &Path) -> Result<(Vec<usize>, Vec<Variant>)> {
+fn read(path: &Path) -> Result<Sets> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the list of flags {}", path.display()))?;
-    let (mut lines, mut all) = (Vec::new(), Vec::new());
+    let (mut lines, mut variants) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -87,20 +94,21 @@ fn read(path: &Path) -> Result<(Vec<usize>, Vec<Variant>)> {
             .and_then(|()| cere_compile::flags::known(&flags))
             .with_context(place)?;
         lines.push(number + 1);
-        all.push(Variant { flags, passes });
+        variants.push(Variant { flags, passes });
     }
-    if all.is_empty() {
+    if variants.is_empty() {
         bail!(
             "{} lists no flags: one set a line is needed",
             path.display()
         );
     }
-    Ok((lines, all))
+    Ok(Sets { lines, variants })
 }
 
 /// Runs the subcommand in this form.
 pub fn run(options: &Options, file: &Path) -> Result<u8> {
-    let (lines, variants) = read(file)?;
+    let sets = read(file)?;
+    let variants = &sets.variants;
     let store = options.common.store()?;
     let profile = state::current_profile(&store)?;
     let known = named(&state::current_units(&store)?);
@@ -128,19 +136,16 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
         request: options.timing.request(Team::default())?,
         rounds: true,
     };
-    let replayed = ratios(&lab, &targets, &variants, rounds);
+    let replayed = ratios(&lab, &targets, variants, rounds);
     if replayed.covered < 1e-9 {
         bail!("no region can be replayed as built: see the reasons above");
     }
     let measured = match options.measure {
-        true => Some(measure(options, &lab, &profile, &variants, rounds)?),
+        true => Some(measure(options, &lab, &profile, variants, rounds)?),
         false => None,
     };
     let plain = measured.as_ref().map_or(profile.seconds, |m| m.0);
-    let mut found = table((plain, rounds), &variants, replayed, measured);
-    for (row, line) in found.rows.iter_mut().zip(lines) {
-        row.line = line;
-    }
+    let found = table((plain, rounds), &sets, replayed, measured);
     if options.common.json {
         print::json(&found)?;
     } else {
@@ -212,16 +217,16 @@ fn measure(
 
 fn table(
     (plain, rounds): (f64, u32),
-    variants: &[Variant],
+    sets: &Sets,
     replayed: Found,
     measured: Option<Measured>,
 ) -> Flags {
     let real = measured.as_ref().map(|m| &m.1);
-    let rows: Vec<Row> = variants
-        .iter()
+    let each = sets.lines.iter().zip(&sets.variants);
+    let rows: Vec<Row> = each
         .zip(replayed.ratios)
         .enumerate()
-        .map(|(place, (variant, ratios))| {
+        .map(|(place, ((line, variant), ratios))| {
             let own = real.map(|m| &m[place]);
             let failed = ratios.as_ref().err().cloned();
             let seconds = |ratios: &Vec<f64>| plain * middle(ratios);
@@ -231,7 +236,7 @@ fn table(
                 (plain * least, plain * most)
             };
             Row {
-                line: place + 1,
+                line: *line,
                 flags: variant.to_string(),
                 predicted_seconds: ratios.as_ref().ok().map(seconds),
                 measured_seconds: own.and_then(|m| m.as_ref().ok().copied()),
@@ -328,10 +333,10 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             read(&file)
         };
-        let (lines, found) = of("# levels\n-O2\n\n-O1 [default<O1>]\n").unwrap();
+        let Sets { lines, variants } = of("# levels\n-O2\n\n-O1 [default<O1>]\n").unwrap();
         assert_eq!(lines, [2, 4]);
-        assert_eq!(found[0].flags, ["-O2"]);
-        assert_eq!(found[1].passes.as_deref(), Some("default<O1>"));
+        assert_eq!(variants[0].flags, ["-O2"]);
+        assert_eq!(variants[1].passes.as_deref(), Some("default<O1>"));
         for (bad, word) in [
             ("-O2\n-fno-such-flag\n", "line 2"),
             ("-O1 [x\n", "closed"),

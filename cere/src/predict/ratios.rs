@@ -5,7 +5,6 @@ use crate::tune::{Builds, Lab, Target};
 use cere_compile::several::several;
 use cere_format::replay::Repetitions;
 use cere_tune::Variant;
-use std::collections::HashMap;
 use std::time::Instant;
 
 /// What the error of one region's replays may add to the predicted time, as a share of it.
@@ -41,11 +40,13 @@ pub struct Found {
 struct Region<'a> {
     lab: Lab<'a>,
     target: &'a Target,
-    variants: &'a [Variant],
     as_built: Builds,
-    built: Vec<Result<Builds, String>>,
-    /// Places of variants that have machine code which none before them has, and which is not that as built.
-    other: Vec<usize>,
+    /// Builds of different machine code, none that as built, with the first variant that gives it.
+    others: Vec<(&'a Variant, Builds)>,
+    /// Of each variant the place of its code in `others`, none if it is that as built; or why there is none.
+    places: Vec<Result<Option<usize>, String>>,
+    /// Seconds that compiling took, on all processors together.
+    compiled: f64,
 }
 
 /// Replays all regions under all variants. What a region's error adds to that of the run is its share's, so those of small
@@ -68,8 +69,7 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
         let region = Region::build(lab, target, variants, part / f64::from(own));
         let built = start.elapsed().as_secs_f64();
         let of = region.and_then(|region| {
-            let seconds = region.built.iter().flatten().map(|b| b.seconds);
-            found.compiled += region.as_built.seconds + seconds.sum::<f64>();
+            found.compiled += region.compiled;
             region.rounds(own)
         });
         found.replayed += start.elapsed().as_secs_f64() - built;
@@ -128,70 +128,70 @@ impl<'a> Region<'a> {
         let built = several(variants.len(), |place| {
             lab.build_new(target, &variants[place])
         });
-        let mut other: Vec<usize> = Vec::new();
-        for (place, builds) in built.iter().enumerate() {
-            let Ok(builds) = builds else { continue };
-            let has = |p: &usize| built[*p].as_ref().is_ok_and(|b| b.code == builds.code);
-            if builds.code != as_built.code && !other.iter().any(has) {
-                other.push(place);
-            }
+        let seconds = built.iter().flatten().map(|b| b.seconds);
+        let compiled = as_built.seconds + seconds.sum::<f64>();
+        let mut others: Vec<(&Variant, Builds)> = Vec::new();
+        let mut places = Vec::new();
+        for (variant, builds) in variants.iter().zip(built) {
+            places.push(builds.map(|builds| {
+                if builds.code == as_built.code {
+                    return None;
+                }
+                let same = others.iter().position(|o| o.1.code == builds.code);
+                same.or_else(|| {
+                    others.push((variant, builds));
+                    Some(others.len() - 1)
+                })
+            }));
         }
         Ok(Self {
             lab,
             target,
-            variants,
             as_built,
-            built,
-            other,
+            others,
+            places,
+            compiled,
         })
     }
 
     /// Of each variant the time over that as built, round by round; an error if the code as built cannot be timed.
     fn rounds(&self, rounds: u32) -> Result<Ratios, String> {
         let mut before = Ok(self.before()?);
-        let mut of: HashMap<&str, Result<Vec<f64>, String>> = HashMap::new();
-        of.insert(&self.as_built.code, Ok(vec![1.0; rounds as usize]));
+        let mut of: Ratios = vec![Ok(Vec::new()); self.others.len()];
         for round in 0..rounds {
+            let mut order: Vec<usize> = (0..of.len()).filter(|other| of[*other].is_ok()).collect();
             // The machine's speed may go one way in a round; the next one takes the variants in the other order.
-            let failed = |place: &usize| {
-                let code = self.built[*place].as_ref().map(|b| &*b.code);
-                code.is_ok_and(|code| of.get(code).is_some_and(Result::is_err))
-            };
-            let mut order: Vec<usize> = self.other.clone();
-            order.retain(|place| !failed(place));
             if round % 2 == 1 {
                 order.reverse();
             }
             for some in order.chunks(BETWEEN) {
                 let now: Vec<_> = some
                     .iter()
-                    .map(|&place| self.now(place, round == 0))
+                    .map(|other| self.now(*other, round == 0))
                     .collect();
                 let after = self.before();
-                for (number, (&place, now)) in some.iter().zip(now).enumerate() {
-                    let Ok(builds) = &self.built[place] else {
-                        continue;
-                    };
-                    let found = of.entry(&builds.code).or_insert_with(|| Ok(Vec::new()));
-                    let Ok(ratios) = found else { continue };
+                for (number, (other, now)) in some.iter().zip(now).enumerate() {
                     let part = (number + 1) as f64 / (some.len() + 1) as f64;
                     let ratio = || -> Result<f64, String> {
                         let then = between(&before.clone()?, &after.clone()?, part);
                         Ok(self.target.ratio(&then, &now?))
                     };
-                    match ratio() {
-                        Ok(ratio) => ratios.push(ratio),
-                        Err(why) => *found = Err(why),
+                    match (&mut of[*other], ratio()) {
+                        (Ok(ratios), Ok(ratio)) => ratios.push(ratio),
+                        (found, Err(why)) => *found = Err(why),
+                        (Err(_), Ok(_)) => {}
                     }
                 }
                 before = after;
             }
         }
-        let of = |builds: &Result<Builds, String>| match builds {
-            Ok(builds) => of[&*builds.code].clone(),
+        let as_built = vec![1.0; rounds as usize];
+        let each = self.places.iter().map(|place| match place {
+            Ok(Some(other)) => of[*other].clone(),
+            Ok(None) => Ok(as_built.clone()),
             Err(why) => Err(why.clone()),
-        };
-        Ok(self.built.iter().map(of).collect())
+        });
+        Ok(each.collect())
     }
 
     /// Seconds of the codelets as built, now.
@@ -201,10 +201,9 @@ impl<'a> Region<'a> {
         Ok(timed.seconds)
     }
 
-    /// Likewise, under the variant at `place`.
-    fn now(&self, place: usize, judged: bool) -> Result<Vec<f64>, String> {
-        let builds = self.built[place].as_ref().map_err(Clone::clone)?;
-        let variant = &self.variants[place];
+    /// Likewise, of one of the others.
+    fn now(&self, other: usize, judged: bool) -> Result<Vec<f64>, String> {
+        let (variant, builds) = &self.others[other];
         let timed = (self.lab).time(self.target, variant, builds, judged, None)?;
         Ok(timed.seconds)
     }

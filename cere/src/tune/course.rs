@@ -156,6 +156,11 @@ impl<'a> Course<'a> {
         self.open.get(&number).cloned().unwrap_or_default()
     }
 
+    /// By which the budget is divided: the region's share of the run, and a little where that is nothing.
+    pub fn weight(&self) -> f64 {
+        self.target.share.max(1e-6)
+    }
+
     /// Whether proposals of it have no outcome yet.
     pub fn waits(&self) -> bool {
         !self.open.is_empty()

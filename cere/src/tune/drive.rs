@@ -1,6 +1,5 @@
 //! Drives the searches of all regions: whose turn it is, what is built ahead, what is timed.
 
-use super::LEAST_SHARE;
 use super::ahead::Ahead;
 use super::budget::Left;
 use super::course::Course;
@@ -19,11 +18,8 @@ pub fn go_on(
     wanted: Option<f64>,
     jobs: usize,
 ) -> Result<()> {
-    let shares: Vec<f64> = courses
-        .iter()
-        .map(|c| c.target.share.max(LEAST_SHARE))
-        .collect();
-    let mut turns = Turns::new(&shares);
+    let weights: Vec<f64> = courses.iter().map(Course::weight).collect();
+    let mut turns = Turns::new(&weights);
     let bar = progress::spinner("tuning".into());
     let mut waiting: VecDeque<(u64, usize, u64)> = VecDeque::new();
     let mut ticket = 0;

@@ -7,7 +7,6 @@ mod course;
 mod drive;
 mod journal;
 mod lab;
-mod processor;
 mod shares;
 mod show;
 mod space;
@@ -111,9 +110,6 @@ fn gain_wanted(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A region is as if it had this share of the run at least, when the budget is divided.
-pub const LEAST_SHARE: f64 = 1e-6;
-
 /// What became of a region.
 pub struct Found<'a> {
     /// Its search.
@@ -192,13 +188,9 @@ pub fn run(options: &Options) -> Result<u8> {
     })?;
     let searched = searching.elapsed().as_secs_f64();
     let mut found = Vec::new();
-    let shares: f64 = courses
-        .iter()
-        .map(|c| c.target.share.max(LEAST_SHARE))
-        .sum();
+    let all: f64 = courses.iter().map(Course::weight).sum();
     for course in courses {
-        let part = course.target.share.max(LEAST_SHARE) / shares;
-        let most = budget.again(part);
+        let most = budget.again(course.weight() / all);
         found.push(settle(&lab, course, &options.threads, most)?);
     }
     write(&store, &found)?;

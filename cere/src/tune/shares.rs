@@ -25,26 +25,26 @@ impl<'a> Shares<'a> {
 
     /// Share of the run that is in the region and in no other that matters; of one that does not matter, its self time's.
     pub fn of_region(&self, key: &RegionKey) -> f64 {
-        let own = || {
-            let region = self.profile.regions.iter().find(|r| r.key == *key);
-            region.map_or(0.0, |r| r.share)
-        };
-        self.kept(key).unwrap_or_else(own)
+        match self.kept(key) {
+            Some(seconds) => seconds / self.profile.seconds,
+            None => self.profile.region(key).map_or(0.0, |r| r.share),
+        }
     }
 
     /// Those of `known` that matter and whose time is mostly their own, not that of regions inside.
     pub fn own<'k>(&self, known: &'k [Named]) -> impl Iterator<Item = &'k Named> {
         known.iter().filter(|named| {
-            let region = self.profile.regions.iter().find(|r| r.key == named.key);
+            let region = self.profile.region(&named.key);
             let whole = region.map_or(0.0, |r| r.inclusive_seconds);
             self.kept(&named.key)
-                .is_some_and(|share| share * self.profile.seconds >= OWN * whole)
+                .is_some_and(|seconds| seconds >= OWN * whole)
         })
     }
 
+    /// Seconds that are the region's, if it matters.
     fn kept(&self, key: &RegionKey) -> Option<f64> {
-        let kept = self.selection.kept.iter();
-        let mut kept = kept.filter(|k| self.profile.regions[k.region].key == *key);
-        kept.next().map(|k| k.seconds / self.profile.seconds)
+        let mut kept = self.selection.kept.iter();
+        let found = kept.find(|k| self.profile.regions[k.region].key == *key)?;
+        Some(found.seconds)
     }
 }

@@ -1,9 +1,10 @@
 //! Opens spaces.
 
-use super::processor::only_runnable;
+use crate::words;
 use anyhow::{Context, Result, anyhow, bail};
 use cere_compile::command::{Line, run};
 use cere_compile::unit::OPT;
+use cere_package::{lacks, machine};
 use cere_tune::{Pipeline, Space};
 
 /// The text of the space `name`, built in or a file.
@@ -62,6 +63,24 @@ pub fn open(name: &str, text: &str, change_values: bool) -> Result<Opened> {
     })
 }
 
+/// Takes out of `space` the choices whose code this processor cannot run, and tells them: each would cost an evaluation,
+/// and tell nothing.
+fn only_runnable(space: &mut Space) -> Vec<String> {
+    let machine = machine();
+    let mut left_out = Vec::new();
+    for group in &mut space.groups {
+        group.choices.retain(|choice| {
+            let runs = choice.iter().all(|flag| lacks(&machine, flag).is_empty());
+            if !runs {
+                left_out.push(words::join(choice));
+            }
+            runs
+        });
+    }
+    space.groups.retain(|group| !group.choices.is_empty());
+    left_out
+}
+
 /// Fails on the first choice that clang does not take, or that replays cannot follow.
 fn clang_knows(space: &Space) -> Result<()> {
     for group in &space.groups {
@@ -75,4 +94,33 @@ fn clang_knows(space: &Space) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_processor_lacks_is_left_out() {
+        let text = "
+            [[group]]
+            name = \"wide\"
+            choices = [\"-O2\", \"-march=x86-64-v4 -ffp-contract=off\", \"-mavx2\"]
+            [[group]]
+            name = \"wider\"
+            choices = [\"-mavx512vbmi\"]
+        ";
+        let mut space = Space::parse(text).unwrap();
+        let left_out = only_runnable(&mut space);
+        let groups: Vec<usize> = space.groups.iter().map(|g| g.choices.len()).collect();
+        let of = |name: &str| left_out.iter().any(|l| l.starts_with(name));
+        let kernel = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let there = |name: &str| kernel.split_whitespace().any(|word| word == name);
+        assert_eq!(of("-march=x86-64-v4"), !there("avx512vl"));
+        assert_eq!(of("-mavx2"), !there("avx2"));
+        assert_eq!(of("-mavx512vbmi"), !there("avx512vbmi"));
+        assert!(!of("-O2"));
+        assert_eq!(groups.iter().sum::<usize>() + left_out.len(), 4);
+        assert!(!groups.contains(&0));
+    }
 }
