@@ -8,6 +8,7 @@
 //! | which orders of passes are like this one? | [`Pipeline`], `parse(text)`, `sample(drop, rounds, rng)` | `pipeline.rs` |
 //! | what is tried next? | [`Search`], `propose() -> Option<(number, Variant)>`, `tell(number, ratio)`, `best()` | `search/` |
 //! | what does a variant gain, and how sure is that? | `gain(default, variant, seed) -> Option<Gain>` | `gain.rs` |
+//! | which flags break code? | `suspects(space, regions) -> Vec<Suspect>` | `suspects.rs` |
 //! | which region is looked at next? | [`Turns`], an iterator | `turns.rs` |
 //!
 //! Ratios are times over the time of the code as built: 1 is no change, 0.5 twice as fast.
@@ -17,6 +18,7 @@ mod gain;
 mod pipeline;
 mod search;
 mod space;
+mod suspects;
 mod turns;
 mod variant;
 
@@ -24,5 +26,6 @@ pub use gain::{Gain, gain};
 pub use pipeline::{Pipeline, PipelineError};
 pub use search::{Method, MethodError, Search};
 pub use space::{Group, Sequences, Space, SpaceError};
+pub use suspects::{Outcomes, Suspect, suspects};
 pub use turns::Turns;
 pub use variant::Variant;

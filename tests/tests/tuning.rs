@@ -351,6 +351,56 @@ fn variants_with_another_result() -> Result<()> {
     Ok(())
 }
 
+/// Nobody said that -ffast-math changes values: what it does to one region tells against it in all.
+#[test]
+fn flags_that_break_code() -> Result<()> {
+    let directory = captured()?;
+    let directory = directory.path();
+    let space = r#"
+[[group]]
+name = "level"
+choices = ["-O1", "-O2", "-O3"]
+
+[[group]]
+name = "alignment"
+choices = [
+    "-mllvm -align-all-blocks=2",
+    "-mllvm -align-all-blocks=3",
+    "-mllvm -align-all-blocks=4",
+    "-mllvm -align-all-blocks=5",
+    "-mllvm -align-all-blocks=6",
+    "-mllvm -align-all-blocks=7",
+    "-mllvm -align-all-blocks=8",
+]
+
+[[group]]
+name = "math"
+choices = ["-ffast-math"]
+"#;
+    std::fs::write(directory.join("space.toml"), space)?;
+    let mut command = cere(directory);
+    command.args(["tune", "--json", "--space", "space.toml"]);
+    command.args(["--reps", "2", "--budget", "120"]);
+    let (found, run) = json(&mut command)?;
+    let said = text(&run);
+    let suspects = array(&found, "suspects")?;
+    ensure!(
+        suspects.len() == 1 && suspects[0]["flags"] == "-ffast-math",
+        "{found}"
+    );
+    let failed = suspects[0]["failed"].as_u64().unwrap_or(0);
+    ensure!(failed >= 4, "{found}");
+    ensure!(
+        said.contains("variants with -ffast-math failed, 0 of"),
+        "{said}"
+    );
+    for own in array(&found, "regions")? {
+        let flags = own["flags"].as_str().unwrap_or("");
+        ensure!(!flags.contains("-ffast-math"), "{own}");
+    }
+    Ok(())
+}
+
 #[test]
 fn hybrids_that_are_only_linked() -> Result<()> {
     let (directory, mixes, compensated) = sums_and_regions()?;
@@ -702,6 +752,8 @@ fn teams_of_regions() -> Result<()> {
     let own = told(&found, "first")?;
     let reason = own["reason"].as_str().unwrap_or("");
     ensure!(own["kept"] == false && reason.contains("output"), "{found}");
+    // Nothing is left of it: what its runs took is the plain build's time.
+    ensure!(found["hybrid_seconds"] == found["plain_seconds"], "{found}");
     same(directory, "tuned")
 }
 

@@ -182,6 +182,9 @@ impl Decider<'_> {
             }
             kept = recipe(tuned, None, &self.rest);
             hybrid = self.make("as-built", tuned, None, &self.rest)?;
+        }
+        if !gains || !some {
+            // The same code: what its runs differ by is noise.
             chosen = plain.clone();
         }
         if kept.rest != self.rest

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use cere_cluster::spearman;
 use cere_format::profile::Profile;
 use cere_hybrid::Choice;
+use cere_package::{lacks, machine};
 use cere_replay::Team;
 use cere_tune::Variant;
 use serde::Serialize;
@@ -54,12 +55,24 @@ struct Flags {
     accuracy: Option<f64>,
     /// Spearman's rank correlation of predictions and measurements.
     rank_correlation: Option<f64>,
+    /// What the runs themselves come to: one half of their rounds as a prediction of the other. A prediction that is as good
+    /// as this is as good as this machine can tell.
+    runs: Option<Repeated>,
     /// Seconds that compiling the codelets took, on all processors together.
     compiling_seconds: f64,
     /// Seconds that replaying them took, all rounds together.
     replaying_seconds: f64,
     /// Time of the runs over that of the replays in as many rounds, compiling excluded on both sides.
     reduction: Option<f64>,
+}
+
+/// Runs against runs of the same builds.
+#[derive(Debug, Serialize)]
+struct Repeated {
+    /// Mean of 1 - |difference|.
+    accuracy: f64,
+    /// Spearman's rank correlation.
+    rank_correlation: Option<f64>,
 }
 
 /// Sets of flags, and the lines where they stand, from 1.
@@ -73,6 +86,7 @@ struct Sets {
 fn read(path: &Path) -> Result<Sets> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the list of flags {}", path.display()))?;
+    let machine = machine();
     let (mut lines, mut variants) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -93,12 +107,21 @@ fn read(path: &Path) -> Result<Sets> {
         cere_compile::flags::check(&flags)
             .and_then(|()| cere_compile::flags::known(&flags))
             .with_context(place)?;
+        let lacking: Vec<String> = flags.iter().flat_map(|f| lacks(&machine, f)).collect();
+        if !lacking.is_empty() {
+            let all = lacking.join(", ");
+            eprintln!(
+                "cere: {}: {line} is left out: this processor lacks {all}",
+                place()
+            );
+            continue;
+        }
         lines.push(number + 1);
         variants.push(Variant { flags, passes });
     }
     if variants.is_empty() {
         bail!(
-            "{} lists no flags: one set a line is needed",
+            "{} lists no flags that this processor can run: one set a line is needed",
             path.display()
         );
     }
@@ -144,7 +167,7 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
         true => Some(measure(options, &lab, &profile, variants, rounds)?),
         false => None,
     };
-    let plain = measured.as_ref().map_or(profile.seconds, |m| m.0);
+    let plain = measured.as_ref().map_or(profile.seconds, |m| m.plain);
     let found = table((plain, rounds), &sets, replayed, measured);
     if options.common.json {
         print::json(&found)?;
@@ -154,8 +177,40 @@ pub fn run(options: &Options, file: &Path) -> Result<u8> {
     Ok(0)
 }
 
-/// Seconds of the plain build, and those of each variant or why there are none.
-type Measured = (f64, Vec<Result<f64, String>>);
+/// Runs of the program.
+struct Measured {
+    /// Seconds of the plain build.
+    plain: f64,
+    /// Seconds of each variant, round by round, or why there are none.
+    each: Vec<Result<Vec<f64>, String>>,
+}
+
+impl Measured {
+    /// The even rounds as a prediction of the odd ones, for the variants `counted`; none with a single round.
+    fn repeated(&self, counted: impl Fn(usize) -> bool) -> Option<Repeated> {
+        let half = |seconds: &[f64], odd: usize| {
+            let some: Vec<f64> = seconds.iter().copied().skip(odd).step_by(2).collect();
+            (!some.is_empty()).then(|| middle(&some))
+        };
+        let each = self.each.iter().enumerate();
+        let each = each.filter_map(|(place, seconds)| {
+            let seconds = seconds.as_ref().ok().filter(|_| counted(place))?;
+            Some((half(seconds, 0)?, half(seconds, 1)?))
+        });
+        let (even, odd): (Vec<f64>, Vec<f64>) = each.unzip();
+        Some(Repeated {
+            accuracy: accuracy(&even, &odd)?,
+            rank_correlation: spearman(&even, &odd),
+        })
+    }
+}
+
+/// Mean of 1 - |error| of predictions.
+fn accuracy(predicted: &[f64], seconds: &[f64]) -> Option<f64> {
+    let errors = predicted.iter().zip(seconds);
+    let errors: f64 = errors.map(|(p, s)| (p / s - 1.0).abs()).sum();
+    (!predicted.is_empty()).then(|| 1.0 - errors / predicted.len() as f64)
+}
 
 fn measure(
     options: &Options,
@@ -204,15 +259,17 @@ fn measure(
     bar.finish_and_clear();
     let mut trial = Trial::new(&profile.command, None, &options.ignore, NUMBERS)?;
     let shown = trial.run(&builds, rounds)?;
-    let seconds = |place: usize| middle(&shown[place].seconds);
-    let found = places.into_iter().map(|place| {
-        let place = place?;
-        match &shown[place].differs {
+    let each = places.into_iter().map(|place| {
+        let shown = &shown[place?];
+        match &shown.differs {
             Some(why) => Err(format!("its output is another: {why}")),
-            None => Ok(seconds(place)),
+            None => Ok(shown.seconds.clone()),
         }
     });
-    Ok((seconds(0), found.collect()))
+    Ok(Measured {
+        plain: middle(&shown[0].seconds),
+        each: each.collect(),
+    })
 }
 
 fn table(
@@ -221,13 +278,12 @@ fn table(
     replayed: Found,
     measured: Option<Measured>,
 ) -> Flags {
-    let real = measured.as_ref().map(|m| &m.1);
     let each = sets.lines.iter().zip(&sets.variants);
     let rows: Vec<Row> = each
         .zip(replayed.ratios)
         .enumerate()
         .map(|(place, ((line, variant), ratios))| {
-            let own = real.map(|m| &m[place]);
+            let own = measured.as_ref().map(|m| &m.each[place]);
             let failed = ratios.as_ref().err().cloned();
             let seconds = |ratios: &Vec<f64>| plain * middle(ratios);
             let range = |ratios: Vec<f64>| {
@@ -239,7 +295,7 @@ fn table(
                 line: *line,
                 flags: variant.to_string(),
                 predicted_seconds: ratios.as_ref().ok().map(seconds),
-                measured_seconds: own.and_then(|m| m.as_ref().ok().copied()),
+                measured_seconds: own.and_then(|m| Some(middle(m.as_ref().ok()?))),
                 reason: failed.or_else(|| own.and_then(|m| m.as_ref().err().cloned())),
                 range: ratios.ok().map(range),
             }
@@ -249,19 +305,16 @@ fn table(
         .iter()
         .filter_map(|r| Some((r.predicted_seconds?, r.measured_seconds?)));
     let (predicted, seconds): (Vec<f64>, Vec<f64>) = both.unzip();
-    let errors: Vec<f64> = predicted
-        .iter()
-        .zip(&seconds)
-        .map(|(p, m)| (p / m - 1.0).abs())
-        .collect();
     let ran = f64::from(rounds) * seconds.iter().sum::<f64>();
     Flags {
         plain_seconds: plain,
         measured: measured.is_some(),
         covered: replayed.covered,
-        accuracy: (!errors.is_empty())
-            .then(|| 1.0 - errors.iter().sum::<f64>() / errors.len() as f64),
+        accuracy: accuracy(&predicted, &seconds),
         rank_correlation: spearman(&predicted, &seconds),
+        runs: measured
+            .as_ref()
+            .and_then(|m| m.repeated(|place| rows[place].predicted_seconds.is_some())),
         compiling_seconds: replayed.compiled,
         replaying_seconds: replayed.replayed,
         reduction: (ran > 0.0 && replayed.replayed > 0.0).then(|| ran / replayed.replayed),
@@ -318,12 +371,44 @@ fn text(found: &Flags) -> String {
         }
         text.push('\n');
     }
+    if let Some(runs) = &found.runs {
+        let rank = runs.rank_correlation;
+        let rank = rank.map_or(String::new(), |r| format!(", rank correlation {r:.2}"));
+        text.push_str(&format!(
+            "one half of the runs tells the other with accuracy {:.1} %{rank}\n",
+            runs.accuracy * 100.0
+        ));
+    }
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_tell_of_runs() {
+        let measured = Measured {
+            plain: 1.0,
+            each: vec![
+                Ok(vec![1.0, 1.0, 1.0]),
+                Err("another output".into()),
+                Ok(vec![2.2, 2.0, 2.2, 2.0]),
+                Ok(vec![9.0, 1.0]),
+                Ok(vec![3.0, 4.0]),
+            ],
+        };
+        let runs = measured.repeated(|place| place != 3).unwrap();
+        assert!((runs.accuracy - (1.0 - (0.0 + 0.1 + 0.25) / 3.0)).abs() < 1e-9);
+        assert!((runs.rank_correlation.unwrap() - 1.0).abs() < 1e-9);
+        assert!(measured.repeated(|place| place == 1).is_none());
+        let once = vec![Ok(vec![1.0])];
+        let once = Measured {
+            plain: 1.0,
+            each: once,
+        };
+        assert!(once.repeated(|_| true).is_none());
+    }
 
     #[test]
     fn lists_of_flags() {
@@ -337,6 +422,12 @@ mod tests {
         assert_eq!(lines, [2, 4]);
         assert_eq!(variants[0].flags, ["-O2"]);
         assert_eq!(variants[1].passes.as_deref(), Some("default<O1>"));
+        let Sets { lines, .. } = of("-mavx512vbmi -ffp-contract=off\n-O2\n").unwrap();
+        let kernel = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        match kernel.split_whitespace().any(|w| w == "avx512vbmi") {
+            true => assert_eq!(lines, [1, 2]),
+            false => assert_eq!(lines, [2]),
+        }
         for (bad, word) in [
             ("-O2\n-fno-such-flag\n", "line 2"),
             ("-O1 [x\n", "closed"),

@@ -56,6 +56,8 @@ pub struct Course<'a> {
     pub same: u64,
     /// Variants that failed, with the reason.
     pub failed: Vec<(Variant, String)>,
+    /// Those of them whose code no other had.
+    pub broken: Vec<Variant>,
     /// Why the search ended.
     pub ended: Option<&'static str>,
     /// Where the time went.
@@ -98,6 +100,7 @@ impl<'a> Course<'a> {
             told: 0,
             same: 0,
             failed: Vec::new(),
+            broken: Vec::new(),
             ended: None,
             spent: Spent::default(),
             pending: VecDeque::new(),
@@ -272,7 +275,12 @@ impl<'a> Course<'a> {
         match (told.ratio, told.reason) {
             (Some(ratio), _) if !told.same => self.ranked.push((ratio, variant)),
             (Some(_), _) => {}
-            (None, reason) => self.failed.push((variant, reason.unwrap_or_default())),
+            (None, reason) => {
+                if !told.same {
+                    self.broken.push(variant.clone());
+                }
+                self.failed.push((variant, reason.unwrap_or_default()));
+            }
         }
         if let Some(code) = told.code {
             self.target.learn(code, told.ratio);

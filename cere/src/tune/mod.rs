@@ -30,7 +30,7 @@ use cere_format::profile::Profile;
 use cere_format::replay::Repetitions;
 use cere_format::store::Store;
 use cere_replay::{Team, Tolerance};
-use cere_tune::{Gain, Method, Search, Variant};
+use cere_tune::{Gain, Method, Outcomes, Search, Space, Suspect, Variant, suspects};
 use confirm::Winner;
 use course::Course;
 use show::Took;
@@ -187,11 +187,12 @@ pub fn run(options: &Options) -> Result<u8> {
         drive::go_on(&lab, &mut courses, ahead, &mut left, options.target, jobs)
     })?;
     let searched = searching.elapsed().as_secs_f64();
+    let suspects = suspected(&opened.space, &courses);
     let mut found = Vec::new();
     let all: f64 = courses.iter().map(Course::weight).sum();
     for course in courses {
         let most = budget.again(course.weight() / all);
-        found.push(settle(&lab, course, &options.threads, most)?);
+        found.push(settle(&lab, course, &suspects, &options.threads, most)?);
     }
     write(&store, &found)?;
     let took = Took {
@@ -200,7 +201,7 @@ pub fn run(options: &Options) -> Result<u8> {
         all: start.elapsed().as_secs_f64(),
     };
     if options.common.json {
-        print::json(&show::json(&found, &took))?;
+        print::json(&show::json(&found, &suspects, &took))?;
     } else {
         print::out(&show::text(&found, &took))?;
     }
@@ -286,10 +287,38 @@ fn targets(
     Ok(targets)
 }
 
+/// Choices that break code in any of the regions, told.
+fn suspected(space: &Space, courses: &[Course]) -> Vec<Suspect> {
+    let ranked = courses.iter().map(|c| &c.ranked);
+    let right: Vec<Vec<Variant>> = ranked
+        .map(|ranked| ranked.iter().map(|(_, v)| v.clone()).collect())
+        .collect();
+    let each = courses.iter().zip(&right);
+    let outcomes: Vec<Outcomes> = each
+        .map(|(course, right)| Outcomes {
+            right,
+            failed: &course.broken,
+        })
+        .collect();
+    let found = suspects(space, &outcomes);
+    for suspect in &found {
+        eprintln!(
+            "cere: {} of {} variants with {} failed, {} of {} without it: nothing with it is chosen",
+            suspect.failed,
+            suspect.tried,
+            words::join(&suspect.choice),
+            suspect.failed_without,
+            suspect.tried_without
+        );
+    }
+    found
+}
+
 /// What of a search is believed.
 fn settle<'a>(
     lab: &Lab,
     mut course: Course<'a>,
+    suspects: &[Suspect],
     threads: &[u32],
     most: Duration,
 ) -> Result<Found<'a>> {
@@ -299,7 +328,9 @@ fn settle<'a>(
     ));
     course.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let better = course.ranked.iter().take_while(|(ratio, _)| *ratio < 1.0);
-    let candidates: Vec<Variant> = better.map(|(_, variant)| variant.clone()).collect();
+    let trusted = |v: &&Variant| !suspects.iter().any(|s| s.is_in(v));
+    let better = better.map(|(_, variant)| variant).filter(trusted);
+    let candidates: Vec<Variant> = better.cloned().collect();
     let unusable = |why: String| anyhow::anyhow!("{}: {why}", course.target.name);
     let mut wrong = Vec::new();
     let confirmed = confirm::confirm(

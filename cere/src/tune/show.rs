@@ -2,7 +2,8 @@
 
 use super::Found;
 use super::course::Spent;
-use crate::print;
+use crate::{print, words};
+use cere_tune::Suspect;
 use serde_json::{Value, json};
 
 /// Characters of flags or of a reason, at most.
@@ -62,7 +63,7 @@ fn region(found: &Found) -> Value {
         "same_code": course.same,
         "failed": failed.collect::<Vec<_>>(),
         "ended": course.ended,
-        "flags": winner.map(|w| crate::words::join(&w.variant.flags)),
+        "flags": winner.map(|w| words::join(&w.variant.flags)),
         "passes": winner.and_then(|w| w.variant.passes.clone()),
         "gain": winner.map(|w| 1.0 / w.gain.ratio),
         "gain_low": winner.map(|w| 1.0 / w.gain.high),
@@ -74,7 +75,8 @@ fn region(found: &Found) -> Value {
 }
 
 /// As JSON.
-pub fn json(found: &[Found], took: &Took) -> Value {
+pub fn json(found: &[Found], suspects: &[Suspect], took: &Took) -> Value {
+    let suspect = |s: &Suspect| json!({"flags": words::join(&s.choice), "failed": s.failed, "tried": s.tried});
     json!({
         "evaluations": evaluations(found),
         "seconds": took.all,
@@ -82,6 +84,7 @@ pub fn json(found: &[Found], took: &Took) -> Value {
         "spent_seconds": spent(found),
         "reduction": reduction(found, took),
         "replays_reduction": replays_reduction(found, took),
+        "suspects": suspects.iter().map(suspect).collect::<Vec<_>>(),
         "regions": found.iter().map(region).collect::<Vec<_>>(),
     })
 }
