@@ -183,10 +183,14 @@ fn missing(flag: &str, captured: &[String], here: &[String]) -> Vec<String> {
     all
 }
 
-/// Instructions that `flag` lets the compiler use and `machine` lacks, as in `/proc/cpuinfo`; none where the flag names
+/// Instructions that `flags` let the compiler use and `machine` lacks, as in `/proc/cpuinfo`; none of flags that name
 /// another processor, of which nothing is known.
-pub fn lacks(machine: &Machine, flag: &str) -> Vec<String> {
-    missing(flag, &machine.features, &machine.features)
+pub fn lacks(machine: &Machine, flags: &[String]) -> Vec<String> {
+    let there = &machine.features;
+    flags
+        .iter()
+        .flat_map(|f| missing(f, there, there))
+        .collect()
 }
 
 /// Whether `machine` with pages of `page_size` bytes can run the codelet.

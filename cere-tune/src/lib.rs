@@ -26,6 +26,6 @@ pub use gain::{Gain, gain};
 pub use pipeline::{Pipeline, PipelineError};
 pub use search::{Method, MethodError, Search};
 pub use space::{Group, Sequences, Space, SpaceError};
-pub use suspects::{Outcomes, Suspect, suspects};
+pub use suspects::{Outcome, Suspect, suspects};
 pub use turns::Turns;
 pub use variant::Variant;

@@ -31,29 +31,23 @@ fn has(variant: &Variant, choice: &[String]) -> bool {
     variant.flags.windows(choice.len()).any(|w| w == choice)
 }
 
-/// What came of the variants of one region.
-#[derive(Debug, Clone, Copy)]
-pub struct Outcomes<'a> {
-    /// Variants that were measured, each with a code of its own.
-    pub right: &'a [Variant],
-    /// Likewise, those that failed.
-    pub failed: &'a [Variant],
-}
+/// A variant whose code no other of its region has, and whether it failed.
+pub type Outcome<'a> = (&'a Variant, bool);
 
 /// The choices of `space` with which variants failed more often than without (Fisher's exact test, one-sided), in one of the
 /// regions or in all of them together, the surest first; what one of them explains is no evidence against another. Levels are
 /// none, for everybody uses them, nor is what may change values, for what that does depends on the region.
-pub fn suspects(space: &Space, regions: &[Outcomes]) -> Vec<Suspect> {
+pub fn suspects(space: &Space, mut regions: Vec<Vec<Outcome>>) -> Vec<Suspect> {
     let groups = space.groups.iter();
     let groups = groups.filter(|g| g.name != "level" && !g.changes_values);
     let choices: Vec<&[String]> = groups.flat_map(|g| &g.choices).map(Vec::as_slice).collect();
-    let mut pools: Vec<Pool> = regions.iter().map(Pool::of).collect();
-    pools.push(Pool(pools.iter().flat_map(|p| p.0.clone()).collect()));
+    regions.push(regions.concat());
+    let mut pools = regions;
     let mut found = Vec::new();
     loop {
         let tests = pools
             .iter()
-            .flat_map(|pool| choices.iter().map(|choice| pool.test(choice)));
+            .flat_map(|pool| choices.iter().map(|choice| test(pool, choice)));
         let Some((_, suspect)) = tests
             .filter(|(chance, _)| *chance < CHANCE)
             .min_by(|a, b| a.0.total_cmp(&b.0))
@@ -61,36 +55,25 @@ pub fn suspects(space: &Space, regions: &[Outcomes]) -> Vec<Suspect> {
             return found;
         };
         for pool in &mut pools {
-            pool.0.retain(|(variant, _)| !suspect.is_in(variant));
+            pool.retain(|(variant, _)| !suspect.is_in(variant));
         }
         found.push(suspect);
     }
 }
 
-/// Variants, and whether they failed.
-struct Pool<'a>(Vec<(&'a Variant, bool)>);
-
-impl<'a> Pool<'a> {
-    fn of(outcomes: &Outcomes<'a>) -> Self {
-        let right = outcomes.right.iter().map(|v| (v, false));
-        let failed = outcomes.failed.iter().map(|v| (v, true));
-        Self(right.chain(failed).collect())
-    }
-
-    /// What tells against `choice`, and the probability that chance does.
-    fn test(&self, choice: &[String]) -> (f64, Suspect) {
-        let fails = self.0.iter().filter(|v| v.1).count();
-        let with = self.0.iter().filter(|v| has(v.0, choice));
-        let (tried, failed) = with.fold((0, 0), |(n, f), v| (n + 1, f + usize::from(v.1)));
-        let suspect = Suspect {
-            choice: choice.to_vec(),
-            failed,
-            tried,
-            failed_without: fails - failed,
-            tried_without: self.0.len() - tried,
-        };
-        (by_chance(failed, tried, fails, self.0.len()), suspect)
-    }
+/// What tells against `choice` among `pool`, and the probability that chance does.
+fn test(pool: &[Outcome], choice: &[String]) -> (f64, Suspect) {
+    let fails = pool.iter().filter(|v| v.1).count();
+    let with = pool.iter().filter(|v| has(v.0, choice));
+    let (tried, failed) = with.fold((0, 0), |(n, f), v| (n + 1, f + usize::from(v.1)));
+    let suspect = Suspect {
+        choice: choice.to_vec(),
+        failed,
+        tried,
+        failed_without: fails - failed,
+        tried_without: pool.len() - tried,
+    };
+    (by_chance(failed, tried, fails, pool.len()), suspect)
 }
 
 /// Probability that `failed` or more of `tried`, drawn from `all` of which `fails` failed, are failures.
@@ -134,8 +117,13 @@ mod tests {
         }
     }
 
+    fn outcomes<'a>(right: &'a [Variant], failed: &'a [Variant]) -> Vec<Outcome<'a>> {
+        let right = right.iter().map(|v| (v, false));
+        right.chain(failed.iter().map(|v| (v, true))).collect()
+    }
+
     fn of(right: &[Variant], failed: &[Variant]) -> Vec<Suspect> {
-        suspects(&space(), &[Outcomes { right, failed }])
+        suspects(&space(), vec![outcomes(right, failed)])
     }
 
     #[test]
@@ -182,27 +170,16 @@ mod tests {
         let mut right = vec![variant("-mllvm -good"); 30];
         right.extend(vec![variant("-mllvm -bad -wide"); 4]);
         let failed = vec![variant("-mllvm -bad"); 2];
-        let one = Outcomes {
-            right: &right,
-            failed: &failed,
-        };
-        assert!(suspects(&space(), &[one]).is_empty());
-        let found = suspects(&space(), &[one; 4]);
+        assert!(of(&right, &failed).is_empty());
+        let found = suspects(&space(), vec![outcomes(&right, &failed); 4]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].failed, found[0].tried), (8, 24));
         let (fine, broken) = (
             vec![variant("-wide"); 20],
             vec![variant("-wide -mllvm -good"); 20],
         );
-        let other = Outcomes {
-            right: &broken,
-            failed: &[],
-        };
-        let one = Outcomes {
-            right: &fine,
-            failed: &broken,
-        };
-        let found = suspects(&space(), &[one, other]);
+        let regions = vec![outcomes(&fine, &broken), outcomes(&broken, &[])];
+        let found = suspects(&space(), regions);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].failed, found[0].tried), (20, 20));
     }

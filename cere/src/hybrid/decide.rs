@@ -176,16 +176,16 @@ impl Decider<'_> {
         };
         let gains = chosen.median() < plain.median() * (1.0 - FASTER) && chosen.differs.is_none();
         let some = tuned.iter().any(|t| t.back.is_none()) || kept.rest != self.rest;
-        if !gains && some {
+        if !some || !gains {
+            // The same code: what its runs differ by is noise.
+            chosen = plain.clone();
+        }
+        if some && !gains {
             for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
                 region.back = Some("the linked program does not gain".into());
             }
             kept = recipe(tuned, None, &self.rest);
             hybrid = self.make("as-built", tuned, None, &self.rest)?;
-        }
-        if !gains || !some {
-            // The same code: what its runs differ by is noise.
-            chosen = plain.clone();
         }
         if kept.rest != self.rest
             && let Some(level) = kept.rest.flags.last()

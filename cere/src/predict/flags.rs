@@ -107,7 +107,7 @@ fn read(path: &Path) -> Result<Sets> {
         cere_compile::flags::check(&flags)
             .and_then(|()| cere_compile::flags::known(&flags))
             .with_context(place)?;
-        let lacking: Vec<String> = flags.iter().flat_map(|f| lacks(&machine, f)).collect();
+        let lacking = lacks(&machine, &flags);
         if !lacking.is_empty() {
             let all = lacking.join(", ");
             eprintln!(

@@ -1,5 +1,6 @@
 //! The winner measured again against the code as built, in alternation, before it is believed.
 
+use super::course::Failure;
 use super::lab::{Builds, Lab};
 use super::target::Target;
 use anyhow::Result;
@@ -86,18 +87,23 @@ pub fn confirm(
     default: &Builds,
     candidates: &[Variant],
     most: Duration,
-    wrong: &mut Vec<(Variant, String)>,
+    wrong: &mut Vec<Failure>,
 ) -> Result<Confirmed, String> {
     let start = Instant::now();
     let none = |hurried| Confirmed {
         winner: None,
         hurried,
     };
+    let failure = |variant: &Variant, reason| Failure {
+        variant: variant.clone(),
+        reason,
+        same: false,
+    };
     for variant in candidates.iter().take(CANDIDATES) {
         let builds = match lab.build(target, variant) {
             Ok(builds) => builds,
             Err(why) => {
-                wrong.push((variant.clone(), why));
+                wrong.push(failure(variant, why));
                 continue;
             }
         };
@@ -113,7 +119,7 @@ pub fn confirm(
             }
             match alternate(lab, target, &arms, 1, &mut base) {
                 Err((1, why)) => {
-                    wrong.push((variant.clone(), why));
+                    wrong.push(failure(variant, why));
                     break;
                 }
                 Err((_, why)) => return Err(why),

@@ -6,7 +6,7 @@ use super::journal::{Event, Journal, Told};
 use super::lab::{AGAIN, Builds, Lab, Timed};
 use super::target::Target;
 use anyhow::{Context, Result, anyhow};
-use cere_tune::{Search, Variant, gain};
+use cere_tune::{Outcome, Search, Variant, gain};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
@@ -34,6 +34,16 @@ pub struct Spent {
     pub timed: f64,
 }
 
+/// A variant that failed.
+pub struct Failure {
+    /// It.
+    pub variant: Variant,
+    /// Why.
+    pub reason: String,
+    /// Whether it is for another with the same code.
+    pub same: bool,
+}
+
 /// The search of one region.
 pub struct Course<'a> {
     /// The region's place among all that are tuned.
@@ -54,10 +64,8 @@ pub struct Course<'a> {
     pub told: u64,
     /// Those that were not measured, for another variant has the same code.
     pub same: u64,
-    /// Variants that failed, with the reason.
-    pub failed: Vec<(Variant, String)>,
-    /// Those of them whose code no other had.
-    pub broken: Vec<Variant>,
+    /// Variants that failed.
+    pub failed: Vec<Failure>,
     /// Why the search ended.
     pub ended: Option<&'static str>,
     /// Where the time went.
@@ -100,7 +108,6 @@ impl<'a> Course<'a> {
             told: 0,
             same: 0,
             failed: Vec::new(),
-            broken: Vec::new(),
             ended: None,
             spent: Spent::default(),
             pending: VecDeque::new(),
@@ -157,6 +164,13 @@ impl<'a> Course<'a> {
     /// A variant that was proposed and has no outcome yet.
     pub fn variant(&self, number: u64) -> Variant {
         self.open.get(&number).cloned().unwrap_or_default()
+    }
+
+    /// The variants that have a code of their own, and whether they failed.
+    pub fn outcomes(&self) -> Vec<Outcome<'_>> {
+        let failed = self.failed.iter().filter(|f| !f.same);
+        let right = self.ranked.iter().map(|(_, variant)| (variant, false));
+        right.chain(failed.map(|f| (&f.variant, true))).collect()
     }
 
     /// By which the budget is divided: the region's share of the run, and a little where that is nothing.
@@ -275,12 +289,11 @@ impl<'a> Course<'a> {
         match (told.ratio, told.reason) {
             (Some(ratio), _) if !told.same => self.ranked.push((ratio, variant)),
             (Some(_), _) => {}
-            (None, reason) => {
-                if !told.same {
-                    self.broken.push(variant.clone());
-                }
-                self.failed.push((variant, reason.unwrap_or_default()));
-            }
+            (None, reason) => self.failed.push(Failure {
+                variant,
+                reason: reason.unwrap_or_default(),
+                same: told.same,
+            }),
         }
         if let Some(code) = told.code {
             self.target.learn(code, told.ratio);

@@ -30,7 +30,7 @@ use cere_format::profile::Profile;
 use cere_format::replay::Repetitions;
 use cere_format::store::Store;
 use cere_replay::{Team, Tolerance};
-use cere_tune::{Gain, Method, Outcomes, Search, Space, Suspect, Variant, suspects};
+use cere_tune::{Gain, Method, Search, Space, Suspect, Variant, suspects};
 use confirm::Winner;
 use course::Course;
 use show::Took;
@@ -289,18 +289,7 @@ fn targets(
 
 /// Choices that break code in any of the regions, told.
 fn suspected(space: &Space, courses: &[Course]) -> Vec<Suspect> {
-    let ranked = courses.iter().map(|c| &c.ranked);
-    let right: Vec<Vec<Variant>> = ranked
-        .map(|ranked| ranked.iter().map(|(_, v)| v.clone()).collect())
-        .collect();
-    let each = courses.iter().zip(&right);
-    let outcomes: Vec<Outcomes> = each
-        .map(|(course, right)| Outcomes {
-            right,
-            failed: &course.broken,
-        })
-        .collect();
-    let found = suspects(space, &outcomes);
+    let found = suspects(space, courses.iter().map(Course::outcomes).collect());
     for suspect in &found {
         eprintln!(
             "cere: {} of {} variants with {} failed, {} of {} without it: nothing with it is chosen",

@@ -55,7 +55,7 @@ fn region(found: &Found) -> Value {
     let failed = course
         .failed
         .iter()
-        .map(|(variant, why)| json!({"variant": variant.to_string(), "reason": why}));
+        .map(|f| json!({"variant": f.variant.to_string(), "reason": f.reason}));
     json!({
         "name": course.target.name,
         "share": course.target.share,
@@ -125,8 +125,8 @@ pub fn text(found: &[Found], took: &Took) -> String {
     ];
     let mut text = print::table(&heading, &found.iter().map(row).collect::<Vec<_>>());
     let mut reasons: Vec<(String, u32)> = Vec::new();
-    for (_, why) in found.iter().flat_map(|f| &f.course.failed) {
-        let why = print::short(why, LONG);
+    for failure in found.iter().flat_map(|f| &f.course.failed) {
+        let why = print::short(&failure.reason, LONG);
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,
             None => reasons.push((why, 1)),

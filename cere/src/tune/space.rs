@@ -70,7 +70,7 @@ fn only_runnable(space: &mut Space) -> Vec<String> {
     let mut left_out = Vec::new();
     for group in &mut space.groups {
         group.choices.retain(|choice| {
-            let runs = choice.iter().all(|flag| lacks(&machine, flag).is_empty());
+            let runs = lacks(&machine, choice).is_empty();
             if !runs {
                 left_out.push(words::join(choice));
             }
