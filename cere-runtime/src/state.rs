@@ -7,6 +7,7 @@ use crate::thread::Block;
 use crate::{heap, space};
 use cere_format::capture::{PAGE_ABSENT, PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::Manifest;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Stack below the captured pointer that is there before the region runs, whether it was used in vivo or not.
 const STACK_TOUCHED: u64 = 64 << 10;
@@ -31,8 +32,8 @@ pub struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Fills all captured pages, each by the thread of the team that stands for the one that touched it first; `words` are
-    /// those to rewrite.
+    /// Fills the captured pages that [`Self::restore`] leaves alone, and the region heap; each by the thread of the team that
+    /// stands for the one that touched it first. `words` are those to rewrite.
     pub fn new(
         manifest: &'a Manifest,
         pages: &'a Pages,
@@ -47,9 +48,14 @@ impl<'a> State<'a> {
             .collect();
         let captured = manifest.openmp.as_ref().map_or(1, |o| o.threads);
         let owners = owners(&touched, captured, team.map_or(1, Team::threads));
+        let restored = |p: &Page| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE | PAGE_ABSENT);
+        let (start, end) = manifest.heap;
+        let later = |p: &Page| restored(p) || p.is(PAGE_ABSENT);
+        let now = |p: &Page| !later(p) || (start..end).contains(&p.start());
         each(team, |thread| {
             let own = pages.all.iter().zip(&owners).filter(|p| *p.1 == thread);
-            own.for_each(|(page, _)| pages.restore(page));
+            let own = own.map(|(page, _)| page).filter(|p| now(p));
+            own.for_each(|page| pages.restore(page));
         });
         let top = manifest.entry.stack_pointer & !(PAGE - 1);
         for page in (top.saturating_sub(STACK_TOUCHED)..top).step_by(PAGE as usize) {
@@ -58,10 +64,6 @@ impl<'a> State<'a> {
                 unsafe { std::ptr::write_volatile(page as *mut u64, 0) };
             }
         }
-        let written = pages
-            .all
-            .iter()
-            .filter(|p| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE | PAGE_ABSENT));
         let masks = manifest.masks.iter().map(|m| (m.start, m.end));
         let masked = union(&masks.collect::<Vec<_>>(), &[]);
         let mut state = Self {
@@ -70,7 +72,7 @@ impl<'a> State<'a> {
             team,
             owners,
             masked,
-            changed: written.copied().collect(),
+            changed: pages.all.iter().filter(|p| restored(p)).copied().collect(),
             shares: Vec::new(),
             absent: pages.absent(),
             words,
@@ -179,7 +181,7 @@ impl<'a> State<'a> {
         let bytes = memory(page);
         let part = |from: u64, to: u64| {
             let at = |address: u64| (address - page.start()) as usize;
-            hash(&bytes[at(from)..at(to)])
+            xxh3_64(&bytes[at(from)..at(to)])
         };
         let (mut at, mut found) = (page.start() + dead, 0u64);
         let first = masked.partition_point(|m| m.1 <= at);
@@ -213,7 +215,7 @@ impl<'a> State<'a> {
             })
             .collect();
         let thread = self.manifest.image.tls.as_ref().map_or(0, |t| t.address);
-        found.push((thread, hash(self.block.memory())));
+        found.push((thread, xxh3_64(self.block.memory())));
         found
     }
 }
@@ -238,16 +240,6 @@ fn each(team: Option<&Team>, work: impl Fn(u32) + Sync) {
         Some(team) => team.each(work),
         None => work(0),
     }
-}
-
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hash = bytes.len() as u64;
-    for chunk in bytes.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-    hash
 }
 
 #[cfg(test)]
