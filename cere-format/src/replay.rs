@@ -141,6 +141,23 @@ pub struct ReplayOutcome {
     /// What the timed repetitions' preparation took.
     #[serde(default)]
     pub preparation: Preparation,
+    /// Variables of the program that the region used and the captured process did not have: they held nothing that came
+    /// from there, and count for nothing in the comparison.
+    #[serde(default)]
+    pub lacking: Vec<String>,
+}
+
+/// What a replay fails with whose region needs `variables` that the captured process did not have.
+pub fn lacks(variables: &[String]) -> String {
+    let (noun, it) = match variables.len() {
+        1 => ("variable", "it"),
+        _ => ("variables", "them"),
+    };
+    format!(
+        "the region uses the {noun} {}, which the captured program does not have as such: the optimiser of its build \
+         split, shrank or removed {it}, and the flags of this replay keep {it}; replay with an -O level like the build's",
+        variables.join(", ")
+    )
 }
 
 /// What preparing repetitions took, all of them together.

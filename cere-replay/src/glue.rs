@@ -4,7 +4,7 @@ use crate::ReplayError;
 use crate::apart;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
-use cere_format::package::{Manifest, TlsBlock};
+use cere_format::package::{Manifest, TlsBlock, Variable};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -13,6 +13,8 @@ use std::path::Path;
 /// Least alignment of the thread-local segment, that of the runtime's own part included.
 const THREAD_ALIGN: u64 = 64;
 
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// Where code that tells what it stores finds whom to tell.
 const STORE: &str = "cere_glue_store";
 
@@ -65,16 +67,38 @@ struct Names {
     jumps: BTreeMap<u64, String>,
     /// Offsets in the thread-local block.
     thread: BTreeMap<String, u64>,
-    /// Variables that the captured image lacks, with their size and their name in the source.
-    lost: BTreeMap<String, (u64, String)>,
+    /// Variables that the captured image lacks.
+    lost: BTreeMap<String, Lost>,
 }
 
-/// Size and name of a variable that the pass found to be in no captured image, from its symbol.
-fn lost(symbol: &str, units: usize) -> Option<(u64, String)> {
-    let rest = (0..units).find_map(|i| symbol.strip_prefix(&format!("{}lost.", prefix(i))))?;
+/// A variable that the captured image lacks.
+struct Lost {
+    /// Name in the source.
+    name: String,
+    /// Bytes.
+    size: u64,
+    /// Whether nothing of it is there: no code outside the region's own takes anything from it.
+    removed: bool,
+}
+
+/// The variable that the pass found to be in no captured image, from its symbol.
+fn lost(symbol: &str, manifest: &Manifest) -> Option<Lost> {
+    let (unit, rest) = manifest.units.iter().enumerate().find_map(|(i, unit)| {
+        let rest = symbol.strip_prefix(&format!("{}lost.", prefix(i)))?;
+        Some((unit, rest))
+    })?;
     let (size, name) = rest.split_once('.')?;
     let plain = !name.chars().any(char::is_control);
-    plain.then_some((size.parse().ok()?, name.to_owned()))
+    // The optimiser names the parts of a variable, and the bit that stands for one of two values, after it.
+    let part = |whole: &str| whole.is_empty() || whole.starts_with('.');
+    let here = |v: &&Variable| v.unit.as_ref().is_none_or(|of| *of == unit.id);
+    let mut there = manifest.variables.iter().filter(here);
+    let kept = there.any(|v| v.name.strip_prefix(name).is_some_and(part));
+    plain.then_some(Lost {
+        name: name.to_owned(),
+        size: size.parse().ok()?,
+        removed: !kept,
+    })
 }
 
 fn names(
@@ -143,10 +167,9 @@ fn names(
             }
         }
     }
-    let units = manifest.units.len();
     let found = needed
         .iter()
-        .filter_map(|n| Some((n.clone(), lost(n, units)?)));
+        .filter_map(|n| Some((n.clone(), lost(n, manifest)?)));
     names.lost = found.collect();
     // An image's own definition comes before another image's.
     names
@@ -184,35 +207,34 @@ fn thread_block(text: &mut String, tls: Option<&TlsBlock>, variables: &BTreeMap<
     let _ = writeln!(text, ".zero {size}");
 }
 
-/// Room for the lost variables, on pages of their own, and their table.
-fn lost_room(text: &mut String, variables: &BTreeMap<String, (u64, String)>) {
-    let _ = writeln!(
-        text,
-        ".section cere_lost,\"aw\",@nobits\n.balign 4096\n.globl cere_glue_lost_start\ncere_glue_lost_start:"
-    );
-    for (symbol, (size, _)) in variables {
+/// Room for the lost variables, each on pages of its own, and their table.
+fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>) {
+    let _ = writeln!(text, ".section cere_lost,\"aw\",@nobits");
+    for (symbol, lost) in variables {
         let symbol = quote(symbol);
         let _ = writeln!(
             text,
-            ".balign 64\n.globl {symbol}\n{symbol}: .zero {}",
-            (*size).max(1)
+            ".balign {PAGE}\n.globl {symbol}\n{symbol}: .zero {}",
+            lost.size.max(1)
         );
     }
     let _ = writeln!(
         text,
-        ".balign 4096\n.globl cere_glue_lost_end\ncere_glue_lost_end:\n.data\n.balign 8\n\
+        ".balign {PAGE}\n.data\n.balign 8\n\
          .globl cere_glue_lost_count\ncere_glue_lost_count: .quad {}\n.globl cere_glue_lost\ncere_glue_lost:",
         variables.len()
     );
-    for (symbol, (size, name)) in variables {
+    for (symbol, lost) in variables {
         let _ = writeln!(
             text,
-            ".quad {}, {size}, 0f\n.section .rodata\n0: .asciz {}\n.data",
+            ".quad {}, {}, 0f, {}, 0\n.section .rodata\n0: .asciz {}\n.data",
             quote(symbol),
-            quote(name)
+            lost.size,
+            u8::from(lost.removed),
+            quote(&lost.name)
         );
     }
-    let _ = writeln!(text, ".quad 0, 0, 0");
+    let _ = writeln!(text, ".quad 0, 0, 0, 0, 0");
 }
 
 fn table(text: &mut String, name: &str, rows: impl ExactSizeIterator<Item = (u64, String)>) {
@@ -276,7 +298,7 @@ pub fn write(
         u8::from(needed.contains(STORE))
     );
     let _ = writeln!(text, ".section .note.GNU-stack,\"\",@progbits");
-    let rooms = names.lost.values().map(|(size, _)| size.saturating_add(64));
+    let rooms = names.lost.values().map(|l| l.size.saturating_add(PAGE));
     let room = rooms.fold(0, u64::saturating_add);
     Ok(Glue { text, room })
 }

@@ -113,6 +113,16 @@ pub enum ReplayError {
         /// Its end.
         end: u64,
     },
+    /// The region needs variables that the captured process did not have.
+    #[error("the replay of {codelet} does not end as in vivo ({reason}): {how}")]
+    Lacks {
+        /// The codelet.
+        codelet: String,
+        /// Which, and why they are not there.
+        how: String,
+        /// How the exit state is wrong.
+        reason: String,
+    },
     /// The replay executable ended badly.
     #[error("the replay of {codelet} {how}{message}")]
     Run {
@@ -267,6 +277,8 @@ pub struct Replay {
     pub comparison: Option<Comparison>,
     /// What preparing the repetitions took.
     pub preparation: Preparation,
+    /// Variables that the region used and the captured process did not have.
+    pub lacking: Vec<String>,
     /// The executable.
     pub executable: PathBuf,
 }
@@ -300,6 +312,17 @@ pub fn may_be_rounding(replay: &Replay, options: &Options) -> bool {
 
 /// Has code that tells its stores decide whether what differs is rounding, if it can be.
 pub fn judge(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    replay: &mut Replay,
+    options: &Options,
+) -> Result<(), ReplayError> {
+    judge_rounding(package, manifest, built, replay, options)?;
+    run::has_enough(replay)
+}
+
+fn judge_rounding(
     package: &Path,
     manifest: &Manifest,
     built: &Built,

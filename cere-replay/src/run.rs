@@ -4,7 +4,9 @@ use crate::{Built, Options, Replay, ReplayError, Tolerance, plan};
 use cere_compile::command::tool_with_input;
 use cere_compile::{CompileError, io, wait};
 use cere_format::package::{CapturedFunction, Manifest};
-use cere_format::replay::{CONFIDENCE, Comparison, ENV_PLAN, ReplayOutcome, Verdict, Warmup};
+use cere_format::replay::{
+    CONFIDENCE, Comparison, ENV_PLAN, ReplayOutcome, Verdict, Warmup, lacks,
+};
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -287,6 +289,13 @@ pub fn run(
         ));
         warmup = Warmup::WorkingSet;
     }
+    if !outcome.lacking.is_empty() {
+        notes.push(format!(
+            "the captured program does not have {}: the region wrote what it read of that, or the exit state would not \
+             be the original's",
+            outcome.lacking.join(", ")
+        ));
+    }
     if outcome.disturbed {
         notes.push("no repetition was undisturbed: the times are of disturbed ones".to_owned());
     }
@@ -305,7 +314,7 @@ pub fn run(
         options.tolerance,
         plan.threads,
     );
-    Ok(Replay {
+    let replay = Replay {
         codelet: manifest.name.clone(),
         flags: options.flags.clone(),
         verdict,
@@ -334,7 +343,27 @@ pub fn run(
         captured_code: demangled(manifest.captured_code.clone())?,
         comparison: outcome.comparison,
         preparation: outcome.preparation,
+        lacking: outcome.lacking,
         executable: built.executable.clone(),
+    };
+    let several = plan.threads.is_some_and(|n| n > 1);
+    if !may_be_floating(&replay, several) {
+        has_enough(&replay)?;
+    }
+    Ok(replay)
+}
+
+/// Fails if the exit state leaves open whether the region needed what variables held that the captured program does not
+/// have: they held nothing.
+pub fn has_enough(replay: &Replay) -> Result<(), ReplayError> {
+    let proven = matches!(replay.verdict, Verdict::Exact | Verdict::Tolerance);
+    if proven || replay.lacking.is_empty() {
+        return Ok(());
+    }
+    Err(ReplayError::Lacks {
+        codelet: replay.codelet.clone(),
+        how: lacks(&replay.lacking),
+        reason: replay.reason.clone(),
     })
 }
 

@@ -1,9 +1,9 @@
 //! What an access outside the capture ends with: a message that names page, mapping and cause.
 
-use crate::glue::*;
 use crate::pages::PAGE;
-use crate::{code, heap, space};
+use crate::{code, heap, lost, space};
 use cere_format::package::Manifest;
+use cere_format::replay::lacks;
 use libc::c_void;
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -52,40 +52,7 @@ fn jumped(manifest: &Manifest, address: u64) -> String {
     format!("the region jumped to {address:#x}{name}: {cause}")
 }
 
-/// The variable at `address` that the captured image lacks, if there is one.
-fn lost(address: u64) -> Option<String> {
-    // SAFETY: the glue's table and the names that it points to.
-    unsafe {
-        let count = cere_glue_lost_count as usize;
-        let all = std::slice::from_raw_parts(&raw const cere_glue_lost, count);
-        let end = (&raw const cere_glue_lost_end) as u64;
-        // What is read beside a variable is meant to be of it: the one before, or the first.
-        let before = all.iter().filter(|l| l.start <= address);
-        let found = before.max_by_key(|l| l.start).or(all.first())?;
-        let inside = (&raw const cere_glue_lost_start) as u64 <= address && address < end;
-        inside.then(|| {
-            CStr::from_ptr(found.name as *const _)
-                .to_string_lossy()
-                .into_owned()
-        })
-    }
-}
-
-/// Closes the pages of variables that the captured image lacks.
-fn close_lost() {
-    let (start, end) = (&raw mut cere_glue_lost_start, &raw mut cere_glue_lost_end);
-    // SAFETY: whole pages of this executable that hold nothing else.
-    unsafe { libc::mprotect(start.cast(), end as usize - start as usize, libc::PROT_NONE) };
-}
-
 fn accessed(manifest: &Manifest, address: u64, rip: u64, write: bool) -> String {
-    if let Some(name) = lost(address) {
-        return format!(
-            "the region uses the variable {name}, which the captured program does not have as such: the optimiser of \
-             its build split, shrank or removed it, and the flags of this replay keep it; replay with an -O level like \
-             the build's"
-        );
-    }
     let page = address & !(PAGE - 1);
     let how = if write { "wrote" } else { "read" };
     let mut text =
@@ -153,12 +120,18 @@ fn message(
     write: bool,
     protection: bool,
 ) -> String {
+    // What a lost variable held may lead anywhere.
+    let lost: Vec<String> = match lost::named(address) {
+        Some(name) if !protection => vec![name],
+        _ => lost::used(),
+    };
     match signal {
         libc::SIGILL => format!(
             "the region executed an instruction at {rip:#x} that this processor does not have (or a trap that the \
              compiler put where the program's behaviour is undefined); captured on: {}",
             manifest.machine.cpu
         ),
+        _ if !lost.is_empty() => lacks(&lost),
         libc::SIGFPE => {
             format!("the region divided by zero, or trapped in arithmetic, at {rip:#x}")
         }
@@ -189,6 +162,10 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
         let write = registers[libc::REG_ERR as usize] & 2 != 0 && !protection;
         ((*info).si_addr() as u64, rip, write, protection)
     };
+    let active = heap::ACTIVE.load(Relaxed);
+    if signal == libc::SIGSEGV && active && !protection && lost::open(address) {
+        return;
+    }
     if IN_HANDLER.swap(true, Relaxed) {
         // SAFETY: ends the process.
         unsafe { libc::_exit(STATUS) }
@@ -211,7 +188,6 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
 /// Installs the handler on a stack of its own.
 pub fn watch(manifest: &'static Manifest) {
     let _ = MANIFEST.set(manifest);
-    close_lost();
     // SAFETY: a plain look-up.
     let abort = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__abort_msg".as_ptr()) };
     ABORT.store(abort as usize, Relaxed);

@@ -1,17 +1,22 @@
 //! What the generator's glue defines.
 
 use crate::code::Jump;
+use std::sync::atomic::AtomicU64;
 
 /// A variable that the recompiled code names and the captured image lacks.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Lost {
-    /// Where the glue put it.
+    /// Where the glue put it, on pages of its own.
     pub start: u64,
     /// Bytes.
     pub size: u64,
     /// Address of its name, a C string.
     pub name: u64,
+    /// Whether the captured image has nothing of it, parts included.
+    pub removed: u64,
+    /// Whether the region has used it.
+    pub used: AtomicU64,
 }
 
 #[cfg(not(test))]
@@ -30,10 +35,6 @@ unsafe extern "C" {
     pub static cere_glue_lost: Lost;
     /// Their number.
     pub static cere_glue_lost_count: u64;
-    /// Start of the pages that they are on.
-    pub static mut cere_glue_lost_start: u8;
-    /// End of those pages.
-    pub static mut cere_glue_lost_end: u8;
     /// What code that tells its stores calls.
     pub static mut cere_glue_store: u64;
     /// Whether there is such code.
@@ -58,7 +59,7 @@ absent!(
     cere_glue_jump_count: u64 = 0,
     cere_glue_thunks: Jump = Jump { old: 0, new: 0 },
     cere_glue_thunk_count: u64 = 0,
-    cere_glue_lost: Lost = Lost { start: 0, size: 0, name: 0 },
+    cere_glue_lost: Lost = Lost { start: 0, size: 0, name: 0, removed: 0, used: AtomicU64::new(0) },
     cere_glue_lost_count: u64 = 0,
     cere_glue_typed: u64 = 0,
     cere_glue_tls_size: u64 = 0
@@ -68,14 +69,6 @@ absent!(
 #[cfg(test)]
 #[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
 pub static mut cere_glue_store: u64 = 0;
-/// As above.
-#[cfg(test)]
-#[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
-pub static mut cere_glue_lost_start: u8 = 0;
-/// As above.
-#[cfg(test)]
-#[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
-pub static mut cere_glue_lost_end: u8 = 0;
 
 /// As above.
 #[cfg(test)]

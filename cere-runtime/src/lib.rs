@@ -24,6 +24,7 @@
 //! | [`trace`] | the captured page trace |
 //! | [`caches`], [`lines`], [`processor`] | the machine's caches, cache lines, where the replay runs |
 //! | [`fault`] | what an access outside the capture ends with |
+//! | [`lost`] | room for variables that the captured image lacks |
 //! | [`typed`] | what code that tells its stores has stored where |
 //! | [`compare`] | exit state in vitro against in vivo |
 
@@ -36,6 +37,7 @@ mod glue;
 mod heap;
 mod library;
 mod lines;
+mod lost;
 mod mapping;
 mod once;
 mod output;

@@ -16,7 +16,7 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{check, fault, heap, mapping, trace, typed};
+use crate::{check, fault, heap, lost, mapping, trace, typed};
 use cere_format::capture::OpenMpLock;
 use cere_format::package::{
     MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT,
@@ -109,6 +109,7 @@ pub fn run() -> Result<(), String> {
     let origins = Origins::new(manifest, &[&jumps, thunks].concat());
     code::install(manifest, &pages, jumps)?;
     fault::watch(manifest);
+    lost::close(plan.compare);
     typed::listen(&pages)?;
     let output = Output::new(manifest, &origins, &pages);
     library::start();
@@ -143,6 +144,7 @@ pub fn run() -> Result<(), String> {
         repeatable: true,
         varied: None,
         preparation: Default::default(),
+        lacking: Vec::new(),
     };
 
     // The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes.
@@ -150,6 +152,7 @@ pub fn run() -> Result<(), String> {
     let locks: Vec<OpenMpLock> = locks.filter(|l| pages.holds(l.address)).collect();
     let put_back = |state: &State| {
         state.restore();
+        lost::restore();
         mapping::reset(manifest);
         if let Some(team) = &team {
             team.reset(block.others());
@@ -263,6 +266,7 @@ pub fn run() -> Result<(), String> {
             (samples, outcome.batch) = (together, batch);
         }
     }
+    outcome.lacking = lost::used();
     outcome.tsc_hz = frequency(before);
     outcome.preparation = Preparation {
         restoring: restoring as f64 / outcome.tsc_hz,

@@ -1,8 +1,8 @@
 // Static variables that optimisers split, shrink, align or remove: a replay under other flags keeps what was captured,
-// or says that the captured program does not have it.
+// says that the captured program does not have it, or, where the region writes it before it reads it, needs nothing of it.
 //@ levels: -O0 -g ; -O2 ; -O3 -g
 //@ invocation: 1,3
-//@ codelets: 8
+//@ codelets: 9
 //@ flags: -O0 ; -O2 ; -O3 -march=x86-64-v3
 //@ under: -O0 ~ aligned* ~ unchecked ~ does not have as such
 //@ under: -O0 ~ main* ~ unchecked ~ does not have as such
@@ -14,7 +14,7 @@ static struct {
 } state;
 static double out[64], table[64];
 static int ready, calls, mode = 3;
-static double pad[2], accumulators[8], input[512];
+static double half, quarter, pad[2], accumulators[8], input[512];
 
 __attribute__((noinline)) static void lazy(int n) {
     for (int i = 0; i < n; i++) {
@@ -48,6 +48,15 @@ __attribute__((noinline)) static void counted(int n) {
     }
 }
 
+// Optimised, both stay in registers.
+__attribute__((noinline)) static void temporaries(int n) {
+    for (int i = 0; i < n; i++) {
+        half = input[i] * 0.5;
+        quarter = half * 0.5;
+        out[i & 63] += half * quarter;
+    }
+}
+
 // Vectors of 32 bytes over an array that lies at a multiple of 16.
 __attribute__((noinline)) static void aligned(int n) {
     for (int k = 0; k < n; k++)
@@ -64,6 +73,7 @@ int main(int argc, char **argv) {
         lazy(64);
         lazy_flag(64);
         counted(64);
+        temporaries(64);
         aligned(512);
     }
     double s = pad[0];

@@ -36,3 +36,34 @@ fn the_variables_that_a_build_reshaped_are_known_without_the_whole_unit() -> Res
     }
     Ok(())
 }
+
+/// The build keeps `half` in a register: no other code needs it. Parts of `accumulators` are in memory, and have the same
+/// values at entry and at exit: the state would not show that the region left them alone.
+#[test]
+fn what_a_build_removed_is_nothing_until_the_region_writes_it() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let at = directory.path();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/split.c");
+    std::fs::copy(source, at.join("split.c"))?;
+    let build = "$CC -O2 split.c -o program";
+    succeed(cere(at).args(["instrument", "--", "sh", "-c", build]))?;
+    for region in ["temporaries*", "aligned*"] {
+        succeed(cere(at).args(["capture", region, "--invocation", "3", "--", "./program"]))?;
+    }
+    let replay = |region: &str, options: &[&str]| {
+        let mut command = cere(at);
+        command.args(["replay", region, "--reps", "2", "--flags", "-O0", "--json"]);
+        command.args(options);
+        command
+    };
+    let (found, _) = json(&mut replay("temporaries*", &[]))?;
+    ensure!(found["verdict"] == "exact", "{found}");
+    let notes = found["notes"].to_string();
+    ensure!(notes.contains("does not have half"), "{notes}");
+    for (region, options) in [("temporaries*", &["--no-check"][..]), ("aligned*", &[])] {
+        let (found, _) = json(&mut replay(region, options))?;
+        let said = found["error"].to_string();
+        ensure!(said.contains("does not have as such"), "{region}: {found}");
+    }
+    Ok(())
+}
