@@ -61,6 +61,7 @@ fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, String> {
 
 /// Does what the plan says.
 pub fn run() -> Result<(), String> {
+    let before = cere_clock::moment();
     let path = std::env::var_os(ENV_PLAN).ok_or_else(|| {
         format!("this is a replay of CERE: start it with cere replay ({ENV_PLAN} is not set)")
     })?;
@@ -127,7 +128,6 @@ pub fn run() -> Result<(), String> {
     } else {
         Pinned::here()
     };
-    let before = cere_clock::moment();
     let absent: u64 = pages.absent().iter().map(|r| (r.1 - r.0) / PAGE).sum();
     let environment = Environment::find(&origins, &pages);
     let region = Region::new(manifest, invoke, environment, absent, several);
@@ -294,10 +294,12 @@ fn repeat(rule: Repetitions, mut once: impl FnMut() -> Timed) -> Samples {
     }
 }
 
-/// Frequency of the counter, from a moment that may have passed just now.
+/// Frequency of the counter, since a moment that may have passed just now.
 fn frequency(before: cere_clock::Moment) -> f64 {
+    /// Both ends are known to some 100 ns: to 1 in 25000, that is, over so many nanoseconds.
+    const ENOUGH: u64 = 5_000_000;
     let now = cere_clock::moment();
     cere_clock::frequency(before, now)
-        .filter(|_| now.nanoseconds - before.nanoseconds > 20_000_000)
-        .unwrap_or_else(|| cere_clock::calibrate(20))
+        .filter(|_| now.nanoseconds.saturating_sub(before.nanoseconds) >= ENOUGH)
+        .unwrap_or_else(|| cere_clock::calibrate(ENOUGH / 1_000_000))
 }
