@@ -17,20 +17,23 @@ use std::ptr::null_mut;
 /// Keeps shape and alignment of captured variables through the pipeline, and leaves out what the region does not reach.
 pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
     let captured = Captured::of(plan);
+    let mut alone = false;
     if let Some(roots) = &plan.roots {
         // What becomes of variables that the image lacks depends on all that uses them. The build's optimiser made most of
         // them another variable at its start, whole unit in view: done again, they are the image's.
-        let mut lacks = captured.lacks_some_of(module, roots);
-        if lacks {
+        alone = !captured.lacks_some_of(module, roots, |_| true);
+        if !alone {
             run(module, c"globalopt")?;
-            lacks = captured.lacks_some_of(module, roots);
+            // One that is not there at all serves the region alone.
+            alone = !captured.lacks_some_of(module, roots, |v| !captured.removed(v));
         }
-        if !lacks {
+        if alone {
             keep_reached(module, named(module, roots));
         }
     }
     for variable in ir::defined(ir::globals(module)) {
-        if captured.has(module, variable) {
+        // In a hybrid binary the region's part has those that the build removed in memory as well.
+        if captured.has(module, variable) || alone && captured.removed(variable) {
             // SAFETY: the variable is live.
             unsafe { shim::cere_pin(variable) };
         }
@@ -66,13 +69,24 @@ impl<'a> Captured<'a> {
         listed && !unsafe { reshaped(module, variable, self.plan) }
     }
 
-    /// Whether functions reach variables with a state that are not there.
-    fn lacks_some_of(&self, module: LLVMModuleRef, roots: &[String]) -> bool {
-        // SAFETY: the variable is live.
-        let written = |v: &LLVMValueRef| !ours(*v) && unsafe { !shim::cere_unwritten(*v) };
+    /// Whether a variable with a state is not there, nor any part of it.
+    fn removed(&self, variable: LLVMValueRef) -> bool {
+        let name = ir::name(variable);
+        let part = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        let mut there = self.names.iter().filter_map(|n| n.strip_prefix(&name));
+        written(variable) && !there.any(part)
+    }
+
+    /// Whether functions reach variables with a state that are not there, `counted` ones.
+    fn lacks_some_of(
+        &self,
+        module: LLVMModuleRef,
+        roots: &[String],
+        counted: impl Fn(LLVMValueRef) -> bool,
+    ) -> bool {
         let all = ir::defined(ir::globals(module)).into_iter();
         let mut lost: Vec<LLVMValueRef> = all
-            .filter(|v| !self.has(module, *v) && written(v))
+            .filter(|v| !self.has(module, *v) && written(*v) && counted(*v))
             .collect();
         let mut roots = named(module, roots);
         // SAFETY: all of them are live.
@@ -124,9 +138,8 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
             } else if plan.pinned
                 && defined
                 && !LLVMIsAGlobalVariable(value).is_null()
-                && !ours(value)
                 && !LLVMGetFirstUse(value).is_null()
-                && !shim::cere_unwritten(value)
+                && written(value)
             {
                 lose(module, value, &plan.prefix)?;
             }
@@ -154,6 +167,12 @@ unsafe fn size(module: LLVMModuleRef, variable: LLVMValueRef) -> u64 {
             LLVMGlobalGetValueType(variable),
         )
     }
+}
+
+/// Whether a variable is the program's and something writes it.
+fn written(variable: LLVMValueRef) -> bool {
+    // SAFETY: the variable is live.
+    !ours(variable) && unsafe { !shim::cere_unwritten(variable) }
 }
 
 /// Whether a variable is LLVM's or the pass's own.

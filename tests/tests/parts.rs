@@ -56,10 +56,12 @@ fn what_a_build_removed_is_nothing_until_the_region_writes_it() -> Result<()> {
         command.args(options);
         command
     };
-    let (found, _) = json(&mut replay("temporaries*", &[]))?;
+    let (found, _) = json(&mut replay("temporaries*", &["--keep", "kept"]))?;
     ensure!(found["verdict"] == "exact", "{found}");
     let notes = found["notes"].to_string();
     ensure!(notes.contains("does not have half"), "{notes}");
+    let kept = outlined(&at.join("kept/unit0.o"))?;
+    ensure!(kept.len() == 1, "{kept:?}");
     for (region, options) in [("temporaries*", &["--no-check"][..]), ("aligned*", &[])] {
         let (found, _) = json(&mut replay(region, options))?;
         let said = found["error"].to_string();

@@ -6,6 +6,7 @@ use cere_tune::Variant;
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 /// What is to be built: a number, the region, the variant.
 type Job = (u64, usize, Variant);
@@ -87,11 +88,13 @@ impl Ahead<'_> {
         }
     }
 
-    /// Does `work` while nothing is built, if that would disturb it.
-    pub fn quietly<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Does `work` while nothing is built, if that would disturb it; the seconds that it waited for builds to end go to `waited`.
+    pub fn quietly<T>(&self, waited: &mut f64, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
         let turn = self
             .quiet
             .map(|q| q.write().unwrap_or_else(PoisonError::into_inner));
+        *waited += start.elapsed().as_secs_f64();
         let done = work();
         drop(turn);
         done

@@ -22,7 +22,7 @@ const LEAST_LIMIT: f64 = 5.0;
 pub struct Spent {
     /// Compiling and linking, all builders together.
     pub compiling: f64,
-    /// Waiting for builds.
+    /// Waiting for builds: for the next variant's, or for others to end before something is timed.
     pub waiting: f64,
     /// Starting replays, and their first runs, which are compared.
     pub starting: f64,
@@ -235,8 +235,9 @@ impl<'a> Course<'a> {
         self.since += 1;
         let variant = self.variant(number);
         let hopes = |seconds: &[f64]| self.target.ratio(&self.before, seconds) < HOPELESS;
-        let timed =
-            ahead.quietly(|| lab.time_while(self.target, &variant, &builds, (false, None), hopes));
+        let timed = ahead.quietly(&mut self.spent.waiting, || {
+            lab.time_while(self.target, &variant, &builds, (false, None), hopes)
+        });
         if let Ok(timed) = &timed {
             self.spend(timed);
         }
@@ -264,14 +265,18 @@ impl<'a> Course<'a> {
             Arm::of(&Variant::default(), &self.default),
             Arm::of(&variant, &builds),
         ];
-        let times = ahead.quietly(|| alternate(lab, self.target, &arms, ROUNDS, &mut None));
+        let times = ahead.quietly(&mut self.spent.waiting, || {
+            alternate(lab, self.target, &arms, ROUNDS, &mut None)
+        });
         let gain = times.ok().and_then(|t| gain(&t[0], &t[1], 1));
         gain.is_some_and(|gain| gain.ratio <= 1.0 / wanted)
     }
 
     fn time_default(&mut self, lab: &Lab, ahead: &Ahead) -> Result<()> {
         let variant = Variant::default();
-        let timed = ahead.quietly(|| lab.time(self.target, &variant, &self.default, false, None));
+        let timed = ahead.quietly(&mut self.spent.waiting, || {
+            lab.time(self.target, &variant, &self.default, false, None)
+        });
         let timed = timed
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("{} as built", self.target.name))?;
