@@ -10,16 +10,13 @@ use crate::glue::{Lost, cere_glue_lost, cere_glue_lost_count};
 use crate::pages::PAGE;
 use libc::c_int;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What a lost variable holds: a quiet not-a-number as a half, bfloat16, float or double, no flag as a byte, no index
 /// and no address.
 const NOTHING: u16 = 0x7ff9;
 /// Bytes of a variable that gets room, at most: all of it is filled each time.
 const LARGEST: u64 = 64 << 20;
-
-/// Whether the exit state will tell what became of an access.
-static COMPARED: AtomicBool = AtomicBool::new(false);
 
 fn all() -> &'static [Lost] {
     // SAFETY: the glue's table, of so many rows; only `used` changes, and that atomically.
@@ -42,7 +39,7 @@ fn protect(lost: &Lost, protection: c_int) -> bool {
 
 /// Whether the region may use it.
 fn allowed(lost: &Lost) -> bool {
-    COMPARED.load(Relaxed) && lost.removed != 0 && lost.size <= LARGEST
+    lost.removed != 0 && lost.size <= LARGEST
 }
 
 fn fill(lost: &Lost) {
@@ -55,9 +52,8 @@ fn fill(lost: &Lost) {
     words.fill(NOTHING);
 }
 
-/// Fills the lost variables and closes their pages; `compared`: the exit state will be.
-pub fn close(compared: bool) {
-    COMPARED.store(compared, Relaxed);
+/// Fills the lost variables and closes their pages.
+pub fn close() {
     for lost in all() {
         if allowed(lost) {
             fill(lost);

@@ -110,7 +110,7 @@ pub fn run() -> Result<(), String> {
     let origins = Origins::new(manifest, &[&jumps, thunks].concat());
     code::install(manifest, &pages, jumps)?;
     fault::watch(manifest);
-    lost::close(plan.compare);
+    lost::close();
     typed::listen(&pages)?;
     let output = Output::new(manifest, &origins, &pages);
     library::start();
