@@ -167,8 +167,8 @@ pub struct BindPlan {
     #[serde(default)]
     pub sizes: Option<std::collections::BTreeMap<String, u64>>,
     /// Whether other flags or passes than the build's make the code: `variables` then keep shape and alignment through
-    /// the pipeline, and a variable that the captured image lacks becomes `<prefix>lost.<size>.<name>`, which the glue
-    /// puts where no access goes unnoticed.
+    /// the pipeline, and a variable that the captured image lacks becomes `<prefix>lost.<size>.<name>`, or, if
+    /// no part of it is there either, `<prefix>removed.<size>.<name>`; the glue puts both where no access goes unnoticed.
     #[serde(default)]
     pub pinned: bool,
     /// With `pinned`: functions that are compiled, with what they reach, the rest of the unit is not; none: all of it.

@@ -73,8 +73,8 @@ impl<'a> Captured<'a> {
     fn removed(&self, variable: LLVMValueRef) -> bool {
         let name = ir::name(variable);
         let part = |rest: &str| rest.is_empty() || rest.starts_with('.');
-        let mut there = self.names.iter().filter_map(|n| n.strip_prefix(&name));
-        written(variable) && !there.any(part)
+        let of_it = |n: &&str| n.strip_prefix(whole(&name)).is_some_and(part);
+        written(variable) && !self.names.iter().any(of_it)
     }
 
     /// Whether functions reach variables with a state that are not there, `counted` ones.
@@ -125,7 +125,7 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
                 && !LLVMIsAGlobalVariable(value).is_null();
             let prefixed = format!("{}{name}", plan.prefix);
             if bound && local && plan.pinned && !captured.has(module, value) {
-                lose(module, value, &plan.prefix)?;
+                lose(module, value, &captured)?;
             } else if bound {
                 declare(module, value);
                 if local {
@@ -141,7 +141,7 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
                 && !LLVMGetFirstUse(value).is_null()
                 && written(value)
             {
-                lose(module, value, &plan.prefix)?;
+                lose(module, value, &captured)?;
             }
         }
     }
@@ -169,6 +169,16 @@ unsafe fn size(module: LLVMModuleRef, variable: LLVMValueRef) -> u64 {
     }
 }
 
+/// The variable that `name` may be a part of. The optimiser names parts after their variable and numbers them, here maybe
+/// otherwise than in the build; `.b` is the bit that stands for one of two values.
+fn whole(name: &str) -> &str {
+    let numbered = |last: &str| !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
+    match name.rsplit_once('.') {
+        Some((rest, last)) if !rest.is_empty() && (last == "b" || numbered(last)) => whole(rest),
+        _ => name,
+    }
+}
+
 /// Whether a variable is the program's and something writes it.
 fn written(variable: LLVMValueRef) -> bool {
     // SAFETY: the variable is live.
@@ -182,8 +192,17 @@ fn ours(variable: LLVMValueRef) -> bool {
 }
 
 /// Turns a variable that the captured image does not have (its build's optimiser split, shrank or removed it) into a
-/// reference to a place that ends the replay when it is used.
-unsafe fn lose(module: LLVMModuleRef, variable: LLVMValueRef, prefix: &str) -> Result<(), String> {
+/// reference to a place of its own, in whose name is whether parts of it are there.
+unsafe fn lose(
+    module: LLVMModuleRef,
+    variable: LLVMValueRef,
+    captured: &Captured,
+) -> Result<(), String> {
+    let kind = match captured.removed(variable) {
+        true => "removed",
+        false => "lost",
+    };
+    let prefix = &captured.plan.prefix;
     let name = ir::name(variable);
     // SAFETY: the variable is live and has an initialiser.
     unsafe {
@@ -195,7 +214,7 @@ unsafe fn lose(module: LLVMModuleRef, variable: LLVMValueRef, prefix: &str) -> R
         }
         let size = size(module, variable);
         declare(module, variable);
-        publish(variable, &format!("{prefix}lost.{size}.{name}"));
+        publish(variable, &format!("{prefix}{kind}.{size}.{name}"));
     }
     Ok(())
 }
@@ -245,5 +264,26 @@ pub unsafe fn fix_address(module: LLVMModuleRef, function: LLVMValueRef, at: &st
         LLVMSetVisibility(address, LLVMGetVisibility(function));
         shim::cere_copy_dso_local(function, address);
         shim::cere_replace_values(function, address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn parts_belong_to_their_variable() {
+        for (name, variable) in [
+            ("tmp1", "tmp1"),
+            ("field.3", "field"),
+            ("field.3.b", "field"),
+            ("solve.scratch", "solve.scratch"),
+            ("solve.scratch.0.12", "solve.scratch"),
+            (".str.4", ".str"),
+            (".7", ".7"),
+            ("name.", "name."),
+        ] {
+            assert_eq!(whole(name), variable);
+        }
     }
 }

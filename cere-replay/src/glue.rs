@@ -4,7 +4,7 @@ use crate::ReplayError;
 use crate::apart;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
-use cere_format::package::{Manifest, TlsBlock, Variable};
+use cere_format::package::{Manifest, TlsBlock};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -82,22 +82,20 @@ struct Lost {
 }
 
 /// The variable that the pass found to be in no captured image, from its symbol.
-fn lost(symbol: &str, manifest: &Manifest) -> Option<Lost> {
-    let (unit, rest) = manifest.units.iter().enumerate().find_map(|(i, unit)| {
-        let rest = symbol.strip_prefix(&format!("{}lost.", prefix(i)))?;
-        Some((unit, rest))
-    })?;
+fn lost(symbol: &str, units: usize) -> Option<Lost> {
+    let rest = (0..units).find_map(|i| symbol.strip_prefix(&prefix(i)))?;
+    let (kind, rest) = rest.split_once('.')?;
+    let removed = match kind {
+        "lost" => false,
+        "removed" => true,
+        _ => return None,
+    };
     let (size, name) = rest.split_once('.')?;
     let plain = !name.chars().any(char::is_control);
-    // The optimiser names the parts of a variable, and the bit that stands for one of two values, after it.
-    let part = |whole: &str| whole.is_empty() || whole.starts_with('.');
-    let here = |v: &&Variable| v.unit.as_ref().is_none_or(|of| *of == unit.id);
-    let mut there = manifest.variables.iter().filter(here);
-    let kept = there.any(|v| v.name.strip_prefix(name).is_some_and(part));
     plain.then_some(Lost {
         name: name.to_owned(),
         size: size.parse().ok()?,
-        removed: !kept,
+        removed,
     })
 }
 
@@ -167,9 +165,10 @@ fn names(
             }
         }
     }
+    let units = manifest.units.len();
     let found = needed
         .iter()
-        .filter_map(|n| Some((n.clone(), lost(n, manifest)?)));
+        .filter_map(|n| Some((n.clone(), lost(n, units)?)));
     names.lost = found.collect();
     // An image's own definition comes before another image's.
     names

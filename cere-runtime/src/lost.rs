@@ -73,12 +73,14 @@ pub fn open(address: u64) -> bool {
     protect(lost, libc::PROT_READ | libc::PROT_WRITE)
 }
 
+/// Those that the region has used.
+fn in_use() -> impl Iterator<Item = &'static Lost> {
+    all().iter().filter(|l| l.used.load(Relaxed) != 0)
+}
+
 /// Fills again those that were used, as before the first run.
 pub fn restore() {
-    all()
-        .iter()
-        .filter(|l| l.used.load(Relaxed) != 0)
-        .for_each(fill);
+    in_use().for_each(fill);
 }
 
 fn find(address: u64) -> Option<&'static Lost> {
@@ -102,6 +104,5 @@ pub fn named(address: u64) -> Option<String> {
 
 /// Names of those that the region used.
 pub fn used() -> Vec<String> {
-    let used = all().iter().filter(|l| l.used.load(Relaxed) != 0);
-    used.map(name).collect()
+    in_use().map(name).collect()
 }

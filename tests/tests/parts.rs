@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use cere_tests::tools::{cere, json, output, succeed};
 use std::path::Path;
 use std::process::Command;
+use tempfile::TempDir;
 
 /// Regions' functions in an object file.
 fn outlined(object: &Path) -> Result<Vec<String>> {
@@ -13,17 +14,26 @@ fn outlined(object: &Path) -> Result<Vec<String>> {
     Ok(found.map(str::to_owned).collect())
 }
 
-/// `ready` is a byte in the captured program, `state` two variables: no function alone tells that.
-#[test]
-fn the_variables_that_a_build_reshaped_are_known_without_the_whole_unit() -> Result<()> {
+/// A directory with `split.c` built at -O2, and the third invocation of each of `regions` captured.
+fn captured(regions: &[&str]) -> Result<TempDir> {
     let directory = tempfile::tempdir()?;
     let at = directory.path();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/split.c");
     std::fs::copy(source, at.join("split.c"))?;
     let build = "$CC -O2 split.c -o program";
     succeed(cere(at).args(["instrument", "--", "sh", "-c", build]))?;
-    let capture = ["capture", "lazy*", "--invocation", "3", "--", "./program"];
-    succeed(cere(at).args(capture))?;
+    for region in regions {
+        let capture = ["capture", region, "--invocation", "3", "--", "./program"];
+        succeed(cere(at).args(capture))?;
+    }
+    Ok(directory)
+}
+
+/// `ready` is a byte in the captured program, `state` two variables: no function alone tells that.
+#[test]
+fn the_variables_that_a_build_reshaped_are_known_without_the_whole_unit() -> Result<()> {
+    let directory = captured(&["lazy*"])?;
+    let at = directory.path();
     for region in ["lazy@*", "lazy_flag@*"] {
         for flags in ["-O0", "-O1"] {
             let line = ["replay", region, "--reps", "2", "--flags", flags];
@@ -41,15 +51,8 @@ fn the_variables_that_a_build_reshaped_are_known_without_the_whole_unit() -> Res
 /// values at entry and at exit: the state would not show that the region left them alone.
 #[test]
 fn what_a_build_removed_is_nothing_until_the_region_writes_it() -> Result<()> {
-    let directory = tempfile::tempdir()?;
+    let directory = captured(&["temporaries*", "aligned*"])?;
     let at = directory.path();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/split.c");
-    std::fs::copy(source, at.join("split.c"))?;
-    let build = "$CC -O2 split.c -o program";
-    succeed(cere(at).args(["instrument", "--", "sh", "-c", build]))?;
-    for region in ["temporaries*", "aligned*"] {
-        succeed(cere(at).args(["capture", region, "--invocation", "3", "--", "./program"]))?;
-    }
     let replay = |region: &str, options: &[&str]| {
         let mut command = cere(at);
         command.args(["replay", region, "--reps", "2", "--flags", "-O0", "--json"]);
