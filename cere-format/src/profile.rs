@@ -88,7 +88,8 @@ pub struct Profile {
     pub coverage: f64,
     /// Frequency of the time stamp counter in Hz; cycle counts divided by it are seconds.
     pub tsc_hz: f64,
-    /// Cost of one probe pair in cycles that falls inside the region's own time (already subtracted).
+    /// Cost of one probe pair in cycles that falls inside the region's own time (already subtracted), measured at the
+    /// program's start, or against runs without probes where they take much of the run.
     pub probe_inside: f64,
     /// Cost of one probe pair in cycles that falls on the caller (already subtracted).
     pub probe_outside: f64,

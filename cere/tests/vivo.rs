@@ -426,3 +426,83 @@ int main(void) {
     assert!(session.await_text("got seven"), "{}", session.seen);
     assert!(session.await_text("ended 0"), "{}", session.seen);
 }
+
+const SHORT: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static double cells[8];
+static __attribute__((noinline)) void few(int n) { for (int i = 0; i < n; i++) cells[i] = cells[i] * 0.5 + i; }
+static __attribute__((noinline)) void many(int n, int m) { for (int i = 0; i < n; i++) few(m); }
+int main(int argc, char **argv) {
+    FILE *log = fopen("runs", "a");
+    fprintf(log, "run\n");
+    fclose(log);
+    many(atoi(argv[1]), argc + 6);
+    printf("%g\n", cells[7]);
+    return 0;
+}
+"#;
+
+#[test]
+fn where_probes_take_much_of_a_run_it_is_run_without_them_as_well() {
+    let directory = build(&[("main.c", SHORT)], "$CC -O2 main.c -o app");
+    let at = directory.path();
+    let profile = |line: &[&str]| {
+        let _ = std::fs::remove_file(at.join("runs"));
+        let output = succeed(at, line);
+        let runs = std::fs::read_to_string(at.join("runs")).expect("a log");
+        (runs.lines().count(), text(&output.stderr), report(&output))
+    };
+    let (runs, message, alone) = profile(&["profile", "--json", "--", "./app", "1000000"]);
+    assert_eq!(runs, 1);
+    assert!(
+        message.contains("% of the run; that is taken off, but"),
+        "{message}"
+    );
+    let line = ["profile", "--json", "--runs", "2", "--", "./app", "1000000"];
+    let (runs, message, settled) = profile(&line);
+    assert_eq!(runs, 4);
+    assert!(
+        message.contains("run 2 of 2 for what the probes cost"),
+        "{message}"
+    );
+    // What is entered, and from where, is what all probes saw; no part is longer than the whole.
+    let entered = |report: &Value| {
+        let mut all: Vec<(String, u64)> = report["regions"]
+            .as_array()
+            .expect("regions")
+            .iter()
+            .map(|r| {
+                (
+                    r["name"].to_string(),
+                    r["invocations"].as_u64().expect("a number"),
+                )
+            })
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(entered(&alone), entered(&settled));
+    assert!(entered(&settled).iter().any(|r| r.1 == 1_000_000));
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(at.join(".cere/profile.json")).expect("a profile"))
+            .expect("JSON");
+    let tree = kept["tree"].as_array().expect("a tree");
+    let time = |node: &Value, of: &str| node[of].as_f64().expect("seconds");
+    for (place, node) in tree.iter().enumerate() {
+        let children = tree
+            .iter()
+            .filter(|n| n["parent"] == serde_json::json!(place));
+        let inside: f64 = children.map(|n| time(n, "inclusive_seconds")).sum();
+        let sum = time(node, "self_seconds") + inside;
+        let whole = time(node, "inclusive_seconds");
+        assert!(sum <= whole * (1.0 + 1e-9), "{sum} {whole}");
+    }
+    assert_eq!(tree[0]["inclusive_seconds"], kept["seconds"]);
+    // Long invocations need none of it.
+    let directory = built();
+    let line = ["profile", "--runs", "2", "--", "./app", "2000000"];
+    let output = succeed(directory.path(), &line);
+    let message = text(&output.stderr);
+    assert!(!message.contains("probes"), "{message}");
+}

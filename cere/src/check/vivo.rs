@@ -5,7 +5,7 @@ use crate::classes::kept;
 use crate::image::Program;
 use crate::input::Input;
 use crate::launch::Output;
-use crate::profile::{self, Run};
+use crate::profile::{self, DISPLACED, Run};
 use crate::{reads, state};
 use anyhow::{Context, Result, bail};
 use cere_format::package::Manifest;
@@ -154,9 +154,6 @@ fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
     }
 }
 
-/// Cycles that a probe pair adds to the region around it beyond what is taken off, at most: its code and data displace
-/// the region's.
-const DISPLACED: f64 = 500.0;
 /// Share of a region's time that probes inside may so add.
 const TOLERATED: f64 = 0.002;
 

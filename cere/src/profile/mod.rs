@@ -2,10 +2,12 @@
 
 mod collect;
 mod merge;
+mod probes;
 mod several;
 mod show;
 
 pub use collect::{Run, collect};
+pub use probes::DISPLACED;
 pub use several::{Command, enough};
 
 use crate::image::Program;
@@ -33,7 +35,8 @@ pub struct Options {
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
-    /// Run it so often: each time is the middle of the runs', invocation by invocation
+    /// Run it so often: each time is the middle of the runs', invocation by invocation. From 2 on, and if the probes
+    /// take much of the run, it is run as often without them to see what they cost
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// The program and its arguments

@@ -2,11 +2,13 @@
 
 use super::collect::{Collected, Run, collect};
 use super::merge::merge;
+use super::probes;
 use crate::image::Program;
 use crate::input::Input;
 use crate::launch::Output;
 use crate::state;
 use anyhow::Result;
+use cere_format::profile::RegionKey;
 use cere_format::store::Store;
 
 /// Runs for times that can be believed on a machine where other things happen: 3, or 1 of a program that takes long.
@@ -30,34 +32,54 @@ pub struct Command<'a> {
 
 impl Command<'_> {
     /// Profiles `runs` runs, or, if none is said, [`enough`], and keeps the profile in the store. The first run's output
-    /// goes to `output`, that of the others nowhere.
+    /// goes to `output`, that of the others nowhere. Unless a single run was asked for, there are as many more without
+    /// probes where these take much of the run.
     pub fn profile(
         &self,
         runs: Option<u32>,
         output: Output,
         input: &mut Input,
     ) -> Result<Collected> {
-        let mut first = self.once(output, input)?;
+        let mut first = self.once(output, input, None)?;
         state::write_json(&self.store.profile(), &first.profile)?;
-        let wanted = runs.unwrap_or(enough(first.profile.seconds));
         // A program that fails is not run for it again.
-        if wanted < 2 || first.code != 0 {
+        if runs == Some(1) || first.code != 0 {
+            first.notes.extend(probes::warning(&first.profile));
             return Ok(first);
         }
+        let wanted = runs.unwrap_or(enough(first.profile.seconds));
+        let rarest = probes::rarest(&first.profile);
         let mut profiles = vec![first.profile.clone()];
-        for number in 2..=wanted {
-            eprintln!("cere: run {number} of {wanted} for the times in vivo, without output");
-            profiles.push(self.once(Output::Dropped, input)?.profile);
+        let mut bare = Vec::new();
+        for number in 1..=wanted {
+            if number > 1 {
+                eprintln!("cere: run {number} of {wanted} for the times in vivo, without output");
+                profiles.push(self.once(Output::Dropped, input, None)?.profile);
+            }
+            if let Some(key) = &rarest {
+                eprintln!(
+                    "cere: run {number} of {wanted} for what the probes cost, without most of them and without output"
+                );
+                let only = std::slice::from_ref(key);
+                bare.push(self.once(Output::Dropped, input, Some(only))?.profile);
+            }
         }
-        if let Some((merged, note)) = merge(profiles) {
+        if let Some((mut merged, note)) = merge(profiles) {
+            first.notes.extend(note);
+            first.notes.extend(probes::settle(&mut merged, &bare));
             state::write_json(&self.store.profile(), &merged)?;
             first.profile = merged;
-            first.notes.extend(note);
         }
         Ok(first)
     }
 
-    fn once(&self, output: Output, input: &mut Input) -> Result<Collected> {
+    /// A run in which `only` these regions are timed; none: all.
+    fn once(
+        &self,
+        output: Output,
+        input: &mut Input,
+        only: Option<&[RegionKey]>,
+    ) -> Result<Collected> {
         let mut feed = input.again()?;
         let run = Run {
             store: self.store,
@@ -66,7 +88,7 @@ impl Command<'_> {
             timeout: self.timeout,
             output,
             trace: self.trace,
-            only: None,
+            only,
             environment: &[],
         };
         collect(&run, feed.stdin.take())
