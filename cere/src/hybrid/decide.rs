@@ -3,7 +3,7 @@
 
 use super::image::{Image, Recipe};
 use super::linked::Linked;
-use super::trial::{Build, Shown, Trial};
+use super::trial::{Build, Shown, Trial, join};
 use anyhow::Result;
 use cere_format::profile::RegionKey;
 use cere_hybrid::Choice;
@@ -15,6 +15,8 @@ const GAINS: f64 = 0.005;
 const LOST: f64 = 0.01;
 /// A build is faster than another one only by more than this share.
 const FASTER: f64 = 0.002;
+/// How often plain build and hybrid are run so many times more while nothing tells which is the faster.
+const MORE: u32 = 2;
 /// Levels that the whole program is compiled at for comparison.
 const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
 
@@ -95,6 +97,20 @@ pub fn recipe(tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe 
     }
 }
 
+/// That runs do not tell whether a build gains.
+fn unsure(plain: &Shown, other: &Shown) -> Option<String> {
+    let (least, most, level) = other.range()?;
+    let gain = |seconds: f64| plain.median() / seconds;
+    Some(format!(
+        "{} runs of the hybrid leave open whether it gains: {:.3} times the plain build's speed, and with {:.0} % between {:.3} and {:.3}; a quieter machine tells, or more --rounds",
+        other.seconds.len(),
+        gain(other.median()),
+        100.0 * level,
+        gain(most),
+        gain(least)
+    ))
+}
+
 impl Decider<'_> {
     /// Puts back what does not gain, in `tuned` as well.
     pub fn decide(mut self, tuned: &mut [Tuned]) -> Result<Decision> {
@@ -121,6 +137,17 @@ impl Decider<'_> {
             }
         }
         let mut shown = self.trial.run(&builds, self.rounds)?;
+        let some = tuned.iter().any(|t| t.back.is_none());
+        for _ in 0..MORE {
+            if !some || shown[1].differs.is_some() || !shown[1].may_take(shown[0].median()) {
+                break;
+            }
+            let before = shown[0].median();
+            let more = self.trial.run(&builds[..2], self.rounds)?;
+            join(&mut shown[..2], more);
+            let by = shown[0].median() / before;
+            shown[2..].iter_mut().for_each(|level| level.scale(by));
+        }
         for (build, shown) in builds.iter().zip(&shown).skip(1) {
             if let Some(why) = &shown.differs {
                 notes.push(format!("the output at {} is another: {why}", build.name));
@@ -176,6 +203,9 @@ impl Decider<'_> {
         };
         let gains = chosen.median() < plain.median() * (1.0 - FASTER) && chosen.differs.is_none();
         let some = tuned.iter().any(|t| t.back.is_none()) || kept.rest != self.rest;
+        if some && chosen.differs.is_none() && chosen.may_take(plain.median()) {
+            notes.extend(unsure(&plain, &chosen));
+        }
         if !some || !gains {
             // The same code: what its runs differ by is noise.
             chosen = plain.clone();
@@ -276,7 +306,10 @@ impl Decider<'_> {
             }
             let change =
                 |(before, after): &(Option<f64>, Option<f64>)| Some((*after)? - (*before)?);
-            let slower: f64 = times[keys.len()..].iter().filter_map(change).sum();
+            let back = tuned.iter().map(|t| t.back.is_some());
+            let back = back.chain(self.others.iter().map(|_| true));
+            let as_built = times.iter().zip(back).filter(|(_, back)| *back);
+            let slower: f64 = as_built.filter_map(|(times, _)| change(times)).sum();
             let run: f64 = times.iter().filter_map(|t| t.0).sum();
             if slower < LOST * run || !self.put_back_one(tuned, &mut hybrid)? {
                 return Ok(hybrid);

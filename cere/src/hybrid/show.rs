@@ -34,6 +34,11 @@ pub fn json(decision: Option<&Decision>, tuned: &[Tuned]) -> Value {
     json!({
         "plain_seconds": decision.map(|d| d.plain.median()),
         "hybrid_seconds": decision.map(|d| d.chosen.median()),
+        "gain_range": decision.and_then(|d| {
+            let other = d.chosen.seconds != d.plain.seconds;
+            let (least, most, _) = d.chosen.range().filter(|_| other)?;
+            Some([d.plain.median() / most, d.plain.median() / least])
+        }),
         "best_level": level.map(|l| &l.0),
         "best_level_seconds": level.map(|l| l.1.median()),
         "rest": decision.map(|d| words::join(&d.recipe.rest.flags)),

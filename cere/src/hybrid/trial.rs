@@ -34,6 +34,45 @@ impl Shown {
     pub fn median(&self) -> f64 {
         middle(&self.seconds)
     }
+
+    /// Where the middle of more of its times lies, and the probability that it does: 0.95 or more, but of fewer than 6
+    /// runs. None of no run.
+    pub fn range(&self) -> Option<(f64, f64, f64)> {
+        let mut seconds = self.seconds.clone();
+        seconds.sort_by(f64::total_cmp);
+        let ranks = cere_clock::ranks(seconds.len(), 0.95)?;
+        Some((seconds[ranks.low - 1], seconds[ranks.high - 1], ranks.level))
+    }
+
+    /// Whether it may be as fast as a build that takes `seconds`, for all that is known.
+    pub fn may_take(&self, seconds: f64) -> bool {
+        self.range()
+            .is_none_or(|(least, most, _)| least <= seconds && seconds <= most)
+    }
+
+    /// Makes all times this much longer.
+    pub fn scale(&mut self, by: f64) {
+        self.seconds.iter_mut().for_each(|s| *s *= by);
+    }
+}
+
+/// Joins more runs of the same builds, the plain one first, to those of `shown`.
+pub fn join(shown: &mut [Shown], more: Vec<Shown>) {
+    let (Some(plain), Some(other)) = (shown.first(), more.first()) else {
+        return;
+    };
+    // Times of other builds are at the speed that the plain build's middle had.
+    let (own, other) = (plain.median(), other.median());
+    let both = [&shown[0].seconds[..], &more[0].seconds[..]].concat();
+    let usual = middle(&both);
+    for (place, mut more) in more.into_iter().enumerate() {
+        if place > 0 {
+            shown[place].scale(usual / own);
+            more.scale(usual / other);
+        }
+        shown[place].seconds.append(&mut more.seconds);
+        shown[place].differs = shown[place].differs.take().or(more.differs);
+    }
 }
 
 /// The middle of some values; of an even number the mean of the two; NaN of none.
@@ -251,5 +290,45 @@ mod tests {
         }
         let plain: Vec<&f64> = told.iter().filter(|t| t.0 == 0).map(|t| &t.1).collect();
         assert_eq!(plain, [&1.0, &1.3, &1.6]);
+    }
+
+    fn shown(seconds: &[f64]) -> Shown {
+        Shown {
+            seconds: seconds.to_vec(),
+            differs: None,
+        }
+    }
+
+    #[test]
+    fn runs_at_another_speed_are_joined_at_one() {
+        let mut first = [shown(&[1.0, 1.0, 1.0]), shown(&[0.9, 0.8])];
+        join(
+            &mut first,
+            vec![shown(&[3.0, 3.0, 3.0]), shown(&[2.4, 2.1])],
+        );
+        // The plain build's middle is 2 now.
+        assert_eq!(first[0].seconds, [1.0, 1.0, 1.0, 3.0, 3.0, 3.0]);
+        let near = |a: &f64, b: &f64| (a - b).abs() < 1e-9;
+        let expected = [1.8, 1.6, 1.6, 1.4];
+        assert!(
+            first[1]
+                .seconds
+                .iter()
+                .zip(&expected)
+                .all(|(a, b)| near(a, b)),
+            "{first:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_known_of_a_build() {
+        let some = shown(&[1.0, 1.2, 1.1, 1.3, 0.9, 1.4, 1.5]);
+        let (least, most, level) = some.range().expect("a range");
+        assert_eq!((least, most), (0.9, 1.5));
+        assert!(level > 0.95);
+        assert!(shown(&[1.0, 2.0]).range().is_some_and(|r| r.2 == 0.5));
+        assert!(some.may_take(0.9) && some.may_take(1.2));
+        assert!(!some.may_take(0.8) && !some.may_take(1.6));
+        assert!(shown(&[]).may_take(1.0));
     }
 }

@@ -3,7 +3,7 @@
 //! them tell how much that is.
 
 use super::merge;
-use cere_format::profile::{Profile, RegionKey};
+use cere_format::profile::{Profile, RegionKey, RegionProfile};
 
 /// Share of the run that probes take, by their own measure, from which on runs without them are made.
 const HEAVY: f64 = 0.05;
@@ -46,12 +46,23 @@ pub fn rarest(profile: &Profile) -> Option<RegionKey> {
     (share(profile) > HEAVY).then(|| rarest.key.clone())
 }
 
-/// Takes off `profile` what probes cost as `bare` tells, runs of the same command with fewer of them. Text for people, if
-/// that is anything.
-pub fn settle(profile: &mut Profile, bare: &[Profile]) -> Option<String> {
-    let seconds = merge::seconds(bare.iter().map(|run| run.seconds))?;
+/// Takes off `profile` what probes cost as `bare` tells, those of `wanted` runs of the same command with fewer of
+/// them that ended well. Text for people, if there is something to say.
+pub fn settle(profile: &mut Profile, bare: &[Profile], wanted: usize) -> Option<String> {
+    // What ended early or did something else is no measure.
+    let alike = |run: &&Profile| {
+        let met = |r: &RegionProfile| profile.region(&r.key).map_or(0, |known| known.invocations);
+        !run.regions.is_empty() && run.regions.iter().all(|r| r.invocations == met(r))
+    };
+    let same: Vec<&Profile> = bare.iter().filter(alike).collect();
+    if same.len() < wanted {
+        return Some(
+            "runs without probes did not do what those with them did: what probes cost beyond their own measure is not known, and times around regions that are entered often may be too long".into(),
+        );
+    }
+    let seconds = merge::seconds(same.iter().map(|run| run.seconds))?;
     let all = pairs(profile);
-    let fewer = all.checked_sub(pairs(bare.first()?)).filter(|n| *n > 0)?;
+    let fewer = all.checked_sub(pairs(same.first()?)).filter(|n| *n > 0)?;
     let each = (profile.seconds - seconds) / fewer as f64;
     let each = each.min(DISPLACED / profile.tsc_hz);
     if each <= 0.0 {
@@ -171,7 +182,7 @@ mod tests {
         assert_eq!(rarest(&profile).map(|key| key.index), Some(0));
         assert!(warning(&profile).is_some_and(|text| text.contains("17 %")));
         let runs = [bare(0.7), bare(0.9), bare(0.95)];
-        let note = settle(&mut profile, &runs).expect("a note");
+        let note = settle(&mut profile, &runs, 3).expect("a note");
         assert!(note.contains("100 cycles more than the 200 "), "{note}");
         near(profile.seconds, 0.9);
         // A quarter of the 0.1 s is the short region's, the rest its caller's.
@@ -192,8 +203,19 @@ mod tests {
     #[test]
     fn bare_runs_that_take_longer_tell_nothing() {
         let mut profile = profile();
-        assert_eq!(settle(&mut profile, &[bare(1.1)]), None);
-        assert_eq!(settle(&mut profile, &[]), None);
+        assert_eq!(settle(&mut profile, &[bare(1.1)], 1), None);
+        near(profile.seconds, 1.0);
+    }
+
+    #[test]
+    fn bare_runs_that_do_something_else_tell_nothing() {
+        let mut profile = profile();
+        let mut other = bare(0.2);
+        other.regions[0].invocations = 7;
+        let note = settle(&mut profile, &[bare(0.9), other], 2).expect("a note");
+        assert!(note.contains("not known"), "{note}");
+        let note = settle(&mut profile, &[bare(0.9)], 2).expect("a note");
+        assert!(note.contains("not known"), "{note}");
         near(profile.seconds, 1.0);
     }
 
@@ -201,7 +223,7 @@ mod tests {
     fn no_more_is_taken_off_than_probes_can_cost() {
         let mut profile = profile();
         profile.tree[2].invocations = 100_000;
-        let note = settle(&mut profile, &[bare(0.5)]).expect("a note");
+        let note = settle(&mut profile, &[bare(0.5)], 1).expect("a note");
         assert!(note.contains("500 cycles more"), "{note}");
         near(profile.seconds, 0.95);
     }

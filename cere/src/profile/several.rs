@@ -61,12 +61,16 @@ impl Command<'_> {
                     "cere: run {number} of {wanted} for what the probes cost, without most of them and without output"
                 );
                 let only = std::slice::from_ref(key);
-                bare.push(self.once(Output::Dropped, input, Some(only))?.profile);
+                let run = self.once(Output::Dropped, input, Some(only))?;
+                bare.extend((run.code == 0).then_some(run.profile));
             }
         }
         if let Some((mut merged, note)) = merge(profiles) {
             first.notes.extend(note);
-            first.notes.extend(probes::settle(&mut merged, &bare));
+            if rarest.is_some() {
+                let note = probes::settle(&mut merged, &bare, wanted as usize);
+                first.notes.extend(note);
+            }
             state::write_json(&self.store.profile(), &merged)?;
             first.profile = merged;
         }
