@@ -142,6 +142,11 @@ impl Decider<'_> {
             if !some || shown[1].differs.is_some() || !shown[1].may_take(shown[0].median()) {
                 break;
             }
+            eprintln!(
+                "cere: {} runs leave open whether the hybrid gains: {} more",
+                shown[1].seconds.len(),
+                self.rounds
+            );
             let before = shown[0].median();
             let more = self.trial.run(&builds[..2], self.rounds)?;
             join(&mut shown[..2], more);
