@@ -147,11 +147,8 @@ impl Decider<'_> {
                 shown[1].seconds.len(),
                 self.rounds
             );
-            let before = shown[0].median();
             let more = self.trial.run(&builds[..2], self.rounds)?;
-            join(&mut shown[..2], more);
-            let by = shown[0].median() / before;
-            shown[2..].iter_mut().for_each(|level| level.scale(by));
+            join(&mut shown, more);
         }
         for (build, shown) in builds.iter().zip(&shown).skip(1) {
             if let Some(why) = &shown.differs {

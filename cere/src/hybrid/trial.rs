@@ -51,27 +51,26 @@ impl Shown {
     }
 
     /// Makes all times this much longer.
-    pub fn scale(&mut self, by: f64) {
+    fn scale(&mut self, by: f64) {
         self.seconds.iter_mut().for_each(|s| *s *= by);
     }
 }
 
-/// Joins more runs of the same builds, the plain one first, to those of `shown`.
+/// Joins `more`, further runs of the first of some builds, to what is `shown` of all of them; the plain one comes first in both.
 pub fn join(shown: &mut [Shown], more: Vec<Shown>) {
-    let (Some(plain), Some(other)) = (shown.first(), more.first()) else {
+    let mut more = more.into_iter();
+    let (Some((plain, others)), Some(again)) = (shown.split_first_mut(), more.next()) else {
         return;
     };
     // Times of other builds are at the speed that the plain build's middle had.
-    let (own, other) = (plain.median(), other.median());
-    let both = [&shown[0].seconds[..], &more[0].seconds[..]].concat();
-    let usual = middle(&both);
-    for (place, mut more) in more.into_iter().enumerate() {
-        if place > 0 {
-            shown[place].scale(usual / own);
-            more.scale(usual / other);
-        }
-        shown[place].seconds.append(&mut more.seconds);
-        shown[place].differs = shown[place].differs.take().or(more.differs);
+    let (before, then) = (plain.median(), again.median());
+    plain.seconds.extend(again.seconds);
+    let usual = plain.median();
+    others.iter_mut().for_each(|own| own.scale(usual / before));
+    for (own, mut more) in others.iter_mut().zip(more) {
+        more.scale(usual / then);
+        own.seconds.append(&mut more.seconds);
+        own.differs = own.differs.take().or(more.differs);
     }
 }
 
@@ -301,7 +300,7 @@ mod tests {
 
     #[test]
     fn runs_at_another_speed_are_joined_at_one() {
-        let mut first = [shown(&[1.0, 1.0, 1.0]), shown(&[0.9, 0.8])];
+        let mut first = [shown(&[1.0, 1.0, 1.0]), shown(&[0.9, 0.8]), shown(&[0.7])];
         join(
             &mut first,
             vec![shown(&[3.0, 3.0, 3.0]), shown(&[2.4, 2.1])],
@@ -318,6 +317,8 @@ mod tests {
                 .all(|(a, b)| near(a, b)),
             "{first:?}"
         );
+        // What was not run again is at that speed as well.
+        assert_eq!(first[2].seconds, [1.4]);
     }
 
     #[test]

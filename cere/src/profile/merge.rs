@@ -54,12 +54,17 @@ pub fn merge(mut runs: Vec<Profile>) -> Option<(Profile, Option<String>)> {
         )
     });
     merge_tree(&mut base, &runs);
-    let own: f64 = base.regions.iter().map(|r| r.self_seconds).sum();
-    base.coverage = (own / base.seconds).min(1.0);
-    for region in &mut base.regions {
-        region.share = region.self_seconds / base.seconds;
-    }
+    weigh(&mut base);
     Some((base, note))
+}
+
+/// Sets the regions' shares and the coverage by the run time and the regions' own times, which were changed.
+pub fn weigh(profile: &mut Profile) {
+    let own: f64 = profile.regions.iter().map(|r| r.self_seconds).sum();
+    profile.coverage = (own / profile.seconds).min(1.0);
+    for region in &mut profile.regions {
+        region.share = region.self_seconds / profile.seconds;
+    }
 }
 
 /// Whether both are of the same invocations.

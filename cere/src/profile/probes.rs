@@ -17,10 +17,14 @@ fn pairs(profile: &Profile) -> u64 {
     inner.map(|node| node.invocations).sum()
 }
 
+/// Cycles of a probe pair, as far as they are known.
+fn pair(profile: &Profile) -> f64 {
+    profile.probe_inside + profile.probe_outside
+}
+
 /// Share of the run, before they were taken off, that its probes took by their own measure.
 fn share(profile: &Profile) -> f64 {
-    let pair = (profile.probe_inside + profile.probe_outside) / profile.tsc_hz;
-    let taken = pairs(profile) as f64 * pair;
+    let taken = pairs(profile) as f64 * pair(profile) / profile.tsc_hz;
     taken / (profile.seconds + taken)
 }
 
@@ -50,29 +54,28 @@ pub fn rarest(profile: &Profile) -> Option<RegionKey> {
 /// them that ended well. Text for people, if there is something to say.
 pub fn settle(profile: &mut Profile, bare: &[Profile], wanted: usize) -> Option<String> {
     // What ended early or did something else is no measure.
-    let alike = |run: &&Profile| {
+    let alike = |run: &Profile| {
         let met = |r: &RegionProfile| profile.region(&r.key).map_or(0, |known| known.invocations);
         !run.regions.is_empty() && run.regions.iter().all(|r| r.invocations == met(r))
     };
-    let same: Vec<&Profile> = bare.iter().filter(alike).collect();
-    if same.len() < wanted {
+    if bare.len() < wanted || !bare.iter().all(alike) {
         return Some(
             "runs without probes did not do what those with them did: what probes cost beyond their own measure is not known, and times around regions that are entered often may be too long".into(),
         );
     }
-    let seconds = merge::seconds(same.iter().map(|run| run.seconds))?;
+    let seconds = merge::seconds(bare.iter().map(|run| run.seconds))?;
     let all = pairs(profile);
-    let fewer = all.checked_sub(pairs(same.first()?)).filter(|n| *n > 0)?;
+    let fewer = all.checked_sub(pairs(bare.first()?)).filter(|n| *n > 0)?;
     let each = (profile.seconds - seconds) / fewer as f64;
     let each = each.min(DISPLACED / profile.tsc_hz);
     if each <= 0.0 {
         return None;
     }
+    let known = pair(profile);
     take_off(profile, each);
     Some(format!(
-        "probes were met {all} times, and each cost {:.0} cycles more than the {:.0} that it takes by itself, as {} without them tell; that is taken off",
+        "probes were met {all} times, and each cost {:.0} cycles more than the {known:.0} that it takes by itself, as {} without them tell; that is taken off",
         each * profile.tsc_hz,
-        profile.probe_inside + profile.probe_outside - each * profile.tsc_hz,
         match bare.len() {
             1 => "a run".to_owned(),
             n => format!("{n} runs"),
@@ -82,8 +85,7 @@ pub fn settle(profile: &mut Profile, bare: &[Profile], wanted: usize) -> Option<
 
 /// Has each probe pair have cost `each` seconds more. The region's own part of that is in the proportion of what is known.
 fn take_off(profile: &mut Profile, each: f64) {
-    let known = profile.probe_inside + profile.probe_outside;
-    let inside = each * profile.probe_inside / known.max(1.0);
+    let inside = each * profile.probe_inside / pair(profile).max(1.0);
     let outside = each - inside;
     let count = profile.tree.len();
     // Entries of regions from a node, and from all that are below it, which come later.
@@ -118,7 +120,6 @@ fn take_off(profile: &mut Profile, each: f64) {
         region.self_seconds = (region.self_seconds - own[place]).max(0.0);
         let before = region.inclusive_seconds;
         region.inclusive_seconds = (before - inclusive[place]).max(region.self_seconds);
-        region.share = region.self_seconds / profile.seconds;
         // Which invocations are alike stays as it is if all are shortened alike.
         let ratio = match before > 0.0 {
             true => region.inclusive_seconds / before,
@@ -139,8 +140,7 @@ fn take_off(profile: &mut Profile, each: f64) {
             .iter_mut()
             .for_each(|s| shorten(&mut s.1));
     }
-    let own: f64 = profile.regions.iter().map(|r| r.self_seconds).sum();
-    profile.coverage = (own / profile.seconds).min(1.0);
+    merge::weigh(profile);
     profile.probe_inside += inside * profile.tsc_hz;
     profile.probe_outside += outside * profile.tsc_hz;
 }
