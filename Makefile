@@ -12,10 +12,11 @@ setup:
 build: setup
 	$(CARGO) build --release --workspace
 
+# In the profile of the build: what it links to, the C++ of the pass among it, is compiled once.
 check: setup
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --release
 
 test: check build
 	$(CARGO) test --workspace --release

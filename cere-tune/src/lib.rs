@@ -7,7 +7,8 @@
 //! | what may be tried? | [`Space`], `Space::parse(text)`, `Space::built_in(name)` | `space.rs`, `file.rs`, `spaces/*.toml` |
 //! | which orders of passes are like this one? | [`Pipeline`], `parse(text)`, `sample(drop, rounds, rng)` | `pipeline.rs` |
 //! | what is tried next? | [`Search`], `propose() -> Option<(number, Variant)>`, `tell(number, ratio)`, `best()` | `search/` |
-//! | what does a variant gain, and how sure is that? | `gain(default, variant, seed) -> Option<Gain>` | `gain.rs` |
+//! | which of many are the fastest? | `race(runners, left, time) -> places` | `race.rs` |
+//! | what does a variant gain, and how sure is that? | `gain(ratios) -> Option<Gain>` | `gain.rs` |
 //! | which flags break code? | `suspects(space, regions) -> Vec<Suspect>` | `suspects.rs` |
 //! | which region is looked at next? | [`Turns`], an iterator | `turns.rs` |
 //!
@@ -16,6 +17,7 @@
 mod file;
 mod gain;
 mod pipeline;
+mod race;
 mod search;
 mod space;
 mod suspects;
@@ -24,6 +26,7 @@ mod variant;
 
 pub use gain::{Gain, gain};
 pub use pipeline::{Pipeline, PipelineError};
+pub use race::race;
 pub use search::{Method, MethodError, Search};
 pub use space::{Group, Sequences, Space, SpaceError};
 pub use suspects::{Outcome, Suspect, suspects};

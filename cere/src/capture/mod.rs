@@ -62,7 +62,7 @@ pub struct Options {
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
     /// Runs for the times in vivo, unless the store's profile is of so many [default: 3, of a program that takes
-    /// longer than 20 s 1]
+    /// longer than 20 s 1, or 2 if the times of one are scattered]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
     /// The program and its arguments
@@ -73,7 +73,7 @@ pub struct Options {
 impl Options {
     /// Runs that a profile of this command should be of.
     fn runs(&self, profile: &Profile) -> u32 {
-        self.runs.unwrap_or(profile::enough(profile.seconds))
+        self.runs.unwrap_or_else(|| profile::enough(profile))
     }
 }
 

@@ -6,14 +6,40 @@ use super::probes;
 use crate::image::Program;
 use crate::input::Input;
 use crate::launch::Output;
-use crate::state;
+use crate::selection::Selection;
+use crate::{classes, state};
 use anyhow::Result;
-use cere_format::profile::RegionKey;
+use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 
-/// Runs for times that can be believed on a machine where other things happen: 3, or 1 of a program that takes long.
-pub fn enough(seconds: f64) -> u32 {
-    if seconds < 20.0 { 3 } else { 1 }
+/// Seconds from which on a program takes long: each of its runs is one to think twice about.
+const LONG: f64 = 20.0;
+
+/// Classes of a region, in the mean, from which on they are likely to be noise.
+const MANY: usize = 2;
+
+/// Runs for times that can be believed on a machine where other things happen: 3. Of a program that takes long 1, and 2
+/// where a second one tells which of the many classes that regions seem to have are noise: each would be captured, and
+/// replayed under all flags.
+pub fn enough(profile: &Profile) -> u32 {
+    if profile.seconds < LONG {
+        return 3;
+    }
+    match scattered(profile) {
+        None => 1,
+        Some(_) => 2,
+    }
+}
+
+/// Classes of the regions worth a codelet and the number of these regions, if that is many classes.
+fn scattered(profile: &Profile) -> Option<(usize, usize)> {
+    let kept = Selection::of(profile).ok()?.kept;
+    let regions = kept.iter().map(|kept| &profile.regions[kept.region]);
+    let classes: Vec<usize> = regions
+        .filter_map(|region| Some(classes::of(region).ok()?.classes.len()))
+        .collect();
+    let all = classes.iter().sum();
+    (all > MANY * classes.len()).then_some((all, classes.len()))
 }
 
 /// What to profile.
@@ -47,7 +73,15 @@ impl Command<'_> {
             first.notes.extend(probes::warning(&first.profile));
             return Ok(first);
         }
-        let wanted = runs.unwrap_or(enough(first.profile.seconds));
+        let wanted = runs.unwrap_or_else(|| enough(&first.profile));
+        if runs.is_none()
+            && wanted == 2
+            && let Some((classes, regions)) = scattered(&first.profile)
+        {
+            eprintln!(
+                "cere: the invocations of {regions} regions fall into {classes} classes by their times: a second run tells which of them are noise"
+            );
+        }
         let rarest = probes::rarest(&first.profile);
         if wanted < 2 && rarest.is_none() {
             return Ok(first);
@@ -99,5 +133,41 @@ impl Command<'_> {
             environment: &[],
         };
         collect(&run, feed.stdin.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_takes_long_runs_again_where_times_are_scattered() {
+        let mut profile = fixture::profile(&[("f", None, 0.6, 1e8), ("g", None, 0.4, 1e8)]);
+        let times = |region: &mut cere_format::profile::RegionProfile, of: fn(u64) -> u64| {
+            region.trace.first = (1..=100).map(of).collect();
+            region.invocations = 100;
+        };
+        let even = |_| 1_000_000;
+        let scattered = |i| 1_000_000 + 50_000 * (i * 37 % 100);
+        for region in &mut profile.regions {
+            times(region, even);
+        }
+        assert_eq!(enough(&profile), 3);
+        profile.seconds = 30.0;
+        for region in &mut profile.regions {
+            region.inclusive_seconds *= 30.0;
+            region.self_seconds *= 30.0;
+        }
+        for node in &mut profile.tree {
+            node.inclusive_seconds *= 30.0;
+            node.self_seconds *= 30.0;
+        }
+        assert_eq!(enough(&profile), 1);
+        times(&mut profile.regions[0], scattered);
+        assert_eq!(enough(&profile), 2);
+        // Known to be noise.
+        profile.regions[0].noise = 1.0;
+        assert_eq!(enough(&profile), 1);
     }
 }

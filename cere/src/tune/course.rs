@@ -1,9 +1,9 @@
 //! The search of one region.
 
 use super::ahead::Ahead;
-use super::confirm::{Arm, alternate};
+use super::confirm::{Arm, Turns};
 use super::journal::{Event, Journal, Told};
-use super::lab::{AGAIN, Builds, Lab, Timed};
+use super::lab::{Builds, Lab, Timed};
 use super::target::Target;
 use anyhow::{Context, Result, anyhow};
 use cere_tune::{Outcome, Search, Variant, gain};
@@ -16,6 +16,24 @@ const HOPELESS: f64 = 1.05;
 /// How many times longer than as built a compile or a replay may take, and how many seconds at least.
 const SLOWER: f64 = 10.0;
 const LEAST_LIMIT: f64 = 5.0;
+
+/// Evaluations after which the code as built is timed again, at most.
+const AGAIN: usize = 8;
+
+/// A change of its time from which on the machine is not steady.
+const UNSTEADY: f64 = 0.05;
+
+/// Evaluations after which the code as built is timed again, it having been `before`, when its time changed by this share: the
+/// machine may be at another speed, and variants are compared with what it took last.
+fn steady(before: usize, change: f64) -> usize {
+    if change > UNSTEADY {
+        1
+    } else if change > UNSTEADY / 2.0 {
+        (before / 2).max(1)
+    } else {
+        (before * 2).min(AGAIN)
+    }
+}
 
 /// Where the time of a search went, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
@@ -56,7 +74,10 @@ pub struct Course<'a> {
     pub default: Builds,
     /// Seconds of the codelets as built, when they were timed last.
     before: Vec<f64>,
+    /// Evaluations since then.
     since: usize,
+    /// Evaluations after which it is timed again.
+    steady: usize,
     open: HashMap<u64, Variant>,
     /// Variants that were measured, with their ratios.
     pub ranked: Vec<(f64, Variant)>,
@@ -103,6 +124,7 @@ impl<'a> Course<'a> {
             default,
             before: timed.seconds.clone(),
             since: 0,
+            steady: 1,
             open: HashMap::new(),
             ranked: Vec::new(),
             told: 0,
@@ -229,7 +251,7 @@ impl<'a> Course<'a> {
     }
 
     fn measure(&mut self, lab: &Lab, ahead: &Ahead, number: u64, builds: Builds) -> Result<Told> {
-        if self.since >= AGAIN {
+        if self.since >= self.steady {
             self.time_default(lab, ahead)?;
         }
         self.since += 1;
@@ -252,7 +274,7 @@ impl<'a> Course<'a> {
 
     /// Whether the best so far is so many times faster when it is measured again.
     pub fn reaches(&mut self, lab: &Lab, ahead: &Ahead, wanted: f64) -> bool {
-        /// Pairs of timings.
+        /// Timings.
         const ROUNDS: usize = 3;
         let Some((variant, _)) = self.search.best() else {
             return false;
@@ -261,14 +283,14 @@ impl<'a> Course<'a> {
         let Ok(builds) = lab.build(self.target, &variant) else {
             return false;
         };
-        let arms = [
-            Arm::of(&Variant::default(), &self.default),
-            Arm::of(&variant, &builds),
-        ];
-        let times = ahead.quietly(&mut self.spent.waiting, || {
-            alternate(lab, self.target, &arms, ROUNDS, &mut None)
+        let default = Arm::of(&Variant::default(), &self.default);
+        let arm = Arm::of(&variant, &builds);
+        let ratios = ahead.quietly(&mut self.spent.waiting, || {
+            let mut turns = Turns::begin(lab, self.target, default)?;
+            let once = |round| turns.once(&[&arm], round == 0)?.remove(0);
+            (0..ROUNDS).map(once).collect::<Result<Vec<f64>, String>>()
         });
-        let gain = times.ok().and_then(|t| gain(&t[0], &t[1], 1));
+        let gain = ratios.ok().and_then(|ratios| gain(&ratios));
         gain.is_some_and(|gain| gain.ratio <= 1.0 / wanted)
     }
 
@@ -281,6 +303,8 @@ impl<'a> Course<'a> {
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("{} as built", self.target.name))?;
         self.spend(&timed);
+        let change = (self.target.ratio(&self.before, &timed.seconds) - 1.0).abs();
+        self.steady = steady(self.steady, change);
         self.before = timed.seconds;
         self.since = 0;
         Ok(())
@@ -303,5 +327,21 @@ impl<'a> Course<'a> {
         if let Some(code) = told.code {
             self.target.learn(code, told.ratio);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_changes_is_looked_at_more_often() {
+        let quiet = [0.01, 0.0, 0.02, 0.01];
+        let after = |changes: &[f64], from| changes.iter().fold(from, |s, c| steady(s, *c));
+        assert_eq!(after(&quiet, 1), 8);
+        assert_eq!(after(&quiet, 8), 8);
+        assert_eq!(after(&[0.3], 8), 1);
+        assert_eq!(after(&[0.04, 0.04], 8), 2);
+        assert_eq!(after(&[0.3, 0.01], 8), 2);
     }
 }

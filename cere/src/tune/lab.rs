@@ -14,9 +14,6 @@ use std::time::Instant;
 /// ever lengthen them, but not the single fastest.
 const FAST: f64 = 0.2;
 
-/// Evaluations after which the code as built is timed again: the machine may be at another speed.
-pub const AGAIN: usize = 8;
-
 /// Where variants are built and timed.
 #[derive(Clone)]
 pub struct Lab<'a> {
