@@ -59,7 +59,7 @@ pub fn median(sorted: &[u64]) -> u64 {
 }
 
 /// The values at the ends of the median's confidence interval, see [`ranks`].
-pub fn interval(sorted: &[u64], confidence: f64) -> Option<(u64, u64, Ranks)> {
+pub fn interval<T: Copy>(sorted: &[T], confidence: f64) -> Option<(T, T, Ranks)> {
     let ranks = ranks(sorted.len(), confidence)?;
     Some((sorted[ranks.low - 1], sorted[ranks.high - 1], ranks))
 }

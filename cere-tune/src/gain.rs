@@ -13,18 +13,18 @@ pub struct Gain {
 
 /// What times of a variant tell, each over that of the code as built just before and after it: a machine that others share
 /// changes its speed within seconds, so that only neighbours in time compare. The interval is between order statistics
-/// ([`cere_clock::ranks`]). None of no ratios, or if one is not positive and finite.
+/// ([`cere_clock::interval`]). None of no ratios, or if one is not positive and finite.
 pub fn gain(ratios: &[f64]) -> Option<Gain> {
     let mut ratios = ratios.to_vec();
     if !ratios.iter().all(|r| r.is_finite() && *r > 0.0) {
         return None;
     }
     ratios.sort_by(f64::total_cmp);
-    let ranks = cere_clock::ranks(ratios.len(), 0.95)?;
+    let (low, high, _) = cere_clock::interval(&ratios, 0.95)?;
     Some(Gain {
         ratio: median(&ratios),
-        low: ratios[ranks.low - 1],
-        high: ratios[ranks.high - 1],
+        low,
+        high,
     })
 }
 

@@ -40,8 +40,8 @@ impl Shown {
     pub fn range(&self) -> Option<(f64, f64, f64)> {
         let mut seconds = self.seconds.clone();
         seconds.sort_by(f64::total_cmp);
-        let ranks = cere_clock::ranks(seconds.len(), 0.95)?;
-        Some((seconds[ranks.low - 1], seconds[ranks.high - 1], ranks.level))
+        let (least, most, ranks) = cere_clock::interval(&seconds, 0.95)?;
+        Some((least, most, ranks.level))
     }
 
     /// Whether it may be as fast as a build that takes `seconds`, for all that is known.

@@ -1,7 +1,7 @@
 //! What flags do to each region's replays, and so to the run.
 
 use crate::progress;
-use crate::tune::{Builds, Lab, Target};
+use crate::tune::{Builds, Lab, Target, between};
 use cere_compile::several::several;
 use cere_format::replay::Repetitions;
 use cere_tune::Variant;
@@ -97,16 +97,6 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
     }
     bar.finish_and_clear();
     found
-}
-
-/// Times at the place `part`, 0 to 1, between two timings; 0 where either tells nothing.
-fn between(before: &[f64], after: &[f64], part: f64) -> Vec<f64> {
-    let each = before.iter().zip(after);
-    each.map(|(&before, &after)| match before > 0.0 && after > 0.0 {
-        true => before + part * (after - before),
-        false => 0.0,
-    })
-    .collect()
 }
 
 impl<'a> Region<'a> {

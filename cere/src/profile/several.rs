@@ -22,12 +22,22 @@ const MANY: usize = 2;
 /// where a second one tells which of the many classes that regions seem to have are noise: each would be captured, and
 /// replayed under all flags.
 pub fn enough(profile: &Profile) -> u32 {
+    advised(profile).0
+}
+
+/// Likewise, with what to tell people of them.
+fn advised(profile: &Profile) -> (u32, Option<String>) {
     if profile.seconds < LONG {
-        return 3;
+        return (3, None);
     }
     match scattered(profile) {
-        None => 1,
-        Some(_) => 2,
+        None => (1, None),
+        Some((classes, regions)) => (
+            2,
+            Some(format!(
+                "the invocations of {regions} regions fall into {classes} classes by their times: a second run tells which of them are noise"
+            )),
+        ),
     }
 }
 
@@ -73,14 +83,12 @@ impl Command<'_> {
             first.notes.extend(probes::warning(&first.profile));
             return Ok(first);
         }
-        let wanted = runs.unwrap_or_else(|| enough(&first.profile));
-        if runs.is_none()
-            && wanted == 2
-            && let Some((classes, regions)) = scattered(&first.profile)
-        {
-            eprintln!(
-                "cere: the invocations of {regions} regions fall into {classes} classes by their times: a second run tells which of them are noise"
-            );
+        let (wanted, why) = match runs {
+            Some(runs) => (runs, None),
+            None => advised(&first.profile),
+        };
+        if let Some(why) = why {
+            eprintln!("cere: {why}");
         }
         let rarest = probes::rarest(&first.profile);
         if wanted < 2 && rarest.is_none() {

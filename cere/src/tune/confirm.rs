@@ -2,7 +2,7 @@
 
 use super::course::Failure;
 use super::lab::{Builds, Lab};
-use super::target::Target;
+use super::target::{Target, between};
 use anyhow::Result;
 use cere_replay::Team;
 use cere_tune::{Gain, Variant, gain, race};
@@ -54,7 +54,7 @@ impl<'b> Arm<'b> {
 }
 
 /// Arms that are timed in turns with another one, the code as built.
-pub struct Turns<'t, 'b> {
+pub struct Alternation<'t, 'b> {
     lab: &'t Lab<'t>,
     target: &'t Target,
     base: Arm<'b>,
@@ -64,7 +64,7 @@ pub struct Turns<'t, 'b> {
     pub wall: f64,
 }
 
-impl<'t, 'b> Turns<'t, 'b> {
+impl<'t, 'b> Alternation<'t, 'b> {
     /// Times `base` for the first time.
     pub fn begin(lab: &'t Lab<'t>, target: &'t Target, base: Arm<'b>) -> Result<Self, String> {
         let timed = lab.time(target, &base.variant, base.builds, true, base.team.as_ref())?;
@@ -94,12 +94,7 @@ impl<'t, 'b> Turns<'t, 'b> {
         for some in arms.chunks(PAIR) {
             let timed: Vec<_> = some.iter().map(|arm| time(arm, judged)).collect();
             let after = time(&self.base, false)?.seconds;
-            // One that was too short to be timed is left out.
-            let between = |(a, b): (&f64, &f64)| match *a > 0.0 && *b > 0.0 {
-                true => f64::midpoint(*a, *b),
-                false => 0.0,
-            };
-            let base: Vec<f64> = self.before.iter().zip(&after).map(between).collect();
+            let base = between(&self.before, &after, 0.5);
             let ratio = |timed: super::lab::Timed| target.ratio(&base, &timed.seconds);
             ratios.extend(timed.into_iter().map(|timed| timed.map(ratio)));
             self.before = after;
@@ -169,7 +164,11 @@ fn failure(variant: &Variant, reason: String) -> Failure {
 }
 
 /// The places of the finalists among `arms`, the best first. Those that cannot be used go to `wrong`.
-fn ranked(turns: &mut Turns, arms: &[Arm], wrong: &mut Vec<Failure>) -> Result<Vec<usize>, String> {
+fn ranked(
+    turns: &mut Alternation,
+    arms: &[Arm],
+    wrong: &mut Vec<Failure>,
+) -> Result<Vec<usize>, String> {
     let mut first = true;
     race(arms.len(), FINALISTS, |running| {
         let some: Vec<&Arm> = running.iter().map(|place| &arms[*place]).collect();
@@ -200,7 +199,7 @@ pub fn confirm(
     if candidates.is_empty() {
         return Ok(none(false));
     }
-    let mut turns = Turns::begin(lab, target, Arm::of(&Variant::default(), default))?;
+    let mut turns = Alternation::begin(lab, target, Arm::of(&Variant::default(), default))?;
     // Half of the time is for the finalists.
     let fitting = most.as_secs_f64() / 2.0 / (REPLAYS * turns.wall);
     let field = (fitting as usize).clamp(FINALISTS, FIELD);
@@ -221,7 +220,7 @@ pub fn confirm(
         // What chose it is no measure of it.
         let arm = &arms[place];
         let mut ratios = Vec::new();
-        let gain = loop {
+        loop {
             if start.elapsed() > most {
                 return Ok(none(true));
             }
@@ -229,23 +228,22 @@ pub fn confirm(
                 Ok(ratio) => ratios.push(ratio),
                 Err(why) => {
                     wrong.push(failure(&arm.variant, why));
-                    break None;
+                    break;
                 }
             }
             match look(&ratios) {
-                Look::Sure(gain) => break Some(gain),
-                Look::Hopeless => break None,
+                Look::Sure(gain) => {
+                    return Ok(Confirmed {
+                        winner: Some(Winner {
+                            variant: arm.variant.clone(),
+                            gain,
+                        }),
+                        hurried: false,
+                    });
+                }
+                Look::Hopeless => break,
                 Look::Open => {}
             }
-        };
-        if let Some(gain) = gain {
-            return Ok(Confirmed {
-                winner: Some(Winner {
-                    variant: arm.variant.clone(),
-                    gain,
-                }),
-                hurried: false,
-            });
         }
     }
     Ok(none(false))
@@ -275,7 +273,7 @@ pub fn threads(
     let others: Vec<u32> = counts.iter().copied().filter(|n| *n != own).collect();
     let arms: Vec<Arm> = others.iter().map(|n| arm(*n)).collect();
     let all: Vec<&Arm> = arms.iter().collect();
-    let mut turns = Turns::begin(lab, target, arm(own))?;
+    let mut turns = Alternation::begin(lab, target, arm(own))?;
     let mut ratios = vec![Vec::new(); arms.len()];
     for round in 0..LOOKS[0] {
         for (ratios, told) in ratios.iter_mut().zip(turns.once(&all, round == 0)?) {

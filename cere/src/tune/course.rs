@@ -1,7 +1,7 @@
 //! The search of one region.
 
 use super::ahead::Ahead;
-use super::confirm::{Arm, Turns};
+use super::confirm::{Alternation, Arm};
 use super::journal::{Event, Journal, Told};
 use super::lab::{Builds, Lab, Timed};
 use super::target::Target;
@@ -286,7 +286,7 @@ impl<'a> Course<'a> {
         let default = Arm::of(&Variant::default(), &self.default);
         let arm = Arm::of(&variant, &builds);
         let ratios = ahead.quietly(&mut self.spent.waiting, || {
-            let mut turns = Turns::begin(lab, self.target, default)?;
+            let mut turns = Alternation::begin(lab, self.target, default)?;
             let once = |round| turns.once(&[&arm], round == 0)?.remove(0);
             (0..ROUNDS).map(once).collect::<Result<Vec<f64>, String>>()
         });

@@ -14,7 +14,7 @@ mod target;
 
 pub use lab::{Builds, Lab};
 pub use shares::Shares;
-pub use target::Target;
+pub use target::{Target, between};
 
 use crate::check::{Codelet, current};
 use crate::hybrid::{Choices, Chosen};
