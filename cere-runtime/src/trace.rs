@@ -4,7 +4,7 @@ use crate::caches::Area;
 use crate::code::Jump;
 use crate::lines::Lines;
 use crate::owners::owners;
-use crate::pages::{PAGE, Pages};
+use crate::pages::{PAGE, Page, Pages};
 use crate::team::Team;
 use cere_format::capture::{
     PAGE_ABSENT, PAGE_CODE, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
@@ -108,6 +108,16 @@ fn makers(entries: &[Entry], manifest: &Manifest, threads: u32) -> Vec<u32> {
 /// A touch whose memory may be still to be found: none stands for a scratch page. With thread, and whether it writes.
 type Place = (u32, Option<(u64, u64)>, bool);
 
+/// How many entries come before the first page that the region finds at entry. What they brought into the caches lies deeper there than all
+/// of the region's lines, and touching it takes milliseconds in which the processor forgets the region's branches.
+fn before(entries: &[Entry], pages: &Pages) -> usize {
+    let region = |entry: &Entry| {
+        let found = pages.all.binary_search_by_key(&entry.page, Page::start);
+        found.is_ok_and(|at| !pages.all[at].is(PAGE_ABSENT))
+    };
+    entries.iter().position(region).unwrap_or(entries.len())
+}
+
 /// The touches of a trace.
 pub struct Trace {
     /// Those of each thread, in order.
@@ -135,7 +145,7 @@ fn recompiled(page: u64, jumps: &[Jump], functions: &[&Function]) -> Vec<(u64, u
 }
 
 impl Trace {
-    /// Finds the memory for each touch: the captured page, the recompiled functions whose code lay there as far as
+    /// Finds the memory for each touch from the first page of the region on: the captured page, the recompiled functions whose code lay there as far as
     /// they lie in `own` (readable code of this executable), or a scratch page.
     pub fn new(
         entries: &[Entry],
@@ -155,8 +165,8 @@ impl Trace {
         let lies_in = |range: &(u64, u64)| own.iter().any(|o| o.0 <= range.0 && range.1 <= o.1);
         let makers = makers(entries, manifest, threads);
         let mut places: Vec<Place> = Vec::with_capacity(entries.len());
-        for (entry, thread) in entries.iter().zip(makers) {
-            let before = places.len();
+        for (entry, thread) in entries.iter().zip(makers).skip(before(entries, pages)) {
+            let so_far = places.len();
             let found = pages.all.binary_search_by_key(&entry.page, |p| p.start());
             if let Ok(at) = found {
                 let page = &pages.all[at];
@@ -173,7 +183,7 @@ impl Trace {
                 code.filter(lies_in)
                     .map(|range| (thread, Some(range), false)),
             );
-            if places.len() == before {
+            if places.len() == so_far {
                 places.push((thread, None, entry.written));
             }
         }
@@ -257,6 +267,22 @@ mod tests {
             let message = entries(&bytes).unwrap_err();
             assert!(message.contains(part), "{message}");
         }
+    }
+
+    #[test]
+    fn touched_before_all_of_the_region() {
+        use crate::pages::Bytes;
+        use std::path::Path;
+        let record =
+            |address: u64, flags: u32| [address, u64::from(flags)].map(u64::to_le_bytes).concat();
+        let table = [record(0x2000, PAGE_ABSENT), record(0x5000, 1)].concat();
+        let none = || Bytes::open(Path::new("/nonexistent")).unwrap();
+        let pages = Pages::new(&table, none(), none()).unwrap();
+        let count = |touched: &[u64]| before(&entries(&bytes(touched)).unwrap(), &pages);
+        assert_eq!(count(&[0x1000, 0x2000, 0x5000, 0x3000]), 2);
+        assert_eq!(count(&[0x5000, 0x1000]), 0);
+        assert_eq!(count(&[0x1000, 0x2000]), 2);
+        assert_eq!(count(&[]), 0);
     }
 
     #[test]

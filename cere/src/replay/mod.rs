@@ -31,7 +31,9 @@ Of a pattern's codelets, those of an older build are left out if there are curre
 \n\
 Repeats until the median is known to 1 % (95 % confidence), from 10 to 1000 times, or until 2 seconds are over:\n\
 then three repetitions are enough, after 20 seconds one. Repetitions with a page fault, a context switch or a move to\n\
-another processor, and single ones far above all others, are set aside and counted.\n\
+another processor, and single ones far above all others, are set aside and counted. A region of less than\n\
+about a millisecond runs 100 times before that, or for 0.02 seconds: the processor has to know its branches,\n\
+as it does in the program.\n\
 \n\
 Unpacked codelets (up to 2 GiB; while a command runs, a quarter of the free room) and what was built of them\n\
 (up to 512 MiB) are kept in the store's cache/, or in ~/.cache/cere without a store; what was not used for longest\n\

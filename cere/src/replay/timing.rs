@@ -15,7 +15,7 @@ pub struct Timing {
     /// With --warmup cold: then read everything once and empty the caches above this one
     #[arg(long, value_name = "CACHE", requires = "warmup")]
     warm_to: Option<Level>,
-    /// Timed repetitions, after one that is not timed [default: 10 to 1000, see below]
+    /// Timed repetitions, after those that are not timed [default: 10 to 1000, see below]
     #[arg(long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     reps: Option<u32>,
     /// Longest run of the replay in seconds
