@@ -70,7 +70,7 @@ pub struct Repetitions {
 
 impl Repetitions {
     /// `n` repetitions, whatever comes of them.
-    pub fn exactly(n: u32) -> Self {
+    pub const fn exactly(n: u32) -> Self {
         Self {
             least: n,
             most: n,

@@ -175,9 +175,8 @@ impl Pages {
     /// The aligned 8-byte word at `address` at entry, if its page was captured.
     pub fn word(&self, address: u64) -> Option<u64> {
         let page = address & !(PAGE - 1);
-        let at = self.all.binary_search_by_key(&page, Page::start).ok()?;
         let offset = (address - page) as usize;
-        let word = self.entry(&self.all[at]).get(offset..offset + 8)?;
+        let word = self.entry(self.at(page)?).get(offset..offset + 8)?;
         word.try_into().ok().map(u64::from_le_bytes)
     }
 
@@ -187,8 +186,7 @@ impl Pages {
         let mut at = start;
         while at < end {
             let page = at & !(PAGE - 1);
-            let found = self.all.binary_search_by_key(&page, Page::start).ok()?;
-            let found = &self.all[found];
+            let found = self.at(page)?;
             let part = (at - page) as usize..(end.min(page + PAGE) - page) as usize;
             let before = self.entry(found).get(part.clone())?;
             let written = found.is(PAGE_WRITTEN);
@@ -209,11 +207,16 @@ impl Pages {
         merge(absent.map(|p| (p.start(), p.end())).collect(), 0)
     }
 
+    /// The captured page that holds `address`.
+    pub fn at(&self, address: u64) -> Option<&Page> {
+        let start = address & !(PAGE - 1);
+        let at = self.all.binary_search_by_key(&start, Page::start).ok()?;
+        self.all.get(at)
+    }
+
     /// Whether the page that holds `address` was captured.
     pub fn holds(&self, address: u64) -> bool {
-        self.all
-            .binary_search_by_key(&(address & !(PAGE - 1)), Page::start)
-            .is_ok()
+        self.at(address).is_some()
     }
 }
 

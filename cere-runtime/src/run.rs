@@ -34,11 +34,12 @@ use std::sync::atomic::Ordering::Relaxed;
 const ATTEMPTS: u32 = 20;
 /// Repetitions that are compared in full because they differ from the first, at most.
 const LOOKS: u32 = 20;
-/// Repetitions before the timed ones in which the processor learns a short region's branches (NPB FT `fftz2`, 5000 cycles: 20 to 60 %
-/// more in the first 50 to 100).
-const TRAINING: u32 = 100;
-/// Seconds after which that ends.
-const TRAINING_SECONDS: f64 = 0.02;
+/// Repetitions before the timed ones in which the processor learns a short region, its branches above all (NPB FT `fftz2`,
+/// 5000 cycles: 20 to 60 % more in the first 50 to 100).
+const TRAINING: Repetitions = Repetitions {
+    seconds: 0.02,
+    ..Repetitions::exactly(100)
+};
 /// Cycles of a region to which it makes no difference.
 const LONG: u64 = 2_000_000;
 const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
@@ -256,7 +257,7 @@ pub fn run() -> Result<(), String> {
         timed
     };
     if untimed.cycles < LONG {
-        train(&mut once);
+        repeat(TRAINING, &mut once);
     }
     let mut samples = repeat(plan.repetitions, once);
     // What several runs share is their own warm-up.
@@ -290,18 +291,6 @@ pub fn run() -> Result<(), String> {
     let text = serde_json::to_vec(&outcome).map_err(|e| format!("outcome: {e}"))?;
     std::fs::write(&plan.outcome, text)
         .map_err(|e| format!("cannot write {}: {e}", plan.outcome.display()))
-}
-
-/// Repetitions that do not count.
-fn train(mut once: impl FnMut() -> Timed) {
-    let began = cere_clock::monotonic_ns();
-    for _ in 0..TRAINING {
-        once();
-        let nanoseconds = cere_clock::monotonic_ns().saturating_sub(began);
-        if nanoseconds as f64 * 1e-9 > TRAINING_SECONDS {
-            break;
-        }
-    }
 }
 
 /// Repetitions until there are enough.

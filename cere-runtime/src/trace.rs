@@ -4,7 +4,7 @@ use crate::caches::Area;
 use crate::code::Jump;
 use crate::lines::Lines;
 use crate::owners::owners;
-use crate::pages::{PAGE, Page, Pages};
+use crate::pages::{PAGE, Pages};
 use crate::team::Team;
 use cere_format::capture::{
     PAGE_ABSENT, PAGE_CODE, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
@@ -108,13 +108,11 @@ fn makers(entries: &[Entry], manifest: &Manifest, threads: u32) -> Vec<u32> {
 /// A touch whose memory may be still to be found: none stands for a scratch page. With thread, and whether it writes.
 type Place = (u32, Option<(u64, u64)>, bool);
 
-/// How many entries come before the first page that the region finds at entry. What they brought into the caches lies deeper there than all
-/// of the region's lines, and touching it takes milliseconds in which the processor forgets the region's branches.
+/// How many entries come before the first page that the region finds at entry. What they brought into the caches lies
+/// deeper there than all of the region's lines, and touching it takes milliseconds in which the processor forgets what it
+/// had learnt of the region.
 fn before(entries: &[Entry], pages: &Pages) -> usize {
-    let region = |entry: &Entry| {
-        let found = pages.all.binary_search_by_key(&entry.page, Page::start);
-        found.is_ok_and(|at| !pages.all[at].is(PAGE_ABSENT))
-    };
+    let region = |entry: &Entry| pages.at(entry.page).is_some_and(|p| !p.is(PAGE_ABSENT));
     entries.iter().position(region).unwrap_or(entries.len())
 }
 
@@ -145,8 +143,8 @@ fn recompiled(page: u64, jumps: &[Jump], functions: &[&Function]) -> Vec<(u64, u
 }
 
 impl Trace {
-    /// Finds the memory for each touch from the first page of the region on: the captured page, the recompiled functions whose code lay there as far as
-    /// they lie in `own` (readable code of this executable), or a scratch page.
+    /// Finds the memory for each touch from the first page of the region on: the captured page, the recompiled functions
+    /// whose code lay there as far as they lie in `own` (readable code of this executable), or a scratch page.
     pub fn new(
         entries: &[Entry],
         manifest: &Manifest,
@@ -167,9 +165,7 @@ impl Trace {
         let mut places: Vec<Place> = Vec::with_capacity(entries.len());
         for (entry, thread) in entries.iter().zip(makers).skip(before(entries, pages)) {
             let so_far = places.len();
-            let found = pages.all.binary_search_by_key(&entry.page, |p| p.start());
-            if let Ok(at) = found {
-                let page = &pages.all[at];
+            if let Some(page) = pages.at(entry.page) {
                 // It was unmapped and mapped again since.
                 if page.is(PAGE_ABSENT) {
                     continue;
