@@ -1,6 +1,7 @@
 //! The search of one region.
 
 use super::ahead::Ahead;
+use super::baseline::Baseline;
 use super::confirm::{Alternation, Arm};
 use super::journal::{Event, Journal, Told};
 use super::lab::{Builds, Lab, Timed};
@@ -16,24 +17,6 @@ const HOPELESS: f64 = 1.05;
 /// How many times longer than as built a compile or a replay may take, and how many seconds at least.
 const SLOWER: f64 = 10.0;
 const LEAST_LIMIT: f64 = 5.0;
-
-/// Evaluations after which the code as built is timed again, at most.
-const AGAIN: usize = 8;
-
-/// A change of its time from which on the machine is not steady.
-const UNSTEADY: f64 = 0.05;
-
-/// Evaluations after which the code as built is timed again, it having been `before`, when its time changed by this share: the
-/// machine may be at another speed, and variants are compared with what it took last.
-fn steady(before: usize, change: f64) -> usize {
-    if change > UNSTEADY {
-        1
-    } else if change > UNSTEADY / 2.0 {
-        (before / 2).max(1)
-    } else {
-        (before * 2).min(AGAIN)
-    }
-}
 
 /// Where the time of a search went, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
@@ -72,12 +55,7 @@ pub struct Course<'a> {
     journal: Journal,
     /// The code as built.
     pub default: Builds,
-    /// Seconds of the codelets as built, when they were timed last.
-    before: Vec<f64>,
-    /// Evaluations since then.
-    since: usize,
-    /// Evaluations after which it is timed again.
-    steady: usize,
+    baseline: Baseline,
     open: HashMap<u64, Variant>,
     /// Variants that were measured, with their ratios.
     pub ranked: Vec<(f64, Variant)>,
@@ -122,9 +100,7 @@ impl<'a> Course<'a> {
             search,
             journal,
             default,
-            before: timed.seconds.clone(),
-            since: 0,
-            steady: 1,
+            baseline: Baseline::of(timed.seconds.clone()),
             open: HashMap::new(),
             ranked: Vec::new(),
             told: 0,
@@ -251,19 +227,20 @@ impl<'a> Course<'a> {
     }
 
     fn measure(&mut self, lab: &Lab, ahead: &Ahead, number: u64, builds: Builds) -> Result<Told> {
-        if self.since >= self.steady {
+        if self.baseline.due() {
             self.time_default(lab, ahead)?;
         }
-        self.since += 1;
+        self.baseline.evaluates();
         let variant = self.variant(number);
-        let hopes = |seconds: &[f64]| self.target.ratio(&self.before, seconds) < HOPELESS;
+        let as_built = self.baseline.seconds();
+        let hopes = |seconds: &[f64]| self.target.ratio(&as_built, seconds) < HOPELESS;
         let timed = ahead.quietly(&mut self.spent.waiting, || {
             lab.time_while(self.target, &variant, &builds, (false, None), hopes)
         });
         if let Ok(timed) = &timed {
             self.spend(timed);
         }
-        let ratio = timed.map(|timed| self.target.ratio(&self.before, &timed.seconds));
+        let ratio = timed.map(|timed| self.target.ratio(&as_built, &timed.seconds));
         Ok(Told {
             reason: ratio.as_ref().err().cloned(),
             ratio: ratio.ok(),
@@ -303,10 +280,7 @@ impl<'a> Course<'a> {
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("{} as built", self.target.name))?;
         self.spend(&timed);
-        let change = (self.target.ratio(&self.before, &timed.seconds) - 1.0).abs();
-        self.steady = steady(self.steady, change);
-        self.before = timed.seconds;
-        self.since = 0;
+        self.baseline.add(timed.seconds);
         Ok(())
     }
 
@@ -327,21 +301,5 @@ impl<'a> Course<'a> {
         if let Some(code) = told.code {
             self.target.learn(code, told.ratio);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_that_changes_is_looked_at_more_often() {
-        let quiet = [0.01, 0.0, 0.02, 0.01];
-        let after = |changes: &[f64], from| changes.iter().fold(from, |s, c| steady(s, *c));
-        assert_eq!(after(&quiet, 1), 8);
-        assert_eq!(after(&quiet, 8), 8);
-        assert_eq!(after(&[0.3], 8), 1);
-        assert_eq!(after(&[0.04, 0.04], 8), 2);
-        assert_eq!(after(&[0.3, 0.01], 8), 2);
     }
 }

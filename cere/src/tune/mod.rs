@@ -1,6 +1,7 @@
 //! `cere tune [REGION...]`: searches compiler flags for each region, on its codelets.
 
 mod ahead;
+mod baseline;
 mod budget;
 mod confirm;
 mod course;
