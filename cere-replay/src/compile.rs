@@ -92,9 +92,9 @@ fn roots(package: &Path, manifest: &Manifest, cache: &Path) -> Result<Vec<String
     let callable = |f: &&Function| !f.name.starts_with("cere.") && f.name != "main";
     let functions = manifest.functions.iter().filter(callable);
     let by_address: HashMap<u64, &str> = functions.map(|f| (f.address, f.name.as_str())).collect();
-    if by_address.is_empty() {
+    let (Some(&first), Some(&last)) = (by_address.keys().min(), by_address.keys().max()) else {
         return Ok(roots);
-    }
+    };
     let mut members: Vec<PathBuf> = [MEMBER_ENTRY, MEMBER_TLS_ENTRY]
         .map(|m| package.join(m))
         .into();
@@ -112,8 +112,10 @@ fn roots(package: &Path, manifest: &Manifest, cache: &Path) -> Result<Vec<String
         let mut pointed: BTreeSet<&str> = BTreeSet::new();
         for member in &members {
             let content = std::fs::read(member).map_err(io("read", member))?;
-            let words = content.as_chunks::<8>().0.iter().copied();
-            pointed.extend(words.filter_map(|w| by_address.get(&u64::from_le_bytes(w)).copied()));
+            let words = content.as_chunks::<8>().0.iter();
+            let words = words.map(|w| u64::from_le_bytes(*w));
+            let near = words.filter(|w| (first..=last).contains(w));
+            pointed.extend(near.filter_map(|w| by_address.get(&w).copied()));
         }
         let names: Vec<&str> = pointed.into_iter().collect();
         std::fs::write(made, names.join("\0")).map_err(io("write", made))

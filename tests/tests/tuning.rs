@@ -211,6 +211,8 @@ fn a_search_goes_on_where_it_was() -> Result<()> {
     let begun = journals(directory)?;
     let found = tune(directory, &["20", "mixes@*"])?;
     ensure!(found["evaluations"] == 2, "{found}");
+    ensure!(found["earlier_evaluations"] == 1, "{found}");
+    positive(&found, &["reduction"])?;
     let whole = journals(directory)?;
     ensure!(whole.len() == 1 && begun.len() == 1, "{whole:?}");
     ensure!(
@@ -231,6 +233,10 @@ fn a_search_goes_on_where_it_was() -> Result<()> {
 
     let again = tune(directory, &["20", "mixes@*"])?;
     ensure!(again["evaluations"] == 2, "{again}");
+    ensure!(
+        again["reduction"] == 0.0,
+        "it counts what it did not evaluate: {again}"
+    );
     ensure!(again["spent_seconds"]["compiling"] == 0.0, "{again}");
     ensure!(
         journals(directory)? == whole,

@@ -61,6 +61,8 @@ pub struct Course<'a> {
     pub ranked: Vec<(f64, Variant)>,
     /// Outcomes.
     pub told: u64,
+    /// Those of them that an earlier search left.
+    pub earlier: u64,
     /// Those that were not measured, for another variant has the same code.
     pub same: u64,
     /// Variants that failed.
@@ -104,6 +106,7 @@ impl<'a> Course<'a> {
             open: HashMap::new(),
             ranked: Vec::new(),
             told: 0,
+            earlier: 0,
             same: 0,
             failed: Vec::new(),
             ended: None,
@@ -136,6 +139,7 @@ impl<'a> Course<'a> {
                 }
             }
         }
+        self.earlier = self.told;
         Ok(())
     }
 

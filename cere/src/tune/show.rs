@@ -23,8 +23,11 @@ fn spent(found: &[Found]) -> Spent {
     all
 }
 
-fn evaluations(found: &[Found]) -> u64 {
-    found.iter().map(|f| f.course.told).sum()
+/// Evaluations of this search, and those that earlier ones left.
+fn evaluations(found: &[Found]) -> (u64, u64) {
+    let earlier = found.iter().map(|f| f.course.earlier).sum();
+    let all: u64 = found.iter().map(|f| f.course.told).sum();
+    (all - earlier, earlier)
 }
 
 /// Seconds.
@@ -37,16 +40,16 @@ pub struct Took {
     pub all: f64,
 }
 
-/// How many times less than as many runs of the program it all took.
+/// How many times less it all took than a run of the program for each evaluation of this search.
 fn reduction(found: &[Found], took: &Took) -> f64 {
-    evaluations(found) as f64 * took.program / took.all.max(1e-9)
+    evaluations(found).0 as f64 * took.program / took.all.max(1e-9)
 }
 
-/// How many times less than as many runs of the program the search's replays took: compiling is left out on both sides.
+/// The same for the search's replays: compiling is left out on both sides.
 fn replays_reduction(found: &[Found], took: &Took) -> f64 {
     let spent = spent(found);
     let replays = spent.starting + spent.restoring + spent.warming + spent.timed;
-    evaluations(found) as f64 * took.program / replays.max(1e-9)
+    evaluations(found).0 as f64 * took.program / replays.max(1e-9)
 }
 
 fn region(found: &Found) -> Value {
@@ -77,8 +80,10 @@ fn region(found: &Found) -> Value {
 /// As JSON.
 pub fn json(found: &[Found], suspects: &[Suspect], took: &Took) -> Value {
     let suspect = |s: &Suspect| json!({"flags": words::join(&s.choice), "failed": s.failed, "tried": s.tried});
+    let (evaluations, earlier) = evaluations(found);
     json!({
-        "evaluations": evaluations(found),
+        "evaluations": evaluations + earlier,
+        "earlier_evaluations": earlier,
         "seconds": took.all,
         "search_seconds": took.searched,
         "spent_seconds": spent(found),
@@ -136,12 +141,21 @@ pub fn text(found: &[Found], took: &Took) -> String {
     for (why, count) in reasons.iter().take(5) {
         text.push_str(&format!("failed {count} times: {why}\n"));
     }
+    let (evaluations, earlier) = evaluations(found);
+    if earlier > 0 {
+        text.push_str(&format!(
+            "\n{earlier} evaluations are of earlier searches\n"
+        ));
+    }
+    if evaluations == 0 {
+        text.push_str(&format!("all of it {}\n", print::time(took.all)));
+        return text;
+    }
     let spent = spent(found);
     text.push_str(&format!(
-        "\n{} evaluations in {}, {:.0} a minute: compiling {} (waited {}), starting replays {}, restoring {}, warming up {}, timed {}\n",
-        evaluations(found),
+        "\n{evaluations} evaluations in {}, {:.0} a minute: compiling {} (waited {}), starting replays {}, restoring {}, warming up {}, timed {}\n",
         print::time(took.searched),
-        evaluations(found) as f64 / took.searched.max(1e-9) * 60.0,
+        evaluations as f64 / took.searched.max(1e-9) * 60.0,
         print::time(spent.compiling),
         print::time(spent.waiting),
         print::time(spent.starting),
