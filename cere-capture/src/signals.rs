@@ -308,7 +308,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         e if e & 2 != 0 => Access::Write,
         _ => Access::Read,
     };
-    if local::of_team() {
+    if team::includes(stack) {
         return team::fault(address, access, code == SEGV_ACCERR);
     }
     if !threads::is_captured() {
@@ -450,7 +450,8 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
     let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
     let at_work = wanted::engine().is_some_and(|engine| engine.at_work());
-    if local::of_team() && at_work {
+    let stack = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+    if at_work && team::includes(stack) {
         if fault && code > 0 {
             // It happens again, with the program's handler in force.
             if let Some(turn) = team::enter() {

@@ -118,6 +118,13 @@ pub fn exists() -> bool {
     EXISTS.load(SeqCst)
 }
 
+/// Whether the calling thread, in a handler that interrupted it at this stack pointer, is one of a team. One that was
+/// started inside a captured invocation is so from its first instruction, before it has [joined](local::joins_team): the
+/// region waits for it.
+pub fn includes(stack: usize) -> bool {
+    local::of_team() || (arena::STACKS..NEXT_STACK.load(SeqCst)).contains(&stack)
+}
+
 /// A thread of a team faults. Returns when it may run its instruction again.
 pub fn fault(address: usize, access: Access, ours: bool) {
     let Some(turn) = enter() else { return };
@@ -198,8 +205,8 @@ impl Failure {
 }
 
 /// Starts a thread, with `real`. Where the captured thread has the runtime start one inside a captured invocation, what
-/// the C library reads and writes for it is opened first: the new thread begins with all signals blocked, that of
-/// faults included.
+/// the C library reads and writes for it is opened first, and stays open until the calls that are let through are made:
+/// the kernel takes closed memory for none at all.
 pub fn creates(
     team: bool,
     attributes: *const libc::pthread_attr_t,
@@ -218,6 +225,9 @@ pub fn creates(
     let Some(own) = on_our_stack(attributes) else {
         return libc::EAGAIN;
     };
+    if let Some(engine) = wanted::engine() {
+        engine.tracer.pin();
+    }
     touch_libraries();
     let mask = signals::program_mask();
     CREATING.store(true, SeqCst);
@@ -227,6 +237,9 @@ pub fn creates(
     signals::set_mask(mask);
     sys::mask(signals::inside(mask));
     signals::catch_calls(true);
+    if let Some(engine) = wanted::engine() {
+        engine.unpin_later();
+    }
     result
 }
 

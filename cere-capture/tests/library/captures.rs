@@ -502,3 +502,11 @@ fn a_runtime_in_the_program() {
         assert!(refused.contains("-static-openmp"), "{refused}");
     }
 }
+
+#[test]
+fn threads_that_take_long_to_join_the_team() {
+    let program = Program::new("late.c", &["-O2", "-fopenmp"]).beside("slow_start.c");
+    let run = program.capture(&[("around", &[1])], &[]);
+    let raw = &run.get("around", 1).raw;
+    assert_eq!((raw.end, &raw.refused), (RegionEnd::Returned, &None));
+}

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+/// Names the libraries that the loader loads before the program's.
+const PRELOAD: &str = "LD_PRELOAD";
+
 /// Directory with the plugin and the library, of the profile that runs the tests.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -49,6 +52,8 @@ pub struct Program {
     path: PathBuf,
     /// Variables of the environment of all runs.
     pub environment: Vec<(&'static str, &'static str)>,
+    /// A library that all runs preload, after ours.
+    preloaded: Option<PathBuf>,
     units: Vec<Unit>,
 }
 
@@ -146,9 +151,25 @@ impl Program {
         Program {
             path: at("program"),
             environment: Vec::new(),
+            preloaded: None,
             directory,
             units,
         }
+    }
+
+    /// The same, with the library of `tests/programs/<source>` preloaded in all runs.
+    pub fn beside(mut self, source: &str) -> Program {
+        let library = self.directory.path().join("beside.so");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/programs")
+            .join(source);
+        good(
+            Command::new("clang-22")
+                .args(["-O2", "-fPIC", "-shared", "-o"])
+                .args([&library, &path]),
+        );
+        self.preloaded = Some(library);
+        self
     }
 
     /// The outlined loops of a function.
@@ -172,6 +193,7 @@ impl Program {
     pub fn plain(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(&self.path);
         command.envs(self.environment.iter().copied());
+        command.envs(self.preloaded.iter().map(|library| (PRELOAD, library)));
         command.args(arguments).output().unwrap()
     }
 
@@ -280,10 +302,15 @@ impl Program {
         };
         let at = self.directory.path().join("plan.json");
         std::fs::write(&at, serde_json::to_vec(&plan).unwrap()).unwrap();
+        let mut preloaded = built().join("libcere_capture.so").into_os_string();
+        if let Some(library) = &self.preloaded {
+            preloaded.push(":");
+            preloaded.push(library);
+        }
         command
             .envs(self.environment.iter().copied())
             .env(ENV_RUN, &at)
-            .env("LD_PRELOAD", built().join("libcere_capture.so"));
+            .env(PRELOAD, preloaded);
         command.output().unwrap()
     }
 

@@ -283,3 +283,13 @@ fn calls_of_a_team() {
         }
     }
 }
+
+#[test]
+fn threads_that_start_while_pages_are_closed_again() {
+    let program = Program::new("late.c", &["-O2", "-fopenmp"]).beside("slow_start.c");
+    let windows = [("around", 1, None), ("last", 1, None)];
+    let run = program.trace(plan(8), &windows, &[]);
+    for function in ["around", "last"] {
+        finished(run.get(function, 1));
+    }
+}
