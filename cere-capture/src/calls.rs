@@ -227,7 +227,7 @@ fn count(engine: &mut Engine, number: usize) {
 /// A system call of the program was caught.
 pub fn dispatch(context: &mut ucontext_t) {
     let (number, arguments) = asked(context);
-    let stack = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+    let stack = signals::stack_pointer(context);
     if capture::left(stack) > 0 && capture::abandon(stack, context) {
         return again(context);
     }

@@ -292,6 +292,11 @@ pub fn nudge_again(code: i32) {
     }
 }
 
+/// The stack pointer of the code that a handler interrupted.
+pub fn stack_pointer(context: &ucontext_t) -> usize {
+    context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize
+}
+
 extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     const SEGV_ACCERR: i32 = 2;
     // SAFETY: the kernel's records.
@@ -301,9 +306,8 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         // SAFETY: the kernel's record.
         return unsafe { late_fault(address, signal, info) };
     }
-    let registers = &context.uc_mcontext.gregs;
-    let stack = registers[libc::REG_RSP as usize] as usize;
-    let access = match registers[libc::REG_ERR as usize] {
+    let stack = stack_pointer(context);
+    let access = match context.uc_mcontext.gregs[libc::REG_ERR as usize] {
         e if e & 16 != 0 => Access::Execute,
         e if e & 2 != 0 => Access::Write,
         _ => Access::Read,
@@ -450,8 +454,7 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
     let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
     let at_work = wanted::engine().is_some_and(|engine| engine.at_work());
-    let stack = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
-    if at_work && team::includes(stack) {
+    if at_work && team::includes(stack_pointer(context)) {
         if fault && code > 0 {
             // It happens again, with the program's handler in force.
             if let Some(turn) = team::enter() {

@@ -30,6 +30,13 @@ fn built() -> &'static Path {
     })
 }
 
+/// `tests/programs/<source>`.
+fn source_file(source: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(source)
+}
+
 fn good(command: &mut Command) -> Output {
     let output = command
         .output()
@@ -121,9 +128,7 @@ impl Program {
             skip: Vec::new(),
         };
         std::fs::write(at("command.json"), serde_json::to_vec(&command).unwrap()).unwrap();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/programs")
-            .join(source);
+        let path = source_file(source);
         good(
             Command::new(compiler)
                 .env(ENV_COMMAND, at("command.json"))
@@ -160,9 +165,7 @@ impl Program {
     /// The same, with the library of `tests/programs/<source>` preloaded in all runs.
     pub fn beside(mut self, source: &str) -> Program {
         let library = self.directory.path().join("beside.so");
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/programs")
-            .join(source);
+        let path = source_file(source);
         good(
             Command::new("clang-22")
                 .args(["-O2", "-fPIC", "-shared", "-o"])
