@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/stack.cpp",
@@ -11,6 +11,7 @@ const SOURCES: [&str; 8] = [
     "src/results.cpp",
     "src/types.cpp",
     "src/forks.cpp",
+    "src/shapes.cpp",
 ];
 
 fn main() {

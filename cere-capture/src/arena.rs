@@ -2,9 +2,10 @@
 //!
 //! Allowed here: raw memory, raw system calls and atomics. Never libc.
 
+use crate::section::Lock;
 use crate::sys;
 use std::alloc::{GlobalAlloc, Layout};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where the range is asked for.
 pub const WANTED: usize = 0x2000_0000_0000;
@@ -19,21 +20,12 @@ pub const STACKS: usize = WANTED + 12 * SIZE;
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 static NEXT: AtomicUsize = AtomicUsize::new(0);
-static LOCK: AtomicBool = AtomicBool::new(false);
+static LOCK: Lock = Lock::new();
 /// Heads of the lists of free blocks, by power of two. Guarded by `LOCK`.
 static mut FREE: [usize; 48] = [0; 48];
 
 /// The global allocator of the library.
 pub struct Arena;
-
-fn lock() {
-    while LOCK
-        .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
-        .is_err()
-    {
-        std::hint::spin_loop();
-    }
-}
 
 /// [start, end) of the range; empty before the first allocation.
 pub fn range() -> (usize, usize) {
@@ -72,7 +64,7 @@ pub fn ours(address: usize) -> bool {
 
 /// A forked child has one thread, which is not in here.
 pub fn forked() {
-    LOCK.store(false, Ordering::Release);
+    LOCK.forked();
 }
 
 /// Reserves `size` bytes of zeroed address space at `wanted` and nowhere else.
@@ -96,48 +88,41 @@ unsafe impl GlobalAlloc for Arena {
         if class >= 40 {
             return std::ptr::null_mut();
         }
-        lock();
         // SAFETY: the lock is held; a free block's first word is the next free block.
-        let block = unsafe {
+        LOCK.with(|| unsafe {
             let head = FREE[class];
             if head != 0 {
                 FREE[class] = *(head as *const usize);
-                head
-            } else {
-                let mut base = BASE.load(Ordering::Relaxed);
-                if base == 0 {
-                    let sizes = std::iter::once(SIZE).chain(SMALL);
-                    let mut found = sizes.filter_map(|n| Some((reserve(WANTED, n)?, n)));
-                    if let Some((start, size)) = found.next() {
-                        base = start;
-                        END.store(start + size, Ordering::Relaxed);
-                        NEXT.store(start, Ordering::Relaxed);
-                        BASE.store(start, Ordering::Release);
-                    }
-                }
-                let align = (1usize << class).min(4096).max(layout.align());
-                let start = NEXT.load(Ordering::Relaxed).next_multiple_of(align);
-                if base == 0 || start + (1 << class) > END.load(Ordering::Relaxed) {
-                    0
-                } else {
-                    NEXT.store(start + (1 << class), Ordering::Relaxed);
-                    start
+                return head as *mut u8;
+            }
+            let mut base = BASE.load(Ordering::Relaxed);
+            if base == 0 {
+                let sizes = std::iter::once(SIZE).chain(SMALL);
+                let mut found = sizes.filter_map(|n| Some((reserve(WANTED, n)?, n)));
+                if let Some((start, size)) = found.next() {
+                    base = start;
+                    END.store(start + size, Ordering::Relaxed);
+                    NEXT.store(start, Ordering::Relaxed);
+                    BASE.store(start, Ordering::Release);
                 }
             }
-        };
-        LOCK.store(false, Ordering::Release);
-        block as *mut u8
+            let align = (1usize << class).min(4096).max(layout.align());
+            let start = NEXT.load(Ordering::Relaxed).next_multiple_of(align);
+            if base == 0 || start + (1 << class) > END.load(Ordering::Relaxed) {
+                return std::ptr::null_mut();
+            }
+            NEXT.store(start + (1 << class), Ordering::Relaxed);
+            start as *mut u8
+        })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let class = class(layout);
-        lock();
         // SAFETY: the block is free now and at least 16 bytes long; the lock is held.
-        unsafe {
+        LOCK.with(|| unsafe {
             *block.cast::<usize>() = FREE[class];
             FREE[class] = block as usize;
-        }
-        LOCK.store(false, Ordering::Release);
+        });
     }
 }
 

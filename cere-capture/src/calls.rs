@@ -2,14 +2,16 @@
 //!
 //! Runs in the SIGSYS handler; the program's memory is closed until a call is refused.
 
-use crate::capture;
+use crate::capture::{self, Cause};
+use crate::clock;
 use crate::engine::{Access, CALLS, Engine};
 use crate::names;
 use crate::pool::PAGE;
 use crate::process;
+use crate::spans::KIND_FILE;
 use crate::team::Turn;
-use crate::{local, openmp, passing, signals, sys, team, threads, trace, wanted};
-use cere_format::capture::RegionEnd;
+use crate::{local, openmp, passing, signals, sys, team, threads, trace, tracer, wanted};
+use cere_format::answers::question;
 use libc::ucontext_t;
 
 /// Operations of futex that wait, with a timeout as fourth argument.
@@ -21,6 +23,7 @@ const WAITS: [i32; 5] = [
     FUTEX_LOCK_PI2,
 ];
 const FUTEX_LOCK_PI2: i32 = 13;
+const DONTNEED_LOCKED: usize = 24;
 
 /// Nanoseconds after which a thread that waits for others of its team looks whether it may go on waiting.
 const SLICE: [i64; 2] = [0, 10_000_000];
@@ -42,6 +45,10 @@ pub enum Halt {
     Starts,
     /// It changes what signals do.
     Signals,
+    /// It drops memory that a file, or who shares it, fills again.
+    Drops,
+    /// It fails when it has changed a part of what it is to change.
+    HalfWay,
     /// The capture lacks something.
     Lack(&'static str),
     /// The same, and the call is made, with this result.
@@ -70,6 +77,10 @@ impl Halt {
             }
             Halt::Starts => format!("calls {name}: it starts a thread or a process"),
             Halt::Signals => format!("calls {name}: it changes what signals do"),
+            Halt::HalfWay => format!("calls {name}, which fails half way"),
+            Halt::Drops => format!(
+                "calls {name} to drop memory of a file or shared memory, whose content comes back"
+            ),
             Halt::Lack(lack) | Halt::Made(_, lack) => format!("it takes {lack}"),
         })
     }
@@ -123,7 +134,7 @@ pub fn out_of_turn(
     let mut closed = |at| engine.spans.find(at).is_some();
     let pin = number as i64 != libc::SYS_futex || closed(a[0]) || closed(a[3]);
     if pin {
-        engine.tracer.pin();
+        tracer::pin();
     }
     drop(turn);
     let result = if local::of_team() {
@@ -137,7 +148,7 @@ pub fn out_of_turn(
         make(number, a)
     };
     if pin {
-        engine.unpin_later();
+        tracer::unpin_later();
     }
     result
 }
@@ -175,22 +186,23 @@ pub fn dispatch_of_team(context: &mut ucontext_t) {
     let Some(turn) = team::enter() else {
         return again(context);
     };
-    let Some(engine) = wanted::engine().filter(|e| e.at_work()) else {
+    // SAFETY: in turn.
+    let Some(engine) = unsafe { wanted::engine() }.filter(|e| e.at_work()) else {
         drop(turn);
         threads::hold();
         return again(context);
     };
-    if engine.levels.is_empty() {
+    if engine.level.is_none() {
         return passing::dispatch_of_team(engine, turn, number, arguments, context);
     }
-    count(engine, number);
+    count(engine, number, context);
     engine.toucher = local::number();
-    engine.tracer.pin();
+    tracer::pin();
     let outcome = perform(engine, number, arguments, context);
     engine.toucher = 0;
     match outcome {
         Ok(act) => {
-            engine.unpin_later();
+            tracer::unpin_later();
             match act {
                 Act::Done(result) => answer(context, result),
                 Act::Make => {
@@ -201,7 +213,7 @@ pub fn dispatch_of_team(context: &mut ucontext_t) {
             }
         }
         Err(halt) => {
-            engine.unpin_later();
+            tracer::unpin_later();
             team::fail(turn, team::Failure::Call(number, halt));
             go_on(context, halt);
         }
@@ -216,11 +228,15 @@ fn go_on(context: &mut ucontext_t, halt: Halt) {
     }
 }
 
-fn count(engine: &mut Engine, number: usize) {
-    if number < CALLS {
-        for level in &mut engine.levels {
-            level.calls[number] = level.calls[number].saturating_add(1);
-        }
+/// Where the call was made.
+fn place(context: &ucontext_t) -> usize {
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize
+}
+
+fn count(engine: &mut Engine, number: usize, context: &ucontext_t) {
+    let kept = number < CALLS && !clock::asks(place(context));
+    if let Some(level) = engine.level.as_mut().filter(|_| kept) {
+        level.calls[number] = level.calls[number].saturating_add(1);
     }
 }
 
@@ -228,31 +244,38 @@ fn count(engine: &mut Engine, number: usize) {
 pub fn dispatch(context: &mut ucontext_t) {
     let (number, arguments) = asked(context);
     let stack = signals::stack_pointer(context);
-    if capture::left(stack) > 0 && capture::abandon(stack, context) {
+    if capture::may_abandon(stack) && capture::abandon(context) {
         return again(context);
-    }
-    let Some(engine) = wanted::engine() else {
-        return again(context);
-    };
-    if engine.levels.is_empty() {
-        return passing::dispatch(engine, number, arguments, context);
     }
     let turn = team::turn();
-    count(engine, number);
-    engine.tracer.pin();
+    // SAFETY: in turn.
+    let Some(engine) = (unsafe { wanted::engine() }) else {
+        return again(context);
+    };
+    if engine.level.is_none() {
+        return passing::dispatch(engine, turn, number, arguments, context);
+    }
+    let at = place(context);
+    count(engine, number, context);
+    tracer::pin();
     let outcome = perform(engine, number, arguments, context);
     let outcome = match outcome {
         Ok(Act::Done(result)) => Ok(result),
         // Beside other threads of the team the call is made out of turn.
         Ok(Act::Make) if engine.shared() => {
-            engine.unpin_later();
+            tracer::unpin_later();
             let result = out_of_turn(engine, turn, number, arguments, context);
+            clock::note(number, arguments, result, at);
             if team::failed() {
-                capture::end_all(context, RegionEnd::Never, |_| capture::of_team());
+                capture::end_all(context, Cause::Team);
             }
             return answer(context, result);
         }
-        Ok(Act::Make) => Ok(make(number, arguments)),
+        Ok(Act::Make) => {
+            let result = make(number, arguments);
+            clock::note(number, arguments, result, at);
+            Ok(result)
+        }
         Ok(Act::Again) => {
             engine.unpin();
             return again(context);
@@ -260,14 +283,14 @@ pub fn dispatch(context: &mut ucontext_t) {
         Err(halt) => Err(halt),
     };
     engine.unpin();
-    if trace::exhausted().is_some() {
+    if trace::exhausted(engine).is_some() {
         engine.detach();
     }
     drop(turn);
     match outcome {
         Ok(result) => answer(context, result),
         Err(halt) => {
-            capture::end_all(context, RegionEnd::Never, |_| halt.reason(number));
+            capture::end_all(context, Cause::Call(number, halt));
             go_on(context, halt);
         }
     }
@@ -284,29 +307,17 @@ pub type Reach = [(usize, usize, Access); 3];
 /// What the arguments reach of calls that only ask, and may be made anywhere. None: it is none of those.
 pub fn harmless(number: usize, a: [usize; 6]) -> Option<Reach> {
     use Access::Write;
+    let written = |(start, length)| (start, length, Write);
     const NONE: (usize, usize, Access) = (0, 0, Access::Read);
-    let one = |start, length| [(start, length, Write), NONE, NONE];
-    Some(match number as i64 {
-        libc::SYS_clock_gettime | libc::SYS_clock_getres => one(a[1], 16),
-        libc::SYS_gettimeofday => [(a[0], 16, Write), (a[1], 8, Write), NONE],
-        libc::SYS_time => one(a[0], 8),
-        libc::SYS_times => one(a[0], 32),
-        libc::SYS_getrusage => one(a[1], 144),
-        libc::SYS_getcpu => [(a[0], 4, Write), (a[1], 4, Write), NONE],
-        libc::SYS_sysinfo => one(a[0], 112),
-        libc::SYS_uname => one(a[0], 390),
-        libc::SYS_sched_getaffinity => one(a[2], a[1]),
-        libc::SYS_getrlimit => one(a[1], 16),
-        libc::SYS_getpid
-        | libc::SYS_gettid
-        | libc::SYS_getppid
-        | libc::SYS_getuid
-        | libc::SYS_geteuid
-        | libc::SYS_getgid
-        | libc::SYS_getegid
-        | libc::SYS_sched_yield => [NONE; 3],
-        _ => return None,
-    })
+    if let Some(asked) = question(number, a) {
+        let [first, second] = asked.writes.map(written);
+        return Some([first, second, NONE]);
+    }
+    match number as i64 {
+        libc::SYS_sched_getaffinity => Some([written((a[2], a[1])), NONE, NONE]),
+        libc::SYS_sched_yield => Some([NONE; 3]),
+        _ => None,
+    }
 }
 
 fn perform(
@@ -481,6 +492,24 @@ pub fn up(address: usize) -> usize {
     address.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
+/// mprotect. One that fails half way has changed what comes before.
+fn change_rights(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Halt> {
+    const HALF_WAY: &str = "a call of mprotect that fails half way";
+    let length = up(a[1]);
+    if a[0].is_multiple_of(PAGE) && length > 0 && !sys::is_mapped(a[0], length) {
+        return Err(Halt::HalfWay);
+    }
+    // SAFETY: the program's own call; the bookkeeping follows at once.
+    let result = unsafe { sys::call(libc::SYS_mprotect, a) };
+    let end = a[0].saturating_add(length);
+    let alone = engine.spans.find(a[0]).is_some_and(|s| end <= s.end);
+    match result {
+        result if result == -(libc::ENOMEM as isize) => Err(Halt::Made(result, HALF_WAY)),
+        result if result == -(libc::EACCES as isize) && !alone => Err(Halt::Made(result, HALF_WAY)),
+        result => Ok(result),
+    }
+}
+
 /// Calls that change what is mapped.
 pub fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, Halt> {
     let failed = |result: isize| (-4095..0).contains(&result);
@@ -527,15 +556,24 @@ pub fn memory(engine: &mut Engine, number: i64, a: [usize; 6]) -> Result<isize, 
             }
             libc::SYS_madvise => {
                 let drops = [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE];
-                if drops.contains(&(a[2] as i32)) {
+                if drops.contains(&(a[2] as i32)) || a[2] == DONTNEED_LOCKED {
+                    // A replay has private memory without a file there.
+                    let end = a[0].saturating_add(a[1]);
+                    if engine.level.is_some() && engine.spans.any(a[0], end, KIND_FILE) {
+                        return Err(Halt::Drops);
+                    }
                     engine.reach(a[0], a[1], Access::Write)?;
+                } else if a[2] == libc::MADV_POPULATE_WRITE as usize {
+                    engine.reach(a[0], a[1], Access::Write)?;
+                } else if a[2] == libc::MADV_POPULATE_READ as usize {
+                    engine.reach(a[0], a[1], Access::Read)?;
                 }
                 Ok(sys::call(number, a))
             }
             libc::SYS_mprotect => {
-                let result = sys::call(number, a);
+                let result = change_rights(engine, a)?;
                 if result == 0 && a[1] > 0 {
-                    let kind = match (engine.spans.find(a[0]), engine.levels.first()) {
+                    let kind = match (engine.spans.find(a[0]), engine.level.as_ref()) {
                         (Some(span), _) => span.kind,
                         (None, Some(level)) => process::kind(&level.images, a[0] as u64),
                         (None, None) => 0,

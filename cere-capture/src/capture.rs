@@ -1,54 +1,112 @@
-//! Captures: from the probe to the finished level.
+//! Captures: from the probe to the written result.
 //!
 //! The hook runs on the program's stack only to count; what it begins or ends runs on a stack of the pool.
 
-use crate::engine::{CALLS, Engine, Level};
+use crate::calls::Halt;
+use crate::conflict::Captured;
+use crate::engine::{CALLS, Level};
 use crate::openmp::{self, Entry};
-use crate::pool::LEVELS;
 use crate::tracer::Cut;
-use crate::wanted::{State, disarm, listen, state, write_counts};
+use crate::wanted::{Region, State, disarm, listen, state, write_counts};
 use crate::write::{self, End};
 use crate::{
-    complain, heap, images, keep_errno, locks, process, signals, sys, team, thread_pointer,
-    threads, trace, wanted,
+    clock, complain, conflict, heap, images, keep_errno, locks, process, section, signals, stacks,
+    sys, team, threads, trace, wanted,
 };
 use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::{EntryState, Image, RegionEnd};
+use cere_format::system::taken_fresh;
 use libc::ucontext_t;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Times that closing memory is tried while other threads change what is mapped.
 const ATTEMPTS: u32 = 10;
 const CLOSED_IN_VAIN: &str = "memory cannot be closed";
-/// Captures in progress.
-static DEPTH: AtomicUsize = AtomicUsize::new(0);
+const NO_ROOM: &str = "it writes more memory than the machine has left beside it";
+const INTERRUPTS: &str = "a signal handler of the program enters it where that has interrupted the capture library: \
+                          choose another invocation";
+/// Whether a capture is in progress.
+static CAPTURES: AtomicBool = AtomicBool::new(false);
+/// What of it the main thread asks without a turn. Main thread only.
+static mut MARK: Option<Mark> = None;
+
+/// A capture in progress as the hook knows it.
+#[derive(Clone, Copy)]
+struct Mark {
+    region: *mut RegionDescriptor,
+    wanted: usize,
+    invocation: u64,
+    /// Stack pointer at entry, and the stack.
+    pointer: usize,
+    stack: (usize, usize),
+}
 
 crate::stub::hook!(cere_capture_stub, event);
 
-/// What the probe told, for the work on the other stack: where it runs the program's memory may be closed.
+/// Why captures end early.
 #[derive(Debug, Clone, Copy)]
-pub struct Event {
-    region: *mut RegionDescriptor,
-    event: u32,
-    arguments: usize,
-    arguments_size: u32,
-    stack: usize,
-    wanted: usize,
+pub enum Cause {
+    /// Their regions were left by longjmp.
+    Left,
+    /// They take what there is not.
+    Lack(&'static str),
+    /// The program may not access this address.
+    Crash(usize),
+    /// An instruction of the program has this signal.
+    Signal(i32),
+    /// A system call, by number.
+    Call(usize, Halt),
+    /// A thread of a team cannot go on.
+    Team,
+    /// In words, unless a thread of a team cannot go on.
+    Because(&'static str),
 }
 
-impl Default for Event {
-    fn default() -> Event {
-        Event {
-            region: std::ptr::null_mut(),
-            event: EVENT_ENTER,
-            arguments: 0,
-            arguments_size: 0,
-            stack: 0,
-            wanted: usize::MAX,
+impl Cause {
+    /// For people; none if the regions do not end. In what ends captures, with everything open and threads of teams kept out.
+    fn reason(self) -> Option<String> {
+        let of_team = || team::failure()?.reason();
+        match self {
+            Cause::Left => None,
+            Cause::Lack(lack) => Some(format!("it takes {lack}")),
+            Cause::Crash(at) => Some(format!(
+                "the program crashes inside: it may not access {at:#x}"
+            )),
+            Cause::Signal(signal) => Some(format!("it takes signal {signal}")),
+            Cause::Call(number, halt) => halt.reason(number),
+            Cause::Team => of_team(),
+            Cause::Because(reason) => of_team().or(Some(reason.into())),
         }
     }
 }
+
+/// Why the captures end as soon as the captured thread has left the section that it is in. Main thread only.
+static mut ENDING: Option<Cause> = None;
+
+/// Whether they do: memory is open.
+pub fn ending() -> bool {
+    let ending = &raw const ENDING;
+    // SAFETY: main thread only.
+    unsafe { (*ending).is_some() }
+}
+
+fn take_ending() -> Option<Cause> {
+    let ending = &raw mut ENDING;
+    // SAFETY: main thread only.
+    unsafe { (*ending).take() }
+}
+
+/// An invocation that is wanted and was entered by a handler of the program that had interrupted the library.
+#[derive(Debug, Clone, Copy)]
+pub struct Missed {
+    region: *mut RegionDescriptor,
+    wanted: usize,
+    invocation: u64,
+}
+
+/// How many of them can be noted.
+pub const MISSED: usize = 1024;
 
 unsafe extern "C" fn event(
     region: *mut RegionDescriptor,
@@ -56,8 +114,10 @@ unsafe extern "C" fn event(
     arguments: *mut u8,
     stack: usize,
 ) {
-    let Some(state) = state() else { return };
-    if thread_pointer() != state.thread {
+    let Some(state) = wanted::pointer() else {
+        return;
+    };
+    if !wanted::is_main() {
         return;
     }
     let place = match event {
@@ -73,176 +133,270 @@ unsafe extern "C" fn event(
         forks(stack);
     }
     // SAFETY: the descriptor of an armed region.
-    let wanted = (unsafe { (*region).scratch } as usize).wrapping_sub(1);
-    let slow: unsafe extern "C" fn(*mut u8) = if event == EVENT_ENTER {
-        let due = state.wanted.get_mut(wanted).is_some_and(|target| {
+    let wanted = unsafe { index(region) };
+    let slow: sys::Work = if event == EVENT_ENTER {
+        // SAFETY: main thread only, and no hook is at work that would use them, but where a section is interrupted: that
+        // ends nowhere near the counts.
+        let (targets, listens, missed, number) = unsafe {
+            let state = state.as_ptr();
+            (
+                &mut (*state).wanted,
+                (*state).listens,
+                &mut (*state).missed,
+                (*state).past.number,
+            )
+        };
+        let captured = mark().map(|mark| Captured {
+            number,
+            wanted: mark.wanted,
+            invocation: mark.invocation,
+        });
+        let due = targets.get_mut(wanted).is_some_and(|target| {
             target.count += 1;
+            target.inside = captured.or(target.inside);
             target.count == target.next
         });
-        if due {
+        if section::interrupted() {
+            if due {
+                miss(&mut targets[wanted], missed, region, wanted);
+            }
+            return;
+        } else if due {
             enter
-        } else if state.listens {
+        } else if listens {
             resume
-        } else if DEPTH.load(Ordering::Relaxed) > 0 && left(stack + 1) > 0 {
+        } else if left(stack + 1) {
             sweep
         } else {
             return;
         }
-    } else if state
-        .engine
-        .levels
-        .iter()
-        .any(|l| l.region == region && l.entry.stack_pointer as usize == stack)
-    {
+    } else if mark().is_some_and(|l| l.region == region && l.pointer == stack) {
         leave
     } else {
         return;
     };
-    let top = state.engine.pool.hook_stack();
-    state.event = Event {
-        region,
-        event,
-        arguments: arguments as usize,
-        // SAFETY: the descriptor of an armed region.
-        arguments_size: unsafe { (*region).arguments_size },
-        stack,
-        wanted,
-    };
-    // SAFETY: the stack is used by hooks alone, and they do not nest; the event stands in memory of our own.
-    unsafe { sys::cere_on_stack(slow, (&raw mut state.event).cast(), top) };
+    let top = HOOK_STACK.load(Ordering::Relaxed);
+    // SAFETY: the stack is used by hooks alone, and they do not nest.
+    unsafe { sys::cere_on_stack(slow, top, region, event, arguments, stack) };
+}
+
+/// Top of the stack for hooks.
+pub static HOOK_STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// The region's place among the wanted ones; beyond them if it is none.
+///
+/// # Safety
+/// It is the descriptor of an armed region.
+unsafe fn index(region: *mut RegionDescriptor) -> usize {
+    // SAFETY: by the contract.
+    (unsafe { (*region).scratch } as usize).wrapping_sub(1)
+}
+
+/// A wanted invocation begins where the library is at work: it is noted as refused later. Neither allocates nor locks.
+fn miss(
+    target: &mut Region,
+    missed: &mut Vec<Missed>,
+    region: *mut RegionDescriptor,
+    wanted: usize,
+) {
+    let invocation = target.count;
+    target.look_ahead();
+    if target.invocations.contains(&invocation) && missed.len() < MISSED {
+        missed.push(Missed {
+            region,
+            wanted,
+            invocation,
+        });
+    }
+}
+
+/// Runs the hook's work on its stack: it needs nothing of the probe but the stack pointer.
+fn on_stack(work: sys::Work, stack: usize) {
+    let (top, nothing) = (HOOK_STACK.load(Ordering::Relaxed), std::ptr::null_mut());
+    // SAFETY: the stack is used by hooks alone, and none is at work.
+    unsafe { sys::cere_on_stack(work, top, nothing, EVENT_ENTER, nothing.cast(), stack) };
 }
 
 /// The program starts, or has loaded an image: begins the windows that wait for that.
 pub fn begin_windows() {
-    let Some(state) = state() else { return };
-    if thread_pointer() != state.thread || !trace::awaits_start(state) {
+    let busy = section::interrupted();
+    let Some(state) = wanted::pointer().filter(|_| wanted::is_main() && !busy) else {
         return;
-    }
-    let top = state.engine.pool.hook_stack();
-    state.event = Event {
-        stack: (&raw const top) as usize,
-        ..Event::default()
     };
-    // SAFETY: as above; no hook is at work.
-    unsafe { sys::cere_on_stack(begin, (&raw mut state.event).cast(), top) };
+    // SAFETY: main thread only, and no hook is at work.
+    let awaited = unsafe {
+        let state = state.as_ptr();
+        trace::awaits_start(&(*state).wanted, &(*state).windows)
+    };
+    if awaited {
+        on_stack(begin, (&raw const busy) as usize);
+    }
+}
+
+/// Runs `work` on the hook's stack, with everything open. Main thread only.
+pub fn with_state(work: impl FnOnce(&mut State)) {
+    let mut work = Some(work);
+    let here = (&raw const work) as usize;
+    on_stack_with(&mut work, here);
+}
+
+fn on_stack_with<F: FnOnce(&mut State)>(work: &mut Option<F>, stack: usize) {
+    unsafe extern "C" fn run<F: FnOnce(&mut State)>(
+        _: *mut RegionDescriptor,
+        _: u32,
+        work: *mut u8,
+        stack: usize,
+    ) {
+        with_all_open(stack, Why::Else, |state, _| {
+            // SAFETY: handed on below, on the program's stack, which is open.
+            if let Some(work) = unsafe { (*work.cast::<Option<F>>()).take() } {
+                work(state);
+            }
+            Ok(())
+        });
+    }
+    let (top, nothing) = (HOOK_STACK.load(Ordering::Relaxed), std::ptr::null_mut());
+    let work = (&raw mut *work).cast();
+    // SAFETY: as above.
+    unsafe { sys::cere_on_stack(run::<F>, top, nothing, EVENT_ENTER, work, stack) };
 }
 
 /// The main thread enters a parallel region. Has the runtime start its threads now if memory is closed for the page trace,
 /// which would be interrupted by that; ends captures that cannot hold a team.
 pub fn forks(stack: usize) {
-    let Some(state) = state() else { return };
-    let captures = !state.engine.levels.is_empty();
-    let slow: unsafe extern "C" fn(*mut u8) = match captures {
-        true if openmp::obstacle().is_some() => give_up,
-        false if state.engine.tracer.on && !openmp::started() => start,
-        _ => return,
-    };
-    let top = state.engine.pool.hook_stack();
-    state.event = Event {
-        stack,
-        ..Event::default()
-    };
-    // SAFETY: as above; no hook is at work.
-    unsafe { sys::cere_on_stack(slow, (&raw mut state.event).cast(), top) };
+    match captures() {
+        _ if section::interrupted() => {}
+        true if openmp::obstacle().is_some() => on_stack(give_up, stack),
+        false if wanted::at_work() && !openmp::started() => on_stack(start, stack),
+        _ => {}
+    }
 }
 
-unsafe extern "C" fn give_up(event: *mut u8) {
-    // SAFETY: handed on by `forks`.
-    let stack = unsafe { told(event) }.stack;
-    with_all_open(stack, false, |state, _| {
+unsafe extern "C" fn give_up(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    with_all_open(stack, Why::Else, |state, _| {
         let reason = openmp::obstacle().map(str::to_owned);
-        refuse(state, RegionEnd::Never, reason);
+        finish(state, RegionEnd::Never, reason);
         Ok(())
     });
 }
 
-unsafe extern "C" fn start(event: *mut u8) {
-    // SAFETY: handed on by `forks`.
-    let stack = unsafe { told(event) }.stack;
-    with_all_open(stack, false, |_, mask| {
+unsafe extern "C" fn start(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    with_all_open(stack, Why::Else, |_, mask| {
         openmp::start_team(mask);
         Ok(())
     });
 }
 
-unsafe extern "C" fn begin(event: *mut u8) {
-    // SAFETY: handed on by `begin_windows`.
-    let stack = unsafe { told(event) }.stack;
-    with_all_open(stack, false, |state, _| {
+unsafe extern "C" fn begin(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    with_all_open(stack, Why::Else, |state, _| {
         trace::program_starts(state);
         Ok(())
     });
 }
 
-unsafe extern "C" fn resume(event: *mut u8) {
-    // SAFETY: handed on by `event`.
-    let stack = unsafe { told(event) }.stack;
-    with_all_open(stack, false, |_, _| Ok(()));
+unsafe extern "C" fn resume(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    with_all_open(stack, Why::Else, |_, _| Ok(()));
 }
 
-/// Captures in progress from now on.
-pub fn note_depth(depth: usize) {
-    DEPTH.store(depth, Ordering::Relaxed);
+/// The capture that is in progress from now on.
+pub fn note_level(level: Option<&Level>) {
+    CAPTURES.store(level.is_some(), Ordering::Relaxed);
+    let mark = level.map(|level| Mark {
+        region: level.region,
+        wanted: level.wanted,
+        invocation: level.invocation,
+        pointer: level.entry.stack_pointer as usize,
+        stack: level.stack,
+    });
+    // SAFETY: main thread only.
+    unsafe { MARK = mark };
 }
 
-/// Number of levels that code with this stack pointer has left, by longjmp: none of them can still run.
-pub fn left(stack: usize) -> usize {
-    let Some(engine) = wanted::engine() else {
-        return 0;
-    };
-    let gone = |l: &Level| {
-        l.stack.0 <= stack && stack < l.stack.1 && stack > l.entry.stack_pointer as usize
-    };
-    match engine.levels.iter().position(gone) {
-        Some(first) => engine.levels.len() - first,
-        None => 0,
-    }
+/// Whether a capture is in progress. Any thread may ask.
+pub fn captures() -> bool {
+    CAPTURES.load(Ordering::Relaxed)
+}
+
+fn mark() -> Option<Mark> {
+    // SAFETY: main thread only.
+    unsafe { MARK }
+}
+
+/// Whether code with this stack pointer has left the captured invocation, by longjmp: it cannot still run.
+pub fn left(stack: usize) -> bool {
+    mark().is_some_and(|l| l.stack.0 <= stack && stack < l.stack.1 && stack > l.pointer)
+}
+
+/// What the hook does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// A wanted invocation begins: every thread-local block is allocated first, if no capture is in progress.
+    Enters,
+    /// One ends: what it has written is kept before other threads go on.
+    Leaves,
+    /// Another thing.
+    Else,
 }
 
 /// Work of the hook, on its stack, with everything open and all signals blocked. `stack` is the program's stack pointer.
-/// With `blocks`, every thread-local block is allocated first, if no capture is in progress. `work` gets the program's
+/// `work` gets the program's
 /// signal mask.
-fn with_all_open(
-    stack: usize,
-    blocks: bool,
-    work: impl FnOnce(&mut State, u64) -> Result<(), String>,
-) {
-    let Some(state) = state() else { return };
+fn with_all_open(stack: usize, why: Why, work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
+    // The program's allocator may have regions of its own.
+    let _section = section::enter();
     let _barred = team::bar();
+    // SAFETY: the hook's stack is the main thread's, those of teams are kept out.
+    let Some(state) = (unsafe { state() }) else {
+        return;
+    };
     let mask = sys::HOOK_MASK.load(Ordering::Relaxed);
     signals::catch_calls(false);
     heap::inside(false);
-    let was_inside = !state.engine.levels.is_empty();
+    let was_inside = state.engine.level.is_some();
+    let mut kept = true;
     // First of all: libc's own data are closed.
     if state.engine.at_work() {
+        if why == Why::Leaves && !state.engine.stacks.is_empty() {
+            state.engine.uncover();
+            kept = state.engine.keep_exit();
+        }
         state.engine.open();
     }
     // A thread of the team failed on the way here.
     let failed = team::failure();
-    if blocks && !was_inside {
+    if why == Why::Enters && !was_inside {
         keep_errno(images::allocate_tls);
     }
     keep_errno(|| {
         heap::in_library(|| {
+            if let Some(cause) = take_ending() {
+                finish(state, RegionEnd::Never, cause.reason());
+            }
             if let Some(failure) = failed {
                 state.engine.tracer.halt(failure.cut());
-                refuse(state, RegionEnd::Never, failure.reason());
+                finish(state, RegionEnd::Never, failure.reason());
             }
-            let outcome = catch_unwind(AssertUnwindSafe(|| work(state, mask)));
+            if !kept {
+                finish(state, RegionEnd::Never, Some(NO_ROOM.into()));
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                refuse_missed(state)?;
+                work(state, mask)
+            }));
             let failed = match outcome {
                 Ok(Ok(())) => None,
                 Ok(Err(message)) => Some(message),
                 Err(_) => Some("the capture failed inside".into()),
             };
             if let Some(message) = failed {
-                if state.engine.levels.is_empty() {
+                if state.engine.level.is_none() {
                     complain(&message);
                 }
-                refuse(state, RegionEnd::Never, Some(message));
+                finish(state, RegionEnd::Never, Some(message));
             }
         });
     });
-    let captures = !state.engine.levels.is_empty();
+    let captures = state.engine.level.is_some();
     let mask = match captures {
         true => signals::outside(mask),
         false => signals::release(mask),
@@ -267,13 +421,14 @@ fn with_all_open(
                 if attempts == ATTEMPTS || lay_out(state, stack).is_err() {
                     state.engine.tracer.on = false;
                     state.engine.tracer.stop(Cut::Because(CLOSED_IN_VAIN));
-                    refuse(state, RegionEnd::Never, Some(message));
+                    finish(state, RegionEnd::Never, Some(message));
                 }
             })
         });
     }
-    note_depth(state.engine.levels.len());
+    note_level(state.engine.level.as_ref());
     if !state.engine.at_work() {
+        state.engine.tell();
         signals::remove(None, threads::beside(&state.engine));
         state.engine.pool.reset();
         threads::opened();
@@ -281,7 +436,7 @@ fn with_all_open(
         heap::flush();
         return;
     }
-    if let Some(level) = state.engine.levels.last_mut() {
+    if let Some(level) = state.engine.level.as_mut() {
         if level.started == 0 {
             level.started = cere_clock::start();
         }
@@ -294,7 +449,7 @@ fn with_all_open(
 /// Finds out anew what is mapped.
 fn lay_out(state: &mut State, stack: usize) -> Result<(), String> {
     let limit = state.mapping_limit;
-    let (pointer, images, control) = match state.engine.levels.last() {
+    let (pointer, images, control) = match state.engine.level.as_ref() {
         Some(level) => (
             level.entry.stack_pointer,
             level.images.clone(),
@@ -311,6 +466,7 @@ fn lay_out(state: &mut State, stack: usize) -> Result<(), String> {
 
 /// Closes everything, beside the threads that there are by now.
 fn close(state: &mut State) -> Result<(), String> {
+    state.engine.tell();
     keep_errno(|| {
         heap::in_library(|| {
             let stacks = threads::others()?;
@@ -327,93 +483,68 @@ fn close(state: &mut State) -> Result<(), String> {
     state.engine.close()
 }
 
-/// Ends all levels, innermost first. Everything is open.
-fn refuse(state: &mut State, end: RegionEnd, reason: Option<String>) {
-    while !state.engine.levels.is_empty() {
-        finish(state, end, reason.clone());
-    }
-}
-
-/// Ends the innermost level. Everything is open.
+/// Ends the capture, if one is in progress. Everything is open.
 fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
     let now = cere_clock::stop();
-    let Some(level) = state.engine.levels.pop() else {
+    let Some(level) = state.engine.level.take() else {
         return;
     };
-    let index = state.engine.levels.len();
     let key = state.wanted[level.wanted].key.clone();
+    let refused = refused.or_else(|| stacks::touched(&level.resting));
     let end = End {
         key: &key,
         end,
         refused,
         now,
     };
-    if let Err(message) = write::level(&mut state.engine, &state.directory, &level, index, end) {
+    if let Err(message) = write::level(&mut state.engine, &state.directory, &level, end) {
         complain(&message);
     }
-    // SAFETY: the level's entries; no other slice of them is alive.
-    for touch in unsafe { state.engine.pool.log(index, level.touched) } {
+    // SAFETY: the capture's entries; no other slice of them is alive.
+    for touch in unsafe { state.engine.pool.log(level.touched) } {
         let page = state.engine.pool.page(touch.address);
         // SAFETY: a page of the pool, or null.
         if let Some(page) = unsafe { page.as_mut() } {
-            page.touched &= !(1 << index);
-            page.written &= !(1 << index);
-            page.executed &= !(1 << index);
+            (page.touched, page.written, page.executed) = (false, false, false);
         }
     }
     disarm(&mut state.wanted[level.wanted]);
 }
 
-/// The argument of the hook's work.
-unsafe fn told(event: *mut u8) -> Event {
-    // SAFETY: `event` stands in the state.
-    unsafe { *event.cast::<Event>() }
-}
-
-unsafe extern "C" fn sweep(event: *mut u8) {
-    // SAFETY: handed on by `event`.
-    let stack = unsafe { told(event) }.stack;
-    with_all_open(stack, false, |state, _| {
-        for _ in 0..left(stack + 1) {
+unsafe extern "C" fn sweep(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    with_all_open(stack, Why::Else, |state, _| {
+        if left(stack + 1) {
             finish(state, RegionEnd::Never, None);
         }
         Ok(())
     });
 }
 
-unsafe extern "C" fn leave(event: *mut u8) {
-    // SAFETY: handed on by `event`.
-    let told = unsafe { told(event) };
-    with_all_open(told.stack, false, |state, _| {
-        while let Some(level) = state.engine.levels.last() {
-            if level.region == told.region && level.entry.stack_pointer as usize == told.stack {
-                let unwound = told.event == EVENT_UNWIND;
-                let end = if unwound {
-                    RegionEnd::Unwound
-                } else {
-                    RegionEnd::Returned
-                };
-                finish(state, end, None);
-                break;
-            }
-            finish(state, RegionEnd::Never, None);
-        }
+unsafe extern "C" fn leave(_: *mut RegionDescriptor, event: u32, _: *mut u8, stack: usize) {
+    with_all_open(stack, Why::Leaves, |state, _| {
+        let end = match event {
+            EVENT_UNWIND => RegionEnd::Unwound,
+            _ => RegionEnd::Returned,
+        };
+        finish(state, end, None);
         Ok(())
     });
 }
 
-fn read_state(told: &Event) -> EntryState {
+/// The processor's state. `arguments_size` is told later, for the descriptor may be closed.
+fn read_state(arguments: *mut u8, stack: usize) -> EntryState {
     let (mut mxcsr, mut x87_control) = (0u32, 0u16);
     // SAFETY: both instructions store a word each.
     unsafe {
         core::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack));
         core::arch::asm!("fnstcw [{}]", in(reg) &raw mut x87_control, options(nostack));
         EntryState {
-            stack_pointer: told.stack as u64,
-            arguments: told.arguments as u64,
-            arguments_size: told.arguments_size,
+            stack_pointer: stack as u64,
+            arguments: arguments as u64,
+            arguments_size: 0,
             mxcsr,
             x87_control,
+            frames: None,
         }
     }
 }
@@ -439,7 +570,9 @@ pub fn describe_images(state: &mut State) -> Vec<Image> {
             state.known.push((image.range.0, found));
             found
         });
+        let fresh = taken_fresh(&image.path) || openmp::holds(image.range.0);
         list.push(Image {
+            program: list.is_empty() || instrumented || !fresh,
             path: image.path,
             bias: image.bias as u64,
             range: (image.range.0 as u64, image.range.1 as u64),
@@ -450,52 +583,60 @@ pub fn describe_images(state: &mut State) -> Vec<Image> {
     list
 }
 
-unsafe extern "C" fn enter(event: *mut u8) {
-    // SAFETY: handed on by `event`.
-    let told = unsafe { told(event) };
-    let entry = read_state(&told);
-    with_all_open(told.stack, true, |state, mask| {
-        for _ in 0..left(told.stack + 1) {
+unsafe extern "C" fn enter(
+    region: *mut RegionDescriptor,
+    _: u32,
+    arguments: *mut u8,
+    stack: usize,
+) {
+    let mut entry = read_state(arguments, stack);
+    with_all_open(stack, Why::Enters, |state, mask| {
+        if left(stack + 1) {
             finish(state, RegionEnd::Never, None);
         }
-        trace::entered(state, told.wanted);
-        let region = &mut state.wanted[told.wanted];
-        let invocation = region.count;
-        region.look_ahead();
-        if !region.invocations.contains(&invocation) {
-            disarm(region);
+        // SAFETY: the descriptor of an armed region.
+        let wanted = unsafe {
+            entry.arguments_size = (*region).arguments_size;
+            index(region)
+        };
+        trace::entered(state, wanted);
+        let target = &mut state.wanted[wanted];
+        let invocation = target.count;
+        target.look_ahead();
+        if !target.invocations.contains(&invocation) {
+            disarm(target);
             return Ok(());
         }
+        let heap = heap::usage();
+        if let Some(conflict) = conflict::of(state, wanted, invocation, &heap) {
+            trace::drop_window(state, wanted, invocation);
+            disarm(&mut state.wanted[wanted]);
+            let noted = conflict::postpone(state, wanted, invocation, conflict);
+            noted.unwrap_or_else(|message| complain(&message));
+            return Ok(());
+        }
+        conflict::begins(state, wanted, invocation, &heap);
         let threads = openmp::threads();
         // SAFETY: the descriptor of an armed region.
-        let forks = unsafe { (*told.region).kind } == KIND_PARALLEL;
+        let forks = unsafe { (*region).kind } == KIND_PARALLEL;
         // With one thread it starts none, which other regions could have to wait for.
         if forks || threads == Some(1) {
             openmp::start_team(mask);
         }
-        let images = describe_images(state);
-        let control = process::control(state.thread, &images);
-        let level = Level {
-            region: told.region,
-            wanted: told.wanted,
+        clock::begin();
+        let missed = Missed {
+            region,
+            wanted,
             invocation,
-            entry,
-            stack: (0, 0),
-            control,
-            touched: 0,
-            started: 0,
-            faults: 0,
-            calls: [0; CALLS],
-            fresh: Vec::with_capacity(4096),
-            images,
-            mappings: Vec::new(),
-            absent: Vec::new(),
+        };
+        let level = Level {
             heap: heap::usage(),
             threads,
             locks: locks::all(),
-            blocks: Vec::new(),
-            trace: None,
+            clocks: (Vec::new(), clock::used()),
+            ..begun(state, missed, entry)
         };
+        let control = level.control;
         let stacks = match threads::others() {
             Ok(stacks) => stacks,
             Err(reason) => return refuse_one(state, level, reason),
@@ -508,14 +649,54 @@ unsafe extern "C" fn enter(event: *mut u8) {
         }
         state.engine.stacks = stacks;
         let blocks = blocks(&level);
-        state.engine.levels.push(Level { blocks, ..level });
-        lay_out(state, told.stack)?;
-        let trace = trace::take(state, told.wanted, invocation);
-        if let Some(level) = state.engine.levels.last_mut() {
+        state.engine.level = Some(Level { blocks, ..level });
+        lay_out(state, stack)?;
+        let trace = trace::take(state, wanted, invocation);
+        if let Some(level) = state.engine.level.as_mut() {
             level.trace = trace;
+            level.resting = stacks::watch(threads::strangers());
+            level.clocks.0 = clock::clocks();
         }
         state.engine.take_control(control)
     });
+}
+
+/// A level that begins.
+fn begun(state: &mut State, this: Missed, entry: EntryState) -> Level {
+    let images = describe_images(state);
+    let control = process::control(state.thread, &images);
+    Level {
+        region: this.region,
+        wanted: this.wanted,
+        invocation: this.invocation,
+        entry,
+        stack: (0, 0),
+        control,
+        touched: 0,
+        started: 0,
+        faults: 0,
+        calls: [0; CALLS],
+        fresh: Vec::with_capacity(4096),
+        images,
+        mappings: Vec::new(),
+        absent: Vec::new(),
+        heap: heap::Usage::default(),
+        threads: None,
+        locks: Vec::new(),
+        blocks: Vec::new(),
+        resting: Vec::new(),
+        clocks: (Vec::new(), 0),
+        trace: None,
+    }
+}
+
+/// Notes what could not be captured, as refused. Everything is open.
+fn refuse_missed(state: &mut State) -> Result<(), String> {
+    while let Some(missed) = state.missed.pop() {
+        let level = begun(state, missed, read_state(std::ptr::null_mut(), 0));
+        refuse_one(state, level, INTERRUPTS.into())?;
+    }
+    Ok(())
 }
 
 /// The thread-local blocks of the region's image in the threads of the OpenMP runtime.
@@ -536,21 +717,20 @@ fn blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
 
 /// Why no capture can begin now; else the handlers are installed.
 fn obstacle(state: &mut State, mask: u64) -> Option<String> {
-    if state.engine.levels.len() == LEVELS {
-        return Some(format!("more than {LEVELS} captures within one another"));
+    let memory = process::available_memory();
+    state.engine.pool.allow(memory - memory / 8);
+    if let Some(what) = process::reached_by_others() {
+        return Some(format!(
+            "the program has {what}: its memory is reached from outside while a capture has it closed"
+        ));
     }
-    if state.engine.levels.is_empty() {
-        let memory = process::available_memory();
-        state.engine.pool.allow(memory - memory / 8);
-        if state.engine.tracer.on {
-            return None;
-        }
-        return signals::install(state.engine.pool.signal_stack(), mask).err();
+    if state.engine.tracer.on {
+        return None;
     }
-    None
+    signals::install(state.engine.pool.signal_stack(), mask).err()
 }
 
-/// Notes that an invocation cannot be captured, beside what is in progress.
+/// Notes that an invocation cannot be captured.
 fn refuse_one(state: &mut State, level: Level, reason: String) -> Result<(), String> {
     let key = state.wanted[level.wanted].key.clone();
     let end = End {
@@ -559,109 +739,130 @@ fn refuse_one(state: &mut State, level: Level, reason: String) -> Result<(), Str
         refused: Some(reason),
         now: 0,
     };
-    let written = write::level(&mut state.engine, &state.directory, &level, 0, end);
+    let written = write::level(&mut state.engine, &state.directory, &level, end);
     disarm(&mut state.wanted[level.wanted]);
-    if let Err(message) = written {
+    written.or_else(|message| {
         complain(&message);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
-/// In a handler: ends all levels and hands the process back to the program.
-pub fn end_all(
-    context: &mut ucontext_t,
-    end: RegionEnd,
-    reason: impl FnOnce(&Engine) -> Option<String>,
-) {
-    let Some(state) = state() else { return };
+/// In a handler: ends the capture and hands the process back to the program. Where the library is at work memory is opened,
+/// and the rest waits until it is not.
+pub fn end_all(context: &mut ucontext_t, cause: Cause) {
+    if !section::interrupted() {
+        return end(context, || cause.reason());
+    }
     let _barred = team::bar();
+    // SAFETY: in the captured thread's handler, those of teams are kept out.
+    if let Some(state) = unsafe { state() } {
+        open_all(state);
+    }
+    // SAFETY: main thread only.
+    unsafe {
+        let ending = &raw mut ENDING;
+        (*ending).get_or_insert(cause);
+    }
+    signals::nudge_after(context);
+}
+
+/// In a handler: the section is left that [`end_all`] has waited for.
+pub fn end_at_last(context: &mut ucontext_t) {
+    if let Some(cause) = take_ending() {
+        end(context, || cause.reason());
+    }
+}
+
+/// In a handler that ends the capture.
+fn open_all(state: &mut State) {
     signals::catch_calls(false);
     heap::inside(false);
     state.engine.open();
     state.engine.tracer.on = false;
-    state
-        .engine
-        .tracer
-        .halt(Cut::Because("a captured invocation ends early"));
+    let cut = Cut::Because("a captured invocation ends early");
+    state.engine.tracer.halt(cut);
+}
+
+fn end(context: &mut ucontext_t, reason: impl FnOnce() -> Option<String>) {
+    let _barred = team::bar();
+    // SAFETY: in the captured thread's handler, those of teams are kept out.
+    let Some(state) = (unsafe { state() }) else {
+        return;
+    };
+    open_all(state);
     keep_errno(|| {
         heap::in_library(|| {
-            let reason = reason(&state.engine);
+            let reason = reason();
             // Whatever another thread could not do, it is over.
             team::failure();
-            refuse(state, end, reason);
+            finish(state, RegionEnd::Never, reason);
         })
     });
     if state.engine.tracer.wanted() {
         listen(state, true);
     }
-    note_depth(0);
+    state.engine.tell();
+    note_level(None);
     signals::remove(Some(context), threads::beside(&state.engine));
     state.engine.pool.reset();
 }
 
-/// Why a thread of a team cannot go on, if so. In what ends captures, with everything open and those threads kept out.
-pub fn of_team() -> Option<String> {
-    team::failure()?.reason()
+/// Whether code with this stack pointer has left the captured invocation, and that can end now.
+pub fn may_abandon(stack: usize) -> bool {
+    left(stack) && !section::interrupted()
 }
 
-/// In a handler: ends the levels that were left by longjmp. True if none remains.
-pub fn abandon(stack: usize, context: &mut ucontext_t) -> bool {
-    let gone = left(stack);
-    let Some(state) = state() else { return true };
-    if gone >= state.engine.levels.len() && !state.engine.tracer.on {
-        end_all(context, RegionEnd::Never, |_| None);
+/// In a handler: ends the capture, which was left by longjmp. True if the page trace does not go on either.
+pub fn abandon(context: &mut ucontext_t) -> bool {
+    let barred = team::bar();
+    // SAFETY: in the captured thread's handler, those of teams are kept out.
+    let Some(state) = (unsafe { state() }) else {
+        return true;
+    };
+    if !state.engine.tracer.on {
+        drop(barred);
+        end_all(context, Cause::Left);
         return true;
     }
-    let _barred = team::bar();
     signals::catch_calls(false);
     heap::inside(false);
     state.engine.open();
-    keep_errno(|| {
-        heap::in_library(|| {
-            for _ in 0..gone {
-                finish(state, RegionEnd::Never, None);
-            }
-        })
-    });
-    note_depth(state.engine.levels.len());
-    if state.engine.levels.is_empty() {
-        state.engine.pool.reset();
-        let mask = (&raw mut context.uc_sigmask).cast::<u64>();
-        // SAFETY: the kernel's record.
-        unsafe { *mask = signals::inside(signals::release(*mask)) };
-    }
+    keep_errno(|| heap::in_library(|| finish(state, RegionEnd::Never, None)));
+    note_level(None);
+    state.engine.pool.reset();
+    let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+    // SAFETY: the kernel's record.
+    unsafe { *mask = signals::inside(signals::release(*mask)) };
     if let Err(message) = close(state) {
-        drop(_barred);
-        end_all(context, RegionEnd::Never, |_| Some(message));
+        drop(barred);
+        end(context, || Some(message));
         return true;
     }
-    heap::inside(!state.engine.levels.is_empty());
     signals::catch_calls(true);
     false
 }
 
-unsafe extern "C" fn stop(_: *mut u8) {
-    with_all_open(0, false, |state, _| {
+unsafe extern "C" fn stop(_: *mut RegionDescriptor, _: u32, _: *mut u8, _: usize) {
+    with_all_open(0, Why::Else, |state, _| {
         state.engine.tracer.stop(Cut::Because("the program ends"));
-        refuse(state, RegionEnd::Never, None);
-        Ok(())
+        finish(state, RegionEnd::Never, None);
+        write_counts(state)
     });
 }
 
 /// The program ends: finishes what is in progress and writes the counts.
 pub fn finish_process() {
-    let Some(current) = state() else { return };
-    if current.engine.at_work() {
-        let top = current.engine.pool.hook_stack();
-        // SAFETY: the stack is used by hooks alone, and none is at work.
-        unsafe { sys::cere_on_stack(stop, std::ptr::null_mut(), top) };
+    if !wanted::prepared() {
+        return;
     }
-    heap::in_library(|| {
-        if let Some(state) = state()
-            && let Err(message) = write_counts(state)
-        {
-            complain(&message);
-        }
-    });
+    if wanted::is_main() || wanted::at_work() {
+        on_stack(stop, 0);
+    } else {
+        wanted::alone(|state| {
+            if let Err(message) = heap::in_library(|| write_counts(state)) {
+                complain(&message);
+            }
+        });
+    }
     wanted::abandon_process();
 }

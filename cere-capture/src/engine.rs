@@ -4,12 +4,15 @@
 //! compiler would leave to libc, whose data may be closed.
 
 use crate::heap::Usage;
-use crate::pool::{DEAD, GUESSED, LEVELS, PAGE, Page, Pool, TOUCHER_SHIFT, TOUCHERS, Touch};
-use crate::spans::{KIND_STACK, Span, Spans};
+use crate::pool::{DEAD, GUESSED, PAGE, Page, Pool, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
+use crate::spans::{KIND_STACK, KIND_TWICE, Span, Spans};
+use crate::stacks::Resting;
 use crate::tracer::Tracer;
-use crate::{openmp, sys, team, threads};
+use crate::{clock, openmp, sys, team, threads};
 use cere_format::abi::RegionDescriptor;
+use cere_format::answers::Clock;
 use cere_format::capture::{EntryState, Image, Mapping, OpenMpLock, PageTrace};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const READ: u8 = libc::PROT_READ as u8;
 const WRITE: u8 = libc::PROT_WRITE as u8;
@@ -39,7 +42,7 @@ pub enum Touched {
     Failed(&'static str),
 }
 
-/// One capture in progress.
+/// A capture in progress.
 pub struct Level {
     /// The region.
     pub region: *mut RegionDescriptor,
@@ -49,7 +52,8 @@ pub struct Level {
     pub invocation: u64,
     /// The processor's state at entry.
     pub entry: EntryState,
-    /// [start, end) of the mapping that holds the stack pointer at entry.
+    /// [start, end) of the thread's own stack, if the region was entered on it: nothing lives below its pointer. Empty if it
+    /// was entered on another, which may lie amid data.
     pub stack: (usize, usize),
     /// Thread control block and static thread-local storage at entry, whole pages.
     pub control: (usize, usize),
@@ -77,6 +81,10 @@ pub struct Level {
     pub locks: Vec<OpenMpLock>,
     /// Thread-local blocks of the region's image in the runtime's threads at entry, by their numbers.
     pub blocks: Vec<(u32, Vec<u8>)>,
+    /// The threads whose stacks are watched.
+    pub resting: Vec<Resting>,
+    /// The clocks at entry, and where the answers that the region gets from the kernel begin.
+    pub clocks: (Vec<Clock>, usize),
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
 }
@@ -86,7 +94,7 @@ impl Level {
     /// kernel for: what the invocation allocated and kept is more than that had free. None if it is not.
     pub fn new_heap(&self) -> Option<usize> {
         let grown = crate::heap::live().saturating_sub(self.heap.live);
-        (grown > self.heap.spare?).then_some(self.heap.used)
+        (grown > self.heap.memory?.spare).then_some(self.heap.used)
     }
 }
 
@@ -101,17 +109,17 @@ pub struct Place {
     pub control: (usize, usize),
 }
 
-/// The state of all captures of the process.
+/// The state of captures and page traces of the process.
 pub struct Engine {
     /// Memory.
     pub pool: Pool,
     /// The program's memory under protection.
     pub spans: Spans,
-    /// Captures in progress, outermost first. Capacity is LEVELS.
-    pub levels: Vec<Level>,
+    /// The capture in progress. There is one at most: captures do not lie in one another.
+    pub level: Option<Level>,
     /// The page trace.
     pub tracer: Tracer,
-    /// Of the outermost level, or of the tracer.
+    /// Of the capture, or of the tracer.
     pub place: Place,
     /// [start, end) of what is never protected: the library's own memory and image.
     pub own: Vec<(usize, usize)>,
@@ -127,18 +135,29 @@ pub struct Engine {
     pub toucher: u32,
 }
 
+/// Times that opening everything is tried.
+const ROUNDS: u32 = 3;
+
+/// Whether memory is to be closed, for those that have no turn.
+static AT_WORK: AtomicBool = AtomicBool::new(false);
+
+/// Whether memory is to be closed.
+pub fn at_work() -> bool {
+    AT_WORK.load(Ordering::Acquire)
+}
+
 /// Pages opened together when mappings run out, smallest first.
 const BLOCKS: [usize; 5] = [16, 256, 4096, 65536, usize::MAX / PAGE / 2];
 
 impl Engine {
-    /// Bits of all levels.
-    pub fn mask(&self) -> u8 {
-        ((1u32 << self.levels.len()) - 1) as u8
-    }
-
     /// Whether memory is to be closed.
     pub fn at_work(&self) -> bool {
-        self.tracer.on || !self.levels.is_empty()
+        self.tracer.on || self.level.is_some()
+    }
+
+    /// Has those without a turn know whether memory is to be closed: before their calls are held, and after they were let go.
+    pub fn tell(&self) {
+        AT_WORK.store(self.at_work(), Ordering::Release);
     }
 
     /// Protects all spans: the next touch of each page faults.
@@ -146,6 +165,9 @@ impl Engine {
         self.epoch += 1;
         self.splits = 0;
         threads::closed();
+        if self.level.is_some() {
+            clock::close();
+        }
         for span in self.spans.all() {
             // SAFETY: the handler opens what the program touches.
             let result = unsafe { sys::protect(span.start, span.end, 0) };
@@ -167,9 +189,21 @@ impl Engine {
 
     /// Gives all spans the protection that the program gave them, for a moment: the system calls of other threads stay held.
     pub fn uncover(&mut self) {
+        clock::open();
         self.drain();
         self.epoch += 1;
         self.splits = 0;
+        // What fails for want of mappings succeeds when others have become one.
+        for _ in 0..ROUNDS {
+            if self.uncover_all() {
+                break;
+            }
+        }
+    }
+
+    /// Whether everything is open.
+    fn uncover_all(&self) -> bool {
+        let mut done = true;
         let all = self.spans.all();
         let mut i = 0;
         while let Some(&span) = all.get(i) {
@@ -183,8 +217,36 @@ impl Engine {
                 i += 1;
             }
             // SAFETY: the program's own protection.
-            unsafe { sys::protect(span.start, end, span.protection) };
+            let result = unsafe { sys::protect(span.start, end, span.protection) };
+            // What is not there any more is nobody's.
+            done &= result >= 0 || !sys::is_mapped(span.start, end - span.start);
         }
+        done
+    }
+
+    /// Keeps what the invocation has written as it is now: threads that wait for memory change it as soon as they go on.
+    /// Everything is open, and they are held. False if there is no room.
+    pub fn keep_exit(&mut self) -> bool {
+        let Some(touched) = self.level.as_ref().map(|level| level.touched) else {
+            return true;
+        };
+        // SAFETY: the capture's entries; no other slice of them is alive.
+        for touch in unsafe { self.pool.log(touched) } {
+            let page = self.pool.page(touch.address);
+            // SAFETY: a page of the pool, or null.
+            let written = unsafe { page.as_ref() }.is_some_and(|p| p.written);
+            let kept = written && touch.kind & DEAD == 0;
+            if !kept || self.spans.find(touch.address).is_none() {
+                continue;
+            }
+            // SAFETY: a page of the program that is open.
+            touch.exit = match unsafe { self.pool.copy(touch.address) } {
+                None => return false,
+                Some(0) => ZEROS,
+                Some(copy) => copy,
+            };
+        }
+        true
     }
 
     /// Whether the page at `address` is open for reading or writing.
@@ -225,51 +287,40 @@ impl Engine {
         }
     }
 
-    /// Gives the page to every level that had not touched it. The page is readable by now.
+    /// Gives the page to the capture, if that has not touched it. The page is readable by now.
     fn take(&mut self, address: usize, kind: u32, page: &mut Page) -> Result<(), &'static str> {
-        let missing = self.mask() & !page.touched;
-        if missing == 0 {
+        let Some(level) = self.level.as_mut().filter(|_| !page.touched) else {
             return Ok(());
-        }
-        let dead = |level: &Level| {
-            kind & u32::from(KIND_STACK) != 0
-                && level.stack.0 <= address
-                && address + PAGE <= level.entry.stack_pointer as usize
         };
-        let mut copy = None;
-        for i in 0..self.levels.len() {
-            if missing & 1 << i == 0 {
-                continue;
-            }
-            let mut touch = Touch {
-                address,
-                copy: 0,
-                kind: kind | self.toucher.min(TOUCHERS) << TOUCHER_SHIFT,
-            };
-            if dead(&self.levels[i]) {
-                touch.kind |= DEAD;
-            } else {
-                touch.copy = match copy {
-                    Some(copy) => copy,
-                    // SAFETY: the page is readable.
-                    None => unsafe { self.pool.copy(address) }
-                        .ok_or("more memory than the machine has left")?,
-                };
-                copy = Some(touch.copy);
-            }
-            let length = self.levels[i].touched;
-            if !self.pool.append(i, length, touch) {
-                return Err("more pages than can be noted");
-            }
-            self.levels[i].touched = length + 1;
+        let mut touch = Touch {
+            address,
+            copy: 0,
+            kind: kind | self.toucher.min(TOUCHERS) << TOUCHER_SHIFT,
+            exit: 0,
+        };
+        let dead = kind & u32::from(KIND_STACK) != 0
+            && level.stack.0 <= address
+            && address + PAGE <= level.entry.stack_pointer as usize;
+        if dead {
+            touch.kind |= DEAD;
+        } else {
+            // SAFETY: the page is readable.
+            touch.copy = unsafe { self.pool.copy(address) }
+                .ok_or("more memory than the machine has left")?;
         }
-        page.touched |= missing;
+        if !self.pool.append(level.touched, touch) {
+            return Err("more pages than can be noted");
+        }
+        level.touched += 1;
+        page.touched = true;
         Ok(())
     }
 
-    /// Lets the innermost level keep the pages of the thread control block, which stay open throughout.
+    /// Lets the capture keep the pages of the thread control block, which stay open throughout.
     pub fn take_control(&mut self, control: (usize, usize)) -> Result<(), String> {
-        let index = self.levels.len() - 1;
+        let Some(level) = &mut self.level else {
+            return Ok(());
+        };
         for address in (control.0..control.1).step_by(PAGE) {
             // SAFETY: the thread's own control block.
             let copy = unsafe { self.pool.copy(address) }.ok_or("no memory is left")?;
@@ -277,17 +328,38 @@ impl Engine {
                 address,
                 copy,
                 kind: crate::spans::KIND_FOREIGN.into(),
+                exit: 0,
             };
-            let length = self.levels[index].touched;
-            if !self.pool.append(index, length, touch) {
+            if !self.pool.append(level.touched, touch) {
                 return Err("the thread-local storage is too large".into());
             }
-            self.levels[index].touched = length + 1;
+            level.touched += 1;
         }
         Ok(())
     }
 
-    /// Opens the page at `address` for `access` and lets each level keep its content.
+    /// The captured thread touches `address` for the first time, with this stack pointer: what it uses of a stack of the
+    /// program's own.
+    pub fn note_frames(&mut self, address: usize, pointer: usize) {
+        /// Of the x86-64 ABI.
+        const RED_ZONE: usize = 128;
+        /// A stack pointer farther below is likely another stack's.
+        const NEAR: usize = 1 << 20;
+        let lowest = match pointer.saturating_sub(RED_ZONE) <= address && address < pointer {
+            true => address,
+            false => pointer,
+        };
+        let lowest = (lowest & !(PAGE - 1)) as u64;
+        if let Some(level) = &mut self.level
+            && let Some(frames) = &mut level.entry.frames
+            && lowest < *frames
+            && *frames - lowest <= NEAR as u64
+        {
+            *frames = lowest;
+        }
+    }
+
+    /// Opens the page at `address` for `access` and lets the capture keep its content.
     pub fn touch(&mut self, address: usize, access: Access) -> Touched {
         let address = address & !(PAGE - 1);
         let Some(span) = self.spans.find(address).or_else(|| self.grow(address)) else {
@@ -312,10 +384,15 @@ impl Engine {
             false => 0,
         };
         now |= open;
-        let new = page.touched & self.mask() == 0;
+        let twice = span.kind & KIND_TWICE != 0 && self.level.is_some();
+        if twice && access == Access::Write {
+            return Touched::Failed("memory that is mapped at two addresses, to write it");
+        }
+        let new = !page.touched;
         // A page beside written ones, read for the first time, is likely to be written next: one fault for both.
         let guess = new
-            && !self.levels.is_empty()
+            && !twice
+            && self.level.is_some()
             && access == Access::Read
             && span.protection & WRITE != 0
             && (self.state(address.wrapping_sub(PAGE)) | self.state(address + PAGE)) & WRITE != 0;
@@ -330,7 +407,7 @@ impl Engine {
             return Touched::Opened;
         }
         if self.splits < self.budget {
-            let kept = page.touched & self.mask() == self.mask();
+            let kept = self.level.is_none() || page.touched;
             let mut result = 0;
             if shared && !kept && now & WRITE != 0 {
                 // SAFETY: within the program's rights. Nobody writes until the copy is made.
@@ -377,12 +454,9 @@ impl Engine {
         now: u8,
     ) -> Result<(), &'static str> {
         self.take(address, kind, page)?;
-        if now & WRITE != 0 {
-            page.written |= self.mask();
-        }
-        if now & EXECUTE != 0 {
-            page.executed |= self.mask();
-        }
+        let captures = self.level.is_some();
+        page.written |= captures && now & WRITE != 0;
+        page.executed |= captures && now & EXECUTE != 0;
         self.note(span, address, page, now);
         Ok(())
     }
@@ -406,6 +480,12 @@ impl Engine {
             // SAFETY: within the program's rights.
             let result = unsafe { sys::protect(start, end, first) };
             if result == -(libc::ENOMEM as isize) {
+                // A part of it may be open by now.
+                self.pool.close(start, end);
+                // SAFETY: the handler opens what the program touches.
+                if unsafe { sys::protect(start, end, 0) } < 0 {
+                    return Touched::Failed("memory that cannot be closed again");
+                }
                 continue;
             }
             if result < 0 {
@@ -427,7 +507,7 @@ impl Engine {
                     return Touched::Failed("more address space than can be noted");
                 };
                 let mut kind = u32::from(span.kind);
-                if page.touched & self.mask() == 0 && at != address {
+                if !page.touched && at != address {
                     kind |= GUESSED;
                 }
                 if let Err(lack) = self.took(&span, kind, at, page, now) {
@@ -531,24 +611,20 @@ impl Engine {
         if !done {
             return Err(LACK);
         }
-        if fresh {
-            for level in &mut self.levels {
-                let full = level.fresh.len() == level.fresh.capacity();
-                let (start, end) = (start as u64, end as u64);
-                // Memory that is mapped, dropped and mapped again stands there once.
-                if level.fresh.iter().any(|f| f.0 <= start && end <= f.1) {
-                    continue;
-                }
-                match level.fresh.last_mut() {
-                    Some(last) if last.1 == start => last.1 = end,
-                    Some(last) if last.0 == end => last.0 = start,
-                    _ if full => return Err(LACK),
-                    _ => level.fresh.push((start, end)),
-                }
+        if let Some(level) = self.level.as_mut().filter(|_| fresh) {
+            let full = level.fresh.len() == level.fresh.capacity();
+            let (start, end) = (start as u64, end as u64);
+            // Memory that is mapped, dropped and mapped again stands there once.
+            if level.fresh.iter().any(|f| f.0 <= start && end <= f.1) {
+                return Ok(());
+            }
+            match level.fresh.last_mut() {
+                Some(last) if last.1 == start => last.1 = end,
+                Some(last) if last.0 == end => last.0 = start,
+                _ if full => return Err(LACK),
+                _ => level.fresh.push((start, end)),
             }
         }
         Ok(())
     }
 }
-
-const _: () = assert!(LEVELS == 8);

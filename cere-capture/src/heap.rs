@@ -1,12 +1,12 @@
 //! `malloc` and family. Outside captured invocations they are the next allocator's in line; inside, the region
 //! heap's, whose addresses a replay repeats. What the library's own calls of libc allocate comes from the arena.
 
-use crate::{arena::Arena, local, thread_pointer};
+use crate::{arena::Arena, local, section::Lock, spare::Memory, sys, thread_pointer};
 use cere_heap::{BASE, Heap, SIZE};
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 type Block = *mut c_void;
 
@@ -14,13 +14,9 @@ type Block = *mut c_void;
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// Size of the region heap's range; 0: there is none.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
-static LOCK: AtomicBool = AtomicBool::new(false);
+static LOCK: Lock = Lock::new();
 /// Head of the list of blocks whose `free` waits for the end of the captured invocation.
 static DEFERRED: AtomicUsize = AtomicUsize::new(0);
-/// Whether the captured thread is in the arena.
-static BUSY: AtomicBool = AtomicBool::new(false);
-/// The code of a nudge that has to wait until [`BUSY`] is over, or 0.
-static NUDGED: AtomicI32 = AtomicI32::new(0);
 
 /// Reserves the region heap. False if the system refuses.
 pub fn reserve() -> bool {
@@ -54,29 +50,53 @@ pub struct Usage {
     pub used: usize,
     /// Bytes of it in blocks that are handed out.
     pub live: usize,
-    /// Free bytes of the C library's allocator; none if that cannot be told.
-    pub spare: Option<usize>,
+    /// Bytes of it in blocks that are free again.
+    pub freed: usize,
+    /// Memory of the C library's allocator; none if that cannot be told.
+    pub memory: Option<Memory>,
 }
 
 /// The region heap.
-fn whole() -> Heap {
-    // SAFETY: the reserved range, if there is one; an unused heap holds zeros.
+///
+/// # Safety
+/// No other thread is in it: by the lock, or while a capture begins or ends, as threads that would use it wait then.
+unsafe fn whole() -> Heap {
+    // SAFETY: the reserved range, if there is one; an unused heap holds zeros. Alone by the contract.
     unsafe { Heap::new(BASE, BASE + RESERVED.load(Ordering::Relaxed)) }
 }
 
 /// Bytes of the region heap in blocks that are handed out.
 pub fn live() -> usize {
-    whole().live()
+    // SAFETY: called where captures begin and end.
+    unsafe { whole() }.live()
 }
 
 /// The present state. Nobody holds the allocator's locks but other threads, which run.
 pub fn usage() -> Usage {
-    let heap = whole();
+    // SAFETY: called where a capture begins.
+    let heap = unsafe { whole() };
+    let mut freed = 0;
+    heap.each_free(|start, end| freed += end - start);
     Usage {
         used: heap.used(),
         live: heap.live(),
-        spare: crate::spare::spare(),
+        freed,
+        memory: crate::spare::memory(),
     }
+}
+
+/// Makes the region heap what it was before its first use, if no block of it is handed out.
+pub fn renew() {
+    with_heap(|heap| {
+        let used = heap.used() - BASE;
+        if heap.live() == 0 && used > 0 {
+            // SAFETY: our own range, of which nobody uses a block; it holds zeros afterwards.
+            unsafe {
+                let dropped = libc::MADV_DONTNEED as usize;
+                sys::call(libc::SYS_madvise, [BASE, used, dropped, 0, 0, 0]);
+            }
+        }
+    });
 }
 
 /// Switches the program's thread to the region heap or back.
@@ -97,18 +117,14 @@ fn captured() -> bool {
     thread != 0 && (thread == thread_pointer() || local::of_team()) && !local::in_library()
 }
 
-fn with_heap<T>(work: impl FnOnce(&Heap) -> T) -> T {
+fn with_heap<T>(work: impl FnOnce(&mut Heap) -> T) -> T {
     if INSIDE.load(Ordering::Relaxed) != 0 && !captured() {
         // Another thread waits here, and not with the lock in its hands.
         // SAFETY: the heap is reserved, and not used before.
         unsafe { (BASE as *const u8).read_volatile() };
     }
-    while LOCK.swap(true, Ordering::Acquire) {
-        std::hint::spin_loop();
-    }
-    let result = work(&whole());
-    LOCK.store(false, Ordering::Release);
-    result
+    // SAFETY: the lock.
+    LOCK.with(|| work(&mut unsafe { whole() }))
 }
 
 fn in_heap(block: Block) -> bool {
@@ -161,7 +177,7 @@ fn no_memory() -> Block {
 }
 
 // Not `copy_nonoverlapping`: libc's memcpy reads libc's data, which then would count as touched by the region.
-unsafe fn copy(from: Block, to: Block, size: usize) {
+pub unsafe fn copy(from: Block, to: Block, size: usize) {
     // SAFETY: both hold `size` bytes and do not overlap.
     unsafe {
         std::arch::asm!("rep movsb", inout("rcx") size => _, inout("rsi") from => _, inout("rdi") to => _,
@@ -207,17 +223,8 @@ unsafe fn real_size(block: Block) -> usize {
 /// A forked child has one thread, which is in neither of the locks.
 pub fn forked() {
     crate::arena::forked();
-    LOCK.store(false, Ordering::Release);
+    LOCK.forked();
     INSIDE.store(0, Ordering::Relaxed);
-}
-
-/// Whether the captured thread may hold the lock of the arena. If so, it takes the nudge of this code afterwards.
-pub fn busy(code: i32) -> bool {
-    let busy = BUSY.load(Ordering::Relaxed);
-    if busy {
-        NUDGED.store(code, Ordering::Relaxed);
-    }
-    busy
 }
 
 /// Frees what was freed while a captured invocation ran.
@@ -235,27 +242,8 @@ pub fn flush() {
     }
 }
 
-/// Runs what takes the lock of the arena.
-fn in_the_arena<T>(work: impl FnOnce() -> T) -> T {
-    let captured = INSIDE.load(Ordering::Relaxed) == thread_pointer();
-    if captured {
-        BUSY.store(true, Ordering::Relaxed);
-    }
-    compiler_fence(Ordering::SeqCst);
-    let result = work();
-    compiler_fence(Ordering::SeqCst);
-    if captured {
-        BUSY.store(false, Ordering::Relaxed);
-        let code = NUDGED.swap(0, Ordering::Relaxed);
-        if code != 0 {
-            crate::signals::nudge_again(code);
-        }
-    }
-    result
-}
-
 fn defer(block: Block) {
-    let entry = in_the_arena(|| arena_allocate(16));
+    let entry = arena_allocate(16);
     if entry.is_null() {
         return;
     }
@@ -335,7 +323,7 @@ unsafe extern "C" fn free(block: Block) {
         } else if in_heap(block) {
             with_heap(|heap| heap.free(block.cast()));
         } else if in_arena(block) {
-            in_the_arena(|| arena_free(block));
+            arena_free(block);
         } else if captured() {
             defer(block);
         } else {
@@ -393,7 +381,7 @@ unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
     // SAFETY: as the caller's.
     unsafe {
         if in_heap(block) {
-            with_heap(|heap| heap.usable(block.cast()))
+            Heap::usable(block.cast())
         } else if in_arena(block) {
             arena_size(block)
         } else {
@@ -475,7 +463,7 @@ unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
 
 /// What the OpenMP runtime calls as `malloc`: its memory is no region's.
 pub unsafe extern "C" fn runtime_malloc(size: usize) -> Block {
-    in_the_arena(|| arena_allocate(size))
+    arena_allocate(size)
 }
 
 /// As `calloc`.

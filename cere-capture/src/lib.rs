@@ -11,7 +11,10 @@
 mod arena;
 mod calls;
 mod capture;
+mod clock;
+mod conflict;
 mod engine;
+mod filter;
 mod heap;
 mod images;
 mod inside;
@@ -25,9 +28,11 @@ mod pool;
 mod process;
 mod profile;
 mod register;
+mod section;
 mod signals;
 mod spans;
 mod spare;
+mod stacks;
 mod stub;
 mod sys;
 mod team;
@@ -42,11 +47,13 @@ use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// The process that results are of.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
+/// Where it stands that this is still that process: on a page that the kernel clears in each new one.
+static MARK: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 struct State {
@@ -127,6 +134,7 @@ fn start() -> Result<(), String> {
             plan.version
         ));
     }
+    let stack_limit = plan.stack_limit;
     if let RunMode::Capture { wanted, trace } = &plan.mode {
         wanted::prepare(plan.directory.clone(), wanted, *trace)?;
     }
@@ -136,13 +144,36 @@ fn start() -> Result<(), String> {
         begun: false,
     });
     PROCESS.store(process(), Ordering::Relaxed);
+    mark();
     ACTIVE.store(true, Ordering::Release);
     let (before, after) = (threads::before_fork, threads::after_fork);
     // SAFETY: all three are async-signal-safe.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(child)) };
-    limits::keep_thread_stacks();
+    limits::keep_stacks(stack_limit);
     openmp::begin();
     arm()
+}
+
+/// Sets [`MARK`]; a kernel that does not clear pages (before Linux 4.14) has processes noticed that libc's `fork` starts.
+fn mark() {
+    const MADV_WIPEONFORK: usize = 18;
+    #[repr(align(4096))]
+    struct Page([u8; pool::PAGE]);
+    let mut page = Page([0; pool::PAGE]);
+    page.0[0] = 1;
+    let page: *mut Page = Box::into_raw(Box::new(page));
+    let arguments = [page as usize, pool::PAGE, MADV_WIPEONFORK, 0, 0, 0];
+    // SAFETY: a page of our own, which nobody else changes.
+    unsafe { sys::call(libc::SYS_madvise, arguments) };
+    MARK.store(page.cast(), Ordering::Relaxed);
+}
+
+/// Whether this is another process than the one that results are of, started by a system call that libc knows nothing of.
+#[inline(always)]
+fn is_copy() -> bool {
+    let mark = MARK.load(Ordering::Relaxed);
+    // SAFETY: null, or a page of our own.
+    unsafe { mark.as_ref() }.is_some_and(|mark| *mark == 0)
 }
 
 /// The calling process.
@@ -152,6 +183,10 @@ fn process() -> i32 {
 }
 
 extern "C" fn destructor() {
+    // Under a filter even the question who this is may end it.
+    if filter::sealed() {
+        return;
+    }
     // A child of vfork shares our memory, and ends alone.
     if PROCESS.load(Ordering::Relaxed) != process() {
         return;

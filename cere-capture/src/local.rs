@@ -1,6 +1,7 @@
 //! What the library knows of each thread, in thread-local storage that no access allocates.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::section::{self, Section};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 // Initial-exec: the general model's first access in a thread may itself allocate, from within `malloc`.
 core::arch::global_asm!(
@@ -9,7 +10,7 @@ core::arch::global_asm!(
     ".globl cere_local",
     ".hidden cere_local",
     "cere_local:",
-    ".zero 24",
+    ".zero 40",
     ".popsection",
 );
 
@@ -22,6 +23,10 @@ pub struct Local {
     library: AtomicUsize,
     /// Number of the thread among those that the OpenMP runtime started, from 1; 0: it did not start it.
     team: AtomicUsize,
+    /// Sections that it is in, nested ([`crate::section`]).
+    pub work: AtomicUsize,
+    /// Signals, blocked by us, that wait for their end.
+    pub waiting: AtomicU64,
 }
 
 /// The calling thread's.
@@ -65,10 +70,11 @@ pub fn in_allocator() -> bool {
     local().calls.load(Relaxed) != 0
 }
 
-/// The thread runs library code whose calls of libc may allocate.
+/// The thread runs library code whose calls of libc may allocate: a section.
 #[inline(always)]
-pub fn enters_library() -> Underway {
-    Underway::of(&local().library)
+pub fn enters_library() -> (Underway, Section) {
+    let section = section::enter();
+    (Underway::of(&local().library), section)
 }
 
 /// Whether it is in such code.

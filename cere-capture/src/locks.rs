@@ -3,33 +3,30 @@
 //! A lock's words are the runtime's: they mean nothing in another process. A replay initialises the locks that there were
 //! at entry and takes those that were held (CERE thesis, 3.5.5).
 
+use crate::section::Lock;
 use crate::{heap, next, wanted};
 use cere_format::capture::OpenMpLock;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 /// By address. Guarded by `TAKEN`.
 static mut KNOWN: BTreeMap<usize, OpenMpLock> = BTreeMap::new();
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static TAKEN: Lock = Lock::new();
 
 /// Works on the table, if captures are prepared.
 fn with_table(work: impl FnOnce(&mut BTreeMap<usize, OpenMpLock>)) {
-    if wanted::engine().is_none() {
+    if !wanted::prepared() {
         return;
-    }
-    while TAKEN.swap(true, Ordering::Acquire) {
-        std::hint::spin_loop();
     }
     let known = &raw mut KNOWN;
     // SAFETY: one thread at a time.
-    heap::in_library(|| work(unsafe { &mut *known }));
-    TAKEN.store(false, Ordering::Release);
+    TAKEN.with(|| heap::in_library(|| work(unsafe { &mut *known })));
 }
 
 /// A forked child has one thread, which is not in here.
 pub fn forked() {
-    TAKEN.store(false, Ordering::Release);
+    TAKEN.forked();
 }
 
 /// All locks that there are.

@@ -4,7 +4,7 @@
 //! own. So its data stay open while captures are in progress, its heap is the arena's, and nothing of it is captured.
 
 use crate::heap::{runtime_calloc, runtime_malloc, runtime_realloc};
-use crate::{capture, heap, images, thread_pointer};
+use crate::{capture, heap, images, limits, thread_pointer};
 use cere_format::abi::{
     EVENT_ENTER, FORK_SYMBOL, Fork, Hook, Ident, KIND_PARALLEL, RegionDescriptor,
 };
@@ -150,7 +150,8 @@ pub fn find() {
         (c"strdup", duplicate as *const () as usize),
         (c"pthread_getattr_np", attributes as *const () as usize),
     ];
-    cere_rebind::replace(fork, &functions);
+    // SAFETY: functions of this library with the types of libc's, which call those.
+    unsafe { cere_rebind::replace(fork, &functions) };
 }
 
 /// What a region has as its hook that nothing is wanted of: what runs within a parallel one has to be known.
@@ -190,7 +191,7 @@ unsafe extern "C" fn attributes(
     found: *mut libc::pthread_attr_t,
 ) -> libc::c_int {
     // SAFETY: as the caller's.
-    heap::in_library(|| unsafe { libc::pthread_getattr_np(thread, found) })
+    heap::in_library(|| unsafe { limits::stack_attributes(thread, found) })
 }
 
 /// What an entry into a region is to the parallel region that runs.

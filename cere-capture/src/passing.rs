@@ -8,7 +8,7 @@ use crate::engine::{Access, Engine};
 use crate::pool::PAGE;
 use crate::team::{Failure, Turn};
 use crate::tracer::Cut;
-use crate::{local, signals, sys, team, trace};
+use crate::{limits, local, signals, sys, team, trace, tracer};
 use libc::ucontext_t;
 
 /// Bytes that one argument may reach before everything is opened instead.
@@ -58,6 +58,7 @@ impl From<Halt> for Leave {
         match halt {
             Halt::Made(result, lack) => Leave::Made(result, lack),
             Halt::Lack(lack) => Leave::Cut(lack),
+            Halt::HalfWay => Leave::Cut("it fails half way"),
             _ => Leave::Cut("it changes what is mapped"),
         }
     }
@@ -75,11 +76,11 @@ enum Wait {
 /// A system call of the program was caught.
 pub fn dispatch(
     engine: &mut Engine,
+    turn: Turn,
     number: usize,
     arguments: [usize; 6],
     context: &mut ucontext_t,
 ) {
-    let turn = team::turn();
     if number as i64 == libc::SYS_sched_yield {
         return give_way(turn, context);
     }
@@ -99,11 +100,11 @@ pub fn dispatch(
             }
         };
     }
-    engine.tracer.pin();
+    tracer::pin();
     let outcome = pass(engine, number, arguments, context);
     engine.unpin();
     engine.tracer.charge(u64::from(outcome.is_ok()));
-    let exhausted = trace::exhausted();
+    let exhausted = trace::exhausted(engine);
     let (result, cut) = match outcome {
         Ok(result) if exhausted.is_none() => {
             return calls::answer(context, result);
@@ -146,7 +147,7 @@ pub fn dispatch_of_team(
             }
         };
     }
-    engine.tracer.pin();
+    tracer::pin();
     let outcome = pass(engine, number, arguments, context);
     engine.toucher = 0;
     engine.unpin();
@@ -188,11 +189,11 @@ fn await_others(
     a: [usize; 6],
     context: &ucontext_t,
 ) -> Result<isize, (Turn, &'static str)> {
-    engine.tracer.pin();
+    tracer::pin();
     let reached = engine.reach(a[0], 4, Access::Write);
     let reached = reached.and_then(|()| engine.reach(a[3], 16, Access::Read));
     engine.toucher = 0;
-    engine.unpin_later();
+    tracer::unpin_later();
     if let Err(lack) = reached {
         return Err((turn, lack));
     }
@@ -242,6 +243,8 @@ fn pass(
         | libc::SYS_userfaultfd => Err(Leave::Stop(
             "the kernel reaches memory by itself from then on",
         )),
+        libc::SYS_open if tells_mappings(engine, a[0])? => Err(tells()),
+        libc::SYS_openat | libc::SYS_openat2 if tells_mappings(engine, a[1])? => Err(tells()),
         libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2 => {
             vector(engine, number, a, Access::Write, Wait::Until(libc::POLLIN))
         }
@@ -265,6 +268,41 @@ fn pass(
             None => with_all(engine, number, a, Wait::Perhaps, 0),
         },
     }
+}
+
+/// Why a file cannot be read that tells what is mapped, for it would show what is closed. libc is done with it before a
+/// region is entered; the program may read on.
+fn tells() -> Leave {
+    match limits::asks_for_stack() {
+        true => Leave::Cut("it asks for the stack of the main thread"),
+        false => Leave::Stop("the file would tell what is closed"),
+    }
+}
+
+/// Whether the path at `at` is that of a file which tells how memory is mapped.
+fn tells_mappings(engine: &mut Engine, at: usize) -> Result<bool, Leave> {
+    const NAMES: [&[u8]; 5] = [b"maps", b"smaps", b"smaps_rollup", b"numa_maps", b"pagemap"];
+    /// The path of a thread's is hardly longer.
+    const LONG: usize = 128;
+    let mut path = [0u8; LONG];
+    for (i, byte) in path.iter_mut().enumerate() {
+        let from = at.wrapping_add(i);
+        if i == 0 || from.is_multiple_of(PAGE) {
+            engine.reach(from, 1, Access::Read)?;
+            if !accessible(engine, from, 1, Access::Read) {
+                return Ok(false);
+            }
+        }
+        // SAFETY: a byte of the program that is open.
+        *byte = unsafe { (from as *const u8).read_volatile() };
+        if *byte == 0 {
+            let path = path.get(..i).unwrap_or_default();
+            let place = path.starts_with(b"/proc/") || !path.starts_with(b"/");
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            return Ok(place && name.is_some_and(|name| NAMES.contains(&name)));
+        }
+    }
+    Ok(false)
 }
 
 /// Bytes that a call writes to a descriptor.

@@ -5,8 +5,6 @@ use crate::sys;
 
 /// Bytes of a page; the only size that x86-64 has.
 pub const PAGE: usize = 4096;
-/// Most levels of captures within captures.
-pub const LEVELS: usize = 8;
 /// Size of the stacks for hooks and handlers.
 pub const STACK: usize = 1 << 20;
 /// Most spans of memory under protection.
@@ -16,16 +14,16 @@ const CHUNK_PAGES: usize = 1 << 18;
 const CHUNK: usize = CHUNK_PAGES * size_of::<Page>();
 const POPULATE: usize = 2 << 20;
 
-/// What is known of a page. The masks hold a bit a level.
+/// What is known of a page. Without a capture in progress nobody has touched it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Page {
-    /// Levels that touched it.
-    pub touched: u8,
-    /// Levels that wrote it.
-    pub written: u8,
-    /// Levels that executed it.
-    pub executed: u8,
+    /// Whether the captured invocation touched it.
+    pub touched: bool,
+    /// Whether it wrote it.
+    pub written: bool,
+    /// Whether it executed it.
+    pub executed: bool,
     /// Protection now, if `epoch` is the engine's; else none.
     pub open: u8,
     /// When `open` was set.
@@ -34,7 +32,7 @@ pub struct Page {
     pub last: u64,
 }
 
-/// A page that a level touched.
+/// A page that the captured invocation touched.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Touch {
@@ -44,9 +42,14 @@ pub struct Touch {
     pub copy: u32,
     /// `KIND_` flags of its span, [`DEAD`], [`GUESSED`], and at [`TOUCHER_SHIFT`] the number of the thread that was first.
     pub kind: u32,
+    /// Place of its content at exit among the copies, from 1, or [`ZEROS`]; 0: it was not kept.
+    pub exit: u32,
 }
 
-/// The page lies wholly below the level's stack pointer at entry.
+/// [`Touch::exit`] of a page of zeros.
+pub const ZEROS: u32 = u32::MAX;
+
+/// The page lies wholly below the stack pointer at entry.
 pub const DEAD: u32 = 1 << 31;
 /// The page was opened for writing before the program wrote it: only its content tells whether it did.
 pub const GUESSED: u32 = 1 << 30;
@@ -61,8 +64,8 @@ pub const TOUCHERS: u32 = (1 << 16) - 1;
 pub struct Pool {
     base: usize,
     end: usize,
-    logs: usize,
     log: usize,
+    log_size: usize,
     next_chunk: usize,
     copies: usize,
     next: usize,
@@ -78,9 +81,9 @@ impl Pool {
             .into_iter()
             .find_map(|size| Some((arena::reserve(wanted, size)?, size)))?;
         let spans = base + 2 * STACK + TOP * size_of::<usize>();
-        let logs = (spans + SPANS * 32).next_multiple_of(CHUNK);
-        let log = size / 64 / LEVELS;
-        let chunks = logs + log * LEVELS;
+        let log = (spans + SPANS * 32).next_multiple_of(CHUNK);
+        let log_size = size / 64;
+        let chunks = log + log_size;
         let copies = chunks + size / 16;
         // SAFETY: advice on our own fresh range.
         unsafe {
@@ -93,8 +96,8 @@ impl Pool {
         Some(Pool {
             base,
             end: base + size,
-            logs,
             log,
+            log_size,
             next_chunk: chunks,
             copies,
             next: copies,
@@ -162,26 +165,24 @@ impl Pool {
         }
     }
 
-    /// Adds to a level's log of `length` entries; false if it is full.
+    /// Adds to the log of `length` entries; false if it is full.
     #[inline]
-    pub fn append(&mut self, level: usize, length: usize, touch: Touch) -> bool {
-        if (length + 1) * size_of::<Touch>() > self.log {
+    pub fn append(&mut self, length: usize, touch: Touch) -> bool {
+        if (length + 1) * size_of::<Touch>() > self.log_size {
             return false;
         }
-        // SAFETY: within the level's log.
-        unsafe { *((self.logs + level * self.log) as *mut Touch).add(length) = touch };
+        // SAFETY: within the log.
+        unsafe { *(self.log as *mut Touch).add(length) = touch };
         true
     }
 
-    /// A level's log.
+    /// The log.
     ///
     /// # Safety
     /// `length` entries were appended, and no other slice of the log is alive.
-    pub unsafe fn log<'a>(&self, level: usize, length: usize) -> &'a mut [Touch] {
+    pub unsafe fn log<'a>(&self, length: usize) -> &'a mut [Touch] {
         // SAFETY: by the contract.
-        unsafe {
-            std::slice::from_raw_parts_mut((self.logs + level * self.log) as *mut Touch, length)
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.log as *mut Touch, length) }
     }
 
     /// Copies a page; the copy's number from 1, 0 for a page of zeros, None if there is no room.

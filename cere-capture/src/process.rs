@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, Place};
 use crate::pool::PAGE;
-use crate::spans::{KIND_FOREIGN, KIND_STACK, Span};
+use crate::spans::{KIND_FILE, KIND_FOREIGN, KIND_STACK, KIND_TWICE, Span};
 use cere_format::capture::{Image, Mapping};
 
 fn hexadecimal(text: &str) -> Option<u64> {
@@ -48,6 +48,31 @@ fn parse(text: &str) -> Vec<Mapping> {
     list
 }
 
+/// Where mappings start that share a part of a file with another one: what is written in one changes in the other.
+fn twice() -> Vec<u64> {
+    let text = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let shared = |l: &&str| header(l).is_some_and(|m| m.permissions.ends_with('s'));
+    let file = |l: &str| {
+        let fields: Vec<&str> = l.split_ascii_whitespace().collect();
+        (fields.len() > 5).then(|| (fields[3].to_owned(), fields[4].to_owned()))
+    };
+    let all: Vec<_> = text.lines().filter(shared).collect();
+    let all: Vec<_> = all
+        .iter()
+        .filter_map(|l| Some((file(l)?, header(l)?)))
+        .collect();
+    let last = |m: &Mapping| m.offset + (m.end - m.start);
+    let meets = |one: &Mapping, other: &Mapping| {
+        one.start != other.start && one.offset < last(other) && other.offset < last(one)
+    };
+    let found = all.iter().filter(|(file, mapping)| {
+        let mut others = all.iter();
+        others.any(|(other, m)| other == file && meets(m, mapping))
+    });
+    found.map(|(_, mapping)| mapping.start).collect()
+}
+
 /// Everything that is mapped, with huge pages where the kernel tells.
 pub fn mappings() -> Result<Vec<Mapping>, String> {
     let read = |path| std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"));
@@ -62,13 +87,40 @@ fn mapped() -> Result<Vec<Mapping>, String> {
     Ok(parse(&String::from_utf8_lossy(&text)))
 }
 
+/// What the program has that lets the kernel, or another process, reach its memory at any time, if it has such a thing:
+/// it would find it closed.
+pub fn reached_by_others() -> Option<&'static str> {
+    /// Of descriptors and mappings, as the kernel names them.
+    const NAMES: [(&str, &str); 3] = [
+        ("anon_inode:[io_uring]", "an io_uring"),
+        ("anon_inode:[userfaultfd]", "a userfaultfd"),
+        ("/[aio]", "a context of io_setup (aio)"),
+    ];
+    let known = |name: &[u8]| {
+        let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+        let found = NAMES.iter().find(|n| name.ends_with(n.0.as_bytes()));
+        found.map(|n| n.1)
+    };
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.flatten();
+    let mut names = open.filter_map(|d| std::fs::read_link(d.path()).ok());
+    names
+        .find_map(|name| known(name.as_os_str().as_encoded_bytes()))
+        .or_else(|| {
+            let text = std::fs::read("/proc/self/maps").unwrap_or_default();
+            text.split(|byte| *byte == b'\n').find_map(known)
+        })
+}
+
 /// Start of the main thread's stack, which grows down.
 pub fn stack_start() -> Option<u64> {
     let text = std::fs::read("/proc/self/maps").ok()?;
     let text = String::from_utf8_lossy(&text).into_owned();
-    let line = text.lines().find(|l| l.ends_with(" [stack]"))?;
-    header(line).map(|m| m.start)
+    let mut all = text.lines().filter_map(header);
+    all.find(|m| m.path == STACK).map(|m| m.start)
 }
+
+/// What the kernel calls the main thread's stack.
+pub const STACK: &str = "[stack]";
 
 /// Most mappings that the kernel allows.
 pub fn mapping_limit() -> usize {
@@ -104,11 +156,10 @@ fn protection(permissions: &str) -> u8 {
     has('r', libc::PROT_READ) | has('w', libc::PROT_WRITE) | has('x', libc::PROT_EXEC)
 }
 
-/// Whether `address` lies in the program itself or in an instrumented library; None if in no image.
+/// Whether `address` lies in an image of the program; None if in no image.
 fn of_program(images: &[Image], address: u64) -> Option<bool> {
-    let inside = |i: &Image| i.range.0 <= address && address < i.range.1;
-    let place = images.iter().position(inside)?;
-    Some(place == 0 || images[place].instrumented)
+    let inside = |i: &&Image| i.range.0 <= address && address < i.range.1;
+    images.iter().find(inside).map(|image| image.program)
 }
 
 /// Kind of the memory at `address`, the stack apart.
@@ -120,7 +171,7 @@ pub fn kind(images: &[Image], address: u64) -> u8 {
 }
 
 /// Puts the memory that is to be protected into the engine's spans, as seen from a stack pointer, the loaded images and
-/// the thread's control block. If the innermost level has not begun to run, describes the mappings there.
+/// the thread's control block. If a capture has not begun to run, describes the mappings there.
 pub fn lay_out(
     engine: &mut Engine,
     mapping_limit: usize,
@@ -130,24 +181,31 @@ pub fn lay_out(
 ) -> Result<(), String> {
     /// Mappings left to the program and to what the estimate of splits misses.
     const SPARE: isize = 2500;
-    let fresh = engine.levels.last().is_some_and(|l| l.started == 0);
+    let fresh = engine.level.as_ref().is_some_and(|l| l.started == 0);
     let all = if fresh { mappings()? } else { mapped()? };
     engine.budget = mapping_limit as isize - all.len() as isize - SPARE;
     engine.spans.clear();
     let holds = |m: &&Mapping| m.start < pointer && pointer <= m.end;
     let mut fits = true;
+    let twice = if fresh { twice() } else { Vec::new() };
     for mapping in &all {
         let protection = protection(&mapping.permissions);
         let code = protection & libc::PROT_EXEC as u8 != 0;
         let (start, end) = (mapping.start as usize, mapping.end as usize);
         let mut kind = kind(images, mapping.start);
-        let library =
-            mapping.path.starts_with('/') && of_program(images, mapping.start) != Some(true);
+        // What no image holds was made by the program: its code is the region's.
+        let library = of_program(images, mapping.start) == Some(false);
+        if mapping.path.starts_with('/') {
+            kind |= KIND_FILE;
+        }
+        if twice.contains(&mapping.start) {
+            kind |= KIND_TWICE;
+        }
         let runtime = crate::openmp::holds(start);
         if protection == 0 || mapping.path.starts_with("[v") || (code && library) || runtime {
             continue;
         }
-        if holds(&mapping) {
+        if holds(&mapping) && mapping.path == STACK {
             kind |= KIND_STACK;
         }
         fits &= engine.spans.insert(Span {
@@ -167,17 +225,19 @@ pub fn lay_out(
     let stack = all.iter().find(holds);
     let place = Place {
         stack: stack.map_or((0, 0), |m| (m.start as usize, m.end as usize)),
-        grows: stack.is_some_and(|m| m.path == "[stack]"),
+        grows: stack.is_some_and(|m| m.path == STACK),
         control,
     };
-    if engine.levels.len() < 2 {
-        engine.place = place;
-    }
-    if let Some(level) = engine.levels.last_mut().filter(|_| fresh) {
+    engine.place = place;
+    if let Some(level) = engine.level.as_mut().filter(|_| fresh) {
         let heap = crate::heap::range();
         let own = engine.own.iter().map(|o| (o.0 as u64, o.1 as u64));
         let own: Vec<(u64, u64)> = own.chain([heap]).collect();
-        level.stack = place.stack;
+        if place.grows {
+            level.stack = place.stack;
+        } else {
+            level.entry.frames = Some(pointer & !(PAGE as u64 - 1));
+        }
         level.mappings = without(all, &own);
         let used = (level.heap.used as u64).next_multiple_of(PAGE as u64);
         let mut ranges: Vec<(u64, u64)> = private(&level.mappings).collect();

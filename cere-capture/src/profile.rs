@@ -6,6 +6,7 @@
 //! what the tables refer to is always complete first.
 
 mod kept;
+mod room;
 
 use crate::openmp::{self, Entry};
 use crate::{arena, keep_errno, sys, thread_pointer};
@@ -61,7 +62,7 @@ impl Tables {
 
 unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8, stack: u64) {
     let base = BASE.load(Ordering::Relaxed);
-    if base.is_null() {
+    if base.is_null() || crate::is_copy() {
         return;
     }
     let tables = Tables { base };
@@ -147,7 +148,7 @@ unsafe fn recount(tables: &Tables) {
     }
 }
 
-/// The region's place in the table; `RAW_REGIONS` if it is full.
+/// The region's place in the table; `RAW_REGIONS` if there is no room for it.
 unsafe fn slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
     // SAFETY: descriptors and mapping are valid.
     unsafe {
@@ -165,13 +166,15 @@ unsafe fn slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
         });
         let slot = match found {
             Some(slot) => slot,
-            None if count == RAW_REGIONS => return RAW_REGIONS,
+            None if !room::holds(tables, room::REGIONS, count) => return RAW_REGIONS,
             None => {
                 let raw = tables.region(count);
                 (*raw).unit = id;
                 (*raw).index = (*region).index;
                 (*raw).min = u64::MAX;
-                (*tables.trace(count)).stride = 1;
+                if room::holds_first(tables, count, 0) {
+                    (*tables.trace(count)).stride = 1;
+                }
                 compiler_fence(Ordering::SeqCst);
                 (*header).regions += 1;
                 count
@@ -203,7 +206,7 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
             (*header).regions_lost += 1;
             return;
         }
-        if (*header).depth as usize == RAW_DEPTH {
+        if !room::holds(tables, room::ACTIVE, (*header).depth as usize) {
             (*header).depth_lost += 1;
             return;
         }
@@ -271,7 +274,7 @@ unsafe fn node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u3
         }
         let header = tables.header();
         let fresh = (*header).nodes as usize;
-        if fresh == RAW_NODES {
+        if !room::holds(tables, room::NODES, fresh) {
             return caller;
         }
         let parent = tables.node(caller as usize);
@@ -345,9 +348,11 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
             (*caller).called += cycles;
             (*caller).pairs += entry.pairs + 1;
         }
-        let trace = tables.trace(entry.region as usize);
+        let slot = entry.region as usize;
+        let trace = tables.trace(slot);
         let position = entry.invocation as usize - 1;
-        if position < TRACE_FIRST {
+        let first = room::holds_first(tables, slot, position);
+        if first {
             (*trace).first_starts[position] = entry.start;
         }
         if !finished {
@@ -357,10 +362,12 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
         (*raw).sum += cycles;
         (*raw).min = (*raw).min.min(cycles);
         (*raw).max = (*raw).max.max(cycles);
-        if position < TRACE_FIRST {
+        if first {
             (*trace).first[position] = cycles;
+        } else if position < TRACE_FIRST {
+            (*header).times_lost += 1;
         } else {
-            kept::keep(trace, entry.invocation, cycles, entry.start);
+            kept::keep(tables, slot, entry.invocation, cycles, entry.start);
         }
     }
 }
@@ -406,6 +413,13 @@ pub fn begin(directory: &Path) -> Result<(), String> {
         ));
     }
     let tables = Tables { base: base.cast() };
+    // SAFETY: the mapping is fresh and ours.
+    if !unsafe { room::begin(&tables) } {
+        return Err(format!(
+            "the disk has no room for a profile in {}: make room, or name another --store",
+            directory.display()
+        ));
+    }
     MAIN.store(thread_pointer(), Ordering::Relaxed);
     // SAFETY: the mapping is fresh and ours.
     unsafe {
@@ -468,10 +482,18 @@ unsafe fn measure(tables: &Tables) -> (u64, u64) {
             u64::MAX => 0,
             least => least,
         };
+        // The first region of the program gets its trace.
+        let room = (*tables.region(0)).first_room as usize;
+        if room > 0 {
+            let trace = tables.trace(0);
+            (&raw mut (*trace).first).cast::<u64>().write_bytes(0, room);
+            (&raw mut (*trace).first_starts)
+                .cast::<u64>()
+                .write_bytes(0, room);
+        }
         std::ptr::write_bytes(tables.region(0), 0, 1);
         std::ptr::write_bytes(tables.node(1), 0, 1);
         std::ptr::write_bytes(tables.active(0), 0, 1);
-        std::ptr::write_bytes(tables.trace(0), 0, 1);
         (*tables.node(0)).child = 0;
         (*header).nodes = 1;
         (*header).regions = 0;
@@ -479,6 +501,7 @@ unsafe fn measure(tables: &Tables) -> (u64, u64) {
         (*header).depth = 0;
         (*header).abandoned = 0;
         (*header).interrupted = 0;
+        (*header).times_lost = 0;
         (inside, least.saturating_sub(inside))
     }
 }

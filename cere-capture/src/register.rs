@@ -37,7 +37,12 @@ fn this(number: u32) -> Process {
     Process {
         number,
         id: std::process::id(),
-        program: std::fs::read_link("/proc/self/exe").unwrap_or_default(),
+        // Its name counts for telling processes apart alone.
+        program: std::fs::read_link("/proc/self/exe")
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+            .into(),
         arguments: text
             .split(|byte| *byte == 0)
             .map(|argument| String::from_utf8_lossy(argument).into_owned())

@@ -1,10 +1,10 @@
 //! Signal handlers while captures are in progress, and the program's own ones meanwhile.
 
+use crate::capture::{self, Cause};
 use crate::engine::{Access, Touched};
 use crate::sys::{self, Action};
 use crate::tracer::Cut;
-use crate::{capture, heap, local, team, threads, trace, wanted};
-use cere_format::capture::RegionEnd;
+use crate::{clock, local, section, team, threads, trace, wanted};
 use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
@@ -16,6 +16,9 @@ const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS) | sys::bit(
 
 /// Those of them that may be under way to other threads when captures end.
 const LINGERING: [i32; 2] = [libc::SIGSEGV, libc::SIGSYS];
+
+/// Code of a nudge for a section that is left.
+const LEFT: i32 = -77;
 
 /// Flags of the program's handlers that ours have as well.
 const KEPT: u64 = (libc::SA_RESTART | libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT) as u64;
@@ -61,8 +64,9 @@ pub fn replaced(signal: i32) -> Option<Action> {
     unsafe { (SAVED.replaced & sys::bit(signal) != 0).then(|| SAVED.actions[signal as usize]) }
 }
 
-/// Lets the program's system calls through, or catches them.
+/// Lets the captured thread's system calls through, or catches them, and with captures its readings of the time stamp counter.
 pub fn catch_calls(catch: bool) {
+    clock::watch_counter(catch && capture::captures());
     SELECTOR.store(catch.into(), Ordering::Relaxed);
 }
 
@@ -166,7 +170,7 @@ pub fn outside(mask: u64) -> u64 {
     // SAFETY: plain words, main thread only.
     unsafe {
         if SAVED.installed {
-            mask & !SAVED.deferred | SAVED.mask & NEEDED
+            mask & !(SAVED.deferred | NEEDED) | SAVED.mask & NEEDED
         } else {
             mask
         }
@@ -231,6 +235,7 @@ pub fn remove(context: Option<&mut ucontext_t>, threads: bool) {
             }
         }
         SAVED.replaced = 0;
+        section::forget(sys::bit(threads::NUDGE));
         let stack = (&raw const SAVED.stack) as usize;
         match context {
             None => {
@@ -263,7 +268,10 @@ pub fn release(mask: u64) -> u64 {
 }
 
 /// Gives the signal back to the program, whose disposition is in force again.
-unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
+///
+/// # Safety
+/// `info` is the kernel's record of it.
+pub unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
     // SAFETY: no arguments; the kernel's record of this very signal.
     unsafe {
         let thread = sys::call(libc::SYS_gettid, [0; 6]) as usize;
@@ -281,14 +289,14 @@ unsafe fn send(thread: usize, signal: i32, info: *mut siginfo_t) {
     }
 }
 
-/// Nudges the calling thread, with a code that one had.
-pub fn nudge_again(code: i32) {
-    // SAFETY: a record of our own.
+/// In a handler that has interrupted a section: nudges the calling thread when that is left.
+pub fn nudge_after(context: &mut ucontext_t) {
+    // SAFETY: a record of our own, and the handler's context.
     unsafe {
         let mut info: siginfo_t = std::mem::zeroed();
         info.si_signo = threads::NUDGE;
-        info.si_code = code;
-        send_again(threads::NUDGE, &mut info);
+        info.si_code = LEFT;
+        section::postpone(threads::NUDGE, &mut info, context);
     }
 }
 
@@ -299,10 +307,11 @@ pub fn stack_pointer(context: &ucontext_t) -> usize {
 
 extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     const SEGV_ACCERR: i32 = 2;
+    const SI_KERNEL: i32 = 0x80;
     // SAFETY: the kernel's records.
     let (code, address, context) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
-    if wanted::engine().is_none_or(|engine| !engine.at_work()) {
+    if !wanted::at_work() {
         // SAFETY: the kernel's record.
         return unsafe { late_fault(address, signal, info) };
     }
@@ -312,29 +321,58 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         e if e & 2 != 0 => Access::Write,
         _ => Access::Read,
     };
+    if access == Access::Execute
+        && (team::includes(stack) || threads::is_captured())
+        && let Some(instead) = clock::led(address)
+    {
+        context.uc_mcontext.gregs[libc::REG_RIP as usize] = instead as i64;
+        return;
+    }
+    if code == SI_KERNEL && threads::is_captured() {
+        let program = |at| {
+            let _turn = team::turn();
+            // SAFETY: in turn.
+            unsafe { wanted::engine() }.is_some_and(|engine| engine.spans.find(at).is_some())
+        };
+        if clock::counter(context, program) {
+            return;
+        }
+    }
     if team::includes(stack) {
         return team::fault(address, access, code == SEGV_ACCERR);
     }
     if !threads::is_captured() {
         return threads::wait();
     }
-    if capture::left(stack) > 0 && capture::abandon(stack, context) {
+    if capture::ending() {
+        // Memory is open: the library crashes for the program, which has to do with it.
+        remove(Some(context), false);
+        if code <= 0 {
+            // SAFETY: the kernel's record.
+            unsafe { send_again(signal, info) };
+        }
+        return;
+    }
+    if capture::may_abandon(stack) && capture::abandon(context) {
         return;
     }
     let turn = team::turn();
-    let touched = match (code, wanted::engine()) {
+    // SAFETY: in turn.
+    let mut engine = unsafe { wanted::engine() };
+    let touched = match (code, engine.as_deref_mut()) {
         (SEGV_ACCERR, Some(engine)) => {
-            if let Some(level) = engine.levels.last_mut() {
+            if let Some(level) = engine.level.as_mut() {
                 level.faults += 1;
             }
+            engine.note_frames(address, stack);
             engine.touch(address, access)
         }
         _ => Touched::NotOurs,
     };
-    let exhausted = trace::exhausted();
+    let exhausted = engine.as_deref_mut().and_then(trace::exhausted);
     if exhausted.is_some()
         && !trace::alone()
-        && let Some(engine) = wanted::engine()
+        && let Some(engine) = engine
     {
         engine.detach();
     }
@@ -357,17 +395,9 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     }
     match touched {
         Touched::Opened => {}
-        Touched::Failed(lack) => {
-            capture::end_all(context, RegionEnd::Never, |_| {
-                Some(format!("it takes {lack}"))
-            });
-        }
+        Touched::Failed(lack) => capture::end_all(context, Cause::Lack(lack)),
         Touched::NotOurs => {
-            capture::end_all(context, RegionEnd::Never, |_| {
-                Some(format!(
-                    "the program crashes inside: it may not access {address:#x}"
-                ))
-            });
+            capture::end_all(context, Cause::Crash(address));
             if code <= 0 {
                 // SAFETY: the kernel's record.
                 unsafe { send_again(signal, info) };
@@ -402,7 +432,7 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     const SYS_USER_DISPATCH: i32 = 2;
     // SAFETY: the kernel's records.
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
-    let at_work = wanted::engine().is_some_and(|engine| engine.at_work());
+    let at_work = wanted::at_work();
     if code != SYS_USER_DISPATCH && !at_work {
         // SAFETY: only the main thread changes it, and not while nothing is captured.
         let old = unsafe { SAVED.actions[libc::SIGSYS as usize] };
@@ -425,7 +455,10 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
 extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     // SAFETY: the kernel's records.
     let (code, own) = unsafe { ((*info).si_code, replaced(signal)) };
+    // SAFETY: the kernel's record.
+    let context = unsafe { &mut *context };
     let reason = match code {
+        LEFT if threads::is_captured() => return capture::end_at_last(context),
         libc::SI_TKILL => "other threads cannot go on while it runs",
         libc::SI_TIMER => {
             "a signal that the program handles arrives inside, and it goes on for long"
@@ -435,16 +468,17 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         }
         _ => return,
     };
-    if threads::is_captured() && !heap::busy(code) {
-        // SAFETY: the kernel's record.
-        let context = unsafe { &mut *context };
-        if trace::alone() {
-            return trace::suspend(context, Some(Cut::Because(reason)));
-        }
-        capture::end_all(context, RegionEnd::Never, |_| {
-            capture::of_team().or(Some(reason.into()))
-        });
+    if !threads::is_captured() {
+        return;
     }
+    if section::interrupted() {
+        // SAFETY: the kernel's records.
+        return unsafe { section::postpone(signal, info, context) };
+    }
+    if trace::alone() {
+        return trace::suspend(context, Some(Cut::Because(reason)));
+    }
+    capture::end_all(context, Cause::Because(reason));
 }
 
 /// Any other signal that the program has a handler for. The handler can run only when everything is open: it
@@ -453,7 +487,7 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     // SAFETY: the kernel's records.
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
     let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
-    let at_work = wanted::engine().is_some_and(|engine| engine.at_work());
+    let at_work = wanted::at_work();
     if at_work && team::includes(stack_pointer(context)) {
         if fault && code > 0 {
             // It happens again, with the program's handler in force.
@@ -467,6 +501,10 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
             // SAFETY: the kernel's record.
             return unsafe { send(threads::captured(), signal, info) };
         }
+    }
+    if section::interrupted() && !(fault && code > 0) {
+        // SAFETY: the kernel's records.
+        return unsafe { section::postpone(signal, info, context) };
     }
     if !threads::is_captured() {
         threads::wait();
@@ -483,9 +521,7 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
         return;
     }
     if fault && code > 0 {
-        capture::end_all(context, RegionEnd::Never, |_| {
-            Some(format!("it takes signal {signal}"))
-        });
+        capture::end_all(context, Cause::Signal(signal));
         // All but a breakpoint happen again, the instruction being the same.
         if signal != libc::SIGTRAP {
             return;

@@ -7,6 +7,12 @@ pub const KIND_FOREIGN: u8 = 1;
 /// Of the captured thread's stack.
 pub const KIND_STACK: u8 = 2;
 
+/// Of a file, or shared: what is dropped there comes back.
+pub const KIND_FILE: u8 = 4;
+
+/// Shared, and mapped at another address as well.
+pub const KIND_TWICE: u8 = 8;
+
 /// A range of memory with one protection.
 #[repr(C, align(32))]
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +95,13 @@ impl Spans {
         let span = self.find(at).or_else(|| self.above(at))?;
         let start = span.start.max(at);
         (start < end).then_some((start, span.end.min(end)))
+    }
+
+    /// Whether a part of [start, end) has one of these kinds.
+    pub fn any(&self, start: usize, end: usize, kind: u8) -> bool {
+        let from = &self.all()[self.position(start)..];
+        let inside = from.iter().take_while(|s| s.start < end);
+        inside.into_iter().any(|s| s.kind & kind != 0)
     }
 
     fn put(&mut self, position: usize, span: Span) -> bool {

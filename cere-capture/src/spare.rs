@@ -1,12 +1,21 @@
-//! What the program's allocator has free.
+//! What the program's allocator has, and has free.
 
 use crate::local;
 use std::ffi::c_void;
 use std::sync::atomic::AtomicUsize;
 
-/// Free bytes of the C library's allocator. None if the program has another one, or if this thread is in a signal
+/// Bytes that the C library's allocator has from the kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Memory {
+    /// All of them.
+    pub all: usize,
+    /// Those that are free.
+    pub spare: usize,
+}
+
+/// The memory of the C library's allocator. None if the program has another one, or if this thread is in a signal
 /// handler that interrupted the allocator: its lists may be half changed then, and its locks this thread's own.
-pub fn spare() -> Option<usize> {
+pub fn memory() -> Option<Memory> {
     static INFO: AtomicUsize = AtomicUsize::new(0);
     static MALLOC: AtomicUsize = AtomicUsize::new(0);
     if local::in_allocator() {
@@ -28,5 +37,8 @@ pub fn spare() -> Option<usize> {
     // SAFETY: the C library's function of this name.
     let info =
         unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> libc::mallinfo2>(info)() };
-    Some(info.fordblks)
+    Some(Memory {
+        all: info.arena + info.hblkhd,
+        spare: info.fordblks,
+    })
 }

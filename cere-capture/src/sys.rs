@@ -2,6 +2,7 @@
 //!
 //! All of it lies between two symbols, the only code that Syscall User Dispatch lets through to the kernel.
 
+use cere_format::abi::RegionDescriptor;
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU64;
 
@@ -31,8 +32,9 @@ global_asm!(
     "mov eax, 15",
     "syscall",
     "ud2",
-    // cere_on_stack(function, argument, top): runs function(argument) on another stack, all signals blocked. They
-    // stay so until the stack is free again: a handler of the program may enter a region at once.
+    // cere_on_stack(function, top, region, event, arguments, stack): runs function(region, event, arguments, stack) on
+    // another stack, all signals blocked. They stay so until the stack is free again: a handler of the program may enter a
+    // region at once. What is handed on stands in registers: a handler that comes before may close the program's stack.
     ".globl cere_on_stack",
     ".hidden cere_on_stack",
     ".type cere_on_stack,@function",
@@ -42,25 +44,31 @@ global_asm!(
     "push r12",
     "push r13",
     "push r14",
+    "push rbx",
     "mov r12, rdi",
     "mov r13, rsi",
     "mov r14, rdx",
+    "mov ebx, ecx",
     "mov eax, 14",
     "mov edi, 2",
     "lea rsi, [rip + {all}]",
     "lea rdx, [rip + {mask}]",
     "mov r10d, 8",
     "syscall",
-    "mov rsp, r14",
-    "mov rdi, r13",
+    "mov rsp, r13",
+    "mov rdi, r14",
+    "mov esi, ebx",
+    "mov rdx, r8",
+    "mov rcx, r9",
     "call r12",
-    "lea rsp, [rbp - 24]",
+    "lea rsp, [rbp - 32]",
     "mov eax, 14",
     "mov edi, 2",
     "lea rsi, [rip + {mask}]",
     "xor edx, edx",
     "mov r10d, 8",
     "syscall",
+    "pop rbx",
     "pop r14",
     "pop r13",
     "pop r12",
@@ -92,6 +100,9 @@ static ALL: u64 = !0;
 /// The signal mask that `cere_on_stack` found, and that it leaves.
 pub static HOOK_MASK: AtomicU64 = AtomicU64::new(0);
 
+/// What runs on another stack: with what the probe told, and the stack pointer there.
+pub type Work = unsafe extern "C" fn(*mut RegionDescriptor, u32, *mut u8, usize);
+
 unsafe extern "C" {
     static cere_calls_start: u8;
     static cere_calls_end: u8;
@@ -112,9 +123,16 @@ unsafe extern "C" {
         b: i32,
         at: usize,
     ) -> *mut std::ffi::c_void;
-    /// Runs `function(argument)` on the stack that ends at `top` (a multiple of 16), all signals blocked; they are as
-    /// in [`HOOK_MASK`] before and after.
-    pub fn cere_on_stack(function: unsafe extern "C" fn(*mut u8), argument: *mut u8, top: usize);
+    /// Runs `function(region, event, arguments, stack)` on the stack that ends at `top` (a multiple of 16), all signals
+    /// blocked; they are as in [`HOOK_MASK`] before and after.
+    pub fn cere_on_stack(
+        function: Work,
+        top: usize,
+        region: *mut RegionDescriptor,
+        event: u32,
+        arguments: *mut u8,
+        stack: usize,
+    );
 }
 
 /// A system call; negative results are negated errors.

@@ -10,8 +10,9 @@
 use crate::calls::Halt;
 use crate::engine::{Access, Touched};
 use crate::pool::PAGE;
+use crate::spans::Span;
 use crate::tracer::Cut;
-use crate::{arena, heap, local, openmp, signals, sys, threads, wanted};
+use crate::{arena, capture, heap, local, openmp, section, signals, sys, threads, tracer, wanted};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
@@ -78,6 +79,11 @@ pub fn turn() -> Turn {
     Turn(())
 }
 
+/// The turn, if nobody has it.
+pub fn try_turn() -> Option<Turn> {
+    (!TAKEN.swap(true, SeqCst)).then(|| Turn(()))
+}
+
 /// The turn of a thread of a team; none while it is kept out.
 pub fn enter() -> Option<Turn> {
     let barred = || BARRED.load(SeqCst);
@@ -128,10 +134,11 @@ pub fn includes(stack: usize) -> bool {
 /// A thread of a team faults. Returns when it may run its instruction again.
 pub fn fault(address: usize, access: Access, ours: bool) {
     let Some(turn) = enter() else { return };
-    let Some(engine) = wanted::engine().filter(|e| e.at_work()) else {
+    // SAFETY: in turn.
+    let Some(engine) = unsafe { wanted::engine() }.filter(|e| e.at_work()) else {
         return;
     };
-    if let Some(level) = engine.levels.last_mut() {
+    if let Some(level) = engine.level.as_mut() {
         level.faults += 1;
     }
     engine.toucher = local::number();
@@ -150,14 +157,19 @@ pub fn fault(address: usize, access: Access, ours: bool) {
 /// Has the captured thread give up, and waits until it has.
 pub fn fail(turn: Turn, failure: Failure) {
     // SAFETY: in turn, and read by the captured thread in its own.
-    unsafe {
+    let known = unsafe {
         let first = &raw mut FAILURE;
-        if (*first).is_none() {
-            *first = Some(failure);
-        }
-    }
+        (*first).replace((*first).unwrap_or(failure)).is_some()
+    };
     drop(turn);
+    // Who holds a lock of the library does not wait: it tries again until memory is open.
+    if section::interrupted() && known {
+        return;
+    }
     threads::nudge();
+    if section::interrupted() {
+        return;
+    }
     threads::wait();
     // Memory is open before all is written, and what failed may end the process. A hook that starts the team waits for this thread.
     while BARRED.load(SeqCst) && openmp::mask_of_new().is_none() {
@@ -216,7 +228,7 @@ pub fn creates(
         return real(attributes);
     }
     EXISTS.store(true, SeqCst);
-    let inside = wanted::engine().is_some_and(|e| !e.levels.is_empty());
+    let inside = capture::captures();
     // In the hook everything is open.
     let hook = BARRED.load(SeqCst);
     if !inside || hook || !threads::is_captured() {
@@ -225,9 +237,7 @@ pub fn creates(
     let Some(own) = on_our_stack(attributes) else {
         return libc::EAGAIN;
     };
-    if let Some(engine) = wanted::engine() {
-        engine.tracer.pin();
-    }
+    tracer::pin();
     touch_libraries();
     let mask = signals::program_mask();
     CREATING.store(true, SeqCst);
@@ -237,9 +247,7 @@ pub fn creates(
     signals::set_mask(mask);
     sys::mask(signals::inside(mask));
     signals::catch_calls(true);
-    if let Some(engine) = wanted::engine() {
-        engine.unpin_later();
-    }
+    tracer::unpin_later();
     result
 }
 
@@ -269,11 +277,24 @@ fn on_our_stack(attributes: *const libc::pthread_attr_t) -> Option<libc::pthread
     })
 }
 
+/// The `i`-th span, for the captured thread, whose stack may be closed: it must not fault in its turn.
+#[inline(never)]
+fn span(i: usize) -> Option<Span> {
+    let barred = BARRED.swap(true, SeqCst);
+    while TAKEN.load(SeqCst) {
+        std::hint::spin_loop();
+    }
+    // SAFETY: nobody has a turn, and nobody gets one.
+    let span = unsafe { wanted::engine() }.and_then(|e| e.spans.all().get(i).copied());
+    BARRED.store(barred, SeqCst);
+    span
+}
+
 /// Touches the data of the C library and of the loader, as the region would.
 fn touch_libraries() {
     let ranges = openmp::c_library();
     let mut i = 0;
-    while let Some(span) = wanted::engine().and_then(|e| e.spans.all().get(i).copied()) {
+    while let Some(span) = span(i) {
         i += 1;
         if !ranges.iter().any(|r| r.0 <= span.start && span.start < r.1) {
             continue;

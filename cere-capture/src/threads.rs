@@ -10,7 +10,7 @@
 
 use crate::engine::Engine;
 use crate::pool::PAGE;
-use crate::{heap, inside, local, locks, openmp, sys, team, wanted};
+use crate::{heap, inside, local, locks, openmp, section, sys, team, wanted};
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::OnceLock;
@@ -89,14 +89,21 @@ fn pass() -> bool {
 
 /// Whether the calling thread is one that waits until memory is open: neither the captured one nor of its team.
 fn waits() -> bool {
-    let other = |s: &mut wanted::State| s.thread != crate::thread_pointer();
-    wanted::state().is_some_and(other) && !local::of_team()
+    wanted::prepared() && !wanted::is_main() && !local::of_team()
 }
 
 fn passed(passing: bool) {
     if passing {
         PASSING.fetch_sub(1, SeqCst);
     }
+}
+
+/// Runs `work` where memory is not closed, from a thread that is not the captured one.
+pub fn in_gate<T>(work: impl FnOnce() -> T) -> T {
+    let passing = pass();
+    let result = work();
+    passed(passing);
+    result
 }
 
 /// The calling thread is about to fork.
@@ -112,6 +119,7 @@ pub unsafe extern "C" fn after_fork() {
 /// The calling thread ends.
 unsafe extern "C" fn ends(_: *mut c_void) {
     let passing = pass();
+    let _section = section::enter();
     if let Ok(mut list) = LIST.lock() {
         let own = id();
         for thread in list.iter_mut().filter(|t| t.id == own) {
@@ -233,7 +241,7 @@ unsafe extern "C" fn pthread_create(
     // SAFETY: libc's function; the box is the new thread's.
     unsafe {
         let real = std::mem::transmute::<usize, Create>(real);
-        if wanted::engine().is_none() {
+        if !wanted::prepared() {
             return real(thread, attributes, start, argument);
         }
         let passing = pass();
@@ -282,6 +290,7 @@ unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stac
                 _ => (0, 0),
             };
             let own = id();
+            let _section = section::enter();
             if let Ok(mut list) = LIST.lock() {
                 for thread in list.iter_mut().filter(|t| t.id == own) {
                     thread.alternate = alternate;
@@ -378,6 +387,16 @@ fn list(own: i32) -> Result<Vec<(usize, usize)>, String> {
     }
     let stacks = list.iter().flat_map(|t| [t.stack, t.alternate]);
     Ok(stacks.filter(|s| s.0 < s.1).collect())
+}
+
+/// The threads that no region is a team of, and their stacks. Ordinary code.
+pub fn strangers() -> Vec<(i32, (usize, usize))> {
+    let own = id();
+    let Ok(list) = LIST.lock() else {
+        return Vec::new();
+    };
+    let others = list.iter().filter(|t| t.id != own && t.number == 0);
+    others.map(|t| (t.id, t.stack)).collect()
 }
 
 /// Holds the system calls that other threads begin from now on until [`opened`]. Why memory cannot be closed beside

@@ -2,8 +2,9 @@
 //! [`suspend`].
 
 use crate::capture::{self, describe_images};
+use crate::engine::Engine;
 use crate::tracer::Cut;
-use crate::wanted::{Region, State, listen, state};
+use crate::wanted::{self, Region, State, listen, state};
 use crate::{heap, process, signals, team, threads};
 use cere_format::capture::{PageTrace, Wanted};
 use libc::ucontext_t;
@@ -73,15 +74,33 @@ fn begin(state: &mut State, window: usize, name: String) {
     let planned = &mut state.windows[window];
     if !planned.past {
         planned.past = true;
-        state.engine.tracer.begin(window, name);
+        let (captures, inside) = (state.past.number, state.captured());
+        let tracer = &mut state.engine.tracer;
+        tracer.begin(window, name, captures, inside);
+    }
+}
+
+impl State {
+    /// The window of a wanted invocation, by its place in the plan.
+    pub fn window(&self, wanted: usize, invocation: u64) -> Option<usize> {
+        let is = |w: &Planned| w.wanted == wanted && w.invocation == invocation;
+        self.windows.iter().position(is)
+    }
+}
+
+/// Gives up the window of a wanted invocation.
+pub fn drop_window(state: &mut State, wanted: usize, invocation: u64) {
+    if let Some(plan) = state.window(wanted, invocation) {
+        state.windows[plan].past = true;
+        state.engine.tracer.windows.retain(|w| w.plan != plan);
     }
 }
 
 /// Whether windows begin with the program's start, and have not.
-pub fn awaits_start(state: &State) -> bool {
-    let armed = state.wanted.iter().any(|w| !w.armed.is_empty());
+pub fn awaits_start(wanted: &[Region], windows: &[Planned]) -> bool {
+    let armed = wanted.iter().any(|w| !w.armed.is_empty());
     let open = |w: &Planned| w.at_start.is_some() && !w.past;
-    armed && state.windows.iter().any(open)
+    armed && windows.iter().any(open)
 }
 
 /// The program starts.
@@ -106,8 +125,7 @@ pub fn entered(state: &mut State, region: usize) {
 
 /// The page trace of a wanted invocation that is about to begin; its window ends. Memory is open and laid out.
 pub fn take(state: &mut State, wanted: usize, invocation: u64) -> Option<(PageTrace, Vec<u64>)> {
-    let is = |w: &Planned| w.wanted == wanted && w.invocation == invocation;
-    let plan = state.windows.iter().position(is)?;
+    let plan = state.window(wanted, invocation)?;
     state.windows[plan].past = true;
     let tracer = &mut state.engine.tracer;
     let Some(place) = tracer.windows.iter().position(|w| w.plan == plan) else {
@@ -138,7 +156,7 @@ pub fn take(state: &mut State, wanted: usize, invocation: u64) -> Option<(PageTr
 /// Everything is open, handlers may be in force: turns the tracer on where windows ask for it, with handlers in force,
 /// or off. `stack` is the program's stack pointer, `mask` its signal mask.
 pub fn settle(state: &mut State, stack: usize, mask: u64) {
-    let captures = !state.engine.levels.is_empty();
+    let captures = state.engine.level.is_some();
     let was_on = state.engine.tracer.on;
     state.engine.tracer.on = false;
     if !state.engine.tracer.wanted() {
@@ -148,6 +166,11 @@ pub fn settle(state: &mut State, stack: usize, mask: u64) {
         Err("other threads run")
     } else if captures || was_on {
         Ok(())
+    } else if process::reached_by_others().is_some() {
+        // For good: each entry of a region would look for them again.
+        let why = "the program has an io_uring, a userfaultfd or a context of io_setup";
+        listen(state, false);
+        return state.engine.tracer.stop(Cut::Because(why));
     } else {
         let stack = state.engine.pool.signal_stack();
         let installed = signals::install(stack, mask);
@@ -177,8 +200,11 @@ pub fn settle(state: &mut State, stack: usize, mask: u64) {
 /// In a handler, no capture in progress: opens everything and hands the process back to the program. The trace goes on
 /// where the next region is entered. Neither allocates nor locks: the program may be anywhere. Out of turn.
 pub fn suspend(context: &mut ucontext_t, cut: Option<Cut>) {
-    let Some(state) = state() else { return };
     let _barred = team::bar();
+    // SAFETY: in the captured thread's handler, those of teams are kept out.
+    let Some(state) = (unsafe { state() }) else {
+        return;
+    };
     signals::catch_calls(false);
     heap::inside(false);
     state.engine.open();
@@ -189,18 +215,19 @@ pub fn suspend(context: &mut ucontext_t, cut: Option<Cut>) {
     if state.engine.tracer.wanted() {
         listen(state, true);
     }
-    capture::note_depth(0);
+    state.engine.tell();
+    capture::note_level(None);
     signals::remove(Some(context), threads::beside(&state.engine));
 }
 
 /// Whether memory is closed for the trace alone: no capture is in progress.
 pub fn alone() -> bool {
-    state().is_some_and(|s| s.engine.levels.is_empty())
+    wanted::prepared() && !capture::captures()
 }
 
 /// Why the windows take too much, if they do: they are given up. In turn.
-pub fn exhausted() -> Option<Cut> {
-    let tracer = &mut state()?.engine.tracer;
+pub fn exhausted(engine: &mut Engine) -> Option<Cut> {
+    let tracer = &mut engine.tracer;
     let cut = Cut::Because(tracer.exhausted.take()?);
     tracer.stop(cut);
     Some(cut)

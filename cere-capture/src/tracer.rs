@@ -3,6 +3,7 @@
 //! All but windows opening and snapshots may run in a signal handler: raw system calls and reserved memory only.
 
 use crate::arena;
+use crate::conflict::Captured;
 use crate::engine::Engine;
 use crate::names;
 use crate::pool::{PAGE, Page};
@@ -65,6 +66,10 @@ pub struct Window {
     pub touched: u64,
     /// The first gap.
     pub cut: Option<Cut>,
+    /// The captured invocation that it began inside.
+    pub inside: Option<Captured>,
+    /// Captures begun before it.
+    pub captures: u64,
     /// Gaps.
     halts: u32,
     /// Nothing more is traced for it.
@@ -84,8 +89,6 @@ pub struct Tracer {
     plan: TracePlan,
     /// Whether what the program touches is traced.
     pub on: bool,
-    /// Calls under way that need what they opened to stay so, until [`Engine::unpin`]. Changed out of turn as well.
-    pub pins: AtomicU32,
     /// Set in the handler: the windows take too much.
     pub exhausted: Option<&'static str>,
     /// Windows by rising `first`. Filled by ordinary code only.
@@ -116,7 +119,6 @@ impl Tracer {
                 faults: 0,
             },
             on: false,
-            pins: AtomicU32::new(0),
             exhausted: None,
             windows: Vec::new(),
             faults: 0,
@@ -153,8 +155,9 @@ impl Tracer {
         self.windows.iter().any(|w| !w.ended)
     }
 
-    /// Opens a window. The FIFO is empty: everything is open.
-    pub fn begin(&mut self, plan: usize, began: String) {
+    /// Opens a window after so many captures; `inside` one of them nothing is traced for it. The FIFO is empty: everything
+    /// is open.
+    pub fn begin(&mut self, plan: usize, began: String, captures: u64, inside: Option<Captured>) {
         self.windows.push(Window {
             plan,
             began,
@@ -162,8 +165,10 @@ impl Tracer {
             faults: self.faults,
             touched: 0,
             cut: None,
+            inside,
+            captures,
             halts: 0,
-            ended: false,
+            ended: inside.is_some(),
         });
         self.slots = (self.plan.slots as usize).clamp(8, RING / 2);
         self.since = 0;
@@ -226,11 +231,19 @@ impl Tracer {
         unsafe { *self.ring.add((self.head + self.length) % RING) = page };
         self.length += 1;
     }
+}
 
-    /// What is opened stays so until there were as many calls of [`Engine::unpin`].
-    pub fn pin(&self) {
-        self.pins.fetch_add(1, SeqCst);
-    }
+/// Calls under way that need what they opened to stay so. Changed out of turn as well.
+static PINS: AtomicU32 = AtomicU32::new(0);
+
+/// What is opened stays so until there were as many calls of [`Engine::unpin`] or [`unpin_later`].
+pub fn pin() {
+    PINS.fetch_add(1, SeqCst);
+}
+
+/// What a system call reached may leave, with the next page that is opened. Out of turn.
+pub fn unpin_later() {
+    PINS.fetch_sub(1, SeqCst);
 }
 
 /// A page and the thread that touches it, as in an entry of a page trace.
@@ -262,7 +275,7 @@ impl Engine {
 
     /// Closes what is beyond the FIFO's length, or beyond the mappings that there may be.
     fn evict(&mut self) {
-        while self.tracer.pins.load(SeqCst) == 0
+        while PINS.load(SeqCst) == 0
             && self.tracer.length > 8
             && (self.tracer.length > self.tracer.slots || self.splits >= self.budget)
             && let Some(page) = self.tracer.pop()
@@ -273,15 +286,10 @@ impl Engine {
 
     /// What a system call reached may leave. In turn.
     pub fn unpin(&mut self) {
-        self.unpin_later();
+        unpin_later();
         if self.tracer.on {
             self.evict();
         }
-    }
-
-    /// The same, with the next page that is opened. Out of turn.
-    pub fn unpin_later(&self) {
-        self.tracer.pins.fetch_sub(1, SeqCst);
     }
 
     /// Everything is about to be opened, or to stay as it is: the FIFO runs empty.

@@ -1,23 +1,29 @@
 //! What is wanted of a run: arms the regions, keeps the counts. Ordinary code.
 
+use crate::conflict::{Captured, Past};
 use crate::engine::{Engine, Place};
-use crate::pool::{LEVELS, PAGE, Pool};
+use crate::pool::{PAGE, Pool};
 use crate::spans::Spans;
 use crate::trace::{self, Planned};
 use crate::tracer::Tracer;
-use crate::{arena, capture, heap, images, openmp, process, sys, thread_pointer};
+use crate::{
+    arena, capture, clock, engine, heap, images, openmp, process, sys, team, thread_pointer,
+    threads,
+};
 use cere_format::abi::{Hook, RegionDescriptor};
 use cere_format::capture::{TracePlan, Wanted};
 use cere_format::profile::RegionKey;
 use std::path::PathBuf;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
+/// Thread pointer of the main thread.
+static MAIN: AtomicUsize = AtomicUsize::new(0);
 
-/// Everything that captures need; used by the main thread only.
+/// Everything that captures need. The engine is used in turn ([`crate::team`]), the rest by the main thread.
 pub struct State {
-    /// Memory and levels.
+    /// Memory and the capture in progress.
     pub engine: Engine,
     /// The regions, in the order of the plan.
     pub wanted: Vec<Region>,
@@ -29,14 +35,16 @@ pub struct State {
     pub mapping_limit: usize,
     /// Start of an image, and whether it is instrumented.
     pub known: Vec<(usize, bool)>,
+    /// What captures so far mean for later ones.
+    pub past: Past,
     /// The windows of the page trace.
     pub windows: Vec<Planned>,
     /// All regions of the loaded images.
     pub all: Vec<*mut RegionDescriptor>,
     /// Whether all of them have a hook, so that an interrupted trace goes on.
     pub listens: bool,
-    /// What the hook was told last.
-    pub event: capture::Event,
+    /// Wanted invocations that could not be captured, to be noted. Capacity is MISSED.
+    pub missed: Vec<capture::Missed>,
 }
 
 /// A region of which invocations are wanted.
@@ -51,6 +59,8 @@ pub struct Region {
     pub next: u64,
     /// Invocations that begin windows of the page trace, rising.
     pub starts: Vec<trace::Start>,
+    /// The last captured invocation that it ran inside.
+    pub inside: Option<Captured>,
     /// Whether invocations of it are wanted at all.
     pub listed: bool,
     /// Its descriptors with a hook.
@@ -66,6 +76,7 @@ impl Region {
             count: 0,
             next: u64::MAX,
             starts: Vec::new(),
+            inside: None,
             listed: false,
             armed: Vec::new(),
         }
@@ -81,15 +92,66 @@ impl Region {
     }
 }
 
+/// Whether captures are prepared. Any thread may ask.
+pub fn prepared() -> bool {
+    pointer().is_some()
+}
+
+/// Whether memory is to be closed. Any thread may ask: the answer is old where it has no turn.
+pub fn at_work() -> bool {
+    prepared() && engine::at_work()
+}
+
+/// Whether the calling thread is the main one.
+pub fn is_main() -> bool {
+    MAIN.load(Ordering::Relaxed) == thread_pointer()
+}
+
 /// The state, once captures are prepared.
-pub fn state() -> Option<&'static mut State> {
-    // SAFETY: leaked at start; only the main thread gets here, a handler only while nobody else uses it.
-    unsafe { STATE.load(Ordering::Relaxed).as_mut() }
+pub fn pointer() -> Option<NonNull<State>> {
+    NonNull::new(STATE.load(Ordering::Acquire)).filter(|_| !crate::is_copy())
+}
+
+/// The state, once captures are prepared.
+///
+/// # Safety
+/// The calling thread is the main one and keeps those of teams out ([`team::bar`]), and no other reference to the state, or to
+/// a part of it, is used before this one is for the last time.
+pub unsafe fn state() -> Option<&'static mut State> {
+    // SAFETY: leaked at start; nobody else uses it, by the contract.
+    pointer().map(|mut state| unsafe { state.as_mut() })
 }
 
 /// The engine, for the handlers.
-pub fn engine() -> Option<&'static mut Engine> {
-    state().map(|s| &mut s.engine)
+///
+/// # Safety
+/// The calling thread has its turn, and no other reference to the engine is used before this one is for the last time.
+pub unsafe fn engine() -> Option<&'static mut Engine> {
+    // SAFETY: leaked at start; nobody else uses the engine, by the contract.
+    pointer().map(|state| unsafe { &mut (*state.as_ptr()).engine })
+}
+
+/// Runs `work` with everything open, while nobody else uses the state, from whichever thread. Ordinary code; nothing if no
+/// captures are prepared.
+pub fn alone(work: impl FnOnce(&mut State)) {
+    if is_main() {
+        return capture::with_state(work);
+    }
+    let mut work = Some(work);
+    while work.is_some() && prepared() {
+        // Not to wait in the gate: the main thread, in its turn, waits for that to be empty.
+        threads::in_gate(|| {
+            let turn = team::try_turn();
+            if turn.is_some()
+                && let Some(state) = pointer()
+                && let Some(work) = work.take()
+            {
+                // SAFETY: the main thread works on the state in its turn only, but for counts that `work` leaves alone.
+                work(unsafe { &mut *state.as_ptr() });
+            }
+        });
+        std::thread::yield_now();
+    }
 }
 
 /// Reserves all memory that captures need.
@@ -112,7 +174,7 @@ pub fn prepare(
         .map(|i| i.range)
         .filter(|r| r.0 <= here && here < r.1)
         .collect();
-    own.extend([arena::range(), pool.range()]);
+    own.extend([arena::range(), pool.range(), clock::prepare()]);
     let (mut tracer, mut windows) = (Tracer::none(), Vec::new());
     let mut regions: Vec<Region> = wanted
         .iter()
@@ -133,7 +195,7 @@ pub fn prepare(
         engine: Engine {
             pool,
             spans,
-            levels: Vec::with_capacity(LEVELS),
+            level: None,
             tracer,
             place: Place::default(),
             own,
@@ -148,11 +210,14 @@ pub fn prepare(
         thread: thread_pointer(),
         mapping_limit: process::mapping_limit(),
         known: Vec::new(),
+        past: Past::default(),
         windows,
         all: Vec::new(),
         listens: false,
-        event: capture::Event::default(),
+        missed: Vec::with_capacity(capture::MISSED),
     };
+    MAIN.store(state.thread, Ordering::Relaxed);
+    capture::HOOK_STACK.store(state.engine.pool.hook_stack(), Ordering::Relaxed);
     STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
     Ok(())
 }
@@ -168,7 +233,15 @@ pub unsafe fn is(region: *const RegionDescriptor, key: &RegionKey) -> bool {
 
 /// Notes an image and arms those of its regions that are wanted.
 pub fn arm(start: usize, instrumented: bool, regions: Vec<*mut RegionDescriptor>) {
-    let Some(state) = state() else { return };
+    alone(|state| arm_in(state, start, instrumented, regions));
+}
+
+fn arm_in(
+    state: &mut State,
+    start: usize,
+    instrumented: bool,
+    regions: Vec<*mut RegionDescriptor>,
+) {
     state.known.push((start, instrumented));
     state.all.extend(&regions);
     for region in regions {
@@ -222,7 +295,10 @@ pub fn listen(state: &mut State, yes: bool) {
 
 /// Forgets images that are gone.
 pub fn forget(present: &dyn Fn(usize) -> bool) {
-    let Some(state) = state() else { return };
+    alone(|state| forget_in(state, present));
+}
+
+fn forget_in(state: &mut State, present: &dyn Fn(usize) -> bool) {
     let known = std::mem::take(&mut state.known);
     let gone = known.iter().any(|(start, _)| !present(*start));
     state.known = known

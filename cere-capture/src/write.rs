@@ -2,16 +2,16 @@
 
 use crate::engine::{Engine, Level};
 use crate::names;
-use crate::pool::{DEAD, GUESSED, PAGE, TOUCHER_SHIFT, TOUCHERS, Touch};
+use crate::pool::{DEAD, GUESSED, PAGE, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
 use crate::spans::{KIND_FOREIGN, KIND_STACK};
-use crate::{locks, openmp, process, sys};
+use crate::{clock, locks, openmp, process, sys};
 use cere_format::capture::*;
 use cere_format::profile::RegionKey;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// How a level ended.
+/// How a capture ended.
 pub struct End<'a> {
     /// Which region.
     pub key: &'a RegionKey,
@@ -84,20 +84,31 @@ fn fresh(level: &Level, address: u64) -> bool {
             .any(|m| m.start <= address && address < m.end)
 }
 
+/// Content of a page at exit.
+///
+/// # Safety
+/// It is readable, or its content at exit was kept.
+unsafe fn at_exit<'a>(engine: &Engine, touch: &Touch) -> &'a [u8] {
+    // SAFETY: by the contract; the copy was made for this touch.
+    unsafe {
+        match touch.exit {
+            0 => std::slice::from_raw_parts(touch.address as *const u8, PAGE),
+            ZEROS => &[0; PAGE],
+            copy => engine.pool.content(copy),
+        }
+    }
+}
+
 /// Whether a page with a copy has the content that it had at entry.
 fn unchanged(engine: &Engine, touch: &Touch) -> bool {
     // SAFETY: the page is readable; the copy was made for this touch.
-    unsafe {
-        let now = std::slice::from_raw_parts(touch.address as *const u8, PAGE);
-        now == engine.pool.content(touch.copy)
-    }
+    unsafe { at_exit(engine, touch) == engine.pool.content(touch.copy) }
 }
 
 /// The record of a touched page; `new_heap` as [`Level::new_heap`] tells.
 fn record(
     engine: &mut Engine,
     level: &Level,
-    bit: u8,
     touch: &Touch,
     new_heap: Option<usize>,
 ) -> PageRecord {
@@ -114,7 +125,10 @@ fn record(
     let new = fresh(level, address as u64);
     let moved = new && touch.copy != 0;
     let mut written = if readable {
-        control || page.written & bit != 0
+        match control {
+            true => !unchanged(engine, touch),
+            false => page.written,
+        }
     } else {
         // Nothing is mapped there any more: it counts as zero from then on.
         touch.copy != 0 && !sys::is_mapped(address, PAGE)
@@ -127,12 +141,13 @@ fn record(
     let dead = touch.kind & DEAD != 0;
     set(written, PAGE_WRITTEN);
     set(touch.copy != 0 && !new, PAGE_ENTRY_STORED);
-    // SAFETY: the page is readable: everything is open.
-    set(
-        written && readable && !dead && !unsafe { sys::zero_page(address) },
-        PAGE_EXIT_STORED,
-    );
-    set(page.executed & bit != 0, PAGE_CODE);
+    let zeros = || {
+        // SAFETY: the page is readable: everything is open.
+        let page = unsafe { at_exit(engine, touch) };
+        page.iter().all(|byte| *byte == 0)
+    };
+    set(written && readable && !dead && !zeros(), PAGE_EXIT_STORED);
+    set(page.executed, PAGE_CODE);
     set(kind & KIND_FOREIGN != 0, PAGE_FOREIGN);
     set(kind & KIND_STACK != 0, PAGE_STACK);
     set(new, PAGE_FRESH);
@@ -168,16 +183,10 @@ fn lock_words(level: &Level) -> Vec<u64> {
     words
 }
 
-/// Writes a finished level whose log has number `index`. It is off the engine's list already.
-pub fn level(
-    engine: &mut Engine,
-    directory: &Path,
-    level: &Level,
-    index: usize,
-    end: End,
-) -> Result<(), String> {
+/// Writes a finished capture, which the engine has no more.
+pub fn level(engine: &mut Engine, directory: &Path, level: &Level, end: End) -> Result<(), String> {
     let (files, table) = Files::claim(directory)?;
-    let written = contents(engine, &files, table, level, index, end);
+    let written = contents(engine, &files, table, level, end);
     if written.is_err() {
         // Perhaps for a limit on the size of files: its signal waits, and is dropped by this.
         let ignored = sys::Action {
@@ -186,7 +195,9 @@ pub fn level(
         };
         let own = sys::action(libc::SIGXFSZ, Some(&ignored));
         sys::action(libc::SIGXFSZ, Some(&own));
-        for extension in ["table", "entry", "exit", "trace", "blocks", "json"] {
+        for extension in [
+            "table", "entry", "exit", "trace", "blocks", "answers", "json",
+        ] {
             let _ = std::fs::remove_file(files.part(extension));
         }
     }
@@ -198,7 +209,6 @@ fn contents(
     files: &Files,
     table: File,
     level: &Level,
-    index: usize,
     end: End,
 ) -> Result<(), String> {
     let failed = |e: std::io::Error| {
@@ -211,8 +221,8 @@ fn contents(
     let mut table = BufWriter::with_capacity(1 << 16, table);
     let mut entry = BufWriter::with_capacity(1 << 18, create("entry")?);
     let mut exit = BufWriter::with_capacity(1 << 18, create("exit")?);
-    // SAFETY: the level's entries; no other slice of them is alive.
-    let log = unsafe { engine.pool.log(index, level.touched) };
+    // SAFETY: the capture's entries; no other slice of them is alive.
+    let log = unsafe { engine.pool.log(level.touched) };
     log.sort_unstable_by_key(|t| t.address);
     // What a refused capture holds is of no use: its files stay empty.
     let log = if end.refused.is_some() {
@@ -222,7 +232,7 @@ fn contents(
     };
     let new_heap = level.new_heap();
     for touch in log {
-        let record = record(engine, level, 1 << index, touch, new_heap);
+        let record = record(engine, level, touch, new_heap);
         table
             .write_all(&record.address.to_le_bytes())
             .map_err(failed)?;
@@ -238,8 +248,8 @@ fn contents(
             entry.write_all(content).map_err(failed)?;
         }
         if record.flags & PAGE_EXIT_STORED != 0 {
-            // SAFETY: the page is readable; nobody runs but us.
-            let page = unsafe { std::slice::from_raw_parts(touch.address as *const u8, PAGE) };
+            // SAFETY: the page is readable.
+            let page = unsafe { at_exit(engine, touch) };
             exit.write_all(page).map_err(failed)?;
         }
     }
@@ -262,8 +272,16 @@ fn contents(
         let bytes: Vec<&[u8]> = blocks.iter().map(|b| &b.1[..]).collect();
         std::fs::write(files.part("blocks"), bytes.concat()).map_err(failed)?;
     }
+    let (known, answers) = clock::answers(level.clocks.1, level.clocks.0.clone());
+    let answers = match end.refused {
+        None => answers,
+        Some(_) => &[],
+    };
+    if !answers.is_empty() {
+        std::fs::write(files.part("answers"), answers).map_err(failed)?;
+    }
     let mut fresh = level.fresh.clone();
-    let stack = level.mappings.iter().find(|m| m.path == "[stack]");
+    let stack = level.mappings.iter().find(|m| m.path == process::STACK);
     if let (Some(before), Some(start)) = (stack, process::stack_start())
         && start < before.start
     {
@@ -308,12 +326,23 @@ fn contents(
             blocks: blocks.iter().map(|b| b.0).collect(),
         }),
         trace: trace.map(|(trace, _)| trace.clone()),
+        answers: Some(known),
     };
-    let text = serde_json::to_vec(&raw).map_err(|e| e.to_string())?;
+    let text = serde_json::to_vec(&raw).map_err(|e| {
+        let mut images = raw.images.iter();
+        match images.find(|image| image.path.to_str().is_none()) {
+            Some(image) => format!(
+                "cannot keep a capture: the program has loaded {:?}, whose name is not UTF-8: give it another",
+                image.path
+            ),
+            None => format!("cannot keep a capture: {e}"),
+        }
+    })?;
     std::fs::write(files.part("json"), text).map_err(failed)?;
     let more = [
         trace.map(|_| "trace"),
         (!blocks.is_empty()).then_some("blocks"),
+        (!answers.is_empty()).then_some("answers"),
     ];
     let more = more.into_iter().flatten();
     for extension in ["table", "entry", "exit"].into_iter().chain(more) {

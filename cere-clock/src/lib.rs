@@ -35,6 +35,40 @@ pub fn stop() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
+/// The counter, and what tells the processor that it was read on.
+#[inline(always)]
+pub fn processor() -> (u64, u32) {
+    let (low, high, processor): (u32, u32, u32);
+    // SAFETY: reads two registers of the processor; touches no memory.
+    unsafe {
+        asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") processor, options(nomem, nostack, preserves_flags));
+    }
+    (u64::from(high) << 32 | u64::from(low), processor)
+}
+
+/// Length of the instruction at `address` if it reads the counter: 2 for `rdtsc`, 3 for `rdtscp`.
+///
+/// # Safety
+/// The processor has just tried to execute it.
+pub unsafe fn reads_counter(address: usize) -> Option<usize> {
+    let at = address as *const u8;
+    // An address that is none is at fault itself.
+    if address >> 47 != 0 {
+        return None;
+    }
+    // SAFETY: by the contract; both instructions are as long as what is read.
+    unsafe {
+        if at.read() != 0x0f {
+            return None;
+        }
+        match at.add(1).read() {
+            0x31 => Some(2),
+            0x01 if at.add(2).read() == 0xf9 => Some(3),
+            _ => None,
+        }
+    }
+}
+
 /// CLOCK_MONOTONIC in nanoseconds, by the bare system call.
 pub fn monotonic_ns() -> u64 {
     let mut time = [0i64; 2];

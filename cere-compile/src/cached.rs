@@ -14,7 +14,16 @@ pub fn get<E: From<CompileError>>(
     if file.exists() {
         return Ok(file);
     }
-    replace(cache, name, make)
+    // Another replay may have been faster: either file is the same, and the first stays, which a sandbox of that replay may
+    // name by now.
+    publish(cache, &file, make, |made| {
+        match std::fs::hard_link(made, &file) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            // A file system without hard links.
+            Err(_) => std::fs::rename(made, &file),
+            Ok(()) => Ok(()),
+        }
+    })
 }
 
 /// Like [`get`], but makes the file anew if it is there.
@@ -23,13 +32,22 @@ pub fn replace<E: From<CompileError>>(
     name: &str,
     make: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<PathBuf, E> {
+    let file = cache.join(name);
+    publish(cache, &file, make, |made| std::fs::rename(made, &file))
+}
+
+fn publish<E: From<CompileError>>(
+    cache: &Path,
+    file: &Path,
+    make: impl FnOnce(&Path) -> Result<(), E>,
+    name: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> Result<PathBuf, E> {
     let scratch = tempfile::Builder::new()
         .prefix("make.")
         .tempdir_in(cache)
         .map_err(io("write into", cache))?;
-    let (made, file) = (scratch.path().join("made"), cache.join(name));
+    let made = scratch.path().join("made");
     make(&made)?;
-    // Another replay may have been faster: either file is the same.
-    std::fs::rename(&made, &file).map_err(io("write", &file))?;
-    Ok(file)
+    name(&made).map_err(io("write", file))?;
+    Ok(file.to_owned())
 }

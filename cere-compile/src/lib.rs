@@ -48,6 +48,16 @@ pub enum CompileError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A process cannot be confined.
+    #[error(
+        "cannot confine {what}: {source}; --no-sandbox runs it without a sandbox, on packages that you trust"
+    )]
+    Sandbox {
+        /// What was to run.
+        what: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// The compiler refused a unit or the flags.
     #[error("{tool} failed on {what}: {}", first(message))]
     Compile {

@@ -3,6 +3,7 @@
 use crate::command::{Line, hash, run};
 use crate::{CompileError, cached, io, stamp};
 use cere_format::build::Language;
+use cere_sandbox::{Sandbox, files};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ pub struct Recipe<'a> {
     pub variable: &'static str,
     /// Whether the plugin is to prepare the IR before the user's pipeline.
     pub prepare: bool,
+    /// What the compilers run in.
+    pub sandbox: &'a Sandbox,
 }
 
 /// Where the steps of one unit's compile read and write.
@@ -95,7 +98,12 @@ pub fn compiler(language: Language, passes: bool) -> &'static str {
 
 /// The commands that compile a unit.
 pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
-    let told = |program: &str| Line::new(program).variable(recipe.variable, &files.plan);
+    let new = |program: &str| Line::new(program).confined(recipe.sandbox);
+    let told = |program: &str| {
+        new(program)
+            .variable(recipe.variable, &files.plan)
+            .reads(recipe.plugin)
+    };
     let compiler = compiler(recipe.language, recipe.passes.is_some());
     let quiet: &[&str] = match compiler {
         CLANG => &["-w", "-Wno-unused-command-line-argument"],
@@ -107,13 +115,17 @@ pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
         .args(recipe.flags)
         .args(quiet)
         .arg(format!("-fpass-plugin={}", recipe.plugin.display()));
+    let profiles = files::profiles(recipe.codegen).into_iter();
+    for file in profiles.chain(files::named(recipe.flags)) {
+        compile = compile.reads(&file);
+    }
     let mut input: &Path = &files.ir;
     if let Some(passes) = recipe.passes {
         let pipeline = |line: Line, passes: &str, input: &Path, output: &Path| {
             line.arg(format!("-passes={passes}"))
                 .path(input)
                 .arg("-o")
-                .path(output)
+                .output(output)
         };
         if recipe.prepare {
             let plugin = format!("-load-pass-plugin={}", recipe.plugin.display());
@@ -122,7 +134,7 @@ pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
             input = &files.prepared;
         }
         // Without the plugin: a level's pipeline would have it prepare once more.
-        lines.push(pipeline(Line::new(OPT), passes, input, &files.optimised));
+        lines.push(pipeline(new(OPT), passes, input, &files.optimised));
         input = &files.optimised;
         compile = compile.args(["-Xclang", "-disable-llvm-passes"]);
     }
@@ -131,7 +143,7 @@ pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
             .args(["-x", "ir", "-c"])
             .path(input)
             .arg("-o")
-            .path(&files.object),
+            .output(&files.object),
     );
     lines
 }

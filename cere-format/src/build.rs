@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of the JSON files of this module.
-pub const BUILD_VERSION: u32 = 1;
+pub const BUILD_VERSION: u32 = 2;
 
 /// Environment variable that names the [`CompileCommand`] file: the pass outlines and keeps the unit.
 pub const ENV_COMMAND: &str = "CERE_COMMAND";
 /// Environment variable that names the [`BindPlan`] file: the pass prepares a unit for a replay.
 pub const ENV_BIND: &str = "CERE_BIND";
+/// Environment variable that names the file that the pass writes a unit's [`Shapes`] to.
+pub const ENV_SHAPES: &str = "CERE_SHAPES";
 /// Environment variable that names the [`SplitPlan`] file: the pass makes a part of a unit for a hybrid binary.
 pub const ENV_SPLIT: &str = "CERE_SPLIT";
 /// Environment variable that names the store's directory, for wrappers.
@@ -78,6 +80,18 @@ pub struct Unit {
     pub regions: Vec<Region>,
     /// External functions and variables that the unit defines (linkonce ones included), mangled.
     pub defines: Vec<String>,
+    /// Variables of the unit in which the OpenMP runtime keeps what belongs to the threads that run, by name.
+    pub runtime_words: Vec<RuntimeWord>,
+}
+
+/// A variable that the OpenMP runtime is given: the lock of a `critical` or of a reduction, the table of the copies of a `threadprivate`
+/// variable. A replay's runtime finds it as it is before its first use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeWord {
+    /// Name in the symbol table.
+    pub symbol: String,
+    /// Bytes that the runtime may use.
+    pub bytes: u64,
 }
 
 /// What a region is in the program.
@@ -145,6 +159,42 @@ pub struct LinkCommand {
     pub output: PathBuf,
 }
 
+/// What a compile made of the bytes of a unit's local variables: by the variable as it is in the object, those of the
+/// variables as they are in the unit's IR. What is listed nowhere was always the variable's initial value, or is never read.
+pub type Shapes = std::collections::BTreeMap<String, Vec<Piece>>;
+
+/// Bytes of a variable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Name in the unit's IR.
+    pub variable: String,
+    /// Of the bytes there.
+    pub offset: u64,
+    /// Their number there.
+    pub size: u64,
+    /// Their offset here.
+    pub at: u64,
+    /// How they are kept.
+    pub form: Form,
+}
+
+/// How bytes of a variable are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// As they were.
+    Plain,
+    /// As a byte that is 0 or 1, and stands for one of these values.
+    OneOfTwo {
+        /// For 0.
+        first: u64,
+        /// For 1.
+        other: u64,
+    },
+    /// In a way that is not known.
+    Unknown,
+}
+
 /// What the pass does to a unit on its way into a replay. At the start of the pipeline it applies
 /// `retarget`; after the pipeline, just before code generation, it binds symbols, so that optimisation sees
 /// what it saw in vivo.
@@ -166,9 +216,18 @@ pub struct BindPlan {
     /// Bytes that each of the unit's local variables takes in the captured program; none: not known.
     #[serde(default)]
     pub sizes: Option<std::collections::BTreeMap<String, u64>>,
-    /// Whether other flags or passes than the build's make the code: `variables` then keep shape and alignment through
-    /// the pipeline, and a variable that the captured image lacks becomes `<prefix>lost.<size>.<name>`, or, if
-    /// no part of it is there either, `<prefix>removed.<size>.<name>`; the glue puts both where no access goes unnoticed.
+    /// Those of the unit's local `variables` that the package lacks pages of. With `pinned`, constants among them that are only
+    /// read keep their definition: other code may read what the captured invocation did not have to.
+    #[serde(default)]
+    pub untouched: Vec<String>,
+    /// What the build made of the unit's local variables; none: not known, and not asked for unless `pinned`.
+    #[serde(default)]
+    pub shapes: Option<Shapes>,
+    /// Whether other flags or passes than the build's make the code: variables then keep shape and alignment through
+    /// the pipeline, and one that the captured image lacks becomes `<prefix><kind>.<size>.<name>`, which the glue puts where
+    /// no access goes unnoticed. The kind is `whole` if all of its bytes are in the image, in another form; `removed` if some or
+    /// all are not there, as nobody reads them; `lost` if it is not known where they are. Symbols `<prefix>bytes.<number>`
+    /// are rows that tell the runtime where bytes are (`Row` in `cere-runtime/src/lost.rs`).
     #[serde(default)]
     pub pinned: bool,
     /// With `pinned`: functions that are compiled, with what they reach, the rest of the unit is not; none: all of it.

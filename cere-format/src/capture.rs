@@ -1,11 +1,12 @@
 //! What the command asks of the preload library, and the raw captures that it answers with.
 
+use crate::answers::Answers;
 use crate::profile::RegionKey;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of the run plan and of raw captures.
-pub const CAPTURE_VERSION: u32 = 4;
+pub const CAPTURE_VERSION: u32 = 5;
 
 /// Environment variable that names the [`RunPlan`] file; without it the preload library does nothing.
 pub const ENV_RUN: &str = "CERE_RUN";
@@ -17,6 +18,9 @@ pub struct RunPlan {
     pub version: u32,
     /// Scratch directory of this run, absolute, existing: results go there.
     pub directory: PathBuf,
+    /// Bytes of stack that the program would have without CERE (`RLIM_INFINITY`: any); none if that is what it has.
+    #[serde(default)]
+    pub stack_limit: Option<u64>,
     /// Profile all regions, time or capture some.
     pub mode: RunMode,
 }
@@ -87,12 +91,41 @@ pub struct Process {
     pub arguments: Vec<String>,
 }
 
+/// A wanted invocation that a run did not capture, for a capture of the same run was in the way: a line of
+/// `postponed.<number>.json` in the run's directory, of the process of that number. Another run can take it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Postponed {
+    /// Which region.
+    pub key: RegionKey,
+    /// Which invocation, from 1.
+    pub invocation: u64,
+    /// The process that it ran in: [`Process::number`].
+    pub process: u32,
+    /// What was captured: region and invocation.
+    pub captured: (RegionKey, u64),
+    /// How that is in the way.
+    pub conflict: Conflict,
+}
+
+/// How a capture is in the way of another one in the same run: inside a captured invocation `malloc` is the region heap's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Conflict {
+    /// The wanted invocation runs inside the captured one.
+    Inside,
+    /// Its page trace begins inside the captured one, or holds earlier invocations of its region that ran inside.
+    Trace,
+    /// The program has asked the kernel for memory since, while memory that the captured one freed lies in the region heap.
+    Memory,
+}
+
 /// Metadata of one captured invocation: `<n>.json` in the run's directory. Beside it lie `<n>.table`
 /// ([`PageRecord`]s, little endian, 16 bytes each, by rising address), `<n>.entry` (the pages as they were at
 /// entry, in the order of the table, those with [`PAGE_ENTRY_STORED`] only) and `<n>.exit` (as they were
 /// at exit, those with [`PAGE_EXIT_STORED`] only), and, if `trace` is there, `<n>.trace`: the pages touched before entry in the order of
 /// their last touch, the latest last, 8 bytes each: an address, with [`TRACE_WRITTEN`] if it was open for writing, and the thread
 /// at [`TRACE_THREAD_SHIFT`]. If `openmp` has `blocks`, `<n>.blocks` holds as many thread-local blocks of the region's image at entry.
+/// If `answers` tells of any, `<n>.answers` holds them ([`crate::answers::Head`]).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RawCapture {
     /// [`CAPTURE_VERSION`].
@@ -134,6 +167,9 @@ pub struct RawCapture {
     /// The OpenMP runtime, if the process had one.
     #[serde(default)]
     pub openmp: Option<OpenMp>,
+    /// What the region asked the kernel.
+    #[serde(default)]
+    pub answers: Option<Answers>,
 }
 
 /// What is known of a page trace.
@@ -187,6 +223,10 @@ pub struct EntryState {
     pub mxcsr: u32,
     /// x87 control word.
     pub x87_control: u16,
+    /// On a stack of the program's own (a coroutine's, in whatever memory): the lowest page that frames of the region were
+    /// seen in. What lies there below the stack pointer may be frames or data. None: the thread's own stack.
+    #[serde(default)]
+    pub frames: Option<u64>,
 }
 
 /// A loaded image (program or shared library).
@@ -200,6 +240,9 @@ pub struct Image {
     pub range: (u64, u64),
     /// Whether it holds CERE units.
     pub instrumented: bool,
+    /// Whether it belongs to the program: its memory is captured and compared, its code without IR runs as captured. Others
+    /// a replay takes fresh: [`crate::system::taken_fresh`].
+    pub program: bool,
     /// Its thread-local block in the captured thread: (address, size); none if it has none or it is not allocated.
     pub tls: Option<(u64, u64)>,
 }

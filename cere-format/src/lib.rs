@@ -6,13 +6,17 @@
 //! | [`build`] | the wrappers and the pass | every later stage |
 //! | [`profile`] | the preload library | the command |
 //! | [`profile_raw`] | the preload library, into a shared mapping | the command, by the reader there |
+//! | [`answers`] | the preload library | the packager, the replay runtime |
 //! | [`capture`] | the command (plan), the preload library (raw capture) | the packager |
 //! | [`package`] | the packager | the replay generator, on any machine |
 //! | [`replay`] | the replay generator (plan), the replay runtime (outcome) | each other |
 //! | [`store`] | everyone | everyone: where each file lies |
+//! | [`system`] | | the preload library and the packager: which libraries a replay takes fresh |
 //! | [`error`] | | whoever reads one of them |
+//! | [`untrusted`] | | whoever reads or prints what a stranger wrote |
 
 pub mod abi;
+pub mod answers;
 pub mod build;
 pub mod capture;
 pub mod error;
@@ -21,6 +25,8 @@ pub mod profile;
 pub mod profile_raw;
 pub mod replay;
 pub mod store;
+pub mod system;
+pub mod untrusted;
 
 pub use error::FormatError;
 

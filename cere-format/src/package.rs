@@ -4,6 +4,7 @@
 //! archive, so `tar --zstd -tf x.codelet` lists it. Members: `manifest.json` first, then those that it names.
 //! See `docs/formats.md`.
 
+use crate::answers::Answers;
 use crate::build::{Language, Region};
 use crate::capture::{EntryState, Mapping, OpenMp, PageTrace, SystemCall};
 use crate::profile::RegionKey;
@@ -32,6 +33,8 @@ pub const MEMBER_TLS_EXIT: &str = "tls.exit";
 pub const MEMBER_TLS_START: &str = "tls.start";
 /// Member: the image's thread-local blocks of other threads of the OpenMP runtime at entry; absent if there are none.
 pub const MEMBER_TLS_TEAM: &str = "tls.team";
+/// Member: what the kernel answered the region, as on disk in a raw capture; absent if it asked nothing.
+pub const MEMBER_ANSWERS: &str = "answers";
 /// Member: the outlined function's machine code in vivo.
 pub const MEMBER_CODE: &str = "region.code";
 
@@ -63,6 +66,9 @@ pub struct Manifest {
     /// The OpenMP runtime of the captured process, if it had one.
     #[serde(default)]
     pub openmp: Option<OpenMp>,
+    /// What the region asked the kernel, if the capture kept it.
+    #[serde(default)]
+    pub answers: Option<Answers>,
     /// Bytes in a page.
     pub page_size: u64,
     /// The processor's state at entry.
@@ -212,6 +218,9 @@ pub struct Variable {
     pub address: u64,
     /// Bytes.
     pub size: u64,
+    /// Whether the captured invocation left a page of it untouched, so that the package does not have it.
+    #[serde(default)]
+    pub untouched: bool,
 }
 
 /// A function of the program.

@@ -2,7 +2,8 @@
 //!
 //! One file `profile.<pid>.<number>` a process in the run's directory: a [`RawHeader`], then the tables of
 //! regions, nodes and active entries, then one [`RawTrace`] a region. The file is sparse. Nothing in it needs
-//! closing, so a crash or `_exit` loses at most the regions that were active.
+//! closing, so a crash or `_exit` loses at most the regions that were active. What the disk has room for is known before it
+//! is written: on a full one times are left out, and counted.
 
 mod reader;
 
@@ -13,7 +14,7 @@ use std::mem::size_of;
 /// First eight bytes of the mapping.
 pub const RAW_MAGIC: u64 = u64::from_le_bytes(*b"CEREPRF1");
 /// Version of the layout.
-pub const RAW_VERSION: u32 = 3;
+pub const RAW_VERSION: u32 = 4;
 /// Prefix of the file's name.
 pub const RAW_PREFIX: &str = "profile.";
 /// Regions that fit; more are counted in [`RawHeader::regions_lost`].
@@ -71,11 +72,11 @@ pub struct RawHeader {
     pub pairs: u64,
     /// Probe events in other threads, which are not timed.
     pub other_threads: u64,
-    /// Invocations of regions that did not fit the table.
+    /// Invocations of regions that did not fit the table, or the disk.
     pub regions_lost: u64,
     /// Regions left without a leave event (longjmp).
     pub abandoned: u64,
-    /// Invocations that were not booked, for too many regions were active.
+    /// Invocations that were not booked, for more regions were active than the table, or the disk, has room for.
     pub depth_lost: u64,
     /// Invocations in signal handlers that were not booked, for the signal came while a probe's event was.
     pub interrupted: u64,
@@ -85,6 +86,18 @@ pub struct RawHeader {
     pub spacing: u64,
     /// Counter from which on the next entry is a passage.
     pub next_passage: u64,
+    /// Regions that the disk has room for so far.
+    pub regions_room: u64,
+    /// Nodes that the disk has room for so far.
+    pub nodes_room: u64,
+    /// Active entries that the disk has room for so far.
+    pub active_room: u64,
+    /// Passages that the disk has room for so far.
+    pub passages_room: u64,
+    /// 1 since the disk had no room for more: tables and traces keep the size that they had then.
+    pub full: u64,
+    /// Times of invocations that were not kept for want of room on the disk.
+    pub times_lost: u64,
 }
 
 /// A region that ran.
@@ -111,6 +124,10 @@ pub struct RawRegion {
     pub max: u64,
     /// Sum over finished invocations, recursion counted every time.
     pub sum: u64,
+    /// Invocations of [`RawTrace::first`] that the disk has room for so far; of none, nobody touches the trace.
+    pub first_room: u32,
+    /// Entries of [`RawTrace::later`] that the disk has room for so far.
+    pub later_room: u32,
 }
 
 /// A region under a chain of callers.

@@ -28,6 +28,9 @@ pub struct ReplayPlan {
     pub threads: Option<u32>,
     /// Whether `threads` counts even where the region says otherwise (`num_threads`).
     pub insist: bool,
+    /// What names the region's calls that the sandbox refuses; none without a sandbox.
+    #[serde(default)]
+    pub guard: Option<Guard>,
 }
 
 /// State of the caches before a timed repetition (CERE thesis, 3.5.3).
@@ -138,6 +141,10 @@ pub struct ReplayOutcome {
     /// If not: a place that differed, as in [`Difference::place`].
     #[serde(default)]
     pub varied: Option<String>,
+    /// How often the compared run, or one that ended in another state, asked for the time and the like beyond what the captured
+    /// invocation asked: a clock that ran on answered.
+    #[serde(default)]
+    pub asked_more: u64,
     /// What the timed repetitions' preparation took.
     #[serde(default)]
     pub preparation: Preparation,
@@ -174,8 +181,11 @@ pub struct Preparation {
 pub struct Comparison {
     /// Bytes compared.
     pub compared: u64,
+    /// Of those, bytes in words that the region changed in vivo.
+    #[serde(default)]
+    pub changed: u64,
     /// Bytes left out, by reason.
-    pub masked: Vec<(String, u64)>,
+    pub masked: Vec<LeftOut>,
     /// 8-byte words that differ.
     pub different_words: u64,
     /// Of those, words that read as floating point (double or pair of floats) on both sides, finite. If `typed`, such
@@ -196,6 +206,64 @@ pub struct Comparison {
     pub same_end: bool,
 }
 
+/// Bytes that a comparison left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Why: one of [`left_out`], or what the package says.
+    pub reason: String,
+    /// How many.
+    pub bytes: u64,
+    /// Of those, bytes that the region changed in vivo, or may have changed where that is not known.
+    pub changed: u64,
+}
+
+/// Why bytes are left out of a comparison.
+pub mod left_out {
+    /// Below the stack pointer at entry, on the thread's own stack.
+    pub const DEAD_STACK: &str = "dead stack";
+    /// As `EntryState::frames` (of [`crate::capture`]) tells.
+    pub const OWN_STACK: &str = "frames, or data, on a stack of the program's own";
+    /// Code pages that the region wrote.
+    pub const CODE: &str = "code that the region wrote";
+    /// What the preload library writes to the program's regions.
+    pub const PROBE: &str = "probe slot";
+    /// Of a library that a replay takes fresh, or of the thread control block.
+    pub const LIBRARY: &str = "library or thread state";
+    /// Addresses that mean the same here and there.
+    pub const LIBRARY_ADDRESS: &str = "address of a library variable";
+    /// What the C++ runtime keeps of an exception in flight.
+    pub const HANDLER: &str = "handler of the exception";
+    /// Blocks of the region heap that are free at exit.
+    pub const FREED: &str = "freed memory";
+    /// Return addresses, jump tables and constants of code that was compiled again.
+    pub const CODE_ADDRESS: &str = "address inside recompiled code or its tables";
+    /// Locks, caches of `threadprivate`.
+    pub const OPENMP: &str = "state of the OpenMP runtime";
+    /// What is compared by variable, not by address.
+    pub const APART: &str = "thread-local block, compared apart";
+    /// What was printed is compared as such.
+    pub const STREAM: &str = "buffer of a standard stream";
+
+    /// Reasons that cannot hide a result of the program.
+    const HARMLESS: [&str; 10] = [
+        DEAD_STACK,
+        PROBE,
+        LIBRARY,
+        LIBRARY_ADDRESS,
+        HANDLER,
+        FREED,
+        CODE_ADDRESS,
+        OPENMP,
+        APART,
+        STREAM,
+    ];
+
+    /// Whether bytes left out for `reason` cannot carry results of the program.
+    pub fn harmless(reason: &str) -> bool {
+        HARMLESS.contains(&reason)
+    }
+}
+
 /// One word that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
@@ -213,12 +281,37 @@ pub struct Difference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every compared byte is the same.
+    /// Every byte that can carry a result was compared and is the same.
     Exact,
+    /// Every compared byte is the same, but bytes that the region wrote and that may carry results were left out.
+    Partly,
     /// Only floating-point words differ, within the tolerance.
     Tolerance,
     /// The result is not the original's.
     Different,
     /// Nothing was compared.
     Unchecked,
+}
+
+/// A filter of system calls (classic BPF) that the runtime adds before the region runs first, so that it can name what the
+/// sandbox refuses. It traps; the runtime then makes the call itself, with `token` as its sixth argument.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guard {
+    /// Told apart from the region's own sixth argument; no secret.
+    pub token: u64,
+    /// Instructions: code, jumps if true and if false, operand.
+    pub program: Vec<(u16, u8, u8, u32)>,
+    /// What it traps.
+    pub calls: Vec<GuardedCall>,
+}
+
+/// A system call that a [`Guard`] traps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardedCall {
+    /// Number on this architecture.
+    pub number: i64,
+    /// Name.
+    pub name: String,
+    /// Which argument is a path, from 0.
+    pub path: Option<u8>,
 }

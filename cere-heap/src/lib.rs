@@ -36,8 +36,8 @@ pub const fn stays(usable: usize, size: usize) -> bool {
     usable / 2 <= size && size <= usable
 }
 
-/// A heap over [start, end). The range must be readable and writable, and zero when first used.
-#[derive(Debug, Clone, Copy)]
+/// A heap over [start, end), for who has it alone while this lives.
+#[derive(Debug)]
 pub struct Heap {
     start: usize,
     end: usize,
@@ -74,7 +74,8 @@ impl Heap {
     /// A heap over [start, end).
     ///
     /// # Safety
-    /// The range is mapped readable and writable, holds zeros or a heap, and nothing else uses it.
+    /// As long as this lives the range stays mapped, readable and writable; it holds zeros or a heap; and no other [`Heap`] over
+    /// it is used at the same time, in whichever thread. What the blocks hold is their owners'.
     pub const unsafe fn new(start: usize, end: usize) -> Heap {
         Heap { start, end }
     }
@@ -89,12 +90,12 @@ impl Heap {
     }
 
     /// A block of `size` bytes aligned to `align` (a power of two), not zeroed; null if the range is used up.
-    pub fn allocate(&self, size: usize, align: usize) -> *mut u8 {
+    pub fn allocate(&mut self, size: usize, align: usize) -> *mut u8 {
         self.find(size, align).0
     }
 
     /// A block of `size` zeros; null if the range is used up. Memory never used before is left untouched.
-    pub fn allocate_zeroed(&self, size: usize) -> *mut u8 {
+    pub fn allocate_zeroed(&mut self, size: usize) -> *mut u8 {
         let (block, used) = self.find(size, 16);
         if !block.is_null() && used {
             // SAFETY: the block holds `size` bytes.
@@ -104,7 +105,7 @@ impl Heap {
     }
 
     /// A block, and whether it was in use before.
-    fn find(&self, size: usize, align: usize) -> (*mut u8, bool) {
+    fn find(&mut self, size: usize, align: usize) -> (*mut u8, bool) {
         let align = align.max(16);
         let wanted = if align > 16 {
             size.checked_add(align + HEAD)
@@ -149,11 +150,11 @@ impl Heap {
         }
     }
 
-    /// Bytes usable at `block`.
+    /// Bytes usable at `block`, whose head nobody changes while it is handed out.
     ///
     /// # Safety
-    /// `block` came from this heap and is not freed.
-    pub unsafe fn usable(&self, block: *const u8) -> usize {
+    /// `block` came from a heap and is not freed.
+    pub unsafe fn usable(block: *const u8) -> usize {
         // SAFETY: the head lies in front of the block.
         unsafe {
             let head = (block as usize - HEAD) as *const usize;
@@ -169,7 +170,7 @@ impl Heap {
     ///
     /// # Safety
     /// `block` came from this heap and is not freed.
-    pub unsafe fn free(&self, block: *mut u8) {
+    pub unsafe fn free(&mut self, block: *mut u8) {
         // SAFETY: the head lies in front of the block.
         unsafe {
             let mut block = block as usize;
@@ -192,11 +193,10 @@ impl Heap {
             return self.start;
         }
         // SAFETY: see `new`; an unused heap holds zeros there.
-        let header = unsafe { &*self.header() };
-        if header.magic == MAGIC {
-            header.next.clamp(self.start, self.end)
-        } else {
-            self.start
+        let (magic, next) = unsafe { ((*self.header()).magic, (*self.header()).next) };
+        match magic == MAGIC {
+            true => next.clamp(self.start, self.end),
+            false => self.start,
         }
     }
 
@@ -251,6 +251,12 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
+    fn told(heap: &Heap) -> Vec<(usize, usize)> {
+        let mut list = Vec::new();
+        heap.each_free(|from, to| list.push((from, to)));
+        list
+    }
+
     #[test]
     fn classes_fit_and_rise() {
         let mut last = (0, 0);
@@ -271,7 +277,7 @@ mod tests {
         let memory: Vec<u128> = std::vec![0; 4096];
         let start = (memory.as_ptr() as usize).next_multiple_of(4096);
         // SAFETY: our own memory.
-        let heap = unsafe { Heap::new(start, start + 32768) };
+        let mut heap = unsafe { Heap::new(start, start + 32768) };
         for _ in 0..3 {
             let block = heap.allocate_zeroed(100);
             // SAFETY: a live block of 100 bytes.
@@ -292,28 +298,23 @@ mod tests {
         let memory: Vec<u128> = std::vec![0; 4096];
         let start = (memory.as_ptr() as usize).next_multiple_of(4096);
         // SAFETY: our own memory.
-        let heap = unsafe { Heap::new(start, start + 32768) };
-        let told = || {
-            let mut list = Vec::new();
-            heap.each_free(|from, to| list.push((from, to)));
-            list
-        };
-        assert_eq!((heap.used(), told()), (start, std::vec![]));
+        let mut heap = unsafe { Heap::new(start, start + 32768) };
+        assert_eq!((heap.used(), told(&heap)), (start, std::vec![]));
         let blocks = [100, 100, 300].map(|size| heap.allocate(size, 16));
-        assert!(told().is_empty());
+        assert!(told(&heap).is_empty());
         let at = |i: usize| blocks[i] as usize;
         // SAFETY: live blocks; the last line breaks the list of the first two.
         unsafe {
             blocks.iter().for_each(|block| heap.free(*block));
             let bytes = |i: usize| (at(i) + 8, at(i) + [112, 112, 320][i]);
-            assert_eq!(told(), [bytes(1), bytes(0), bytes(2)]);
+            assert_eq!(told(&heap), [bytes(1), bytes(0), bytes(2)]);
             assert_eq!(heap.used(), at(2) + 320);
             for broken in [7, usize::MAX & !15, at(2) + 320] {
                 *(blocks[1].cast::<usize>()) = broken;
-                assert_eq!(told(), [bytes(1), bytes(2)]);
+                assert_eq!(told(&heap), [bytes(1), bytes(2)]);
             }
             *(blocks[1].cast::<usize>()) = at(1);
-            assert!(told().len() <= 32768 + 2);
+            assert!(told(&heap).len() <= 32768 + 2);
         }
     }
 
@@ -323,21 +324,19 @@ mod tests {
         let start = (memory.as_ptr() as usize).next_multiple_of(4096);
         // SAFETY: our own memory; the block's head and first word are wiped while it is free, as in a replay.
         unsafe {
-            let heap = Heap::new(start, start + 32768);
+            let mut heap = Heap::new(start, start + 32768);
             let block = heap.allocate(300, 16);
             heap.free(block);
             block.sub(HEAD).write_bytes(0, HEAD + size_of::<usize>());
             let at = block as usize;
-            let told = || {
-                let mut list = Vec::new();
-                heap.each_free(|from, to| list.push((from, to)));
-                list
-            };
-            assert_eq!(told(), [(at + 8, at + 320)]);
+            assert_eq!(told(&heap), [(at + 8, at + 320)]);
             assert_eq!(heap.allocate(300, 16), block);
-            assert_eq!((heap.usable(block), heap.live()), (320, 320));
+            assert_eq!((Heap::usable(block), heap.live()), (320, 320));
             heap.free(block);
-            assert_eq!((told(), heap.live()), (std::vec![(at + 8, at + 320)], 0));
+            assert_eq!(
+                (told(&heap), heap.live()),
+                (std::vec![(at + 8, at + 320)], 0)
+            );
         }
     }
 
@@ -348,7 +347,7 @@ mod tests {
             let memory: Vec<u128> = std::vec![0; size / 16 + 256];
             let start = (memory.as_ptr() as usize).next_multiple_of(4096);
             // SAFETY: our own memory.
-            let heap = unsafe { Heap::new(start, start + size) };
+            let mut heap = unsafe { Heap::new(start, start + size) };
             let mut live: Vec<(usize, usize)> = Vec::new();
             let mut offsets = Vec::new();
             let mut seed = 7usize;
@@ -365,7 +364,7 @@ mod tests {
                     let block = heap.allocate(bytes, align);
                     assert!(!block.is_null() && (block as usize).is_multiple_of(align));
                     // SAFETY: a live block.
-                    assert!(unsafe { heap.usable(block) } >= bytes);
+                    assert!(unsafe { Heap::usable(block) } >= bytes);
                     let block = block as usize - start;
                     assert!(
                         live.iter()

@@ -7,6 +7,7 @@ use cere_compile::unit::{self, Job, LLD, Recipe, compiler, tools};
 use cere_compile::{cached, flags, io};
 use cere_format::build::{BUILD_VERSION, ENV_SPLIT, SplitPlan, Unit};
 use cere_format::store::Store;
+use cere_sandbox::Sandbox;
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -99,10 +100,12 @@ impl Workshop<'_> {
         mut plan: SplitPlan,
         choice: &Choice,
     ) -> Result<PathBuf, HybridError> {
+        // The user's own code.
+        let own = Sandbox::none();
         flags::check(&choice.flags)?;
         let codegen = &unit.command.codegen;
         let tool = compiler(unit.language, choice.passes.is_some());
-        let change = flags::change(codegen, unit.language, tool, &choice.flags)?;
+        let change = flags::change(codegen, unit.language, tool, &choice.flags, &own)?;
         plan.retarget = change.retarget;
         plan.team = choice.team;
         std::fs::create_dir_all(&self.cache).map_err(io("create", &self.cache))?;
@@ -115,6 +118,7 @@ impl Workshop<'_> {
                 plugin: &self.plugin,
                 variable: ENV_SPLIT,
                 prepare: true,
+                sandbox: &own,
             },
             ir: self.store.unit_ir(&unit.id),
             plan: &serde_json::to_vec(&plan).expect("a plan is plain data"),

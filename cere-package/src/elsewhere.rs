@@ -57,7 +57,7 @@ pub fn thread_locals(
     reached: &[Elsewhere<'_>],
 ) -> Result<Option<String>, PackError> {
     for loaded in images {
-        if !loaded.program || loaded.image.range == own {
+        if !loaded.image.program || loaded.image.range == own {
             continue;
         }
         let ways = Ways::of(loaded, raw)?;

@@ -26,7 +26,7 @@ pub use check::check_manifest;
 pub use read::{read_manifest, read_package, read_package_from, unpack_package};
 pub use table::{decode_table, encode_table};
 pub use trace::{TRACE_LENGTH, decode_trace, encode_trace};
-pub use write::{MemberData, NewMember, OpenStream, write_package};
+pub use write::{MemberData, NewMember, OpenStream, PACKAGE_UNFINISHED, write_package};
 
 use cere_format::FormatError;
 use cere_format::capture::PageRecord;
@@ -47,6 +47,18 @@ pub const HEADER_LENGTH: u64 = 8 + PREAMBLE_LENGTH as u64;
 pub const OLDEST_VERSION: u32 = 3;
 /// Most bytes of a manifest that are read.
 pub const MANIFEST_LIMIT: u64 = 1 << 28;
+/// Bytes of a manifest that any package may have.
+pub const MANIFEST_SMALL: u64 = 1 << 22;
+/// Bytes of a manifest for each byte of its package: text is not compressed further, unless it says nothing.
+pub const MANIFEST_RATIO: u64 = 256;
+/// Most pages in a page table or a page trace: 64 GiB of the common size.
+pub const PAGES_LIMIT: u64 = 1 << 24;
+/// Most bytes of a thread-local block, and of all blocks in a member.
+pub const TLS_LIMIT: u64 = 1 << 30;
+/// Most units of a package.
+pub const UNITS_LIMIT: usize = 1 << 14;
+/// Most shared libraries, directories of them, features of a processor and flags of a unit.
+pub const WORDS_LIMIT: usize = 1 << 12;
 /// Bytes of a page record on disk.
 pub const RECORD_LENGTH: u64 = 16;
 
@@ -123,6 +135,12 @@ fn copy_hashed(
         total += count as u64;
     }
     Ok((total, hash.finalize().into()))
+}
+
+/// Most bytes of the manifest in a package of so many.
+fn manifest_limit(package: u64) -> u64 {
+    let by_size = package.saturating_mul(MANIFEST_RATIO);
+    by_size.clamp(MANIFEST_SMALL, MANIFEST_LIMIT)
 }
 
 fn header(version: u32, length: u64, hash: [u8; 32]) -> Vec<u8> {

@@ -21,7 +21,7 @@ mod library;
 mod machine;
 mod pages;
 mod program;
-mod raw;
+pub mod raw;
 mod reach;
 mod symbols;
 
@@ -33,11 +33,12 @@ use cere_format::abi::HOOK_OFFSET;
 use cere_format::build::Unit;
 use cere_format::capture::{Mapping, OpenMp, PAGE_CODE, PAGE_FOREIGN, RegionEnd};
 use cere_format::package::*;
+use cere_format::replay::left_out;
 use cere_format::store::Store;
 use io::{NewMember, encode_table, write_package};
 use program::{Loaded, RegionImage};
 use raw::Raw;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Offset of [`cere_format::abi::RegionDescriptor::scratch`].
@@ -68,13 +69,21 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     let capture = &raw.capture;
     let images = program::load(&raw)?;
     let image = RegionImage::find(&raw, &images, input.store)?;
-    let functions = image.functions(&images)?;
+    let functions = image.functions(&images, &raw)?;
     let mut masks = masks(&raw, &images)?;
-    let variables = image.variables(&images)?;
-    masks.extend(openmp_words(&variables));
+    let mut variables = image.variables(&images)?;
+    for variable in &mut variables {
+        variable.untouched = !raw.holds(variable.address, variable.size);
+    }
+    masks.extend(openmp_words(&variables, &image, &images, input.store)?);
     let locks = capture.openmp.iter().flat_map(|o| &o.lock_words);
     masks.extend(locks.map(|at| openmp_mask(*at, 8)));
     let probes: Vec<(u64, u64)> = masks.iter().map(|m| (m.start, m.end)).collect();
+    masks.extend(capture.entry.frames.map(|start| Mask {
+        start,
+        end: capture.entry.stack_pointer,
+        reason: left_out::OWN_STACK.into(),
+    }));
 
     let mut libraries = library::Symbols::collect(&raw, &images)?;
     let without_ir = image.without_ir(&images)?;
@@ -84,7 +93,10 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         .map(|f| f.address)
         .collect();
     let range = image.loaded.image.range;
-    let program = images.iter().filter(|l| l.program).map(|l| l.image.range);
+    let program = images
+        .iter()
+        .filter(|l| l.image.program)
+        .map(|l| l.image.range);
     let program: Vec<(u64, u64)> = program.collect();
     let mut pointed = HashSet::new();
     let kept = pages::reduce(&raw, &probes, |record, page| {
@@ -117,13 +129,13 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     masks.extend(tls.as_ref().map(|tls| Mask {
         start: tls.address,
         end: tls.address + tls.size,
-        reason: "thread-local block, compared apart".into(),
+        reason: left_out::APART.into(),
     }));
     let buffers = library::stream_buffers(&raw, &images)?;
     masks.extend(buffers.into_iter().map(|(start, end)| Mask {
         start,
         end,
-        reason: "buffer of a standard stream".into(),
+        reason: left_out::STREAM.into(),
     }));
     let library_symbols = libraries.finish();
     let (linked, library_directories) = library::linked(&images)?;
@@ -155,6 +167,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         represents: input.represents,
         trace: capture.trace.clone(),
         openmp: openmp(&raw, &images, tls.is_some())?,
+        answers: capture.answers.clone(),
         page_size: capture.page_size,
         entry: capture.entry,
         unwound: capture.end == RegionEnd::Unwound,
@@ -196,6 +209,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     ];
     if capture.trace.is_some() {
         members.push(NewMember::bytes(MEMBER_TRACE, raw.trace.as_slice()));
+    }
+    if !raw.answers.is_empty() {
+        members.push(NewMember::bytes(MEMBER_ANSWERS, raw.answers.as_slice()));
     }
     let code = image.region_code(capture.key.index);
     members.push(NewMember::bytes(MEMBER_CODE, code));
@@ -251,7 +267,7 @@ fn masks(raw: &Raw, images: &[Loaded]) -> Result<Vec<Mask>, PackError> {
                 masks.push(Mask {
                     start,
                     end: start + 8,
-                    reason: "probe slot".into(),
+                    reason: left_out::PROBE.into(),
                 });
             }
         }
@@ -274,24 +290,38 @@ fn openmp(raw: &Raw, images: &[Loaded], blocks: bool) -> Result<Option<OpenMp>, 
     Ok(Some(openmp))
 }
 
-/// Variables in which the OpenMP runtime keeps what belongs to the threads that run: locks of `critical`, tables of
-/// `threadprivate`. A replay's runtime finds them as they are before their first use.
-fn openmp_words(variables: &[Variable]) -> impl Iterator<Item = Mask> {
-    let known = |v: &&Variable| {
-        v.name.starts_with(".gomp_critical_user_")
-            || (v.name.ends_with(".cache.") || v.name.ends_with(".cache")) && v.size == 8
+/// Variables in which the OpenMP runtime keeps what belongs to the threads that run, as the units of the program's images name them.
+/// A replay's runtime finds them as they are before their first use.
+fn openmp_words(
+    variables: &[Variable],
+    image: &RegionImage<'_>,
+    images: &[Loaded],
+    store: &Store,
+) -> Result<Vec<Mask>, PackError> {
+    let others = program::units_beside(images, image.loaded, store)?;
+    let mut named = HashMap::new();
+    for unit in image.units.iter().chain(&others) {
+        let defines: HashSet<&str> = unit.defines.iter().map(String::as_str).collect();
+        for word in &unit.runtime_words {
+            let local = !defines.contains(word.symbol.as_str());
+            named.insert(
+                (word.symbol.as_str(), local.then_some(unit.id.as_str())),
+                word.bytes,
+            );
+        }
+    }
+    let mask = |v: &Variable| {
+        let bytes = named.get(&(v.name.as_str(), v.unit.as_deref()))?;
+        Some(openmp_mask(v.address, v.size.min(*bytes)))
     };
-    variables
-        .iter()
-        .filter(known)
-        .map(|v| openmp_mask(v.address, v.size))
+    Ok(variables.iter().filter_map(mask).collect())
 }
 
 fn openmp_mask(start: u64, size: u64) -> Mask {
     Mask {
         start,
         end: start + size,
-        reason: "state of the OpenMP runtime".into(),
+        reason: left_out::OPENMP.into(),
     }
 }
 
@@ -321,6 +351,10 @@ fn thread_locals(
 /// (`malloc`) in a library's place: its mappings are not among the captured ones.
 fn mappings(raw: &Raw, symbols: &[LibrarySymbol]) -> Vec<Mapping> {
     let mut mappings = raw.capture.mappings.clone();
+    // A file that the program mapped may have any name.
+    for mapping in &mut mappings {
+        mapping.path = cere_format::untrusted::visible(&mapping.path);
+    }
     let page_size = raw.capture.page_size;
     for symbol in symbols
         .iter()

@@ -39,7 +39,7 @@ impl Symbols {
         let mut owners: HashMap<String, String> = HashMap::new();
         let mut program_names: HashMap<String, Vec<u64>> = HashMap::new();
         for loaded in images {
-            if loaded.program {
+            if loaded.image.program {
                 for symbol in loaded.elf.dynamic_symbols()? {
                     if symbol.defined {
                         let holders = program_names.entry(symbol.name).or_default();
@@ -82,7 +82,7 @@ impl Symbols {
                 }
             }
         }
-        for loaded in images.iter().filter(|l| l.program) {
+        for loaded in images.iter().filter(|l| l.image.program) {
             for relocation in loaded.elf.relocations()? {
                 let name = &relocation.symbol.name;
                 let at = loaded.address(relocation.offset);
@@ -100,7 +100,7 @@ impl Symbols {
                         continue;
                     };
                     let holder = images.iter().find(|l| inside(l.image.range, value));
-                    if holder.is_some_and(|l| l.program) {
+                    if holder.is_some_and(|l| l.image.program) {
                         continue;
                     }
                     let code =
@@ -125,7 +125,10 @@ impl Symbols {
                 );
             }
         }
-        let libraries = images.iter().filter(|l| !l.program).map(|l| l.image.range);
+        let libraries = images
+            .iter()
+            .filter(|l| !l.image.program)
+            .map(|l| l.image.range);
         let mut ranges: Vec<(u64, u64)> = libraries.collect();
         let outside: Vec<u64> = known
             .keys()
@@ -176,7 +179,7 @@ pub fn stream_buffers(raw: &Raw, images: &[Loaded]) -> Result<BTreeSet<(u64, u64
     /// Offset of `_IO_buf_base` in glibc's `FILE`; `_IO_buf_end` follows.
     const BUFFER: u64 = 56;
     let mut buffers = BTreeSet::new();
-    for loaded in images.iter().filter(|l| !l.program) {
+    for loaded in images.iter().filter(|l| !l.image.program) {
         for symbol in loaded.elf.dynamic_symbols()? {
             let streams = ["_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"];
             if !symbol.defined || !streams.contains(&symbol.name.as_str()) {
@@ -201,7 +204,7 @@ pub fn stream_buffers(raw: &Raw, images: &[Loaded]) -> Result<BTreeSet<(u64, u64
 /// system's.
 pub fn linked(images: &[Loaded]) -> Result<(Vec<String>, Vec<String>), PackError> {
     let (mut names, mut directories) = (Vec::new(), Vec::new());
-    for loaded in images.iter().filter(|l| !l.program) {
+    for loaded in images.iter().filter(|l| !l.image.program) {
         let name = loaded.elf.soname()?;
         if name.starts_with("ld-linux") || names.contains(&name) {
             continue;

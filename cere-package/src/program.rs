@@ -16,8 +16,6 @@ pub struct Loaded {
     pub image: Image,
     /// The file.
     pub elf: Elf,
-    /// Whether it belongs to the program rather than to a library that a replay takes fresh.
-    pub program: bool,
 }
 
 impl Loaded {
@@ -35,7 +33,6 @@ pub fn load(raw: &Raw) -> Result<Vec<Loaded>, PackError> {
         match Elf::read(&image.path) {
             Ok(elf) => all.push(Loaded {
                 elf,
-                program: number == 0 || image.instrumented,
                 image: image.clone(),
             }),
             Err(PackError::Image { .. }) if number > 0 && !raw.table.iter().any(touched) => {}
@@ -157,6 +154,28 @@ fn record(store: &Store, id: &str, elf: &Elf) -> Result<Unit, PackError> {
         }));
     }
     Ok(unit)
+}
+
+/// Units of the images beside `own`. What the store does not hold is left out: nothing of it is compiled.
+pub fn units_beside(
+    images: &[Loaded],
+    own: &Loaded,
+    store: &Store,
+) -> Result<Vec<Unit>, PackError> {
+    let mut units = Vec::new();
+    for loaded in images {
+        if !loaded.image.instrumented || loaded.image.range == own.image.range {
+            continue;
+        }
+        for id in unit_ids(&loaded.elf)? {
+            match record(store, &id, &loaded.elf) {
+                Ok(unit) => units.push(unit),
+                Err(PackError::Stale { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(units)
 }
 
 impl<'a> RegionImage<'a> {

@@ -1,8 +1,9 @@
 //! A raw capture on disk, and the pages of it that a package keeps.
 
 use crate::PackError;
-use crate::io::{decode_table, decode_trace};
+use crate::io::{TLS_LIMIT, decode_table, decode_trace};
 use cere_format::FormatError;
+use cere_format::answers;
 use cere_format::capture::*;
 use cere_format::error::check_version;
 use std::collections::BTreeMap;
@@ -84,6 +85,8 @@ pub struct Raw {
     pub trace: Vec<u8>,
     /// Thread-local blocks of the OpenMP runtime's threads; empty if there are none.
     pub blocks: Vec<u8>,
+    /// What the kernel answered, as on disk; empty if nothing.
+    pub answers: Vec<u8>,
 }
 
 impl Raw {
@@ -137,6 +140,21 @@ impl Raw {
             let path = path.with_extension("blocks");
             blocks = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
         }
+        let mut answers = Vec::new();
+        if let Some(known) = capture.answers.as_ref().filter(|a| a.bytes > 0) {
+            let path = path.with_extension("answers");
+            answers = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
+            let what = path.display().to_string();
+            answers::decode(&what, &answers)?;
+            if answers.len() as u64 != known.bytes {
+                return Err(PackError::Format(FormatError::TooShort {
+                    what: "raw capture's list of answers",
+                    offset: 0,
+                    needed: known.bytes,
+                    available: answers.len() as u64,
+                }));
+            }
+        }
         let open = |extension, flag| {
             PageFile::open(
                 path.with_extension(extension),
@@ -152,6 +170,7 @@ impl Raw {
             table,
             trace,
             blocks,
+            answers,
         })
     }
 
@@ -163,8 +182,25 @@ impl Raw {
             .ok()
     }
 
+    /// Whether the capture has all pages of `size` bytes at `address`.
+    pub fn holds(&self, address: u64, size: u64) -> bool {
+        let (page, end) = (self.capture.page_size, address + size.max(1));
+        let first = address & !(page - 1);
+        (first..end)
+            .step_by(page as usize)
+            .all(|at| self.index(at).is_some())
+    }
+
     /// `size` bytes at `address` at entry or at exit; pages that the capture does not hold read as zero.
     pub fn bytes(&self, address: u64, size: u64, at_exit: bool) -> Result<Vec<u8>, PackError> {
+        if size > TLS_LIMIT || address.checked_add(size).is_none() {
+            return Err(PackError::Format(FormatError::Invalid {
+                what: "the raw capture".to_owned(),
+                field: "a block's address and size",
+                value: format!("{address:#x}, {size}"),
+                why: "a block has at most 1 GiB, and ends",
+            }));
+        }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         let page_size = self.capture.page_size;
         let mut page = vec![0; page_size as usize];

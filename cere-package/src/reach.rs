@@ -206,7 +206,7 @@ fn captured(
             found.push(entry(loaded, &function.name));
         }
     }
-    for loaded in images.iter().filter(|l| l.program) {
+    for loaded in images.iter().filter(|l| l.image.program) {
         let range = loaded.image.range;
         let executed = raw
             .table

@@ -3,6 +3,7 @@
 use crate::PackError;
 use crate::elf::{Kind, Symbol};
 use crate::program::{Loaded, RegionImage};
+use crate::raw::Raw;
 use cere_format::package::{Function, TlsVariable, Variable};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -103,7 +104,7 @@ impl<'a> RegionImage<'a> {
         let own = self.loaded.image.range;
         images
             .iter()
-            .filter(move |l| l.program && l.image.range != own)
+            .filter(move |l| l.image.program && l.image.range != own)
     }
 
     /// Variables of the image, and those that other images of the program export.
@@ -120,6 +121,7 @@ impl<'a> RegionImage<'a> {
                 unit: unit.map(Into::into),
                 address: self.loaded.address(symbol.value),
                 size: symbol.size,
+                untouched: false,
             })
             .collect();
         let mut place: HashMap<String, usize> = variables
@@ -148,6 +150,7 @@ impl<'a> RegionImage<'a> {
                     unit: None,
                     address: other.address(symbol.value),
                     size: symbol.size,
+                    untouched: false,
                 };
                 match place.get(&symbol.name) {
                     Some(&at) if earlier && exported.contains(&symbol.name) => {
@@ -164,8 +167,9 @@ impl<'a> RegionImage<'a> {
         Ok(variables)
     }
 
-    /// Functions of the image, and those that other images of the program export.
-    pub fn functions(&self, images: &[Loaded]) -> Result<Vec<Function>, PackError> {
+    /// Functions of the image, and those that other images of the program export; of those that the loader chose by
+    /// processor (`ifunc`) the chosen ones, which the captured words of relocations tell.
+    pub fn functions(&self, images: &[Loaded], raw: &Raw) -> Result<Vec<Function>, PackError> {
         let mut functions: Vec<Function> = self
             .named()
             .into_iter()
@@ -198,6 +202,32 @@ impl<'a> RegionImage<'a> {
                         other_image: true,
                     });
                 }
+            }
+        }
+        for relocation in self
+            .loaded
+            .elf
+            .relocations()?
+            .into_iter()
+            .filter(|r| !r.copy)
+        {
+            let chosen = raw.word(self.loaded.address(relocation.offset))?;
+            let name = relocation.symbol.name;
+            let holder = chosen.and_then(|at| {
+                let mut others = self.others(images);
+                others.find(|l| l.image.range.0 <= at && at < l.image.range.1)
+            });
+            if let (Some(address), Some(other)) = (chosen, holder)
+                && other.elf.executable(address.wrapping_sub(other.image.bias))
+                && known.insert(name.clone())
+            {
+                functions.push(Function {
+                    name,
+                    unit: None,
+                    address,
+                    size: 0,
+                    other_image: true,
+                });
             }
         }
         Ok(functions)

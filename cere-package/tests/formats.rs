@@ -96,6 +96,7 @@ fn the_page_names_the_fields() {
     // What one run hands to the pass is not kept.
     let private = [
         "BindPlan",
+        "Piece",
         "SplitPlan",
         "SplitTeam",
         "Retarget",

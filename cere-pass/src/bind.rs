@@ -2,8 +2,8 @@
 
 use crate::split::keep_reached;
 use crate::unit::run;
-use crate::{ir, shim};
-use cere_format::build::BindPlan;
+use crate::{ir, lost, shapes, shim};
+use cere_format::build::{BindPlan, Piece};
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -11,30 +11,32 @@ use llvm_sys::target::{
     LLVMABISizeOfType, LLVMGetModuleDataLayout, LLVMPreferredAlignmentOfGlobal,
 };
 use llvm_sys::{LLVMLinkage, LLVMVisibility};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ptr::null_mut;
 
-/// Keeps shape and alignment of captured variables through the pipeline, and leaves out what the region does not reach.
+/// Keeps shape and alignment of variables through the pipeline, and leaves out what the region does not reach.
 pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
+    shapes::mark(module);
     let captured = Captured::of(plan);
-    let mut alone = false;
-    if let Some(roots) = &plan.roots {
-        // What becomes of variables that the image lacks depends on all that uses them. The build's optimiser made most of
-        // them another variable at its start, whole unit in view: done again, they are the image's.
-        alone = !captured.lacks_some_of(module, roots, |_| true);
-        if !alone {
-            run(module, c"globalopt")?;
-            // One that is not there at all serves the region alone.
-            alone = !captured.lacks_some_of(module, roots, |v| !captured.removed(v));
-        }
-        if alone {
-            keep_reached(module, named(module, roots));
-        }
+    if let Some(roots) = &plan.roots
+        && captured.lacks_some_of(module, roots)
+    {
+        // The build's optimiser made most of them another variable at its start, whole unit in view: done again, they are
+        // the image's.
+        run(module, c"globalopt")?;
     }
-    for variable in ir::defined(ir::globals(module)) {
-        // In a hybrid binary the region's part has those that the build removed in memory as well.
-        if captured.has(module, variable) || alone && captured.removed(variable) {
-            // SAFETY: the variable is live.
+    // What only the rest of the unit writes is written.
+    let all = ir::defined(ir::globals(module)).into_iter();
+    let pinned: Vec<String> = all
+        .filter(|v| captured.has(module, *v) || written(*v))
+        .map(ir::name)
+        .collect();
+    if let Some(roots) = &plan.roots {
+        keep_reached(module, named(module, roots));
+    }
+    for name in pinned {
+        if let Some(variable) = ir::variable(module, &name) {
+            // SAFETY: the variable is live and defined.
             unsafe { shim::cere_pin(variable) };
         }
     }
@@ -50,43 +52,60 @@ fn named(module: LLVMModuleRef, names: &[String]) -> Vec<LLVMValueRef> {
 }
 
 /// The variables of the captured image.
-struct Captured<'a> {
+pub struct Captured<'a> {
     names: HashSet<&'a str>,
-    plan: &'a BindPlan,
+    /// Where the bytes of variables of the unit are, by the variable.
+    places: HashMap<&'a str, Vec<(&'a str, &'a Piece)>>,
+    /// The plan.
+    pub plan: &'a BindPlan,
 }
 
 impl<'a> Captured<'a> {
     fn of(plan: &'a BindPlan) -> Self {
-        let names = plan.variables.iter().map(String::as_str).collect();
-        Self { names, plan }
+        let names: HashSet<&str> = plan.variables.iter().map(String::as_str).collect();
+        let mut places: HashMap<_, Vec<_>> = HashMap::new();
+        for (symbol, pieces) in plan.shapes.iter().flatten() {
+            for piece in pieces {
+                let of_it = places.entry(piece.variable.as_str()).or_default();
+                of_it.push((symbol.as_str(), piece));
+            }
+        }
+        Self {
+            names,
+            places,
+            plan,
+        }
     }
 
-    /// Whether a variable is there as it is here: what the build's optimiser reshaped under its own name, this pipeline
-    /// may reshape likewise.
+    /// Whether a variable is there as it is here.
     fn has(&self, module: LLVMModuleRef, variable: LLVMValueRef) -> bool {
-        let listed = self.names.contains(ir::name(variable).as_str());
-        // SAFETY: the variable is live and defined.
-        listed && !unsafe { reshaped(module, variable, self.plan) }
-    }
-
-    /// Whether a variable with a state is not there, nor any part of it.
-    fn removed(&self, variable: LLVMValueRef) -> bool {
         let name = ir::name(variable);
-        let part = |rest: &str| rest.is_empty() || rest.starts_with('.');
-        let of_it = |n: &&str| n.strip_prefix(whole(&name)).is_some_and(part);
-        written(variable) && !self.names.iter().any(of_it)
+        if !self.names.contains(name.as_str()) {
+            return false;
+        }
+        let here = shapes::pieces(variable);
+        match &self.plan.shapes {
+            Some(shapes) if !here.is_empty() => shapes.get(&name) == Some(&here),
+            // SAFETY: the variable is live and defined.
+            _ => !unsafe { resized(module, variable, self.plan) },
+        }
     }
 
-    /// Whether functions reach variables with a state that are not there, `counted` ones.
-    fn lacks_some_of(
-        &self,
-        module: LLVMModuleRef,
-        roots: &[String],
-        counted: impl Fn(LLVMValueRef) -> bool,
-    ) -> bool {
+    /// Where the image has bytes of the variable that the unit's IR calls so: its symbols, and what of it they are.
+    pub fn places(&self, variable: &str) -> &[(&'a str, &'a Piece)] {
+        self.places.get(variable).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the address of a symbol of the image is known.
+    pub fn knows(&self, symbol: &str) -> bool {
+        self.names.contains(symbol)
+    }
+
+    /// Whether functions reach variables with a state that are not there.
+    fn lacks_some_of(&self, module: LLVMModuleRef, roots: &[String]) -> bool {
         let all = ir::defined(ir::globals(module)).into_iter();
         let mut lost: Vec<LLVMValueRef> = all
-            .filter(|v| !self.has(module, *v) && written(*v) && counted(*v))
+            .filter(|v| !self.has(module, *v) && written(*v))
             .collect();
         let mut roots = named(module, roots);
         // SAFETY: all of them are live.
@@ -113,6 +132,8 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
         }
     }
     let captured = Captured::of(plan);
+    let untouched: HashSet<&str> = plan.untouched.iter().map(String::as_str).collect();
+    let mut lacking = Vec::new();
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
     for value in values.chain(ir::aliases(module)) {
         let name = ir::name(value);
@@ -124,8 +145,15 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
                 && captured.names.contains(name.as_str())
                 && !LLVMIsAGlobalVariable(value).is_null();
             let prefixed = format!("{}{name}", plan.prefix);
+            if bound
+                && plan.pinned
+                && untouched.contains(name.as_str())
+                && shim::cere_only_read(value)
+            {
+                continue;
+            }
             if bound && local && plan.pinned && !captured.has(module, value) {
-                lose(module, value, &captured)?;
+                lacking.push(value);
             } else if bound {
                 declare(module, value);
                 if local {
@@ -141,41 +169,33 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
                 && !LLVMGetFirstUse(value).is_null()
                 && written(value)
             {
-                lose(module, value, &captured)?;
+                lacking.push(value);
             }
         }
     }
+    // Last, as they name others.
+    lost::lose_all(module, lacking, &captured)?;
+    shapes::unmark(module);
     // SAFETY: the module is live.
     unsafe { shim::cere_resolve_aliases(module) };
     Ok(())
 }
 
-/// Whether a local variable takes other room than in the captured program: a part that the optimiser split off bears the
-/// name of another part there.
-unsafe fn reshaped(module: LLVMModuleRef, variable: LLVMValueRef, plan: &BindPlan) -> bool {
+/// Whether a local variable takes other room than in the captured program.
+unsafe fn resized(module: LLVMModuleRef, variable: LLVMValueRef, plan: &BindPlan) -> bool {
     let captured = plan.sizes.as_ref().and_then(|s| s.get(&ir::name(variable)));
     // SAFETY: the variable is live and defined.
     captured.is_some_and(|captured| *captured != unsafe { size(module, variable) })
 }
 
 /// Bytes of a variable.
-unsafe fn size(module: LLVMModuleRef, variable: LLVMValueRef) -> u64 {
+pub unsafe fn size(module: LLVMModuleRef, variable: LLVMValueRef) -> u64 {
     // SAFETY: module and variable are live; the type of a definition has a size.
     unsafe {
         LLVMABISizeOfType(
             LLVMGetModuleDataLayout(module),
             LLVMGlobalGetValueType(variable),
         )
-    }
-}
-
-/// The variable that `name` may be a part of. The optimiser names parts after their variable and numbers them, here maybe
-/// otherwise than in the build; `.b` is the bit that stands for one of two values.
-fn whole(name: &str) -> &str {
-    let numbered = |last: &str| !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
-    match name.rsplit_once('.') {
-        Some((rest, last)) if !rest.is_empty() && (last == "b" || numbered(last)) => whole(rest),
-        _ => name,
     }
 }
 
@@ -189,34 +209,6 @@ fn written(variable: LLVMValueRef) -> bool {
 fn ours(variable: LLVMValueRef) -> bool {
     let name = ir::name(variable);
     ["llvm.", "cere."].iter().any(|own| name.starts_with(own))
-}
-
-/// Turns a variable that the captured image does not have (its build's optimiser split, shrank or removed it) into a
-/// reference to a place of its own, in whose name is whether parts of it are there.
-unsafe fn lose(
-    module: LLVMModuleRef,
-    variable: LLVMValueRef,
-    captured: &Captured,
-) -> Result<(), String> {
-    let kind = match captured.removed(variable) {
-        true => "removed",
-        false => "lost",
-    };
-    let prefix = &captured.plan.prefix;
-    let name = ir::name(variable);
-    // SAFETY: the variable is live and has an initialiser.
-    unsafe {
-        if LLVMIsThreadLocal(variable) != 0 {
-            return Err(format!(
-                "the captured program does not have the thread-local variable {name}, which these flags keep: \
-                 replay with an -O level like the build's"
-            ));
-        }
-        let size = size(module, variable);
-        declare(module, variable);
-        publish(variable, &format!("{prefix}{kind}.{size}.{name}"));
-    }
-    Ok(())
 }
 
 /// Turns a variable's definition into a reference to the captured one. Code generation still sees the
@@ -264,26 +256,5 @@ pub unsafe fn fix_address(module: LLVMModuleRef, function: LLVMValueRef, at: &st
         LLVMSetVisibility(address, LLVMGetVisibility(function));
         shim::cere_copy_dso_local(function, address);
         shim::cere_replace_values(function, address);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::whole;
-
-    #[test]
-    fn parts_belong_to_their_variable() {
-        for (name, variable) in [
-            ("tmp1", "tmp1"),
-            ("field.3", "field"),
-            ("field.3.b", "field"),
-            ("solve.scratch", "solve.scratch"),
-            ("solve.scratch.0.12", "solve.scratch"),
-            (".str.4", ".str"),
-            (".7", ".7"),
-            ("name.", "name."),
-        ] {
-            assert_eq!(whole(name), variable);
-        }
     }
 }

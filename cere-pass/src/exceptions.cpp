@@ -14,28 +14,38 @@ namespace {
 constexpr char TypeId[] = "cere.typeid";
 } // namespace
 
-bool ownLandingPads(Loop &L, Blocks &Set) {
-  Blocks Outside;
+SmallVector<BasicBlock *, 8> landingPadsOutside(const Loop &L) {
+  SmallSetVector<BasicBlock *, 8> Pads;
   for (BasicBlock *BB : L.blocks())
     if (auto *I = dyn_cast<InvokeInst>(BB->getTerminator()))
       if (!L.contains(I->getUnwindDest()))
-        Outside.insert(I->getUnwindDest());
-  for (BasicBlock *Pad : Outside) {
-    SmallVector<BasicBlock *, 8> Preds, New;
-    for (BasicBlock *P : predecessors(Pad))
-      if (L.contains(P) && !is_contained(Preds, P))
-        Preds.push_back(P);
-    SplitLandingPadPredecessors(Pad, Preds, ".cere", ".rest", New);
-    Set.insert(New.front());
-  }
-  return !Outside.empty();
+        Pads.insert(I->getUnwindDest());
+  return Pads.takeVector();
 }
 
 extern "C" {
 
+// Landing pads outside the loop with this header that its invokes reach: the loop gets its own.
+void cere_own_landing_pads(LLVMValueRef Fn, LLVMBasicBlockRef Header) {
+  DominatorTree DT(*unwrap<Function>(Fn));
+  LoopInfo LI(DT);
+  const Loop *L = loopAt(LI, unwrap(Header));
+  if (!L)
+    return;
+  for (BasicBlock *Pad : landingPadsOutside(*L)) {
+    SmallSetVector<BasicBlock *, 8> Preds;
+    for (BasicBlock *P : predecessors(Pad))
+      if (L->contains(P))
+        Preds.insert(P);
+    SmallVector<BasicBlock *, 2> New;
+    SplitLandingPadPredecessors(Pad, Preds.getArrayRef(), ".cere", ".rest", New);
+  }
+}
+
 // A landing pad's selector is a number that means a type in its own function only. Once a loop moves to another
 // function with its pads, the code that tells the types apart may stay behind. So each pad turns its selector into
-// a number that both agree on, and the comparisons use that number.
+// a number that both agree on, and the comparisons use that number. The pads of every loop that moves are its own by
+// then: what a pad's selector means is asked beside the pad, and has to move with it.
 void cere_number_types(LLVMValueRef Fn) {
   Function &F = *unwrap<Function>(Fn);
   MapVector<const Value *, unsigned> Numbers;

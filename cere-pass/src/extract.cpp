@@ -157,12 +157,12 @@ void keepEscapingOutside(Function &F, const Blocks &Set) {
     Marker->eraseFromParent();
 }
 
+} // namespace
+
 Loop *loopAt(LoopInfo &LI, BasicBlock *Header) {
   Loop *L = LI.getLoopFor(Header);
   return L && L->getHeader() == Header ? L : nullptr;
 }
-
-} // namespace
 
 extern "C" {
 
@@ -228,8 +228,13 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
   }
   Blocks Set, Tail;
   Set.insert_range(L->blocks());
-  if (ownLandingPads(*L, Set))
-    DT.recalculate(F);
+  for (BasicBlock *Pad : landingPadsOutside(*L)) {
+    if (any_of(predecessors(Pad), [&](BasicBlock *P) { return !L->contains(P); })) {
+      *Reason = "a landing pad of the loop that other code reaches";
+      return nullptr;
+    }
+    Set.insert(Pad);
+  }
   if ((*Reason = stackUse(*L, DT, Tail)))
     return nullptr;
   Set.insert_range(Tail);

@@ -10,5 +10,8 @@ using Blocks = llvm::SetVector<llvm::BasicBlock *>;
 // if it is not.
 const char *stackUse(llvm::Loop &L, llvm::DominatorTree &DT, Blocks &Tail);
 
-// Landing pads outside the loop that its invokes reach: the loop gets its own, which joins it. Whether there are any.
-bool ownLandingPads(llvm::Loop &L, Blocks &Set);
+// The loop with this header; null if there is none.
+llvm::Loop *loopAt(llvm::LoopInfo &LI, llvm::BasicBlock *Header);
+
+// Landing pads outside the loop that its invokes reach.
+llvm::SmallVector<llvm::BasicBlock *, 8> landingPadsOutside(const llvm::Loop &L);

@@ -26,6 +26,13 @@ pub fn function(module: LLVMModuleRef, name: &str) -> Option<LLVMValueRef> {
     (!found.is_null()).then_some(found)
 }
 
+/// The variable of this name, declared or defined.
+pub fn variable(module: LLVMModuleRef, name: &str) -> Option<LLVMValueRef> {
+    // SAFETY: the module is live.
+    let found = unsafe { LLVMGetNamedGlobal(module, c(name).as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
 /// LLVM's own variables that list others.
 pub const LISTS: [&str; 4] = [
     "llvm.used",
@@ -167,4 +174,28 @@ pub fn set_string(context: LLVMContextRef, function: LLVMValueRef, key: &str, va
 pub fn has_enum(function: LLVMValueRef, name: &str) -> bool {
     // SAFETY: the function is live.
     unsafe { !LLVMGetEnumAttributeAtIndex(function, FUNCTION, kind(name)).is_null() }
+}
+
+/// Whether a function has a string attribute.
+pub fn has_string(function: LLVMValueRef, key: &str) -> bool {
+    // SAFETY: the function is live.
+    unsafe {
+        let length = key.len() as u32;
+        !LLVMGetStringAttributeAtIndex(function, FUNCTION, key.as_ptr().cast(), length).is_null()
+    }
+}
+
+/// Calls of a function, invokes among them.
+pub fn calls(function: LLVMValueRef) -> Vec<LLVMValueRef> {
+    let there = |used: LLVMUseRef| (!used.is_null()).then_some(used);
+    // SAFETY: the function is live; the iteration ends at null.
+    unsafe {
+        let first = there(LLVMGetFirstUse(function));
+        let uses = std::iter::successors(first, |&used| there(LLVMGetNextUse(used)));
+        let is = |user: &LLVMValueRef| {
+            let call = !LLVMIsACallInst(*user).is_null() || !LLVMIsAInvokeInst(*user).is_null();
+            call && LLVMGetCalledValue(*user) == function
+        };
+        uses.map(|used| LLVMGetUser(used)).filter(is).collect()
+    }
 }

@@ -1,25 +1,30 @@
 //! The LLVM plugin. With `CERE_COMMAND` it outlines the unit's loops, puts probes around them and keeps the
-//! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with none it does
-//! nothing.
+//! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with
+//! `CERE_SHAPES` it tells what the pipeline makes of variables; with none it does nothing.
 
 mod bind;
 mod ir;
+mod lost;
 mod names;
 mod outline;
 mod probe;
 mod retarget;
+mod runtime;
+mod shapes;
 mod shim;
 mod split;
 mod team;
 mod unit;
 mod vectors;
 
-use cere_format::build::{BindPlan, CompileCommand, ENV_BIND, ENV_COMMAND, ENV_SPLIT, SplitPlan};
+use cere_format::build::{
+    BindPlan, CompileCommand, ENV_BIND, ENV_COMMAND, ENV_SHAPES, ENV_SPLIT, SplitPlan,
+};
 use libc::{c_char, c_void};
 use llvm_sys::prelude::*;
 use serde::de::DeserializeOwned;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What LLVM wants to know about a plugin: `PassPluginLibraryInfo`, version 2.
 #[repr(C)]
@@ -82,6 +87,12 @@ fn from_env<T: DeserializeOwned>(variable: &str) -> Result<Option<T>, String> {
     })
 }
 
+/// Where to write what the pipeline makes of variables, if that is asked for.
+fn shapes_wanted() -> Option<PathBuf> {
+    let path = std::env::var_os(ENV_SHAPES).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
+}
+
 /// What kept IR needs before the pipeline; whether a plan asked for it.
 fn prepare(module: LLVMModuleRef) -> Result<bool, String> {
     if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
@@ -94,6 +105,10 @@ fn prepare(module: LLVMModuleRef) -> Result<bool, String> {
     if let Some(plan) = from_env::<SplitPlan>(ENV_SPLIT)? {
         retarget::apply(module, &plan.retarget);
         split::prepare(module, &plan)?;
+        return Ok(true);
+    }
+    if shapes_wanted().is_some() {
+        shapes::mark(module);
         return Ok(true);
     }
     Ok(false)
@@ -130,6 +145,10 @@ extern "C" fn before_codegen(
             bind::bind(module, &plan)?;
         } else if let Some(plan) = from_env::<SplitPlan>(ENV_SPLIT)? {
             split::cut(module, &plan)?;
+        } else if let Some(path) = shapes_wanted() {
+            shapes::write(module, &path)?;
+            // No code is wanted.
+            end(0);
         }
         Ok(())
     });

@@ -82,6 +82,10 @@ pub fn all(
     regions
 }
 
+/// Attribute of a function that goes on unwinding by a call, and so needs a frame of its own under all flags: inlined into a
+/// function that catches, the call would find the handler of that very frame chosen already, and run the cleanup again and again.
+pub const OWN_FRAME: &str = "cere-own-frame";
+
 const IN_PARALLEL: &str = "it runs within a parallel region, which is a region itself";
 
 fn describe(
@@ -168,6 +172,11 @@ fn outline(
             Place::Fork(_) => false,
         });
         if unwinds {
+            for &(place, _) in wanted {
+                if let Place::Loop(header) = place {
+                    shim::cere_own_landing_pads(function, header);
+                }
+            }
             shim::cere_number_types(function);
         }
         let mut outlined = Vec::new();
@@ -179,10 +188,10 @@ fn outline(
         }
         if unwinds {
             resume_by_call(module, function);
-            // Inlined into a function that catches, the call would find the handler of that very frame
-            // chosen already, and run the cleanup again and again.
-            ir::add_enum(LLVMGetModuleContext(module), function, "noinline");
+            let context = LLVMGetModuleContext(module);
+            ir::add_enum(context, function, "noinline");
             ir::remove_enum(function, "inlinehint");
+            ir::set_string(context, function, OWN_FRAME, "true");
         }
         for &(new, _) in &outlined {
             shim::cere_note_captures(new);

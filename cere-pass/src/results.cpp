@@ -44,6 +44,27 @@ bool ofRegionOnly(Value *V, CallInst &Call, Argument &Inside) {
          !PointerMayBeCaptured(&Inside, true, Uses);
 }
 
+// A variable that the source leaves undefined on some way through the loop would be whatever a register happens to hold:
+// zero instead, so that equal runs give back equal results.
+void defineResults(Function &Outlined, size_t Inputs) {
+  SmallVector<Value *, 16> Waiting;
+  for (size_t I = Inputs; I < Outlined.arg_size(); ++I)
+    for (User *U : Outlined.getArg(I)->users())
+      if (auto *Store = dyn_cast<StoreInst>(U); Store && Store->getPointerOperand() == Outlined.getArg(I))
+        Waiting.push_back(Store->getValueOperand());
+  SmallPtrSet<Value *, 16> Known;
+  while (!Waiting.empty()) {
+    auto *I = dyn_cast<Instruction>(Waiting.pop_back_val());
+    if (!I || !(isa<PHINode>(I) || isa<SelectInst>(I) || isa<FreezeInst>(I)) || !Known.insert(I).second)
+      continue;
+    for (Use &Operand : I->operands()) {
+      if (isa<UndefValue>(Operand) && Operand->getType() == I->getType())
+        Operand.set(Constant::getNullValue(I->getType()));
+      Waiting.push_back(Operand);
+    }
+  }
+}
+
 // The function with another result and without the dropped parameters; the body moves over.
 Function *retype(Function &Old, Type *Result, const SmallDenseSet<unsigned> &Dropped) {
   SmallVector<Type *, 16> Types;
@@ -80,6 +101,7 @@ extern "C" {
 LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
   Function &Old = *unwrap<Function>(Outlined);
   auto &Call = *cast<CallInst>(Old.user_back());
+  defineResults(Old, *Inputs);
   Type *Exit = Old.getReturnType();
   unsigned Words = Exit->isVoidTy() ? 0 : 1, Floats = 0;
   SmallVector<Type *, 5> Fields;

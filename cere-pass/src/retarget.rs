@@ -1,5 +1,6 @@
 //! Changes to attributes that other compile flags would have made in the front end.
 
+use crate::outline::OWN_FRAME;
 use crate::{ir, shim};
 use cere_format::build::Retarget;
 use llvm_sys::core::*;
@@ -33,6 +34,9 @@ pub fn apply(module: LLVMModuleRef, retarget: &Retarget) {
         }
         let own = ir::name(function).starts_with("cere.");
         for (name, there) in retarget.enum_attributes.iter().filter(|_| !own) {
+            if !there && name == "noinline" && ir::has_string(function, OWN_FRAME) {
+                continue;
+            }
             if !there {
                 ir::remove_enum(function, name);
             } else if name != "noinline" || !ir::has_enum(function, "alwaysinline") {

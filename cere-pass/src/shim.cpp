@@ -195,6 +195,23 @@ bool cere_unwritten(LLVMValueRef Variable) {
                             Status.StoredType == GlobalStatus::NotStored);
 }
 
+// Whether a constant is only read: nobody can tell a copy of it.
+bool cere_only_read(LLVMValueRef Variable) {
+  auto &G = *unwrap<GlobalVariable>(Variable);
+  SmallVector<const Value *, 8> Waiting = {&G};
+  while (!Waiting.empty()) {
+    const Value *V = Waiting.pop_back_val();
+    for (const Use &U : V->uses()) {
+      const User *By = U.getUser();
+      if (isa<GEPOperator>(By) || isa<BitCastOperator>(By))
+        Waiting.push_back(By);
+      else if (const auto *Copy = dyn_cast<MemTransferInst>(By); Copy ? &U != &Copy->getRawSourceUse() : !isa<LoadInst>(By))
+        return false;
+    }
+  }
+  return G.isConstant() && G.hasLocalLinkage();
+}
+
 // The module as bitcode, use-list order kept.
 void cere_bitcode(LLVMModuleRef M, void (*Sink)(void *, const char *, size_t), void *Context) {
   SmallString<0> Buffer;

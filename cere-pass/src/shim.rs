@@ -3,6 +3,19 @@
 use libc::{c_char, c_void, size_t};
 use llvm_sys::prelude::*;
 
+/// Bytes of a variable as they were when they were described, and where they are now.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct MarkedBytes {
+    pub offset: u64,
+    pub size: u64,
+    pub at: u64,
+    /// As in `shapes.cpp`: 0 as they were, 1 one bit that stands for one of two values, 2 not known.
+    pub form: u64,
+    pub first: u64,
+    pub other: u64,
+}
+
 unsafe extern "C" {
     pub fn cere_register(builder: *mut c_void);
     pub fn cere_loops(
@@ -13,6 +26,7 @@ unsafe extern "C" {
     ) -> size_t;
     pub fn cere_refusal(function: LLVMValueRef, header: LLVMBasicBlockRef) -> *const c_char;
     pub fn cere_has_invoke(function: LLVMValueRef, header: LLVMBasicBlockRef) -> bool;
+    pub fn cere_own_landing_pads(function: LLVMValueRef, header: LLVMBasicBlockRef);
     pub fn cere_number_types(function: LLVMValueRef);
     pub fn cere_restore_types(module: LLVMModuleRef);
     pub fn cere_outline(
@@ -49,7 +63,15 @@ unsafe extern "C" {
     pub fn cere_holds_labels(variable: LLVMValueRef) -> bool;
     pub fn cere_is_for_runtime(function: LLVMValueRef) -> bool;
     pub fn cere_pin(variable: LLVMValueRef);
+    pub fn cere_only_read(variable: LLVMValueRef) -> bool;
     pub fn cere_unwritten(variable: LLVMValueRef) -> bool;
+    pub fn cere_mark_bytes(module: LLVMModuleRef);
+    pub fn cere_marked_bytes(
+        variable: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, *const c_char, size_t, *const MarkedBytes),
+        context: *mut c_void,
+    );
+    pub fn cere_unmark_bytes(module: LLVMModuleRef);
     pub fn cere_bitcode(
         module: LLVMModuleRef,
         sink: extern "C" fn(*mut c_void, *const u8, size_t),

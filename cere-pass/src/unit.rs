@@ -1,6 +1,6 @@
 //! The unit's record, its id and the marker in its object.
 
-use crate::{ir, names, outline, shim};
+use crate::{ir, names, outline, runtime, shim};
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
 use cere_format::hexadecimal;
@@ -45,6 +45,7 @@ pub fn instrument(
         source,
         regions,
         defines: defines(module),
+        runtime_words: runtime::words(module),
         command,
     };
     keep(&unit, &bitcode(module))
@@ -312,7 +313,7 @@ fn keep(unit: &Unit, bitcode: &[u8]) -> Result<(), String> {
 }
 
 /// Writes a file whole or not at all.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))
         .and_then(|()| std::fs::write(&temporary, bytes))

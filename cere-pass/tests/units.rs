@@ -2,8 +2,9 @@
 
 mod common;
 
-use cere_format::build::{CompileCommand, ENV_COMMAND, Language, Region, SkippedLoop};
+use cere_format::build::{CompileCommand, ENV_COMMAND, Language, Region, RuntimeWord, SkippedLoop};
 use common::{Place, plugin, program, run};
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -205,4 +206,35 @@ fn failures_say_what_happened_and_leave_nothing() {
         );
         assert_eq!(std::fs::read_dir(place.path("out")).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn the_record_names_what_the_openmp_runtime_is_given() {
+    let place = Place::new();
+    let words = |name: &str, flags: &[&str]| {
+        let unit = place.instrumented(&program(name), flags).unit;
+        let word = |w: &RuntimeWord| (w.symbol.clone(), w.bytes);
+        unit.runtime_words.iter().map(word).collect::<Vec<_>>()
+    };
+    let locks = [".reduction.var", ".var", "named.var"];
+    let mut expected = locks
+        .map(|l| (format!(".gomp_critical_user_{l}"), 32))
+        .to_vec();
+    for level in ["-O0", "-O2"] {
+        assert_eq!(words("words.c", &["-fopenmp", level]), expected);
+    }
+    expected.push(("mine.cache.".to_owned(), 8));
+    assert_eq!(
+        words("words.c", &["-fopenmp", "-fnoopenmp-use-tls"]),
+        expected
+    );
+    let fortran = [
+        "_QFworkEmine.cache",
+        ".gomp_critical_user_.var",
+        ".gomp_critical_user_.reduction.var",
+    ];
+    let found = words("words.f90", &["-fopenmp", "-O2"]);
+    let names: HashSet<&str> = found.iter().map(|(symbol, _)| symbol.as_str()).collect();
+    assert_eq!(names, HashSet::from(fortran));
+    assert!(words("words.c", &["-O2"]).is_empty());
 }

@@ -198,7 +198,11 @@ pub fn bind() {
 
 /// Has what the image that holds `address` refers to by the names of functions be the functions at the given addresses,
 /// which have the same types.
-pub fn replace(address: usize, functions: &[(&CStr, usize)]) {
+///
+/// # Safety
+/// Each of `functions` has the type and keeps the promises of what the image expects under its name, and stays as long as
+/// the image. No thread calls through the image's tables meanwhile that would mind which of both it gets.
+pub unsafe fn replace(address: usize, functions: &[(&CStr, usize)]) {
     struct Search {
         address: usize,
         found: Option<Image>,
@@ -236,7 +240,7 @@ pub fn replace(address: usize, functions: &[(&CStr, usize)]) {
         address,
         found: None,
     };
-    // SAFETY: `visit` gets the search back. The functions have the types of those that they stand for.
+    // SAFETY: `visit` gets the search back; the functions are the caller's word.
     unsafe {
         libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast());
         let Some(image) = search.found else { return };

@@ -52,15 +52,17 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
     let key = hash(&[&stamp(&options.runtime)?, SHARED.join("\0").as_bytes()]);
     let object = cached::get(&options.cache, &format!("{key}.runtime.o"), |made| {
         let all = made.with_file_name("all.o");
-        let first = link::first(&options.cache)?;
+        let first = link::first(options)?;
         let line = Line::new(LLD)
+            .confined(&options.sandbox)
             .args(["-r", "--strip-debug", "-u", "_start"])
             .path(&first)
             .path(&options.runtime)
             .arg("-o")
-            .path(&all);
+            .output(&all);
         run(&line, "the runtime")?;
         let line = Line::new(OBJCOPY)
+            .confined(&options.sandbox)
             .args(SHARED.map(|name| format!("--keep-global-symbol={name}")))
             // Rust's own library carries bitcode beside its code.
             .args([
@@ -69,7 +71,7 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
                 "--remove-section=.llvmcmd",
             ])
             .path(&all)
-            .path(made);
+            .output(made);
         run(&line, "the runtime")?;
         Ok::<(), ReplayError>(())
     })?;
@@ -102,7 +104,7 @@ pub fn line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
                 .map(|n| format!("--redefine-sym={n}={}", renamed(n))),
         )
         .path(from)
-        .path(to)
+        .output(to)
 }
 
 /// Renames in the units what the program defines and the runtime means otherwise; gives those names.
@@ -145,7 +147,8 @@ pub fn units(
         let old = unit.object.as_os_str().as_encoded_bytes();
         let key = hash(&[old, list.join("\0").as_bytes()]);
         unit.object = cached::get(&options.cache, &format!("{key}.o"), |made| {
-            run(&line(&here, &unit.object, made), "a unit's names").map(drop)
+            let line = line(&here, &unit.object, made).confined(&options.sandbox);
+            run(&line, "a unit's names").map(drop)
         })?;
         unit.renamed = here;
     }

@@ -1,13 +1,15 @@
 //! Units to objects.
 
 use crate::{Options, ReplayError};
-use cere_compile::command::hash;
+use cere_compile::command::{hash, run};
 use cere_compile::flags::{self, Change};
 use cere_compile::several::several;
-use cere_compile::unit::{self, Job, Recipe};
+use cere_compile::unit::{self, Files, Job, Recipe};
 use cere_compile::{cached, io, stamp};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
-use cere_format::build::{BUILD_VERSION, BindPlan, ENV_BIND, Language, Retarget};
+use cere_format::build::{
+    BUILD_VERSION, BindPlan, ENV_BIND, ENV_SHAPES, Language, Retarget, Shapes,
+};
 use cere_format::package::{
     Function, MEMBER_ENTRY, MEMBER_MANIFEST, MEMBER_TLS_ENTRY, Manifest, PackageUnit,
 };
@@ -42,6 +44,8 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         .collect();
     let own = |owner: &Option<String>| owner.as_ref() == Some(&unit.id);
     let locals = manifest.variables.iter().filter(|v| own(&v.unit));
+    let untouched = locals.clone().filter(|v| v.untouched);
+    let untouched = untouched.map(|v| v.name.clone()).collect();
     let mut sizes: BTreeMap<String, u64> = locals.map(|v| (v.name.clone(), v.size)).collect();
     if let Some(tls) = &manifest.image.tls {
         let local = tls.variables.iter().filter(|v| own(&v.unit));
@@ -54,6 +58,8 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         functions,
         retarget,
         sizes: Some(sizes),
+        untouched,
+        shapes: None,
         pinned,
         roots: None,
         typed: false,
@@ -80,6 +86,7 @@ pub fn recipe<'a>(
         plugin: &options.plugin,
         variable: ENV_BIND,
         prepare: plan.pinned,
+        sandbox: &options.sandbox,
     }
 }
 
@@ -125,6 +132,40 @@ fn roots(package: &Path, manifest: &Manifest, cache: &Path) -> Result<Vec<String
     Ok(roots)
 }
 
+/// What the build made of the unit's local variables: its pipeline is run again, up to where code would be made.
+fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shapes, ReplayError> {
+    let ir = package.join(unit.member());
+    let content = std::fs::read(&ir).map_err(io("read", &ir))?;
+    let key = hash(&[
+        &content,
+        &stamp(&options.plugin)?,
+        unit.codegen.join("\0").as_bytes(),
+        &unit::tools(&unit.codegen)?,
+    ]);
+    let recipe = Recipe {
+        language: unit.language,
+        codegen: &unit.codegen,
+        flags: &[],
+        passes: None,
+        plugin: &options.plugin,
+        variable: ENV_SHAPES,
+        sandbox: &options.sandbox,
+        prepare: false,
+    };
+    let found = cached::get(&options.cache, &format!("{key}.shapes"), |made| {
+        let files = Files {
+            plan: made.to_owned(),
+            ..Files::beside(ir, &made.with_file_name("unused.o"))
+        };
+        for line in unit::lines(&recipe, &files) {
+            run(&line.limit(options.timeout), &unit.source)?;
+        }
+        Ok::<(), ReplayError>(())
+    })?;
+    let text = std::fs::read(&found).map_err(io("read", &found))?;
+    serde_json::from_slice(&text).map_err(ReplayError::Manifest)
+}
+
 /// A unit's object and how it was made.
 #[derive(Debug)]
 pub struct Compiled {
@@ -151,6 +192,9 @@ pub fn unit(
     let pinned = change.other || options.passes.is_some();
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = typed;
+    if pinned {
+        plan.shapes = Some(shapes(package, unit, options)?);
+    }
     // Other units may call anything in the region's.
     if pinned && manifest.units.len() == 1 {
         plan.roots = Some(roots(package, manifest, &options.cache)?);
@@ -188,6 +232,7 @@ pub fn all(
                 unit.language,
                 compiler(unit, options),
                 &options.flags,
+                &options.sandbox,
             )?);
         }
     }

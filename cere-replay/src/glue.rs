@@ -69,6 +69,8 @@ struct Names {
     thread: BTreeMap<String, u64>,
     /// Variables that the captured image lacks.
     lost: BTreeMap<String, Lost>,
+    /// Rows that tell where their bytes are.
+    bytes: BTreeSet<String>,
 }
 
 /// A variable that the captured image lacks.
@@ -77,17 +79,18 @@ struct Lost {
     name: String,
     /// Bytes.
     size: u64,
-    /// Whether nothing of it is there: no code outside the region's own takes anything from it.
-    removed: bool,
+    /// What is known of its bytes: as `Lost::kind` of the runtime has it.
+    kind: u8,
 }
 
 /// The variable that the pass found to be in no captured image, from its symbol.
 fn lost(symbol: &str, units: usize) -> Option<Lost> {
     let rest = (0..units).find_map(|i| symbol.strip_prefix(&prefix(i)))?;
     let (kind, rest) = rest.split_once('.')?;
-    let removed = match kind {
-        "lost" => false,
-        "removed" => true,
+    let kind = match kind {
+        "lost" => 0,
+        "removed" => 1,
+        "whole" => 2,
         _ => return None,
     };
     let (size, name) = rest.split_once('.')?;
@@ -95,7 +98,7 @@ fn lost(symbol: &str, units: usize) -> Option<Lost> {
     plain.then_some(Lost {
         name: name.to_owned(),
         size: size.parse().ok()?,
-        removed,
+        kind,
     })
 }
 
@@ -170,6 +173,11 @@ fn names(
         .iter()
         .filter_map(|n| Some((n.clone(), lost(n, units)?)));
     names.lost = found.collect();
+    let rows = (0..units).map(|i| format!("{}bytes.", prefix(i)));
+    for rows in rows {
+        let of_unit = defined.iter().filter(|n| n.starts_with(&rows));
+        names.bytes.extend(of_unit.cloned());
+    }
     // An image's own definition comes before another image's.
     names
         .thunks
@@ -206,8 +214,8 @@ fn thread_block(text: &mut String, tls: Option<&TlsBlock>, variables: &BTreeMap<
     let _ = writeln!(text, ".zero {size}");
 }
 
-/// Room for the lost variables, each on pages of its own, and their table.
-fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>) {
+/// Room for the lost variables, each on pages of its own, their table, and the one of the rows that tell of their bytes.
+fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>, rows: &BTreeSet<String>) {
     let _ = writeln!(text, ".section cere_lost,\"aw\",@nobits");
     for (symbol, lost) in variables {
         let symbol = quote(symbol);
@@ -229,11 +237,21 @@ fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>) {
             ".quad {}, {}, 0f, {}, 0\n.section .rodata\n0: .asciz {}\n.data",
             quote(symbol),
             lost.size,
-            u8::from(lost.removed),
+            lost.kind,
             quote(&lost.name)
         );
     }
     let _ = writeln!(text, ".quad 0, 0, 0, 0, 0");
+    let _ = writeln!(
+        text,
+        ".globl cere_glue_byte_row_count\ncere_glue_byte_row_count: .quad {}\n\
+         .globl cere_glue_byte_rows\ncere_glue_byte_rows:",
+        rows.len()
+    );
+    for row in rows {
+        let _ = writeln!(text, ".quad {}", quote(row));
+    }
+    let _ = writeln!(text, ".quad 0");
 }
 
 fn table(text: &mut String, name: &str, rows: impl ExactSizeIterator<Item = (u64, String)>) {
@@ -290,7 +308,7 @@ pub fn write(
     table(&mut text, "cere_glue_jump", jumps);
     let thunks = names.thunks.iter().map(|(new, old)| (*old, quote(new)));
     table(&mut text, "cere_glue_thunk", thunks);
-    lost_room(&mut text, &names.lost);
+    lost_room(&mut text, &names.lost, &names.bytes);
     let _ = writeln!(
         text,
         ".globl {STORE}\n.hidden {STORE}\n{STORE}: .quad 0\n.globl cere_glue_typed\ncere_glue_typed: .quad {}",

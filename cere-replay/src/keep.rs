@@ -6,8 +6,8 @@ use crate::{Options, ReplayError, apart, compile, link, plan};
 use cere_compile::unit::{Files, lines};
 use cere_compile::{CompileError, command, io};
 use cere_format::package::{
-    MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
+    MEMBER_ANSWERS, MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE,
+    MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::ENV_PLAN;
 use std::fmt::Write;
@@ -61,9 +61,10 @@ pub fn keep(
         let plan = serde_json::to_vec_pretty(&compiled.plan).map_err(ReplayError::Manifest)?;
         save(&files.plan.to_string_lossy(), &plan)?;
         let readable = command::Line::new(DIS)
+            .confined(&options.sandbox)
             .path(&keep.join(&files.ir))
             .arg("-o")
-            .path(&keep.join(name("ll")));
+            .output(&keep.join(name("ll")));
         command::run(&readable, &unit.source)?;
         let _ = writeln!(script, "\n# {}", unit.source.replace('\n', " "));
         let recipe = compile::recipe(unit, &compiled.plan, &compiled.flags, options);
@@ -124,6 +125,7 @@ pub fn keep(
         MEMBER_TLS_START,
         MEMBER_TLS_TEAM,
         MEMBER_TRACE,
+        MEMBER_ANSWERS,
         MEMBER_CODE,
     ] {
         let from = package.join(member);
@@ -132,13 +134,15 @@ pub fn keep(
         }
     }
     let (warmup, _) = plan::warmup(manifest, options.warmup, options.team.threads)?;
-    let plan = plan::plan(
+    let mut plan = plan::plan(
         "package".into(),
         "outcome.json".into(),
         warmup,
         manifest,
         options,
     );
+    // By hand there is no sandbox whose refusals need names.
+    plan.guard = None;
     let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;
     Ok(save("plan.json", &plan)?)
 }

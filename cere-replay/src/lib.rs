@@ -9,7 +9,8 @@
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`plan`] | what the executable is told to do |
-//! | [`run`] | runs it and reads the outcome |
+//! | [`mod@process`] | starts it in the sandbox and reads the outcome |
+//! | [`run`] | what the outcome means |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
 
@@ -22,11 +23,14 @@ pub mod keep;
 pub mod link;
 pub mod objects;
 pub mod plan;
+mod process;
 pub mod run;
 
 use cere_compile::{CompileError, io};
+use cere_format::FormatError;
 use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
 use cere_format::replay::{Comparison, Preparation, Repetitions, SetAside, Verdict, Warmup};
+use cere_sandbox::Sandbox;
 pub use objects::{Built, Objects, build, compile};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -74,12 +78,12 @@ pub enum ReplayError {
         symbols: String,
     },
     /// What the executable reported does not parse.
-    #[error("the outcome that the replay of {codelet} reported is not valid: {source}")]
+    #[error("the replay of {codelet} reported what cannot be: {source}")]
     Outcome {
         /// The codelet.
         codelet: String,
-        /// The parser's reason.
-        source: serde_json::Error,
+        /// What is wrong with it.
+        source: FormatError,
     },
     /// Code on the stack, which a replay's stack does not allow.
     #[error(
@@ -123,12 +127,20 @@ pub enum ReplayError {
         /// How the exit state is wrong.
         reason: String,
     },
+    /// The replay executable did not end in time.
+    #[error("the replay of {codelet} ran longer than {seconds} s")]
+    Late {
+        /// The codelet.
+        codelet: String,
+        /// What it may take.
+        seconds: u64,
+    },
     /// The replay executable ended badly.
     #[error("the replay of {codelet} {how}{message}")]
     Run {
         /// The codelet.
         codelet: String,
-        /// Exit code, signal or timeout.
+        /// Exit code or signal.
         how: String,
         /// What it printed to standard error.
         message: String,
@@ -185,8 +197,12 @@ pub struct Options {
     pub runtime: PathBuf,
     /// Longest run.
     pub timeout: Duration,
+    /// Takes what people are told who would wonder why it takes so long.
+    pub announce: Option<fn(&str)>,
     /// How the teams of OpenMP regions are made.
     pub team: Team,
+    /// What the compilers and the replay run in.
+    pub sandbox: Sandbox,
 }
 
 /// How the teams of OpenMP regions are made.
@@ -279,6 +295,8 @@ pub struct Replay {
     pub preparation: Preparation,
     /// Variables that the region used and the captured process did not have.
     pub lacking: Vec<String>,
+    /// How often the region asked for the time and the like beyond what the captured invocation asked, where its state differs.
+    pub asked_more: u64,
     /// The executable.
     pub executable: PathBuf,
 }
@@ -290,8 +308,19 @@ pub fn manifest(package: &Path) -> Result<Manifest, ReplayError> {
     serde_json::from_slice(&text).map_err(ReplayError::Manifest)
 }
 
-/// Seconds of repetitions, about, that the kind of differences between threads is looked for in.
-const TOLD_SECONDS: f64 = 10.0;
+/// Seconds of repetitions that the kind of differences between threads is looked for in.
+const TOLD_SECONDS: f64 = 5.0;
+
+/// What runs of code that tells its stores may take to find out the kind of what differs: so many seconds, and so many
+/// times the region's.
+const TOLD_LIMIT: (f64, f64) = (60.0, 60.0);
+
+/// How long such a run may take of a region of `seconds`.
+fn told_limit(seconds: f64, options: &Options) -> Duration {
+    let limit = TOLD_LIMIT.0 + TOLD_LIMIT.1 * seconds;
+    let limit = Duration::try_from_secs_f64(limit.ceil()).unwrap_or(Duration::MAX);
+    limit.min(options.timeout)
+}
 
 /// Builds and runs.
 pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> {
@@ -335,21 +364,46 @@ fn judge_rounding(
     if !(built.other_code || several) || !run::may_be_floating(replay, several) {
         return Ok(());
     }
-    // With several threads what differs is not the same in each run, and may not differ in a few.
-    let many = (TOLD_SECONDS / replay.seconds_median.max(1e-9)).clamp(10.0, 500.0) as u32;
-    let (runs, warmup) = match several {
-        true => (&[10, many][..], Warmup::WorkingSet),
-        false => (&[1][..], Warmup::Cold),
+    // Of threads that run at the same time what differs is not the same in each run, and may not differ in a few.
+    let together = plan::threads(manifest, options.team.threads).is_some_and(|n| n > 1);
+    let many = (2.0 * TOLD_SECONDS / replay.seconds_median.max(1e-9)).clamp(10.0, 500.0) as u32;
+    let runs = match together || !replay.repeatable {
+        true => &[10, many][..],
+        false => &[1],
     };
+    let warmup = match several {
+        true => Warmup::WorkingSet,
+        false => Warmup::Cold,
+    };
+    let limit = told_limit(replay.seconds_median, options);
     let mut once = Options {
         warmup: Some(warmup),
         keep: None,
+        timeout: limit,
         ..options.clone()
     };
+    // What is a matter of a moment needs no word.
+    if let Some(announce) = options.announce.filter(|_| replay.seconds_median > 0.1) {
+        announce(&format!(
+            "{}: words differ that may be floating-point: code that tells its stores finds out, {} s at most",
+            replay.codelet,
+            limit.as_secs()
+        ));
+    }
     let built = objects::objects(package, manifest, true, &once)?.link(package, manifest, &once)?;
     for runs in runs {
-        once.repetitions = Repetitions::exactly(*runs);
-        let told = run::run(package, manifest, &built, &once)?.comparison;
+        once.repetitions = Repetitions {
+            seconds: TOLD_SECONDS,
+            ..Repetitions::exactly(*runs)
+        };
+        let told = match run::run(package, manifest, &built, &once) {
+            Ok(told) => told.comparison,
+            Err(ReplayError::Late { seconds, .. }) => {
+                run::undecided(replay, seconds);
+                break;
+            }
+            Err(other) => return Err(other),
+        };
         let differs = told.as_ref().is_some_and(|c| c.different_words > 0);
         run::judge_again(replay, told, options, several);
         if differs {

@@ -103,7 +103,7 @@ pub fn assemble(source: &Path, object: &Path) -> Line {
         .args(["-c", "-x", "assembler"])
         .path(source)
         .arg("-o")
-        .path(object)
+        .output(object)
 }
 
 /// The command that links; `other` stands for the OpenMP runtime of the capture.
@@ -127,14 +127,16 @@ pub fn line(
         ])
         .args(["--dynamic-linker", LOADER])
         .path(&files.first)
-        .path(&files.runtime)
-        .args(&files.objects)
-        .path(&files.glue);
+        .path(&files.runtime);
+    for object in files.objects.iter().chain([&files.glue]) {
+        line = line.path(object);
+    }
     // The loader looks here before where it found the runtime of the capture.
     if let Some(directory) = other.and_then(Path::parent) {
         line = line.arg("-rpath").path(directory);
     }
     for directory in &manifest.library_directories {
+        line = line.loads(Path::new(directory));
         line = line.arg("-rpath").arg(directory);
     }
     let wanted = manifest
@@ -159,7 +161,10 @@ pub fn line(
             libraries: missing.join(", "),
         });
     }
-    line = line.args(builtins).arg("--as-needed");
+    for archive in builtins {
+        line = line.path(archive);
+    }
+    line = line.arg("--as-needed");
     for library in OFFERED {
         if let Some(path) = find(library, &[]) {
             line = line.path(&path);
@@ -170,17 +175,15 @@ pub fn line(
         .args(libc)
         .path(Path::new(LOADER))
         .arg("-o")
-        .path(&files.executable))
+        .output(&files.executable))
 }
 
 /// Functions that code generation calls for what a processor lacks, e.g. 128-bit division: the captured
 /// program may not have needed them.
-fn builtins() -> Vec<PathBuf> {
+fn builtins(options: &Options) -> Vec<PathBuf> {
     let ask = |option: &str| {
-        let found = run(
-            &Line::new(CLANG).args([option, "-print-libgcc-file-name"]),
-            "builtins",
-        );
+        let line = Line::new(CLANG).confined(&options.sandbox);
+        let found = run(&line.args([option, "-print-libgcc-file-name"]), "builtins");
         found.ok().map(|path| PathBuf::from(path.trim()))
     };
     let found = [ask("--rtlib=compiler-rt"), ask("--rtlib=libgcc")];
@@ -250,22 +253,23 @@ pub fn link(
     if linked.executable.exists() && options.keep.is_none() {
         return Ok(linked);
     }
-    cached::replace(&options.cache, &name, |made| {
+    let make = |made: &Path| {
         let files = Files {
-            first: first(&options.cache)?,
+            first: first(options)?,
             runtime: runtime.to_owned(),
             objects: objects.iter().map(|o| o.to_path_buf()).collect(),
-            glue: assembled(&options.cache, "glue", &glue.text)?,
+            glue: assembled(options, "glue", &glue.text)?,
             executable: made.to_owned(),
         };
         let what = format!("the link of {}", manifest.name);
-        let mut result = run(&line(manifest, &files, base, &[], other)?, &what);
+        let link = |builtins: &[PathBuf]| {
+            let line = line(manifest, &files, base, builtins, other)?;
+            Ok::<_, ReplayError>(run(&line.confined(&options.sandbox), &what))
+        };
+        let mut result = link(&[])?;
         if is_undefined(&result) {
-            linked.builtins = builtins();
-            result = run(
-                &line(manifest, &files, base, &linked.builtins, other)?,
-                &what,
-            );
+            linked.builtins = builtins(options);
+            result = link(&linked.builtins)?;
         }
         match result {
             Err(CompileError::Compile { message, .. }) if !undefined(&message).is_empty() => {
@@ -281,7 +285,11 @@ pub fn link(
             }
             result => Ok(result.map(drop)?),
         }
-    })?;
+    };
+    match options.keep {
+        None => cached::get(&options.cache, &name, make)?,
+        Some(_) => cached::replace(&options.cache, &name, make)?,
+    };
     Ok(linked)
 }
 
@@ -290,17 +298,18 @@ fn is_undefined(result: &Result<String, CompileError>) -> bool {
 }
 
 /// The object that comes first, from the cache.
-pub(crate) fn first(cache: &Path) -> Result<PathBuf, CompileError> {
-    assembled(cache, "first", FIRST)
+pub(crate) fn first(options: &Options) -> Result<PathBuf, CompileError> {
+    assembled(options, "first", FIRST)
 }
 
 /// The object of an assembly text, called `what`, from the cache.
-fn assembled(cache: &Path, what: &str, text: &str) -> Result<PathBuf, CompileError> {
+fn assembled(options: &Options, what: &str, text: &str) -> Result<PathBuf, CompileError> {
     let name = format!("{}.{what}.o", hash(&[text.as_bytes()]));
-    cached::get(cache, &name, |made| {
+    cached::get(&options.cache, &name, |made| {
         let source = made.with_file_name(format!("{what}.s"));
         std::fs::write(&source, text).map_err(io("write", &source))?;
-        run(&assemble(&source, made), what).map(drop)
+        let line = assemble(&source, made).confined(&options.sandbox);
+        run(&line, what).map(drop)
     })
 }
 

@@ -72,5 +72,6 @@ pub fn plan(
         compare: options.compare,
         threads: threads(manifest, options.team.threads),
         insist: options.team.threads.is_some(),
+        guard: options.sandbox.guard(),
     }
 }

@@ -1,33 +1,13 @@
-//! Runs a replay executable and reads its outcome.
+//! What the outcome of a replay means.
 
-use crate::{Built, Options, Replay, ReplayError, Tolerance, plan};
-use cere_compile::command::tool_with_input;
-use cere_compile::{CompileError, io, wait};
+use crate::{Built, Options, Replay, ReplayError, Tolerance, plan, process};
+use cere_compile::command::{Line, run_with_input};
 use cere_format::package::{CapturedFunction, Manifest};
-use cere_format::replay::{
-    CONFIDENCE, Comparison, ENV_PLAN, ReplayOutcome, Verdict, Warmup, lacks,
-};
-use std::io::Read;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// The tool that gives names in the source's terms.
 const DEMANGLE: &str = "llvm-cxxfilt-22";
-
-/// What the environment says of teams and their places: a replay's are as its options say.
-const FORGOTTEN: [&str; 10] = [
-    "OMP_THREAD_LIMIT",
-    "OMP_PLACES",
-    "OMP_PROC_BIND",
-    "OMP_SCHEDULE",
-    "OMP_NUM_TEAMS",
-    "OMP_TEAMS_THREAD_LIMIT",
-    "KMP_AFFINITY",
-    "KMP_HW_SUBSET",
-    "KMP_ALL_THREADS",
-    "KMP_DEVICE_THREAD_LIMIT",
-];
 
 /// The verdict on a comparison.
 pub fn verdict(
@@ -61,27 +41,25 @@ pub fn verdict(
         );
     }
     if c.compared == 0 {
-        let masked: u64 = c.masked.iter().map(|m| m.1).sum();
+        let masked: u64 = c.masked.iter().map(|m| m.bytes).sum();
         return (
             Verdict::Unchecked,
             format!("nothing was compared: all {masked} bytes are left out"),
         );
     }
     if c.different_words == 0 {
-        return (
-            Verdict::Exact,
-            format!("all {} bytes compared are the same", c.compared),
-        );
+        return same(c);
     }
     let floating = c.typed && c.floating_words == c.different_words;
     if floating && tolerance.holds(c) {
+        let others = match left_out(c, false) {
+            others if others.is_empty() => others,
+            others => format!("; not compared: {others}"),
+        };
+        let (words, errors) = (c.different_words, errors(c));
         return (
             Verdict::Tolerance,
-            format!(
-                "{} floating-point words differ, {}",
-                c.different_words,
-                errors(c)
-            ),
+            format!("{words} floating-point words differ, {errors}{others}"),
         );
     }
     let first = c.first.first().map_or(String::new(), |d| {
@@ -99,6 +77,63 @@ pub fn verdict(
         Verdict::Different,
         format!("{} words differ{first}{kind}", c.different_words),
     )
+}
+
+/// What was left out for reasons that are `harmless`, or those that are not, for people.
+fn left_out(c: &Comparison, harmless: bool) -> String {
+    let these = c
+        .masked
+        .iter()
+        .filter(|m| left_out::harmless(&m.reason) == harmless);
+    // What cannot carry results counts where the region wrote it.
+    let counted = these.map(|m| (if harmless { m.changed } else { m.bytes }, &m.reason));
+    let texts = counted
+        .filter(|m| m.0 > 0)
+        .map(|(bytes, reason)| format!("{bytes} {reason}"));
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// The verdict on a comparison without differences.
+fn same(c: &Comparison) -> (Verdict, String) {
+    let (harmless, others) = (left_out(c, true), left_out(c, false));
+    if !others.is_empty() {
+        let open = c.masked.iter().filter(|m| !left_out::harmless(&m.reason));
+        let all = c.changed + open.map(|m| m.bytes).sum::<u64>();
+        // Rounded down: 100 % would be exact.
+        let share = c.changed.saturating_mul(10_000) / all.max(1);
+        return (
+            Verdict::Partly,
+            format!(
+                "all {} bytes compared are the same, with {}.{:02} % of the {all} that the region wrote and that may be \
+                 results; left out: {others}",
+                c.compared,
+                share / 100,
+                share % 100
+            ),
+        );
+    }
+    let (compared, changed) = (c.compared, c.changed);
+    let others = match harmless.is_empty() {
+        true => String::new(),
+        false => format!("; it also wrote, not compared: {harmless}"),
+    };
+    (
+        Verdict::Exact,
+        format!(
+            "all {compared} bytes compared are the same, {changed} of which the region changed{others}"
+        ),
+    )
+}
+
+/// The reason of a verdict on a region that asked for the time and the like so many times beyond what it asked in vivo.
+fn with_questions(verdict: Verdict, reason: String, asked_more: u64) -> String {
+    match (verdict, asked_more) {
+        (Verdict::Different | Verdict::Tolerance, 1..) => format!(
+            "{reason}; the region reads the clock (or a process number and the like), {asked_more} times beyond its readings in \
+             vivo: those answers are new, and what is computed from them differs"
+        ),
+        _ => reason,
+    }
 }
 
 /// The relative errors for people.
@@ -155,13 +190,23 @@ pub fn judge_again(
     if !same || !told.same_end {
         return;
     }
-    (replay.verdict, replay.reason) = verdict(Some(&told), true, None, options.tolerance, None);
+    let (found, reason) = verdict(Some(&told), true, None, options.tolerance, None);
+    replay.reason = with_questions(found, reason, replay.asked_more);
+    replay.verdict = found;
     replay.comparison = Some(told);
+}
+
+/// What is said of `replay` if the kind of what differs was not found out within `seconds`: the verdict stays.
+pub fn undecided(replay: &mut Replay, seconds: u64) {
+    replay.reason += &format!(
+        "; whether that is rounding was not found out: code that tells what it stores ran longer than {seconds} s"
+    );
 }
 
 /// `functions` by their names in the source's terms.
 fn demangled(
     mut functions: Option<Vec<CapturedFunction>>,
+    options: &Options,
 ) -> Result<Option<Vec<CapturedFunction>>, ReplayError> {
     let mangled = functions.iter_mut().flatten();
     let mangled: Vec<&mut String> = mangled
@@ -171,7 +216,8 @@ fn demangled(
     if !mangled.is_empty() {
         let text: String = mangled.iter().map(|name| format!("{name}\n")).collect();
         let what = "the names of functions";
-        let plain = tool_with_input(Command::new(DEMANGLE).arg("-p"), what, &text)?;
+        let line = Line::new(DEMANGLE).confined(&options.sandbox).arg("-p");
+        let plain = run_with_input(&line, what, &text)?;
         for (name, plain) in mangled.into_iter().zip(plain.lines()) {
             plain.clone_into(name);
         }
@@ -186,101 +232,10 @@ pub fn run(
     built: &Built,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
-    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let name = |what: &str| {
-        options
-            .cache
-            .join(format!("run.{}.{number}.{what}", std::process::id()))
-    };
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let (plan_path, outcome_path, errors_path) =
-        (name("plan"), absolute(&name("outcome")), name("stderr"));
     let (mut warmup, note) = plan::warmup(manifest, options.warmup, options.team.threads)?;
-    let plan = plan::plan(
-        absolute(package),
-        outcome_path.clone(),
-        warmup,
-        manifest,
-        options,
-    );
-    let text = serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?;
-    std::fs::write(&plan_path, text).map_err(io("write", &plan_path))?;
-    let errors = std::fs::File::create(&errors_path).map_err(io("write", &errors_path))?;
-    let mut command = Command::new(&built.executable);
-    command
-        .env(ENV_PLAN, &plan_path)
-        .env_remove("LD_PRELOAD")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(errors);
-    if let Some(threads) = plan.threads {
-        for name in FORGOTTEN {
-            command.env_remove(name);
-        }
-        command
-            .env("OMP_NUM_THREADS", threads.to_string())
-            .env("OMP_DYNAMIC", "false")
-            .envs(options.team.environment.iter().cloned());
-    }
-    // SAFETY: only system calls between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            // Ordinary layout: randomised, libraries and stack at the top, away from captured addresses.
-            libc::personality(0);
-            let mut limit: libc::rlimit = std::mem::zeroed();
-            libc::getrlimit(libc::RLIMIT_STACK, &mut limit);
-            limit.rlim_cur = (8 << 20).min(limit.rlim_max);
-            libc::setrlimit(libc::RLIMIT_STACK, &limit);
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        });
-    }
-    let outcome = (|| {
-        let mut child = command.spawn().map_err(|source| CompileError::Tool {
-            tool: built.executable.display().to_string(),
-            source,
-        })?;
-        let status =
-            wait::within(&mut child, options.timeout).map_err(io("wait for", &built.executable))?;
-        let mut message = String::new();
-        if let Ok(mut file) = std::fs::File::open(&errors_path) {
-            let mut bytes = Vec::new();
-            let _ = file.read_to_end(&mut bytes);
-            message = String::from_utf8_lossy(&bytes).trim().to_owned();
-        }
-        let failed = |how: String| ReplayError::Run {
-            codelet: manifest.name.clone(),
-            how,
-            message: if message.is_empty() {
-                String::new()
-            } else {
-                format!(": {message}")
-            },
-        };
-        let Some(status) = status else {
-            return Err(failed(format!(
-                "ran longer than {} s",
-                options.timeout.as_secs()
-            )));
-        };
-        if !status.success() {
-            return Err(failed(match (status.code(), status.signal()) {
-                (Some(code), _) => format!("failed (exit code {code})"),
-                (_, Some(signal)) => format!("was ended by signal {signal}"),
-                _ => "failed".to_owned(),
-            }));
-        }
-        let text = std::fs::read(&outcome_path).map_err(io("read", &outcome_path))?;
-        serde_json::from_slice::<ReplayOutcome>(&text).map_err(|source| ReplayError::Outcome {
-            codelet: manifest.name.clone(),
-            source,
-        })
-    })();
-    for path in [&plan_path, &outcome_path, &errors_path] {
-        let _ = std::fs::remove_file(path);
-    }
-    let outcome = outcome?;
+    let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
+    let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
+    let outcome = process::outcome(&built.executable, manifest, &mut plan, options)?;
     let mut notes: Vec<String> = note.into_iter().chain(outcome.notes).collect();
     if outcome.batch > 1 {
         notes.push(format!(
@@ -321,6 +276,7 @@ pub fn run(
         options.tolerance,
         plan.threads,
     );
+    let reason = with_questions(verdict, reason, outcome.asked_more);
     let replay = Replay {
         codelet: manifest.name.clone(),
         flags: options.flags.clone(),
@@ -347,10 +303,11 @@ pub fn run(
         in_vivo_seconds: manifest.in_vivo.map(|v| v.seconds),
         repeatable: outcome.repeatable,
         same_code: built.same_code,
-        captured_code: demangled(manifest.captured_code.clone())?,
+        captured_code: demangled(manifest.captured_code.clone(), options)?,
         comparison: outcome.comparison,
         preparation: outcome.preparation,
         lacking: outcome.lacking,
+        asked_more: outcome.asked_more,
         executable: built.executable.clone(),
     };
     let several = plan.threads.is_some_and(|n| n > 1);
@@ -377,11 +334,16 @@ pub fn has_enough(replay: &Replay) -> Result<(), ReplayError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cere_format::replay::LeftOut;
 
     #[test]
     fn nothing_compared_is_not_exact() {
         let mut comparison = Comparison {
-            masked: vec![("dead stack".to_owned(), 4096)],
+            masked: vec![LeftOut {
+                reason: left_out::DEAD_STACK.to_owned(),
+                bytes: 4096,
+                changed: 0,
+            }],
             same_end: true,
             ..Comparison::default()
         };
@@ -389,6 +351,8 @@ mod tests {
         assert_eq!(judge(&comparison), Verdict::Unchecked);
         comparison.compared = 8;
         assert_eq!(judge(&comparison), Verdict::Exact);
+        comparison.masked[0].reason = left_out::OWN_STACK.to_owned();
+        assert_eq!(judge(&comparison), Verdict::Partly);
         comparison.different_words = 1;
         comparison.floating_words = 1;
         comparison.largest_relative_error = 1e-12;

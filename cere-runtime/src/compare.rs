@@ -1,13 +1,13 @@
 //! Exit state in vitro against exit state in vivo, word by word.
 
 use crate::library::Origins;
-use crate::pages::{PAGE, Pages, memory};
+use crate::pages::{PAGE, Page, Pages, memory};
 use crate::thread::Block;
 use crate::typed::{self, Kind};
 use crate::{code, space};
 use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::{Manifest, Mask};
-use cere_format::replay::{Comparison, Difference};
+use cere_format::replay::{Comparison, Difference, LeftOut, left_out};
 
 /// Relative errors from this on are not taken for those of floating point where types are not told.
 const LIKELY: f64 = 0.5;
@@ -97,10 +97,19 @@ pub fn place(manifest: &Manifest, address: u64) -> String {
     }
 }
 
-fn count(comparison: &mut Comparison, reason: &str, bytes: u64) {
-    match comparison.masked.iter_mut().find(|m| m.0 == reason) {
-        Some(found) => found.1 += bytes,
-        None => comparison.masked.push((reason.to_owned(), bytes)),
+/// Counts `bytes` that are not compared, of which the region changed, or may have changed, so many.
+fn leave_out(comparison: &mut Comparison, reason: &str, bytes: u64, changed: u64) {
+    let all = &mut comparison.masked;
+    match all.iter_mut().find(|m| m.reason == reason) {
+        Some(found) => {
+            found.bytes += bytes;
+            found.changed += changed;
+        }
+        None => all.push(LeftOut {
+            reason: reason.to_owned(),
+            bytes,
+            changed,
+        }),
     }
 }
 
@@ -111,7 +120,6 @@ fn word(
     in_vitro: u64,
     place: impl FnOnce() -> String,
 ) {
-    comparison.compared += 8;
     if in_vivo == in_vitro {
         return;
     }
@@ -134,6 +142,12 @@ fn word(
             in_vitro,
         });
     }
+}
+
+/// Words that the region changed.
+fn changed(before: &[u8], after: &[u8]) -> u64 {
+    let pairs = words(before).zip(words(after));
+    8 * pairs.filter(|(before, after)| before != after).count() as u64
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
@@ -213,16 +227,23 @@ const EXCEPTION: u64 = 32;
 
 impl Allowed<'_> {
     /// Why a difference does not count, if it does not.
-    fn excuse(
+    fn excuse<'m>(
         &self,
-        manifest: &Manifest,
+        manifest: &'m Manifest,
         address: u64,
         in_vivo: u64,
         in_vitro: u64,
-    ) -> Option<String> {
+    ) -> Option<&'m str> {
         let masked = |m: &&Mask| m.start < address + 8 && address < m.end;
-        if let Some(m) = manifest.masks.iter().find(masked) {
-            return Some(m.reason.clone());
+        let masks = || {
+            manifest
+                .masks
+                .iter()
+                .filter(masked)
+                .map(|m| m.reason.as_str())
+        };
+        if let Some(reason) = masks().find(|reason| left_out::harmless(reason)) {
+            return Some(reason);
         }
         let start = self.exception.saturating_sub(BEFORE_EXCEPTION);
         let (image, end) = (
@@ -230,20 +251,20 @@ impl Allowed<'_> {
             self.exception.saturating_add(EXCEPTION),
         );
         let reason = if self.library(address, in_vivo, in_vitro) {
-            "address of a library variable"
+            left_out::LIBRARY_ADDRESS
         } else if self.exception != 0 && (start..end).contains(&address) {
-            "handler of the exception"
+            left_out::HANDLER
         } else if self.freed(address) {
-            "freed memory"
+            left_out::FREED
         } else if self.origins.recompiled(in_vitro)
             && (image.0..image.1).contains(&in_vivo)
             && self.named.alike(self, in_vivo, in_vitro)
         {
-            "address inside recompiled code or its tables"
+            left_out::CODE_ADDRESS
         } else {
-            return None;
+            return masks().next();
         };
-        Some(reason.to_owned())
+        Some(reason)
     }
 
     /// Whether both are the address of a library's variable, there and here, or what the region left of one.
@@ -281,54 +302,70 @@ pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Compari
         ..Comparison::default()
     };
     for page in &pages.all {
-        let start = page.start();
-        if page.is(PAGE_CODE) || code::executable(start) {
+        let written = page.is(PAGE_WRITTEN);
+        let all = if written { PAGE } else { 0 };
+        if page.is(PAGE_CODE) || code::executable(page.start()) {
+            // What it holds here is machine code of this replay's.
+            if written {
+                leave_out(&mut comparison, left_out::CODE, PAGE, all);
+            }
             continue;
         }
         if page.is(PAGE_FOREIGN) {
-            count(&mut comparison, "library or thread state", PAGE);
+            leave_out(&mut comparison, left_out::LIBRARY, PAGE, all);
             continue;
         }
-        let wanted = if page.is(PAGE_WRITTEN) {
-            pages.exit(page)
-        } else {
-            pages.entry(page)
-        };
-        let found = memory(page);
-        let stack = manifest.entry.stack_pointer;
-        let dead = if page.is(PAGE_STACK) && start < stack {
-            (stack - start).min(PAGE) & !7
-        } else {
-            0
-        };
-        if dead > 0 {
-            count(&mut comparison, "dead stack", dead);
-        }
-        let dead = dead as usize;
-        if wanted[dead..] == found[dead..] {
-            comparison.compared += PAGE - dead as u64;
-            continue;
-        }
-        for (i, (a, b)) in words(&wanted[dead..])
-            .zip(words(&found[dead..]))
-            .enumerate()
-        {
-            let address = start + dead as u64 + 8 * i as u64;
-            if a != b {
-                if allowed.same(manifest, a, b) {
-                    comparison.compared += 8;
-                    continue;
-                }
-                if let Some(reason) = allowed.excuse(manifest, address, a, b) {
-                    count(&mut comparison, &reason, 8);
-                    continue;
-                }
-            }
-            word(&mut comparison, address, a, b, || place(manifest, address));
-        }
+        page_at_exit(&mut comparison, manifest, pages, page, allowed);
     }
     thread_block(&mut comparison, manifest, allowed);
     comparison
+}
+
+/// Compares a page but for the dead stack in it.
+fn page_at_exit(
+    comparison: &mut Comparison,
+    manifest: &Manifest,
+    pages: &Pages,
+    page: &Page,
+    allowed: &Allowed,
+) {
+    let (start, stack) = (page.start(), manifest.entry.stack_pointer);
+    let before = pages.entry(page);
+    let wanted = match page.is(PAGE_WRITTEN) {
+        true => pages.exit(page),
+        false => before,
+    };
+    // SAFETY: the region rests while its end is compared.
+    let found = unsafe { memory(page) };
+    let dead = match page.is(PAGE_STACK) && start < stack {
+        true => (stack - start).min(PAGE) & !7,
+        false => 0,
+    };
+    if dead > 0 {
+        let changed = if page.is(PAGE_WRITTEN) { dead } else { 0 };
+        leave_out(comparison, left_out::DEAD_STACK, dead, changed);
+    }
+    let dead = dead as usize;
+    comparison.compared += PAGE - dead as u64;
+    comparison.changed += changed(&before[dead..], &wanted[dead..]);
+    if wanted[dead..] == found[dead..] {
+        return;
+    }
+    let pairs = words(&wanted[dead..]).zip(words(&found[dead..]));
+    for (at, (a, b)) in (dead..).step_by(8).zip(pairs) {
+        if a == b || allowed.same(manifest, a, b) {
+            continue;
+        }
+        let address = start + at as u64;
+        let Some(reason) = allowed.excuse(manifest, address, a, b) else {
+            word(comparison, address, a, b, || place(manifest, address));
+            continue;
+        };
+        let changed = changed(&before[at..at + 8], &wanted[at..at + 8]);
+        comparison.compared -= 8;
+        comparison.changed -= changed;
+        leave_out(comparison, reason, 8, changed);
+    }
 }
 
 /// Adds the comparison of what was printed.
@@ -359,6 +396,8 @@ fn thread_block(comparison: &mut Comparison, manifest: &Manifest, allowed: &Allo
     let Some(tls) = &manifest.image.tls else {
         return;
     };
+    comparison.compared += allowed.block.exit().len() as u64;
+    comparison.changed += changed(allowed.block.entry(), allowed.block.exit());
     let pairs = words(allowed.block.exit()).zip(words(allowed.block.memory()));
     for (i, (a, b)) in pairs.enumerate() {
         let offset = 8 * i as u64;

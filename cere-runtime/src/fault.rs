@@ -1,7 +1,7 @@
 //! What an access outside the capture ends with: a message that names page, mapping and cause.
 
 use crate::pages::PAGE;
-use crate::{code, heap, lost, space};
+use crate::{clock, code, heap, lost, space};
 use cere_format::package::Manifest;
 use cere_format::replay::lacks;
 use libc::c_void;
@@ -14,7 +14,7 @@ static IN_HANDLER: AtomicBool = AtomicBool::new(false);
 /// Address of the C library's pointer to its last message, or 0.
 static ABORT: AtomicUsize = AtomicUsize::new(0);
 /// The processor's number of a general protection fault.
-const PROTECTION: i64 = 13;
+pub const PROTECTION: i64 = 13;
 /// Exit status after such a message.
 const STATUS: i32 = 4;
 
@@ -148,6 +148,10 @@ fn message(
 }
 
 extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel's record.
+    if signal == libc::SIGSEGV && clock::counter(unsafe { &mut *context.cast() }) {
+        return;
+    }
     // SAFETY: the kernel hands over valid pointers.
     let (address, rip, write, protection) = unsafe {
         let registers = &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs;

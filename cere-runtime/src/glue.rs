@@ -1,6 +1,7 @@
 //! What the generator's glue defines.
 
 use crate::code::Jump;
+use crate::lost::Row;
 use std::sync::atomic::AtomicU64;
 
 /// A variable that the recompiled code names and the captured image lacks.
@@ -13,8 +14,9 @@ pub struct Lost {
     pub size: u64,
     /// Address of its name, a C string.
     pub name: u64,
-    /// Whether the captured image has nothing of it, parts included.
-    pub removed: u64,
+    /// 0: nothing is known of what it held; 1: some or all of its bytes are not in the image, as nobody read them; 2: all
+    /// are there, in another form.
+    pub kind: u64,
     /// Whether the region has used it.
     pub used: AtomicU64,
 }
@@ -35,6 +37,10 @@ unsafe extern "C" {
     pub static cere_glue_lost: Lost;
     /// Their number.
     pub static cere_glue_lost_count: u64;
+    /// Addresses of the rows that tell where their bytes are.
+    pub static cere_glue_byte_rows: *const Row;
+    /// Their number.
+    pub static cere_glue_byte_row_count: u64;
     /// What code that tells its stores calls.
     pub static mut cere_glue_store: u64;
     /// Whether there is such code.
@@ -59,11 +65,17 @@ absent!(
     cere_glue_jump_count: u64 = 0,
     cere_glue_thunks: Jump = Jump { old: 0, new: 0 },
     cere_glue_thunk_count: u64 = 0,
-    cere_glue_lost: Lost = Lost { start: 0, size: 0, name: 0, removed: 0, used: AtomicU64::new(0) },
+    cere_glue_lost: Lost = Lost { start: 0, size: 0, name: 0, kind: 0, used: AtomicU64::new(0) },
     cere_glue_lost_count: u64 = 0,
+    cere_glue_byte_row_count: u64 = 0,
     cere_glue_typed: u64 = 0,
     cere_glue_tls_size: u64 = 0
 );
+
+/// As above.
+#[cfg(test)]
+#[allow(non_upper_case_globals, reason = "named as the glue's symbol")]
+pub static mut cere_glue_byte_rows: *const Row = std::ptr::null();
 
 /// As above.
 #[cfg(test)]

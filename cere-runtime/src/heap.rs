@@ -22,21 +22,26 @@ pub fn place((start, end): (u64, u64)) {
 }
 
 /// The region heap, whether or not the region is running.
-fn whole() -> Heap {
-    // SAFETY: the captured range, open, with its captured content; or an empty one.
+///
+/// # Safety
+/// No other thread is in it: by the lock, or because the region rests.
+unsafe fn whole() -> Heap {
+    // SAFETY: the captured range, open, with its captured content; or an empty one. Alone by the contract.
     unsafe { Heap::new(START.load(Relaxed), END.load(Relaxed)) }
 }
 
 /// End of the part of the region heap that was ever handed out.
 pub fn used() -> u64 {
-    whole().used() as u64
+    // SAFETY: the region rests.
+    unsafe { whole() }.used() as u64
 }
 
 /// What of the region heap depends on the order in which threads took and gave back blocks; by rising address.
 pub fn unordered() -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     if START.load(Relaxed) < END.load(Relaxed) {
-        whole().each_unordered(|start, end| found.push((start as u64, end as u64)));
+        // SAFETY: the region rests.
+        unsafe { whole() }.each_unordered(|start, end| found.push((start as u64, end as u64)));
     }
     found.sort_unstable();
     found
@@ -45,7 +50,8 @@ pub fn unordered() -> Vec<(u64, u64)> {
 /// What free blocks of the region heap hold behind their first word, which leads to the next one; by rising address.
 pub fn freed() -> Vec<(u64, u64)> {
     let mut found = Vec::new();
-    whole().each_free(|start, end| found.push((start as u64, end as u64)));
+    // SAFETY: the region rests.
+    unsafe { whole() }.each_free(|start, end| found.push((start as u64, end as u64)));
     found.sort_unstable();
     found
 }
@@ -96,6 +102,12 @@ impl Drop for Locked {
     }
 }
 
+impl std::ops::DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut Heap {
+        &mut self.0
+    }
+}
+
 impl std::ops::Deref for Locked {
     type Target = Heap;
     fn deref(&self) -> &Heap {
@@ -112,7 +124,8 @@ fn region() -> Option<Locked> {
     while LOCK.swap(true, Acquire) {
         std::hint::spin_loop();
     }
-    Some(Locked(whole()))
+    // SAFETY: the lock, which is given back when this is dropped.
+    Some(Locked(unsafe { whole() }))
 }
 
 fn out_of_memory() {
@@ -125,11 +138,11 @@ fn out_of_memory() {
 /// # Safety
 /// The application got `block` from its allocator.
 unsafe fn captured_size(block: *const c_void) -> usize {
-    let heap = whole();
+    let region = START.load(Relaxed)..END.load(Relaxed);
     // SAFETY: as the caller's.
     unsafe {
-        if heap.contains(block as *const u8) {
-            return heap.usable(block as *const u8);
+        if region.contains(&(block as usize)) {
+            return Heap::usable(block as *const u8);
         }
         // The C library keeps size and flags in the word before; a block that was mapped has two words in front.
         let word = *(block as *const usize).sub(1);
@@ -153,7 +166,7 @@ pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
 pub unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     // SAFETY: as the caller's.
     unsafe {
-        let Some(heap) = region() else {
+        let Some(mut heap) = region() else {
             return __libc_calloc(count, size);
         };
         let size = count.checked_mul(size);
@@ -176,7 +189,7 @@ pub unsafe extern "C" fn free(old: *mut c_void) {
     // SAFETY: as the caller's.
     unsafe {
         match region() {
-            Some(heap) if heap.contains(old as *const u8) => heap.free(old as *mut u8),
+            Some(mut heap) if heap.contains(old as *const u8) => heap.free(old as *mut u8),
             _ if space::reserved(old as u64) => {}
             _ => __libc_free(old),
         }
@@ -237,7 +250,7 @@ pub unsafe extern "C" fn reallocarray(
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
-    let Some(heap) = region() else {
+    let Some(mut heap) = region() else {
         // SAFETY: as the caller's.
         return unsafe {
             if align <= 16 {

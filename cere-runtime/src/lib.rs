@@ -15,6 +15,7 @@
 //! | [`team`] | the OpenMP runtime's threads |
 //! | [`glue`] | what the generator's glue defines |
 //! | [`heap`] | `malloc` and family |
+//! | [`clock`], [`pass`] | what the region asks the kernel: the time and the like |
 //! | [`mapping`] | `mmap` and family |
 //! | [`output`] | standard output |
 //! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
@@ -24,16 +25,21 @@
 //! | [`trace`] | the captured page trace |
 //! | [`caches`], [`lines`], [`processor`] | the machine's caches, cache lines, where the replay runs |
 //! | [`fault`] | what an access outside the capture ends with |
+//! | [`guard`] | names the system call that the sandbox refuses the region |
 //! | [`lost`] | room for variables that the captured image lacks |
 //! | [`typed`] | what code that tells its stores has stored where |
 //! | [`compare`] | exit state in vitro against in vivo |
 
 mod caches;
 mod check;
+mod clock;
 mod code;
 mod compare;
 mod fault;
+#[cfg(test)]
+mod fuzz;
 mod glue;
+mod guard;
 mod heap;
 mod library;
 mod lines;
@@ -43,6 +49,7 @@ mod once;
 mod output;
 mod owners;
 mod pages;
+mod pass;
 mod processor;
 mod run;
 mod samples;

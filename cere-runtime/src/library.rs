@@ -107,8 +107,7 @@ impl Origins {
         let mut exact: Vec<(u64, u64)> = jumps.iter().map(|j| (j.new, j.old)).collect();
         exact.sort_unstable();
         let loaded = loaded();
-        // The loader names the program first.
-        let executable = loaded.first().map_or((0, 0), |l| (l.1, l.2));
+        let executable = executable(&loaded);
         let ranges = loaded.into_iter().filter_map(|(name, start, end)| {
             // The captured mappings name the file behind all links.
             let path = std::fs::canonicalize(name).ok()?;
@@ -166,8 +165,14 @@ impl Origins {
     }
 }
 
+/// Where this executable lies.
+pub fn executable(loaded: &[(String, u64, u64)]) -> (u64, u64) {
+    // The loader names the program first.
+    loaded.first().map_or((0, 0), |l| (l.1, l.2))
+}
+
 /// Name and addresses of the libraries of this process.
-fn loaded() -> Vec<(String, u64, u64)> {
+pub fn loaded() -> Vec<(String, u64, u64)> {
     unsafe extern "C" fn each(
         info: *mut libc::dl_phdr_info,
         _: libc::size_t,

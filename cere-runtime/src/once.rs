@@ -1,9 +1,9 @@
 //! One run of the region on the captured state, timed; and several that share one reading of the clock.
 
-use crate::heap;
 use crate::library::Environment;
 use crate::samples::Timed;
 use crate::trampoline::{Switch, cere_switch};
+use crate::{clock, heap};
 use cere_format::package::Manifest;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -55,8 +55,10 @@ impl<'a> Region<'a> {
         let own = self.environment.as_ref().map(Environment::exchange);
         heap::ACTIVE.store(true, Relaxed);
         let before = cere_clock::usage();
+        clock::begin();
         // SAFETY: the captured state is in place.
         let unwound = unsafe { cere_switch(&mut switch) } != 0;
+        clock::end();
         let mut usage = cere_clock::usage().since(before);
         usage.faults = usage.faults.saturating_sub(self.faults);
         heap::ACTIVE.store(false, Relaxed);
@@ -78,8 +80,10 @@ impl<'a> Region<'a> {
         let mut switch = switch(self.manifest, nothing as *const () as u64);
         let own = self.environment.as_ref().map(Environment::exchange);
         std::hint::black_box(cere_clock::usage());
+        clock::begin();
         // SAFETY: the captured stack has room below.
         unsafe { cere_switch(&mut switch) };
+        clock::end();
         std::hint::black_box(cere_clock::usage());
         if let (Some(environment), Some(own)) = (&self.environment, own) {
             environment.put_back(own);
@@ -141,8 +145,10 @@ fn cost(manifest: &Manifest) -> u64 {
     let once = |_| {
         let mut switch = switch(manifest, nothing as *const () as u64);
         switch.stack_pointer = top;
+        clock::begin();
         // SAFETY: a stack of our own.
         unsafe { cere_switch(&mut switch) };
+        clock::end();
         switch.end - switch.start
     };
     (0..100).map(once).min().unwrap_or(0)

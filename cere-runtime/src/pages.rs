@@ -226,7 +226,10 @@ fn content(file: &Bytes, at: Option<usize>) -> &[u8] {
 }
 
 /// The memory of `page` as it is now.
-pub fn memory(page: &Page) -> &'static [u8] {
-    // SAFETY: captured pages are open and stay mapped; callers hold the slice only while the region rests.
+///
+/// # Safety
+/// Nobody writes to the page while the slice is held: the region rests, and no state is put back.
+pub unsafe fn memory(page: &Page) -> &[u8] {
+    // SAFETY: captured pages are open and stay mapped; by the contract their content stays as well.
     unsafe { std::slice::from_raw_parts(page.start() as *const u8, PAGE as usize) }
 }

@@ -1,5 +1,6 @@
 //! The order of a replay.
 
+use crate::clock;
 use crate::code;
 use crate::compare::{self, Allowed};
 use crate::glue::*;
@@ -16,11 +17,11 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{check, fault, heap, lost, mapping, trace, typed};
+use crate::{check, fault, guard, heap, lost, mapping, trace, typed};
 use cere_format::capture::OpenMpLock;
 use cere_format::package::{
-    MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT,
-    MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
+    MEMBER_ANSWERS, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
+    MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
     ENV_PLAN, Preparation, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
@@ -98,6 +99,12 @@ pub fn run() -> Result<(), String> {
     }
     space::open(manifest, &pages.all)?;
     heap::place(manifest.heap);
+    let answers = Bytes::open(&member(MEMBER_ANSWERS))?;
+    let asks = clock::prepare(
+        manifest,
+        answers.get(),
+        library::executable(&library::loaded()),
+    )?;
     let libraries = library::find(manifest, &pages);
     let team = plan
         .threads
@@ -118,8 +125,10 @@ pub fn run() -> Result<(), String> {
     let origins = Origins::new(manifest, &[&jumps, thunks].concat());
     code::install(manifest, &pages, jumps)?;
     fault::watch(manifest);
-    lost::close();
-    typed::listen(&pages)?;
+    let alone = plan
+        .threads
+        .is_none_or(|threads| threads == 1 && plan.insist);
+    typed::listen(&pages, !alone)?;
     let output = Output::new(manifest, &origins, &pages);
     library::start();
 
@@ -146,11 +155,12 @@ pub fn run() -> Result<(), String> {
         disturbed: false,
         batch: 1,
         clock_cost: region.cost,
-        notes: pinned.note().into_iter().collect(),
+        notes: pinned.note().into_iter().chain(asks).collect(),
         tsc_hz: 0.0,
         comparison: None,
         repeatable: true,
         varied: None,
+        asked_more: 0,
         preparation: Default::default(),
         lacking: Vec::new(),
     };
@@ -168,7 +178,14 @@ pub fn run() -> Result<(), String> {
         }
     };
     put_back(&state);
+    lost::close(&pages);
+    if let Some(guard) = &plan.guard {
+        guard::install(guard)?;
+    }
+    outcome.notes.extend(clock::listen());
     let (untimed, unwound) = region.run();
+    outcome.asked_more = clock::beyond();
+    lost::give_back();
     state.find_changed();
     // Of no use where nothing is compared.
     let named = LazyCell::new(|| compare::Named::new(manifest));
@@ -226,6 +243,7 @@ pub fn run() -> Result<(), String> {
         if left == first {
             return;
         }
+        outcome.asked_more = outcome.asked_more.max(clock::beyond());
         if outcome.repeatable {
             outcome.repeatable = false;
             let mut pairs = first.1.iter().zip(&left.1);
@@ -252,6 +270,7 @@ pub fn run() -> Result<(), String> {
         warming += cere_clock::start().saturating_sub(restored);
         restoring += restored.saturating_sub(began);
         let (timed, unwound) = region.run();
+        lost::give_back();
         check(unwound);
         clear();
         timed

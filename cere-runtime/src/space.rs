@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 
 /// Room below the captured stack pointer.
 const STACK_ROOM: u64 = 8 << 20;
+/// Room below the frames that were seen on a stack of the program's own, for other flags may need more.
+const MORE_ROOM: u64 = 64 << 10;
 /// Ranges opened at most: far below `vm.max_map_count`.
 const MOST_RANGES: usize = 20_000;
 /// A huge page.
@@ -78,10 +80,16 @@ pub enum Refusal {
     System(String),
 }
 
-/// The captured stack below the captured pointer: the room that the region has.
+/// The captured stack below the captured pointer: the room that the region has. On a stack of the program's own, of which
+/// only its frames tell, a little more than it used in vivo.
 pub fn stack(manifest: &Manifest) -> (u64, u64) {
     let top = manifest.entry.stack_pointer;
-    (top.saturating_sub(STACK_ROOM), top)
+    let Some(frames) = manifest.entry.frames else {
+        return (top.saturating_sub(STACK_ROOM), top);
+    };
+    let mapping = place(manifest, top.saturating_sub(1)).map_or(0, |m| m.start);
+    let lowest = frames.saturating_sub(MORE_ROOM).max(mapping);
+    (lowest.clamp(top.saturating_sub(STACK_ROOM), top), top)
 }
 
 /// Reserves all that the captured process had mapped.

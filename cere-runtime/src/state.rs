@@ -57,8 +57,9 @@ impl<'a> State<'a> {
             let own = own.map(|(page, _)| page).filter(|p| now(p));
             own.for_each(|page| pages.restore(page));
         });
-        let top = manifest.entry.stack_pointer & !(PAGE - 1);
-        for page in (top.saturating_sub(STACK_TOUCHED)..top).step_by(PAGE as usize) {
+        let (low, top) = space::stack(manifest);
+        let low = low.max(top.saturating_sub(STACK_TOUCHED)) & !(PAGE - 1);
+        for page in (low..top & !(PAGE - 1)).step_by(PAGE as usize) {
             if !pages.holds(page) {
                 // SAFETY: room below the stack, opened for writing.
                 unsafe { std::ptr::write_volatile(page as *mut u64, 0) };
@@ -140,9 +141,11 @@ impl<'a> State<'a> {
         let shared = |page: &Page| {
             self.team.is_some_and(|team| team.threads() > 1) && (start..end).contains(&page.start())
         };
+        // SAFETY: the region rests.
+        let differs = |p: &Page| unsafe { memory(p) } != self.pages.entry(p);
         let found: Vec<Page> = unwritten
             .filter(|p| !crate::code::executable(p.start()))
-            .filter(|p| rewritten(p) || shared(p) || memory(p) != self.pages.entry(p))
+            .filter(|p| rewritten(p) || shared(p) || differs(p))
             .copied()
             .collect();
         self.changed.extend(found);
@@ -178,7 +181,8 @@ impl<'a> State<'a> {
 
     /// What of the page is compared, behind its first `dead` bytes and but for `masked`.
     fn counted(page: &Page, dead: u64, masked: &[(u64, u64)]) -> u64 {
-        let bytes = memory(page);
+        // SAFETY: the region rests.
+        let bytes = unsafe { memory(page) };
         let part = |from: u64, to: u64| {
             let at = |address: u64| (address - page.start()) as usize;
             xxh3_64(&bytes[at(from)..at(to)])

@@ -109,7 +109,8 @@ impl Team {
             (c"strdup", duplicate as *const () as usize),
             (c"pthread_getattr_np", attributes as *const () as usize),
         ];
-        cere_rebind::replace(fork, &functions);
+        // SAFETY: libc's, and functions with the types of libc's; no team has started.
+        unsafe { cere_rebind::replace(fork, &functions) };
         if insist {
             let own = Team::start as *const () as usize;
             let ignored = ignore as *const () as usize;
@@ -117,7 +118,8 @@ impl Team {
                 (c"__kmpc_push_num_threads", ignored),
                 (c"__kmpc_push_num_threads_strict", ignored),
             ];
-            cere_rebind::replace(own, &pushes);
+            // SAFETY: what returns nothing and takes what it is given stands for what only notes its arguments.
+            unsafe { cere_rebind::replace(own, &pushes) };
         }
         // SAFETY: the runtime's function.
         let fork = unsafe { std::mem::transmute::<usize, Fork>(fork) };

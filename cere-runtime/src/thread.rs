@@ -107,6 +107,11 @@ impl Block {
         Others(self)
     }
 
+    /// The content at entry.
+    pub fn entry(&self) -> &[u8] {
+        self.entry.get()
+    }
+
     /// The content at exit in vivo.
     pub fn exit(&self) -> &[u8] {
         self.exit.get()

@@ -98,6 +98,9 @@ global_asm!(
     "mov eax, 1",
     "jmp 2b",
     ".cfi_endproc",
+    ".globl cere_switch_end",
+    ".hidden cere_switch_end",
+    "cere_switch_end:",
     ".size cere_switch, .-cere_switch",
 );
 
@@ -105,7 +108,17 @@ unsafe extern "C" {
     /// Runs the region; 0 when it returned, 1 when an exception left it.
     pub fn cere_switch(switch: *mut Switch) -> i32;
     fn cere_switch_landing();
+    fn cere_switch_end();
     fn _Unwind_SetIP(context: *mut c_void, address: usize);
+}
+
+/// Whether the code at `address` is that of `cere_switch`.
+pub fn holds(address: usize) -> bool {
+    let (start, end) = (
+        cere_switch as *const () as usize,
+        cere_switch_end as *const () as usize,
+    );
+    (start..end).contains(&address)
 }
 
 /// Personality routine of `cere_switch`: claims every exception.

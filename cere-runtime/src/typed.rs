@@ -4,7 +4,10 @@
 use crate::glue::{cere_glue_store, cere_glue_typed};
 use crate::pages::{PAGE, Page, Pages};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 
 /// What lies in four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +28,21 @@ const COPIED: u64 = 4096;
 /// Cells of a page.
 const CELLS: u64 = PAGE / 4;
 
-/// A cell for every four bytes of captured memory: the content below, what it is above.
+/// A cell for every four bytes of captured memory: the content below, what it is above. Found by two tables, as each store
+/// asks: one entry a GiB, then one a page of it.
 struct Cells {
-    pages: Vec<u64>,
-    start: *mut u64,
+    groups: Vec<*const *mut u64>,
+    /// Whether threads store at the same time.
+    several: bool,
 }
 
-// SAFETY: cells are written by atomic accesses, and what the region left is read when it rests.
+const GROUP_BITS: u32 = 30;
+/// Pages of a group.
+const GROUP: usize = (1 << GROUP_BITS) / PAGE as usize;
+/// Groups of the addresses that programs have.
+const GROUPS: usize = 1 << (47 - GROUP_BITS);
+
+// SAFETY: cells are written by atomic accesses, and what the region left is read when it rests; the tables stay as they are.
 unsafe impl Sync for Cells {}
 // SAFETY: as above.
 unsafe impl Send for Cells {}
@@ -39,67 +50,48 @@ unsafe impl Send for Cells {}
 static CELLS_OF: OnceLock<Cells> = OnceLock::new();
 
 impl Cells {
-    fn at(&self, address: u64) -> Option<*mut u64> {
-        let page = self.pages.binary_search(&(address & !(PAGE - 1))).ok()? as u64;
-        let cell = page * CELLS + (address % PAGE) / 4;
-        // SAFETY: as many cells as the pages have.
-        Some(unsafe { self.start.add(cell as usize) })
-    }
-}
-
-/// Called behind every store.
-extern "C" fn stored(place: u64, size: u64, what: u64) {
-    let Some(cells) = CELLS_OF.get() else { return };
-    let whole = place.is_multiple_of(4) && size.is_multiple_of(4);
-    let from = (what >= COPIED && whole && what.is_multiple_of(4)).then_some(what);
-    let mut at = place & !3;
-    while at < place.saturating_add(size) {
-        if let Some(cell) = cells.at(at) {
-            let kind = match from {
-                Some(from) => cells.at(from + (at - place)).map_or(OTHER, |source| {
-                    // SAFETY: a cell; overlapping copies are seen behind the copy, and told by the content.
-                    unsafe { AtomicU64::from_ptr(source) }.load(SeqCst) >> 32
-                }),
-                None if !whole || what >= COPIED => OTHER,
-                None => what,
-            };
-            // SAFETY: the region has just stored there, and `at` is aligned; a cell is the threads' in common.
-            let (now, cell) = unsafe {
-                let now = AtomicU32::from_ptr(at as *mut u32);
-                (now, AtomicU64::from_ptr(cell))
-            };
-            // Another thread may store there between a look and the note of it.
-            loop {
-                let content = now.load(SeqCst);
-                cell.store(kind << 32 | u64::from(content), SeqCst);
-                if now.load(SeqCst) == content {
-                    break;
-                }
+    /// With cells for `pages`, by rising address.
+    fn new(pages: &[u64], several: bool) -> Result<Self, String> {
+        let cells = memory(pages.len().max(1) * CELLS as usize)?;
+        let none = memory(GROUP)?.cast::<*mut u64>();
+        let mut groups: Vec<*const *mut u64> = vec![none; GROUPS];
+        for (number, page) in pages.iter().enumerate() {
+            let group = (page >> GROUP_BITS) as usize;
+            if groups[group] == none {
+                groups[group] = memory(GROUP)?.cast::<*mut u64>();
+            }
+            let at = (page / PAGE) as usize % GROUP;
+            // SAFETY: a group has as many entries, and there are as many cells as the pages have.
+            unsafe {
+                let own = cells.add(number * CELLS as usize);
+                groups[group].cast_mut().add(at).write(own);
             }
         }
-        at += 4;
+        Ok(Self { groups, several })
+    }
+
+    #[inline(always)]
+    fn at(&self, address: u64) -> Option<&AtomicU64> {
+        let group = *self.groups.get((address >> GROUP_BITS) as usize)?;
+        // SAFETY: a group has an entry for each of its pages: null, or the page's cells, which stay.
+        unsafe {
+            let cells = *group.add((address / PAGE) as usize % GROUP);
+            if cells.is_null() {
+                return None;
+            }
+            let cell = cells.add((address % PAGE / 4) as usize);
+            Some(AtomicU64::from_ptr(cell))
+        }
     }
 }
 
-/// Before the first run; nothing happens if the code does not tell.
-pub fn listen(pages: &Pages) -> Result<(), String> {
-    // SAFETY: the glue's word.
-    let typed = unsafe { (&raw const cere_glue_typed).read() };
-    if typed == 0 {
-        return Ok(());
-    }
-    let pages: Vec<u64> = pages.all.iter().map(Page::start).collect();
-    let size = (pages.len().max(1) as u64 * CELLS * 8) as usize;
-    // SAFETY: fresh memory, of which only what is used takes up room.
+/// Fresh memory for so many words, all zero, of which only what is used takes up room.
+fn memory(words: usize) -> Result<*mut u64, String> {
+    // SAFETY: a fresh anonymous mapping.
     let start = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            size,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        libc::mmap(std::ptr::null_mut(), words * 8, rights, flags, -1, 0)
     };
     if start == libc::MAP_FAILED {
         return Err(format!(
@@ -107,10 +99,60 @@ pub fn listen(pages: &Pages) -> Result<(), String> {
             std::io::Error::last_os_error()
         ));
     }
-    let _ = CELLS_OF.set(Cells {
-        pages,
-        start: start.cast(),
-    });
+    Ok(start.cast())
+}
+
+/// Called behind every store.
+extern "C" fn stored(place: u64, size: u64, what: u64) {
+    let Some(cells) = CELLS_OF.get() else { return };
+    let whole = (place | size).is_multiple_of(4);
+    let from = (what >= COPIED && whole && what.is_multiple_of(4)).then_some(what);
+    let plain = match whole && what < COPIED {
+        true => what,
+        false => OTHER,
+    };
+    let end = place.saturating_add(size);
+    let mut at = place & !3;
+    while at < end {
+        if let Some(cell) = cells.at(at) {
+            // Overlapping copies are seen behind the copy, and told by the content.
+            let kind = from.map_or(plain, |from| {
+                let source = cells.at(from + (at - place));
+                source.map_or(OTHER, |source| source.load(Relaxed) >> 32)
+            });
+            // SAFETY: the region has just stored there, and `at` is aligned.
+            let now = unsafe { AtomicU32::from_ptr(at as *mut u32) };
+            note(cell, now, kind, cells.several);
+        }
+        at += 4;
+    }
+}
+
+#[inline(always)]
+fn note(cell: &AtomicU64, now: &AtomicU32, kind: u64, several: bool) {
+    if !several {
+        cell.store(kind << 32 | u64::from(now.load(Relaxed)), Relaxed);
+        return;
+    }
+    // Another thread may store there between a look and the note of it.
+    loop {
+        let content = now.load(SeqCst);
+        cell.store(kind << 32 | u64::from(content), SeqCst);
+        if now.load(SeqCst) == content {
+            break;
+        }
+    }
+}
+
+/// Before the first run; nothing happens if the code does not tell. `several`: threads may store at the same time.
+pub fn listen(pages: &Pages, several: bool) -> Result<(), String> {
+    // SAFETY: the glue's word.
+    let typed = unsafe { (&raw const cere_glue_typed).read() };
+    if typed == 0 {
+        return Ok(());
+    }
+    let pages: Vec<u64> = pages.all.iter().map(Page::start).collect();
+    let _ = CELLS_OF.set(Cells::new(&pages, several)?);
     // SAFETY: the glue's word, before anything reads it.
     unsafe { cere_glue_store = stored as *const () as u64 };
     Ok(())
@@ -120,8 +162,7 @@ pub fn listen(pages: &Pages) -> Result<(), String> {
 pub fn kinds(address: u64, word: u64) -> Option<[Kind; 2]> {
     let cells = CELLS_OF.get()?;
     let half = |at: u64, content: u32| {
-        // SAFETY: a cell.
-        let cell = cells.at(at).map_or(0, |c| unsafe { *c });
+        let cell = cells.at(at).map_or(0, |c| c.load(Relaxed));
         match (cell >> 32, cell as u32 == content) {
             (SINGLE, true) => Kind::Single,
             (DOUBLE, true) => Kind::Double,
@@ -137,4 +178,44 @@ pub fn kinds(address: u64, word: u64) -> Option<[Kind; 2]> {
 /// Whether the code tells what it stores.
 pub fn told() -> bool {
     CELLS_OF.get().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_have_cells_and_others_none() {
+        let pages = [
+            0x40_0000,
+            0x40_1000,
+            0x3fff_f000,
+            0x4000_0000,
+            0x7fff_ffff_e000,
+        ];
+        let cells = Cells::new(&pages, false).expect("memory");
+        let at = |address| cells.at(address).map(AtomicU64::as_ptr);
+        let mut seen: Vec<_> = Vec::new();
+        for page in pages {
+            let first = at(page).expect("a cell");
+            // SAFETY: within the page's cells.
+            assert_eq!(at(page + 4092), Some(unsafe { first.add(1023) }));
+            assert_eq!(at(page + 3), Some(first));
+            seen.push(first);
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), pages.len());
+        for other in [
+            0,
+            0x3f_f000,
+            0x40_2000,
+            0x4000_1000,
+            0x7fff_ffff_f000,
+            1 << 47,
+            u64::MAX,
+        ] {
+            assert_eq!(at(other), None, "{other:#x}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use cere_format::package::{Manifest, PACKAGE_EXTENSION};
 use cere_format::replay::Verdict;
 use cere_format::store::Store;
+use cere_format::untrusted::is_plain;
 use cere_package::io::read_manifest;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -116,7 +117,9 @@ fn name_of(file: &Path) -> Option<String> {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|name| name.chars().all(is_plain))
 }
 
 /// What to call the codelet in `file`, which may be damaged.

@@ -64,7 +64,7 @@ impl Launch<'_> {
     pub fn run(self) -> Result<Finished> {
         let preload = components::find(components::PRELOAD)?;
         state::make_directory(&self.store.runs())?;
-        // The profile lies in a file mapping, where a full disk is a SIGBUS for the program.
+        // Less leaves no room for what every run writes.
         if let Some(free) = state::free_space(&self.store.runs())
             && free < ROOM
         {
@@ -84,16 +84,18 @@ impl Launch<'_> {
             &RunPlan {
                 version: CAPTURE_VERSION,
                 directory: directory.path().to_path_buf(),
+                stack_limit: stack_limit(),
                 mode: self.mode,
             },
         )?;
         if !self.trace.is_empty() {
             state::write_json(&directory.path().join(TRACE_WANTED), &self.trace)?;
         }
-        let preloads = match std::env::var("LD_PRELOAD") {
-            Ok(earlier) if !earlier.is_empty() => format!("{}:{earlier}", preload.display()),
-            _ => preload.display().to_string(),
-        };
+        let mut preloads = preload.into_os_string();
+        if let Some(earlier) = std::env::var_os("LD_PRELOAD").filter(|e| !e.is_empty()) {
+            preloads.push(":");
+            preloads.push(earlier);
+        }
         let mut command = Command::new(&self.program.path);
         command
             .arg0(&self.command[0])
@@ -127,6 +129,17 @@ impl Launch<'_> {
             told: ended.told,
         })
     }
+}
+
+/// Bytes of stack that a program has.
+fn stack_limit() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a structure of our own.
+    let failed = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) } != 0;
+    (!failed).then_some(limit.rlim_cur)
 }
 
 /// Fixed addresses, all the stack there may be. A container may refuse

@@ -17,6 +17,10 @@
 //! | `results` | shows the records of replays |
 //! | `report` | all of it as one page |
 
+// First: its macro stands in place of the standard one in all modules below.
+#[macro_use]
+mod print;
+
 mod capture;
 mod check;
 mod classes;
@@ -34,7 +38,6 @@ mod matching;
 mod names;
 mod options;
 mod predict;
-mod print;
 mod processes;
 mod profile;
 mod progress;
@@ -50,6 +53,7 @@ mod state;
 mod study;
 mod supervise;
 mod tune;
+mod utf8;
 mod words;
 mod wrapper;
 
@@ -97,7 +101,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match wrapper::tool_of_argv0() {
+    let outcome = utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
         Some(tool) => wrapper::run(tool),
         None => match Cli::parse().command {
             Command::Instrument(options) => instrument::run(&options),
@@ -115,7 +119,7 @@ fn main() -> ExitCode {
             Command::Results(options) => results::run(&options),
             Command::Report(options) => report::run(&options),
         },
-    };
+    });
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {

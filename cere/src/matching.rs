@@ -134,8 +134,9 @@ fn worst(a: Verdict, b: Verdict) -> Verdict {
     let rank = |v| match v {
         Verdict::Exact => 0,
         Verdict::Tolerance => 1,
-        Verdict::Unchecked => 2,
-        Verdict::Different => 3,
+        Verdict::Partly => 2,
+        Verdict::Unchecked => 3,
+        Verdict::Different => 4,
     };
     if rank(a) >= rank(b) { a } else { b }
 }

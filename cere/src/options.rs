@@ -1,5 +1,6 @@
 //! Options that every subcommand has.
 
+use crate::utf8;
 use anyhow::{Context, Result, bail};
 use cere_format::store::Store;
 use std::path::PathBuf;
@@ -23,7 +24,9 @@ impl Common {
         // Records name paths in the store, so that there should be one name for it.
         let whole = path.canonicalize().ok();
         let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-        Ok(Store::new(whole.or_else(parent).unwrap_or(path)))
+        let root = whole.or_else(parent).unwrap_or(path);
+        utf8::directory("holds the store", &root)?;
+        Ok(Store::new(root))
     }
 
     /// The store, which has to exist.

@@ -1,14 +1,52 @@
-//! Writing to stdout: a reader that went away ends the output, not the command.
+//! Writing to stdout and stderr: a reader that went away ends the output, not the command, and what a terminal would obey
+//! is made visible, for names and messages may be a stranger's.
 
 use crate::short;
 use anyhow::{Context, Result};
+use cere_format::untrusted::{is_plain, visible};
 use std::io::{ErrorKind, Write};
+
+/// Writes a line to stderr, with what a terminal would obey made visible.
+macro_rules! eprintln {
+    ($($argument:tt)*) => { $crate::print::line(&format!($($argument)*)) };
+}
+
+/// See the macro.
+pub fn line(text: &str) {
+    // Nobody is left to be told.
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
+}
+
+/// A warning to stderr.
+pub fn warn(text: &str) {
+    eprintln!("cere: warning: {text}");
+}
+
+/// `text`, its lines kept, with other control characters made visible. Lines may end in CR LF, as those of CSV do.
+fn lines(text: &str) -> String {
+    let whole = |c: char| c == '\n' || is_plain(c);
+    let line = |line: &str| match line.strip_suffix('\r') {
+        Some(line) => visible(line) + "\r",
+        None => visible(line),
+    };
+    if text.chars().all(whole) {
+        return text.to_owned();
+    }
+    let mut lines: Vec<String> = text.split('\n').map(line).collect();
+    // What no line feed follows is no end of a line.
+    if let Some(last) = lines.last_mut()
+        && last.ends_with('\r')
+    {
+        *last = visible(last);
+    }
+    lines.join("\n")
+}
 
 /// Writes `text` to stdout.
 pub fn out(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout
-        .write_all(text.as_bytes())
+        .write_all(lines(text).as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -16,7 +54,8 @@ pub fn out(text: &str) -> Result<()> {
     }
 }
 
-/// What went wrong and why: the error and its causes, each said once though the one above may quote it.
+/// What went wrong and why: the error and its causes, each said once though the one above may quote it. Lines after the first
+/// are indented: what a stranger's code or a tool wrote looks like nothing of the command's own.
 pub fn error(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -26,7 +65,7 @@ pub fn error(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    text.replace('\n', "\n    ")
 }
 
 /// Writes `value` as JSON to stdout.
@@ -37,6 +76,8 @@ pub fn json<T: serde::Serialize>(value: &T) -> Result<()> {
 /// Rows as text with aligned columns and a heading above: to the right, but for the first column and those whose
 /// heading starts with `<`.
 pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let shown = |row: &Vec<String>| row.iter().map(|cell| visible(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(shown).collect();
     let left: Vec<bool> = heading
         .iter()
         .enumerate()
@@ -56,7 +97,7 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..heading.len()).map(width).collect();
     let mut text = String::new();
-    for row in std::iter::once(&heading).chain(rows) {
+    for row in std::iter::once(&heading).chain(&rows) {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let width = widths[column];
@@ -134,6 +175,15 @@ mod tests {
             table(&["a", "bb", "<last"], &[row]),
             "a    bb  last\nxyz   1  p\n"
         );
+    }
+
+    #[test]
+    fn a_terminal_obeys_nothing() {
+        assert_eq!(lines("a\x1b[2J\rb\nc\t"), "a\\u{1b}[2J\\rb\nc\\t");
+        let row = vec!["a\n\u{202e}b".to_owned()];
+        assert_eq!(table(&["x"], &[row]), "x\na\\n\\u{202e}b\n");
+        let spoof = anyhow::anyhow!("failed\ncere: exact");
+        assert_eq!(error(&spoof), "failed\n    cere: exact");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Progress on stderr, where that is a terminal.
 
+use cere_format::untrusted::visible;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub fn bar(what: &'static str, total: u64) -> ProgressBar {
 
 /// A spinner for work whose length is not known.
 pub fn spinner(what: String) -> ProgressBar {
-    let spinner = ProgressBar::new_spinner().with_message(what);
+    let spinner = ProgressBar::new_spinner().with_message(visible(&what));
     spinner.enable_steady_tick(Duration::from_millis(100));
     spinner
 }

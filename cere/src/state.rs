@@ -5,6 +5,7 @@ use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::hexadecimal;
 use cere_format::profile::{PROFILE_VERSION, Profile, RegionProfile};
 use cere_format::store::Store;
+use cere_package::io::PACKAGE_UNFINISHED;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;
@@ -62,10 +63,14 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     write_bytes(path, text.as_bytes())
 }
 
+/// What the name of a file begins with that is not whole yet; the process that writes it follows.
+const UNFINISHED: &str = ".unfinished.";
+
 fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()
+        .prefix(&format!("{UNFINISHED}{}.", std::process::id()))
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(parent.unwrap_or(Path::new(".")))
         .with_context(failed)?;
@@ -74,9 +79,31 @@ fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Most bytes of a record in the store.
+const RECORD: u64 = 1 << 30;
+/// Most bytes of a text that a user wrote.
+const TEXT: u64 = 16 << 20;
+
+/// A file of at most `most` bytes.
+fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let large = format!("it has more than {} MiB", most >> 20);
+        return Err(std::io::Error::other(large));
+    }
+    Ok(bytes)
+}
+
+/// A text that a user wrote: flags, a space of them.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    String::from_utf8(read_bounded(path, TEXT)?).map_err(std::io::Error::other)
+}
+
 /// Reads JSON; the error names the file.
 pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes =
+        read_bounded(path, RECORD).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
 }
 
@@ -130,9 +157,28 @@ pub fn lock(store: &Store) -> Result<Lock> {
         .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .with_context(|| format!("cannot write {}", path.display()))?;
-    // The lock's holder is alone, so what lies here is of commands that were killed.
-    let _ = fs::remove_dir_all(store.runs());
+    sweep(store);
     Ok(Lock { _file: file })
+}
+
+/// Removes what commands left that were killed, for the lock's holder.
+fn sweep(store: &Store) {
+    // The lock's holder alone has runs and makes packages.
+    let _ = fs::remove_dir_all(store.runs());
+    let left = |name: &str| {
+        let process = name
+            .strip_prefix(UNFINISHED)
+            .and_then(|rest| rest.split('.').next());
+        let package = name.starts_with('.') && name.ends_with(PACKAGE_UNFINISHED);
+        package || process.is_some_and(|id| !Path::new("/proc").join(id).exists())
+    };
+    for directory in [store.root().to_owned(), store.codelets()] {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if left(&entry.file_name().to_string_lossy()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
 }
 
 /// The store's last profile.

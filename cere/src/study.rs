@@ -29,6 +29,9 @@ pub struct Options {
     /// Largest error of a region that predictions may use, in per cent
     #[arg(long, value_name = "PERCENT", default_value = "15")]
     max_error: String,
+    /// Run codelets and the compilers without the sandbox
+    #[arg(long)]
+    no_sandbox: bool,
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
@@ -52,6 +55,10 @@ impl Options {
         if let Some(timeout) = self.timeout {
             capture.extend(words(&["--timeout", &timeout.to_string()]));
         }
+        let mut check = words(&["--max-error", &self.max_error]);
+        if self.no_sandbox {
+            check.push("--no-sandbox".into());
+        }
         capture.push("--".into());
         capture.extend(self.command.iter().map(OsString::from));
         let step = |name, arguments, tells| Step {
@@ -62,7 +69,7 @@ impl Options {
         vec![
             step("instrument", words(&["--", "sh", "-c", &self.build]), false),
             step("capture", capture, false),
-            step("check", words(&["--max-error", &self.max_error]), true),
+            step("check", check, true),
             step(
                 "report",
                 vec!["-o".into(), self.output.clone().into()],

@@ -251,6 +251,7 @@ fn synthetic(at: &Path) -> PathBuf {
         },
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),
+        runtime_words: Vec::new(),
     };
     // A few speeds and some noise, from a linear congruential generator.
     let mut state = 1u64;

@@ -4,7 +4,6 @@
 !@ flags: -O0 ; -O3 -march=native ; -Os -mavx2
 !@ under: -O3 -march=native ~ * ~ tolerance ~ of a double's value
 !@ under: -Os -mavx2 ~ * ~ tolerance ~ of a double's value
-!@ under: -O0 ~ MAIN@* ~ unchecked ~ uses the variable _QFEwork, which the captured program does not have as such
 module grids
   implicit none
   type :: cell

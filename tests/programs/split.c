@@ -1,11 +1,9 @@
-// Static variables that optimisers split, shrink, align or remove: a replay under other flags keeps what was captured,
-// says that the captured program does not have it, or, where the region writes it before it reads it, needs nothing of it.
+// Static variables that optimisers split, shrink, align or remove: a replay under other flags keeps what was captured, takes it
+// together from what the captured program has of it, or, where that has nothing, needs nothing of it.
 //@ levels: -O0 -g ; -O2 ; -O3 -g
 //@ invocation: 1,3
 //@ codelets: 9
 //@ flags: -O0 ; -O2 ; -O3 -march=x86-64-v3
-//@ under: -O0 ~ aligned* ~ unchecked ~ does not have as such
-//@ under: -O0 ~ main* ~ unchecked ~ does not have as such
 #include <stdio.h>
 
 static struct {

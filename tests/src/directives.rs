@@ -18,6 +18,7 @@
 //! | `other-code: GLOB ~ why` | the machine code of these is not identical, for this reason | |
 //! | `threads: 1 2 8` | every codelet is replayed with so many threads as well, and exact | none |
 //! | `flags: -O0 ; -Os` | every codelet is replayed under these flags as well, and exact | none |
+//! | `unflipped: why` | no bits are flipped in its codelets' states at exit, for this reason | |
 //! | `under: FLAGS ~ GLOB ~ VERDICT ~ text` | under these of the flags, these codelets may have that verdict instead (`unchecked` if they are refused), with `text` in the reason; FLAGS `build`: those of the build alone | |
 
 use anyhow::{Context, Result, bail, ensure};
@@ -88,6 +89,8 @@ pub struct Directives {
     pub flags: Vec<String>,
     /// What replays under them may end with.
     pub under: Vec<Under>,
+    /// Why no bits are flipped in states at exit, if none are.
+    pub unflipped: Option<String>,
 }
 
 impl Directives {
@@ -148,6 +151,7 @@ impl Directives {
                 .flags
                 .extend(value.split(';').map(|f| f.trim().to_owned())),
             "under" => self.under.push(under(value)?),
+            "unflipped" => self.unflipped = Some(value.to_owned()),
             other => bail!("unknown directive {other}"),
         }
         Ok(())
@@ -173,7 +177,7 @@ fn under(value: &str) -> Result<Under> {
         bail!("wants FLAGS ~ GLOB ~ VERDICT ~ text");
     };
     ensure!(
-        ["exact", "tolerance", "different", "unchecked"].contains(&verdict),
+        ["exact", "partly", "tolerance", "different", "unchecked"].contains(&verdict),
         "no verdict: {verdict}"
     );
     let owned = str::to_owned;

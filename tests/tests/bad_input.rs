@@ -441,3 +441,28 @@ fn builds_without_a_compiler() -> Result<()> {
         "no-such-build-tool",
     )
 }
+
+#[test]
+fn names_that_are_not_utf8() -> Result<()> {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let odd = OsStr::from_bytes(b"pr\xf6g");
+    let run = output(
+        cere(study())
+            .args(["capture", "--"])
+            .arg(Path::new(".").join(odd)),
+    )?;
+    refused(&run, r#"the argument "./pr\xF6g" is not UTF-8"#)?;
+    let run = output(cere(study()).args(["codelets", "--store"]).arg(odd))?;
+    refused(&run, r#"the argument "pr\xF6g" is not UTF-8"#)?;
+    let directory = study().join(odd);
+    std::fs::create_dir_all(&directory)?;
+    let build = ["instrument", "--", "true"];
+    refused(
+        &output(cere(&directory).args(build))?,
+        "give it another name",
+    )?;
+    std::os::unix::fs::symlink(&directory, study().join("plain"))?;
+    let run = output(cere(study()).args(["codelets", "--store", "plain"]))?;
+    refused(&run, "the directory that holds the store is called")
+}

@@ -1,6 +1,7 @@
 //! Every program in `programs/` at every level that it names. `cargo test -p cere-tests --test programs NAME` runs some.
 
 use cere_tests::directives::{Directives, programs};
+use cere_tests::inject::total;
 use cere_tests::study::trials;
 use libtest_mimic::Arguments;
 use std::path::Path;
@@ -13,5 +14,7 @@ fn main() -> anyhow::Result<()> {
         let directives = Directives::read(&source)?;
         all.extend(trials(&source, &directives, |_| Ok(())));
     }
-    libtest_mimic::run(&arguments, all).exit()
+    let conclusion = libtest_mimic::run(&arguments, all);
+    println!("bits flipped in words that regions wrote: {}", total());
+    conclusion.exit()
 }

@@ -1,6 +1,6 @@
 //! What of a run is kept: the trace of each region, and the passages from region to region.
 
-use super::Tables;
+use super::{Tables, room};
 use cere_format::profile::is_sampled;
 use cere_format::profile_raw::*;
 use std::path::Path;
@@ -26,17 +26,28 @@ fn wanted(directory: &Path) -> Result<Vec<u64>, String> {
     }
 }
 
-/// Puts an invocation into the trace, if it is one to keep and there is room.
-pub unsafe fn keep(trace: *mut RawTrace, invocation: u64, cycles: u64, start: u64) {
-    // SAFETY: the caller's tables.
+/// Puts an invocation of the region at `slot` into its trace, if it is one to keep and there is room.
+pub unsafe fn keep(tables: &Tables, slot: usize, invocation: u64, cycles: u64, start: u64) {
+    // SAFETY: the caller's tables; a trace with room for later invocations has it for all that comes before them.
     unsafe {
-        if !keeps(trace, invocation) {
+        let trace = tables.trace(slot);
+        let begun = (*tables.region(slot)).first_room > 0;
+        if begun && !keeps(trace, invocation) {
             return;
         }
-        if (*trace).sampled as usize == TRACE_SAMPLED {
+        let room = match begun {
+            true => room::later(tables, slot, (*trace).sampled as usize),
+            false => 0,
+        };
+        if room == 0 {
+            (*tables.header()).times_lost += 1;
+            return;
+        }
+        let before = (*trace).sampled;
+        if (*trace).sampled as usize == room {
             (*trace).stride = ((*trace).stride * 2).min(1 << 62);
             let mut kept = 0;
-            for i in 0..TRACE_SAMPLED {
+            for i in 0..room {
                 let later = (*trace).later[i];
                 if keeps(trace, later.invocation) {
                     (*trace).later[kept] = later;
@@ -46,7 +57,7 @@ pub unsafe fn keep(trace: *mut RawTrace, invocation: u64, cycles: u64, start: u6
             (*trace).sampled = kept as u64;
         }
         let free = (*trace).sampled as usize;
-        if free < TRACE_SAMPLED && keeps(trace, invocation) {
+        if free < room && keeps(trace, invocation) {
             (*trace).later[free] = RawLater {
                 invocation,
                 cycles,
@@ -54,6 +65,9 @@ pub unsafe fn keep(trace: *mut RawTrace, invocation: u64, cycles: u64, start: u6
             };
             compiler_fence(Ordering::SeqCst);
             (*trace).sampled += 1;
+        }
+        if room < TRACE_SAMPLED {
+            (*tables.header()).times_lost += before + 1 - (*trace).sampled;
         }
     }
 }
@@ -71,7 +85,7 @@ pub unsafe fn pass(tables: &Tables, entry: &RawActive, now: u64) {
     // SAFETY: the caller's tables.
     unsafe {
         let header = tables.header();
-        if (*header).passages as usize == RAW_PASSAGES {
+        if !room::holds(tables, room::PASSAGES, (*header).passages as usize) {
             thin(tables);
         }
         *tables.passage((*header).passages as usize) = RawPassage {
@@ -86,12 +100,13 @@ pub unsafe fn pass(tables: &Tables, entry: &RawActive, now: u64) {
     }
 }
 
-/// Makes room for more passages, at least half of the table.
+/// Makes room for more passages, at least half of what the table has.
 unsafe fn thin(tables: &Tables) {
     // SAFETY: the caller's tables.
     unsafe {
         let header = tables.header();
-        while (*header).passages as usize > RAW_PASSAGES / 2 {
+        let room = (*header).passages_room;
+        while (*header).passages > room / 2 {
             (*header).spacing = (*header).spacing.max(1).saturating_mul(2);
             let (mut kept, mut next) = (0, 0);
             for i in 0..(*header).passages as usize {
@@ -120,7 +135,10 @@ mod tests {
             libc::mmap(std::ptr::null_mut(), RAW_SIZE, rights, flags, -1, 0)
         };
         assert_ne!(base, libc::MAP_FAILED);
-        Tables { base: base.cast() }
+        let tables = Tables { base: base.cast() };
+        // SAFETY: as above.
+        assert!(unsafe { room::begin(&tables) });
+        tables
     }
 
     fn passages(tables: &Tables) -> Vec<RawPassage> {
@@ -185,9 +203,10 @@ mod tests {
         // SAFETY: the test's own tables.
         let (later, stride) = unsafe {
             let trace = tables.trace(3);
+            assert!(room::holds_first(&tables, 3, 0));
             (*trace).stride = 1;
             for invocation in 4097..=last {
-                keep(trace, invocation, 2 * invocation, 3 * invocation);
+                keep(&tables, 3, invocation, 2 * invocation, 3 * invocation);
             }
             let later = |i| (*trace).later[i as usize];
             let all: Vec<RawLater> = (0..(*trace).sampled).map(later).collect();

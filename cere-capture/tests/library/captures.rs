@@ -1,7 +1,8 @@
 //! Captures of real programs: what lies in the pages, how regions end, that nobody notices.
 
-use crate::support::Program;
+use crate::support::{Captured, Program};
 use cere_format::capture::*;
+use std::collections::BTreeMap;
 use std::process::Command;
 
 #[test]
@@ -83,6 +84,7 @@ fn the_process_is_described() {
             "0.json",
             "0.table",
             "counts.0.json",
+            "plan.json",
             "process.0.json"
         ]
     );
@@ -93,23 +95,82 @@ fn the_process_is_described() {
 fn a_wanted_region_inside_another() {
     let program = Program::new("values.c", &["-O2"]);
     let run = program.capture(&[("outer", &[1]), ("inner", &[2, 5])], &[]);
-    let counter = run.get("outer", 1).address("counter") + 8;
+    assert_eq!(run.runs, 2);
     // inner(k) adds 10 k to counter[1], for k from 0.
     for (capture, entry, exit) in [
         (run.get("inner", 2), 0, 10),
         (run.get("inner", 5), 60, 100),
         (run.get("outer", 1), 0, 150),
     ] {
+        let counter = capture.address("counter") + 8;
         assert_eq!(
             (capture.entry(counter), capture.exit(counter)),
             (entry, exit)
         );
         assert_eq!(capture.raw.end, RegionEnd::Returned);
     }
-    let input = run.get("outer", 1).address("input");
-    let outer = run.get("outer", 1);
+    let (outer, inner) = (run.get("outer", 1), run.get("inner", 2));
+    let input = outer.address("input");
     assert_eq!((outer.entry(input), outer.exit(input)), (3, 18));
-    assert_eq!(run.get("inner", 2).flags(input), 0);
+    assert_eq!(inner.flags(inner.address("input")), 0);
+}
+
+/// How many pages of the program have which flags, the stack apart: how far it reaches into its last page depends on where
+/// it begins. Nor those of the thread control block, where the kernel notes the processor.
+fn table(capture: &Captured) -> BTreeMap<u32, usize> {
+    let mut table = BTreeMap::new();
+    for page in capture
+        .pages
+        .values()
+        .filter(|p| p.flags & (PAGE_STACK | PAGE_FOREIGN) == 0)
+    {
+        *table.entry(page.flags).or_default() += 1;
+    }
+    table
+}
+
+#[test]
+fn the_allocator_is_the_programs_up_to_each_capture() {
+    let program = Program::new("blocks.c", &["-O2"]);
+    let wanted: [(&str, &[u64]); 4] = [
+        ("around", &[1]),
+        ("step", &[1, 2]),
+        ("fill", &[1, 4, 9, 11]),
+        ("sum", &[3, 12]),
+    ];
+    let together = program.capture(&wanted, &[]);
+    assert_eq!(together.runs, 3);
+    for (function, invocations) in wanted {
+        for invocation in invocations {
+            let alone = program.capture(&[(function, &[*invocation])], &[]);
+            let (alone, other) = (
+                alone.get(function, *invocation),
+                together.get(function, *invocation),
+            );
+            assert_eq!(other.raw.end, RegionEnd::Returned);
+            assert_eq!(table(alone), table(other), "{function}:{invocation}");
+        }
+    }
+    // Six blocks of half a megabyte each, which went back to the kernel.
+    for invocation in [1, 4, 9, 11] {
+        let absent = together.get("fill", invocation).count(PAGE_ABSENT);
+        assert!(absent > 700, "{invocation}: {absent}");
+    }
+}
+
+#[test]
+fn memory_that_a_captured_invocation_gave_back() {
+    let program = Program::new("blocks.c", &["-O2"]);
+    let together = program.capture(&[("scratch", &[1]), ("use", &[1])], &["apart"]);
+    let postponed = &together.postponed[..];
+    assert!(
+        matches!(postponed, [p] if p.conflict == Conflict::Memory && p.captured.1 == 1),
+        "{postponed:?}"
+    );
+    let alone = program.capture(&[("use", &[1])], &["apart"]);
+    let (alone, together) = (alone.get("use", 1), together.get("use", 1));
+    assert_eq!(alone.count(PAGE_ABSENT), 0);
+    assert_eq!(table(alone), table(together));
 }
 
 #[test]
@@ -144,6 +205,7 @@ fn memory_that_was_not_there_at_entry() {
 fn recursion_back_into_the_region() {
     let program = Program::new("values.c", &["-O2"]);
     let run = program.capture(&[("count_down", &[1, 2, 3, 4])], &[]);
+    assert_eq!(run.runs, 4);
     let all: Vec<(u64, u64, u64)> = [1, 2, 3, 4]
         .map(|i| {
             let capture = run.get("count_down", i);
@@ -509,4 +571,127 @@ fn threads_that_take_long_to_join_the_team() {
     let run = program.capture(&[("around", &[1])], &[]);
     let raw = &run.get("around", 1).raw;
     assert_eq!((raw.end, &raw.refused), (RegionEnd::Returned, &None));
+}
+
+#[test]
+fn a_system_call_filter_ends_what_is_captured_and_not_the_program() {
+    let program = Program::new("filter.c", &["-O2"]);
+    for how in ["prctl", "syscall"] {
+        let plain = program.plain(&[how]);
+        assert!(plain.status.success());
+        let mut command = std::process::Command::new(program.path());
+        let run = program.run(&[("work", &[2, 3])], command.arg(how));
+        assert_eq!(run.output.stdout, plain.stdout);
+        assert_eq!(run.output.status, plain.status);
+        let said = String::from_utf8_lossy(&run.output.stderr);
+        assert!(said.contains("system call filter (seccomp)"), "{said}");
+        assert_eq!(run.captures.len(), 1);
+        assert_eq!(run.captures[0].raw.invocation, 2);
+        assert_eq!(run.counts[0]["invocations"], 2);
+    }
+}
+
+#[test]
+fn signals_while_the_library_is_at_work() {
+    let program = Program::new("nudged.c", &["-O2", "-fopenmp"]);
+    // A thread that waits for itself hears of no signal but this.
+    let capture = |wanted: &[(&str, &[u64])], what| {
+        let mut command = Command::new("timeout");
+        let run = program.run(
+            wanted,
+            command
+                .args(["-s", "KILL", "60"])
+                .arg(program.path())
+                .arg(what),
+        );
+        assert_eq!(run.output.stdout, b"done\n", "{:?}", run.output);
+        run
+    };
+    let rounds: Vec<u64> = (1..=60).collect();
+    let wanted = [("use_locks", &rounds[..]), ("use_heap", &rounds[..])];
+    let run = capture(&wanted, "nudges");
+    assert_eq!(run.captures.len(), 120);
+    let nudged = run.captures.iter().filter_map(|c| c.raw.refused.as_deref());
+    let reason = "other threads cannot go on while it runs";
+    assert!(nudged.filter(|r| *r == reason).count() > 60);
+    let entries: Vec<u64> = (1..=150).collect();
+    for _ in 0..3 {
+        let run = capture(&[("handle", &entries)], "signals");
+        assert_eq!(run.captures.len(), 150);
+        let all = run.captures.iter();
+        let mut reasons: Vec<&str> = all.filter_map(|c| c.raw.refused.as_deref()).collect();
+        assert!((1..140).contains(&reasons.len()), "{}", reasons.len());
+        reasons.dedup();
+        assert_eq!(
+            reasons,
+            [
+                "a signal handler of the program enters it where that has interrupted the capture library: \
+                choose another invocation"
+            ]
+        );
+    }
+}
+
+#[test]
+fn memory_that_others_reach() {
+    let program = Program::new("reached.c", &["-O2", "-pthread"]);
+    for (what, has) in [
+        ("uring", "an io_uring"),
+        ("userfault", "a userfaultfd"),
+        ("aio", "a context of io_setup (aio)"),
+    ] {
+        let run = program.capture(&[("work", &[1]), ("before", &[1])], &[what]);
+        let reason = format!(
+            "the program has {has}: its memory is reached from outside while a capture has it closed"
+        );
+        assert_eq!(
+            run.get("work", 1).raw.refused.as_deref(),
+            Some(&reason[..]),
+            "{what}"
+        );
+        assert_eq!(run.get("before", 1).raw.refused, None);
+    }
+}
+
+#[test]
+fn the_exit_is_what_the_region_left() {
+    let program = Program::new("held.c", &["-O2", "-pthread"]);
+    let rounds: Vec<u64> = (1..=3).collect();
+    let run = program.capture(&[("work", &rounds)], &["writes"]);
+    for round in rounds {
+        let capture = run.get("work", round);
+        assert_eq!(capture.raw.refused, None);
+        let own = capture.address("both") + 4096 * 4096;
+        let others = own + 8;
+        assert_eq!((capture.entry(own), capture.exit(own)), (round - 1, round));
+        // The other thread waits for the page from the entry on.
+        assert_eq!(capture.entry(others), capture.exit(others), "{round}");
+    }
+}
+
+#[test]
+fn rights_that_change_half_way() {
+    let program = Program::new("held.c", &["-O2", "-pthread"]);
+    let run = program.capture(&[("change", &[1]), ("add", &[1, 2])], &["hole"]);
+    assert_eq!(
+        run.refused("change", 1),
+        "calls mprotect, which fails half way"
+    );
+    assert_eq!(run.get("add", 2).raw.refused, None);
+}
+
+#[test]
+fn the_stack_is_the_users() {
+    let mut program = Program::new("told.c", &["-O2", "-pthread"]);
+    program.stack_limit = Some(8 << 20);
+    let shell = |limit: &str| {
+        let program = program.path().display();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -S -s {limit}; exec {program} stack")]);
+        command
+    };
+    let plain = shell("8192").output().unwrap();
+    let run = program.run(&[("add", &[3])], &mut shell("$(ulimit -H -s)"));
+    assert_eq!(run.output, plain);
+    assert_eq!(program.profile_output(&mut shell("$(ulimit -H -s)")), plain);
 }

@@ -1,5 +1,6 @@
 //! The preload library in real programs.
 
+mod answers;
 mod captures;
 mod profiles;
 mod support;

@@ -4,7 +4,7 @@ use crate::support::{Profiled, Program};
 use cere_format::capture::RunMode;
 use cere_format::profile::is_sampled;
 use cere_format::profile_raw::{
-    PASSAGE_NANOSECONDS, RAW_DEPTH, RawHeader, TRACE_FIRST, TRACE_SAMPLED,
+    PASSAGE_NANOSECONDS, RAW_DEPTH, RawHeader, RawTrace, TRACE_FIRST, TRACE_SAMPLED, TRACES_OFFSET,
 };
 use std::mem::offset_of;
 
@@ -137,4 +137,39 @@ fn the_timeline_holds_what_is_far_apart() {
             assert!(start >= passage.start, "{passage:?}");
         }
     }
+}
+
+#[test]
+fn a_full_disk_costs_times_and_not_the_program() {
+    let program = Program::new("full.c", &["-O2"]);
+    // The regions are, in the order of their traces: the loop of cut, a loop of main, often, the other loop of main, seldom.
+    let often = TRACES_OFFSET + 2 * size_of::<RawTrace>();
+    let within = often + offset_of!(RawTrace, first_starts) + 1024 * 8;
+    let behind = (often + size_of::<RawTrace>()).next_multiple_of(4096);
+    for (size, first) in [(within, 512..=1024), (behind, 4096..=4096)] {
+        let profile = program.profile(&[&size.to_string()]);
+        let (often, seldom) = (profile.region("often"), profile.region("seldom"));
+        assert_eq!((often.invocations, seldom.invocations), (5000, 10));
+        assert!(often.cycles_min > 0 && seldom.cycles_min > 0);
+        let kept = &often.trace.first;
+        assert!(first.contains(&kept.len()), "{}", kept.len());
+        assert!(kept.iter().all(|cycles| *cycles > 0));
+        assert_eq!(often.trace.first_starts.len(), kept.len());
+        assert_eq!(seldom.trace.first.len(), 0);
+        assert_eq!(profile.word(offset_of!(RawHeader, full)), 1);
+        let later = often.trace.sampled.len() as u64;
+        let lost = 5000 - kept.len() as u64 - later + 1 + 10;
+        assert_eq!(profile.word(offset_of!(RawHeader, times_lost)), lost);
+    }
+}
+
+#[test]
+fn processes_that_libc_knows_nothing_of() {
+    let program = Program::new("raw_fork.c", &["-O2"]);
+    let profile = program.profile(&[]);
+    assert_eq!(profile.region("work").invocations, 4);
+    let run = program.capture(&[("work", &[4, 5])], &[]);
+    assert_eq!(run.captures.len(), 1);
+    assert_eq!(run.get("work", 4).raw.refused, None);
+    assert_eq!(run.counts[0]["invocations"], 4);
 }

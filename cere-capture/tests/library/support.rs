@@ -1,5 +1,6 @@
 //! Builds programs with the pass, runs them under the preload library, reads what it leaves.
 
+use cere_format::answers::{self, Head};
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, Unit};
 use cere_format::capture::*;
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
@@ -59,6 +60,8 @@ pub struct Program {
     path: PathBuf,
     /// Variables of the environment of all runs.
     pub environment: Vec<(&'static str, &'static str)>,
+    /// What the runs are told that the program's stack may be.
+    pub stack_limit: Option<u64>,
     /// A library that all runs preload, after ours.
     preloaded: Option<PathBuf>,
     units: Vec<Unit>,
@@ -70,6 +73,10 @@ pub struct Run {
     pub output: Output,
     /// By region function and invocation.
     pub captures: Vec<Captured>,
+    /// What another run has to take.
+    pub postponed: Vec<Postponed>,
+    /// Runs made.
+    pub runs: usize,
     /// `counts.0.json`.
     pub counts: serde_json::Value,
     /// All files of the run's directory.
@@ -87,6 +94,8 @@ pub struct Captured {
     pub raw: RawCapture,
     /// The page trace.
     pub trace: Vec<u64>,
+    /// What the kernel answered.
+    pub answers: Vec<(Head, Vec<u8>)>,
     /// By address.
     pub pages: BTreeMap<u64, Page>,
     symbols: BTreeMap<String, u64>,
@@ -156,6 +165,7 @@ impl Program {
         Program {
             path: at("program"),
             environment: Vec::new(),
+            stack_limit: None,
             preloaded: None,
             directory,
             units,
@@ -225,16 +235,53 @@ impl Program {
         }
     }
 
+    /// What `command` prints while all regions are profiled.
+    pub fn profile_output(&self, command: &mut Command) -> Output {
+        let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
+        self.launch(directory.path(), RunMode::Profile, command)
+    }
+
     fn function(&self, key: &RegionKey) -> String {
         let unit = self.units.iter().find(|u| u.id == key.unit).unwrap();
         unit.regions[key.index as usize].function.clone()
     }
 
-    /// Captures the invocations of the functions' loops; the output must be that of a plain run.
+    /// Captures the invocations of the functions' loops, by as many runs as that takes; the output of each must be that of
+    /// a plain run.
     pub fn capture(&self, wanted: &[(&str, &[u64])], arguments: &[&str]) -> Run {
-        let run = self.run(wanted, Command::new(&self.path).args(arguments));
-        assert_same(&run.output, &self.plain(arguments));
-        run
+        let wanted = wanted.iter().flat_map(|(f, i)| self.wanted(f, i));
+        self.until_none_is_left(wanted.collect(), None, arguments)
+    }
+
+    fn until_none_is_left(
+        &self,
+        wanted: Vec<Wanted>,
+        plan: Option<TracePlan>,
+        arguments: &[&str],
+    ) -> Run {
+        let plain = self.plain(arguments);
+        let one = |wanted| {
+            let run = self.capture_run(wanted, plan, Command::new(&self.path).args(arguments));
+            assert_same(&run.output, &plain);
+            run
+        };
+        let mut all = one(wanted.clone());
+        let mut left = all.postponed.clone();
+        while !left.is_empty() {
+            let mut these = wanted.clone();
+            for w in &mut these {
+                let is_left = |i: &u64| left.iter().any(|p| p.key == w.key && p.invocation == *i);
+                w.invocations.retain(is_left);
+                w.starts.retain(|s| w.invocations.contains(&s.invocation));
+            }
+            these.retain(|w| !w.invocations.is_empty());
+            let run = one(these);
+            assert!(run.postponed.len() < left.len(), "{:?}", run.postponed);
+            left = run.postponed;
+            all.captures.extend(run.captures);
+            all.runs += 1;
+        }
+        all
     }
 
     /// The program, for a command of one's own.
@@ -279,10 +326,7 @@ impl Program {
                 }
             }
         }
-        let mut command = Command::new(&self.path);
-        let run = self.capture_run(list, Some(plan), command.args(arguments));
-        assert_same(&run.output, &self.plain(arguments));
-        run
+        self.until_none_is_left(list, Some(plan), arguments)
     }
 
     fn capture_run(
@@ -301,9 +345,10 @@ impl Program {
         let plan = RunPlan {
             version: CAPTURE_VERSION,
             directory: directory.into(),
+            stack_limit: self.stack_limit,
             mode,
         };
-        let at = self.directory.path().join("plan.json");
+        let at = directory.join("plan.json");
         std::fs::write(&at, serde_json::to_vec(&plan).unwrap()).unwrap();
         let mut preloaded = built().join("libcere_capture.so").into_os_string();
         if let Some(library) = &self.preloaded {
@@ -327,9 +372,13 @@ impl Program {
         let numbers = (0..).take_while(|n| directory.join(format!("{n}.json")).exists());
         let captures = numbers.map(|n| self.captured(directory, n)).collect();
         let counts = serde_json::from_slice(&counts).unwrap_or_default();
+        let postponed = std::fs::read(directory.join("postponed.0.json")).unwrap_or_default();
+        let postponed = serde_json::Deserializer::from_slice(&postponed).into_iter();
         Run {
             output,
             captures,
+            postponed: postponed.map(Result::unwrap).collect(),
+            runs: 1,
             counts,
             files,
         }
@@ -399,9 +448,15 @@ impl Program {
             .filter(|s| s.address() != 0)
             .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address() + raw.images[0].bias)))
             .collect();
+        let known = raw
+            .answers
+            .as_ref()
+            .filter(|a| a.bytes > 0 && raw.refused.is_none());
+        let answers = known.map(|_| answers::decode("answers", &file("answers")).unwrap());
         Captured {
             function: self.function(&raw.key),
             trace,
+            answers: answers.unwrap_or_default(),
             raw,
             pages,
             symbols,

@@ -164,6 +164,24 @@ fn windows_overlap_and_captures_nest() {
     assert_eq!(run.counts.as_array().unwrap().len(), 3);
 }
 
+#[test]
+fn no_trace_runs_through_a_capture_of_a_region_around() {
+    let program = Program::new("blocks.c", &["-O2"]);
+    // The second to the seventh invocation of `fill` run inside `around`, the eighth and later ones after it.
+    for start in [None, Some(("fill", 1)), Some(("fill", 3))] {
+        let windows = [("around", 1, None), ("fill", 9, start)];
+        let run = program.trace(plan(64), &windows, &[]);
+        run.captures.iter().for_each(finished);
+        let postponed: Vec<_> = run.postponed.iter().map(|p| p.conflict).collect();
+        assert_eq!((run.runs, &postponed[..]), (2, &[Conflict::Trace][..]));
+        let fill = run.get("fill", 9);
+        let heap = fill.raw.heap;
+        let of_heap = |page: &&u64| (heap.0..heap.1).contains(*page);
+        assert_eq!(fill.trace.iter().filter(of_heap).count(), 0);
+        assert!(fill.trace.len() > 700 && fill.known().cut.is_none());
+    }
+}
+
 /// Runs `world` with a window around what it does, and one from its start.
 fn world(program: &Program, what: &str) -> Option<PageTrace> {
     let windows = [("wanted", 1, Some(("begin", 1))), ("middle", 1, None)];
@@ -291,5 +309,76 @@ fn threads_that_start_while_pages_are_closed_again() {
     let run = program.trace(plan(8), &windows, &[]);
     for function in ["around", "last"] {
         finished(run.get(function, 1));
+    }
+}
+
+#[test]
+fn signals_while_the_library_is_at_work() {
+    let program = Program::new("nudged.c", &["-O2", "-fopenmp"]);
+    for _ in 0..3 {
+        let windows = [
+            ("use_locks", 1, None),
+            ("handle", 100, Some(("handle", 90))),
+        ];
+        let run = program.trace(plan(8), &windows, &["signals"]);
+        finished(run.get("use_locks", 1));
+        assert!(run.get("use_locks", 1).known().cut.is_some());
+        run.get("handle", 100);
+    }
+}
+
+#[test]
+fn memory_that_others_reach() {
+    let program = Program::new("reached.c", &["-O2", "-pthread"]);
+    for (what, call) in [
+        ("uring", "io_uring_setup"),
+        ("userfault", "userfaultfd"),
+        ("aio", "io_setup"),
+    ] {
+        // The call comes within the window, or before it.
+        let inside =
+            format!("the program calls {call}: the kernel reaches memory by itself from then on");
+        let before = "the program has an io_uring, a userfaultfd or a context of io_setup";
+        for (begins, cut) in [("before", &inside[..]), ("work", before)] {
+            let windows = [("before", 2, Some((begins, 1)))];
+            let run = program.trace(plan(8), &windows, &[what]);
+            let known = run.get("before", 2).raw.trace.as_ref();
+            assert!(
+                known.is_none_or(|k| k.cut.as_deref() == Some(cut)),
+                "{known:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rights_that_change_half_way() {
+    let program = Program::new("held.c", &["-O2", "-pthread"]);
+    let windows = [("add", 2, Some(("add", 1)))];
+    let run = program.trace(plan(8), &windows, &["hole"]);
+    let cut = "the program calls mprotect: it fails half way";
+    assert_eq!(run.get("add", 2).known().cut.as_deref(), Some(cut));
+}
+
+#[test]
+fn what_a_program_asks_for_while_memory_is_closed() {
+    let program = Program::new("told.c", &["-O2", "-pthread"]);
+    for (what, wanted, cut) in [
+        (
+            "stack",
+            100,
+            "the program calls openat: it asks for the stack of the main thread",
+        ),
+        (
+            "maps",
+            100,
+            "the program calls openat: the file would tell what is closed",
+        ),
+    ] {
+        let windows = [("add", wanted, Some(("add", 1)))];
+        let run = program.trace(plan(8), &windows, &[what]);
+        let capture = run.get("add", wanted);
+        finished(capture);
+        assert_eq!(capture.known().cut.as_deref(), Some(cut));
     }
 }

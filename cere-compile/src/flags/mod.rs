@@ -5,12 +5,13 @@ mod probe;
 mod refused;
 
 use crate::CompileError;
+use crate::command::{Line, told};
 use crate::unit::FLANG;
 use cere_format::build::{Language, Retarget};
+use cere_sandbox::Sandbox;
 use probe::{beyond, difference, probe};
 use refused::WITH_VALUE;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 pub use refused::check;
@@ -43,14 +44,13 @@ type Asked = BTreeMap<(String, Vec<String>), Option<Vec<u8>>>;
 static ASKED: Mutex<Asked> = Mutex::new(BTreeMap::new());
 
 /// What the compiler proper is asked for under `flags`; none if the driver refuses them, which the compile will tell.
-fn asked(compiler: &str, flags: &[String]) -> Option<Vec<u8>> {
+fn asked(compiler: &str, flags: &[String], sandbox: &Sandbox) -> Option<Vec<u8>> {
     let known = || ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (compiler.to_owned(), flags.to_vec());
     if let Some(found) = known().get(&key) {
         return found.clone();
     }
-    let mut command = Command::new(compiler);
-    command.args(flags).args([
+    let line = Line::new(compiler).confined(sandbox).args(flags).args([
         "-w",
         "-x",
         "ir",
@@ -60,15 +60,15 @@ fn asked(compiler: &str, flags: &[String]) -> Option<Vec<u8>> {
         "/dev/null",
         "-###",
     ]);
-    let output = command.output().ok()?;
-    let found = output.status.success().then_some(output.stderr);
+    let found = told(&line);
     known().insert(key, found.clone());
     found
 }
 
 /// Fails if clang does not take these flags, or its back end has no such option.
 pub fn known(flags: &[String]) -> Result<(), CompileError> {
-    probe(flags, &format!("the flags {}", flags.join(" "))).map(drop)
+    let what = format!("the flags {}", flags.join(" "));
+    probe(flags, &what, &Sandbox::none()).map(drop)
 }
 
 /// Single flags, each with its value.
@@ -89,15 +89,15 @@ fn groups(flags: &[String]) -> Vec<&[String]> {
 }
 
 /// `flags` in flang's words. What it does not know is left out where the IR carries it, and refused elsewhere.
-fn in_fortran(flags: &[String]) -> Result<Vec<String>, CompileError> {
+fn in_fortran(flags: &[String], sandbox: &Sandbox) -> Result<Vec<String>, CompileError> {
     let mut known = Vec::new();
     for group in groups(flags) {
         match group[0].as_str() {
             "-Os" | "-Oz" => known.push("-O2".to_owned()),
             "-Og" => known.push("-O1".to_owned()),
-            _ if asked(FLANG, group).is_some() => known.extend(group.iter().cloned()),
+            _ if asked(FLANG, group, sandbox).is_some() => known.extend(group.iter().cloned()),
             "-fno-strict-aliasing" | "-fstrict-aliasing" => {}
-            _ if probe(group, "a flag")? != probe(&[], "no flags")? => {}
+            _ if probe(group, "a flag", sandbox)? != probe(&[], "no flags", sandbox)? => {}
             _ => {
                 return Err(CompileError::Flag {
                     flag: group.join(" "),
@@ -109,12 +109,13 @@ fn in_fortran(flags: &[String]) -> Result<Vec<String>, CompileError> {
     Ok(known)
 }
 
-/// What `flags` after `original` change for `compiler`.
+/// What `flags` after `original` change for `compiler`; `original` may be a stranger's, hence the sandbox.
 pub fn change(
     original: &[String],
     language: Language,
     compiler: &str,
     flags: &[String],
+    sandbox: &Sandbox,
 ) -> Result<Change, CompileError> {
     if flags.is_empty() {
         return Ok(Change::default());
@@ -126,16 +127,16 @@ pub fn change(
         .any(|g| g[0] == BACK_END && !known.contains(&g));
     if !others {
         let after = [original, flags].concat();
-        let before = asked(compiler, original);
-        if before.is_some() && before == asked(compiler, &after) {
+        let before = asked(compiler, original, sandbox);
+        if before.is_some() && before == asked(compiler, &after, sandbox) {
             return Ok(Change::default());
         }
     }
     Ok(Change {
         other: true,
-        retarget: retarget(original, language, flags)?,
+        retarget: retarget(original, language, flags, sandbox)?,
         flags: match compiler {
-            FLANG => in_fortran(flags)?,
+            FLANG => in_fortran(flags, sandbox)?,
             _ => flags.to_vec(),
         },
     })
@@ -147,7 +148,9 @@ fn retarget(
     original: &[String],
     language: Language,
     flags: &[String],
+    sandbox: &Sandbox,
 ) -> Result<Retarget, CompileError> {
+    let probe = |flags: &[String], what: &str| probe(flags, what, sandbox);
     let common =
         |f: &&String| ["-O", "-m"].iter().any(|start| f.starts_with(start)) || *f == "-ffast-math";
     let before: Vec<String> = match language {
@@ -209,7 +212,13 @@ mod tests {
     }
 
     fn of(original: &str, added: &str) -> Retarget {
-        retarget(&flags(original), Language::C, &flags(added)).unwrap()
+        retarget(
+            &flags(original),
+            Language::C,
+            &flags(added),
+            &Sandbox::new(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -223,7 +232,13 @@ mod tests {
     #[test]
     fn flags_of_the_build_itself_change_nothing() {
         let other = |original: &str, added: &str| {
-            let change = change(&flags(original), Language::C, CLANG, &flags(added));
+            let change = change(
+                &flags(original),
+                Language::C,
+                CLANG,
+                &flags(added),
+                &Sandbox::new(),
+            );
             change.unwrap().other
         };
         assert!(!other("-O2 -march=native", "-O2"));
@@ -234,16 +249,20 @@ mod tests {
 
     #[test]
     fn words_that_flang_does_not_know() {
-        let known =
-            in_fortran(&flags("-Os -mavx2 -mfma -fno-strict-aliasing -ffast-math")).unwrap();
+        let known = in_fortran(
+            &flags("-Os -mavx2 -mfma -fno-strict-aliasing -ffast-math"),
+            &Sandbox::new(),
+        )
+        .unwrap();
         assert_eq!(known, flags("-O2 -ffast-math"));
-        let error = in_fortran(&flags("-O3 -fno-semantic-words")).unwrap_err();
+        let error = in_fortran(&flags("-O3 -fno-semantic-words"), &Sandbox::new()).unwrap_err();
         assert!(error.to_string().contains("-fno-semantic-words"), "{error}");
         let change = change(
             &flags("-O2"),
             Language::Fortran,
             FLANG,
             &flags("-Os -mavx2"),
+            &Sandbox::new(),
         )
         .unwrap();
         assert!(change.retarget.target.unwrap().features.contains("+avx2"));
@@ -300,7 +319,13 @@ mod tests {
     #[test]
     fn what_the_front_end_has_done_cannot_be_undone() {
         let refused = |original: &str, added: &str, culprit: &str| {
-            let error = retarget(&flags(original), Language::C, &flags(added)).unwrap_err();
+            let error = retarget(
+                &flags(original),
+                Language::C,
+                &flags(added),
+                &Sandbox::new(),
+            )
+            .unwrap_err();
             let text = error.to_string();
             assert!(text.contains(culprit), "{added}: {text}");
         };

@@ -2,11 +2,11 @@
 
 use super::refused::DECIDED;
 use crate::CompileError;
-use crate::command::tool_with_input;
+use crate::command::{Line, run_with_input};
 use crate::unit::CLANG;
 use cere_format::build::{Retarget, TargetAttributes};
+use cere_sandbox::{Sandbox, files};
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 /// One thing that flags decide in the front end in each function; the first one's attributes count for all.
@@ -247,13 +247,13 @@ pub(super) fn difference(before: &Seen, after: &Seen) -> Retarget {
 static KNOWN: Mutex<BTreeMap<Vec<String>, Seen>> = Mutex::new(BTreeMap::new());
 
 /// Compiles the probe under `flags`, called `what` in errors.
-pub(super) fn probe(flags: &[String], what: &str) -> Result<Seen, CompileError> {
+pub(super) fn probe(flags: &[String], what: &str, sandbox: &Sandbox) -> Result<Seen, CompileError> {
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(seen) = known().get(flags) {
         return Ok(seen.clone());
     }
-    let mut command = Command::new(CLANG);
-    command
+    let mut line = Line::new(CLANG)
+        .confined(sandbox)
         .args(flags)
         .args([
             "-w",
@@ -264,7 +264,10 @@ pub(super) fn probe(flags: &[String], what: &str) -> Result<Seen, CompileError> 
             "-emit-llvm",
         ])
         .args(["-Xclang", "-disable-llvm-passes", "-o", "-", "-"]);
-    let seen = tool_with_input(&mut command, what, PROBE).map(|ir| see(&ir))?;
+    for file in files::profiles(flags) {
+        line = line.reads(&file);
+    }
+    let seen = run_with_input(&line, what, PROBE).map(|ir| see(&ir))?;
     known().insert(flags.to_vec(), seen.clone());
     Ok(seen)
 }

@@ -134,7 +134,7 @@ pub fn read_raw(
     let table = reader.words(REGIONS_OFFSET, count * size_of::<RawRegion>())?;
     let own_sum: u64 = (0..count)
         .map(|slot| word!(&table, slot * size_of::<RawRegion>(), RawRegion, own))
-        .sum();
+        .fold(0, u64::saturating_add);
     // The probe's cost is known to some cycles: regions shorter than it may add up to more than is left.
     let total = total.max(own_sum as f64);
     let mut regions = Vec::with_capacity(count);
@@ -163,7 +163,12 @@ pub fn read_raw(
             cycles_mean: word!(&table, base, RawRegion, sum) as f64 / finished.max(1) as f64,
             cycles_max: word!(&table, base, RawRegion, max),
             noise: 0.0,
-            trace: trace(&reader, slot, invocations, start)?,
+            trace: trace(
+                &reader,
+                slot,
+                invocations.min(u32_at(&table, base + offset_of!(RawRegion, first_room)).into()),
+                start,
+            )?,
         });
     }
     let mut order: Vec<usize> = (0..count).collect();
@@ -241,7 +246,8 @@ pub fn read_raw(
     })
 }
 
-/// The trace of the region at `slot`, which was entered `invocations` times; the program began at counter `origin`.
+/// The trace of the region at `slot`, whose first `invocations` invocations may have been kept; the program began at counter
+/// `origin`.
 fn trace(
     reader: &Reader,
     slot: usize,
@@ -250,6 +256,12 @@ fn trace(
 ) -> Result<Trace, FormatError> {
     let at = TRACES_OFFSET + slot * size_of::<RawTrace>();
     let kept = usize::try_from(invocations).map_or(TRACE_FIRST, |i| i.min(TRACE_FIRST));
+    if kept == 0 {
+        return Ok(Trace {
+            stride: 1,
+            ..Trace::default()
+        });
+    }
     let words = |offset: usize| -> Result<Vec<u64>, FormatError> {
         let data = reader.words(at + offset, kept * 8)?;
         Ok((0..kept).map(|i| u64_at(&data, i * 8)).collect())
@@ -307,7 +319,7 @@ fn timeline(
     let mut next = 0;
     timeline.retain(|passage| {
         let rising = passage.start >= next;
-        next = next.max(passage.start + 1);
+        next = next.max(passage.start.saturating_add(1));
         rising
     });
     Ok(timeline)

@@ -3,12 +3,13 @@
 use super::check::check_stored;
 use super::read::Receiver;
 use super::{
-    HEADER_LENGTH, MANIFEST_LIMIT, PREAMBLE_LENGTH, PREAMBLE_MAGIC, SKIPPABLE_MAGIC,
-    check_manifest, check_version, copy_hashed, decode_table, decode_trace, invalid,
+    HEADER_LENGTH, PREAMBLE_LENGTH, PREAMBLE_MAGIC, SKIPPABLE_MAGIC, check_manifest, check_version,
+    copy_hashed, decode_table, decode_trace, invalid, manifest_limit,
 };
+use cere_format::answers;
 use cere_format::capture::PageRecord;
-use cere_format::package::{MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TRACE, Manifest};
-use cere_format::{FormatError, hexadecimal};
+use cere_format::package::{MEMBER_ANSWERS, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TRACE, Manifest};
+use cere_format::{FormatError, hexadecimal, untrusted};
 use serde::Deserialize;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ pub(super) struct Archive<'a> {
     path: PathBuf,
     /// Bytes of the tar archive read.
     offset: u64,
+    /// Bytes of the file that follow the preamble.
+    length: u64,
 }
 
 impl<'a> Archive<'a> {
@@ -107,6 +110,7 @@ impl<'a> Archive<'a> {
             frame,
             path: path.into(),
             offset: 0,
+            length,
         })
     }
 
@@ -206,12 +210,12 @@ impl<'a> Archive<'a> {
                 "it is manifest.json",
             ));
         }
-        if size > MANIFEST_LIMIT {
+        if size > manifest_limit(self.length) {
             return Err(invalid(
                 MEMBER_MANIFEST,
                 "size",
                 size,
-                "manifests are at most 256 MiB",
+                "manifests are at most 256 MiB, and 4 MiB or 256 times the package's own size",
             ));
         }
         let mut json = Vec::new();
@@ -237,6 +241,7 @@ impl<'a> Archive<'a> {
             what: MEMBER_MANIFEST.into(),
             source,
         };
+        untrusted::measure(MEMBER_MANIFEST, &json)?;
         let version: Version = serde_json::from_slice(&json).map_err(fail)?;
         check_version("codelet manifest", version.version)?;
         let manifest = serde_json::from_slice(&json).map_err(fail)?;
@@ -272,7 +277,9 @@ impl<'a> Archive<'a> {
                     "the manifest lists another here",
                 ));
             }
-            let (found, hash) = if [MEMBER_TABLE, MEMBER_TRACE].contains(&name.as_str()) {
+            let (found, hash) = if [MEMBER_TABLE, MEMBER_TRACE, MEMBER_ANSWERS]
+                .contains(&name.as_str())
+            {
                 let mut bytes = Vec::new();
                 let result = copy_hashed(&mut self.frame, &mut bytes, size).map_err(self.fail())?;
                 let mut again = bytes.as_slice();
@@ -284,6 +291,8 @@ impl<'a> Archive<'a> {
                         manifest.page_size,
                         manifest.openmp.is_some(),
                     )?;
+                } else if result.0 == size && name == MEMBER_ANSWERS {
+                    answers::decode(MEMBER_ANSWERS, &bytes)?;
                 } else if result.0 == size {
                     pages = decode_table(MEMBER_TABLE, &bytes, manifest.page_size)?;
                     check_stored(&manifest, &pages)?;

@@ -1,12 +1,51 @@
 //! What a manifest must fulfil.
 
 use super::table::{check_page_size, stored};
-use super::{RECORD_LENGTH, TRACE_LENGTH, check_version, invalid};
+use super::{
+    PAGES_LIMIT, RECORD_LENGTH, TLS_LIMIT, TRACE_LENGTH, UNITS_LIMIT, WORDS_LIMIT, check_version,
+    invalid,
+};
 use cere_format::FormatError;
 use cere_format::abi::UNIT_ID_LENGTH;
+use cere_format::answers::ANSWERS_MOST;
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
 use cere_format::package::*;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Checks that what others allocate by is within bounds.
+fn check_lists(manifest: &Manifest) -> Result<(), FormatError> {
+    let trace = manifest.trace.as_ref().map_or(0, |trace| trace.pages);
+    let tls = manifest.image.tls.as_ref().map_or(0, |tls| tls.size);
+    let flags = manifest.units.iter().map(|unit| unit.codegen.len());
+    let words = WORDS_LIMIT as u64;
+    let numbers = [
+        ("pages", manifest.pages, PAGES_LIMIT),
+        ("trace.pages", trace, PAGES_LIMIT),
+        ("image.tls.size", tls, TLS_LIMIT),
+        ("units", manifest.units.len() as u64, UNITS_LIMIT as u64),
+        ("units.codegen", flags.max().unwrap_or(0) as u64, words),
+        ("libraries", manifest.libraries.len() as u64, words),
+        (
+            "library_directories",
+            manifest.library_directories.len() as u64,
+            words,
+        ),
+        (
+            "machine.features",
+            manifest.machine.features.len() as u64,
+            words,
+        ),
+    ];
+    match numbers.iter().find(|(_, found, most)| found > most) {
+        Some((field, found, _)) => Err(invalid(
+            MEMBER_MANIFEST,
+            field,
+            found,
+            "it is above the format's limit",
+        )),
+        None => Ok(()),
+    }
+}
 
 /// Checks all that a manifest says about itself and its members.
 pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
@@ -16,6 +55,7 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
     if manifest.invocation == 0 {
         return Err(invalid(what, "invocation", 0, "invocations count from 1"));
     }
+    check_lists(manifest)?;
     let table = manifest.pages.checked_mul(RECORD_LENGTH);
     let mut known: BTreeMap<String, Option<u64>> = BTreeMap::from([
         (MEMBER_TABLE.into(), table),
@@ -41,6 +81,19 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
             ));
         };
         known.insert(MEMBER_TRACE.into(), Some(size));
+    }
+    if let Some(answers) = &manifest.answers {
+        if answers.bytes > ANSWERS_MOST {
+            return Err(invalid(
+                what,
+                "answers.bytes",
+                answers.bytes,
+                "a capture keeps 16 MiB of them at most",
+            ));
+        }
+        if answers.bytes > 0 {
+            known.insert(MEMBER_ANSWERS.into(), Some(answers.bytes));
+        }
     }
     if let Some(tls) = &manifest.image.tls {
         if !tls.align.is_power_of_two() {

@@ -22,6 +22,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
     let id = "0123456789abcdef0123456789abcdef".to_string();
     let manifest = Manifest {
         openmp: None,
+        answers: None,
         version: PACKAGE_VERSION,
         name: "f:1:1".into(),
         region_name: "f:1".into(),
@@ -59,6 +60,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
             arguments_size: 0,
             mxcsr: 0,
             x87_control: 0,
+            frames: None,
         },
         unwound: false,
         image: PackageImage {

@@ -3,7 +3,7 @@
 use super::check::check_stored;
 use super::{HEADER_LENGTH, check_manifest, copy_hashed, decode_table, header, invalid};
 use cere_format::package::{MEMBER_MANIFEST, MEMBER_TABLE, Manifest, Member, PACKAGE_VERSION};
-use cere_format::{FormatError, hexadecimal};
+use cere_format::{FormatError, hexadecimal, untrusted};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -110,6 +110,9 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
+/// What the name of a package ends with that is not whole yet; it begins with a dot.
+pub const PACKAGE_UNFINISHED: &str = ".tmp";
+
 /// Removes a temporary file unless it was renamed.
 struct Temporary(Option<PathBuf>);
 
@@ -120,6 +123,15 @@ impl Drop for Temporary {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// What no reader takes is not written.
+fn check_readable(manifest: &Manifest) -> Result<(), FormatError> {
+    let json = serde_json::to_vec(manifest).map_err(|source| FormatError::Json {
+        what: MEMBER_MANIFEST.into(),
+        source,
+    })?;
+    untrusted::measure(MEMBER_MANIFEST, &json)
 }
 
 /// Writes a package to `path`: under a temporary name beside it, renamed when complete and on disk. Fills
@@ -164,6 +176,7 @@ pub fn write_package(
     check_manifest(manifest)?;
     check_stored(manifest, &pages)?;
     drop(pages);
+    check_readable(manifest)?;
     let total: u64 = manifest.members.iter().map(|member| member.size).sum();
 
     let fail = |action, path: &Path| {
@@ -185,7 +198,8 @@ pub fn write_package(
     let number = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let mut temporary_name = std::ffi::OsString::from(".");
     temporary_name.push(name);
-    temporary_name.push(format!(".{}.{number}.tmp", std::process::id()));
+    temporary_name.push(format!(".{}.{number}", std::process::id()));
+    temporary_name.push(PACKAGE_UNFINISHED);
     let temporary = directory.join(temporary_name);
     let mut file = File::create_new(&temporary).map_err(fail("create", &temporary))?;
     let mut guard = Temporary(Some(temporary.clone()));

@@ -199,6 +199,7 @@ impl Waiting {
                     bias: if m.start < 1 << 31 { 0 } else { m.start },
                     range: (m.start, m.end),
                     instrumented: instrumented(Path::new(&m.path)),
+                    program: !cere_format::system::taken_fresh(Path::new(&m.path)),
                     tls: None,
                 }),
             }
@@ -257,6 +258,7 @@ impl Waiting {
         }
         let capture = RawCapture {
             openmp: None,
+            answers: None,
             trace: None,
             version: CAPTURE_VERSION,
             key,
@@ -270,6 +272,7 @@ impl Waiting {
                 arguments_size: 16,
                 mxcsr: 0x1f80,
                 x87_control: 0x37f,
+                frames: None,
             },
             thread_pointer: 0,
             images,

@@ -4,6 +4,7 @@ mod choose;
 mod invocations;
 mod missing;
 mod pack;
+mod runs;
 mod times;
 mod traces;
 
@@ -19,6 +20,7 @@ use cere_format::capture::{RunMode, Wanted};
 use cere_format::profile::{PROFILE_VERSION, Profile, RegionKey};
 use cere_format::store::Store;
 use choose::{Choice, Skipped, Wish};
+use runs::Runs;
 use traces::TraceOptions;
 
 pub use missing::Refused;
@@ -31,6 +33,10 @@ the profile of the same command; regions below that leave their time to those th
 it takes the representatives of each region's invocations: those that take about the same time form a class, and\n\
 one stands for all. Where there is no profile of the command the program runs for one first, without output; of named\n\
 regions with --invocation the times in vivo are taken by runs after the capture.\n\
+\n\
+Regions that run inside captured ones are captured by further runs of the program, without its output, for inside a\n\
+captured invocation memory is not allocated as in the program. So is what comes after one, if the program has taken more\n\
+memory since. There are as many runs as captured invocations lie in one another, seldom more.\n\
 \n\
 Before a captured invocation the pages are traced that the program touches, so that a replay finds the caches as the\n\
 program left them: the last pages touched stay open, what leaves them is logged. A trace begins at the later of the\n\
@@ -106,10 +112,7 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let mut session = Session {
         options,
-        input: match profile {
-            Some(_) => Input::Passed,
-            None => Input::open()?,
-        },
+        input: Input::open()?,
         store,
         program,
     };
@@ -140,32 +143,32 @@ pub fn run(options: &Options) -> Result<u8> {
             }
         );
     }
-    let finished = session.capture(&choices, profile.as_ref(), &all)?;
-    let taken = pack::Run::read(finished.directory.path())?;
+    let runs = Runs::make(&choices, |choices, shown| {
+        session.capture(choices, shown, profile.as_ref(), &all)
+    })?;
     // What would not end in time for a capture would not for its times either.
-    if profile.is_none() && taken.usable() && finished.late.is_none() {
+    if profile.is_none() && runs.usable() && runs.cut.is_none() {
         eprintln!("cere: running once more, without output, for the times in vivo");
         match session.profile(wish.list.as_deref().unwrap_or(&[])) {
             Ok(ran) => profile = Some(ran),
             Err(error) => eprintln!("cere: warning: no times in vivo: {}", print::error(&error)),
         }
     }
-    let mut outcome = pack::all(&session.store, &taken, &choices, profile.as_ref())?;
+    let mut outcome = pack::all(&session.store, &runs, &choices, profile.as_ref())?;
     skipped.append(&mut outcome.skipped);
     refused.update(&session.store, &outcome.codelets, &skipped)?;
+    skipped.append(&mut outcome.postponed);
     report(options, &outcome.codelets, &skipped)?;
     for note in &outcome.untimed {
         eprintln!("cere: no time in vivo: {note}");
     }
-    if let Some(late) = finished.late {
-        bail!("{late}; what was captured until then is kept");
+    if let Some(cut) = runs.cut {
+        bail!("{cut}; what was captured until then is kept");
     }
-    let code = shell_code(finished.status);
+    let status = runs.first.status;
+    let code = shell_code(status);
     if code != 0 {
-        eprintln!(
-            "cere: {} ended with {}",
-            options.command[0], finished.status
-        );
+        eprintln!("cere: {} ended with {status}", options.command[0]);
     }
     let missed = skipped.iter().filter(|s| s.named).count();
     if outcome.codelets.is_empty() {
@@ -215,9 +218,11 @@ impl Session<'_> {
         Ok(collected.profile)
     }
 
+    /// One run; its output is `shown` or dropped.
     fn capture(
         &mut self,
         choices: &[Choice],
+        shown: bool,
         profile: Option<&Profile>,
         all: &[Named],
     ) -> Result<crate::launch::Finished> {
@@ -247,10 +252,10 @@ impl Session<'_> {
             mode: RunMode::Capture { wanted, trace },
             trace: &[],
             timeout: self.options.timeout,
-            output: if self.options.common.json {
-                Output::ToStderr
-            } else {
-                Output::Kept
+            output: match (shown, self.options.common.json) {
+                (false, _) => Output::Dropped,
+                (true, true) => Output::ToStderr,
+                (true, false) => Output::Kept,
             },
             environment: &[],
             input: feed.stdin.take(),

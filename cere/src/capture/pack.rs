@@ -1,107 +1,16 @@
-//! From a run's raw captures to codelets.
+//! From raw captures to codelets.
 
 use super::choose::{Choice, Skipped, never_ran};
-use super::times;
+use super::runs::{Found, Runs};
 use crate::codelets::{self, Listed};
 use crate::current::Current;
-use crate::processes::Processes;
 use crate::{print, progress, state};
 use anyhow::{Context, Result};
-use cere_format::capture::RawCapture;
-use cere_format::package::{InVivo, Represents};
-use cere_format::profile::{ProcessName, Profile, RegionKey};
+use cere_format::package::Represents;
+use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_package::{PackError, PackInput, pack};
-use serde::Deserialize;
-use std::path::{Path, PathBuf};
-
-/// A raw capture in a run's directory.
-struct Raw {
-    path: PathBuf,
-    capture: RawCapture,
-}
-
-/// How often a wanted region was entered while it was armed: `counts.<number>.json` of a run.
-#[derive(Deserialize)]
-struct Count {
-    key: RegionKey,
-    invocations: u64,
-}
-
-/// What a capture run left.
-pub struct Run {
-    processes: Processes,
-    /// By the number of their process.
-    raws: Vec<Raw>,
-    counts: Vec<Count>,
-}
-
-impl Run {
-    /// Reads the run's directory.
-    pub fn read(directory: &Path) -> Result<Self> {
-        let (mut raws, mut counts) = (Vec::new(), Vec::new());
-        let entries = std::fs::read_dir(directory)
-            .with_context(|| format!("cannot read {}", directory.display()))?;
-        for entry in entries {
-            let path = entry?.path();
-            if path.extension().is_none_or(|e| e != "json") {
-                continue;
-            }
-            let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("");
-            if stem.parse::<u64>().is_ok() {
-                let capture: RawCapture = state::read_json(&path)?;
-                raws.push(Raw { path, capture });
-            } else if stem.starts_with("counts.") {
-                counts.append(&mut state::read_json(&path)?);
-            }
-        }
-        raws.sort_by_key(|raw| raw.capture.process);
-        Ok(Self {
-            processes: Processes::read(directory)?,
-            raws,
-            counts,
-        })
-    }
-
-    /// Whether a codelet can be made of anything.
-    pub fn usable(&self) -> bool {
-        self.raws.iter().any(|r| r.capture.refused.is_none())
-    }
-
-    /// The most often that a process entered the region. One that was killed does not tell.
-    fn entered(&self, key: &RegionKey) -> Option<u64> {
-        let counts = self.counts.iter().filter(|c| c.key == *key);
-        counts.map(|c| c.invocations).max()
-    }
-
-    /// The capture of an invocation: the one taken in the process that `profile` is of, else in the first process.
-    fn raw(&self, profile: Option<&Profile>, key: &RegionKey, invocation: u64) -> Option<&Raw> {
-        let mut all = self
-            .raws
-            .iter()
-            .filter(|r| r.capture.key == *key && r.capture.invocation == invocation);
-        let main = profile.and_then(|p| self.processes.find(&p.process));
-        let preferred =
-            main.and_then(|main| all.clone().find(|r| r.capture.process == main.number));
-        preferred.or_else(|| all.next())
-    }
-
-    /// The time of a captured invocation in `profile`, or why it is not known.
-    fn in_vivo(&self, profile: &Profile, capture: &RawCapture) -> Result<InVivo, String> {
-        let process = self.processes.by_number(capture.process);
-        let name = process.map(|p| self.processes.name(p)).unwrap_or_default();
-        if name != profile.process {
-            let shown = |name: &ProcessName| name.arguments.join(" ");
-            return Err(format!(
-                "it was captured in another process of the run ({}) than the one that was profiled ({})",
-                shown(&name),
-                shown(&profile.process)
-            ));
-        }
-        times::of_capture(profile, capture)
-    }
-}
 
 /// How often a region ran in the profile.
 fn ran(profile: &Profile, key: &RegionKey) -> u64 {
@@ -116,16 +25,37 @@ pub struct Outcome {
     pub codelets: Vec<Listed>,
     /// What there is none of, and why.
     pub skipped: Vec<Skipped>,
+    /// What no run took, for others were in the way.
+    pub postponed: Vec<Skipped>,
     /// Whether there are captures that should have become codelets and did not.
     pub lost: bool,
     /// Codelets without a time in vivo, each with the reason.
     pub untimed: Vec<String>,
 }
 
+impl Outcome {
+    fn miss(&mut self, choice: &Choice, missing: Missing) {
+        let (reason, list) = match missing {
+            Missing::Refused(reason) => (reason, &mut self.skipped),
+            Missing::Postponed(reason) => (reason, &mut self.postponed),
+            Missing::Lost(reason) => {
+                self.lost = true;
+                (reason, &mut self.skipped)
+            }
+        };
+        list.push(Skipped {
+            region: choice.name.clone(),
+            reason,
+            named: choice.named,
+        });
+    }
+}
+
 /// What there is to make codelets with.
 struct Packing<'a> {
     store: &'a Store,
-    run: &'a Run,
+    runs: &'a Runs,
+    choices: &'a [Choice],
     profile: Option<&'a Profile>,
     current: Current,
 }
@@ -133,14 +63,15 @@ struct Packing<'a> {
 /// Packs every wanted invocation that was captured, and says why for the others.
 pub fn all(
     store: &Store,
-    run: &Run,
+    runs: &Runs,
     choices: &[Choice],
     profile: Option<&Profile>,
 ) -> Result<Outcome> {
     state::make_directory(&store.codelets())?;
     let packing = Packing {
         store,
-        run,
+        runs,
+        choices,
         profile,
         current: Current::of(store)?,
     };
@@ -157,14 +88,7 @@ pub fn all(
                         .extend(untimed.map(|why| format!("{}: {why}", listed.name)));
                     outcome.codelets.push(listed);
                 }
-                Err(Missing { reason, lost }) => {
-                    outcome.lost |= lost;
-                    outcome.skipped.push(Skipped {
-                        region: choice.name.clone(),
-                        reason,
-                        named: choice.named,
-                    });
-                }
+                Err(missing) => outcome.miss(choice, missing),
             }
             bar.inc(1);
         }
@@ -195,10 +119,14 @@ fn replace(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
     Ok(())
 }
 
-/// Why there is no codelet of an invocation, and whether there should be one.
-struct Missing {
-    reason: String,
-    lost: bool,
+/// Why there is no codelet of an invocation.
+enum Missing {
+    /// There can be none.
+    Refused(String),
+    /// Others were in the way.
+    Postponed(String),
+    /// There should be one.
+    Lost(String),
 }
 
 impl Packing<'_> {
@@ -209,22 +137,26 @@ impl Packing<'_> {
         invocation: u64,
         represents: Option<Represents>,
     ) -> Result<(Listed, Option<String>), Missing> {
-        let Some(raw) = self.run.raw(self.profile, &choice.key, invocation) else {
-            return Err(self.missing(choice, invocation));
+        let (run, raw) = match self.runs.find(self.profile, &choice.key, invocation) {
+            Some((run, Found::Raw(raw))) => (run, raw),
+            Some((_, Found::Postponed(postponed))) => {
+                let reason = self.runs.missed(postponed, |key| self.name(key));
+                return Err(Missing::Postponed(reason));
+            }
+            None => return Err(self.missing(choice, invocation)),
         };
         if let Some(reason) = raw.capture.refused.clone() {
-            return Err(Missing {
-                reason,
-                lost: false,
-            });
+            return Err(Missing::Refused(reason));
         }
-        let time = self.profile.map(|p| self.run.in_vivo(p, &raw.capture));
+        let time = self.profile.map(|p| run.in_vivo(p, &raw.capture));
         let (in_vivo, untimed) = match time.transpose() {
             Ok(time) => (time, None),
             Err(why) => (None, Some(why)),
         };
         let name = format!("{}:{invocation}", choice.name);
         let destination = codelets::file_of(self.store, &name);
+        // The verdict is one on the file that is replaced, and the command may be killed in between.
+        let _ = std::fs::remove_file(codelets::verdict_of(&destination));
         let packed = pack(&PackInput {
             store: self.store,
             raw: &raw.path,
@@ -234,22 +166,12 @@ impl Packing<'_> {
             represents,
             destination: &destination,
         });
-        let lost = |error: anyhow::Error| Missing {
-            reason: print::error(&error),
-            lost: true,
-        };
+        let lost = |error: anyhow::Error| Missing::Lost(print::error(&error));
         let manifest = match packed {
             Ok(manifest) => manifest,
-            Err(PackError::Refused { reason, .. }) => {
-                return Err(Missing {
-                    reason,
-                    lost: false,
-                });
-            }
+            Err(PackError::Refused { reason, .. }) => return Err(Missing::Refused(reason)),
             Err(error) => return Err(lost(error.into())),
         };
-        // The verdict was one on the file that is replaced.
-        let _ = std::fs::remove_file(codelets::verdict_of(&destination));
         // A large region's pages need not lie there twice.
         for extension in ["table", "entry", "exit", "trace", "blocks"] {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
@@ -258,8 +180,13 @@ impl Packing<'_> {
         Ok((listed, untimed))
     }
 
+    fn name(&self, key: &RegionKey) -> String {
+        let choice = self.choices.iter().find(|c| c.key == *key);
+        choice.map_or_else(|| "a region".into(), |c| c.name.clone())
+    }
+
     fn missing(&self, choice: &Choice, invocation: u64) -> Missing {
-        let entered = self.run.entered(&choice.key);
+        let entered = self.runs.entered(&choice.key);
         let ran = entered.or_else(|| Some(ran(self.profile?, &choice.key)));
         let reason = match ran {
             None => format!("invocation {invocation} never came"),
@@ -271,16 +198,11 @@ impl Packing<'_> {
                 format!("invocation {invocation} never came: it ran {ran} times")
             }
             Some(_) => {
-                return Missing {
-                    reason: "its capture did not reach the disk: see the messages of the run"
-                        .into(),
-                    lost: true,
-                };
+                return Missing::Lost(
+                    "its capture did not reach the disk: see the messages of the run".into(),
+                );
             }
         };
-        Missing {
-            reason,
-            lost: false,
-        }
+        Missing::Refused(reason)
     }
 }

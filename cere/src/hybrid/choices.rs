@@ -62,7 +62,7 @@ impl Choices {
 
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
+        let text = state::read_text(path)
             .with_context(|| format!("cannot read the flags file {}", path.display()))?;
         let choices: Self = toml::from_str(&text)
             .with_context(|| format!("the flags file {} has an error", path.display()))?;
@@ -160,5 +160,18 @@ mod tests {
         assert!(error.contains("nam") && error.contains("3"), "{error}");
         std::fs::write(&file, "version = 9\n").unwrap();
         assert!(Choices::read(&file).is_err());
+    }
+
+    #[test]
+    fn changed_at_random() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.flags");
+        let text = "version = 1\nrest = \"-O2\"\n\n[[region]]\nname = \"f@a.c:1\"\nflags = \"-O3\"\nthreads = 2\nbind = \"close\"\n";
+        cere_fuzz::campaign("flags files", 1000, |random| {
+            let mut text = text.to_owned();
+            (0..=random.below(4)).for_each(|_| cere_fuzz::change::words(&mut text, random));
+            std::fs::write(&path, &text).unwrap();
+            Choices::read(&path).is_ok()
+        });
     }
 }

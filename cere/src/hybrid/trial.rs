@@ -8,7 +8,6 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Instant;
 
 /// A build of the program.
 #[derive(Debug, Clone)]
@@ -240,9 +239,7 @@ impl<'a> Trial<'a> {
         if let Some(stdin) = feed.stdin.take() {
             command.stdin(stdin);
         }
-        let start = Instant::now();
         let ended = supervise::run(&mut command, &self.command[0], self.timeout)?;
-        let seconds = start.elapsed().as_secs_f64();
         if let Some(late) = ended.late {
             bail!("the {} build: {late}", build.name);
         }
@@ -254,7 +251,7 @@ impl<'a> Trial<'a> {
         file.rewind()
             .and_then(|()| file.read_to_end(&mut output))
             .context("cannot read the program's output again")?;
-        Ok((seconds, ended.status, output))
+        Ok((ended.seconds, ended.status, output))
     }
 }
 

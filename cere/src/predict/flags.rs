@@ -84,7 +84,7 @@ struct Sets {
 
 /// Sets of flags, one a line: flags, and a pipeline in brackets behind them; `#` begins a comment.
 fn read(path: &Path) -> Result<Sets> {
-    let text = std::fs::read_to_string(path)
+    let text = state::read_text(path)
         .with_context(|| format!("cannot read the list of flags {}", path.display()))?;
     let machine = machine();
     let (mut lines, mut variants) = (Vec::new(), Vec::new());

@@ -149,12 +149,12 @@ fn notes(path: &Path) -> Result<Vec<String>> {
         ),
         (
             offset_of!(RawHeader, regions_lost),
-            "invocations of regions beyond the table's end are not timed".to_owned(),
+            "invocations of regions for which there was no room are not timed".to_owned(),
         ),
         (
             offset_of!(RawHeader, depth_lost),
             format!(
-                "invocations inside {RAW_DEPTH} active ones are neither counted nor timed: their time is their caller's"
+                "invocations inside {RAW_DEPTH} active ones, or more than there was room for, are neither counted nor timed: their time is their caller's"
             ),
         ),
         (
@@ -165,8 +165,16 @@ fn notes(path: &Path) -> Result<Vec<String>> {
     let notes = counts
         .into_iter()
         .map(|(offset, what)| (word(offset), what));
-    Ok(notes
+    let mut notes: Vec<String> = notes
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
-        .collect())
+        .collect();
+    if word(offset_of!(RawHeader, full)) != 0 {
+        let lost = word(offset_of!(RawHeader, times_lost));
+        notes.push(format!(
+            "the disk that holds the store was full: the single times of {lost} invocations were not kept, and regions or \
+             callers that came later may be missing. Make room, or name another --store, and profile again"
+        ));
+    }
+    Ok(notes)
 }

@@ -38,7 +38,8 @@ impl Cache {
             store.root().is_dir().then(|| store.cache()),
             home.map(|h| h.join("cere")),
         ];
-        for directory in places.into_iter().flatten() {
+        let named = |directory: &PathBuf| directory.to_str().is_some();
+        for directory in places.into_iter().flatten().filter(named) {
             if writable(&directory) {
                 return Ok(Self::at(directory, None));
             }
@@ -87,7 +88,7 @@ impl Cache {
                 m.is_dir() && !name.starts_with('.')
             });
             bound::trim(&self.builds(), bound::BUILDS, |name, m| {
-                m.is_file() && !name.starts_with('.') && !name.starts_with("run.")
+                m.is_file() && !name.starts_with('.')
             });
         });
     }
@@ -120,7 +121,7 @@ impl Cache {
                 return error;
             }
             error.context(format!(
-                "{} has room for {room} bytes: make more, or name another --store",
+                "{} has room for a package of {room} bytes, half of what is free: make more, or name another --store",
                 packages.display()
             ))
         })?;
@@ -149,8 +150,7 @@ impl Cache {
     }
 }
 
-/// Bytes that a package may take: what is free, but for a reserve.
+/// Bytes that a package may take: half of what is free, for a small file may unpack to anything.
 fn room(directory: &Path) -> u64 {
-    const RESERVE: u64 = 64 << 20;
-    state::free_space(directory).map_or(u64::MAX, |free| free.saturating_sub(RESERVE))
+    state::free_space(directory).map_or(u64::MAX, |free| free / 2)
 }

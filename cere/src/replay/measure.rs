@@ -11,6 +11,7 @@ use cere_format::replay::{Repetitions, Verdict, Warmup};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_replay::{Replay, Team, Tolerance};
+use cere_sandbox::Sandbox;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Request {
     pub timeout: f64,
     /// How the teams of OpenMP regions are made.
     pub team: Team,
+    /// What the compilers and the replay run in.
+    pub sandbox: Sandbox,
 }
 
 impl Request {
@@ -154,7 +157,9 @@ impl<'a> Replays<'a> {
             plugin: components::find(components::PLUGIN)?,
             runtime: components::find(components::RUNTIME)?,
             timeout: Duration::from_secs_f64(request.timeout),
+            announce: Some(|what| eprintln!("cere: {what}")),
             team: request.team.clone(),
+            sandbox: request.sandbox.clone(),
         })
     }
 

@@ -142,7 +142,7 @@ fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
 
 fn passes(replay: &Replay, options: &Options) -> bool {
     match replay.verdict {
-        Verdict::Exact | Verdict::Tolerance => true,
+        Verdict::Exact | Verdict::Partly | Verdict::Tolerance => true,
         Verdict::Unchecked => options.no_check,
         Verdict::Different => false,
     }
@@ -162,6 +162,7 @@ impl Options {
             },
             timeout: self.timing.timeout,
             team: self.team.team()?,
+            sandbox: self.timing.sandbox(),
         })
     }
 }

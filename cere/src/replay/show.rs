@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Exact => "exact",
+        Verdict::Partly => "partly",
         Verdict::Tolerance => "tolerance",
         Verdict::Different => "different",
         Verdict::Unchecked => "unchecked",
@@ -176,6 +177,7 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "identical_code": identical(replay),
         "captured_code": replay.captured_code,
         "repeatable": replay.repeatable,
+        "asked_more": replay.asked_more,
         "comparison": replay.comparison,
         "executable": replay.executable,
     })

@@ -1,10 +1,12 @@
 //! How replays are warmed up and repeated, for every command that replays.
 
 use super::Request;
-use crate::options;
+use crate::{options, print};
 use anyhow::{Result, bail};
 use cere_format::replay::{CacheLevel, Repetitions, Warmup};
 use cere_replay::Team;
+use cere_sandbox::Sandbox;
+use std::sync::Once;
 
 /// Options about the timed part.
 #[derive(Debug, Clone, clap::Args)]
@@ -21,6 +23,9 @@ pub struct Timing {
     /// Longest run of the replay in seconds
     #[arg(long, value_name = "S", value_parser = options::seconds, default_value = "600")]
     pub timeout: f64,
+    /// Run codelets and the compilers without the sandbox: for packages that you trust
+    #[arg(long)]
+    no_sandbox: bool,
 }
 
 /// `--warmup`.
@@ -61,7 +66,23 @@ impl Timing {
             tolerance: Default::default(),
             timeout: self.timeout,
             team,
+            sandbox: self.sandbox(),
         })
+    }
+
+    /// What replays and their compilers run in; warns once of what this system refuses of it.
+    pub fn sandbox(&self) -> Sandbox {
+        static WARN: Once = Once::new();
+        if self.no_sandbox {
+            return Sandbox::none();
+        }
+        let sandbox = Sandbox::new();
+        WARN.call_once(|| {
+            for warning in sandbox.warnings() {
+                print::warn(&warning);
+            }
+        });
+        sandbox
     }
 
     /// The state that was asked for.

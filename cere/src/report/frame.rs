@@ -1,6 +1,7 @@
 //! What all plots have: size, grid, ticks, axis titles. Colours and fonts are the style sheet's.
 
 use super::axis::Scale;
+use cere_format::untrusted::visible;
 use std::fmt::Write;
 
 /// Width of a plot in its own units.
@@ -69,7 +70,7 @@ pub const END: &str = "</svg>";
 /// `text` for element content and attributes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),

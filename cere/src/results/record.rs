@@ -165,8 +165,9 @@ const WARMUPS: [(&str, Warmup); 5] = [
     ("page-trace", Warmup::PageTrace),
 ];
 
-const VERDICTS: [(&str, Verdict); 4] = [
+const VERDICTS: [(&str, Verdict); 5] = [
     ("exact", Verdict::Exact),
+    ("partly", Verdict::Partly),
     ("tolerance", Verdict::Tolerance),
     ("different", Verdict::Different),
     ("unchecked", Verdict::Unchecked),

@@ -169,11 +169,13 @@ impl Lab<'_> {
                 _ if rounds && !judged && cere_replay::may_be_rounding(&replay, &options) => {}
                 // A program may count its threads.
                 Verdict::Different if several => {}
-                _ => {
-                    return Err(format!(
-                        "{}: another result: {}",
-                        member.manifest.name, replay.reason
-                    ));
+                verdict => {
+                    let what = match verdict {
+                        Verdict::Partly => "not all of its result was compared",
+                        _ => "another result",
+                    };
+                    let (name, reason) = (&member.manifest.name, replay.reason);
+                    return Err(format!("{name}: {what}: {reason}"));
                 }
             }
             timed.preparation.restoring += replay.preparation.restoring;

@@ -1,6 +1,6 @@
 //! Opens spaces.
 
-use crate::words;
+use crate::{state, words};
 use anyhow::{Context, Result, anyhow, bail};
 use cere_compile::command::{Line, run};
 use cere_compile::unit::OPT;
@@ -13,7 +13,7 @@ pub fn text(name: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     let known: Vec<&str> = Space::built_in_names().collect();
-    std::fs::read_to_string(name).with_context(|| {
+    state::read_text(name.as_ref()).with_context(|| {
         format!(
             "there is no space {name}: name one of {}, or a file",
             known.join(", ")

@@ -1,0 +1,246 @@
+//! What the kernel answers a region that asks for the time, for numbers of processes and the like: kept at capture, given
+//! again in a replay. `<n>.answers` of a raw capture, member `answers` of a package.
+
+use crate::FormatError;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of [`Head`] on disk.
+pub const ANSWER_HEAD: usize = 24;
+/// Bytes of answers that a capture keeps, at most.
+pub const ANSWERS_MOST: u64 = 16 << 20;
+/// The longest answer of `getrandom` that is kept: a region that asks for more is refused.
+pub const RANDOM_MOST: usize = 64 << 10;
+/// Flag of an answer: asked for by a system call, not through the kernel's shared page.
+pub const ANSWER_CALL: u32 = 1;
+/// Stands for a system call where the time stamp counter is read (`rdtsc`; [`Question::key`] 1: `rdtscp`).
+pub const COUNTER: usize = 1 << 16;
+/// The clocks that are read at entry.
+pub const CLOCKS: [i32; 9] = [
+    libc::CLOCK_REALTIME,
+    libc::CLOCK_MONOTONIC,
+    libc::CLOCK_PROCESS_CPUTIME_ID,
+    libc::CLOCK_THREAD_CPUTIME_ID,
+    libc::CLOCK_MONOTONIC_RAW,
+    libc::CLOCK_REALTIME_COARSE,
+    libc::CLOCK_MONOTONIC_COARSE,
+    libc::CLOCK_BOOTTIME,
+    libc::CLOCK_TAI,
+];
+
+/// What a capture knows of its answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answers {
+    /// Bytes of them.
+    pub bytes: u64,
+    /// [`CLOCKS`] at entry.
+    pub clocks: Vec<Clock>,
+    /// The functions of the kernel's shared page (vDSO) that ask, and their addresses.
+    pub functions: Vec<(String, u64)>,
+    /// Why not all of what the region asked is there, if so.
+    pub cut: Option<String>,
+}
+
+/// A clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Its number, `CLOCK_MONOTONIC` and so on.
+    pub id: i32,
+    /// Seconds.
+    pub seconds: i64,
+    /// Nanoseconds beside them.
+    pub nanoseconds: i64,
+}
+
+/// One answer. On disk its fields little endian in this order, then `length` bytes, then zeros up to a multiple of 8.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Number of the system call that asks.
+    pub number: u32,
+    /// As [`Question::key`].
+    pub key: u32,
+    /// [`ANSWER_CALL`].
+    pub flags: u32,
+    /// Bytes that the call wrote: those at its first pointer, then those at its second.
+    pub length: u32,
+    /// What it returned.
+    pub result: i64,
+}
+
+impl Head {
+    /// The bytes on disk.
+    pub fn encode(&self) -> [u8; ANSWER_HEAD] {
+        let mut bytes = [0; ANSWER_HEAD];
+        bytes[..4].copy_from_slice(&self.number.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.key.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.result.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; ANSWER_HEAD]) -> Self {
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        Self {
+            number: word(0),
+            key: word(4),
+            flags: word(8),
+            length: word(12),
+            result: (u64::from(word(20)) << 32 | u64::from(word(16))) as i64,
+        }
+    }
+}
+
+/// The answers of a file that `what` names, in order, each with the bytes that the call wrote.
+pub fn decode(what: &str, bytes: &[u8]) -> Result<Vec<(Head, Vec<u8>)>, FormatError> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let short = |needed: usize| FormatError::TooShort {
+            what: "list of answers",
+            offset: at as u64,
+            needed: needed as u64,
+            available: rest.len() as u64,
+        };
+        let (head, rest) = rest.split_first_chunk().ok_or_else(|| short(ANSWER_HEAD))?;
+        let head = Head::decode(head);
+        let length = head.length as usize;
+        let padded = length.next_multiple_of(8);
+        let content = rest
+            .get(..padded)
+            .ok_or_else(|| short(ANSWER_HEAD + padded))?;
+        if length > RANDOM_MOST || ask(head.number as usize, head.key).is_none() {
+            return Err(FormatError::Invalid {
+                what: what.to_owned(),
+                field: "answers",
+                value: format!("call {} with {length} bytes at offset {at}", head.number),
+                why: "no capture keeps such an answer",
+            });
+        }
+        found.push((head, content[..length].to_vec()));
+        at += ANSWER_HEAD + padded;
+    }
+    Ok(found)
+}
+
+/// What a call asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// What tells it from other questions of the same call: the number of a clock, say.
+    pub key: u32,
+    /// Memory that the kernel writes: address (0: none) and bytes.
+    pub writes: [(usize, usize); 2],
+}
+
+/// What the system call `number` (or [`COUNTER`]) asks with these arguments, if an answer can be kept and given again: the time, or who
+/// and where the process is.
+pub fn question(number: usize, a: [usize; 6]) -> Option<Question> {
+    const NONE: (usize, usize) = (0, 0);
+    let one = |key: usize, at, length| {
+        Some(Question {
+            key: key as u32,
+            writes: [(at, length), NONE],
+        })
+    };
+    if number == COUNTER {
+        return one(a[0], a[1], 4);
+    }
+    match number as i64 {
+        libc::SYS_clock_gettime | libc::SYS_clock_getres => one(a[0], a[1], 16),
+        libc::SYS_gettimeofday => Some(Question {
+            key: 0,
+            writes: [(a[0], 16), (a[1], 8)],
+        }),
+        libc::SYS_time => one(0, a[0], 8),
+        libc::SYS_times => one(0, a[0], 32),
+        libc::SYS_getrusage => one(a[0], a[1], 144),
+        libc::SYS_getcpu => Some(Question {
+            key: 0,
+            writes: [(a[0], 4), (a[1], 4)],
+        }),
+        libc::SYS_sysinfo => one(0, a[0], 112),
+        libc::SYS_uname => one(0, a[0], 390),
+        libc::SYS_getrlimit => one(a[0], a[1], 16),
+        libc::SYS_getrandom if a[1] <= RANDOM_MOST => one(a[1], a[0], a[1]),
+        libc::SYS_getpid
+        | libc::SYS_gettid
+        | libc::SYS_getppid
+        | libc::SYS_getuid
+        | libc::SYS_geteuid
+        | libc::SYS_getgid
+        | libc::SYS_getegid => one(0, 0, 0),
+        _ => None,
+    }
+}
+
+/// What `number` asks, for people; none if its answers are not kept.
+pub fn ask(number: usize, key: u32) -> Option<String> {
+    question(number, [0; 6])?;
+    if number == COUNTER {
+        return Some("the time stamp counter".into());
+    }
+    Some(match number as i64 {
+        libc::SYS_clock_gettime => match key as i32 {
+            libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => {
+                "the processor time".into()
+            }
+            _ => "the time".into(),
+        },
+        libc::SYS_gettimeofday | libc::SYS_time => "the time".into(),
+        libc::SYS_times | libc::SYS_getrusage => "the processor time".into(),
+        libc::SYS_clock_getres => "the clock's resolution".into(),
+        libc::SYS_getrandom => "random bytes".into(),
+        libc::SYS_getcpu => "the processor that it runs on".into(),
+        libc::SYS_sysinfo | libc::SYS_uname => "the system".into(),
+        libc::SYS_getrlimit => "a limit".into(),
+        libc::SYS_getpid | libc::SYS_getppid => "the number of its process".into(),
+        libc::SYS_gettid => "the number of its thread".into(),
+        _ => "the user".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(length: u32) -> Head {
+        Head {
+            number: libc::SYS_getrandom as u32,
+            key: 7,
+            flags: ANSWER_CALL,
+            length,
+            result: -3,
+        }
+    }
+
+    #[test]
+    fn answers_come_back() {
+        let mut file = answer(3).encode().to_vec();
+        file.extend([1, 2, 3, 0, 0, 0, 0, 0]);
+        file.extend(answer(0).encode());
+        let expected = [(answer(3), vec![1, 2, 3]), (answer(0), vec![])];
+        assert_eq!(decode("a", &file).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_answer() {
+        let whole = [&answer(3).encode()[..], &[1, 2, 3, 0, 0, 0, 0, 0]].concat();
+        for length in 1..whole.len() {
+            assert!(matches!(
+                decode("a", &whole[..length]),
+                Err(FormatError::TooShort { .. })
+            ));
+        }
+        let other = Head {
+            number: libc::SYS_write as u32,
+            ..answer(0)
+        };
+        assert!(matches!(
+            decode("a", &other.encode()),
+            Err(FormatError::Invalid { .. })
+        ));
+    }
+}

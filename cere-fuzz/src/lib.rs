@@ -1,0 +1,20 @@
+//! Structure-aware fuzzing without instrumentation: valid structures are changed at random, given their checksums again,
+//! and read. A reader succeeds or gives an error; it never panics and stays within bounds of memory and processor time.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`random`] | reproducible numbers, those at the ends of ranges above all |
+//! | [`change`] | JSON, binary records and text, changed |
+//! | [`package`] | a manifest with every list filled, and packages around any members |
+//! | [`mod@campaign`] | many runs, each held to the bounds |
+//!
+//! `CERE_FUZZ_RUNS` is the number of runs of each campaign instead of the few that the tests take, `CERE_FUZZ_SEED` the
+//! first seed. A failure names the seed of its run.
+
+pub mod campaign;
+pub mod change;
+pub mod package;
+pub mod random;
+
+pub use campaign::{Counting, campaign};
+pub use random::Random;

@@ -1,0 +1,143 @@
+//! Names the system call that the sandbox refuses a region.
+//!
+//! A filter traps the calls that the sandbox may refuse, in all threads. The handler makes the trapped call itself, marked
+//! by a token as sixth argument: the sandbox decides. What it allows goes on; what it refuses a region ends the replay.
+
+use crate::heap;
+use cere_format::replay::{Guard, GuardedCall};
+use libc::{c_void, sock_filter};
+use std::arch::asm;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static GUARD: OnceLock<(u64, Vec<GuardedCall>)> = OnceLock::new();
+static NAMED: AtomicBool = AtomicBool::new(false);
+/// Exit status after such a refusal.
+const STATUS: i32 = 5;
+/// Bytes that are shown of a path.
+const SHOWN: usize = 256;
+/// Registers of a call's arguments, the sixth left out.
+const ARGUMENTS: [i32; 5] = [
+    libc::REG_RDI,
+    libc::REG_RSI,
+    libc::REG_RDX,
+    libc::REG_R10,
+    libc::REG_R8,
+];
+
+/// Makes a system call, whatever it does.
+///
+/// # Safety
+/// As the call itself.
+unsafe fn call(number: i64, a: [i64; 5], token: u64) -> i64 {
+    let result: i64;
+    // SAFETY: the kernel changes what is named here alone; the rest is the caller's.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => result, in("rdi") a[0], in("rsi") a[1], in("rdx") a[2],
+             in("r10") a[3], in("r8") a[4], in("r9") token, lateout("rcx") _, lateout("r11") _);
+    }
+    result
+}
+
+/// The string at `address`, which may lie anywhere: the kernel copies it, as far as there is memory.
+fn string(address: i64) -> Option<String> {
+    let mut ends = [0; 2];
+    let mut bytes = [0u8; SHOWN];
+    // SAFETY: a pipe of its own; the kernel refuses to read what is not there.
+    let count = unsafe {
+        if libc::pipe(ends.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let page = 4096 - (address & 4095) as usize;
+        let first = libc::write(ends[1], address as *const c_void, page.min(SHOWN));
+        // What lies in the next page may be nothing.
+        let second = match first {
+            0.. if page < SHOWN => libc::write(
+                ends[1],
+                (address as usize + page) as *const c_void,
+                SHOWN - page,
+            ),
+            _ => 0,
+        };
+        match first + second.max(0) {
+            1.. => libc::read(ends[0], bytes.as_mut_ptr().cast(), SHOWN),
+            _ => 0,
+        }
+    };
+    let text = &bytes[..usize::try_from(count).unwrap_or(0)];
+    let text = text.split(|byte| *byte == 0).next()?;
+    (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
+}
+
+fn refused(number: i64, arguments: [i64; 5], error: i64) -> ! {
+    if NAMED.swap(true, Relaxed) {
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(STATUS) }
+    }
+    heap::ACTIVE.store(false, Relaxed);
+    let known = GUARD
+        .get()
+        .and_then(|g| g.1.iter().find(|c| c.number == number));
+    let name = known.map_or_else(|| format!("system call {number}"), |c| c.name.clone());
+    let path = known.and_then(|c| arguments.get(usize::from(c.path?)));
+    let path = path.and_then(|at| string(*at));
+    let path = path.map_or(String::new(), |path| format!(" of {path:?}"));
+    let why = std::io::Error::from_raw_os_error(-error as i32);
+    let text = format!(
+        "replay: the region makes the system call {name}{path}, which the sandbox refuses ({why}): no region that was \
+         captured whole needs it; --no-sandbox replays without a sandbox, packages that you trust\n"
+    );
+    // SAFETY: writes to standard error and ends the process.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        libc::_exit(STATUS)
+    }
+}
+
+/// The handler.
+pub extern "C" fn trapped(_: i32, _: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel hands over a valid pointer.
+    let registers = unsafe { &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs };
+    let number = registers[libc::REG_RAX as usize];
+    let arguments = ARGUMENTS.map(|register| registers[register as usize]);
+    let token = GUARD.get().map_or(0, |guard| guard.0);
+    // SAFETY: the interrupted code's own call, which the filters below decide.
+    let result = unsafe { call(number, arguments, token) };
+    let denied = [libc::EPERM, libc::EACCES].contains(&(-result as i32));
+    if denied && heap::ACTIVE.load(Relaxed) {
+        refused(number, arguments, result);
+    }
+    registers[libc::REG_RAX as usize] = result;
+}
+
+/// Puts it into force in all threads.
+pub fn install(guard: &Guard) -> Result<(), String> {
+    let _ = GUARD.set((guard.token, guard.calls.clone()));
+    let statement = |s: &(u16, u8, u8, u32)| sock_filter {
+        code: s.0,
+        jt: s.1,
+        jf: s.2,
+        k: s.3,
+    };
+    let program: Vec<sock_filter> = guard.program.iter().map(statement).collect();
+    let fail = |what: &str| format!("{what}: {}", std::io::Error::last_os_error());
+    // SAFETY: structures of this function, which the kernel copies; the handler stays.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = trapped as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+        if libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) != 0 {
+            return Err(fail("cannot handle SIGSYS"));
+        }
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_ptr().cast_mut(),
+        };
+        let flags = libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+        let set = libc::SECCOMP_SET_MODE_FILTER;
+        if libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) != 0 {
+            return Err(fail("the sandbox cannot be watched"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! What code of a stranger's package may do on this machine: replays, and the compilers that read the package's IR.
+//!
+//! | layer | what it keeps from the confined process |
+//! |---|---|
+//! | no new privileges | programs that run as another user; all capabilities are dropped as well |
+//! | namespaces (user, network, IPC) | the network, other processes' shared memory and message queues |
+//! | landlock ([`files`]) | all files but the system's libraries, the toolchain and what the [`Task`] names |
+//! | limits | files above a size, more processes or processor time than the task needs, core dumps |
+//! | seccomp ([`calls`]) | sockets, `ptrace`, `bpf`, `keyctl`, mounts and the like; in replays also new processes |
+//!
+//! A layer that this system refuses is left out, and [`Sandbox::warnings`] says what that means. The others are
+//! installed or the process does not start. All is prepared before the fork: the child makes plain system calls only
+//! ([`child`]).
+//!
+//! Not kept from a confined process: reading the system's own files (`/usr`, `/lib`, `/proc`, `/sys`), memory, and the
+//! time until the task's limit.
+//!
+//! The filter of system calls costs nothing where the kernel remembers which calls it always allows (Linux 5.11), and
+//! does not change how the processor speculates (`SECCOMP_FILTER_FLAG_SPEC_ALLOW`): replays are timed.
+
+pub mod calls;
+mod child;
+pub mod files;
+mod layers;
+
+use cere_format::replay::Guard;
+use child::Steps;
+use layers::Layers;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What kind of process is confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A compiler or another tool that reads what a package holds.
+    Tool,
+    /// A replay: it starts threads, and no processes.
+    Replay,
+}
+
+impl Kind {
+    /// Bytes of the largest file that it may write.
+    pub const fn file_size(self) -> u64 {
+        match self {
+            Kind::Tool => 2 << 30,
+            Kind::Replay => 64 << 20,
+        }
+    }
+    /// Processes and threads that it may have, where it has a user namespace.
+    const fn processes(self) -> u64 {
+        match self {
+            Kind::Tool => 512,
+            Kind::Replay => 8192,
+        }
+    }
+}
+
+/// What a process needs.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Its kind.
+    pub kind: Kind,
+    /// Files, and directories with all that is below, that it reads.
+    pub read: Vec<PathBuf>,
+    /// Directories whose shared libraries it loads: see [`files::shared_libraries`].
+    pub libraries: Vec<PathBuf>,
+    /// The file that it executes, if that is not one of the system's or the toolchain's.
+    pub execute: Option<PathBuf>,
+    /// Existing files that it writes, and directories that it may change in every way.
+    pub write: Vec<PathBuf>,
+    /// Seconds after which it is ended anyway.
+    pub seconds: u64,
+}
+
+/// Whether processes are confined, and what they may read besides what their tasks name.
+#[derive(Debug, Clone, Default)]
+pub struct Sandbox {
+    on: bool,
+    read: Vec<PathBuf>,
+    libraries: Vec<PathBuf>,
+}
+
+impl Sandbox {
+    /// Everything that this system can keep from a process is kept from it.
+    pub fn new() -> Self {
+        Self {
+            on: true,
+            ..Self::default()
+        }
+    }
+    /// Nothing is.
+    pub fn none() -> Self {
+        Self::default()
+    }
+    /// Whether processes are confined.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+    /// The same, with more to read in each task.
+    pub fn reading(mut self, read: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.read.extend(read);
+        self
+    }
+    /// The same, with more directories of shared libraries in each task.
+    pub fn loading(mut self, libraries: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.libraries.extend(libraries);
+        self
+    }
+
+    /// What this system refuses of it: a sentence for each layer, for people.
+    pub fn warnings(&self) -> Vec<String> {
+        match self.on {
+            true => Layers::here().warnings(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The filter that has a replay's runtime name what its region is refused; none without a sandbox.
+    pub fn guard(&self) -> Option<Guard> {
+        (self.on && Layers::here().calls.is_ok()).then(calls::guard)
+    }
+
+    /// Has `command`, when it is started, run as `task` says.
+    ///
+    /// # Errors
+    /// The kernel's, where it has a layer and refuses this one.
+    pub fn confine(&self, command: &mut Command, task: &Task) -> io::Result<()> {
+        if !self.on {
+            return Ok(());
+        }
+        let layers = Layers::here();
+        let mut task = task.clone();
+        task.read.extend(self.read.iter().cloned());
+        task.libraries.extend(self.libraries.iter().cloned());
+        let mut steps = Steps::new(
+            layers.namespaces.is_ok(),
+            layers
+                .files
+                .is_ok()
+                .then(|| files::ruleset(&task))
+                .transpose()?
+                .flatten(),
+            match layers.calls {
+                Ok(()) => calls::filters(task.kind),
+                Err(_) => Vec::new(),
+            },
+            limits(&task),
+        );
+        if let Some(directory) = task.write.iter().find(|path| path.is_dir()) {
+            command.env("TMPDIR", directory);
+        }
+        // SAFETY: `enter` makes system calls only: it neither allocates nor locks.
+        unsafe { command.pre_exec(move || steps.enter()) };
+        Ok(())
+    }
+}
+
+/// Limits of resources: those that hold anywhere, and at last that of processes, which counts the user's own where there is no
+/// user namespace.
+fn limits(task: &Task) -> child::Limits {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let seconds = task.seconds.saturating_mul(processors).saturating_add(60);
+    child::Limits {
+        anywhere: [
+            (libc::RLIMIT_CORE, 0),
+            (libc::RLIMIT_FSIZE, task.kind.file_size()),
+            (libc::RLIMIT_CPU, seconds),
+        ],
+        processes: task.kind.processes(),
+    }
+}
+
+/// What a confined process was ended for, if `signal` tells.
+pub fn ended_by(signal: i32, kind: Kind) -> Option<String> {
+    match signal {
+        libc::SIGSYS => Some("it made a system call that the sandbox refuses".to_owned()),
+        libc::SIGXFSZ => Some(format!(
+            "it wrote more than the {} MiB that the sandbox allows",
+            kind.file_size() >> 20
+        )),
+        libc::SIGXCPU => Some("it took more processor time than the sandbox allows".to_owned()),
+        _ => None,
+    }
+}
+
+/// Directories that the environment names for shared libraries.
+pub(crate) fn of_environment(name: &str) -> Vec<PathBuf> {
+    let value: OsString = std::env::var_os(name).unwrap_or_default();
+    std::env::split_paths(&value)
+        .filter(|path| path.is_absolute())
+        .collect()
+}

@@ -1,0 +1,38 @@
+//! Names that are not UTF-8. Commands, directories and files are kept as text (JSON), so they are refused by name before
+//! anything is done.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Refuses what of this command's surroundings is not UTF-8: its arguments, the directory, its own place.
+pub fn check() -> Result<()> {
+    for argument in std::env::args_os() {
+        if !whole(&argument) {
+            bail!(
+                "the argument {argument:?} is not UTF-8, and what CERE keeps is text: give the file another name, or a link with another \
+                 name (`ln -s`)"
+            );
+        }
+    }
+    let here = std::env::current_dir().context("the directory that this runs in is gone")?;
+    directory("this runs in", &here)?;
+    match std::env::current_exe() {
+        Ok(own) => directory("cere is installed in", own.parent().unwrap_or(&own)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Refuses a directory whose name is not UTF-8; `what` says which it is.
+pub fn directory(what: &str, path: &Path) -> Result<()> {
+    if !whole(path.as_os_str()) {
+        bail!(
+            "the directory that {what} is called {path:?}, which is not UTF-8, and what CERE keeps is text: give it another name"
+        );
+    }
+    Ok(())
+}
+
+fn whole(name: &OsStr) -> bool {
+    name.to_str().is_some()
+}
