@@ -3,7 +3,7 @@
 
 use crate::code::Jump;
 use crate::heap;
-use crate::pages::{PAGE, Pages};
+use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
 use std::ffi::{CStr, CString};
 use std::path::Path;

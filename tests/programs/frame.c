@@ -15,7 +15,7 @@ static __attribute__((noinline)) void empty(long n) {
 
 static __attribute__((noinline)) int at(int step) {
     uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-    volatile char *room = alloca((frame & 4095) + 16 * step);
+    volatile char *room = alloca((frame & 4095) + 4096 - 256 + 16 * step);
     room[0] = 1;
     empty(1000 + step);
     return room[0];

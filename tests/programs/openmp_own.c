@@ -1,4 +1,5 @@
 // What each thread of a team keeps for itself from one parallel region to the next: a random state, and a history of it.
+//@ unflipped: what it computes depends on the number of threads, so that one thread ends in another state
 //@ levels: -fopenmp -O0 ; -fopenmp -O3 -g
 //@ teams: 1 2 4
 //@ capture: draw@*
