@@ -436,6 +436,9 @@ fn with_all_open(stack: usize, why: Why, work: impl FnOnce(&mut State, u64) -> R
         heap::flush();
         return;
     }
+    if state.engine.level.as_ref().is_some_and(|l| l.started == 0) {
+        state.engine.keep_frame();
+    }
     if let Some(level) = state.engine.level.as_mut() {
         if level.started == 0 {
             level.started = cere_clock::start();

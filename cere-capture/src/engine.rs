@@ -359,6 +359,19 @@ impl Engine {
         }
     }
 
+    /// Keeps the frame that the region is called from, its argument block among it: code under other flags may load
+    /// arguments that this code does not, and the frame is compared though the region may leave it alone.
+    pub fn keep_frame(&mut self) {
+        let Some(level) = &self.level else { return };
+        let (stack, block) = (level.entry.stack_pointer, level.entry.arguments);
+        let end = (block + u64::from(level.entry.arguments_size)).max(stack + 1);
+        let pages = (stack as usize & !(PAGE - 1)..end as usize).step_by(PAGE);
+        for page in pages {
+            // What cannot be opened is refused when the region touches it.
+            let _ = self.touch(page, Access::Read);
+        }
+    }
+
     /// Opens the page at `address` for `access` and lets the capture keep its content.
     pub fn touch(&mut self, address: usize, access: Access) -> Touched {
         let address = address & !(PAGE - 1);

@@ -461,6 +461,24 @@ unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
     unsafe { real!(c"malloc_trim", unsafe extern "C" fn(usize) -> c_int)(pad) }
 }
 
+/// Names and addresses of the functions here that stand for the C library's and give or take blocks.
+pub fn functions() -> Vec<(String, u64)> {
+    let all = [
+        ("malloc", malloc as *const () as u64),
+        ("calloc", calloc as *const () as u64),
+        ("free", free as *const () as u64),
+        ("realloc", realloc as *const () as u64),
+        ("reallocarray", reallocarray as *const () as u64),
+        ("memalign", memalign as *const () as u64),
+        ("aligned_alloc", aligned_alloc as *const () as u64),
+        ("posix_memalign", posix_memalign as *const () as u64),
+        ("valloc", valloc as *const () as u64),
+        ("pvalloc", pvalloc as *const () as u64),
+        ("malloc_usable_size", malloc_usable_size as *const () as u64),
+    ];
+    all.map(|(name, address)| (name.to_owned(), address)).to_vec()
+}
+
 /// What the OpenMP runtime calls as `malloc`: its memory is no region's.
 pub unsafe extern "C" fn runtime_malloc(size: usize) -> Block {
     arena_allocate(size)

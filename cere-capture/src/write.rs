@@ -306,6 +306,7 @@ fn contents(
         mappings: level.mappings.clone(),
         fresh,
         heap: crate::heap::range(),
+        interposed: crate::heap::functions(),
         system_calls: calls
             .map(|(number, count)| SystemCall {
                 number: number as u64,

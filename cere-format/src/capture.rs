@@ -155,6 +155,10 @@ pub struct RawCapture {
     pub fresh: Vec<(u64, u64)>,
     /// The region heap: see the crate `cere-heap`. [start, end) of the reserved range.
     pub heap: (u64, u64),
+    /// Names and addresses of the preload library's `malloc` and family. Memory that the region wrote may hold them: a
+    /// stream in memory keeps `malloc` and `free`.
+    #[serde(default)]
+    pub interposed: Vec<(String, u64)>,
     /// System calls made inside: number, name and how often.
     pub system_calls: Vec<SystemCall>,
     /// Cycles of the captured invocation, disturbed by the capture itself.

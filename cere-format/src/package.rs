@@ -100,6 +100,9 @@ pub struct Manifest {
     pub fresh: Vec<(u64, u64)>,
     /// Reserved range of the region heap (see `cere-heap`).
     pub heap: (u64, u64),
+    /// Names and addresses of the preload library's `malloc` and family at capture.
+    #[serde(default)]
+    pub interposed: Vec<(String, u64)>,
     /// Offset ranges in written pages that a comparison leaves out, with the reason.
     pub masks: Vec<Mask>,
     /// System calls made inside the region.

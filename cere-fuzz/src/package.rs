@@ -95,6 +95,7 @@ pub fn manifest() -> Value {
             {"start": 0x1000, "end": 0x9000, "permissions": "rwxp", "offset": 0, "path": "/a.out", "huge": false},
             {"start": 0x7fff_fff0_0000u64, "end": 0x7fff_ffff_f000u64, "permissions": "rw-p", "offset": 0, "path": "[stack]", "huge": true}],
         "fresh": [[0x10000, 0x20000]], "heap": [0x1000_0000, 0x2000_0000],
+        "interposed": [["malloc", 0x7e00_0000_1000u64]],
         "masks": [{"start": 0x2000, "end": 0x2008, "reason": "probe slot"}],
         "system_calls": [{"number": 1, "name": "write", "count": 2}],
         "pages": 4, "members": listed(&members()),

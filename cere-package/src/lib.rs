@@ -188,6 +188,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         library_directories,
         fresh: capture.fresh.clone(),
         heap: capture.heap,
+        interposed: capture.interposed.clone(),
         masks,
         system_calls: capture.system_calls.clone(),
         pages: 0,

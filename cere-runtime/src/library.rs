@@ -97,14 +97,18 @@ pub struct Origins {
     ranges: Vec<(u64, u64, u64)>,
     /// This executable: recompiled code, its tables, and the runtime.
     executable: (u64, u64),
-    /// What was mapped in the captured process, the preload library apart.
-    mapped: Vec<(u64, u64)>,
 }
 
 impl Origins {
     /// From all jumps, the thunks of the glue among them.
     pub fn new(manifest: &Manifest, jumps: &[Jump]) -> Self {
         let mut exact: Vec<(u64, u64)> = jumps.iter().map(|j| (j.new, j.old)).collect();
+        let here = heap::functions();
+        let there = manifest.interposed.iter();
+        exact.extend(there.filter_map(|(name, old)| {
+            let new = here.iter().find(|f| f.0 == name)?.1;
+            Some((new, *old))
+        }));
         exact.sort_unstable();
         let loaded = loaded();
         let executable = executable(&loaded);
@@ -120,11 +124,6 @@ impl Origins {
             exact,
             ranges: ranges.collect(),
             executable,
-            mapped: {
-                let kept = manifest.mappings.iter();
-                let kept = kept.filter(|m| m.path != "[interposed functions]");
-                kept.map(|m| (m.start, m.end)).collect()
-            },
         }
     }
 
@@ -135,15 +134,7 @@ impl Origins {
         if alike.any(|e| e.1 == in_vivo) {
             return true;
         }
-        self.in_library(in_vitro) == Some(in_vivo) || self.interposed(in_vivo, in_vitro)
-    }
-
-    /// Whether `in_vitro` is the runtime's `malloc` or the like and `in_vivo` may be the preload library's: where those
-    /// are is known only if captured memory held them at entry.
-    fn interposed(&self, in_vivo: u64, in_vitro: u64) -> bool {
-        heap::functions().contains(&in_vitro)
-            && in_vivo >= PAGE
-            && !self.mapped.iter().any(|m| m.0 <= in_vivo && in_vivo < m.1)
+        self.in_library(in_vitro) == Some(in_vivo)
     }
 
     /// Whether `address` lies in this executable.

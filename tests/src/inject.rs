@@ -154,9 +154,26 @@ fn counts(result: &Value) -> Result<(u64, u64)> {
     Ok((words, bytes.sum::<Result<u64>>()?))
 }
 
-/// Injects into the codelet of the package at `file`, whose replay with the build's flags gave `plain`, exact or partly.
-/// Each flipped word has to be found, or counted as left out.
-pub fn inject(directory: &Path, file: &Path, plain: &Value) -> Result<Injected> {
+/// The replay of the package at `file`: its result as JSON, and the command with what it printed.
+fn replay(directory: &Path, file: &Path, threads: Option<u32>) -> Result<(Value, String)> {
+    let mut command = cere(directory);
+    command.args(["replay", "--json", "--reps", "1"]).arg(file);
+    if let Some(threads) = threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
+    let (result, run) = json(&mut command)?;
+    Ok((result, format!("{}\n{}", shown(&command), text(&run))))
+}
+
+/// Injects into the codelet of the package at `file`, whose replay with the build's flags is exact or partly, with
+/// `threads` instead of the captured number where given. Each flipped word has to be found, or counted as left out.
+pub fn inject(directory: &Path, file: &Path, threads: Option<u32>) -> Result<Injected> {
+    let (plain, printed) = replay(directory, file, threads)?;
+    let verdict = plain["verdict"].as_str();
+    ensure!(
+        verdict.is_some_and(|v| ["exact", "partly"].contains(&v)),
+        "nothing is flipped yet, and the verdict is {verdict:?}\n{printed}"
+    );
     let mut package = read_package(file, LIMIT)?;
     let flipped = flip_package(&mut package);
     if flipped == 0 {
@@ -178,17 +195,14 @@ pub fn inject(directory: &Path, file: &Path, plain: &Value) -> Result<Injected> 
         })
         .collect();
     write_package(&altered, &mut manifest, &members)?;
-    let mut command = cere(directory);
-    command
-        .args(["replay", "--json", "--reps", "1"])
-        .arg(&altered);
-    let (result, run) = json(&mut command)?;
-    let fail = || format!("{}\n{}", shown(&command), text(&run));
-    let ((none, before), (detected, after)) = (counts(plain)?, counts(&result).with_context(fail)?);
+    let (result, printed) = replay(directory, &altered, threads)?;
+    let fail = || printed.clone();
+    let ((none, before), (detected, after)) =
+        (counts(&plain)?, counts(&result).with_context(fail)?);
     ensure!(none == 0, "{} words differ before any is flipped", none);
     let masked = after.saturating_sub(before) / 8;
     // Words that the plain replay left out because they differ are left out once more, and not counted anew.
-    let known = masked_words(plain);
+    let known = masked_words(&plain);
     ensure!(
         detected + masked <= flipped && flipped <= detected + masked + known,
         "{flipped} words flipped, {detected} found, {masked} left out, {known} of them before\n{}",

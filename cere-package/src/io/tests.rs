@@ -90,6 +90,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         mappings: vec![],
         fresh: vec![],
         heap: (0, 0),
+        interposed: vec![],
         masks: vec![],
         system_calls: vec![],
         pages: 0,

@@ -279,6 +279,7 @@ impl Waiting {
             mappings,
             fresh: Vec::new(),
             heap: (0, 0),
+            interposed: Vec::new(),
             system_calls: Vec::new(),
             process: 0,
             disturbed_cycles: 0,

@@ -153,6 +153,7 @@ pub fn manifest() -> Manifest {
         ],
         fresh: Vec::new(),
         heap: (0, 0),
+        interposed: Vec::new(),
         masks: Vec::new(),
         system_calls: Vec::new(),
         pages: 2,
