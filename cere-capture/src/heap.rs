@@ -476,7 +476,8 @@ pub fn functions() -> Vec<(String, u64)> {
         ("pvalloc", pvalloc as *const () as u64),
         ("malloc_usable_size", malloc_usable_size as *const () as u64),
     ];
-    all.map(|(name, address)| (name.to_owned(), address)).to_vec()
+    all.map(|(name, address)| (name.to_owned(), address))
+        .to_vec()
 }
 
 /// What the OpenMP runtime calls as `malloc`: its memory is no region's.

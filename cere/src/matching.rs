@@ -262,6 +262,9 @@ impl Matching {
                     Some(format!("not captured: {}", refused[&region.name]))
                 }
                 (Err(reason), _) => Some(reason.clone()),
+                _ if judged.verdict == Some(Verdict::Partly) => {
+                    Some("part of its result is not compared".into())
+                }
                 _ if !good => Some("its result is not the original's".into()),
                 (_, Some(error)) if error > most => {
                     Some("ill-behaved: its time is not the original's".into())

@@ -36,7 +36,7 @@ round of replays, with only the regions timed that have codelets, and the fast t
 runs for each invocation, in vitro what as few of the repetitions stay below. `rounds` tells how far single rounds\n\
 are from the time in vivo. What was done before on this machine is taken from the store's records, unless --again\n\
 says otherwise.\n\
-Ends with status 0 if every result is the original's, whatever the times.\n\
+Ends with status 0 if no result differs from the original's, whatever the times.\n\
 \n\
 Examples:\n\
 \x20 cere check\n\

@@ -23,8 +23,8 @@ pub use timing::Timing;
 /// Run codelets alone: time and verdict
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ends with status 0 if the result is exact, differs in floating-point words only, within the tolerances,\n\
-or was not to be checked.\n\
+Ends with status 0 if the result is exact, is the same where it was compared (partly), differs in floating-point\n\
+words only, within the tolerances, or was not to be checked.\n\
 --flags follow those of the build and decide the code of the units that `cere instrument` built into the region's\n\
 image; functions that may have run as captured machine code all the same are named.\n\
 Of a pattern's codelets, those of an older build are left out if there are current ones.\n\

@@ -186,14 +186,24 @@ impl Job {
             line.push("-Qunused-arguments".into());
         }
         let mut objects = objects.iter();
+        let mut strips = false;
         for item in &self.parsed.items {
             match item {
                 Item::Source { .. } | Item::Assembler { .. } => {
                     line.extend(objects.next().map(|o| o.display().to_string()));
                 }
                 Item::Other(path) => line.push(path.clone()),
-                Item::Option(words) => line.extend(link_words(words).into_iter().flatten()),
+                Item::Option(words) => {
+                    let kept = link_words(words);
+                    strips |= kept.as_ref() != Some(words) && !words[0].starts_with("-M");
+                    line.extend(kept.into_iter().flatten());
+                }
             }
+        }
+        if strips {
+            eprintln!(
+                "cere: warning: the link keeps its symbols, which later steps read: options that strip them are dropped"
+            );
         }
         if let Some(output) = &self.parsed.output {
             line.extend(["-o".into(), output.clone()]);
