@@ -56,33 +56,24 @@ pub struct Usage {
     pub memory: Option<Memory>,
 }
 
-/// The region heap.
-///
-/// # Safety
-/// No other thread is in it: by the lock, or while a capture begins or ends, as threads that would use it wait then.
-unsafe fn whole() -> Heap {
-    // SAFETY: the reserved range, if there is one; an unused heap holds zeros. Alone by the contract.
-    unsafe { Heap::new(BASE, BASE + RESERVED.load(Ordering::Relaxed)) }
-}
-
 /// Bytes of the region heap in blocks that are handed out.
 pub fn live() -> usize {
-    // SAFETY: called where captures begin and end.
-    unsafe { whole() }.live()
+    with_heap(|heap| heap.live())
 }
 
-/// The present state. Nobody holds the allocator's locks but other threads, which run.
+/// The present state. Other threads may run and free blocks of the region heap meanwhile.
 pub fn usage() -> Usage {
-    // SAFETY: called where a capture begins.
-    let heap = unsafe { whole() };
-    let mut freed = 0;
-    heap.each_free(|start, end| freed += end - start);
-    Usage {
-        used: heap.used(),
-        live: heap.live(),
-        freed,
-        memory: crate::spare::memory(),
-    }
+    let memory = crate::spare::memory();
+    with_heap(|heap| {
+        let mut freed = 0;
+        heap.each_free(|start, end| freed += end - start);
+        Usage {
+            used: heap.used(),
+            live: heap.live(),
+            freed,
+            memory,
+        }
+    })
 }
 
 /// Makes the region heap what it was before its first use, if no block of it is handed out.
@@ -123,8 +114,11 @@ fn with_heap<T>(work: impl FnOnce(&mut Heap) -> T) -> T {
         // SAFETY: the heap is reserved, and not used before.
         unsafe { (BASE as *const u8).read_volatile() };
     }
-    // SAFETY: the lock.
-    LOCK.with(|| work(&mut unsafe { whole() }))
+    LOCK.with(|| {
+        // SAFETY: the reserved range, if there is one; an unused heap holds zeros. Alone by the lock.
+        let mut heap = unsafe { Heap::new(BASE, BASE + RESERVED.load(Ordering::Relaxed)) };
+        work(&mut heap)
+    })
 }
 
 fn in_heap(block: Block) -> bool {
