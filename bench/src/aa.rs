@@ -15,7 +15,7 @@ const REPETITIONS: &str = "60";
 fn interval(cycles: &[u64]) -> Option<(u64, u64)> {
     let mut sorted = cycles.to_vec();
     sorted.sort_unstable();
-    let (low, high, ranks) = cere_clock::interval(&sorted, CONFIDENCE)?;
+    let (low, high, ranks) = cere_stats::interval(&sorted, CONFIDENCE)?;
     (ranks.level >= CONFIDENCE).then_some((low, high))
 }
 

@@ -1,14 +1,12 @@
-//! The one timing module: serialised readings of the time stamp counter, their cost, the counter's frequency, what
-//! disturbs a timed part, and what a sample of timings says of the median.
+//! The one timing module: serialised readings of the time stamp counter, their cost, the counter's frequency, and what
+//! disturbs a timed part.
 //!
 //! Needs neither libc nor an allocator, so that the replay runtime and signal handlers may use it.
 #![no_std]
 
 mod asm;
-mod median;
 mod usage;
 
-pub use median::{FAR_AT_MOST, FENCE, Ranks, far, interval, median, ranks};
 pub use usage::{Usage, usage};
 
 use core::arch::asm;

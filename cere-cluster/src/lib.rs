@@ -7,8 +7,6 @@
 //! | how long does the region take on the target? | `predict(&[Replayed]) -> Result<f64, PredictError>` |
 //! | who gets the time of dropped regions? | `prune(&[Node], regions, keep: Fn(usize) -> bool) -> Result<Pruned, TreeError>` |
 //! | which regions cover enough of the run at the least cost? | `cover(&[Node], costs: &[Option<f64>], Goal) -> Result<Cover, CoverError>` |
-//! | do two measures put things in the same order? | `spearman(&[f64], &[f64]) -> Option<f64>` |
-//! | how far do values spread? | `Spread::of(&[f64]) -> Result<Spread, EmptySample>` |
 //!
 //! Underneath: `pam(weights, clusters, distance: Fn(usize, usize) -> f64)` and `pam_points(points, weights, clusters)` for
 //! what fits a distance matrix, `line(points, weights, clusters)` for the exact solution in one dimension (all three
@@ -23,9 +21,7 @@ mod line;
 mod pam;
 mod point;
 mod predict;
-mod rank;
 mod select;
-mod spread;
 mod tree;
 
 pub use clara::{Medoids, Sampling, clara};
@@ -35,7 +31,5 @@ pub use line::line;
 pub use pam::{Clustering, pam, pam_points};
 pub use point::{ClusterError, Point};
 pub use predict::{PredictError, Replayed, predict};
-pub use rank::spearman;
 pub use select::{Candidate, Rejection, Rule, select};
-pub use spread::{EmptySample, Spread};
 pub use tree::{Node, Pruned, TreeError, prune};

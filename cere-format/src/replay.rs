@@ -293,6 +293,28 @@ pub enum Verdict {
     Unchecked,
 }
 
+impl Verdict {
+    /// All verdicts, the best first.
+    pub const ALL: [Self; 5] = [
+        Self::Exact,
+        Self::Tolerance,
+        Self::Partly,
+        Self::Unchecked,
+        Self::Different,
+    ];
+
+    /// The verdict in one word, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Partly => "partly",
+            Self::Tolerance => "tolerance",
+            Self::Different => "different",
+            Self::Unchecked => "unchecked",
+        }
+    }
+}
+
 /// A filter of system calls (classic BPF) that the runtime adds before the region runs first, so that it can name what the
 /// sandbox refuses. It traps; the runtime then makes the call itself, with `token` as its sixth argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

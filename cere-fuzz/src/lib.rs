@@ -6,6 +6,7 @@
 //! | [`random`] | reproducible numbers, those at the ends of ranges above all |
 //! | [`change`] | JSON, binary records and text, changed |
 //! | [`package`] | a manifest with every list filled, and packages around any members |
+//! | [`profile`] | profiles for tests of what is done with them |
 //! | [`mod@campaign`] | many runs, each held to the bounds |
 //!
 //! `CERE_FUZZ_RUNS` is the number of runs of each campaign instead of the few that the tests take, `CERE_FUZZ_SEED` the
@@ -14,6 +15,7 @@
 pub mod campaign;
 pub mod change;
 pub mod package;
+pub mod profile;
 pub mod random;
 
 pub use campaign::{Counting, campaign};

@@ -4,13 +4,19 @@
 //! |---|---|
 //! | [`parts`] | a unit's kept IR to one object, of the rest and of a part for each region with its own flags |
 //! | [`link`] | the recorded link command again, with some units' objects replaced |
-//! | [`units`] | which units a file holds |
+//! | [`Image`] | a program's image made again from its recorded link and kept units |
+//! | [`decide`] | which regions keep their flags |
+//! | [`make`] | all of it |
 
+pub mod decide;
+mod image;
 pub mod link;
+pub mod make;
 pub mod parts;
-pub mod units;
 
-use cere_compile::CompileError;
+pub use image::{Image, Recipe, scratch};
+
+use cere_driver::CompileError;
 use cere_format::build::SplitTeam;
 use std::path::PathBuf;
 

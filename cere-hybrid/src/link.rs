@@ -1,8 +1,9 @@
 //! The recorded link command again, with the objects of some units replaced, in archives as well.
 
-use crate::{HybridError, units};
-use cere_compile::command::{Line, run};
-use cere_compile::io;
+use crate::HybridError;
+use cere_build::units;
+use cere_driver::command::{Line, run};
+use cere_driver::io;
 use cere_format::build::LinkCommand;
 use object::read::archive::ArchiveFile;
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! A unit's kept IR to one object: whole, or as the rest and a part for each region with flags of its own.
 
 use crate::{Choice, HybridError};
-use cere_compile::command::{Line, hash, run};
-use cere_compile::several::several;
-use cere_compile::unit::{self, Job, LLD, Recipe, compiler, tools};
-use cere_compile::{cached, flags, io};
+use cere_driver::command::{Line, hash, run};
+use cere_driver::several::several;
+use cere_driver::unit::{self, Job, LLD, Recipe, compiler, tools};
+use cere_driver::{cached, flags, io};
 use cere_format::build::{BUILD_VERSION, ENV_SPLIT, SplitPlan, Unit};
 use cere_format::store::Store;
 use cere_sandbox::Sandbox;

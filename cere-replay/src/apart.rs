@@ -3,9 +3,9 @@
 
 use crate::compile::Compiled;
 use crate::{Options, ReplayError, link};
-use cere_compile::command::{Line, hash, run};
-use cere_compile::unit::LLD;
-use cere_compile::{cached, stamp};
+use cere_driver::command::{Line, hash, run};
+use cere_driver::unit::LLD;
+use cere_driver::{cached, stamp};
 use cere_format::package::Manifest;
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;

@@ -2,8 +2,8 @@
 
 use crate::compile::prefix;
 use crate::{ReplayError, SameCode};
-use cere_compile::command::hash;
-use cere_compile::io;
+use cere_driver::command::hash;
+use cere_driver::io;
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
 use cere_format::package::{MEMBER_CODE, Manifest};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionKind};

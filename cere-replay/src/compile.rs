@@ -1,11 +1,11 @@
 //! Units to objects.
 
 use crate::{Options, ReplayError};
-use cere_compile::command::{hash, run};
-use cere_compile::flags::{self, Change};
-use cere_compile::several::several;
-use cere_compile::unit::{self, Files, Job, Recipe};
-use cere_compile::{cached, io, stamp};
+use cere_driver::command::{hash, run};
+use cere_driver::flags::{self, Change};
+use cere_driver::several::several;
+use cere_driver::unit::{self, Files, Job, Recipe};
+use cere_driver::{cached, io, stamp};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{
     BUILD_VERSION, BindPlan, ENV_BIND, ENV_SHAPES, Language, Retarget, Shapes,

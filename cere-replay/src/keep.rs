@@ -3,8 +3,8 @@
 use crate::compile::Compiled;
 use crate::link::Linked;
 use crate::{Options, ReplayError, apart, compile, link, plan};
-use cere_compile::unit::{Files, lines};
-use cere_compile::{CompileError, command, io};
+use cere_driver::unit::{Files, lines};
+use cere_driver::{CompileError, command, io};
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE,
     MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,

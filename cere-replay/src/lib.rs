@@ -26,7 +26,7 @@ pub mod plan;
 mod process;
 pub mod run;
 
-use cere_compile::{CompileError, io};
+use cere_driver::{CompileError, io};
 use cere_format::FormatError;
 use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
 use cere_format::replay::{Comparison, Preparation, Repetitions, SetAside, Verdict, Warmup};

@@ -2,9 +2,9 @@
 
 use crate::glue::Glue;
 use crate::{Options, ReplayError};
-use cere_compile::command::{Line, hash, run};
-use cere_compile::unit::{CLANG, LLD, tools};
-use cere_compile::{CompileError, cached, io};
+use cere_driver::command::{Line, hash, run};
+use cere_driver::unit::{CLANG, LLD, tools};
+use cere_driver::{CompileError, cached, io};
 use cere_format::package::{Manifest, SYSTEM_DIRECTORIES};
 use std::path::{Path, PathBuf};
 

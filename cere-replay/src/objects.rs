@@ -2,7 +2,7 @@
 
 use crate::compile::{self, Compiled};
 use crate::{Options, ReplayError, SameCode, apart, check, code, glue, keep, link};
-use cere_compile::{flags, io};
+use cere_driver::{flags, io};
 use cere_format::package::Manifest;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,11 @@
 //! Starts a replay executable in the sandbox and reads its outcome.
 
 use crate::{Options, ReplayError};
-use cere_compile::{CompileError, io, wait};
+use cere_driver::{CompileError, io};
 use cere_format::package::Manifest;
 use cere_format::replay::{ENV_PLAN, ReplayOutcome, ReplayPlan};
 use cere_format::untrusted;
+use cere_process::wait;
 use cere_sandbox::{Kind, Task, ended_by};
 use std::fs::File;
 use std::io::Read;

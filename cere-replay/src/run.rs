@@ -1,7 +1,7 @@
 //! What the outcome of a replay means.
 
 use crate::{Built, Options, Replay, ReplayError, Tolerance, plan, process};
-use cere_compile::command::{Line, run_with_input};
+use cere_driver::command::{Line, run_with_input};
 use cere_format::package::{CapturedFunction, Manifest};
 use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
 use std::path::Path;
@@ -265,8 +265,8 @@ pub fn run(
     sorted.sort_unstable();
     let least = sorted.first().copied().unwrap_or(0);
     let most = sorted.last().copied().unwrap_or(0);
-    let median = cere_clock::median(&sorted);
-    let (low, high, confidence) = cere_clock::interval(&sorted, CONFIDENCE)
+    let median = cere_stats::median(&sorted);
+    let (low, high, confidence) = cere_stats::interval(&sorted, CONFIDENCE)
         .map_or((0, 0, 0.0), |(low, high, ranks)| (low, high, ranks.level));
     let seconds = |cycles: u64| cycles as f64 / outcome.tsc_hz;
     let (verdict, reason) = verdict(

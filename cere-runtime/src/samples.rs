@@ -1,7 +1,8 @@
 //! Which repetitions count, and when there are enough.
 
-use cere_clock::{Usage, far, interval, median};
+use cere_clock::Usage;
 use cere_format::replay::{CONFIDENCE, Repetitions, SetAside};
+use cere_stats::{far, interval, median};
 
 /// Seconds by which a repetition must exceed the upper quartile before it can be one that an interrupt or the
 /// hypervisor stretched.

@@ -1,6 +1,7 @@
 //! Choices that break code: a compiler has options that few use, and some of them miscompile, now and then.
 
 use crate::{Space, Variant};
+use cere_stats::fisher;
 
 /// Of a choice that breaks nothing, as many failures as that would be seen with this probability at most.
 const CHANCE: f64 = 1e-4;
@@ -73,20 +74,7 @@ fn test(pool: &[Outcome], choice: &[String]) -> (f64, Suspect) {
         failed_without: fails - failed,
         tried_without: pool.len() - tried,
     };
-    (by_chance(failed, tried, fails, pool.len()), suspect)
-}
-
-/// Probability that `failed` or more of `tried`, drawn from `all` of which `fails` failed, are failures.
-fn by_chance(failed: usize, tried: usize, fails: usize, all: usize) -> f64 {
-    let mut logs = vec![0.0; all + 1];
-    for n in 1..=all {
-        logs[n] = logs[n - 1] + (n as f64).ln();
-    }
-    let choose = |n: usize, k: usize| logs[n] - logs[k] - logs[n - k];
-    let least = failed.max((tried + fails).saturating_sub(all));
-    let ways = (least..=tried.min(fails))
-        .map(|k| choose(fails, k) + choose(all - fails, tried - k) - choose(all, tried));
-    ways.map(f64::exp).sum()
+    (fisher(failed, tried, fails, pool.len()), suspect)
 }
 
 #[cfg(test)]
@@ -124,15 +112,6 @@ mod tests {
 
     fn of(right: &[Variant], failed: &[Variant]) -> Vec<Suspect> {
         suspects(&space(), vec![outcomes(right, failed)])
-    }
-
-    #[test]
-    fn probabilities() {
-        // 4 red of 10; of 3 drawn, 2 or more are red: (6 * 6 + 4) / 120.
-        assert!((by_chance(2, 3, 4, 10) - 40.0 / 120.0).abs() < 1e-12);
-        assert!((by_chance(0, 3, 4, 10) - 1.0).abs() < 1e-12);
-        assert!((by_chance(3, 9, 4, 10) - 1.0).abs() < 1e-12);
-        assert_eq!(by_chance(0, 0, 0, 0), 1.0);
     }
 
     /// What fails has the wide flag too, but fails for the bad one.

@@ -1,11 +1,15 @@
 //! `cere instrument -- CMD`: runs a build with the wrappers ahead in PATH and reports what it left in the store.
 
-use crate::options::{self, Common};
-use crate::supervise::shell_code;
-use crate::{components, print, state, supervise, wrapper};
+use crate::options;
+use crate::options::Common;
 use anyhow::{Context, Result, bail};
+use cere_build::wrapper;
+use cere_console::{note, print};
 use cere_format::build::ENV_STORE;
 use cere_format::store::Store;
+use cere_process::supervise;
+use cere_process::supervise::shell_code;
+use cere_store::{components, state};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
@@ -65,15 +69,12 @@ pub fn run(options: &Options) -> Result<u8> {
             "units": units.len(), "regions": outlined, "refused": refused, "failures": failures}),
         )?;
     }
-    eprintln!(
-        "cere: {compiled} units compiled; the build now has {} units, {outlined} regions, {refused} loops refused (`cere regions` lists them)",
+    note!(
+        "{compiled} units compiled; the build now has {} units, {outlined} regions, {refused} loops refused (`cere regions` lists them)",
         units.len()
     );
     for failure in &failures {
-        eprintln!(
-            "cere: not instrumented: {}: {}",
-            failure.source, failure.reason
-        );
+        note!("not instrumented: {}: {}", failure.source, failure.reason);
     }
     if !status.success() {
         eprintln!(
@@ -93,8 +94,8 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let here = std::env::current_dir()?;
     if units.iter().any(|u| u.command.directory.starts_with(&here)) {
-        eprintln!(
-            "cere: nothing was compiled: everything is up to date, and the units of earlier builds still count"
+        note!(
+            "nothing was compiled: everything is up to date, and the units of earlier builds still count"
         );
         return Ok(0);
     }

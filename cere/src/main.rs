@@ -17,46 +17,25 @@
 //! | `results` | shows the records of replays |
 //! | `report` | all of it as one page |
 
-// First: its macro stands in place of the standard one in all modules below.
-#[macro_use]
-mod print;
-
 mod capture;
 mod check;
-mod classes;
 mod codelets;
-mod components;
-mod current;
-#[cfg(test)]
-mod fixture;
 mod hybrid;
-mod image;
-mod input;
 mod instrument;
-mod launch;
-mod matching;
-mod names;
 mod options;
 mod predict;
-mod processes;
 mod profile;
-mod progress;
-mod reads;
 mod regions;
 mod replay;
 mod report;
 mod results;
 mod select;
-mod selection;
-mod short;
-mod state;
+mod show;
 mod study;
-mod supervise;
 mod tune;
-mod utf8;
-mod words;
-mod wrapper;
 
+use cere_build::wrapper;
+use cere_console::print;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -101,7 +80,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
+    let outcome = options::utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
         Some(tool) => wrapper::run(tool),
         None => match Cli::parse().command {
             Command::Instrument(options) => instrument::run(&options),
@@ -123,7 +102,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("cere: error: {}", print::error(&error));
+            print::line(&format!("cere: error: {}", print::error(&error)));
             ExitCode::FAILURE
         }
     }

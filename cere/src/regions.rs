@@ -1,10 +1,11 @@
 //! `cere regions`.
 
-use crate::names::{self, Named};
 use crate::options::Common;
-use crate::{print, state};
 use anyhow::Result;
+use cere_console::print;
 use cere_format::build::RegionKind;
+use cere_store::names::Named;
+use cere_store::{names, state};
 
 /// List the regions of the current build
 #[derive(clap::Args)]

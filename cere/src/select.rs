@@ -1,11 +1,13 @@
 //! `cere select`: the cheapest regions to replay that cover the run.
 
 use crate::options::Common;
-use crate::selection::nodes;
-use crate::{classes, print, state};
 use anyhow::{Context, Result, bail};
 use cere_cluster::{Goal, Rule, cover};
+use cere_console::print;
 use cere_format::profile::{Profile, RegionProfile};
+use cere_run::classes;
+use cere_run::selection::nodes;
+use cere_store::state;
 
 /// Choose the cheapest regions to replay that cover the run
 #[derive(clap::Args)]

@@ -1,7 +1,9 @@
 //! `cere study --build CMD -- PROGRAM`: everything from the build to the report, taking up where it stopped.
 
-use crate::options::{self, Common};
+use crate::options;
+use crate::options::Common;
 use anyhow::{Context, Result, bail};
+use cere_console::note;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -85,7 +87,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let steps = options.steps();
     let mut result = 0;
     for (number, step) in steps.iter().enumerate() {
-        eprintln!("cere: [{}/{}] {}", number + 1, steps.len(), step.name);
+        note!("[{}/{}] {}", number + 1, steps.len(), step.name);
         let mut command = Command::new(&own);
         command
             .arg(step.name)
@@ -104,8 +106,8 @@ pub fn run(options: &Options) -> Result<u8> {
             Some(0) => {}
             Some(code) if step.tells => result = code as u8,
             Some(code) => {
-                eprintln!(
-                    "cere: the study stopped at `cere {}`; the same command takes it up there",
+                note!(
+                    "the study stopped at `cere {}`; the same command takes it up there",
                     step.name
                 );
                 return Ok(code as u8);
@@ -113,6 +115,6 @@ pub fn run(options: &Options) -> Result<u8> {
             None => bail!("`cere {}` was ended: {status}", step.name),
         }
     }
-    eprintln!("cere: {}", options.output.display());
+    note!("{}", options.output.display());
     Ok(result)
 }

@@ -11,9 +11,9 @@ mod tests;
 
 pub use method::{Method, MethodError};
 
+use crate::Variant;
 use crate::pipeline::Pipeline;
 use crate::space::{Space, SpaceError};
-use crate::variant::Variant;
 use point::{Ground, Point};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;

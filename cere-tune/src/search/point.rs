@@ -1,8 +1,8 @@
 //! Variants as searches see them: which choice of each group, or which sequence.
 
+use crate::Variant;
 use crate::pipeline::Pipeline;
 use crate::space::{Sequences, Space, SpaceError};
-use crate::variant::Variant;
 use rand::{Rng, RngExt};
 
 /// A point of a space.

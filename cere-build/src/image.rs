@@ -1,0 +1,134 @@
+//! What a program's file tells: where it is, whether it was instrumented, and by which build.
+
+use crate::units;
+use anyhow::{Context, Result, anyhow, bail};
+use cere_format::build::LinkCommand;
+use cere_format::hexadecimal;
+use cere_format::store::Store;
+use cere_store::state;
+use object::Object;
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// The file that a shell would run for `program`.
+pub fn locate(program: &str) -> Result<PathBuf> {
+    if program.contains('/') {
+        let path = std::path::absolute(program)?;
+        if path.is_file() {
+            return Ok(path);
+        }
+        bail!("there is no program {program}: build it, or correct the path");
+    }
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            anyhow!("there is no program {program} in PATH (./{program} for one in this directory)")
+        })
+}
+
+/// Ids of the units that the image `bytes` holds; none if it was not instrumented.
+pub fn units_of(bytes: &[u8]) -> Result<Vec<String>> {
+    Ok(units::of(bytes)?)
+}
+
+/// A program that can be run under the preload library.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its file, absolute.
+    pub path: PathBuf,
+    /// SHA-256 of the file in hexadecimal.
+    pub hash: String,
+    /// Ids of the units that it holds and those of every shared library of the build, which it may load; none for
+    /// a script, which may start anything.
+    pub units: Option<HashSet<String>>,
+}
+
+impl Program {
+    /// Finds `name` and checks that a run of it can be profiled with what `store` knows.
+    pub fn open(name: &str, store: &Store) -> Result<Self> {
+        let path = locate(name)?;
+        let bytes =
+            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        check(&path, &bytes, store)?;
+        let hash = hexadecimal(&Sha256::digest(&bytes));
+        let units = match bytes.starts_with(b"#!") {
+            true => None,
+            false => {
+                let libraries = libraries(store).filter_map(|path| std::fs::read(path).ok());
+                let ids = libraries.filter_map(|library| units_of(&library).ok());
+                Some(ids.chain([units_of(&bytes)?]).flatten().collect())
+            }
+        };
+        Ok(Self { path, hash, units })
+    }
+}
+
+fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
+    if bytes.starts_with(b"#!") {
+        return Ok(());
+    }
+    let shown = path.display();
+    let foreign = || {
+        anyhow!(
+            "{shown} is not a program of this machine: build it here with `cere instrument -- <build command>`"
+        )
+    };
+    let file = object::File::parse(bytes).map_err(|_| foreign())?;
+    if file.format() != object::BinaryFormat::Elf
+        || file.architecture() != object::Architecture::X86_64
+    {
+        return Err(foreign());
+    }
+    if file.section_by_name(".interp").is_none() {
+        bail!(
+            "{shown} is linked statically, so the preload library cannot enter it: link it without -static"
+        );
+    }
+    let ids = units_of(bytes)?;
+    if ids.is_empty() && libraries(store).next().is_none() {
+        bail!(
+            "{shown} is not instrumented: build it again with `cere instrument -- <build command>`"
+        );
+    }
+    if let Some(id) = ids.iter().find(|id| !store.unit_record(id).is_file()) {
+        bail!(
+            "{shown} holds the unit {id}, which {} does not know: it is of another build; build it again with `cere instrument`, or name its store with --store",
+            store.root().display()
+        );
+    }
+    Ok(())
+}
+
+/// The shared libraries that the build linked.
+fn libraries(store: &Store) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(store.links());
+    entries.into_iter().flatten().flatten().filter_map(|entry| {
+        let link: LinkCommand = state::read_json(&entry.path()).ok()?;
+        let shared = link.arguments.iter().any(|a| a == "-shared");
+        shared.then_some(link.output)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_is_not_instrumented() {
+        let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(units_of(&bytes).unwrap().is_empty());
+        assert!(units_of(b"no image").is_err());
+    }
+
+    #[test]
+    fn programs_are_found_as_a_shell_does() {
+        assert_eq!(
+            locate("sh").unwrap().file_name().unwrap().to_str(),
+            Some("sh")
+        );
+        assert!(locate("/no/such").is_err());
+        assert!(locate("no-such-program").is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! The compile of one source under the pass.
+
+use super::job::Job;
+use super::{ENV_KEEP_GOING, Failure};
+use anyhow::{Context, Result, bail};
+use cere_console::warning;
+use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, SkippedLoop};
+use cere_process::supervise::shell_code;
+use cere_store::{components, state};
+use std::io::{IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Line of the pass on stderr: `CERE-RETRY-SKIP <index> <reason>`.
+const RETRY: &str = "CERE-RETRY-SKIP ";
+
+impl Job {
+    /// Compiles `source` by `line`, which makes `output`; the result is the compiler's exit status.
+    pub fn instrumented(
+        &self,
+        source: &str,
+        line: &[String],
+        output: &Path,
+        scratch: &Path,
+    ) -> Result<u8> {
+        let plugin = components::find(components::PLUGIN)?;
+        let mut record = CompileCommand {
+            version: BUILD_VERSION,
+            store: self.store.root().to_path_buf(),
+            directory: self.directory.clone(),
+            compiler: self.name.into(),
+            arguments: self.expanded.clone(),
+            codegen: self.parsed.codegen.clone(),
+            output: Some(self.recorded(output)),
+            debug: self.parsed.debug,
+            skip: Vec::new(),
+        };
+        let mut input = None;
+        if source == "-" {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes)?;
+            input = Some(bytes);
+        }
+        let path = scratch.join("command.json");
+        let full = self.extended(line, &plugin);
+        loop {
+            state::write_json(&path, &record)?;
+            let (status, text) = self.attempt(&full, input.as_deref(), Some(&path))?;
+            if status.success() {
+                forward(&text);
+                let _ = std::fs::remove_file(self.failure(source));
+                return Ok(0);
+            }
+            if let Some(skip) = retry(&text)
+                && record.skip.iter().all(|other| other.index != skip.index)
+            {
+                record.skip.push(skip);
+                continue;
+            }
+            // Is it the program's fault or ours? The plain compiler tells.
+            let (plain, plain_text) = self.attempt(line, input.as_deref(), None)?;
+            if !plain.success() {
+                forward(&plain_text);
+                return Ok(shell_code(plain));
+            }
+            let failure = Failure {
+                source: source.into(),
+                directory: self.directory.clone(),
+                reason: reason(&text, status),
+            };
+            let recorded = state::write_json(&self.failure(source), &failure);
+            if std::env::var_os(ENV_KEEP_GOING).is_some() && recorded.is_ok() {
+                forward(&plain_text);
+                warning!("{source} is compiled without regions: {}", failure.reason);
+                return Ok(0);
+            }
+            // Not the null device, say.
+            if output.symlink_metadata().is_ok_and(|m| m.is_file()) {
+                let _ = std::fs::remove_file(output);
+            }
+            bail!(
+                "{source} cannot be instrumented (`cere instrument --keep-going` compiles such units plainly): {}",
+                failure.reason
+            );
+        }
+    }
+
+    /// `line` with the plugin and what it needs. Later options win, so ours stand behind the user's.
+    fn extended(&self, line: &[String], plugin: &Path) -> Vec<String> {
+        let end = line
+            .iter()
+            .rposition(|a| a == "-c" || a == "-S")
+            .unwrap_or(0);
+        let mut full = line[..end].to_vec();
+        full.push(format!("-fpass-plugin={}", plugin.display()));
+        if !self.parsed.debug {
+            full.push("-gline-tables-only".into());
+        }
+        if self.name != "flang-22" {
+            // So that live-ins have names.
+            full.push("-fno-discard-value-names".into());
+        }
+        full.extend(line[end..].iter().cloned());
+        full
+    }
+
+    fn failure(&self, source: &str) -> PathBuf {
+        let name = state::hash(&format!("{}\0{source}", self.directory.display()));
+        self.store.failures().join(format!("{name}.json"))
+    }
+
+    fn attempt(
+        &self,
+        line: &[String],
+        input: Option<&[u8]>,
+        record: Option<&Path>,
+    ) -> Result<(ExitStatus, String)> {
+        let mut command = Command::new(&self.compiler);
+        if std::io::stderr().is_terminal() {
+            command.arg("-fcolor-diagnostics");
+        }
+        command.args(line);
+        command.stderr(Stdio::piped());
+        command.env_remove(ENV_COMMAND);
+        if let Some(record) = record {
+            command.env(ENV_COMMAND, record);
+        }
+        if input.is_some() {
+            command.stdin(Stdio::piped());
+        }
+        // wait_with_output() would take a stdout that is not piped for an empty one, which is what is wanted.
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot run {}", self.compiler.display()))?;
+        let pipe = child.stdin.take();
+        let output = std::thread::scope(|scope| -> Result<_> {
+            if let (Some(mut pipe), Some(bytes)) = (pipe, input) {
+                scope.spawn(move || pipe.write_all(bytes));
+            }
+            Ok(child.wait_with_output()?)
+        })?;
+        Ok((
+            output.status,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        ))
+    }
+}
+
+/// What went wrong, in a few lines, the compiler's stack dump left out.
+fn reason(text: &str, status: ExitStatus) -> String {
+    let dump = ["PLEASE submit a bug report", "Stack dump:"];
+    let lines: Vec<&str> = text
+        .lines()
+        .take_while(|line| !dump.iter().any(|d| line.starts_with(d)))
+        .filter(|line| !line.starts_with("CERE-"))
+        .take(12)
+        .collect();
+    let said = lines.join("\n").trim().to_owned();
+    if said.is_empty() {
+        format!("the compiler ended with {status}")
+    } else {
+        said
+    }
+}
+
+fn retry(text: &str) -> Option<SkippedLoop> {
+    let line = text.lines().find_map(|line| line.strip_prefix(RETRY))?;
+    let (index, reason) = line
+        .split_once(' ')
+        .unwrap_or((line, "outlining it breaks the module"));
+    Some(SkippedLoop {
+        index: index.parse().ok()?,
+        reason: reason.into(),
+    })
+}
+
+/// Hands the compiler's messages on.
+fn forward(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pass_asks_for_another_try() {
+        let skip = retry("a\nCERE-RETRY-SKIP 3 the verifier says no\n").unwrap();
+        assert_eq!(
+            (skip.index, skip.reason.as_str()),
+            (3, "the verifier says no")
+        );
+        assert!(retry("error: x\n").is_none());
+    }
+}

@@ -1,0 +1,227 @@
+//! One call of a driver that compiles or links: its sources one after the other, then the link.
+
+use anyhow::{Context, Result};
+use cere_console::warning;
+use cere_driver::arguments::{self, Item, Mode, Parsed};
+use cere_format::build::{BUILD_VERSION, LinkCommand};
+use cere_format::store::Store;
+use cere_process::supervise::shell_code;
+use cere_store::state;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A driver's call.
+pub struct Job {
+    /// The compiler's name, for records.
+    pub name: &'static str,
+    /// Its file.
+    pub compiler: PathBuf,
+    /// Where records go.
+    pub store: Store,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// The arguments as given, response files expanded.
+    pub expanded: Vec<String>,
+    /// What they mean.
+    pub parsed: Parsed,
+}
+
+/// Options that only a link takes.
+const LINKING: &[&str] = &[
+    "-Xlinker",
+    "-T",
+    "-u",
+    "-z",
+    "-rpath",
+    "-e",
+    "-s",
+    "-shared",
+    "-static",
+    "-static-pie",
+    "-rdynamic",
+    "-static-libgcc",
+    "-static-libstdc++",
+    "-pie",
+    "-no-pie",
+    "-nostartfiles",
+    "-nodefaultlibs",
+    "-nostdlib",
+];
+
+fn links_only(name: &str) -> bool {
+    LINKING.contains(&name)
+        || ["-Wl,", "-l", "-L", "-fuse-ld"]
+            .iter()
+            .any(|start| name.starts_with(start))
+}
+
+/// An option as a link gets it: nothing that strips symbols, nothing of dependency files.
+pub fn link_words(words: &[String]) -> Option<Vec<String>> {
+    if words[0] == "-Xlinker" {
+        let strips = matches!(words[1].as_str(), "-s" | "--strip-all" | "-x");
+        return (!strips).then(|| words.to_vec());
+    }
+    match arguments::without_strip(&words[0]) {
+        Some(rest) => Some(rest.into_iter().collect()),
+        None if words[0].starts_with("-M") => None,
+        None => Some(words.to_vec()),
+    }
+}
+
+impl Job {
+    /// Does what the driver would do; the result is its exit status.
+    pub fn run(&self) -> Result<u8> {
+        let temporary = state::scratch(&self.store);
+        state::make_directory(&temporary)?;
+        let scratch = tempfile::Builder::new()
+            .prefix("wrap")
+            .tempdir_in(&temporary)
+            .with_context(|| format!("cannot write in {}", temporary.display()))?;
+        let sources = self.parsed.items.iter().filter_map(|item| match item {
+            Item::Source { path, explicit } => Some((path, explicit, true)),
+            Item::Assembler { path, explicit } => Some((path, explicit, false)),
+            _ => None,
+        });
+        let sources: Vec<_> = sources.collect();
+        let link = self.parsed.mode == Mode::Link;
+        let mut objects = Vec::new();
+        let mut failed = 0;
+        for (number, (path, explicit, instrumented)) in sources.into_iter().enumerate() {
+            let stem = Path::new(path).file_stem().unwrap_or_default();
+            let output = match &self.parsed.output {
+                _ if link => scratch
+                    .path()
+                    .join(format!("{}-{number}.o", stem.display())),
+                Some(output) => PathBuf::from(output),
+                None => arguments::default_output(path, self.parsed.assembly),
+            };
+            let line = self.compile_line(path, explicit.as_deref(), &output);
+            let status = if instrumented {
+                self.instrumented(path, &line, &output, scratch.path())?
+            } else {
+                self.plain(&line)?
+            };
+            // As a driver does: the other sources still get their messages.
+            if status != 0 && failed == 0 {
+                failed = status;
+            }
+            objects.push(output);
+        }
+        if failed != 0 || !link {
+            return Ok(failed);
+        }
+        self.link(&objects)
+    }
+
+    fn plain(&self, line: &[String]) -> Result<u8> {
+        let status = Command::new(&self.compiler)
+            .args(line)
+            .status()
+            .with_context(|| format!("cannot run {}", self.compiler.display()))?;
+        Ok(shell_code(status))
+    }
+
+    /// What the compile of `output` ends in: the object, or the image if compiling and linking are one call.
+    pub fn recorded(&self, output: &Path) -> PathBuf {
+        match self.parsed.mode {
+            Mode::Link => self.image(),
+            _ => self.directory.join(output),
+        }
+    }
+
+    fn image(&self) -> PathBuf {
+        self.directory
+            .join(self.parsed.output.as_deref().unwrap_or("a.out"))
+    }
+
+    /// The compile of one source: the options, without those that only a link takes; `-c` or `-S`, the source and
+    /// the output stand at the end.
+    fn compile_line(&self, path: &str, explicit: Option<&str>, output: &Path) -> Vec<String> {
+        let mut line = Vec::new();
+        for item in &self.parsed.items {
+            if let Item::Option(words) = item
+                && !links_only(&words[0])
+            {
+                line.extend(words.iter().cloned());
+            }
+        }
+        if self.parsed.mode == Mode::Link {
+            self.place_dependencies(&mut line, path);
+            line.push("-Qunused-arguments".into());
+        }
+        line.push(if self.parsed.assembly { "-S" } else { "-c" }.into());
+        if let Some(explicit) = explicit {
+            line.extend(["-x".into(), explicit.into()]);
+        }
+        line.extend([path.into(), "-o".into(), output.display().to_string()]);
+        line
+    }
+
+    /// Compiling and linking in one go names the dependency file after the image or the source, not after our
+    /// temporary object.
+    fn place_dependencies(&self, line: &mut Vec<String>, source: &str) {
+        let wanted = line.iter().any(|a| a == "-MD" || a == "-MMD");
+        let has = |line: &[String], name: &str| line.iter().any(|a| a.starts_with(name));
+        if !wanted || has(line, "-MF") {
+            return;
+        }
+        let stem = |path: &str| Path::new(path).file_stem().unwrap_or_default().to_owned();
+        let name = match &self.parsed.output {
+            Some(output) => Path::new(output).with_extension("d"),
+            None => PathBuf::from(stem(source)).with_extension("d"),
+        };
+        let target = match &self.parsed.output {
+            Some(output) => output.clone(),
+            None => format!("{}.o", stem(source).display()),
+        };
+        line.extend(["-MF".into(), name.display().to_string()]);
+        if !has(line, "-MT") && !has(line, "-MQ") {
+            line.extend(["-MT".into(), target]);
+        }
+    }
+
+    fn link(&self, objects: &[PathBuf]) -> Result<u8> {
+        let mut line = Vec::new();
+        if !objects.is_empty() {
+            // What only the compiles used is no reason for a warning.
+            line.push("-Qunused-arguments".into());
+        }
+        let mut objects = objects.iter();
+        let mut strips = false;
+        for item in &self.parsed.items {
+            match item {
+                Item::Source { .. } | Item::Assembler { .. } => {
+                    line.extend(objects.next().map(|o| o.display().to_string()));
+                }
+                Item::Other(path) => line.push(path.clone()),
+                Item::Option(words) => {
+                    let kept = link_words(words);
+                    strips |= kept.as_ref() != Some(words) && !words[0].starts_with("-M");
+                    line.extend(kept.into_iter().flatten());
+                }
+            }
+        }
+        if strips {
+            warning!(
+                "the link keeps its symbols, which later steps read: options that strip them are dropped"
+            );
+        }
+        if let Some(output) = &self.parsed.output {
+            line.extend(["-o".into(), output.clone()]);
+        }
+        let status = self.plain(&line)?;
+        if status == 0 {
+            let output = self.image();
+            let record = LinkCommand {
+                version: BUILD_VERSION,
+                directory: self.directory.clone(),
+                compiler: self.name.into(),
+                arguments: self.expanded.clone(),
+                output: output.clone(),
+            };
+            let name = state::hash(&output.display().to_string());
+            state::write_json(&self.store.links().join(format!("{name}.json")), &record)?;
+        }
+        Ok(status)
+    }
+}

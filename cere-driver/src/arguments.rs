@@ -1,0 +1,385 @@
+//! What a compiler's arguments mean: inputs, mode, output, code generation. Nothing here runs anything.
+
+use super::codegen;
+
+use anyhow::{Context, Result};
+use cere_format::build::Language;
+use std::path::{Path, PathBuf};
+
+/// What the driver was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Preprocess, print a version, check syntax: nothing that makes code.
+    PassThrough,
+    /// `-c` or `-S`.
+    Compile,
+    /// Link, after compiling what is source.
+    Link,
+}
+
+/// One argument with its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// An option with its separate value, if it has one.
+    Option(Vec<String>),
+    /// An input that the pass can instrument.
+    Source {
+        /// As given.
+        path: String,
+        /// The `-x` in force, if any.
+        explicit: Option<String>,
+    },
+    /// An assembler file, or IR: compiled without the pass.
+    Assembler {
+        /// As given.
+        path: String,
+        /// The `-x` in force, if any.
+        explicit: Option<String>,
+    },
+    /// An object, archive or library file.
+    Other(String),
+}
+
+/// A parsed command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    /// What is asked.
+    pub mode: Mode,
+    /// Whether `-S` was given.
+    pub assembly: bool,
+    /// Everything in order, without `-o`, `-c`, `-S` and `-x`.
+    pub items: Vec<Item>,
+    /// `-o`.
+    pub output: Option<String>,
+    /// Whether debug information is wanted.
+    pub debug: bool,
+    /// Flags that decide code generation.
+    pub codegen: Vec<String>,
+}
+
+/// Options whose value is the next argument.
+const WITH_VALUE: &[&str] = &[
+    "-I",
+    "-L",
+    "-l",
+    "-D",
+    "-U",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-iprefix",
+    "-iwithprefix",
+    "-isysroot",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xlinker",
+    "-Xclang",
+    "-Xflang",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-T",
+    "-u",
+    "-z",
+    "-arch",
+    "-target",
+    "--param",
+    "-mllvm",
+    "-mmlir",
+    "-e",
+    "-h",
+    "-B",
+    "-J",
+    "-module-dir",
+    "-framework",
+    "-F",
+    "-MJ",
+    "-cxx-isystem",
+    "-iwithprefixbefore",
+    "-iwithsysroot",
+    "-serialize-diagnostics",
+    "--serialize-diagnostics",
+    "-working-directory",
+    "-include-pch",
+    "-aux-info",
+    "-rpath",
+    "--sysroot",
+    "-G",
+    "-A",
+];
+
+/// Extensions of C, C++ and Fortran.
+const SOURCES: &[&str] = &[
+    "c", "i", "cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "f", "for", "ftn", "f77", "F",
+    "FOR", "FTN", "F77", "f90", "f95", "f03", "f08", "f18", "F90", "F95", "F03", "F08", "F18",
+    "fpp", "FPP",
+];
+
+/// Extensions of headers.
+const HEADERS: &[&str] = &["h", "hpp", "hh", "H", "hxx", "h++", "tcc"];
+
+/// Options that make a driver do something else than compile and link.
+const PASS_THROUGH: &[&str] = &[
+    "-E",
+    "-M",
+    "-MM",
+    "-fsyntax-only",
+    "--version",
+    "-###",
+    "-dumpversion",
+    "-dumpmachine",
+    "-dumpfullversion",
+    "-dumpspecs",
+    "--help",
+    "-cc1",
+    "-fc1",
+    "-cc1as",
+    "--analyze",
+    "-emit-ast",
+    "--precompile",
+];
+
+/// Whether the argument after `argument` belongs to it.
+pub fn takes_value(argument: &str) -> bool {
+    matches!(argument, "-o" | "-x") || WITH_VALUE.contains(&argument)
+}
+
+/// Replaces `@file` by the arguments in that file, as GCC and clang read it.
+pub fn expand(arguments: Vec<String>, depth: u32) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for argument in arguments {
+        match argument.strip_prefix('@') {
+            Some(file) if Path::new(file).is_file() => {
+                anyhow::ensure!(depth < 16, "response files nest too deep at @{file}");
+                let text = std::fs::read_to_string(file)
+                    .with_context(|| format!("cannot read the response file {file}"))?;
+                all.extend(expand(shell_words::split(&text)?, depth + 1)?);
+            }
+            _ => all.push(argument),
+        }
+    }
+    Ok(all)
+}
+
+/// What an input is by its name or the `-x` in force.
+fn input(path: &str, explicit: Option<&str>) -> Item {
+    let owned = explicit.map(str::to_owned);
+    let source = Item::Source {
+        path: path.to_owned(),
+        explicit: owned.clone(),
+    };
+    let assembler = Item::Assembler {
+        path: path.to_owned(),
+        explicit: owned,
+    };
+    if let Some(explicit) = explicit {
+        let instrumented = ["c", "c++", "f77", "f95"].iter().any(|l| {
+            explicit == *l
+                || explicit == format!("{l}-cpp-output")
+                || explicit == format!("{l}-cpp-input")
+        }) || explicit == "cpp-output";
+        return if instrumented { source } else { assembler };
+    }
+    if path == "-" {
+        return source;
+    }
+    match Path::new(path).extension().and_then(|e| e.to_str()) {
+        Some(extension) if SOURCES.contains(&extension) => source,
+        Some("s" | "S" | "sx" | "asm" | "ll" | "bc") => assembler,
+        Some(extension) if HEADERS.contains(&extension) => assembler,
+        _ => Item::Other(path.to_owned()),
+    }
+}
+
+/// Whether the input makes a precompiled header.
+fn is_header(path: &str, explicit: Option<&str>) -> bool {
+    match explicit {
+        Some(explicit) => explicit.ends_with("-header"),
+        None => Path::new(path)
+            .extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| HEADERS.contains(&e)),
+    }
+}
+
+/// Parses expanded arguments of a driver whose own language is `driver`.
+pub fn parse(arguments: &[String], driver: Language) -> Parsed {
+    let fortran = driver == Language::Fortran;
+    let mut parsed = Parsed {
+        mode: Mode::Link,
+        assembly: false,
+        items: Vec::new(),
+        output: None,
+        debug: false,
+        codegen: Vec::new(),
+    };
+    let mut explicit: Option<String> = None;
+    let mut pass_through = false;
+    let mut index = 0;
+    while index < arguments.len() {
+        let argument = arguments[index].as_str();
+        let next = arguments.get(index + 1).cloned();
+        index += 1;
+        if takes_value(argument) {
+            let Some(value) = next else {
+                pass_through = true;
+                continue;
+            };
+            index += 1;
+            match argument {
+                "-o" => parsed.output = Some(value),
+                "-x" => explicit = (value != "none").then_some(value),
+                _ => {
+                    if codegen::decides_with_value(argument, fortran) {
+                        parsed.codegen.extend([argument.to_owned(), value.clone()]);
+                    }
+                    parsed
+                        .items
+                        .push(Item::Option(vec![argument.to_owned(), value]));
+                }
+            }
+            continue;
+        }
+        if argument == "-c" {
+            if parsed.mode == Mode::Link {
+                parsed.mode = Mode::Compile
+            }
+        } else if argument == "-S" {
+            parsed.mode = Mode::Compile;
+            parsed.assembly = true;
+        } else if let Some(value) = argument
+            .strip_prefix("-o")
+            .filter(|v| !v.is_empty() && !v.starts_with("bjc"))
+        {
+            parsed.output = Some(value.to_owned());
+        } else if let Some(value) = argument.strip_prefix("-x").filter(|v| !v.is_empty()) {
+            explicit = (value != "none").then(|| value.to_owned());
+        } else if argument == "-" || !argument.starts_with('-') {
+            parsed.items.push(input(argument, explicit.as_deref()));
+        } else {
+            if PASS_THROUGH.contains(&argument)
+                || argument.starts_with("-print-")
+                || argument.starts_with("--print-")
+                || argument.starts_with("--help")
+            {
+                pass_through = true;
+            }
+            if let Some(asks) = codegen::asks_debug(argument) {
+                parsed.debug = asks;
+            }
+            if codegen::decides(argument, fortran) {
+                parsed.codegen.push(argument.to_owned());
+            }
+            parsed.items.push(Item::Option(vec![argument.to_owned()]));
+        }
+    }
+    let source = |item: &Item| matches!(item, Item::Source { .. } | Item::Assembler { .. });
+    let inputs = match parsed.mode {
+        Mode::Compile => parsed.items.iter().any(source),
+        _ => parsed.items.iter().any(|i| !matches!(i, Item::Option(_))),
+    };
+    let header = |item: &Item| matches!(item, Item::Assembler { path, explicit } if is_header(path, explicit.as_deref()));
+    // The driver has its own words for this.
+    let ambiguous = parsed.mode == Mode::Compile
+        && parsed.output.is_some()
+        && parsed.items.iter().filter(|i| source(i)).count() > 1;
+    if pass_through || !inputs || ambiguous || parsed.items.iter().any(header) {
+        parsed.mode = Mode::PassThrough;
+    }
+    parsed
+}
+
+/// The file that a compile of `source` makes when no `-o` says otherwise.
+pub fn default_output(source: &str, assembly: bool) -> PathBuf {
+    let stem = Path::new(source).file_stem().unwrap_or_default();
+    let mut name = if source == "-" {
+        "-".into()
+    } else {
+        stem.to_owned()
+    };
+    name.push(if assembly { ".s" } else { ".o" });
+    name.into()
+}
+
+/// Whether a link option asks to drop local symbols, which the later stages need; `Some` holds what remains of it.
+pub fn without_strip(option: &str) -> Option<Option<String>> {
+    if option == "-s" {
+        return Some(None);
+    }
+    let rest = option.strip_prefix("-Wl,")?;
+    let kept: Vec<&str> = rest
+        .split(',')
+        .filter(|part| !matches!(*part, "-s" | "--strip-all" | "-x" | "--discard-all"))
+        .collect();
+    if kept.len() == rest.split(',').count() {
+        return None;
+    }
+    Some((!kept.is_empty()).then(|| format!("-Wl,{}", kept.join(","))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Parsed {
+        parse(&shell_words::split(line).unwrap(), Language::C)
+    }
+
+    #[test]
+    fn compile_with_output() {
+        let parsed = of("-O2 -Iinc -I inc2 -DA=1 -march=native -fno-rtti -fPIC -c a.c -o a.o");
+        assert_eq!(parsed.mode, Mode::Compile);
+        assert_eq!(parsed.output.as_deref(), Some("a.o"));
+        assert_eq!(parsed.codegen, ["-O2", "-march=native", "-fPIC"]);
+        assert!(!parsed.debug);
+    }
+
+    #[test]
+    fn modes() {
+        for line in [
+            "-E a.c",
+            "--version",
+            "-print-prog-name=ld",
+            "-M a.c",
+            "-MM a.c",
+            "-v",
+            "-dumpmachine",
+            "",
+            "-c a.o",
+            "-x c++-header a.h -o a.gch",
+            "-c a.hpp",
+            "-c a.c b.c -o c.o",
+        ] {
+            assert_eq!(of(line).mode, Mode::PassThrough, "{line}");
+        }
+        assert_eq!(of("-MMD -MP -MF a.d -c a.c").mode, Mode::Compile);
+        assert_eq!(of("a.c b.o -lm").mode, Mode::Link);
+        assert_eq!(of("-S a.c").mode, Mode::Compile);
+        assert!(of("-S a.c").assembly);
+    }
+
+    #[test]
+    fn inputs_by_name_and_by_x() {
+        let parsed = of("-x c++ a.c -x none b.c s.S l.a -xc -");
+        let languages: Vec<_> = parsed
+            .items
+            .iter()
+            .map(|item| match item {
+                Item::Source { explicit, .. } => explicit.as_deref().unwrap_or("source"),
+                Item::Assembler { .. } => "as",
+                Item::Other(_) => "other",
+                Item::Option(_) => "option",
+            })
+            .collect();
+        assert_eq!(languages, ["c++", "source", "as", "other", "c"]);
+    }
+
+    #[test]
+    fn strip_is_dropped() {
+        assert_eq!(without_strip("-s"), Some(None));
+        assert_eq!(without_strip("-Wl,-s,-O1"), Some(Some("-Wl,-O1".into())));
+        assert_eq!(without_strip("-Wl,-soname,x"), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! Tools: commands that can be run here and printed for running by hand.
+
+use crate::CompileError;
+use cere_format::hexadecimal;
+use cere_process::wait;
+use cere_sandbox::{Kind, Sandbox, Task, ended_by};
+use sha2::{Digest, Sha256};
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// Hash of parts, each with its length, in hexadecimal.
+pub fn hash(parts: &[&[u8]]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hexadecimal(&hasher.finalize()[..16])
+}
+
+/// A command line.
+#[derive(Debug, Clone)]
+pub struct Line {
+    program: String,
+    directory: Option<PathBuf>,
+    limit: Option<Duration>,
+    variable: Option<(&'static str, PathBuf)>,
+    arguments: Vec<OsString>,
+    sandbox: Sandbox,
+    reads: Vec<PathBuf>,
+    writes: Vec<PathBuf>,
+    libraries: Vec<PathBuf>,
+}
+
+/// Seconds of processor time for each processor that a confined tool has where no limit is set.
+const LONG: u64 = 3600;
+/// Bytes of a tool's output that are kept.
+const KEPT: u64 = 256 << 20;
+
+impl Line {
+    /// Starts with the program.
+    pub fn new(program: &str) -> Self {
+        Self {
+            program: program.to_owned(),
+            directory: None,
+            limit: None,
+            variable: None,
+            arguments: Vec::new(),
+            sandbox: Sandbox::none(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            libraries: Vec::new(),
+        }
+    }
+    /// Runs in `sandbox`: reads the paths among its arguments, and changes the directories of its outputs.
+    pub fn confined(mut self, sandbox: &Sandbox) -> Self {
+        self.sandbox = sandbox.clone();
+        self
+    }
+    /// Reads a file that no argument names as such.
+    pub fn reads(mut self, path: &Path) -> Self {
+        self.reads.push(path.to_owned());
+        self
+    }
+    /// Reads the shared libraries of a directory.
+    pub fn loads(mut self, directory: &Path) -> Self {
+        self.libraries.push(directory.to_owned());
+        self
+    }
+    /// The path of an output as argument.
+    pub fn output(mut self, path: &Path) -> Self {
+        self.writes.extend(path.parent().map(Path::to_owned));
+        self.arg(path)
+    }
+    /// Sets an environment variable to a path.
+    pub fn variable(mut self, name: &'static str, path: &Path) -> Self {
+        self.reads.push(path.to_owned());
+        self.variable = Some((name, path.to_owned()));
+        self
+    }
+    /// Runs in `directory`.
+    pub fn directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
+        self
+    }
+    /// Is killed after so long.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+    /// An argument.
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+    /// The path of an input as argument.
+    pub fn path(self, path: &Path) -> Self {
+        self.reads(path).arg(path)
+    }
+    /// Arguments.
+    pub fn args<T: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
+        self.arguments
+            .extend(arguments.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+    /// What its process does in a sandbox.
+    fn task(&self) -> Task {
+        Task {
+            kind: Kind::Tool,
+            read: self.reads.clone(),
+            libraries: self.libraries.clone(),
+            execute: None,
+            write: self.writes.clone(),
+            seconds: self.limit.map_or(LONG, |limit| limit.as_secs()),
+        }
+    }
+    fn command(&self) -> Result<Command, CompileError> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        if let Some((name, value)) = &self.variable {
+            command.env(name, value);
+        }
+        let confined = self.sandbox.confine(&mut command, &self.task());
+        confined.map_err(|source| CompileError::Sandbox {
+            what: self.program.clone(),
+            source,
+        })?;
+        Ok(command)
+    }
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// As a shell would take it.
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(directory) = &self.directory {
+            write!(f, "cd {} && ", quote(&directory.to_string_lossy()))?;
+        }
+        if let Some((name, value)) = &self.variable {
+            write!(f, "{name}={} ", quote(&value.to_string_lossy()))?;
+        }
+        f.write_str(&quote(&self.program))?;
+        for argument in &self.arguments {
+            write!(f, " {}", quote(&argument.to_string_lossy()))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a failed tool in a sandbox may have failed of.
+const HINT: &str = "; it ran in a sandbox, in which it reads the system's libraries, the toolchain and its inputs alone: \
+                    --no-sandbox runs it without one, on packages that you trust";
+
+/// The reason of a failure, for people.
+fn reason(output: &Output, late: Option<Duration>, confined: bool) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let ended = output.status.signal().filter(|_| confined);
+    if let Some(limit) = late {
+        return format!(
+            "it ran longer than {} s and was killed",
+            limit.as_secs_f64()
+        );
+    }
+    if let Some(ended) = ended.and_then(|signal| ended_by(signal, Kind::Tool)) {
+        return ended;
+    }
+    // What the kernel says of a path that is not to be read, and what LLVM's assembler makes of it.
+    let refusals = [
+        "Permission denied",
+        "permission denied",
+        "Operation not permitted",
+        "Could not find incbin file",
+        "Could not find include file",
+    ];
+    let refused = confined && refusals.iter().any(|r| said.contains(r));
+    match said.is_empty() {
+        true => output.status.to_string(),
+        // The line that says most is the one that people see.
+        false if refused => format!("{}{HINT}", crate::first(&said)),
+        false => said,
+    }
+}
+
+fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, CompileError> {
+    let start = |source| CompileError::Tool {
+        tool: line.program.clone(),
+        source,
+    };
+    let stdin = match input {
+        Some(_) => Stdio::piped(),
+        None => Stdio::null(),
+    };
+    let mut command = line.command()?;
+    command
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(start)?;
+    if let (Some(text), Some(mut pipe)) = (input, child.stdin.take()) {
+        // A compiler that refuses its flags does not read: its message is what counts.
+        let _ = pipe.write_all(text.as_bytes());
+    }
+    let (output, late) = within(child, line.limit).map_err(start)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(CompileError::Compile {
+        tool: line.program.clone(),
+        what: what.to_owned(),
+        message: reason(&output, late, line.sandbox.is_on()),
+        command: line.to_string(),
+    })
+}
+
+/// The child's output, and the limit if it ran longer and was killed.
+fn within(
+    mut child: Child,
+    limit: Option<Duration>,
+) -> std::io::Result<(Output, Option<Duration>)> {
+    let read = |pipe: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut pipe) = pipe {
+                let _ = pipe.by_ref().take(KEPT).read_to_end(&mut bytes);
+                let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+            }
+            bytes
+        })
+    };
+    let stdout = read(child.stdout.take().map(|p| Box::new(p) as _));
+    let stderr = read(child.stderr.take().map(|p| Box::new(p) as _));
+    let ended = match limit {
+        None => Some(child.wait()?),
+        Some(limit) => wait::within(&mut child, limit)?,
+    };
+    let (status, late) = match ended {
+        Some(status) => (status, None),
+        None => (child.wait()?, limit),
+    };
+    let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
+    let output = Output {
+        status,
+        stdout: join(stdout),
+        stderr: join(stderr),
+    };
+    Ok((output, late))
+}
+
+/// Runs a line; what the tool says on failure becomes the error. Gives its standard output.
+pub fn run(line: &Line, what: &str) -> Result<String, CompileError> {
+    execute(line, what, None)
+}
+
+/// Runs a line with `input` on its standard input.
+pub fn run_with_input(line: &Line, what: &str, input: &str) -> Result<String, CompileError> {
+    execute(line, what, Some(input))
+}
+
+/// What a line writes to its standard error; none if it fails.
+pub fn told(line: &Line) -> Option<Vec<u8>> {
+    let output = line.command().ok()?.stdin(Stdio::null()).output().ok()?;
+    output.status.success().then_some(output.stderr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_killed() {
+        let line = Line::new("sleep")
+            .arg("600")
+            .limit(Duration::from_millis(50));
+        let error = run(&line, "a test").unwrap_err().to_string();
+        assert!(error.contains("ran longer than 0.05 s"), "{error}");
+        let line = Line::new("echo")
+            .arg("done")
+            .limit(Duration::from_secs(600));
+        assert_eq!(run(&line, "a test").unwrap(), "done\n");
+    }
+}

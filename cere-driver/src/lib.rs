@@ -1,0 +1,116 @@
+//! All that is known of clang and flang: what their arguments mean, what gcc's mean to them, and how kept IR and flags
+//! become an object, for every stage that compiles it again: replays and the hybrid binary.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`arguments`] | the arguments of a driver: what it is to do, with what |
+//! | [`codegen`] | which arguments decide the code that is generated |
+//! | [`gcc`] | arguments of gcc that clang lacks |
+//! | [`flags`] | what other flags change in kept IR |
+//! | [`mod@unit`] | the commands that compile a unit |
+//! | [`command`] | running tools |
+//! | [`cached`] | files by content, whole or not at all |
+//! | [`mod@several`] | several compiles at a time |
+
+pub mod arguments;
+pub mod cached;
+pub mod codegen;
+pub mod command;
+pub mod flags;
+pub mod gcc;
+pub mod several;
+pub mod unit;
+mod variant;
+
+pub use variant::Variant;
+
+use std::path::{Path, PathBuf};
+
+/// Why an object could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A flag that a compile of kept IR cannot follow.
+    #[error("the flag {flag} cannot be used on kept code: {reason}")]
+    Flag {
+        /// The flag.
+        flag: String,
+        /// Why.
+        reason: String,
+    },
+    /// A tool could not be started.
+    #[error("cannot start {tool}: {source} (is the package for LLVM 22 installed?)")]
+    Tool {
+        /// The tool.
+        tool: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A process cannot be confined.
+    #[error(
+        "cannot confine {what}: {source}; --no-sandbox runs it without a sandbox, on packages that you trust"
+    )]
+    Sandbox {
+        /// What was to run.
+        what: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The compiler refused a unit or the flags.
+    #[error("{tool} failed on {what}: {}", first(message))]
+    Compile {
+        /// The tool.
+        tool: String,
+        /// The unit's source.
+        what: String,
+        /// What the tool printed.
+        message: String,
+        /// The command, for trying by hand.
+        command: String,
+    },
+}
+
+/// The line of a tool's message that says most.
+fn first(message: &str) -> &str {
+    let mut lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
+    // What the compiler died of says more than that it died, which comes first in some messages and last in others.
+    let fatal = lines.clone().find(|l| l.starts_with("LLVM ERROR:"));
+    let telling = |l: &str| l.contains("error:") || l.starts_with("cere:");
+    let found = fatal.or_else(|| lines.clone().find(|l| telling(l)));
+    found.or_else(|| lines.next()).unwrap_or(message)
+}
+
+/// Turns a failed file operation into an error that tells what was attempted, and on what.
+pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> CompileError {
+    let path = path.to_owned();
+    move |source| CompileError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+/// What tells one version of a file from another without reading it.
+pub fn stamp(path: &Path) -> Result<Vec<u8>, CompileError> {
+    use std::os::unix::fs::MetadataExt;
+    let data = std::fs::metadata(path).map_err(io("read", path))?;
+    let numbers = [
+        data.len(),
+        data.mtime() as u64,
+        data.mtime_nsec() as u64,
+        data.ino(),
+    ];
+    let mut stamp = path.as_os_str().as_encoded_bytes().to_vec();
+    stamp.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
+    Ok(stamp)
+}

@@ -1,0 +1,313 @@
+//! `cere hybrid`: the choices of regions become a binary, tried against the plain build.
+
+use crate::decide::{Decider, Decision, Tuned, recipe};
+use crate::{Choice, Image, scratch};
+use anyhow::{Context, Result, bail};
+use cere_build::image as program;
+use cere_format::build::{RegionKind, SplitTeam};
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::store::Store;
+use cere_measure::{Linked, Replays, Trial};
+use cere_run::input::Input;
+use cere_run::selection::Selection;
+use cere_store::names::{self, Named};
+use cere_store::state;
+use cere_tune::{Choices, Chosen};
+use std::path::{Path, PathBuf};
+
+/// What is to be linked, and how it is tried.
+pub struct Request<'a> {
+    /// Where builds and choices are.
+    pub store: &'a Store,
+    /// The hybrid binary.
+    pub output: &'a Path,
+    /// Choices to take instead of what `cere tune` found.
+    pub flags_file: Option<&'a Path>,
+    /// Where the kept choices are written; none: the output's name with .flags behind it.
+    pub write_flags: Option<&'a Path>,
+    /// Runs of each build; none: by the program's time.
+    pub rounds: Option<u32>,
+    /// Whether the whole program is compared at other levels.
+    pub levels: bool,
+    /// Lines of the output that hold one of these are not compared.
+    pub ignore: &'a [String],
+    /// Largest relative error of a number in the output that is still accepted.
+    pub tolerance: f64,
+    /// Seconds after which a run is killed.
+    pub timeout: Option<f64>,
+    /// The image to link without running it.
+    pub image: Option<&'a Path>,
+    /// Program and arguments, for runs of it; none: it is not run.
+    pub command: &'a [String],
+}
+
+/// A hybrid binary.
+pub struct Made {
+    /// What its runs decided; none: it was not run.
+    pub decision: Option<Decision>,
+    /// The regions with flags of their own.
+    pub tuned: Vec<Tuned>,
+    /// The file of what was kept.
+    pub flags_file: PathBuf,
+}
+
+/// Links it, and puts back what does not gain if the program is to run.
+pub fn make(request: &Request) -> Result<Made> {
+    let store = request.store;
+    let flags = match request.flags_file {
+        Some(file) => Choices::read(file)?,
+        None => tuned(store)?,
+    };
+    let written = request.write_flags.map_or_else(
+        || {
+            let mut name = request.output.as_os_str().to_owned();
+            name.push(".flags");
+            PathBuf::from(name)
+        },
+        Path::to_path_buf,
+    );
+    let plain = match (request.image, request.command.first()) {
+        (Some(file), _) => std::path::absolute(file)?,
+        (None, Some(name)) => program::locate(name)?,
+        (None, None) => of_profile(store)?,
+    };
+    places(request, &written, &plain)?;
+    let replays = Replays::open(store)?;
+    let image = Image::open(store, &replays, &plain)?;
+    let known = names::named(&state::current_units(store)?);
+    let mut tuned = Vec::new();
+    for (named, chosen) in flags.find(&known)? {
+        let choice = choice(&image, named, chosen, &plain);
+        tuned.push(match request.flags_file {
+            Some(file) => choice.with_context(|| format!("the flags file {}", file.display()))?,
+            None => choice?,
+        });
+    }
+    let rest = Choice {
+        flags: shell_words::split(&flags.rest).context("the flags of the rest")?,
+        ..Choice::default()
+    };
+    if tuned.is_empty() && rest.flags.is_empty() {
+        match request.flags_file {
+            Some(file) => bail!("the flags file {} has no choices to link", file.display()),
+            None => bail!(
+                "there are no choices to link: `cere tune` finds some, or name a file with --flags-file"
+            ),
+        }
+    }
+    let scratch = scratch(store)?;
+    let lock = state::lock(store)?;
+    let decision = if request.command.is_empty() {
+        image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
+        None
+    } else {
+        let decider = Decider {
+            image: &image,
+            plain: &plain,
+            scratch: scratch.path(),
+            trial: Trial::new(
+                request.command,
+                request.timeout,
+                request.ignore,
+                request.tolerance,
+            )?,
+            linked: Linked {
+                store,
+                command: request.command,
+                input: Input::open()?,
+                timeout: request.timeout,
+            },
+            others: others(store, &image, &tuned),
+            rest: rest.clone(),
+            rounds: request.rounds.unwrap_or_else(|| rounds(store)),
+            levels: request.levels,
+        };
+        Some(decider.decide(&mut tuned)?)
+    };
+    drop(lock);
+    let made = decision
+        .as_ref()
+        .map_or(scratch.path().join("hybrid"), |d| d.hybrid.clone());
+    place(&made, request.output)?;
+    kept(&flags, &tuned, decision.as_ref()).write(&written)?;
+    Ok(Made {
+        decision,
+        tuned,
+        flags_file: written,
+    })
+}
+
+/// The choices that `cere tune` left.
+fn tuned(store: &Store) -> Result<Choices> {
+    let file = store.tuned();
+    if !file.is_file() {
+        bail!(
+            "nothing in {} is tuned: `cere tune` finds flags for its regions, or name a file with --flags-file",
+            store.root().display()
+        );
+    }
+    Choices::read(&file)
+}
+
+/// The program of the store's profile.
+fn of_profile(store: &Store) -> Result<PathBuf> {
+    let profile = state::profile(store).context("which program is meant? Name it after --")?;
+    let name = profile
+        .command
+        .first()
+        .context("the profile names no program")?;
+    program::locate(&profile.directory.join(name).to_string_lossy())
+}
+
+fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Result<Tuned> {
+    let name = &named.name;
+    if !named.region.outlined {
+        let reason = named.region.reason.as_deref().unwrap_or("unknown");
+        bail!("the loop {name} is no region, so that it cannot have flags of its own: {reason}");
+    }
+    let elsewhere = (!image.holds(&named.key)).then(|| {
+        format!(
+            "its code is not in {}: name the file that holds it by --image",
+            program.display()
+        )
+    });
+    let bind = match chosen.bind.as_deref() {
+        None => None,
+        Some("primary") => Some(2),
+        Some("close") => Some(3),
+        Some("spread") => Some(4),
+        Some(other) => bail!("{name}: bind = {other:?} is none of primary, close and spread"),
+    };
+    if let Some(n) = chosen.threads.filter(|n| !(1..=4096).contains(n)) {
+        bail!("{name}: threads = {n} is no number from 1 to 4096");
+    }
+    let team = chosen.threads.is_some() || bind.is_some();
+    if team && named.region.kind != RegionKind::Parallel {
+        bail!(
+            "{name} is no parallel region, so that it forks no team: leave threads and bind out for it"
+        );
+    }
+    let flags = || -> Result<Vec<String>> {
+        let flags = shell_words::split(&chosen.flags)?;
+        cere_driver::flags::check(&flags)?;
+        cere_driver::flags::known(&flags)?;
+        Ok(flags)
+    };
+    let team = SplitTeam {
+        threads: chosen.threads,
+        bind,
+    };
+    Ok(Tuned {
+        name: name.clone(),
+        key: named.key.clone(),
+        choice: Choice {
+            flags: flags().with_context(|| format!("the flags of {name}"))?,
+            passes: chosen.passes.clone(),
+            team: (team != SplitTeam::default()).then_some(team),
+        },
+        back: elsewhere,
+        seconds: None,
+        bind: chosen.bind.clone(),
+        gain: chosen.gain,
+    })
+}
+
+/// The regions of the profile that matter and have no choice.
+fn others(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
+    let of = |profile: &Profile| -> Result<Vec<RegionKey>> {
+        let kept = Selection::of(profile)?.kept.into_iter();
+        let keys = kept.map(|kept| profile.regions[kept.region].key.clone());
+        let own = |key: &RegionKey| tuned.iter().any(|t| t.key == *key);
+        Ok(keys.filter(|key| image.holds(key) && !own(key)).collect())
+    };
+    let profile = state::current_profile(store);
+    profile.and_then(|p| of(&p)).unwrap_or_default()
+}
+
+/// Runs for a program as long as that of the profile.
+fn rounds(store: &Store) -> u32 {
+    match state::profile(store).map_or(10.0, |p| p.seconds) {
+        ..2.0 => 11,
+        ..10.0 => 7,
+        ..60.0 => 5,
+        _ => 3,
+    }
+}
+
+/// Fails if one of the files that are written cannot be, or is one that is read, before anything long is done.
+fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
+    let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    };
+    if same(request.output, written) {
+        bail!(
+            "the hybrid binary and the flags file cannot both be {}",
+            written.display()
+        );
+    }
+    for (path, option) in [(request.output, "-o"), (written, "--write-flags")] {
+        writable(path)?;
+        if same(path, plain) {
+            bail!(
+                "{option} names the program itself, {}: name another file",
+                plain.display()
+            );
+        }
+        if let Some(file) = request.flags_file.filter(|f| same(path, f))
+            && option == "-o"
+        {
+            bail!(
+                "-o names the flags file {}: name another file",
+                file.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Fails if `path` cannot be written.
+fn writable(path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    if path.is_dir() {
+        bail!("{} is a directory: name a file", path.display());
+    }
+    if path.exists() && !path.is_file() {
+        bail!("{} is no ordinary file: name another one", path.display());
+    }
+    tempfile::tempfile_in(parent)
+        .map(drop)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Puts a finished build in its place, whole or not at all.
+fn place(made: &Path, output: &Path) -> Result<()> {
+    let failed = || format!("cannot write {}", output.display());
+    let mut name = output.file_name().with_context(failed)?.to_owned();
+    name.push(".new");
+    let beside = output.with_file_name(name);
+    std::fs::copy(made, &beside).with_context(failed)?;
+    std::fs::rename(&beside, output).with_context(failed)
+}
+
+/// The file of what was kept.
+fn kept(flags: &Choices, tuned: &[Tuned], decision: Option<&Decision>) -> Choices {
+    let regions = tuned.iter().filter(|t| t.back.is_none()).map(|t| Chosen {
+        name: t.name.clone(),
+        flags: shell_words::join(&t.choice.flags),
+        passes: t.choice.passes.clone(),
+        threads: t.choice.team.and_then(|team| team.threads),
+        bind: t.bind.clone(),
+        gain: match t.seconds {
+            Some((plain, hybrid)) if hybrid > 0.0 => Some(plain / hybrid),
+            _ => t.gain,
+        },
+    });
+    let mut kept = Choices::of(regions.collect());
+    kept.rest = match decision {
+        Some(decision) => shell_words::join(&decision.recipe.rest.flags),
+        None => flags.rest.clone(),
+    };
+    kept
+}

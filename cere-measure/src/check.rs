@@ -1,0 +1,221 @@
+//! Replays of all codelets, several times over, each round between two runs of the program.
+
+use crate::matching::{Measured, Pair};
+use crate::vivo::{self, InVivo, Times};
+use crate::{Replays, Request};
+use anyhow::Result;
+use cere_console::{note, print, progress};
+use cere_format::package::Manifest;
+use cere_format::profile::Profile;
+use cere_format::store::Store;
+use cere_store::current::Codelet;
+use cere_store::results;
+use cere_store::results::Record;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Least seconds that a codelet is repeated in a round, if it takes so long to know its median.
+const LEAST: f64 = 0.4;
+
+/// What is to be measured, and how.
+pub struct Plan<'a> {
+    /// Where records go.
+    pub store: &'a Store,
+    /// What the codelets' classes are of.
+    pub profile: &'a Profile,
+    /// The codelets.
+    pub codelets: &'a [Codelet],
+    /// How to replay them.
+    pub request: Request,
+    /// Whether to replay again what was replayed before.
+    pub again: bool,
+    /// Rounds; 0: one, without runs of the program.
+    pub rounds: u32,
+}
+
+/// Rounds for a program that takes so many seconds.
+pub fn enough(seconds: f64) -> u32 {
+    match seconds {
+        ..2.0 => 9,
+        ..5.0 => 5,
+        ..60.0 => 3,
+        _ => 1,
+    }
+}
+
+impl Plan<'_> {
+    /// Measures all codelets, or takes what is known of them.
+    pub fn measure(mut self) -> Result<Vec<Measured>> {
+        let replays = Replays::open(self.store)?;
+        let known = self.known(&replays)?;
+        let all = |known: &Vec<Record>| !known.is_empty();
+        if known.iter().all(all) {
+            return Ok(self.measured(known.into_iter().map(Ok).collect()));
+        }
+        if self.rounds > 0 {
+            let manifests: Vec<_> = self.codelets.iter().map(|c| &c.1).collect();
+            match InVivo::open(self.store, self.profile, &manifests) {
+                Ok(mut program) => {
+                    let seconds = &mut self.request.repetitions.seconds;
+                    *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
+                    let found = self.rounds(&replays, &mut program)?;
+                    return Ok(self.measured(found));
+                }
+                Err(error) => note!(
+                    "the program is not run again, so replays are compared with the times of its profile: {}",
+                    print::error(&error)
+                ),
+            }
+        }
+        let found = self.once(&replays, known)?;
+        Ok(self.measured(found))
+    }
+
+    /// The records that will do, for each codelet; those of rounds are of use only if there are enough.
+    fn known(&self, replays: &Replays) -> Result<Vec<Vec<Record>>> {
+        let known = self.codelets.iter().map(|(file, _)| {
+            if self.again {
+                return Ok(Vec::new());
+            }
+            let known = replays.known(&self.request, file)?;
+            let enough = self.rounds == 0
+                || known.len() >= self.rounds as usize
+                    && known.iter().all(|record| record.session.is_some());
+            Ok(if enough { known } else { Vec::new() })
+        });
+        known.collect()
+    }
+
+    /// A replay of each codelet that nothing is known of.
+    fn once(&self, replays: &Replays, known: Vec<Vec<Record>>) -> Result<Vec<Found>> {
+        let bar = progress::bar("replaying", self.codelets.len() as u64);
+        let found = self
+            .codelets
+            .iter()
+            .zip(known)
+            .map(|((file, manifest), known)| {
+                bar.set_message(manifest.name.clone());
+                let found = match known.is_empty() {
+                    true => self.replay(replays, file).inspect(|all| self.keep(all)),
+                    false => Ok(known),
+                };
+                bar.inc(1);
+                found
+            });
+        let found = found.collect();
+        bar.finish_and_clear();
+        Ok(found)
+    }
+
+    fn rounds(&self, replays: &Replays, program: &mut InVivo) -> Result<Vec<Found>> {
+        let bar = progress::bar(
+            "replaying",
+            u64::from(self.rounds) * self.codelets.len() as u64,
+        );
+        let mut found: Vec<Found> = self.codelets.iter().map(|_| Ok(Vec::new())).collect();
+        bar.set_message("the program");
+        let mut runs = vec![program.run()?];
+        for _ in 0..self.rounds {
+            for ((file, manifest), found) in self.codelets.iter().zip(&mut found) {
+                bar.set_message(manifest.name.clone());
+                // What fails once does not get better by repetition.
+                if let Ok(records) = found {
+                    match self.replay(replays, file) {
+                        Ok(made) => records.extend(made),
+                        Err(why) => *found = Err(why),
+                    }
+                }
+                bar.inc(1);
+            }
+            bar.set_message("the program");
+            runs.push(program.run()?);
+        }
+        bar.finish_and_clear();
+        self.complete(&runs, &mut found);
+        Ok(found)
+    }
+
+    /// Gives the rounds' records their times in vivo, and keeps them.
+    fn complete(&self, runs: &[Times], found: &mut [Found]) {
+        let session = session();
+        let mut differ = BTreeSet::new();
+        for ((_, manifest), found) in self.codelets.iter().zip(found) {
+            let Ok(records) = found else { continue };
+            let in_vivo = self.in_vivo(runs, manifest);
+            if in_vivo.is_none() {
+                differ.insert(&manifest.region_name);
+            }
+            for record in records.iter_mut() {
+                record.in_vivo_seconds = in_vivo.or(record.in_vivo_seconds);
+                record.session = Some(session.clone());
+            }
+            self.keep(records);
+        }
+        for region in differ {
+            note!(
+                "{region}: other invocations than in the profile's run, so its replays are compared with that: does the \
+                 program do the same each time?"
+            );
+        }
+    }
+
+    /// A replay's record, which is still to be kept; that of one that failed is.
+    fn replay(&self, replays: &Replays, file: &Path) -> Found {
+        let done = replays.replay_unrecorded(&self.request, file, None);
+        let (replay, record) = done.map_err(|error| print::error(&error))?;
+        match replay {
+            Ok(_) => Ok(vec![record]),
+            Err(error) => {
+                self.keep(&[record]);
+                Err(print::error(&error))
+            }
+        }
+    }
+
+    fn keep(&self, records: &[Record]) {
+        for record in records {
+            results::keep_or_warn(self.store, record);
+        }
+    }
+
+    fn in_vivo(&self, runs: &[Times], manifest: &Manifest) -> Option<f64> {
+        let of_region = self.codelets.iter().map(|(_, other)| other);
+        let captured: Vec<u64> = of_region
+            .filter(|other| other.key == manifest.key && other.represents.is_some())
+            .map(|other| other.invocation)
+            .collect();
+        vivo::seconds(runs, self.profile, manifest, &captured)
+    }
+
+    fn measured(&self, found: Vec<Found>) -> Vec<Measured> {
+        let of = |((_, manifest), found): (&Codelet, Found)| Measured {
+            key: manifest.key.clone(),
+            represents: manifest.represents,
+            replays: found.map(|records| records.iter().filter_map(Pair::of).collect()),
+        };
+        self.codelets.iter().zip(found).map(of).collect()
+    }
+}
+
+/// A codelet's records, or why there are none.
+type Found = Result<Vec<Record>, String>;
+
+/// A name for this check's records.
+fn session() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    format!(
+        "{:x}.{}",
+        now.map_or(0, |now| now.as_nanos()),
+        std::process::id()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::enough;
+
+    #[test]
+    fn long_programs_run_less_often() {
+        assert_eq!([0.1, 2.0, 30.0, 300.0].map(enough), [9, 5, 3, 1]);
+    }
+}

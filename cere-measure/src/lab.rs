@@ -1,0 +1,210 @@
+//! Builds and times variants of a region's codelets.
+
+use super::target::{Member, Target};
+use crate::{Replays, Request};
+use anyhow::Result;
+use cere_driver::Variant;
+use cere_format::replay::{Preparation, Verdict};
+use cere_format::store::Store;
+use cere_replay::{Built, Objects, Options, Replay, ReplayError, Team};
+use cere_store::results;
+use cere_store::results::Record;
+use std::time::Instant;
+
+/// Of a codelet's repetitions the time that this share stays below counts: fast ones, as other users of a machine only
+/// ever lengthen them, but not the single fastest.
+const FAST: f64 = 0.2;
+
+/// Where variants are built and timed.
+#[derive(Clone)]
+pub struct Lab<'a> {
+    /// Gets the records.
+    pub store: &'a Store,
+    /// Knows the codelets' packages.
+    pub replays: &'a Replays<'a>,
+    /// How to replay; flags and passes are a variant's.
+    pub request: Request,
+    /// Whether variants may round otherwise, within the tolerance.
+    pub rounds: bool,
+}
+
+/// Builds of all codelets of a region.
+pub struct Builds {
+    /// One for each member; empty where the code is known.
+    pub built: Vec<Built>,
+    /// Tells the machine code from another.
+    pub code: String,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// Times of all codelets of a region.
+#[derive(Debug, Clone)]
+pub struct Timed {
+    /// Seconds of each member, or of the first ones alone if those were hopeless; 0 of one that is too short to be timed.
+    pub seconds: Vec<f64>,
+    /// Seconds that the replays took, with start and restoring.
+    pub wall: f64,
+    /// Seconds of those in timed repetitions.
+    pub timed: f64,
+    /// Seconds of preparing them.
+    pub preparation: Preparation,
+}
+
+impl Lab<'_> {
+    fn request(&self, target: &Target, variant: &Variant, team: Option<&Team>) -> Request {
+        let mut request = self.request.clone();
+        if let Some(limit) = target.limit.get() {
+            request.timeout = request.timeout.min(*limit);
+        }
+        request.flags.clone_from(&variant.flags);
+        request.passes.clone_from(&variant.passes);
+        if let Some(team) = team {
+            request.team = team.clone();
+        }
+        request
+    }
+
+    fn options(&self, request: &Request) -> Result<Options, String> {
+        let options = self.replays.options(request, None);
+        options.map_err(|error| cere_console::print::error(&error))
+    }
+
+    /// Compiles and links all codelets of `target`.
+    pub fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
+        self.make(target, variant, false)
+    }
+
+    /// Likewise, but only compiles them if the target knows what comes of the code.
+    pub fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
+        self.make(target, variant, true)
+    }
+
+    fn make(&self, target: &Target, variant: &Variant, new: bool) -> Result<Builds, String> {
+        let start = Instant::now();
+        let options = self.options(&self.request(target, variant, None))?;
+        let compile = |m: &Member| cere_replay::compile(&m.package, &m.manifest, &options);
+        let made = || -> Result<_, ReplayError> {
+            let objects: Vec<Objects> = target
+                .members
+                .iter()
+                .map(compile)
+                .collect::<Result<_, _>>()?;
+            let codes: Vec<String> = objects
+                .iter()
+                .map(Objects::code)
+                .collect::<Result<_, _>>()?;
+            let code = codes.concat();
+            if new && target.known(&code).is_some() {
+                return Ok((code, Vec::new()));
+            }
+            let each = target.members.iter().zip(&objects);
+            let built: Result<Vec<Built>, _> = each
+                .map(|(m, objects)| objects.link(&m.package, &m.manifest, &options))
+                .collect();
+            Ok((code, built?))
+        };
+        let (code, built) = made().map_err(|error| error.to_string())?;
+        Ok(Builds {
+            built,
+            code,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Replays them. An error tells why the variant cannot be used. `judged`: whether code that tells its stores is asked
+    /// if what differs is rounding.
+    pub fn time(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        builds: &Builds,
+        judged: bool,
+        team: Option<&Team>,
+    ) -> Result<Timed, String> {
+        self.time_while(target, variant, builds, (judged, team), |_| true)
+    }
+
+    /// Likewise, as long as `goes_on` after the times so far.
+    pub fn time_while(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        builds: &Builds,
+        (judged, team): (bool, Option<&Team>),
+        goes_on: impl Fn(&[f64]) -> bool,
+    ) -> Result<Timed, String> {
+        let start = Instant::now();
+        let request = self.request(target, variant, team);
+        let options = self.options(&request)?;
+        let mut timed = Timed {
+            seconds: Vec::new(),
+            wall: 0.0,
+            timed: 0.0,
+            preparation: Preparation::default(),
+        };
+        for (member, built) in target.members.iter().zip(&builds.built) {
+            let mut replay =
+                cere_replay::run::run(&member.package, &member.manifest, built, &options);
+            if let (Ok(replay), true) = (&mut replay, judged) {
+                let told =
+                    cere_replay::judge(&member.package, &member.manifest, built, replay, &options);
+                told.map_err(|error| error.to_string())?;
+            }
+            let record = Record::of(
+                &member.manifest,
+                &member.sha256,
+                request.setting(&member.manifest),
+                replay.as_ref(),
+            );
+            results::keep_or_warn(self.store, &record);
+            let replay = replay.map_err(|error| error.to_string())?;
+            let several = team.is_some_and(|t| t.threads.is_some());
+            // Threads may add in another order each time.
+            let threads = cere_replay::plan::threads(&member.manifest, options.team.threads);
+            let rounds = self.rounds || threads.is_some_and(|n| n > 1);
+            match replay.verdict {
+                Verdict::Exact => {}
+                Verdict::Tolerance if rounds => {}
+                // The winner is judged before it is believed.
+                _ if rounds && !judged && cere_replay::may_be_rounding(&replay, &options) => {}
+                // A program may count its threads.
+                Verdict::Different if several => {}
+                verdict => {
+                    let what = match verdict {
+                        Verdict::Partly => "not all of its result was compared",
+                        _ => "another result",
+                    };
+                    let (name, reason) = (&member.manifest.name, replay.reason);
+                    return Err(format!("{name}: {what}: {reason}"));
+                }
+            }
+            timed.preparation.restoring += replay.preparation.restoring;
+            timed.preparation.warming += replay.preparation.warming;
+            timed.timed += cycles_to_seconds(&replay, replay.cycles.iter().sum::<u64>() as f64);
+            timed.seconds.push(fast(&replay));
+            if !goes_on(&timed.seconds) {
+                break;
+            }
+        }
+        timed.wall = start.elapsed().as_secs_f64();
+        target.tells(&timed.seconds)?;
+        Ok(timed)
+    }
+}
+
+fn cycles_to_seconds(replay: &Replay, cycles: f64) -> f64 {
+    match replay.cycles_median {
+        0 => 0.0,
+        median => cycles * replay.seconds_median / median as f64,
+    }
+}
+
+/// The fast repetitions' time in seconds; 0 if that is below what the clock tells.
+fn fast(replay: &Replay) -> f64 {
+    let mut cycles = replay.cycles.clone();
+    cycles.sort_unstable();
+    let place = (FAST * cycles.len() as f64) as usize;
+    let found = cycles.get(place).copied().unwrap_or(0);
+    cycles_to_seconds(replay, found as f64)
+}

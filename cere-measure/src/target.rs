@@ -1,0 +1,151 @@
+//! A region to tune: the codelets that stand for it.
+
+use crate::Replays;
+use crate::matching::counting;
+use anyhow::{Result, bail};
+use cere_format::build::RegionKind;
+use cere_format::package::Manifest;
+use cere_store::current::Codelet;
+use cere_store::names::Named;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+/// A codelet of a region.
+pub struct Member {
+    /// Unpacked.
+    pub package: PathBuf,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// SHA-256 of the package file.
+    pub sha256: String,
+    /// Seconds in vivo of the class of invocations that it stands for.
+    pub weight: f64,
+}
+
+/// A region to tune.
+pub struct Target {
+    /// Name.
+    pub name: String,
+    /// What it is.
+    pub kind: RegionKind,
+    /// Share of the run's time.
+    pub share: f64,
+    /// One codelet a class, that of the class with most of the time first.
+    pub members: Vec<Member>,
+    /// Seconds that a compile or a replay of a variant may take, once it is known what those of the code as built take.
+    pub limit: OnceLock<f64>,
+    codes: RwLock<HashMap<String, Option<f64>>>,
+}
+
+impl Target {
+    /// The region by its `codelets`; it takes `share` of the run.
+    pub fn of(replays: &Replays, region: &Named, share: f64, codelets: &[Codelet]) -> Result<Self> {
+        let name = &region.name;
+        let own = codelets.iter().filter(|c| c.1.key == region.key);
+        let own: Vec<&Codelet> = own.collect();
+        if own.is_empty() {
+            bail!("{name} has no codelet: `cere capture '{name}' -- PROGRAM ARGUMENTS` takes one");
+        }
+        let (_, chosen) = counting(&own, |c| c.1.represents)
+            .map_err(|why| anyhow::anyhow!("{name} cannot be tuned: {why}"))?;
+        let mut members = Vec::new();
+        for (file, _) in chosen {
+            let (package, manifest, sha256) = replays.unpacked(file)?;
+            let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
+            members.push(Member {
+                package,
+                sha256,
+                weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
+                manifest,
+            });
+        }
+        members.sort_by(|a: &Member, b| b.weight.total_cmp(&a.weight));
+        Ok(Self {
+            name: name.clone(),
+            kind: region.region.kind,
+            share,
+            members,
+            limit: OnceLock::new(),
+            codes: RwLock::default(),
+        })
+    }
+
+    /// What came of variants with this machine code, if one was evaluated: the time over that of the code as built, or none
+    /// if it failed.
+    pub fn known(&self, code: &str) -> Option<Option<f64>> {
+        let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+        codes.get(code).copied()
+    }
+
+    /// Keeps what came of machine code.
+    pub fn learn(&self, code: String, ratio: Option<f64>) {
+        let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
+        codes.insert(code, ratio);
+    }
+
+    /// Whether `seconds` of the first codelets, 0 of those too short to be timed, are of most of what they stand for: else the
+    /// error says so.
+    pub fn tells(&self, seconds: &[f64]) -> Result<(), String> {
+        let weights = self.weights();
+        let all: f64 = weights.iter().take(seconds.len()).sum();
+        if told(&weights, seconds) * 2.0 > all {
+            return Ok(());
+        }
+        Err("its invocations are too short to be timed one by one".into())
+    }
+
+    /// The time of the codelets over that of `before`, class by class; `now` may have the first ones alone. Classes of
+    /// invocations too short to be timed, before or now, are left out; 1 if that is all of them.
+    pub fn ratio(&self, before: &[f64], now: &[f64]) -> f64 {
+        ratio(&self.weights(), before, now)
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        self.members.iter().map(|m| m.weight).collect()
+    }
+}
+
+/// Times of codelets at the place `part`, 0 to 1, between two timings; 0 of those too short to be timed in either.
+pub fn between(before: &[f64], after: &[f64], part: f64) -> Vec<f64> {
+    let each = before.iter().zip(after);
+    each.map(|(&before, &after)| match before > 0.0 && after > 0.0 {
+        true => before + part * (after - before),
+        false => 0.0,
+    })
+    .collect()
+}
+
+/// Weight of those of the first ones that were timed.
+fn told(weights: &[f64], seconds: &[f64]) -> f64 {
+    let each = weights.iter().zip(seconds);
+    each.filter(|(_, s)| **s > 0.0).map(|(w, _)| w).sum()
+}
+
+fn ratio(weights: &[f64], before: &[f64], now: &[f64]) -> f64 {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for (weight, (before, now)) in weights.iter().zip(before.iter().zip(now)) {
+        if *before > 0.0 && *now > 0.0 {
+            sum += weight * now / before;
+            all += weight;
+        }
+    }
+    if all > 0.0 { sum / all } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_short_is_left_out() {
+        let weights = [3.0, 1.0];
+        assert_eq!(ratio(&weights, &[2.0, 4.0], &[1.0, 8.0]), 0.875);
+        assert_eq!(ratio(&weights, &[2.0, 0.0], &[1.0, 8.0]), 0.5);
+        assert_eq!(ratio(&weights, &[2.0, 4.0], &[1.0]), 0.5);
+        assert_eq!(ratio(&weights, &[2.0, 4.0], &[0.0]), 1.0);
+        assert_eq!(told(&weights, &[1.0, 0.0]), 3.0);
+        assert_eq!(told(&weights, &[0.0, 1.0]), 1.0);
+        assert_eq!(told(&weights, &[0.0]), 0.0);
+    }
+}

@@ -1,0 +1,202 @@
+//! What flags do to each region's replays, and so to the run.
+
+use cere_console::{note, progress};
+use cere_driver::several::several;
+use cere_format::replay::Repetitions;
+use cere_measure::{Builds, Lab, Target, between};
+use cere_tune::Variant;
+use std::time::Instant;
+
+/// What the error of one region's replays may add to the predicted time, as a share of it.
+const PRECISION: f64 = 0.002;
+/// The narrowest and the widest interval of a replay's median that this may come to, as a share.
+const NARROWEST: f64 = 0.002;
+const WIDEST: f64 = 0.05;
+/// Seconds of repetitions of one codelet in all rounds together, of a region with a mean share.
+const SECONDS: f64 = 0.6;
+/// Their bounds in one round.
+const LEAST: f64 = 0.02;
+const MOST: f64 = 0.3;
+
+/// Variants that are timed between two timings of the code as built: the machine may be at another speed.
+const BETWEEN: usize = 4;
+
+/// Of each variant in each round the run's time over that of the plain build, or why it cannot be told.
+pub type Ratios = Vec<Result<Vec<f64>, String>>;
+
+/// What came of all replays.
+pub struct Found {
+    /// For each variant.
+    pub ratios: Ratios,
+    /// Share of the run's time in regions that were replayed.
+    pub covered: f64,
+    /// Seconds that compiling took, on all processors together.
+    pub compiled: f64,
+    /// Seconds that the replays took, all rounds together.
+    pub replayed: f64,
+}
+
+/// One region under all variants.
+struct Region<'a> {
+    lab: Lab<'a>,
+    target: &'a Target,
+    as_built: Builds,
+    /// Builds of different machine code, none that as built, with the first variant that gives it.
+    others: Vec<(&'a Variant, Builds)>,
+    /// Of each variant the place of its code in `others`, none if it is that as built; or why there is none.
+    places: Vec<Result<Option<usize>, String>>,
+    /// Seconds that compiling took, on all processors together.
+    compiled: f64,
+}
+
+/// Replays all regions under all variants. What a region's error adds to that of the run is its share's, so those of small
+/// share get fewer rounds and shorter ones.
+pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> Found {
+    let bar = progress::bar("replaying", targets.len() as u64 * variants.len() as u64);
+    let covered: f64 = targets.iter().map(|t| t.share).sum();
+    let mut found = Found {
+        ratios: vec![Ok(vec![1.0; rounds as usize]); variants.len()],
+        covered,
+        compiled: 0.0,
+        replayed: 0.0,
+    };
+    for target in targets {
+        bar.set_message(target.name.clone());
+        // Of the mean share.
+        let part = target.share * targets.len() as f64 / covered;
+        let own = ((f64::from(rounds) * part).ceil() as u32).clamp(1, rounds);
+        let start = Instant::now();
+        let region = Region::build(lab, target, variants, part / f64::from(own));
+        let built = start.elapsed().as_secs_f64();
+        let of = region.and_then(|region| {
+            found.compiled += region.compiled;
+            region.rounds(own)
+        });
+        found.replayed += start.elapsed().as_secs_f64() - built;
+        bar.inc(variants.len() as u64);
+        let of = match of {
+            Ok(of) => of,
+            Err(why) => {
+                let name = &target.name;
+                bar.suspend(|| {
+                    note!("{name} cannot be replayed as built, and counts as in the profile: {why}")
+                });
+                found.covered -= target.share;
+                continue;
+            }
+        };
+        for (own, all) in of.into_iter().zip(&mut found.ratios) {
+            match (own, &mut *all) {
+                (Ok(ratios), Ok(sums)) => {
+                    for (sum, ratio) in sums.iter_mut().zip(ratios.iter().cycle()) {
+                        *sum += target.share * (ratio - 1.0);
+                    }
+                }
+                (Err(why), Ok(_)) => *all = Err(format!("{}: {why}", target.name)),
+                (_, Err(_)) => {}
+            }
+        }
+    }
+    bar.finish_and_clear();
+    found
+}
+
+impl<'a> Region<'a> {
+    /// Compiles the codelets of `target`, for rounds of so many times [`SECONDS`] each.
+    fn build(
+        lab: &Lab<'a>,
+        target: &'a Target,
+        variants: &'a [Variant],
+        part: f64,
+    ) -> Result<Self, String> {
+        let mut lab = lab.clone();
+        let repetitions = &mut lab.request.repetitions;
+        if *repetitions == Repetitions::default() {
+            repetitions.precision = (PRECISION / target.share).clamp(NARROWEST, WIDEST);
+            repetitions.seconds = (SECONDS * part).clamp(LEAST, MOST);
+        }
+        let as_built = lab.build(target, &Variant::default())?;
+        target.learn(as_built.code.clone(), Some(1.0));
+        let built = several(variants.len(), |place| {
+            lab.build_new(target, &variants[place])
+        });
+        let seconds = built.iter().flatten().map(|b| b.seconds);
+        let compiled = as_built.seconds + seconds.sum::<f64>();
+        let mut others: Vec<(&Variant, Builds)> = Vec::new();
+        let mut places = Vec::new();
+        for (variant, builds) in variants.iter().zip(built) {
+            places.push(builds.map(|builds| {
+                if builds.code == as_built.code {
+                    return None;
+                }
+                let same = others.iter().position(|o| o.1.code == builds.code);
+                same.or_else(|| {
+                    others.push((variant, builds));
+                    Some(others.len() - 1)
+                })
+            }));
+        }
+        Ok(Self {
+            lab,
+            target,
+            as_built,
+            others,
+            places,
+            compiled,
+        })
+    }
+
+    /// Of each variant the time over that as built, round by round; an error if the code as built cannot be timed.
+    fn rounds(&self, rounds: u32) -> Result<Ratios, String> {
+        let mut before = Ok(self.before()?);
+        let mut of: Ratios = vec![Ok(Vec::new()); self.others.len()];
+        for round in 0..rounds {
+            let mut order: Vec<usize> = (0..of.len()).filter(|other| of[*other].is_ok()).collect();
+            // The machine's speed may go one way in a round; the next one takes the variants in the other order.
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for some in order.chunks(BETWEEN) {
+                let now: Vec<_> = some
+                    .iter()
+                    .map(|other| self.now(*other, round == 0))
+                    .collect();
+                let after = self.before();
+                for (number, (other, now)) in some.iter().zip(now).enumerate() {
+                    let part = (number + 1) as f64 / (some.len() + 1) as f64;
+                    let ratio = || -> Result<f64, String> {
+                        let then = between(&before.clone()?, &after.clone()?, part);
+                        Ok(self.target.ratio(&then, &now?))
+                    };
+                    match (&mut of[*other], ratio()) {
+                        (Ok(ratios), Ok(ratio)) => ratios.push(ratio),
+                        (found, Err(why)) => *found = Err(why),
+                        (Err(_), Ok(_)) => {}
+                    }
+                }
+                before = after;
+            }
+        }
+        let as_built = vec![1.0; rounds as usize];
+        let each = self.places.iter().map(|place| match place {
+            Ok(Some(other)) => of[*other].clone(),
+            Ok(None) => Ok(as_built.clone()),
+            Err(why) => Err(why.clone()),
+        });
+        Ok(each.collect())
+    }
+
+    /// Seconds of the codelets as built, now.
+    fn before(&self) -> Result<Vec<f64>, String> {
+        let variant = Variant::default();
+        let timed = (self.lab).time(self.target, &variant, &self.as_built, false, None)?;
+        Ok(timed.seconds)
+    }
+
+    /// Likewise, of one of the others.
+    fn now(&self, other: usize, judged: bool) -> Result<Vec<f64>, String> {
+        let (variant, builds) = &self.others[other];
+        let timed = (self.lab).time(self.target, variant, builds, judged, None)?;
+        Ok(timed.seconds)
+    }
+}

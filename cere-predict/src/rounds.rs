@@ -1,0 +1,181 @@
+//! Replays with each number of threads, in alternation with runs of the program if those are wanted: a machine that others
+//! share is slower at some times than at others.
+
+use super::model::{Plan, Prediction, Replayed};
+use anyhow::Result;
+use cere_console::{note, print, progress};
+use cere_format::package::Manifest;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::store::Store;
+use cere_measure::{InVivo, Replays, Request, Times, least, region_seconds};
+use cere_replay::Team;
+use cere_store::results;
+
+/// Least seconds that a codelet is repeated in a round, if it takes so long to know its median.
+const LEAST: f64 = 0.4;
+
+/// What is to be replayed and run, and how.
+pub struct Rounds<'a> {
+    /// Where codelets and records are.
+    pub store: &'a Store,
+    /// What they were chosen from.
+    pub profile: &'a Profile,
+    /// The codelets.
+    pub plan: Plan<'a>,
+    /// Numbers of threads.
+    pub threads: &'a [u32],
+    /// How to replay; its team says where threads run, not how many there are.
+    pub request: Request,
+    /// Rounds, at least 1.
+    pub rounds: u32,
+    /// Whether the program runs with each number of threads.
+    pub measure: bool,
+    /// Whether it runs with as many as at capture, for the sequential part.
+    pub sequential: bool,
+}
+
+/// The runs of the program with a number of threads, by its place.
+type Runs = Vec<Vec<Profile>>;
+
+/// What they find.
+struct Found {
+    /// Numbers of threads: those asked for, then those at capture.
+    counts: Vec<u32>,
+    /// For each of them, every codelet.
+    replayed: Vec<Replayed>,
+    /// For each of them.
+    runs: Runs,
+}
+
+impl<'a> Rounds<'a> {
+    /// Replays, and runs.
+    pub fn predict(mut self) -> Result<Prediction> {
+        let keys: Vec<RegionKey> = self.plan.regions.iter().map(|r| r.key.clone()).collect();
+        let Found {
+            counts,
+            replayed,
+            runs,
+        } = self.all(&keys)?;
+        let own = self.plan.captured().first().copied();
+        let own = counts.iter().zip(&runs).find(|(n, _)| Some(**n) == own);
+        let own = own
+            .map(|(_, runs)| &runs[..])
+            .filter(|runs| self.sequential && !runs.is_empty());
+        if let Some(runs) = own {
+            let times: Vec<Times> = runs.iter().map(Times::from).collect();
+            self.plan.refer_to(&times, self.profile);
+            self.plan.sequential = least(runs.iter().map(outside)).unwrap_or_default();
+            self.plan.total = least(runs.iter().map(|p| p.seconds)).unwrap_or_default();
+        }
+        let as_profiled = own.is_none();
+        let mut prediction = Prediction::of(&self.plan, self.threads, &replayed, as_profiled);
+        if self.measure {
+            add(&mut prediction, &keys, &runs);
+        }
+        Ok(prediction)
+    }
+
+    fn all(&self, keys: &[RegionKey]) -> Result<Found> {
+        let mut program = self.program()?;
+        let replays = Replays::open(self.store)?;
+        let mut replayed: Vec<Replayed> = Vec::new();
+        // The number at capture tells whether the codelet is the original: one replay is enough.
+        let mut counts = self.threads.to_vec();
+        let captured = self.plan.captured();
+        counts.extend(captured.iter().filter(|n| !self.threads.contains(n)));
+        let mut runs: Runs = vec![Vec::new(); counts.len()];
+        let bar = progress::bar("replaying", u64::from(self.rounds) * counts.len() as u64);
+        for round in 0..self.rounds {
+            for (place, &n) in counts.iter().enumerate() {
+                let asked = place < self.threads.len();
+                let runs_now =
+                    self.measure && asked || self.sequential && captured.first() == Some(&n);
+                if let Some(program) = program.as_mut().filter(|_| runs_now) {
+                    bar.set_message(format!("the program with {n} threads"));
+                    runs[place].push(self.run(program, keys, n)?);
+                }
+                let mut request = Request {
+                    team: Team {
+                        threads: Some(n),
+                        ..self.request.team.clone()
+                    },
+                    ..self.request.clone()
+                };
+                let seconds = &mut request.repetitions.seconds;
+                *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
+                for (at, codelet) in self.plan.each().enumerate() {
+                    bar.set_message(format!("{} with {n}", codelet.manifest.name));
+                    let place = place * self.plan.codelets() + at;
+                    if round == 0 {
+                        replayed.push(Replayed::none(codelet, n));
+                    }
+                    if replayed[place].goes_on() && (asked || round == 0) {
+                        match replays.replay_unrecorded(&request, codelet.file, None) {
+                            Ok((replay, record)) => {
+                                results::keep_or_warn(self.store, &record);
+                                replayed[place].add(replay, &record);
+                            }
+                            Err(error) => replayed[place].fails(&error),
+                        }
+                    }
+                }
+                bar.inc(1);
+            }
+        }
+        bar.finish_and_clear();
+        Ok(Found {
+            counts,
+            replayed,
+            runs,
+        })
+    }
+
+    /// The program, if it is to run.
+    fn program(&self) -> Result<Option<InVivo<'a>>> {
+        if !self.measure && !self.sequential {
+            return Ok(None);
+        }
+        let manifests: Vec<&Manifest> = self.plan.each().map(|c| c.manifest).collect();
+        match InVivo::open(self.store, self.profile, &manifests) {
+            Ok(program) => Ok(Some(program)),
+            Err(error) if self.measure => Err(error.context("the program cannot be measured")),
+            Err(error) => {
+                note!(
+                    "the program is not run, so its sequential part counts as profiled: {}",
+                    print::error(&error)
+                );
+                Ok(None)
+            }
+        }
+    }
+
+    /// A run with `threads` threads.
+    fn run(&self, program: &mut InVivo, keys: &[RegionKey], threads: u32) -> Result<Profile> {
+        let mut environment = self.request.team.environment.clone();
+        environment.push(("OMP_NUM_THREADS".into(), threads.to_string()));
+        program.run_with(keys, &environment)
+    }
+}
+
+/// Seconds outside of the regions that were timed: none of them is inside another.
+fn outside(profile: &Profile) -> f64 {
+    let inside: f64 = profile.regions.iter().map(|r| r.inclusive_seconds).sum();
+    (profile.seconds - inside).max(0.0)
+}
+
+/// Adds what runs took: as with replays, the fast times count.
+fn add(prediction: &mut Prediction, keys: &[RegionKey], runs: &Runs) {
+    for (run, found) in prediction.runs.iter_mut().zip(runs) {
+        for (round, profile) in run.rounds.iter_mut().zip(found) {
+            round.1 = Some(profile.seconds);
+        }
+        run.measured_sequential = least(found.iter().map(outside));
+        for (region, key) in run.regions.iter_mut().zip(keys) {
+            region.measured_seconds = region_seconds(found, key);
+        }
+        let inside: f64 = run.regions.iter().filter_map(|r| r.measured_seconds).sum();
+        run.measured_seconds = run
+            .measured_sequential
+            .map(|sequential| sequential + inside);
+    }
+}

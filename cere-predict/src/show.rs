@@ -1,0 +1,72 @@
+//! A prediction for people.
+
+use super::model::{Prediction, RunTime, error};
+use cere_console::print;
+
+impl Prediction {
+    /// The tables.
+    pub fn text(&self) -> String {
+        let percent = |e: Option<f64>| e.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0));
+        let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
+        let row = |r: &RunTime| {
+            vec![
+                r.threads.to_string(),
+                print::time(r.predicted_seconds),
+                time(r.measured_seconds),
+                percent(error(r.predicted_seconds, r.measured_seconds)),
+                range(r),
+            ]
+        };
+        let heading = ["threads", "predicted", "measured", "error", "rounds"];
+        let mut text = print::table(&heading, &self.runs.iter().map(row).collect::<Vec<_>>());
+        let rows = self.runs.iter().flat_map(|run| {
+            run.regions.iter().map(|r| {
+                vec![
+                    r.name.clone(),
+                    run.threads.to_string(),
+                    print::time(r.predicted_seconds),
+                    time(r.measured_seconds),
+                    percent(error(r.predicted_seconds, r.measured_seconds)),
+                ]
+            })
+        });
+        let heading = ["region", "threads", "predicted", "measured", "error"];
+        text.push('\n');
+        text.push_str(&print::table(&heading, &rows.collect::<Vec<_>>()));
+        text.push_str(&format!(
+            "\nsequential part: {} of {} in {}\n",
+            print::time(self.sequential_seconds),
+            print::time(self.profiled_seconds),
+            self.sequential_of()
+        ));
+        if let Some(best) = self.best() {
+            let seconds = best.measured_seconds.unwrap_or(best.predicted_seconds);
+            text.push_str(&format!(
+                "best: {} threads, {}\n",
+                best.threads,
+                print::time(seconds)
+            ));
+        }
+        if let Some(reduction) = self.reduction() {
+            text.push_str(&format!(
+                "one run of each codelet takes {reduction:.1} times less than the runs\n"
+            ));
+        }
+        text
+    }
+}
+
+/// Least and largest error of single rounds; without measurements, how far their predictions are from the middle one.
+fn range(run: &RunTime) -> String {
+    let of = |round: &(f64, Option<f64>)| match run.measured_seconds {
+        Some(_) => error(round.0, round.1),
+        None => error(round.0, Some(run.predicted_seconds)),
+    };
+    let errors: Vec<f64> = run.rounds.iter().filter_map(of).collect();
+    if errors.len() < 2 {
+        return "-".to_owned();
+    }
+    let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = errors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{:+.1} to {:+.1}", least * 100.0, most * 100.0)
+}

@@ -1,0 +1,9 @@
+//! Starts processes and waits for them.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`wait`] | the end of a child, or a time limit |
+//! | [`supervise`] | a command in a process group of its own, with the terminal and the signals passed on |
+
+pub mod supervise;
+pub mod wait;

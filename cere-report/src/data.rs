@@ -1,0 +1,230 @@
+//! What a report is made of, out of a store.
+
+use anyhow::Result;
+use cere_format::build::Unit;
+use cere_format::package::Manifest;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::replay::{CacheLevel, Warmup};
+use cere_format::store::Store;
+use cere_measure::matching::{Matching, Measured, Pair};
+use cere_package::io::read_manifest;
+use cere_run::capture::Refused;
+use cere_store::codelets::files;
+use cere_store::current::Current;
+use cere_store::results::{Database, Machine, Record, counting, warmup_name};
+use cere_store::state;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// A codelet of the current build.
+pub struct Codelet {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Size of its file.
+    pub bytes: u64,
+    /// The file's SHA-256.
+    pub sha256: String,
+}
+
+/// Where a region's source is.
+pub struct Place {
+    /// Which region.
+    pub key: RegionKey,
+    /// File, absolute or below `directory`.
+    pub file: PathBuf,
+    /// Where the compiler ran.
+    pub directory: PathBuf,
+    /// Line, from 1; 0 if unknown.
+    pub line: u32,
+    /// When the unit was compiled, if the store tells.
+    pub built: Option<SystemTime>,
+}
+
+/// A warm-up's comparison with the run.
+pub struct Compared {
+    /// Which.
+    pub warmup: Warmup,
+    /// Number of its colour, from 1.
+    pub colour: usize,
+    /// What came out.
+    pub matching: Matching,
+}
+
+/// All of it.
+pub struct Data {
+    /// The store's profile.
+    pub profile: Profile,
+    /// Source places of the build's regions.
+    pub places: Vec<Place>,
+    /// Codelets of the build, by name.
+    pub codelets: Vec<Codelet>,
+    /// What was left out and why, for people.
+    pub notes: Vec<String>,
+    /// Records of replays of `codelets` at the capture flags, the oldest first.
+    pub records: Vec<Record>,
+    /// The machine that measured what is compared; none without records.
+    pub machine: Option<Machine>,
+    /// Warm-ups with records, the default first.
+    pub compared: Vec<Compared>,
+    /// Largest error of a region that predictions may use.
+    pub max_error: f64,
+}
+
+/// Warm-ups in the order that they are shown, with their names for people.
+pub const WARMUPS: [(Warmup, &str); 5] = [
+    (Warmup::PageTrace, "page trace"),
+    (Warmup::WorkingSet, "working set"),
+    (Warmup::Cold, "cold"),
+    (Warmup::Partial(CacheLevel::L2), "warm to L2"),
+    (Warmup::Partial(CacheLevel::Llc), "warm to LLC"),
+];
+
+/// A warm-up's name for people.
+pub fn warmup_title(warmup: Warmup) -> &'static str {
+    let found = WARMUPS.iter().find(|w| w.0 == warmup);
+    found.map_or(warmup_name(warmup), |w| w.1)
+}
+
+impl Data {
+    /// Reads `store`.
+    pub fn read(store: &Store, max_error: f64) -> Result<Self> {
+        let profile = state::current_profile(store)?;
+        let units = state::current_units(store)?;
+        let mut notes = Vec::new();
+        let codelets = codelets(store, &mut notes)?;
+        let records = match Database::existing(store)? {
+            Some(database) => database.all()?,
+            None => Vec::new(),
+        };
+        let places = units.iter().flat_map(|unit| places(store, unit)).collect();
+        let refused = Refused::last(store);
+        Self::of(
+            profile, places, codelets, records, &refused, max_error, notes,
+        )
+    }
+
+    /// Puts together what is known.
+    pub fn of(
+        profile: Profile,
+        places: Vec<Place>,
+        codelets: Vec<Codelet>,
+        mut records: Vec<Record>,
+        refused: &BTreeMap<String, String>,
+        max_error: f64,
+        mut notes: Vec<String>,
+    ) -> Result<Self> {
+        let known: HashSet<&str> = codelets.iter().map(|c| c.sha256.as_str()).collect();
+        records.retain(|r| {
+            let capture_flags = r.setting.flags.is_empty() && r.setting.passes.is_none();
+            capture_flags && known.contains(r.sha256.as_str())
+        });
+        let here = cere_store::results::this_machine();
+        let machine = match records.iter().any(|r| r.machine.id == here.id) {
+            true => Some(here),
+            false => records.last().map(|r| r.machine.clone()),
+        };
+        let of_machine = |r: &&Record| machine.as_ref().is_some_and(|m| m.id == r.machine.id);
+        let others = records.len() - records.iter().filter(of_machine).count();
+        if others > 0 {
+            notes.push(format!(
+                "{others} records are of other machines: regions list them, the comparison leaves them out"
+            ));
+        }
+        let mut compared = Vec::new();
+        for (colour, (warmup, _)) in (1..).zip(WARMUPS) {
+            let of_warmup = |r: &&Record| r.setting.warmup == warmup;
+            if !records.iter().filter(of_machine).any(|r| of_warmup(&r)) {
+                continue;
+            }
+            let measured: Vec<Measured> = codelets
+                .iter()
+                .map(|codelet| {
+                    // As a replay without --warmup does where there is no page trace.
+                    let instead = match warmup {
+                        Warmup::PageTrace => {
+                            cere_replay::plan::warmup(&codelet.manifest, None, None)
+                                .map_or(warmup, |found| found.0)
+                        }
+                        other => other,
+                    };
+                    let of_codelet = records.iter().filter(of_machine).filter(|r| {
+                        r.sha256 == codelet.sha256 && (of_warmup(r) || r.setting.warmup == instead)
+                    });
+                    measured(codelet, &counting(&of_codelet.collect::<Vec<_>>()))
+                })
+                .collect();
+            compared.push(Compared {
+                warmup,
+                colour,
+                matching: Matching::of(&profile, &measured, refused, max_error)?,
+            });
+        }
+        Ok(Self {
+            profile,
+            places,
+            codelets,
+            notes,
+            records,
+            machine,
+            compared,
+            max_error,
+        })
+    }
+}
+
+fn measured(codelet: &Codelet, records: &[&Record]) -> Measured {
+    let pair = |r: &&Record| Pair::of(r).ok_or_else(|| r.reason.clone());
+    Measured {
+        key: codelet.manifest.key.clone(),
+        represents: codelet.manifest.represents,
+        replays: match records {
+            [] => Err("it has codelets without a replay".to_owned()),
+            some => some.iter().map(pair).collect(),
+        },
+    }
+}
+
+fn codelets(store: &Store, notes: &mut Vec<String>) -> Result<Vec<Codelet>> {
+    let current = Current::of(store)?;
+    let mut found = Vec::new();
+    let mut older = 0;
+    for file in files(store)? {
+        let manifest = match read_manifest(&file) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                notes.push(format!("a codelet is damaged: {}: {error}", file.display()));
+                continue;
+            }
+        };
+        if current.holds(&manifest) != Some(true) {
+            older += 1;
+            continue;
+        }
+        found.push(Codelet {
+            bytes: std::fs::metadata(&file).map_or(0, |m| m.len()),
+            sha256: state::hash_file(&file)?,
+            manifest,
+        });
+    }
+    if older > 0 {
+        notes.push(format!("{older} codelets of older builds are left out"));
+    }
+    Ok(found)
+}
+
+fn places(store: &Store, unit: &Unit) -> Vec<Place> {
+    let record = std::fs::metadata(store.unit_record(&unit.id));
+    let built = record.and_then(|m| m.modified()).ok();
+    let place = |region: &cere_format::build::Region| Place {
+        key: RegionKey {
+            unit: unit.id.clone(),
+            index: region.index,
+        },
+        file: region.file.clone(),
+        directory: unit.command.directory.clone(),
+        line: region.line,
+        built,
+    };
+    unit.regions.iter().map(place).collect()
+}

@@ -1,0 +1,161 @@
+//! Which regions a capture run is after.
+
+use crate::classes;
+use crate::selection::Selection;
+use anyhow::Result;
+use cere_cluster::ClassError;
+use cere_format::package::Represents;
+use cere_format::profile::{Profile, RegionKey};
+use cere_store::names::{Named, is_glob, pick_in};
+use std::collections::{BTreeMap, HashSet};
+
+/// A region that is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub key: RegionKey,
+    /// Whether the user named it, so that missing it is a failure of its own.
+    pub named: bool,
+    /// The wanted invocations, rising, with the class that each was chosen for, if it was for one.
+    pub invocations: Vec<(u64, Option<Represents>)>,
+}
+
+/// A region that gets no codelet.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Skipped {
+    /// Its name.
+    pub region: String,
+    /// Why.
+    pub reason: String,
+    /// Whether the user named it.
+    #[serde(skip)]
+    pub named: bool,
+}
+
+/// The regions that `patterns` pick. Those that were not outlined are skipped: with a word where they were named,
+/// silently where a glob met them. `held` are the units that the program may load.
+pub fn by_pattern(
+    all: &[Named],
+    patterns: &[String],
+    held: Option<&HashSet<String>>,
+) -> Result<(Vec<Choice>, Vec<Skipped>)> {
+    let mut picked: BTreeMap<usize, bool> = BTreeMap::new();
+    for pattern in patterns {
+        for index in pick_in(all, held, pattern)? {
+            *picked.entry(index).or_default() |= !is_glob(pattern);
+        }
+    }
+    let (mut choices, mut skipped) = (Vec::new(), Vec::new());
+    for (index, named) in picked {
+        let region = &all[index];
+        if region.region.outlined {
+            choices.push(Choice {
+                name: region.name.clone(),
+                key: region.key.clone(),
+                named,
+                invocations: Vec::new(),
+            });
+        } else if named {
+            let reason = region.region.reason.as_deref().unwrap_or("unknown");
+            skipped.push(Skipped {
+                region: region.name.clone(),
+                reason: format!("it was not outlined: {reason}"),
+                named,
+            });
+        }
+    }
+    Ok((choices, skipped))
+}
+
+/// The regions of `profile` that are worth a codelet. Of the others those are listed that take time, but in too
+/// short invocations.
+fn by_profile(profile: &Profile) -> Result<(Vec<Choice>, Vec<Skipped>)> {
+    let selection = Selection::of(profile)?;
+    let choices = selection.kept.iter().map(|kept| {
+        let region = &profile.regions[kept.region];
+        Choice {
+            name: region.name.clone(),
+            key: region.key.clone(),
+            named: false,
+            invocations: Vec::new(),
+        }
+    });
+    let skipped = selection.short.iter().map(|(region, why)| Skipped {
+        region: profile.regions[*region].name.clone(),
+        reason: why.to_string(),
+        named: false,
+    });
+    Ok((choices.collect(), skipped.collect()))
+}
+
+/// What the command line asks for.
+pub struct Wish {
+    /// The regions that it names, and those of them that there can be no codelets of.
+    pub named: Option<(Vec<Choice>, Vec<Skipped>)>,
+    /// The invocations that it lists.
+    pub list: Option<Vec<u64>>,
+}
+
+impl Wish {
+    /// Regions with their invocations: what is not listed is chosen by `profile`. Nothing if there is none to choose by.
+    pub fn choices(&self, profile: Option<&Profile>) -> Result<(Vec<Choice>, Vec<Skipped>)> {
+        let (mut choices, mut skipped) = match (&self.named, profile) {
+            (Some(named), _) => named.clone(),
+            (None, Some(profile)) => by_profile(profile)?,
+            (None, None) => Default::default(),
+        };
+        match (&self.list, profile) {
+            (Some(list), _) => {
+                for choice in &mut choices {
+                    choice.invocations = list.iter().map(|i| (*i, None)).collect();
+                }
+            }
+            (None, Some(profile)) => skipped.append(&mut represent(&mut choices, profile)),
+            (None, None) => choices.clear(),
+        }
+        Ok((choices, skipped))
+    }
+
+    /// Whether it can be followed without a profile.
+    pub fn complete(&self) -> bool {
+        self.named.is_some() && self.list.is_some()
+    }
+}
+
+/// Why a region is not in `profile`.
+pub fn never_ran(profile: &Profile) -> &'static str {
+    match profile.other_threads {
+        0 => "it never ran with these arguments",
+        _ => {
+            "it never ran in the program's first thread with these arguments; regions ran in other threads, which are not captured"
+        }
+    }
+}
+
+/// Wants the representatives of every region, by `profile`; gives those that have none, with the reason.
+fn represent(choices: &mut Vec<Choice>, profile: &Profile) -> Vec<Skipped> {
+    let mut skipped = Vec::new();
+    choices.retain_mut(|choice| {
+        let found = match profile.region(&choice.key) {
+            None => Err(never_ran(profile).to_owned()),
+            Some(region) => match classes::representatives(region) {
+                // None was left by its end, or all are too short: one is as good as another.
+                Err(ClassError::NoTimes) => Ok(vec![(1, None)]),
+                Err(error) => Err(error.to_string()),
+                Ok(found) => Ok(found.into_iter().map(|(i, r)| (i, Some(r))).collect()),
+            },
+        };
+        match found {
+            Ok(found) => choice.invocations = found,
+            Err(reason) => skipped.push(Skipped {
+                region: choice.name.clone(),
+                reason,
+                named: choice.named,
+            }),
+        }
+        !choice.invocations.is_empty()
+    });
+    skipped
+}

@@ -1,0 +1,88 @@
+//! What earlier captures of a program took, and what they could not take.
+
+use super::choose::{Choice, Skipped};
+use anyhow::Result;
+use cere_build::image::Program;
+use cere_format::package::Represents;
+use cere_format::profile::RegionKey;
+use cere_format::store::Store;
+use cere_package::io::read_manifest;
+use cere_store::{codelets, state};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// `captures.json` of a store: why regions have no codelets.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Refused {
+    /// SHA-256 of the program's file.
+    program: String,
+    command: Vec<String>,
+    /// By region's name, the reason.
+    regions: BTreeMap<String, String>,
+}
+
+impl Refused {
+    /// What is known of this program with these arguments.
+    pub fn of(store: &Store, program: &Program, command: &[String]) -> Self {
+        let known: Option<Self> = state::read_json(&store.captures()).ok();
+        known
+            .filter(|k| k.program == program.hash && k.command == command)
+            .unwrap_or_else(|| Self {
+                program: program.hash.clone(),
+                command: command.to_vec(),
+                regions: BTreeMap::new(),
+            })
+    }
+
+    /// What is known of the last program that was captured.
+    pub fn last(store: &Store) -> BTreeMap<String, String> {
+        let known: Option<Self> = state::read_json(&store.captures()).ok();
+        known.unwrap_or_default().regions
+    }
+
+    /// Adds what a capture skipped, takes out what it took.
+    pub fn update(
+        &mut self,
+        store: &Store,
+        taken: &[codelets::Listed],
+        skipped: &[Skipped],
+    ) -> Result<()> {
+        for one in skipped {
+            self.regions.insert(one.region.clone(), one.reason.clone());
+        }
+        for one in taken {
+            self.regions.remove(&one.region);
+        }
+        state::write_json(&store.captures(), self)
+    }
+
+    /// Takes out of `choices` what the store has, and what was refused before, which it gives back.
+    pub fn leave_out(&self, store: &Store, choices: &mut Vec<Choice>) -> Result<Vec<Skipped>> {
+        let mut there: HashMap<(RegionKey, u64), Option<Represents>> = HashMap::new();
+        for file in codelets::files(store)? {
+            if let Ok(manifest) = read_manifest(&file)
+                && manifest.in_vivo.is_some()
+            {
+                there.insert((manifest.key, manifest.invocation), manifest.represents);
+            }
+        }
+        let mut skipped = Vec::new();
+        choices.retain_mut(|choice| {
+            if let Some(reason) = self.regions.get(&choice.name) {
+                skipped.push(Skipped {
+                    region: choice.name.clone(),
+                    reason: reason.clone(),
+                    named: choice.named,
+                });
+                return false;
+            }
+            let known = |(invocation, represents): &(u64, Option<Represents>)| {
+                let found = there.get(&(choice.key.clone(), *invocation));
+                found.is_some_and(|found| represents.is_none() || found == represents)
+            };
+            // All or none: a region's representatives replace one another.
+            !choice.invocations.iter().all(known)
+        });
+        Ok(skipped)
+    }
+}

@@ -1,0 +1,249 @@
+//! Captures: codelets taken out of runs of the program.
+
+mod choose;
+mod invocations;
+mod missing;
+mod pack;
+mod runs;
+mod times;
+mod traces;
+
+pub use choose::Skipped;
+pub use invocations::parse as parse_invocations;
+pub use missing::Refused;
+pub use traces::Tracing;
+
+use crate::input::Input;
+use crate::launch::{Finished, Launch, Output};
+use crate::{profile, reads};
+use anyhow::Result;
+use cere_build::image::Program;
+use cere_console::{note, print, warning};
+use cere_format::capture::{RunMode, Wanted};
+use cere_format::profile::{PROFILE_VERSION, Profile, RegionKey};
+use cere_format::store::Store;
+use cere_store::codelets::Listed;
+use cere_store::names::{self, Named};
+use cere_store::state;
+use choose::{Choice, Wish};
+use runs::Runs;
+use std::process::ExitStatus;
+
+/// What is to be captured.
+pub struct Request<'a> {
+    /// The store; its lock is taken.
+    pub store: &'a Store,
+    /// Program and arguments as given.
+    pub command: &'a [String],
+    /// Names, globs or unique prefixes of regions; none: those that matter.
+    pub patterns: &'a [String],
+    /// Invocations, rising, from 1; none: the representatives.
+    pub invocations: Option<Vec<u64>>,
+    /// Whether what the store has, and what could not be captured before, is left out.
+    pub missing: bool,
+    /// How pages are traced before captured invocations; none: not at all.
+    pub tracing: Option<Tracing>,
+    /// Seconds after which a run is killed.
+    pub timeout: Option<f64>,
+    /// Runs for the times in vivo; none: as [`profile::enough`] says.
+    pub runs: Option<u32>,
+    /// Where the output of the first run goes.
+    pub output: Output,
+}
+
+/// What was captured.
+pub struct Taken {
+    /// New codelets.
+    pub codelets: Vec<Listed>,
+    /// Regions and invocations without one, and why.
+    pub skipped: Vec<Skipped>,
+    /// Codelets without a time in vivo, and why.
+    pub untimed: Vec<String>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a capture ended.
+pub enum End {
+    /// The store has all codelets that can be had.
+    Complete,
+    /// No region is worth a codelet; whether regions ran in other threads, which are not captured.
+    Nothing {
+        /// Whether they did.
+        other_threads: bool,
+    },
+    /// The program ran.
+    Ran {
+        /// How its first run ended.
+        status: ExitStatus,
+        /// Why it was not run to its end as often as needed, if so.
+        cut: Option<String>,
+        /// Whether there are captures that should have become codelets and did not.
+        lost: bool,
+    },
+}
+
+struct Session<'a> {
+    request: &'a Request<'a>,
+    program: Program,
+    input: Input,
+}
+
+/// Captures. An error says why nothing could be tried.
+pub fn take(request: &Request) -> Result<Taken> {
+    let store = request.store;
+    let program = Program::open(&request.command[0], store)?;
+    let all = names::named(&state::current_units(store)?);
+    let named = match request.patterns {
+        [] => None,
+        patterns => Some(choose::by_pattern(&all, patterns, program.units.as_ref())?),
+    };
+    let wish = Wish {
+        named,
+        list: request.invocations.clone(),
+    };
+    let _lock = state::lock(store)?;
+    let mut profile = fitting_profile(store, &program, request.command, &all);
+    if let Some(stored) = &profile
+        && (stored.runs < request.runs.unwrap_or_else(|| profile::enough(stored))
+            || !times::all_known(stored, &wish.choices(profile.as_ref())?.0))
+    {
+        profile = None;
+    }
+    let mut session = Session {
+        request,
+        input: Input::open()?,
+        program,
+    };
+    if profile.is_none() && !wish.complete() {
+        note!(
+            "the store has no profile of this command, with what it reads now, that tells enough: running one first, without its output"
+        );
+        profile = Some(session.profile(wish.list.as_deref().unwrap_or(&[]))?);
+    }
+    let (mut choices, mut skipped) = wish.choices(profile.as_ref())?;
+    let mut refused = Refused::of(store, &session.program, request.command);
+    let ended = |skipped, end| Taken {
+        codelets: Vec::new(),
+        skipped,
+        untimed: Vec::new(),
+        end,
+    };
+    if request.missing && !choices.is_empty() {
+        skipped.append(&mut refused.leave_out(store, &mut choices)?);
+        if choices.is_empty() {
+            return Ok(ended(skipped, End::Complete));
+        }
+    }
+    if choices.is_empty() {
+        let other_threads = profile.as_ref().is_some_and(|p| p.other_threads > 0);
+        return Ok(ended(skipped, End::Nothing { other_threads }));
+    }
+    let runs = Runs::make(&choices, |choices, first| {
+        session.capture(choices, first, profile.as_ref(), &all)
+    })?;
+    // What would not end in time for a capture would not for its times either.
+    if profile.is_none() && runs.usable() && runs.cut.is_none() {
+        note!("running once more, without output, for the times in vivo");
+        match session.profile(wish.list.as_deref().unwrap_or(&[])) {
+            Ok(ran) => profile = Some(ran),
+            Err(error) => warning!("no times in vivo: {}", print::error(&error)),
+        }
+    }
+    let mut outcome = pack::all(store, &runs, &choices, profile.as_ref())?;
+    skipped.append(&mut outcome.skipped);
+    refused.update(store, &outcome.codelets, &skipped)?;
+    skipped.append(&mut outcome.postponed);
+    Ok(Taken {
+        codelets: outcome.codelets,
+        skipped,
+        untimed: outcome.untimed,
+        end: End::Ran {
+            status: runs.first.status,
+            cut: runs.cut,
+            lost: outcome.lost,
+        },
+    })
+}
+
+/// The stored profile, if it is of this very command, which reads the same now.
+fn fitting_profile(
+    store: &Store,
+    program: &Program,
+    command: &[String],
+    all: &[Named],
+) -> Option<Profile> {
+    let profile: Profile = state::read_json(&store.profile()).ok()?;
+    let here = std::env::current_dir().ok()?;
+    let known = |r: &cere_format::profile::RegionProfile| all.iter().any(|n| n.key == r.key);
+    let fits = profile.version == PROFILE_VERSION
+        && profile.program == program.hash
+        && profile.command == command
+        && profile.directory == here
+        && reads::same(&profile.input, &reads::of(command))
+        && profile.regions.iter().all(known);
+    fits.then_some(profile)
+}
+
+impl Session<'_> {
+    fn profile(&mut self, invocations: &[u64]) -> Result<Profile> {
+        let command = profile::Command {
+            store: self.request.store,
+            program: &self.program,
+            words: self.request.command,
+            timeout: self.request.timeout,
+            trace: invocations,
+        };
+        let collected = command.profile(self.request.runs, Output::Dropped, &mut self.input)?;
+        for text in &collected.notes {
+            note!("profile: {text}");
+        }
+        Ok(collected.profile)
+    }
+
+    /// One run; the output of the first goes where it was asked to.
+    fn capture(
+        &mut self,
+        choices: &[Choice],
+        first: bool,
+        profile: Option<&Profile>,
+        all: &[Named],
+    ) -> Result<Finished> {
+        let tracing = &self.request.tracing;
+        let name = |key: &RegionKey| {
+            let named = all.iter().find(|n| n.key == *key);
+            named.map_or_else(|| "a region".into(), |n| n.name.clone())
+        };
+        let numbers = |c: &Choice| -> Vec<u64> { c.invocations.iter().map(|(i, _)| *i).collect() };
+        let wanted = choices
+            .iter()
+            .map(|c| Wanted {
+                key: c.key.clone(),
+                invocations: numbers(c),
+                starts: match tracing {
+                    Some(tracing) => tracing.starts(profile, &c.key, &numbers(c), name),
+                    None => Vec::new(),
+                },
+            })
+            .collect();
+        let mut feed = self.input.again()?;
+        Launch {
+            store: self.request.store,
+            program: &self.program,
+            command: self.request.command,
+            mode: RunMode::Capture {
+                wanted,
+                trace: tracing.as_ref().map(Tracing::plan),
+            },
+            trace: &[],
+            timeout: self.request.timeout,
+            output: match first {
+                true => self.request.output,
+                false => Output::Dropped,
+            },
+            environment: &[],
+            input: feed.stdin.take(),
+        }
+        .run()
+    }
+}

@@ -1,0 +1,209 @@
+//! From raw captures to codelets.
+
+use super::choose::{Choice, Skipped, never_ran};
+use super::runs::{Found, Runs};
+use anyhow::{Context, Result};
+use cere_console::{print, progress};
+use cere_format::package::Represents;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::store::Store;
+use cere_package::io::read_manifest;
+use cere_package::{PackError, PackInput, pack};
+use cere_store::codelets::Listed;
+use cere_store::current::Current;
+use cere_store::{codelets, state};
+
+/// How often a region ran in the profile.
+fn ran(profile: &Profile, key: &RegionKey) -> u64 {
+    let region = profile.region(key);
+    region.map_or(0, |r| r.invocations)
+}
+
+/// What became of the wanted invocations.
+#[derive(Default)]
+pub struct Outcome {
+    /// New codelets.
+    pub codelets: Vec<Listed>,
+    /// What there is none of, and why.
+    pub skipped: Vec<Skipped>,
+    /// What no run took, for others were in the way.
+    pub postponed: Vec<Skipped>,
+    /// Whether there are captures that should have become codelets and did not.
+    pub lost: bool,
+    /// Codelets without a time in vivo, each with the reason.
+    pub untimed: Vec<String>,
+}
+
+impl Outcome {
+    fn miss(&mut self, choice: &Choice, missing: Missing) {
+        let (reason, list) = match missing {
+            Missing::Refused(reason) => (reason, &mut self.skipped),
+            Missing::Postponed(reason) => (reason, &mut self.postponed),
+            Missing::Lost(reason) => {
+                self.lost = true;
+                (reason, &mut self.skipped)
+            }
+        };
+        list.push(Skipped {
+            region: choice.name.clone(),
+            reason,
+            named: choice.named,
+        });
+    }
+}
+
+/// What there is to make codelets with.
+struct Packing<'a> {
+    store: &'a Store,
+    runs: &'a Runs,
+    choices: &'a [Choice],
+    profile: Option<&'a Profile>,
+    current: Current,
+}
+
+/// Packs every wanted invocation that was captured, and says why for the others.
+pub fn all(
+    store: &Store,
+    runs: &Runs,
+    choices: &[Choice],
+    profile: Option<&Profile>,
+) -> Result<Outcome> {
+    state::make_directory(&store.codelets())?;
+    let packing = Packing {
+        store,
+        runs,
+        choices,
+        profile,
+        current: Current::of(store)?,
+    };
+    let mut outcome = Outcome::default();
+    let count: usize = choices.iter().map(|c| c.invocations.len()).sum();
+    let bar = progress::bar("packing", count as u64);
+    for choice in choices {
+        for (invocation, represents) in &choice.invocations {
+            bar.set_message(choice.name.clone());
+            match packing.make(choice, *invocation, *represents) {
+                Ok((listed, untimed)) => {
+                    outcome
+                        .untimed
+                        .extend(untimed.map(|why| format!("{}: {why}", listed.name)));
+                    outcome.codelets.push(listed);
+                }
+                Err(missing) => outcome.miss(choice, missing),
+            }
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    replace(store, choices, &outcome.codelets)?;
+    Ok(outcome)
+}
+
+/// Removes the codelets that an earlier capture took as representatives of regions that `new` has representatives of.
+fn replace(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
+    let represented = |key: &RegionKey| {
+        let of = |c: &&Choice| c.key == *key && c.invocations.iter().any(|(_, r)| r.is_some());
+        let choice = choices.iter().find(of);
+        choice.is_some_and(|c| new.iter().any(|l| l.region == c.name))
+    };
+    for file in codelets::files(store)? {
+        let kept = new.iter().any(|l| l.file == file);
+        if let (false, Ok(manifest)) = (kept, read_manifest(&file))
+            && manifest.represents.is_some()
+            && represented(&manifest.key)
+        {
+            std::fs::remove_file(&file)
+                .with_context(|| format!("cannot remove {}", file.display()))?;
+            let _ = std::fs::remove_file(codelets::verdict_of(&file));
+        }
+    }
+    Ok(())
+}
+
+/// Why there is no codelet of an invocation.
+enum Missing {
+    /// There can be none.
+    Refused(String),
+    /// Others were in the way.
+    Postponed(String),
+    /// There should be one.
+    Lost(String),
+}
+
+impl Packing<'_> {
+    /// Makes the codelet of one invocation; gives with it why its time in vivo is not known, if it should be.
+    fn make(
+        &self,
+        choice: &Choice,
+        invocation: u64,
+        represents: Option<Represents>,
+    ) -> Result<(Listed, Option<String>), Missing> {
+        let (run, raw) = match self.runs.find(self.profile, &choice.key, invocation) {
+            Some((run, Found::Raw(raw))) => (run, raw),
+            Some((_, Found::Postponed(postponed))) => {
+                let reason = self.runs.missed(postponed, |key| self.name(key));
+                return Err(Missing::Postponed(reason));
+            }
+            None => return Err(self.missing(choice, invocation)),
+        };
+        if let Some(reason) = raw.capture.refused.clone() {
+            return Err(Missing::Refused(reason));
+        }
+        let time = self.profile.map(|p| run.in_vivo(p, &raw.capture));
+        let (in_vivo, untimed) = match time.transpose() {
+            Ok(time) => (time, None),
+            Err(why) => (None, Some(why)),
+        };
+        let name = format!("{}:{invocation}", choice.name);
+        let destination = codelets::file_of(self.store, &name);
+        // The verdict is one on the file that is replaced, and the command may be killed in between.
+        let _ = std::fs::remove_file(codelets::verdict_of(&destination));
+        let packed = pack(&PackInput {
+            store: self.store,
+            raw: &raw.path,
+            region_name: &choice.name,
+            name: &name,
+            in_vivo,
+            represents,
+            destination: &destination,
+        });
+        let lost = |error: anyhow::Error| Missing::Lost(print::error(&error));
+        let manifest = match packed {
+            Ok(manifest) => manifest,
+            Err(PackError::Refused { reason, .. }) => return Err(Missing::Refused(reason)),
+            Err(error) => return Err(lost(error.into())),
+        };
+        // A large region's pages need not lie there twice.
+        for extension in ["table", "entry", "exit", "trace", "blocks"] {
+            let _ = std::fs::remove_file(raw.path.with_extension(extension));
+        }
+        let listed = Listed::of(&manifest, &destination, &self.current).map_err(lost)?;
+        Ok((listed, untimed))
+    }
+
+    fn name(&self, key: &RegionKey) -> String {
+        let choice = self.choices.iter().find(|c| c.key == *key);
+        choice.map_or_else(|| "a region".into(), |c| c.name.clone())
+    }
+
+    fn missing(&self, choice: &Choice, invocation: u64) -> Missing {
+        let entered = self.runs.entered(&choice.key);
+        let ran = entered.or_else(|| Some(ran(self.profile?, &choice.key)));
+        let reason = match ran {
+            None => format!("invocation {invocation} never came"),
+            Some(0) => self
+                .profile
+                .map_or("it never ran with these arguments", never_ran)
+                .into(),
+            Some(ran) if ran < invocation => {
+                format!("invocation {invocation} never came: it ran {ran} times")
+            }
+            Some(_) => {
+                return Missing::Lost(
+                    "its capture did not reach the disk: see the messages of the run".into(),
+                );
+            }
+        };
+        Missing::Refused(reason)
+    }
+}

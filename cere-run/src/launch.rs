@@ -1,0 +1,169 @@
+//! Runs an instrumented program under the preload library.
+
+use anyhow::{Context, Result, bail};
+use cere_build::image::Program;
+use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
+use cere_format::profile_raw::TRACE_WANTED;
+use cere_format::store::Store;
+use cere_process::supervise;
+use cere_store::{components, state};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Where the program's stdout goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Where this command's stdout goes.
+    Kept,
+    /// To stderr: stdout is for the report.
+    ToStderr,
+    /// Nowhere, stderr neither: the program runs a second time for its output.
+    Dropped,
+}
+
+/// Bytes that have to be free for a run's results.
+const ROOM: u64 = 4 << 20;
+
+/// What a run is to do.
+pub struct Launch<'a> {
+    /// Store that the results are for.
+    pub store: &'a Store,
+    /// The program.
+    pub program: &'a Program,
+    /// Program and arguments as given.
+    pub command: &'a [String],
+    /// Profile or capture.
+    pub mode: RunMode,
+    /// Invocations, rising, whose times a profile keeps of every region beyond those that it keeps anyway.
+    pub trace: &'a [u64],
+    /// End it after this many seconds.
+    pub timeout: Option<f64>,
+    /// Where its output goes.
+    pub output: Output,
+    /// Variables of the environment that it gets beside this command's.
+    pub environment: &'a [(String, String)],
+    /// What it reads instead of this command's stdin.
+    pub input: Option<Stdio>,
+}
+
+/// How a run ended, and the directory with its results, which goes when this is dropped.
+pub struct Finished {
+    /// The program's exit status.
+    pub status: ExitStatus,
+    /// Process id that the program had.
+    pub pid: u32,
+    /// Results of the preload library.
+    pub directory: tempfile::TempDir,
+    /// Why it was killed, if its time was up.
+    pub late: Option<String>,
+    /// Why it did not do all of its work, if this command was told to end meanwhile.
+    pub told: Option<String>,
+}
+
+impl Launch<'_> {
+    /// Runs it to its end.
+    pub fn run(self) -> Result<Finished> {
+        let preload = components::find(components::PRELOAD)?;
+        state::make_directory(&self.store.runs())?;
+        // Less leaves no room for what every run writes.
+        if let Some(free) = state::free_space(&self.store.runs())
+            && free < ROOM
+        {
+            bail!(
+                "{} has {free} bytes free, a run needs {ROOM}: make room, or name another --store",
+                self.store.runs().display()
+            );
+        }
+        let directory = tempfile::Builder::new()
+            .prefix("run")
+            .tempdir_in(self.store.runs())
+            .with_context(|| format!("cannot write in {}", self.store.runs().display()))?;
+        let captures = matches!(self.mode, RunMode::Capture { .. });
+        let plan = directory.path().join("plan.json");
+        state::write_json(
+            &plan,
+            &RunPlan {
+                version: CAPTURE_VERSION,
+                directory: directory.path().to_path_buf(),
+                stack_limit: stack_limit(),
+                mode: self.mode,
+            },
+        )?;
+        if !self.trace.is_empty() {
+            state::write_json(&directory.path().join(TRACE_WANTED), &self.trace)?;
+        }
+        let mut preloads = preload.into_os_string();
+        if let Some(earlier) = std::env::var_os("LD_PRELOAD").filter(|e| !e.is_empty()) {
+            preloads.push(":");
+            preloads.push(earlier);
+        }
+        let mut command = Command::new(&self.program.path);
+        command
+            .arg0(&self.command[0])
+            .args(&self.command[1..])
+            .env("LD_PRELOAD", preloads)
+            .env(ENV_RUN, &plan)
+            .envs(self.environment.iter().cloned());
+        // A capture wants all addresses of functions resolved; a plugin with one that is missing fails to load then.
+        if captures {
+            command.env("LD_BIND_NOW", "1");
+        }
+        match self.output {
+            Output::Kept => {}
+            Output::ToStderr => {
+                command.stdout(std::io::stderr());
+            }
+            Output::Dropped => {
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+            }
+        }
+        if let Some(input) = self.input {
+            command.stdin(input);
+        }
+        prepare(&mut command);
+        let ended = supervise::run(&mut command, &self.command[0], self.timeout)?;
+        Ok(Finished {
+            status: ended.status,
+            pid: ended.pid,
+            directory,
+            late: ended.late,
+            told: ended.told,
+        })
+    }
+}
+
+/// Bytes of stack that a program has.
+fn stack_limit() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a structure of our own.
+    let failed = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) } != 0;
+    (!failed).then_some(limit.rlim_cur)
+}
+
+/// Fixed addresses, all the stack there may be. A container may refuse
+/// either; the run then goes on with what it gets.
+fn prepare(command: &mut Command) {
+    // SAFETY: between fork and exec only async-signal-safe system calls are made, on values of this frame.
+    unsafe {
+        command.pre_exec(|| {
+            let now = libc::personality(0xffff_ffff);
+            if now >= 0 {
+                libc::personality(
+                    (now as libc::c_ulong) | libc::ADDR_NO_RANDOMIZE as libc::c_ulong,
+                );
+            }
+            let mut limit = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            if libc::getrlimit(libc::RLIMIT_STACK, &mut limit) == 0 {
+                limit.rlim_cur = limit.rlim_max;
+                libc::setrlimit(libc::RLIMIT_STACK, &limit);
+            }
+            Ok(())
+        });
+    }
+}

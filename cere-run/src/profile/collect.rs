@@ -1,0 +1,181 @@
+//! Runs a program for its profile.
+
+use crate::launch::{Launch, Output};
+use crate::reads;
+use anyhow::{Context, Result, bail};
+use cere_build::image::Program;
+use cere_format::capture::RunMode;
+use cere_format::profile::{Profile, RegionKey, Stdin};
+use cere_format::profile_raw::{RAW_DEPTH, RAW_PREFIX, RawHeader, raw_files, read_raw};
+use cere_format::store::Store;
+use cere_process::supervise::shell_code;
+use cere_store::names::{Names, named};
+use cere_store::processes::Processes;
+use cere_store::state;
+use std::fs::File;
+use std::mem::offset_of;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A profile and how the program ended.
+pub struct Collected {
+    /// The profile.
+    pub profile: Profile,
+    /// The program's exit status as a shell reports it.
+    pub code: u8,
+    /// What a reader of the profile should know.
+    pub notes: Vec<String>,
+}
+
+/// One run for its profile.
+pub struct Run<'a> {
+    /// The store that knows the program's regions; the caller holds its lock.
+    pub store: &'a Store,
+    /// The program.
+    pub program: &'a Program,
+    /// Program and arguments as given.
+    pub command: &'a [String],
+    /// End it after this many seconds.
+    pub timeout: Option<f64>,
+    /// Where its output goes.
+    pub output: Output,
+    /// Invocations whose times are kept of every region beyond those that are kept anyway.
+    pub trace: &'a [u64],
+    /// The regions to time; none: all.
+    pub only: Option<&'a [RegionKey]>,
+    /// Variables of the environment that it gets beside this command's.
+    pub environment: &'a [(String, String)],
+}
+
+/// Runs a program, which reads `input` if that is not this command's stdin.
+pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
+    let Run {
+        store,
+        program,
+        command,
+        ..
+    } = *run;
+    let mut names = Names::new(store, &named(&state::current_units(store)?));
+    let mut before = reads::of(command);
+    if input.is_some() {
+        before.stdin = Stdin::Unknown;
+    }
+    let finished = Launch {
+        store,
+        program,
+        command,
+        mode: match run.only {
+            None => RunMode::Profile,
+            Some(these) => RunMode::Time(these.to_vec()),
+        },
+        trace: run.trace,
+        timeout: run.timeout,
+        output: run.output,
+        environment: run.environment,
+        input,
+    }
+    .run()?;
+    if let Some(late) = finished.late {
+        bail!(late);
+    }
+    // A profile of what ran so far is of use; a run beside replays is one of several.
+    if let (Some(told), Some(_)) = (finished.told, run.only) {
+        bail!(told);
+    }
+    let code = shell_code(finished.status);
+    let directory = std::env::current_dir()?;
+    let processes = Processes::read(finished.directory.path())?;
+    let mut profiles = Vec::new();
+    for path in raw_files(finished.directory.path())? {
+        let mut profile = read_raw(&path, command.to_vec(), directory.clone(), &mut |key| {
+            names.of(key)
+        })?;
+        let (id, earlier) = process_of(&path).unwrap_or_default();
+        if let Some(process) = processes.by_id(id, earlier) {
+            profile.process = processes.name(process);
+        }
+        let main = id == finished.pid;
+        profiles.push((main, profile.coverage * profile.seconds, profile, path));
+    }
+    let others = profiles.len().saturating_sub(1);
+    // The program itself, unless it only starts the one that computes.
+    let Some((_, _, mut profile, path)) = profiles.into_iter().max_by(|a, b| {
+        (a.0 && a.1 > 0.0, a.1)
+            .partial_cmp(&(b.0 && b.1 > 0.0, b.1))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    }) else {
+        bail!(
+            "{} ended with status {code} without a profile: it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)",
+            command[0]
+        );
+    };
+    let mut notes = notes(&path)?;
+    if others > 0 {
+        notes.push(format!(
+            "{others} more processes of the run were instrumented; the profile is of the main one"
+        ));
+    }
+    profile.program = program.hash.clone();
+    profile.input = reads::left(before, &reads::of(command));
+    Ok(Collected {
+        profile,
+        code,
+        notes,
+    })
+}
+
+/// The process id in the name of a raw profile, and how many with the same id were before it.
+fn process_of(path: &Path) -> Option<(u32, usize)> {
+    let name = path.file_name()?.to_str()?.strip_prefix(RAW_PREFIX)?;
+    let (id, earlier) = name.split_once('.')?;
+    Some((id.parse().ok()?, earlier.parse().ok()?))
+}
+
+/// What the raw profile's header says was left out.
+fn notes(path: &Path) -> Result<Vec<String>> {
+    use std::io::Read;
+    let mut header = [0; size_of::<RawHeader>()];
+    File::open(path)
+        .and_then(|mut file| file.read_exact(&mut header))
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let word = |offset: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&header[offset..offset + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let counts = [
+        (
+            offset_of!(RawHeader, other_threads),
+            "probe events came from threads other than the first and are not timed".to_owned(),
+        ),
+        (
+            offset_of!(RawHeader, regions_lost),
+            "invocations of regions for which there was no room are not timed".to_owned(),
+        ),
+        (
+            offset_of!(RawHeader, depth_lost),
+            format!(
+                "invocations inside {RAW_DEPTH} active ones, or more than there was room for, are neither counted nor timed: their time is their caller's"
+            ),
+        ),
+        (
+            offset_of!(RawHeader, interrupted),
+            "invocations in signal handlers came while a probe was at work and are neither counted nor timed".to_owned(),
+        ),
+    ];
+    let notes = counts
+        .into_iter()
+        .map(|(offset, what)| (word(offset), what));
+    let mut notes: Vec<String> = notes
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if word(offset_of!(RawHeader, full)) != 0 {
+        let lost = word(offset_of!(RawHeader, times_lost));
+        notes.push(format!(
+            "the disk that holds the store was full: the single times of {lost} invocations were not kept, and regions or \
+             callers that came later may be missing. Make room, or name another --store, and profile again"
+        ));
+    }
+    Ok(notes)
+}

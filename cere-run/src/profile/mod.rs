@@ -1,0 +1,10 @@
+//! Profiles: the times of a run's regions.
+
+mod collect;
+mod merge;
+mod probes;
+mod several;
+
+pub use collect::{Collected, Run, collect};
+pub use probes::DISPLACED;
+pub use several::{Command, enough};

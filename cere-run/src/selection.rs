@@ -1,0 +1,150 @@
+//! Which regions of a profile matter (CERE thesis, 3.4): those too small or too short are taken off the tree of regions,
+//! and leave their self time to those that call them.
+
+use anyhow::{Context, Result};
+use cere_cluster::{Candidate, Node, Rejection, Rule, prune, select};
+use cere_format::profile::{Profile, TreeNode};
+
+/// A region that is left on the tree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kept {
+    /// Its place in the profile.
+    pub region: usize,
+    /// Its self time and that of dropped regions under it, in seconds.
+    pub seconds: f64,
+}
+
+/// The tree after pruning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selection {
+    /// What is left, by falling time.
+    pub kept: Vec<Kept>,
+    /// Regions that take time enough, in invocations too short to be timed alone.
+    pub short: Vec<(usize, Rejection)>,
+}
+
+/// The profile's tree as the statistics know it.
+pub fn nodes(profile: &Profile) -> Vec<Node> {
+    let node = |n: &TreeNode| Node {
+        parent: n.parent,
+        region: n.region,
+        own: n.self_seconds,
+        inclusive: n.inclusive_seconds,
+        invocations: n.invocations,
+    };
+    profile.tree.iter().map(node).collect()
+}
+
+impl Selection {
+    /// Drops the short regions first, then those below the share, callees before their callers: what they leave may lift
+    /// a caller above it.
+    pub fn of(profile: &Profile) -> Result<Self> {
+        let rule = Rule::default();
+        let (tree, regions) = (nodes(profile), &profile.regions);
+        let candidates: Vec<Candidate> = regions
+            .iter()
+            .map(|r| Candidate {
+                share: r.share,
+                cycles_mean: r.cycles_mean,
+            })
+            .collect();
+        let answers = select(&candidates, rule).into_iter().enumerate();
+        let short: Vec<(usize, Rejection)> = answers
+            .filter_map(|(region, answer)| Some((region, answer.err()?)))
+            .filter(|(_, why)| matches!(why, Rejection::Short { .. }))
+            .collect();
+        let mut keep: Vec<bool> = regions
+            .iter()
+            .map(|r| r.cycles_mean >= rule.cycles)
+            .collect();
+        loop {
+            let own = own(&tree, &keep)?;
+            let bound = rule.share * profile.seconds;
+            let small: Vec<bool> = (0..keep.len())
+                .map(|region| keep[region] && own[region] <= bound)
+                .collect();
+            let calls_small = callers(&tree, &small);
+            let least = (0..keep.len())
+                .filter(|region| small[*region])
+                .min_by(|a, b| {
+                    let rank = |region: &usize| (calls_small[*region], own[*region]);
+                    let ((a, x), (b, y)) = (rank(a), rank(b));
+                    a.cmp(&b).then(x.total_cmp(&y))
+                });
+            if let Some(region) = least {
+                keep[region] = false;
+                continue;
+            }
+            let mut kept: Vec<Kept> = (0..keep.len())
+                .filter(|region| keep[*region])
+                .map(|region| Kept {
+                    region,
+                    seconds: own[region],
+                })
+                .collect();
+            kept.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+            return Ok(Self { kept, short });
+        }
+    }
+}
+
+/// Which regions call one of `of`, another than themselves, directly or not.
+fn callers(tree: &[Node], of: &[bool]) -> Vec<bool> {
+    let mut found = vec![false; of.len()];
+    for node in tree {
+        let Some(called) = node.region.filter(|region| of[*region]) else {
+            continue;
+        };
+        let mut above = node.parent;
+        while let Some(at) = above {
+            match tree[at].region {
+                Some(region) if region != called => found[region] = true,
+                _ => {}
+            }
+            above = tree[at].parent;
+        }
+    }
+    found
+}
+
+/// Self seconds of each region once those that `keep` does not keep have left theirs to their callers.
+pub fn own(tree: &[Node], keep: &[bool]) -> Result<Vec<f64>> {
+    let pruned = prune(tree, keep.len(), |region| keep[region])
+        .context("the profile is damaged: run `cere profile` again")?;
+    Ok(pruned.own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_fuzz::profile as fixture;
+
+    #[test]
+    fn what_is_dropped_lifts_its_callers() {
+        // `outer` has next to no time of its own, and calls three of half a per cent and one that is short.
+        let mut profile = fixture::profile(&[
+            ("outer", None, 0.001, 1e6),
+            ("a", Some(0), 0.005, 1e6),
+            ("b", Some(0), 0.005, 1e6),
+            ("short", Some(0), 0.3, 100.0),
+            ("large", Some(0), 0.5, 1e6),
+            ("lone", None, 0.009, 1e6),
+        ]);
+        let kept = |profile: &Profile| {
+            let selection = Selection::of(profile).unwrap();
+            let short: Vec<usize> = selection.short.iter().map(|s| s.0).collect();
+            let kept = selection.kept.into_iter();
+            (
+                kept.map(|k| (k.region, (k.seconds * 1e3).round()))
+                    .collect::<Vec<_>>(),
+                short,
+            )
+        };
+        assert_eq!(kept(&profile), (vec![(4, 500.0), (0, 311.0)], vec![3]));
+        profile.regions[3].cycles_mean = 1e6;
+        assert_eq!(
+            kept(&profile),
+            (vec![(4, 500.0), (3, 300.0), (0, 11.0)], vec![])
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! Statistics of times on a machine that others share. No file is opened here and no clock read.
+//!
+//! | question | answer |
+//! |---|---|
+//! | where does the median lie? | [`median`], [`interval`], [`ranks`] |
+//! | which values are disturbed? | [`far`] |
+//! | how far do values spread? | [`Spread::of`] |
+//! | what does a variant gain, and how sure is that? | [`gain`] |
+//! | which of many are the fastest? | [`race`] |
+//! | do two measures put things in the same order? | [`spearman`] |
+//! | is a share of failures chance? | [`fisher`] |
+
+mod fisher;
+mod gain;
+mod order;
+mod race;
+mod rank;
+mod spread;
+
+pub use fisher::fisher;
+pub use gain::{Gain, gain};
+pub use order::{FAR_AT_MOST, FENCE, Ranks, far, interval, median, ranks};
+pub use race::race;
+pub use rank::spearman;
+pub use spread::{EmptySample, Spread, middle, weighted_median};

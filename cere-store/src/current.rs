@@ -1,0 +1,63 @@
+//! Which codelets are of the current build.
+
+use crate::codelets::files;
+use crate::names::named;
+use crate::state;
+use anyhow::{Context, Result, bail};
+use cere_format::package::Manifest;
+use cere_format::profile::RegionKey;
+use cere_format::store::Store;
+use cere_package::io::read_manifest;
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+/// The regions of the current build with their names, if the store knows one whose sources are still there.
+pub struct Current(Option<HashSet<(RegionKey, String)>>);
+
+impl Current {
+    /// Reads the build that `store` records.
+    pub fn of(store: &Store) -> Result<Self> {
+        if !store.current().is_dir() {
+            return Ok(Self(None));
+        }
+        let regions: HashSet<_> = named(&state::current_units(store)?)
+            .into_iter()
+            .map(|n| (n.key, n.name))
+            .collect();
+        Ok(Self((!regions.is_empty()).then_some(regions)))
+    }
+
+    /// Whether the codelet is one of a region that the current build has under this name; none without a build. The
+    /// same code under another name (it moved by a line) would be there twice after the next capture.
+    pub fn holds(&self, codelet: &Manifest) -> Option<bool> {
+        let region = (codelet.key.clone(), codelet.region_name.clone());
+        self.0.as_ref().map(|regions| regions.contains(&region))
+    }
+}
+
+/// A package file and its manifest.
+pub type Codelet = (PathBuf, Manifest);
+
+/// The current build's codelets.
+pub fn codelets(store: &Store) -> Result<Vec<Codelet>> {
+    let current = Current::of(store)?;
+    let mut found = Vec::new();
+    for file in files(store)? {
+        let manifest = read_manifest(&file).with_context(|| {
+            format!(
+                "the codelet {} is damaged: remove it, and capture it again",
+                file.display()
+            )
+        })?;
+        if current.holds(&manifest) == Some(true) {
+            found.push((file, manifest));
+        }
+    }
+    if found.is_empty() {
+        bail!(
+            "the store {} has no codelets of the current build: `cere capture -- ./app input` takes some",
+            store.root().display()
+        );
+    }
+    Ok(found)
+}

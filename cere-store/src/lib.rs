@@ -1,0 +1,26 @@
+//! The store: what the commands keep, and how it is found again.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`state`] | JSON files, the lock, the profile, the units of the current build |
+//! | [`names`] | the names of regions, and how people pick them |
+//! | [`current`] | which codelets are of the current build |
+//! | [`codelets`] | the files of codelets |
+//! | [`find`] | which codelets an argument names |
+//! | [`results`] | records of replays in SQLite, as CSV |
+//! | [`cache`] | unpacked packages and built replays, within bounds |
+//! | [`processes`] | the processes that a run left records of |
+//! | [`components`] | the plugin, the preload library, the replay runtime |
+
+mod bound;
+pub mod cache;
+pub mod codelets;
+pub mod components;
+pub mod current;
+pub mod find;
+pub mod names;
+pub mod processes;
+pub mod results;
+pub mod state;
+
+pub use bound::touch;

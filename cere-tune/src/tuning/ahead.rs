@@ -1,0 +1,101 @@
+//! Compiles variants ahead, while another one is timed or waits for it.
+
+use crate::Variant;
+use cere_measure::{Builds, Lab, Target};
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Instant;
+
+/// What is to be built: a number, the region, the variant.
+type Job = (u64, usize, Variant);
+/// Its number, and what came of it.
+type Done = (u64, Result<Builds, String>);
+
+/// Has builds made by other threads.
+pub struct Ahead<'a> {
+    jobs: Sender<Job>,
+    done: Receiver<Done>,
+    made: HashMap<u64, Result<Builds, String>>,
+    quiet: Option<&'a RwLock<()>>,
+}
+
+impl Ahead<'_> {
+    /// Runs `work` with `threads` builders beside it. Where the machine has few processors nothing is built while something
+    /// is timed: it would be timed wrong.
+    pub fn with<T>(
+        lab: &Lab,
+        targets: &[Target],
+        threads: usize,
+        work: impl FnOnce(&mut Ahead) -> T,
+    ) -> T {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let quiet = RwLock::new(());
+        let shared = (cores < 2 * threads + 2).then_some(&quiet);
+        let (jobs, waiting) = channel::<Job>();
+        let waiting = Mutex::new(waiting);
+        let (send, done) = channel::<Done>();
+        std::thread::scope(|scope| {
+            for _ in 0..threads.max(1) {
+                let (waiting, send) = (&waiting, send.clone());
+                scope.spawn(move || {
+                    loop {
+                        let next = waiting
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .recv();
+                        let Ok((number, target, variant)) = next else {
+                            return;
+                        };
+                        let turn = shared.map(|q| q.read().unwrap_or_else(PoisonError::into_inner));
+                        let built = lab.build_new(&targets[target], &variant);
+                        drop(turn);
+                        if send.send((number, built)).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            let mut ahead = Ahead {
+                jobs,
+                done,
+                made: HashMap::new(),
+                quiet: shared,
+            };
+            work(&mut ahead)
+        })
+    }
+
+    /// Has a variant built.
+    pub fn ask(&self, number: u64, target: usize, variant: &Variant) {
+        // The builders end after this.
+        let _ = self.jobs.send((number, target, variant.clone()));
+    }
+
+    /// Waits for a build.
+    pub fn take(&mut self, number: u64) -> Result<Builds, String> {
+        loop {
+            if let Some(built) = self.made.remove(&number) {
+                return built;
+            }
+            match self.done.recv() {
+                Ok((number, built)) => {
+                    self.made.insert(number, built);
+                }
+                Err(_) => return Err("the builders have ended".into()),
+            }
+        }
+    }
+
+    /// Does `work` while nothing is built, if that would disturb it; the seconds that it waited for builds to end go to `waited`.
+    pub fn quietly<T>(&self, waited: &mut f64, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let turn = self
+            .quiet
+            .map(|q| q.write().unwrap_or_else(PoisonError::into_inner));
+        *waited += start.elapsed().as_secs_f64();
+        let done = work();
+        drop(turn);
+        done
+    }
+}

@@ -1,0 +1,99 @@
+//! What a search has done, line by line, so that an interrupted one goes on where it was: the same proposals, the same
+//! outcomes in the same order.
+
+use crate::Variant;
+use anyhow::{Context, Result};
+use cere_store::state;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Event {
+    /// The search proposed a variant.
+    Proposed(u64, Variant),
+    /// What came of it.
+    Told(u64, Told),
+}
+
+/// An outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Time over that of the code as built; none: it failed.
+    pub ratio: Option<f64>,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// Tells its machine code from another.
+    pub code: Option<String>,
+    /// Whether it was not measured, as another variant has the same code.
+    pub same: bool,
+}
+
+/// A search's file.
+pub struct Journal {
+    file: File,
+}
+
+impl Journal {
+    /// Opens the file and gives what it holds; a line that was cut off by the end of a command is dropped.
+    pub fn open(path: &Path) -> Result<(Self, Vec<Event>)> {
+        let failed = || format!("cannot use {}", path.display());
+        state::make_directory(path.parent().context("a path without a directory")?)?;
+        let mut events = Vec::new();
+        let mut length = 0;
+        if let Ok(file) = File::open(path) {
+            let mut reader = BufReader::new(file);
+            let mut line = String::new();
+            loop {
+                line.clear();
+                let read = reader.read_line(&mut line).with_context(failed)?;
+                let Ok(event) = serde_json::from_str(&line) else {
+                    break;
+                };
+                if !line.ends_with('\n') {
+                    break;
+                }
+                length += read as u64;
+                events.push(event);
+            }
+        }
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .with_context(failed)?;
+        file.set_len(length).with_context(failed)?;
+        Ok((Self { file }, events))
+    }
+
+    /// Adds a line.
+    pub fn add(&mut self, event: &Event) -> Result<()> {
+        let line = format!("{}\n", serde_json::to_string(event)?);
+        self.file
+            .write_all(line.as_bytes())
+            .context("cannot write what the search has found")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_off_is_dropped() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/journal");
+        let event = Event::Proposed(3, Variant::default());
+        let (mut journal, events) = Journal::open(&path).unwrap();
+        assert!(events.is_empty());
+        journal.add(&event).unwrap();
+        journal.file.write_all(b"{\"proposed\":[1").unwrap();
+        let (mut journal, events) = Journal::open(&path).unwrap();
+        assert_eq!(events, std::slice::from_ref(&event));
+        journal.add(&event).unwrap();
+        assert_eq!(Journal::open(&path).unwrap().1.len(), 2);
+    }
+}

@@ -1,0 +1,143 @@
+//! `cere check`: replays every codelet at the flags of its capture and compares time and result with the original's.
+
+use crate::options::{self, Common, Timing};
+use anyhow::{Result, bail};
+use cere_console::print;
+use cere_format::replay::Verdict;
+use cere_measure::check::{Plan, enough};
+use cere_measure::matching::{LEVELS, Matching};
+use cere_replay::Team;
+use cere_run::capture::Refused;
+use cere_store::current::codelets;
+use cere_store::state;
+
+/// Compare replays with the run: time and result of every region
+#[derive(clap::Args)]
+#[command(after_help = "\
+Replays every codelet of the current build at the flags of its capture. The error of a region is how far the time that\n\
+its codelets predict, each for its class of invocations, is from the time in vivo. A region whose error is above\n\
+--max-error is ill-behaved: predictions do without it, and its time counts for the regions that call it.\n\
+\n\
+A machine that others share is slower at some times than at others. So the program runs again before and after each\n\
+round of replays, with only the regions timed that have codelets, and the fast times count: in vivo the least of the\n\
+runs for each invocation, in vitro what as few of the repetitions stay below. `rounds` tells how far single rounds\n\
+are from the time in vivo. What was done before on this machine is taken from the store's records, unless --again\n\
+says otherwise.\n\
+Ends with status 0 if no result differs from the original's, whatever the times.\n\
+\n\
+Examples:\n\
+\x20 cere check\n\
+\x20 cere check --max-error 10 --warmup working-set")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Largest error of a region that predictions may use, in per cent
+    #[arg(long, value_name = "PERCENT", default_value = "15", value_parser = options::percent)]
+    max_error: f64,
+    /// Replay again what was replayed before
+    #[arg(long)]
+    again: bool,
+    /// Rounds, each a replay of every codelet between two runs of the program; 0: no runs, the times of the profile count
+    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, a minute or more 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    rounds: Option<u32>,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let profile = state::current_profile(&store)?;
+    let codelets = codelets(&store)?;
+    let request = options.timing.request(Team::default())?;
+    let plan = Plan {
+        store: &store,
+        profile: &profile,
+        codelets: &codelets,
+        request,
+        again: options.again,
+        rounds: options.rounds.unwrap_or(enough(profile.seconds)),
+    };
+    let measured = plan.measure()?;
+    let matching = Matching::of(
+        &profile,
+        &measured,
+        &Refused::last(&store),
+        options.max_error / 100.0,
+    )?;
+    if options.common.json {
+        print::json(&json(&matching))?;
+    } else {
+        print::out(&text(&matching, options.max_error))?;
+    }
+    let wrong = matching
+        .rows
+        .iter()
+        .filter(|r| r.verdict == Some(Verdict::Different))
+        .count();
+    if wrong > 0 {
+        bail!("{wrong} regions have a codelet whose result is not the original's");
+    }
+    Ok(0)
+}
+
+fn percents(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn text(matching: &Matching, most: f64) -> String {
+    let rows: Vec<Vec<String>> = matching
+        .rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.name.clone(),
+                percents(row.share),
+                match row.classes {
+                    0 => "-".to_owned(),
+                    classes => classes.to_string(),
+                },
+                row.ratio
+                    .map_or("-".to_owned(), |r| format!("{:+.1} %", (r - 1.0) * 100.0)),
+                row.ratio_range.map_or("-".to_owned(), |(least, most)| {
+                    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+                    format!("{:+.1} to {:+.1}", percent(least), percent(most))
+                }),
+                row.verdict.map_or("-", Verdict::name).to_owned(),
+                row.reason.clone().unwrap_or_else(|| "accepted".to_owned()),
+            ]
+        })
+        .collect();
+    let heading = [
+        "region", "coverage", "classes", "error", "rounds", "<verdict", "<",
+    ];
+    let mut text = print::table(&heading, &rows);
+    text.push_str(&format!(
+        "\ncovered by codelets with the original's result: {}\n",
+        percents(matching.coverage)
+    ));
+    for (level, share) in LEVELS.iter().zip(matching.accurate) {
+        text.push_str(&format!(
+            "accurately replayed within {:>2.0} %: {:>26}\n",
+            level * 100.0,
+            percents(share)
+        ));
+    }
+    if let Some(reduction) = matching.reduction {
+        text.push_str(&format!(
+            "one run of each codelet within {most} % takes {reduction:.1} times less than the run\n"
+        ));
+    }
+    text
+}
+
+fn json(matching: &Matching) -> serde_json::Value {
+    let accurate: serde_json::Map<String, serde_json::Value> = LEVELS
+        .iter()
+        .zip(matching.accurate)
+        .map(|(level, share)| (format!("{:.0}", level * 100.0), share.into()))
+        .collect();
+    serde_json::json!({"coverage": matching.coverage, "accurate": accurate, "reduction": matching.reduction,
+        "regions": matching.rows})
+}

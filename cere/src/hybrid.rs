@@ -1,0 +1,98 @@
+//! `cere hybrid -o FILE`: the binary in which each tuned region has its own flags, tried against the plain build.
+
+use crate::options::{self, Common};
+use crate::show;
+use anyhow::Result;
+use cere_console::{note, print};
+use cere_hybrid::make::{Request, make};
+use std::path::PathBuf;
+
+/// Link the binary in which each tuned region has its own flags
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each region with flags of its own is compiled as in its replays, the rest as the user built it, from what\n\
+`cere instrument` kept, and linked by the recorded link command. The choices are those of `cere tune`, or of a file.\n\
+\n\
+With a program to run, it is run: the output must be the plain build's, and the time is compared with the plain build's and\n\
+with the whole program's at -O1, -O2 and -O3, in alternation. A region that does not gain in the linked program is\n\
+put back to the build's flags; so is one that makes others lose more than it gains. If nothing gains, the output is the\n\
+plain program. Words of the output that differ between runs of the plain build are not compared.\n\
+\n\
+What was kept is written to a flags file: keep it with the source, and a later build needs no tuning.\n\
+\n\
+Examples:\n\
+\x20 cere hybrid -o app.tuned -- ./app input\n\
+\x20 cere hybrid -o app.tuned --flags-file app.flags\n\
+\x20 cere hybrid -o app.tuned --explain --ignore 'Time in seconds' -- ./app input")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// The hybrid binary
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Choices to take instead of what `cere tune` found
+    #[arg(long, value_name = "FILE")]
+    flags_file: Option<PathBuf>,
+    /// Where the kept choices are written [default: the output's name with .flags behind it]
+    #[arg(long, value_name = "FILE")]
+    write_flags: Option<PathBuf>,
+    /// Tell what each region contributes
+    #[arg(long)]
+    explain: bool,
+    /// Runs of each build [default: by the program's time, 3 to 11]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// Do not compare with the whole program at -O1, -O2 and -O3
+    #[arg(long)]
+    no_levels: bool,
+    /// Lines of the output that hold TEXT are not compared; may stand several times
+    #[arg(long, value_name = "TEXT")]
+    ignore: Vec<String>,
+    /// Largest relative error of a number in the output that is still accepted: of flags that change values
+    #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = options::tolerance)]
+    tolerance: f64,
+    /// Kill a run of the program after this many seconds
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    timeout: Option<f64>,
+    /// The shared library or program to link again, without running it
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    image: Option<PathBuf>,
+    /// The program and its arguments, for runs of it
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let made = make(&Request {
+        store: &options.common.existing_store()?,
+        output: &options.output,
+        flags_file: options.flags_file.as_deref(),
+        write_flags: options.write_flags.as_deref(),
+        rounds: options.rounds,
+        levels: !options.no_levels,
+        ignore: &options.ignore,
+        tolerance: options.tolerance,
+        timeout: options.timeout,
+        image: options.image.as_deref(),
+        command: &options.command,
+    })?;
+    let (decision, tuned) = (made.decision.as_ref(), &made.tuned);
+    for text in decision.iter().flat_map(|d| &d.notes) {
+        note!("{text}");
+    }
+    for (region, why) in tuned.iter().filter_map(|t| Some((t, t.back.as_ref()?))) {
+        note!("{} keeps the flags of the build: {why}", region.name);
+    }
+    if options.common.json {
+        print::json(&show::hybrid::json(decision, tuned))?;
+    } else {
+        print::out(&show::hybrid::text(decision, tuned, options.explain))?;
+    }
+    note!(
+        "{}, {}",
+        options.output.display(),
+        made.flags_file.display()
+    );
+    Ok(0)
+}

@@ -1,0 +1,73 @@
+//! Options that every subcommand has.
+
+mod team;
+mod timing;
+pub mod utf8;
+
+pub use team::{Placement, TeamOptions};
+pub use timing::Timing;
+
+use anyhow::{Context, Result, bail};
+use cere_format::store::Store;
+use std::path::PathBuf;
+
+/// `--store` and `--json`.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Common {
+    /// Directory of the store
+    #[arg(long, value_name = "DIR", default_value = ".cere")]
+    pub store: PathBuf,
+    /// Write machine-readable output to stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Common {
+    /// The store, by an absolute path; it need not exist.
+    pub fn store(&self) -> Result<Store> {
+        let path = std::path::absolute(&self.store)
+            .with_context(|| format!("cannot make --store {} absolute", self.store.display()))?;
+        // Records name paths in the store, so that there should be one name for it.
+        let whole = path.canonicalize().ok();
+        let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+        let root = whole.or_else(parent).unwrap_or(path);
+        utf8::directory("holds the store", &root)?;
+        Ok(Store::new(root))
+    }
+
+    /// The store, which has to exist.
+    pub fn existing_store(&self) -> Result<Store> {
+        let store = self.store()?;
+        if !store.root().is_dir() {
+            bail!(
+                "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
+                store.root().display()
+            );
+        }
+        Ok(store)
+    }
+}
+
+/// Parses a number of seconds above zero.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= 1e9 => Ok(value),
+        _ => Err("a number of seconds above 0 is needed".into()),
+    }
+}
+
+/// Parses a number of per cent, 0 or more.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(value) if value >= 0.0 => Ok(value),
+        _ => Err("a number of per cent, 0 or more, is needed".into()),
+    }
+}
+
+/// Parses a relative error.
+pub fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..1.0).contains(&value) => Ok(value),
+        _ => Err("a relative error from 0 up to 1 is needed".into()),
+    }
+}

@@ -1,0 +1,101 @@
+//! How replays are warmed up and repeated, for every command that replays.
+
+use crate::options;
+use anyhow::{Result, bail};
+use cere_console::warning;
+use cere_format::replay::{CacheLevel, Repetitions, Warmup};
+use cere_measure::Request;
+use cere_replay::Team;
+use cere_sandbox::Sandbox;
+use std::sync::Once;
+
+/// Options about the timed part.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Timing {
+    /// State of the caches before each timed repetition [default: page-trace; working-set without a trace, and for several threads where one was captured]
+    #[arg(long, value_name = "STATE")]
+    warmup: Option<State>,
+    /// With --warmup cold: then read everything once and empty the caches above this one
+    #[arg(long, value_name = "CACHE", requires = "warmup")]
+    warm_to: Option<Level>,
+    /// Timed repetitions, after those that are not timed [default: 10 to 1000, see below]
+    #[arg(long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    reps: Option<u32>,
+    /// Longest run of the replay in seconds
+    #[arg(long, value_name = "S", value_parser = options::seconds, default_value = "600")]
+    pub timeout: f64,
+    /// Run codelets and the compilers without the sandbox: for packages that you trust
+    #[arg(long)]
+    no_sandbox: bool,
+}
+
+/// `--warmup`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum State {
+    /// Nothing of what the codelet may use is in a cache
+    Cold,
+    /// The codelet has just run over itself
+    WorkingSet,
+    /// What the program touched last before the invocation was touched in that order
+    PageTrace,
+}
+
+/// `--warm-to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Level {
+    /// The second level
+    L2,
+    /// The last level
+    Llc,
+}
+
+impl Timing {
+    /// How often to repeat.
+    pub fn repetitions(&self) -> Repetitions {
+        self.reps
+            .map_or_else(Repetitions::default, Repetitions::exactly)
+    }
+
+    /// A replay at the flags of the build, compared with the original's state.
+    pub fn request(&self, team: Team) -> Result<Request> {
+        Ok(Request {
+            flags: Vec::new(),
+            passes: None,
+            repetitions: self.repetitions(),
+            warmup: self.warmup()?,
+            compare: true,
+            tolerance: Default::default(),
+            timeout: self.timeout,
+            team,
+            sandbox: self.sandbox(),
+        })
+    }
+
+    /// What replays and their compilers run in; warns once of what this system refuses of it.
+    pub fn sandbox(&self) -> Sandbox {
+        static WARN: Once = Once::new();
+        if self.no_sandbox {
+            return Sandbox::none();
+        }
+        let sandbox = Sandbox::new();
+        WARN.call_once(|| {
+            for warning in sandbox.warnings() {
+                warning!("{warning}");
+            }
+        });
+        sandbox
+    }
+
+    /// The state that was asked for.
+    pub fn warmup(&self) -> Result<Option<Warmup>> {
+        Ok(match (self.warmup, self.warm_to) {
+            (Some(State::Cold), Some(Level::L2)) => Some(Warmup::Partial(CacheLevel::L2)),
+            (Some(State::Cold), Some(Level::Llc)) => Some(Warmup::Partial(CacheLevel::Llc)),
+            (_, Some(_)) => bail!("--warm-to goes with --warmup cold"),
+            (Some(State::Cold), None) => Some(Warmup::Cold),
+            (Some(State::WorkingSet), None) => Some(Warmup::WorkingSet),
+            (Some(State::PageTrace), None) => Some(Warmup::PageTrace),
+            (None, None) => None,
+        })
+    }
+}

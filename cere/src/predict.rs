@@ -1,0 +1,167 @@
+//! `cere predict --threads LIST`: the run's time with other numbers of threads, from its codelets (CERE thesis, 4.4, 5.4.1).
+
+use crate::options::{Common, Placement, Timing};
+use anyhow::{Context, Result, bail};
+use cere_console::{note, print};
+use cere_measure::check::enough;
+use cere_predict::{flags, model, plot, rounds::Rounds};
+use cere_replay::Team;
+use cere_store::current::codelets;
+use cere_store::{names, state};
+use std::path::{Path, PathBuf};
+
+/// Predict the run's time with other numbers of threads, or under other flags
+#[derive(clap::Args)]
+#[command(after_help = "\
+The time is that of the sequential part, measured with as many threads as at capture, and of each parallel region: the sum over\n\
+its performance classes of the class's time in those runs times its codelet's replay over an invocation's time there. Regions\n\
+without codelets, or whose replays fail or, on one thread, do not end as they should, count as profiled and are named.\n\
+--measure runs the program with each number of threads as well. A machine that others share is slower at some times than at\n\
+others, so there are rounds, each a replay of every codelet and a run of the program with each number of threads. The fast times\n\
+count: of the runs the least for each invocation, of the replays what as few of the repetitions stay below. `rounds` tells how\n\
+far single rounds are off.\n\
+\n\
+With --flags-file, for each set of flags: each region that matters takes the share of the run that it had, times its\n\
+codelets' replays under the flags over those as built, each for its class; --measure builds and runs the program as well,\n\
+the build as it is before and after every two others, whose times are told at the machine's speed for it.\n\
+\n\
+Examples:\n\
+\x20 cere predict --threads 1,2,4,8\n\
+\x20 cere predict --threads 1,2,4,8 --affinity compact --measure --plot threads.svg\n\
+\x20 cere predict --flags-file flags.txt --measure")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Numbers of threads
+    #[arg(long, value_name = "N,...", required_unless_present = "flags_file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: Vec<u32>,
+    /// Sets of flags for all of the program, one a line, a pipeline in brackets behind them: instead of --threads
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime"])]
+    flags_file: Option<PathBuf>,
+    /// With --flags-file and --measure: lines of the output that hold TEXT are not compared; may stand several times
+    #[arg(long, value_name = "TEXT", requires = "flags_file")]
+    ignore: Vec<String>,
+    #[command(flatten)]
+    place: Placement,
+    #[command(flatten)]
+    timing: Timing,
+    /// Run the program with each number of threads, or built with each set of flags, as well
+    #[arg(long)]
+    measure: bool,
+    /// Do not run the program: its sequential part is as in the profile, where the probes of serial loops add to it
+    #[arg(long, conflicts_with = "measure")]
+    no_run: bool,
+    /// Rounds, each a replay of every codelet with each number of threads, and a run
+    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, a minute or more 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// Draw the times as a picture (SVG)
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    if let Some(file) = &options.flags_file {
+        return under_flags(options, file);
+    }
+    let store = options.common.store()?;
+    let profile = state::current_profile(&store)?;
+    let units = state::current_units(&store)?;
+    let codelets = codelets(&store)?;
+    let mut threads = options.threads.clone();
+    threads.sort_unstable();
+    threads.dedup();
+    let known = names::named(&units);
+    let plan = model::Plan::of(&profile, &known, &codelets)?;
+    // The program runs in the directory of its profile.
+    let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
+    for note in notes(&threads, &plan) {
+        note!("{note}");
+    }
+    let rounds = Rounds {
+        store: &store,
+        profile: &profile,
+        plan,
+        threads: &threads,
+        request: options.timing.request(options.place.team(None)?)?,
+        rounds: options.rounds.unwrap_or_else(|| enough(profile.seconds)),
+        measure: options.measure,
+        sequential: !options.no_run,
+    };
+    let prediction = rounds.predict()?;
+    for note in prediction.warnings() {
+        note!("{note}");
+    }
+    if let Some(file) = &plot {
+        std::fs::write(file, plot::svg(&prediction))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    if options.common.json {
+        print::json(&prediction)?;
+    } else {
+        print::out(&prediction.text())?;
+    }
+    if prediction.nothing() {
+        bail!("no parallel region has a codelet that can be used: see the reasons above");
+    }
+    Ok(0)
+}
+
+/// With `--flags-file`.
+fn under_flags(options: &Options, file: &Path) -> Result<u8> {
+    let sets = flags::read(file)?;
+    let store = options.common.store()?;
+    let request = flags::Request {
+        store: &store,
+        replays: options.timing.request(Team::default())?,
+        rounds: options.rounds,
+        measure: options.measure,
+        ignore: &options.ignore,
+    };
+    let found = flags::predict(&request, &sets)?;
+    if options.common.json {
+        print::json(&found)?;
+    } else {
+        print::out(&flags::text(&found))?;
+    }
+    Ok(0)
+}
+
+/// What numbers of threads are beyond the machine, or beyond what the codelets know.
+fn notes(threads: &[u32], plan: &model::Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    for &n in threads.iter().filter(|n| **n > cores) {
+        notes.push(format!(
+            "{n} threads are more than the {cores} processors that this process may run on: they take turns"
+        ));
+    }
+    let captured = plan.captured().into_iter().max().unwrap_or(1);
+    let beyond: Vec<String> = threads
+        .iter()
+        .filter(|n| **n > captured)
+        .map(u32::to_string)
+        .collect();
+    if nodes() > 1 && !beyond.is_empty() {
+        notes.push(format!(
+            "captured with {captured} threads, so where more ({}) would have their memory on this machine's {} nodes is not \
+             known: capture with as many for that",
+            beyond.join(", "),
+            nodes()
+        ));
+    }
+    notes
+}
+
+/// Memory nodes of this machine.
+fn nodes() -> usize {
+    let entries = std::fs::read_dir("/sys/devices/system/node");
+    let names = entries.into_iter().flatten().flatten();
+    let node = |name: &str| {
+        name.strip_prefix("node")
+            .is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    let nodes = names.filter(|e| e.file_name().to_str().is_some_and(node));
+    nodes.count().max(1)
+}

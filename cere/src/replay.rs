@@ -1,0 +1,158 @@
+//! `cere replay CODELET|REGION|FILE`: runs codelets alone, for their time and the verdict on the result.
+
+use crate::options::{self, Common, TeamOptions, Timing};
+use crate::show;
+use anyhow::{Context, Result};
+use cere_console::{note, print, progress};
+use cere_format::replay::Verdict;
+use cere_measure::{Replays, Request};
+use cere_replay::{Replay, Tolerance};
+use cere_store::{codelets, find};
+use std::path::PathBuf;
+
+/// Run codelets alone: time and verdict
+#[derive(clap::Args)]
+#[command(after_help = "\
+Ends with status 0 if the result is exact, is the same where it was compared (partly), differs in floating-point\n\
+words only, within the tolerances, or was not to be checked.\n\
+--flags follow those of the build and decide the code of the units that `cere instrument` built into the region's\n\
+image; functions that may have run as captured machine code all the same are named.\n\
+Of a pattern's codelets, those of an older build are left out if there are current ones.\n\
+\n\
+Repeats until the median is known to 1 % (95 % confidence), from 10 to 1000 times, or until 2 seconds are over:\n\
+then three repetitions are enough, after 20 seconds one. Repetitions with a page fault, a context switch or a move to\n\
+another processor, and single ones far above all others, are set aside and counted. A region of less than\n\
+about a millisecond runs 100 times before that, or for 0.02 seconds: the processor has to know its branches,\n\
+as it does in the program.\n\
+\n\
+Unpacked codelets (up to 2 GiB; while a command runs, a quarter of the free room) and what was built of them\n\
+(up to 512 MiB) are kept in the store's cache/, or in ~/.cache/cere without a store; what was not used for longest\n\
+goes first. It may be removed at any time when no replay runs.\n\
+\n\
+Every replay leaves a record in the store (`cere results`), if there is one: a .codelet file that someone sent as well.\n\
+\n\
+Examples:\n\
+\x20 cere replay solve@solver.c:41\n\
+\x20 cere replay solve@solver.c:41 --flags \"-O2 -march=native\"\n\
+\x20 cere replay solve@solver.c:41 --warmup cold --warm-to llc\n\
+\x20 cere replay some.codelet --keep kept")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// A codelet, a region, or a .codelet file
+    what: String,
+    /// Compiler flags after those of the build
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    flags: String,
+    /// An `opt` pipeline instead of the compiler's own, e.g. `default<O3>`
+    #[arg(long, value_name = "PIPELINE", value_parser = pipeline)]
+    passes: Option<String>,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    team: TeamOptions,
+    /// Keep objects, glue, link line and executable in this directory
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Largest relative error of a double that is still accepted: of other flags' rounding, the build's own have none
+    #[arg(long, value_name = "X", default_value_t = 1e-9, value_parser = options::tolerance)]
+    tolerance: f64,
+    /// Likewise, of a float
+    #[arg(long, value_name = "X", default_value_t = 1e-5, value_parser = options::tolerance)]
+    float_tolerance: f64,
+    /// Do not compare the result
+    #[arg(long)]
+    no_check: bool,
+}
+
+fn pipeline(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("an opt pipeline is needed, e.g. 'default<O3>'".into()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let mut results = Vec::new();
+    let outcome = all(options, &mut results);
+    if let (Err(error), true) = (&outcome, results.is_empty()) {
+        results.push(show::replay::failure(&options.what, &options.flags, error));
+    }
+    if options.common.json {
+        match &results[..] {
+            [only] => print::json(only)?,
+            all => print::json(&all)?,
+        }
+    }
+    outcome
+}
+
+/// Replays what is named; `results` gets an entry for each codelet, whatever became of it.
+fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
+    let store = options.common.store()?;
+    let request = options.request()?;
+    let files = find::packages(&store, &options.what)?;
+    let replays = Replays::open(&store)?;
+    let mut failures = 0;
+    for file in &files {
+        let keep = options.keep.as_ref().map(|keep| match files.len() {
+            1 => keep.clone(),
+            _ => keep.join(file.file_stem().unwrap_or_default()),
+        });
+        let spinner = progress::spinner(format!("replaying {}", codelets::called(file)));
+        let replay = replays.replay(&request, file, keep);
+        spinner.finish_and_clear();
+        match replay {
+            Ok(replay) => {
+                if !options.common.json {
+                    print::out(&show::replay::text(&replay))?;
+                }
+                failures += u32::from(!passes(&replay, options));
+                results.push(show::replay::json(&replay, &options.flags));
+            }
+            Err(error) => {
+                let name = codelets::called(file);
+                results.push(show::replay::failure(&name, &options.flags, &error));
+                if files.len() == 1 {
+                    return Err(error);
+                }
+                failures += 1;
+                note!("not replayed: {name}: {}", print::error(&error));
+            }
+        }
+    }
+    Ok(u8::from(failures > 0))
+}
+
+fn passes(replay: &Replay, options: &Options) -> bool {
+    match replay.verdict {
+        Verdict::Exact | Verdict::Partly | Verdict::Tolerance => true,
+        Verdict::Unchecked => options.no_check,
+        Verdict::Different => false,
+    }
+}
+
+impl Options {
+    fn request(&self) -> Result<Request> {
+        Ok(Request {
+            flags: shell_words::split(&self.flags).context("--flags")?,
+            passes: self.passes.clone(),
+            repetitions: self.timing.repetitions(),
+            warmup: self.timing.warmup()?,
+            compare: !self.no_check,
+            tolerance: Tolerance {
+                double: self.tolerance,
+                single: self.float_tolerance,
+            },
+            timeout: self.timing.timeout,
+            team: self.team.team()?,
+            sandbox: self.timing.sandbox(),
+        })
+    }
+}

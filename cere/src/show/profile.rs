@@ -1,0 +1,143 @@
+//! A profile as text, CSV and JSON.
+
+use cere_console::{print, short};
+use cere_format::profile::{Profile, RegionProfile};
+use std::path::Path;
+
+/// Columns of a line of the tree beside the name: some levels of indentation, seconds, invocations.
+const TREE: usize = 32;
+
+/// The table, the tree and the coverage.
+pub fn text(profile: &Profile) -> String {
+    let heading = [
+        "region",
+        "self s",
+        "share",
+        "invocations",
+        "inclusive s",
+        "cycles/invocation",
+    ];
+    let rows: Vec<Vec<String>> = profile.regions.iter().map(row).collect();
+    let mut text = print::table_of_names(&heading, rows);
+    text.push_str("\ntree of regions (inclusive s, invocations)\n");
+    let names: Vec<&str> = profile.regions.iter().map(|r| r.name.as_str()).collect();
+    let names = short::names(&names, short::columns().saturating_sub(TREE));
+    children(profile, &names, 0, 1, &mut text);
+    text.push_str(&format!(
+        "\n{:.3} s in all, {:.1} % of it in {} regions\n",
+        profile.seconds,
+        profile.coverage * 100.0,
+        profile.regions.len()
+    ));
+    text
+}
+
+fn row(region: &RegionProfile) -> Vec<String> {
+    vec![
+        region.name.clone(),
+        format!("{:.6}", region.self_seconds),
+        format!("{:.2} %", region.share * 100.0),
+        region.invocations.to_string(),
+        format!("{:.6}", region.inclusive_seconds),
+        format!("{:.0}", region.cycles_mean),
+    ]
+}
+
+fn children(profile: &Profile, names: &[String], parent: usize, depth: usize, text: &mut String) {
+    // Deep recursion through many regions: the tree is cut where no screen could show it.
+    if depth > 64 {
+        return;
+    }
+    let mut nodes: Vec<usize> = (1..profile.tree.len())
+        .filter(|i| profile.tree[*i].parent == Some(parent) && *i != parent)
+        .collect();
+    nodes.sort_by(|a, b| {
+        let seconds = |i: &usize| profile.tree[*i].inclusive_seconds;
+        seconds(b).total_cmp(&seconds(a))
+    });
+    for index in nodes {
+        let node = &profile.tree[index];
+        let name = node
+            .region
+            .and_then(|r| names.get(r))
+            .map_or("?", String::as_str);
+        text.push_str(&format!(
+            "{:indent$}{name}  {:.6}  {}\n",
+            "",
+            node.inclusive_seconds,
+            node.invocations,
+            indent = depth * 2
+        ));
+        children(profile, names, index, depth + 1, text);
+    }
+}
+
+/// The table as CSV with a heading, times in seconds.
+pub fn csv(profile: &Profile) -> String {
+    let mut text = String::from(
+        "name,self_seconds,share,invocations,inclusive_seconds,cycles_min,cycles_mean,cycles_max\n",
+    );
+    for r in &profile.regions {
+        text.push_str(&format!(
+            "{},{:.9},{:.6},{},{:.9},{},{:.1},{}\n",
+            quoted(&r.name),
+            r.self_seconds,
+            r.share,
+            r.invocations,
+            r.inclusive_seconds,
+            r.cycles_min,
+            r.cycles_mean,
+            r.cycles_max
+        ));
+    }
+    text
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+/// The profile for scripts; the traces stay in `file`.
+pub fn json(profile: &Profile, code: u8, file: &Path) -> serde_json::Value {
+    let regions: Vec<_> = profile
+        .regions
+        .iter()
+        .map(|r| {
+            serde_json::json!({"name": r.name, "unit": r.key.unit, "index": r.key.index,
+                "self_seconds": r.self_seconds, "inclusive_seconds": r.inclusive_seconds, "share": r.share,
+                "invocations": r.invocations,
+                "cycles": {"min": r.cycles_min, "mean": r.cycles_mean, "max": r.cycles_max}})
+        })
+        .collect();
+    let tree: Vec<_> = profile
+        .tree
+        .iter()
+        .map(|n| {
+            let name = n
+                .region
+                .and_then(|r| profile.regions.get(r))
+                .map(|r| &r.name);
+            serde_json::json!({"region": name, "parent": n.parent, "invocations": n.invocations,
+                "inclusive_seconds": n.inclusive_seconds, "self_seconds": n.self_seconds})
+        })
+        .collect();
+    serde_json::json!({"seconds": profile.seconds, "coverage": profile.coverage, "status": code,
+        "command": profile.command, "tsc_hz": profile.tsc_hz,
+        "probe_cycles": {"inside": profile.probe_inside, "outside": profile.probe_outside},
+        "regions": regions, "tree": tree, "file": file})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_quotes_names_with_commas() {
+        assert_eq!(quoted("f<int, int>@a.cpp:1"), "\"f<int, int>@a.cpp:1\"");
+        assert_eq!(quoted("f@a.c:1"), "f@a.c:1");
+    }
+}

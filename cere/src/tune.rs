@@ -1,0 +1,138 @@
+//! `cere tune [REGION...]`: searches compiler flags for each region, on its codelets.
+
+use crate::options::{self, Common, Timing};
+use crate::show;
+use anyhow::Result;
+use cere_console::{note, print};
+use cere_format::replay::Repetitions;
+use cere_measure::Request;
+use cere_replay::{Team, Tolerance};
+use cere_tune::Method;
+use cere_tune::tuning::budget::Budget;
+use cere_tune::tuning::{self, space};
+
+/// Search compiler flags for each region, on its codelets
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each variant of a region is compiled and its codelets are replayed: their time counts, each for its class of\n\
+invocations, and their result must be the original's. What differs in rounding alone, within the tolerances, is right; a\n\
+variant with another result is told and never chosen. Variants with the same machine code are measured once.\n\
+\n\
+Spaces: levels (-O0 to -Os), codegen (flags of the code generator and of single optimisations), passes (pipelines made\n\
+from that of -O3), full (both); or a file: `cere tune --show-space codegen` prints one to start from.\n\
+Searches: random; genetic; groups, which learns which groups of flags matter.\n\
+\n\
+A search that was interrupted goes on where it was. The winner is measured again against the code as built, in\n\
+alternation, before it is believed. `cere hybrid` links what was found.\n\
+\n\
+Examples:\n\
+\x20 cere tune\n\
+\x20 cere tune 'solve@*' --space levels\n\
+\x20 cere tune --budget 30m --search genetic --target 1.10")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Regions: names, globs or unique prefixes [default: those with codelets that take more than 1 % of the run]
+    regions: Vec<String>,
+    /// What may be tried: the name of a space, or a file
+    #[arg(long, value_name = "SPACE", default_value = "codegen")]
+    space: String,
+    /// Print a space and end
+    #[arg(long, value_name = "SPACE")]
+    show_space: Option<String>,
+    /// How it is searched: groups, genetic or random
+    #[arg(long, value_name = "METHOD", default_value = "groups")]
+    search: Method,
+    /// Evaluations (400) or time (90s, 30m, 2h) for all regions together [default: 100 evaluations a region]
+    #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
+    budget: Option<Budget>,
+    /// A region is done once it is so many times faster; the budget goes to the others
+    #[arg(long, value_name = "X", value_parser = gain_wanted)]
+    target: Option<f64>,
+    /// Variants that are compiled at a time, ahead of those that are timed [default: the processors there are]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Decides what is drawn at random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Try flags that change values, like -ffast-math, as well: results count within the tolerances
+    #[arg(long)]
+    change_values: bool,
+    /// Largest relative error of a double that is still accepted
+    #[arg(long, value_name = "X", default_value_t = 1e-9, value_parser = options::tolerance)]
+    tolerance: f64,
+    /// Likewise, of a float
+    #[arg(long, value_name = "X", default_value_t = 1e-5, value_parser = options::tolerance)]
+    float_tolerance: f64,
+    /// Numbers of threads to try for parallel regions, with the best flags
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: Vec<u32>,
+    /// Forget what earlier searches found
+    #[arg(long)]
+    again: bool,
+    #[command(flatten)]
+    timing: Timing,
+}
+
+fn gain_wanted(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 1.0 && value < 1e6 => Ok(value),
+        _ => Err("a number above 1 is needed: 1.04 is 4 % faster".into()),
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    if let Some(name) = &options.show_space {
+        print::out(&space::text(name)?)?;
+        return Ok(0);
+    }
+    let store = options.common.existing_store()?;
+    let outcome = tuning::tune(&tuning::Request {
+        store: &store,
+        regions: &options.regions,
+        space: &options.space,
+        search: options.search,
+        budget: options.budget,
+        target: options.target,
+        jobs: options.jobs.map(usize::from),
+        seed: options.seed,
+        change_values: options.change_values,
+        threads: &options.threads,
+        again: options.again,
+        replays: options.request()?,
+    })?;
+    if options.common.json {
+        print::json(&show::tune::json(&outcome))?;
+    } else {
+        print::out(&show::tune::text(&outcome))?;
+    }
+    let gains = |f: &tuning::Found| f.winner.is_some() || f.threads.is_some();
+    match outcome.found.iter().any(gains) {
+        true => note!("`cere hybrid -o app.tuned -- PROGRAM ARGUMENTS` links it"),
+        false => note!("nothing is surely faster than the code as built"),
+    }
+    Ok(0)
+}
+
+impl Options {
+    fn request(&self) -> Result<Request> {
+        Ok(Request {
+            repetitions: match self.timing.repetitions() {
+                given if given != Repetitions::default() => given,
+                // Many variants are better than much about one.
+                _ => Repetitions {
+                    least: 10,
+                    most: 200,
+                    precision: 0.003,
+                    seconds: 0.08,
+                },
+            },
+            tolerance: Tolerance {
+                double: self.tolerance,
+                single: self.float_tolerance,
+            },
+            ..self.timing.request(Team::default())?
+        })
+    }
+}
