@@ -8,6 +8,7 @@
 //! | [`accuracy`] | how much of a run is accurately replayed, by how few replays? |
 //! | [`turnaround`] | how long from other flags to a result? |
 //! | [`aa`] | how often does a codelet look different from itself? |
+//! | [`estimators`] | which estimator compares two subjects best? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
 //! A and B always alternate within one run; the least of the rounds counts.
@@ -18,6 +19,7 @@ mod capture;
 mod clara;
 mod codelets;
 mod dormant;
+mod estimators;
 mod program;
 mod turnaround;
 
@@ -30,13 +32,19 @@ struct Options {
     /// Rounds of each measurement
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, aa; all if none is named
+    /// Record a series of this machine's noise under this name, and nothing else
+    #[arg(long, value_name = "NAME")]
+    record_noise: Option<String>,
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, estimators, aa; all if none is named
     parts: Vec<String>,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
     let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|p| p == part);
+    if let Some(name) = &options.record_noise {
+        return estimators::record(name, &program::machine(), 60.0);
+    }
     println!("Machine: {}\n", program::machine());
     if wanted("dormant") {
         dormant::run(options.rounds)?;
@@ -55,6 +63,9 @@ fn main() -> Result<()> {
     }
     if wanted("clara") {
         clara::run()?;
+    }
+    if wanted("estimators") {
+        estimators::run()?;
     }
     if wanted("aa") {
         aa::run()?;

@@ -6,6 +6,7 @@
 //! | [`random`] | reproducible numbers, those at the ends of ranges above all |
 //! | [`change`] | JSON, binary records and text, changed |
 //! | [`package`] | a manifest with every list filled, and packages around any members |
+//! | [`noise`] | models of a machine that others share |
 //! | [`profile`] | profiles for tests of what is done with them |
 //! | [`mod@campaign`] | many runs, each held to the bounds |
 //!
@@ -14,6 +15,7 @@
 
 pub mod campaign;
 pub mod change;
+pub mod noise;
 pub mod package;
 pub mod profile;
 pub mod random;

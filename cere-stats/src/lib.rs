@@ -4,6 +4,7 @@
 //! |---|---|
 //! | where does the median lie? | [`median`], [`interval`], [`ranks`] |
 //! | which values are disturbed? | [`far`] |
+//! | how do subjects compare that were sampled in turns? | [`Series::ratios`], [`round`] |
 //! | how far do values spread? | [`Spread::of`] |
 //! | what does a variant gain, and how sure is that? | [`gain`] |
 //! | which of many are the fastest? | [`race`] |
@@ -15,11 +16,13 @@ mod gain;
 mod order;
 mod race;
 mod rank;
+mod series;
 mod spread;
 
 pub use fisher::fisher;
-pub use gain::{Gain, gain};
+pub use gain::{Gain, gain, gain_with};
 pub use order::{FAR_AT_MOST, FENCE, Ranks, far, interval, median, ranks};
 pub use race::race;
 pub use rank::spearman;
+pub use series::{Series, between, round};
 pub use spread::{EmptySample, Spread, middle, weighted_median};

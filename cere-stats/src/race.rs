@@ -1,6 +1,11 @@
 //! Which of many variants are the fastest, where each single time may be luck.
 
-use crate::gain::median;
+use crate::middle;
+
+/// The median of some ratios; those of who has none come last.
+fn median(ratios: &[f64]) -> f64 {
+    middle(ratios).unwrap_or(f64::INFINITY)
+}
 
 /// Rounds of a heat.
 const ROUNDS: usize = 2;
@@ -25,9 +30,6 @@ pub fn race<E>(
             }
             let mut failed = failed.into_iter();
             running.retain(|_| !failed.next().unwrap_or(true));
-        }
-        for place in &running {
-            ratios[*place].sort_by(f64::total_cmp);
         }
         running.sort_by(|a, b| median(&ratios[*a]).total_cmp(&median(&ratios[*b])));
         if running.len() <= left {
