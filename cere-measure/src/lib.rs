@@ -1,6 +1,7 @@
 //! Measures programs, regions and codelets.
 
 pub mod check;
+pub mod decide;
 mod fast;
 mod lab;
 mod linked;
