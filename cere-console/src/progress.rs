@@ -1,7 +1,8 @@
 //! Progress on stderr, where that is a terminal.
 
 use cere_format::untrusted::visible;
-use indicatif::{ProgressBar, ProgressStyle};
+pub use indicatif::ProgressBar;
+use indicatif::ProgressStyle;
 use std::time::Duration;
 
 /// A bar over `total` steps; its message tells the present one.

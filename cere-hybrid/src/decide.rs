@@ -3,19 +3,16 @@
 
 use crate::{Choice, Image, Recipe};
 use anyhow::Result;
-use cere_console::note;
 use cere_format::profile::RegionKey;
-use cere_measure::{Build, Linked, Shown, Trial, join};
+use cere_measure::decide::{Answer, MARGIN, Rule};
+use cere_measure::{Build, Linked, RegionTimes, Runs, Trial};
+use cere_stats::{Gain, gain};
 use std::path::{Path, PathBuf};
 
 /// A region keeps its flags if they take at least this share off its time.
 const GAINS: f64 = 0.005;
 /// What regions that were not tuned may lose together, as a share of the run.
 const LOST: f64 = 0.01;
-/// A build is faster than another one only by more than this share.
-const FASTER: f64 = 0.002;
-/// How often plain build and hybrid are run so many times more while nothing tells which is the faster.
-const MORE: u32 = 2;
 /// Levels that the whole program is compiled at for comparison.
 const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
 
@@ -30,8 +27,8 @@ pub struct Tuned {
     pub choice: Choice,
     /// Why it was put back, if it was.
     pub back: Option<String>,
-    /// Seconds in the plain build and in the last hybrid with its flags.
-    pub seconds: Option<(f64, f64)>,
+    /// Its times in the plain build and in the last hybrid with its flags.
+    pub times: Option<RegionTimes>,
     /// Where its team goes, as the flags file says.
     pub bind: Option<String>,
     /// What tuning found it to gain.
@@ -46,11 +43,13 @@ pub struct Decision {
     /// Its file.
     pub hybrid: PathBuf,
     /// Seconds of the plain build.
-    pub plain: Shown,
-    /// Seconds of the hybrid.
-    pub chosen: Shown,
-    /// The fastest of the levels whose output is right.
-    pub level: Option<(String, Shown)>,
+    pub plain_seconds: f64,
+    /// Seconds of the hybrid, at the plain build's speed of the machine.
+    pub hybrid_seconds: f64,
+    /// The hybrid's time over the plain build's, as far as it was measured; none if they are the same code.
+    pub gain: Option<Gain>,
+    /// The fastest of the levels whose output is right, and its seconds.
+    pub level: Option<(String, f64)>,
     /// What people should know.
     pub notes: Vec<String>,
 }
@@ -96,18 +95,16 @@ pub fn recipe(tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe 
     }
 }
 
-/// That runs do not tell whether a build gains.
-fn unsure(plain: &Shown, other: &Shown) -> Option<String> {
-    let (least, most, level) = other.range()?;
-    let gain = |seconds: f64| plain.median() / seconds;
-    Some(format!(
-        "{} runs of the hybrid leave open whether it gains: {:.3} times the plain build's speed, and with {:.0} % between {:.3} and {:.3}; a quieter machine tells, or more --rounds",
-        other.seconds.len(),
-        gain(other.median()),
-        100.0 * level,
-        gain(most),
-        gain(least)
-    ))
+/// That runs do not show whether the hybrid gains.
+fn inconclusive(runs: usize, gain: &Gain) -> String {
+    format!(
+        "inconclusive: after {runs} runs the hybrid has {:.3} times the plain build's speed, and with {:.0} % between {:.3} and {:.3}; \
+         more --rounds or a quieter machine may show more",
+        1.0 / gain.ratio,
+        100.0 * gain.level,
+        1.0 / gain.high,
+        1.0 / gain.low
+    )
 }
 
 impl Decider<'_> {
@@ -117,7 +114,7 @@ impl Decider<'_> {
         let mut hybrid = self.make("hybrid", tuned, None, &self.rest)?;
         let plain = build("plain", self.plain);
         // Right before fast: an output that differs says which region it is, or that it is several together.
-        let shown = self
+        let runs = self
             .trial
             .run(&[plain.clone(), build("hybrid", &hybrid)], 2)?;
         if let Some((count, line)) = self.trial.varying()?.told() {
@@ -125,7 +122,7 @@ impl Decider<'_> {
                 "{count} words of the output differ from run to run and are not compared, as in: {line}"
             ));
         }
-        if let Some(why) = &shown[1].differs {
+        if let Some(why) = &runs.differs[1] {
             hybrid = self.put_back_wrong(tuned, why)?;
         }
         hybrid = self.put_back_losers(tuned, hybrid)?;
@@ -135,51 +132,37 @@ impl Decider<'_> {
                 builds.push(build(level, &self.level(level)?));
             }
         }
-        let mut shown = self.trial.run(&builds, self.rounds)?;
-        let some = tuned.iter().any(|t| t.back.is_none());
-        for _ in 0..MORE {
-            if !some || shown[1].differs.is_some() || !shown[1].may_take(shown[0].median()) {
-                break;
-            }
-            note!(
-                "{} runs leave open whether the hybrid gains: {} more",
-                shown[1].seconds.len(),
-                self.rounds
-            );
-            let more = self.trial.run(&builds[..2], self.rounds)?;
-            join(&mut shown, more);
-        }
-        for (build, shown) in builds.iter().zip(&shown).skip(1) {
-            if let Some(why) = &shown.differs {
+        let rule = Rule::for_program(self.rounds);
+        let (mut runs, mut answer) = self.trial.decide(&builds, &rule)?;
+        for (build, why) in builds.iter().zip(&runs.differs).skip(1) {
+            if let Some(why) = why {
                 notes.push(format!("the output at {} is another: {why}", build.name));
             }
         }
-        let right = |i: &usize| shown[*i].differs.is_none();
-        let by_time = |a: &usize, b: &usize| shown[*a].median().total_cmp(&shown[*b].median());
+        let right = |i: &usize| runs.is_right(*i);
+        let by_time = |a: &usize, b: &usize| runs.seconds(*a).total_cmp(&runs.seconds(*b));
         let best = (2..builds.len()).filter(right).min_by(by_time);
+        let mut level = best.map(|best| (builds[best].name.clone(), runs.seconds(best)));
         let mut kept = recipe(tuned, None, &self.rest);
+        let faster = |gain: &Gain| gain.high < 1.0 - MARGIN;
         if let Some(best) = best
-            && shown[best].median() < shown[1].median() * (1.0 - FASTER)
+            && gain(&runs.ratios_over(best, 1)).as_ref().is_none_or(faster)
         {
             // Code outside of the tuned regions gains by that level.
             let mut rest = self.rest.clone();
             rest.flags.push(builds[best].name.clone());
             let other = self.make("with-level", tuned, None, &rest)?;
-            let more = [
-                builds[0].clone(),
-                builds[1].clone(),
-                build("hybrid with level", &other),
-                builds[best].clone(),
-            ];
-            let again = self.trial.run(&more, self.rounds)?;
-            let fastest = (1..more.len())
-                .filter(|i| again[*i].differs.is_none())
-                .min_by(|a, b| again[*a].median().total_cmp(&again[*b].median()));
-            let mut chosen = 1;
-            if let Some(fastest) = fastest.filter(|f| *f > 1)
-                && again[fastest].median() < again[1].median() * (1.0 - FASTER)
-            {
-                if fastest == 3 {
+            let plain = builds[0].clone();
+            let with_level = build("hybrid with level", &other);
+            // What chose the level is no measure of it.
+            let rivals = [plain, with_level, builds[best].clone(), builds[1].clone()];
+            let (again, of_best) = self.trial.decide(&rivals, &rule)?;
+            let fastest = (1..rivals.len())
+                .filter(|i| again.is_right(*i))
+                .min_by(|a, b| again.seconds(*a).total_cmp(&again.seconds(*b)));
+            level = Some((builds[best].name.clone(), again.seconds(2)));
+            if let Some(fastest) = fastest.filter(|f| *f < 3) {
+                if fastest == 2 {
                     for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
                         region.back = Some(format!(
                             "all of the program with {} is faster",
@@ -188,32 +171,31 @@ impl Decider<'_> {
                     }
                     kept = recipe(tuned, None, &rest);
                 }
-                hybrid.clone_from(&more[fastest].path);
+                hybrid.clone_from(&rivals[fastest].path);
                 kept.rest = rest;
-                chosen = fastest;
+                answer = match fastest {
+                    1 => of_best,
+                    _ => rule.look(&again.ratios[fastest]),
+                };
             }
-            // What was decided upon is what is told.
-            shown[0] = again[0].clone();
-            shown[1] = again[chosen].clone();
-            shown[best] = again[3].clone();
+            let chosen = fastest.unwrap_or(3);
+            runs = Runs {
+                ratios: vec![Vec::new(), again.ratios[chosen].clone()],
+                differs: vec![None, again.differs[chosen].clone()],
+                plain: again.plain,
+            };
         }
-        let level = best.map(|best| (builds[best].name.clone(), shown[best].clone()));
-        let mut shown = shown.into_iter();
-        let (Some(plain), Some(mut chosen)) = (shown.next(), shown.next()) else {
-            anyhow::bail!("nothing was run");
-        };
-        let gains = chosen.median() < plain.median() * (1.0 - FASTER) && chosen.differs.is_none();
         let some = tuned.iter().any(|t| t.back.is_none()) || kept.rest != self.rest;
-        if some && chosen.differs.is_none() && chosen.may_take(plain.median()) {
-            notes.extend(unsure(&plain, &chosen));
-        }
-        if !some || !gains {
-            // The same code: what its runs differ by is noise.
-            chosen = plain.clone();
-        }
-        if some && !gains {
+        let believed = some && runs.is_right(1) && matches!(answer, Answer::Faster(_));
+        if some && !believed {
+            let open = |gain: &Gain| gain.low < 1.0;
+            if runs.is_right(1)
+                && let Some(gain) = runs.gain(1).filter(open)
+            {
+                notes.push(inconclusive(runs.ratios[1].len(), &gain));
+            }
             for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
-                region.back = Some("the linked program does not gain".into());
+                region.back = Some("the linked program does not surely gain".into());
             }
             kept = recipe(tuned, None, &self.rest);
             hybrid = self.make("as-built", tuned, None, &self.rest)?;
@@ -228,8 +210,10 @@ impl Decider<'_> {
         Ok(Decision {
             recipe: kept,
             hybrid,
-            plain,
-            chosen,
+            plain_seconds: runs.seconds(0),
+            // The same code otherwise: what its runs differ by is noise.
+            hybrid_seconds: runs.seconds(usize::from(believed)),
+            gain: runs.gain(1).filter(|_| believed),
             level,
             notes,
         })
@@ -264,14 +248,14 @@ impl Decider<'_> {
             let path = self.scratch.join("one");
             self.image.make(&only, &path)?;
             let builds = [plain.clone(), build(&region.name, &path)];
-            let shown = self.trial.run(&builds, 1)?;
-            if let Some(why) = &shown[1].differs {
+            let runs = self.trial.run(&builds, 1)?;
+            if let Some(why) = &runs.differs[1] {
                 region.back = Some(format!("with its flags the output is another: {why}"));
             }
         }
         let mut hybrid = self.make("hybrid", tuned, None, &self.rest)?;
-        let shown = self.trial.run(&[plain, build("hybrid", &hybrid)], 1)?;
-        if shown[1].differs.is_some() {
+        let runs = self.trial.run(&[plain, build("hybrid", &hybrid)], 1)?;
+        if !runs.is_right(1) {
             for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
                 region.back = Some(format!("together their output is another: {why}"));
             }
@@ -292,11 +276,10 @@ impl Decider<'_> {
                 .zip(&times)
                 .filter(|(t, _)| t.back.is_none())
             {
-                let (Some(before), Some(after)) = *times else {
-                    continue;
-                };
-                region.seconds = Some((before, after));
-                if after > before * (1.0 - GAINS) {
+                let Some(found) = *times else { continue };
+                region.times = Some(found);
+                // Its codelets have shown a gain; here it is enough that nothing speaks against it.
+                if found.gain.ratio > 1.0 - GAINS {
                     region.back = Some("it does not gain in the linked program".into());
                     lost = true;
                 }
@@ -305,13 +288,13 @@ impl Decider<'_> {
                 hybrid = self.make("hybrid", tuned, None, &self.rest)?;
                 continue;
             }
-            let change =
-                |(before, after): &(Option<f64>, Option<f64>)| Some((*after)? - (*before)?);
             let back = tuned.iter().map(|t| t.back.is_some());
             let back = back.chain(self.others.iter().map(|_| true));
             let as_built = times.iter().zip(back).filter(|(_, back)| *back);
-            let slower: f64 = as_built.filter_map(|(times, _)| change(times)).sum();
-            let run: f64 = times.iter().filter_map(|t| t.0).sum();
+            let slower: f64 = as_built
+                .filter_map(|(times, _)| times.map(|t| t.other() - t.plain))
+                .sum();
+            let run: f64 = times.iter().flatten().map(|t| t.plain).sum();
             if slower < LOST * run || !self.put_back_one(tuned, &mut hybrid)? {
                 return Ok(hybrid);
             }
@@ -328,12 +311,12 @@ impl Decider<'_> {
             let path = self.make(&format!("without-{place}"), tuned, Some(*place), &self.rest)?;
             builds.push(build(&format!("without {}", tuned[*place].name), &path));
         }
-        let shown = self.trial.run(&builds, self.rounds.clamp(2, 3))?;
-        let times: Vec<f64> = shown.iter().map(Shown::median).collect();
+        let runs = self.trial.run(&builds, self.rounds.clamp(2, 3))?;
+        let times: Vec<f64> = (0..builds.len()).map(|place| runs.seconds(place)).collect();
         let Some(best) = (2..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])) else {
             return Ok(false);
         };
-        if times[best] >= times[1] * (1.0 - FASTER) {
+        if times[best] >= times[1] * (1.0 - MARGIN) {
             return Ok(false);
         }
         tuned[kept[best - 2]].back =

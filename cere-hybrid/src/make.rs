@@ -7,6 +7,7 @@ use cere_build::image as program;
 use cere_format::build::{RegionKind, SplitTeam};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
+use cere_measure::decide::deciding_rounds;
 use cere_measure::{Linked, Replays, Trial};
 use cere_run::input::Input;
 use cere_run::selection::Selection;
@@ -206,7 +207,7 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
             team: (team != SplitTeam::default()).then_some(team),
         },
         back: elsewhere,
-        seconds: None,
+        times: None,
         bind: chosen.bind.clone(),
         gain: chosen.gain,
     })
@@ -224,14 +225,9 @@ fn others(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
     profile.and_then(|p| of(&p)).unwrap_or_default()
 }
 
-/// Runs for a program as long as that of the profile.
+/// Rounds for a program as long as that of the profile.
 fn rounds(store: &Store) -> u32 {
-    match state::profile(store).map_or(10.0, |p| p.seconds) {
-        ..2.0 => 11,
-        ..10.0 => 7,
-        ..60.0 => 5,
-        _ => 3,
-    }
+    deciding_rounds(state::profile(store).map_or(10.0, |p| p.seconds))
 }
 
 /// Fails if one of the files that are written cannot be, or is one that is read, before anything long is done.
@@ -299,10 +295,7 @@ fn kept(flags: &Choices, tuned: &[Tuned], decision: Option<&Decision>) -> Choice
         passes: t.choice.passes.clone(),
         threads: t.choice.team.and_then(|team| team.threads),
         bind: t.bind.clone(),
-        gain: match t.seconds {
-            Some((plain, hybrid)) if hybrid > 0.0 => Some(plain / hybrid),
-            _ => t.gain,
-        },
+        gain: t.times.map(|times| 1.0 / times.gain.ratio).or(t.gain),
     });
     let mut kept = Choices::of(regions.collect());
     kept.rest = match decision {

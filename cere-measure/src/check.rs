@@ -33,16 +33,6 @@ pub struct Plan<'a> {
     pub rounds: u32,
 }
 
-/// Rounds for a program that takes so many seconds.
-pub fn enough(seconds: f64) -> u32 {
-    match seconds {
-        ..2.0 => 9,
-        ..5.0 => 5,
-        ..60.0 => 3,
-        _ => 1,
-    }
-}
-
 impl Plan<'_> {
     /// Measures all codelets, or takes what is known of them.
     pub fn measure(mut self) -> Result<Vec<Measured>> {
@@ -208,14 +198,4 @@ fn session() -> String {
         now.map_or(0, |now| now.as_nanos()),
         std::process::id()
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::enough;
-
-    #[test]
-    fn long_programs_run_less_often() {
-        assert_eq!([0.1, 2.0, 30.0, 300.0].map(enough), [9, 5, 3, 1]);
-    }
 }

@@ -11,13 +11,15 @@ mod replays;
 mod shares;
 mod target;
 mod trial;
+mod turns;
 mod vivo;
 
 pub use fast::{least, region_seconds};
 pub use lab::{Builds, Lab, Timed};
-pub use linked::Linked;
+pub use linked::{Linked, RegionTimes};
 pub use replays::{Replays, Request};
 pub use shares::Shares;
-pub use target::{Member, Target, between};
-pub use trial::{Build, Shown, Trial, join};
+pub use target::{Member, Target};
+pub use trial::{Build, Runs, Trial};
+pub use turns::{Bench, Turns, TurnsError};
 pub use vivo::{InVivo, Times, class, threads};

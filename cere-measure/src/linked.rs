@@ -1,15 +1,16 @@
 //! Regions in the linked program: their times in the plain and in another build, in alternation.
 
-use crate::region_seconds;
+use crate::{Bench, Turns};
 use anyhow::Result;
 use cere_build::image::Program;
-use cere_console::progress;
-use cere_format::profile::{Profile, RegionKey};
+use cere_console::progress::{self, ProgressBar};
+use cere_format::profile::RegionKey;
 use cere_format::store::Store;
 use cere_run::input::Input;
 use cere_run::launch::Output;
 use cere_run::profile;
 use cere_run::profile::Run;
+use cere_stats::{Gain, gain};
 use std::path::Path;
 
 /// How regions are timed in a build.
@@ -24,42 +25,85 @@ pub struct Linked<'a> {
     pub timeout: Option<f64>,
 }
 
+/// What a region takes in another build.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RegionTimes {
+    /// Median seconds of all its invocations in a run of the plain build.
+    pub plain: f64,
+    /// Its time in the other build over that in the plain build at that moment.
+    pub gain: Gain,
+}
+
+impl RegionTimes {
+    /// Seconds in the other build, at the plain build's speed.
+    pub fn other(&self) -> f64 {
+        self.plain * self.gain.ratio
+    }
+}
+
 impl Linked<'_> {
-    /// Seconds of each of `regions` in the builds `plain` and `other`, each invocation with the least of `rounds` runs.
+    /// What `regions` take in the builds `plain` and `other`, in `rounds` rounds; none for one that did not run.
     pub fn compare(
         &mut self,
         plain: &Path,
         other: &Path,
         regions: &[RegionKey],
         rounds: u32,
-    ) -> Result<Vec<(Option<f64>, Option<f64>)>> {
+    ) -> Result<Vec<Option<RegionTimes>>> {
         let programs = [self.open(plain)?, self.open(other)?];
-        let mut runs: [Vec<Profile>; 2] = Default::default();
-        let bar = progress::bar("timing regions", u64::from(rounds) * 2);
+        let bar = progress::bar("timing regions", u64::from(rounds) * 2 + 1);
+        let timing = Timing {
+            linked: self,
+            programs,
+            regions,
+            bar,
+        };
+        let mut turns = Turns::new(timing, 1);
         for _ in 0..rounds {
-            for (program, runs) in programs.iter().zip(&mut runs) {
-                let mut feed = self.input.again()?;
-                let run = Run {
-                    store: self.store,
-                    program,
-                    command: self.command,
-                    timeout: self.timeout,
-                    output: Output::Dropped,
-                    trace: &[],
-                    only: Some(regions),
-                    environment: &[],
-                };
-                runs.push(profile::collect(&run, feed.stdin.take())?.profile);
-                bar.inc(1);
-            }
+            turns.round(&[1])?;
         }
-        bar.finish_and_clear();
-        let of = |runs: &[Profile], key| region_seconds(runs, key);
-        let both = |key| (of(&runs[0], key), of(&runs[1], key));
-        Ok(regions.iter().map(both).collect())
+        turns.bench.bar.finish_and_clear();
+        let series = turns.series();
+        let times = (0..regions.len()).map(|part| {
+            Some(RegionTimes {
+                plain: cere_stats::middle(&series.times(0, part))?,
+                gain: gain(&series.part_ratios(1, part))?,
+            })
+        });
+        Ok(times.collect())
     }
 
     fn open(&self, path: &Path) -> Result<Program> {
         Program::open(&path.to_string_lossy(), self.store)
+    }
+}
+
+/// The regions of two builds, timed in runs of the program.
+struct Timing<'t, 'a> {
+    linked: &'t mut Linked<'a>,
+    programs: [Program; 2],
+    regions: &'t [RegionKey],
+    bar: ProgressBar,
+}
+
+impl Bench for Timing<'_, '_> {
+    type Error = anyhow::Error;
+
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
+        let mut feed = self.linked.input.again()?;
+        let run = Run {
+            store: self.linked.store,
+            program: &self.programs[subject],
+            command: self.linked.command,
+            timeout: self.linked.timeout,
+            output: Output::Dropped,
+            trace: &[],
+            only: Some(self.regions),
+            environment: &[],
+        };
+        let found = profile::collect(&run, feed.stdin.take())?.profile;
+        self.bar.inc(1);
+        let seconds = |key| found.region(key).map_or(0.0, |r| r.inclusive_seconds);
+        Ok(Ok(self.regions.iter().map(seconds).collect()))
     }
 }

@@ -106,16 +106,6 @@ impl Target {
     }
 }
 
-/// Times of codelets at the place `part`, 0 to 1, between two timings; 0 of those too short to be timed in either.
-pub fn between(before: &[f64], after: &[f64], part: f64) -> Vec<f64> {
-    let each = before.iter().zip(after);
-    each.map(|(&before, &after)| match before > 0.0 && after > 0.0 {
-        true => before + part * (after - before),
-        false => 0.0,
-    })
-    .collect()
-}
-
 /// Weight of those of the first ones that were timed.
 fn told(weights: &[f64], seconds: &[f64]) -> f64 {
     let each = weights.iter().zip(seconds);

@@ -1,10 +1,14 @@
-//! Runs of the program in several builds, in alternation: time, and whether the output is the plain build's.
+//! Runs of the program in several builds, in turns: time, and whether the output is the plain build's.
 
-use super::output::{self, Varying};
+use crate::decide::{Answer, Rule};
+use crate::output::{self, Varying};
+use crate::{Bench, Turns};
 use anyhow::{Context, Result, bail};
-use cere_console::progress;
+use cere_console::note;
+use cere_console::progress::{self, ProgressBar};
 use cere_process::supervise;
 use cere_run::input::Input;
+use cere_stats::{Gain, gain};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -19,104 +23,51 @@ pub struct Build {
     pub path: PathBuf,
 }
 
-/// What the runs of a build showed.
+/// What runs of some builds in turns showed; the plain build has place 0.
 #[derive(Debug, Clone, Default)]
-pub struct Shown {
-    /// Seconds of each run; of another build than the plain one, at the speed that the machine had for the middle of the
-    /// plain build's runs.
-    pub seconds: Vec<f64>,
-    /// How an output differed from the plain build's, if one did.
-    pub differs: Option<String>,
+pub struct Runs {
+    /// Seconds of the plain build's runs.
+    pub plain: Vec<f64>,
+    /// For each build the times of its runs over the plain build's at that moment; none for the plain build.
+    pub ratios: Vec<Vec<f64>>,
+    /// How a build's output differed from the plain build's, if it did.
+    pub differs: Vec<Option<String>>,
 }
 
-impl Shown {
-    /// The middle of its times.
-    pub fn median(&self) -> f64 {
-        middle(&self.seconds)
+impl Runs {
+    /// Seconds of the build at `place`: the median ratio times the plain build's median; NaN if it was not run.
+    pub fn seconds(&self, place: usize) -> f64 {
+        let plain = median(&self.plain);
+        match place {
+            0 => plain,
+            _ => plain * median(&self.ratios[place]),
+        }
     }
 
-    /// Where the middle of more of its times lies, and the probability that it does: 0.95 or more, but of fewer than 6
-    /// runs. None of no run.
-    pub fn range(&self) -> Option<(f64, f64, f64)> {
-        let mut seconds = self.seconds.clone();
-        seconds.sort_by(f64::total_cmp);
-        let (least, most, ranks) = cere_stats::interval(&seconds, 0.95)?;
-        Some((least, most, ranks.level))
+    /// Time of the build at `place` over the plain build's, with its interval; none if it was not run.
+    pub fn gain(&self, place: usize) -> Option<Gain> {
+        gain(&self.ratios[place])
     }
 
-    /// Whether it may be as fast as a build that takes `seconds`, for all that is known.
-    pub fn may_take(&self, seconds: f64) -> bool {
-        self.range()
-            .is_none_or(|(least, most, _)| least <= seconds && seconds <= most)
+    /// Time of the build at `place` over that of `other` in the same rounds.
+    pub fn ratios_over(&self, place: usize, other: usize) -> Vec<f64> {
+        let pairs = self.ratios[place].iter().zip(&self.ratios[other]);
+        pairs.map(|(own, other)| own / other).collect()
     }
 
-    /// Makes all times this much longer.
-    fn scale(&mut self, by: f64) {
-        self.seconds.iter_mut().for_each(|s| *s *= by);
-    }
-}
-
-/// Joins `more`, further runs of the first of some builds, to what is `shown` of all of them; the plain one comes first in both.
-pub fn join(shown: &mut [Shown], more: Vec<Shown>) {
-    let mut more = more.into_iter();
-    let (Some((plain, others)), Some(again)) = (shown.split_first_mut(), more.next()) else {
-        return;
-    };
-    // Times of other builds are at the speed that the plain build's middle had.
-    let (before, then) = (plain.median(), again.median());
-    plain.seconds.extend(again.seconds);
-    let usual = plain.median();
-    others.iter_mut().for_each(|own| own.scale(usual / before));
-    for (own, mut more) in others.iter_mut().zip(more) {
-        more.scale(usual / then);
-        own.seconds.append(&mut more.seconds);
-        own.differs = own.differs.take().or(more.differs);
+    /// Whether the output of the build at `place` is the plain build's.
+    pub fn is_right(&self, place: usize) -> bool {
+        self.differs[place].is_none()
     }
 }
 
 /// The median of `values`; NaN of none.
-fn middle(values: &[f64]) -> f64 {
+fn median(values: &[f64]) -> f64 {
     cere_stats::middle(values).unwrap_or(f64::NAN)
 }
 
 /// Builds that are run between two runs of the plain one.
 const PAIR: usize = 2;
-
-/// The places of builds in the order of their runs: the plain one (place 0) before every [`PAIR`] others, and at the end.
-fn order(builds: usize, rounds: u32) -> Vec<usize> {
-    let others: Vec<usize> = (1..builds).collect();
-    let mut order = Vec::new();
-    for _ in 0..rounds {
-        for some in others.chunks(PAIR) {
-            order.push(0);
-            order.extend(some);
-        }
-    }
-    order.push(0);
-    order
-}
-
-/// `timed` runs, in their order, of builds by their places: those of others than the plain build (place 0), which runs
-/// first and last, times the middle of its times over its time then. A machine that others share changes its speed for
-/// seconds or minutes.
-fn at_one_speed(timed: &[(usize, f64)]) -> Vec<(usize, f64)> {
-    let plain: Vec<f64> = timed.iter().filter(|t| t.0 == 0).map(|t| t.1).collect();
-    let usual = middle(&plain);
-    let is_plain = |at: &usize| timed[*at].0 == 0;
-    let scaled = timed.iter().enumerate().map(|(at, &(place, seconds))| {
-        let before = (0..at).rev().find(is_plain);
-        let after = (at..timed.len()).find(is_plain);
-        match (before, after) {
-            (Some(before), Some(after)) if place != 0 => {
-                let part = (at - before) as f64 / (after - before) as f64;
-                let then = timed[before].1 + part * (timed[after].1 - timed[before].1);
-                (place, seconds * usual / then)
-            }
-            _ => (place, seconds),
-        }
-    });
-    scaled.collect()
-}
 
 /// How the program is run.
 pub struct Trial<'a> {
@@ -154,47 +105,64 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Runs `builds`, the plain one first, so many times each, in turn, and the plain one more often: before and after every
-    /// [`PAIR`] others, which are told at the speed that the machine had for it.
-    pub fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Vec<Shown>> {
-        let order = order(builds.len(), rounds);
-        let bar = progress::bar("running", order.len() as u64);
-        let mut shown = vec![Shown::default(); builds.len()];
-        let mut outputs: Vec<Vec<Vec<u8>>> = vec![Vec::new(); builds.len()];
-        let mut timed = Vec::new();
-        for place in order {
-            bar.set_message(builds[place].name.clone());
-            if shown[place].differs.is_none() {
-                let (seconds, status, output) = self.once(&builds[place])?;
-                if place == 0 {
-                    self.settle(status)?;
-                }
-                if self.status == Some(status) {
-                    timed.push((place, seconds));
-                    match place {
-                        0 => self.plain.push(output),
-                        _ => outputs[place].push(output),
-                    }
-                } else {
-                    let plain = self.status.map(told).unwrap_or_default();
-                    shown[place].differs =
-                        Some(format!("it {}, and the plain build {plain}", told(status)));
-                }
+    /// Runs `builds`, the plain one first, in turns, `rounds` times each.
+    pub fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Runs> {
+        self.run_while(builds, rounds, |turns| turns < rounds as usize)
+    }
+
+    /// The same, until `rule` decides whether the build at place 1 is faster than the plain one.
+    pub fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)> {
+        let all: Vec<usize> = (1..builds.len()).collect();
+        let rounds = rule.looks.first().copied().unwrap_or(1);
+        let mut runs = self.start(builds, rounds as u32);
+        let mut done = 0;
+        let answer = loop {
+            // The others are run as often as the first look needs, the first build as long as it is open.
+            let some = if done < rounds { &all[..] } else { &all[..1] };
+            runs.round(some)?;
+            done += 1;
+            if done < rounds {
+                continue;
             }
-            bar.inc(1);
+            if runs.failure(1).is_some() {
+                break Answer::NotFaster(None);
+            }
+            match rule.look(&runs.series().part_ratios(1, 0)) {
+                Answer::Open if done == rounds => {
+                    note!("{rounds} runs leave open whether the hybrid gains: more are made");
+                }
+                Answer::Open => {}
+                answer => break answer,
+            }
+        };
+        Ok((finish(runs)?, answer))
+    }
+
+    fn run_while(
+        &mut self,
+        builds: &[Build],
+        rounds: u32,
+        goes_on: impl Fn(usize) -> bool,
+    ) -> Result<Runs> {
+        let all: Vec<usize> = (1..builds.len()).collect();
+        let mut runs = self.start(builds, rounds);
+        let mut done = 0;
+        while goes_on(done) {
+            runs.round(&all)?;
+            done += 1;
         }
-        bar.finish_and_clear();
-        for (place, seconds) in at_one_speed(&timed) {
-            shown[place].seconds.push(seconds);
-        }
-        let varying = self.varying()?;
-        for (shown, outputs) in shown.iter_mut().zip(outputs) {
-            let differs = outputs
-                .iter()
-                .find_map(|o| varying.differs(o, self.tolerance));
-            shown.differs = shown.differs.take().or(differs);
-        }
-        Ok(shown)
+        finish(runs)
+    }
+
+    fn start<'t>(&'t mut self, builds: &'t [Build], rounds: u32) -> Turns<Running<'t, 'a>> {
+        let each = (builds.len() + builds.len().div_ceil(PAIR)) as u64;
+        let running = Running {
+            outputs: vec![Vec::new(); builds.len()],
+            bar: progress::bar("running", u64::from(rounds) * each),
+            trial: self,
+            builds,
+        };
+        Turns::new(running, PAIR)
     }
 
     /// What of the plain build's output differs from run to run.
@@ -256,6 +224,61 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// Builds that are run in turns.
+struct Running<'t, 'a> {
+    trial: &'t mut Trial<'a>,
+    builds: &'t [Build],
+    /// Of each build but the plain one.
+    outputs: Vec<Vec<Vec<u8>>>,
+    bar: ProgressBar,
+}
+
+impl Bench for Running<'_, '_> {
+    type Error = anyhow::Error;
+
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
+        let build = &self.builds[subject];
+        self.bar.set_message(build.name.clone());
+        let (seconds, status, output) = self.trial.once(build)?;
+        self.bar.inc(1);
+        if subject == 0 {
+            self.trial.settle(status)?;
+            self.trial.plain.push(output);
+        } else if self.trial.status == Some(status) {
+            self.outputs[subject].push(output);
+        } else {
+            let plain = self.trial.status.map(told).unwrap_or_default();
+            let own = told(status);
+            return Ok(Err(format!("it {own}, and the plain build {plain}")));
+        }
+        Ok(Ok(vec![seconds]))
+    }
+}
+
+/// What the runs showed, now that all outputs of the plain build are known.
+fn finish(turns: Turns<Running>) -> Result<Runs> {
+    let Running {
+        trial,
+        builds,
+        outputs,
+        bar,
+    } = &turns.bench;
+    bar.finish_and_clear();
+    let varying = trial.varying()?;
+    let mut runs = Runs {
+        plain: turns.series().times(0, 0),
+        ..Runs::default()
+    };
+    for place in 0..builds.len() {
+        let outputs = outputs[place].iter();
+        let mut other = outputs.filter_map(|o| varying.differs(o, trial.tolerance));
+        let differs = turns.failure(place).map(str::to_owned);
+        runs.differs.push(differs.or_else(|| other.next()));
+        runs.ratios.push(turns.series().part_ratios(place, 0));
+    }
+    Ok(runs)
+}
+
 fn told(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
@@ -270,64 +293,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_slows_down_tells_the_same() {
-        // Every run takes 10 % longer than the one before; builds 1 and 2 take half and twice as long as the plain one.
-        let places = order(3, 2);
-        assert_eq!(places, [0, 1, 2, 0, 1, 2, 0]);
-        let own = [1.0, 0.5, 2.0];
-        let timed: Vec<(usize, f64)> = places
-            .iter()
-            .enumerate()
-            .map(|(at, place)| (*place, own[*place] * (1.0 + 0.1 * at as f64)))
-            .collect();
-        let told = at_one_speed(&timed);
-        for (place, seconds) in told.iter().filter(|t| t.0 != 0) {
-            // The middle of the plain build's runs.
-            assert!((seconds / own[*place] - 1.3).abs() < 1e-9, "{told:?}");
-        }
-        let plain: Vec<&f64> = told.iter().filter(|t| t.0 == 0).map(|t| &t.1).collect();
-        assert_eq!(plain, [&1.0, &1.3, &1.6]);
-    }
-
-    fn shown(seconds: &[f64]) -> Shown {
-        Shown {
-            seconds: seconds.to_vec(),
-            differs: None,
-        }
-    }
-
-    #[test]
-    fn runs_at_another_speed_are_joined_at_one() {
-        let mut first = [shown(&[1.0, 1.0, 1.0]), shown(&[0.9, 0.8]), shown(&[0.7])];
-        join(
-            &mut first,
-            vec![shown(&[3.0, 3.0, 3.0]), shown(&[2.4, 2.1])],
-        );
-        // The plain build's middle is 2 now.
-        assert_eq!(first[0].seconds, [1.0, 1.0, 1.0, 3.0, 3.0, 3.0]);
-        let near = |a: &f64, b: &f64| (a - b).abs() < 1e-9;
-        let expected = [1.8, 1.6, 1.6, 1.4];
-        assert!(
-            first[1]
-                .seconds
-                .iter()
-                .zip(&expected)
-                .all(|(a, b)| near(a, b)),
-            "{first:?}"
-        );
-        // What was not run again is at that speed as well.
-        assert_eq!(first[2].seconds, [1.4]);
-    }
-
-    #[test]
-    fn what_is_known_of_a_build() {
-        let some = shown(&[1.0, 1.2, 1.1, 1.3, 0.9, 1.4, 1.5]);
-        let (least, most, level) = some.range().expect("a range");
-        assert_eq!((least, most), (0.9, 1.5));
-        assert!(level > 0.95);
-        assert!(shown(&[1.0, 2.0]).range().is_some_and(|r| r.2 == 0.5));
-        assert!(some.may_take(0.9) && some.may_take(1.2));
-        assert!(!some.may_take(0.8) && !some.may_take(1.6));
-        assert!(shown(&[]).may_take(1.0));
+    fn builds_are_compared_at_the_plain_builds_speed() {
+        let runs = Runs {
+            plain: vec![1.0, 3.0, 2.0],
+            ratios: vec![vec![], vec![0.5, 0.6, 0.4], vec![0.25, 0.6, 0.8]],
+            differs: vec![None, None, Some("a word".into())],
+        };
+        assert_eq!((runs.seconds(0), runs.seconds(1)), (2.0, 1.0));
+        assert_eq!(runs.ratios_over(2, 1), [0.5, 1.0, 2.0]);
+        assert!(runs.is_right(1) && !runs.is_right(2));
+        assert_eq!(runs.gain(1).map(|g| (g.low, g.high)), Some((0.4, 0.6)));
+        assert!(runs.gain(0).is_none());
     }
 }

@@ -8,8 +8,7 @@ use cere_driver::Variant;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_hybrid::{Choice, Image, Recipe, scratch};
-use cere_measure::check::enough;
-use cere_measure::{Build, Lab, Replays, Shares, Target, Trial};
+use cere_measure::{Build, Lab, Replays, Shares, Target, Trial, decide};
 use cere_package::{lacks, machine};
 use cere_stats::spearman;
 use cere_store::current::codelets;
@@ -165,7 +164,7 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     }
     let rounds = request
         .rounds
-        .unwrap_or_else(|| enough(profile.seconds).min(5));
+        .unwrap_or_else(|| decide::rounds(profile.seconds).min(5));
     let lab = Lab {
         store,
         replays: &replays,
@@ -270,16 +269,17 @@ fn measure(
     }
     bar.finish_and_clear();
     let mut trial = Trial::new(&profile.command, None, request.ignore, NUMBERS)?;
-    let shown = trial.run(&builds, rounds)?;
+    let runs = trial.run(&builds, rounds)?;
+    let plain = middle(&runs.plain);
     let each = places.into_iter().map(|place| {
-        let shown = &shown[place?];
-        match &shown.differs {
+        let place = place?;
+        match &runs.differs[place] {
             Some(why) => Err(format!("its output is another: {why}")),
-            None => Ok(shown.seconds.clone()),
+            None => Ok(runs.ratios[place].iter().map(|r| plain * r).collect()),
         }
     });
     Ok(Measured {
-        plain: middle(&shown[0].seconds),
+        plain,
         each: each.collect(),
     })
 }

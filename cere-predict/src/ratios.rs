@@ -3,8 +3,10 @@
 use cere_console::{note, progress};
 use cere_driver::several::several;
 use cere_format::replay::Repetitions;
-use cere_measure::{Builds, Lab, Target, between};
+use cere_measure::{Bench, Builds, Lab, Target, Turns};
 use cere_tune::Variant;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// What the error of one region's replays may add to the predicted time, as a share of it.
@@ -47,6 +49,8 @@ struct Region<'a> {
     places: Vec<Result<Option<usize>, String>>,
     /// Seconds that compiling took, on all processors together.
     compiled: f64,
+    /// Those of `others`, from 1, whose results were judged.
+    judged: RefCell<BTreeSet<usize>>,
 }
 
 /// Replays all regions under all variants. What a region's error adds to that of the run is its share's, so those of small
@@ -143,60 +147,44 @@ impl<'a> Region<'a> {
             others,
             places,
             compiled,
+            judged: RefCell::default(),
         })
     }
 
     /// Of each variant the time over that as built, round by round; an error if the code as built cannot be timed.
     fn rounds(&self, rounds: u32) -> Result<Ratios, String> {
-        let mut before = Ok(self.before()?);
-        let mut of: Ratios = vec![Ok(Vec::new()); self.others.len()];
-        for round in 0..rounds {
-            let mut order: Vec<usize> = (0..of.len()).filter(|other| of[*other].is_ok()).collect();
-            // The machine's speed may go one way in a round; the next one takes the variants in the other order.
-            if round % 2 == 1 {
-                order.reverse();
-            }
-            for some in order.chunks(BETWEEN) {
-                let now: Vec<_> = some
-                    .iter()
-                    .map(|other| self.now(*other, round == 0))
-                    .collect();
-                let after = self.before();
-                for (number, (other, now)) in some.iter().zip(now).enumerate() {
-                    let part = (number + 1) as f64 / (some.len() + 1) as f64;
-                    let ratio = || -> Result<f64, String> {
-                        let then = between(&before.clone()?, &after.clone()?, part);
-                        Ok(self.target.ratio(&then, &now?))
-                    };
-                    match (&mut of[*other], ratio()) {
-                        (Ok(ratios), Ok(ratio)) => ratios.push(ratio),
-                        (found, Err(why)) => *found = Err(why),
-                        (Err(_), Ok(_)) => {}
-                    }
-                }
-                before = after;
-            }
+        let others: Vec<usize> = (1..=self.others.len()).collect();
+        let mut turns = Turns::new(self, BETWEEN);
+        for _ in 0..rounds {
+            turns.round(&others)?;
         }
         let as_built = vec![1.0; rounds as usize];
         let each = self.places.iter().map(|place| match place {
-            Ok(Some(other)) => of[*other].clone(),
+            Ok(Some(other)) => match turns.failure(other + 1) {
+                Some(why) => Err(why.to_owned()),
+                None => Ok(turns
+                    .series()
+                    .ratios(other + 1, |base, now| self.target.ratio(base, now))),
+            },
             Ok(None) => Ok(as_built.clone()),
             Err(why) => Err(why.clone()),
         });
         Ok(each.collect())
     }
+}
 
-    /// Seconds of the codelets as built, now.
-    fn before(&self) -> Result<Vec<f64>, String> {
-        let variant = Variant::default();
-        let timed = (self.lab).time(self.target, &variant, &self.as_built, false, None)?;
-        Ok(timed.seconds)
-    }
+/// The code as built is the baseline, the others follow.
+impl Bench for &Region<'_> {
+    type Error = String;
 
-    /// Likewise, of one of the others.
-    fn now(&self, other: usize, judged: bool) -> Result<Vec<f64>, String> {
-        let (variant, builds) = &self.others[other];
-        let timed = (self.lab).time(self.target, variant, builds, judged, None)?;
-        Ok(timed.seconds)
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, String> {
+        let as_built = Variant::default();
+        let (variant, builds) = match subject.checked_sub(1) {
+            None => (&as_built, &self.as_built),
+            Some(other) => (self.others[other].0, &self.others[other].1),
+        };
+        let judged = subject > 0 && self.judged.borrow_mut().insert(subject);
+        let timed = self.lab.time(self.target, variant, builds, judged, None);
+        Ok(timed.map(|timed| timed.seconds))
     }
 }

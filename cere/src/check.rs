@@ -4,7 +4,8 @@ use crate::options::{self, Common, Timing};
 use anyhow::{Result, bail};
 use cere_console::print;
 use cere_format::replay::Verdict;
-use cere_measure::check::{Plan, enough};
+use cere_measure::check::Plan;
+use cere_measure::decide::rounds;
 use cere_measure::matching::{LEVELS, Matching};
 use cere_replay::Team;
 use cere_run::capture::Refused;
@@ -57,7 +58,7 @@ pub fn run(options: &Options) -> Result<u8> {
         codelets: &codelets,
         request,
         again: options.again,
-        rounds: options.rounds.unwrap_or(enough(profile.seconds)),
+        rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
     };
     let measured = plan.measure()?;
     let matching = Matching::of(

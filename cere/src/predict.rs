@@ -3,7 +3,7 @@
 use crate::options::{Common, Placement, Timing};
 use anyhow::{Context, Result, bail};
 use cere_console::{note, print};
-use cere_measure::check::enough;
+use cere_measure::decide::rounds;
 use cere_predict::{flags, model, plot, rounds::Rounds};
 use cere_replay::Team;
 use cere_store::current::codelets;
@@ -85,7 +85,7 @@ pub fn run(options: &Options) -> Result<u8> {
         plan,
         threads: &threads,
         request: options.timing.request(options.place.team(None)?)?,
-        rounds: options.rounds.unwrap_or_else(|| enough(profile.seconds)),
+        rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
         measure: options.measure,
         sequential: !options.no_run,
     };

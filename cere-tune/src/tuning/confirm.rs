@@ -3,9 +3,10 @@
 use super::course::Failure;
 use crate::Variant;
 use anyhow::Result;
-use cere_measure::{Builds, Lab, Target, between};
+use cere_measure::decide::{Answer, Rule};
+use cere_measure::{Bench, Builds, Lab, Member, Target, Turns};
 use cere_replay::Team;
-use cere_stats::{Gain, gain, race};
+use cere_stats::{Gain, race};
 use std::time::{Duration, Instant};
 
 /// Candidates that race for their places, at most: the best of many that were timed once owe that to luck.
@@ -13,13 +14,7 @@ const FIELD: usize = 12;
 /// Replays of a race for each that races, at most.
 const REPLAYS: f64 = 6.0;
 /// Those of them that are measured by themselves, at most.
-const FINALISTS: usize = 4;
-/// Timings after which a finalist that shows no gain is given up.
-const FIRST: usize = 3;
-/// Timings after each of which one whose gain is sure is believed, and given up if it would not be after the last.
-const LOOKS: [usize; 3] = [7, 14, 21];
-/// A variant has to be faster by this share at least, with 95 % confidence.
-const SURE: f64 = 0.002;
+pub const FINALISTS: usize = 4;
 /// Arms that are timed between two timings of the code as built.
 const PAIR: usize = 2;
 
@@ -53,98 +48,55 @@ impl<'b> Arm<'b> {
     }
 }
 
-/// Arms that are timed in turns with another one, the code as built.
-pub struct Alternation<'t, 'b> {
+/// Arms of one region; the first one is the baseline.
+pub struct Arms<'t, 'b> {
     lab: &'t Lab<'t>,
     target: &'t Target,
-    base: Arm<'b>,
-    /// What `base` took when it was timed last.
-    before: Vec<f64>,
-    /// Seconds that a timing of it takes, with start and restoring.
-    pub wall: f64,
+    arms: Vec<Arm<'b>>,
+    /// Whether the results of an arm were judged: they may be other ones by rounding, which is looked at once.
+    judged: Vec<bool>,
+    /// Seconds that the longest timing took, with start and restoring.
+    wall: f64,
 }
 
-impl<'t, 'b> Alternation<'t, 'b> {
-    /// Times `base` for the first time.
-    pub fn begin(lab: &'t Lab<'t>, target: &'t Target, base: Arm<'b>) -> Result<Self, String> {
-        let timed = lab.time(target, &base.variant, base.builds, true, base.team.as_ref())?;
-        Ok(Self {
+impl<'t, 'b> Arms<'t, 'b> {
+    /// Arms to be timed in turns, the baseline first.
+    pub fn turns(lab: &'t Lab<'t>, target: &'t Target, arms: Vec<Arm<'b>>) -> Turns<Self> {
+        let judged = vec![false; arms.len()];
+        let arms = Self {
             lab,
             target,
-            base,
-            before: timed.seconds,
-            wall: timed.wall,
-        })
-    }
-
-    /// The times of `arms` over those of the code as built, which is timed before and after every [`PAIR`] of them, or why one
-    /// cannot be used. `judged`: whether their results may be other ones by rounding, which is looked at then. The error
-    /// tells why the code as built cannot be timed.
-    pub fn once(
-        &mut self,
-        arms: &[&Arm],
-        judged: bool,
-    ) -> Result<Vec<Result<f64, String>>, String> {
-        let (lab, target) = (self.lab, self.target);
-        let time = |arm: &Arm, judged| {
-            let team = arm.team.as_ref();
-            lab.time(target, &arm.variant, arm.builds, judged, team)
+            arms,
+            judged,
+            wall: 0.0,
         };
-        let mut ratios = Vec::new();
-        for some in arms.chunks(PAIR) {
-            let timed: Vec<_> = some.iter().map(|arm| time(arm, judged)).collect();
-            let after = time(&self.base, false)?.seconds;
-            let base = between(&self.before, &after, 0.5);
-            let ratio = |timed: cere_measure::Timed| target.ratio(&base, &timed.seconds);
-            ratios.extend(timed.into_iter().map(|timed| timed.map(ratio)));
-            self.before = after;
-        }
-        Ok(ratios)
+        Turns::new(arms, PAIR)
     }
 }
 
-/// What the timings of a finalist say.
-#[derive(Debug, PartialEq)]
-enum Look {
-    /// It is faster.
-    Sure(Gain),
-    /// More of them would not show that it is.
-    Hopeless,
-    /// More are needed.
-    Open,
-}
+impl Bench for Arms<'_, '_> {
+    type Error = String;
 
-fn look(ratios: &[f64]) -> Look {
-    let count = ratios.len();
-    let last = LOOKS[LOOKS.len() - 1];
-    let looks = LOOKS.contains(&count);
-    if count != FIRST && !looks {
-        return Look::Open;
-    }
-    let Some(found) = gain(ratios) else {
-        return Look::Hopeless;
-    };
-    let faster = 1.0 - SURE;
-    if looks && found.high < faster {
-        return Look::Sure(found);
-    }
-    let hopeless = match looks {
-        true => count == last || upper(ratios, last) > faster,
-        false => found.ratio > faster,
-    };
-    match hopeless {
-        true => Look::Hopeless,
-        false => Look::Open,
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, String> {
+        let arm = &self.arms[subject];
+        let judged = !std::mem::replace(&mut self.judged[subject], true);
+        let team = arm.team.as_ref();
+        let timed = self
+            .lab
+            .time(self.target, &arm.variant, arm.builds, judged, team);
+        Ok(timed.map(|timed| {
+            self.wall = self.wall.max(timed.wall);
+            timed.seconds
+        }))
     }
 }
 
-/// The upper end that the interval of `last` ratios like these would have: as large a part of them lies below it.
-fn upper(ratios: &[f64], last: usize) -> f64 {
-    let mut rising = ratios.to_vec();
-    rising.sort_by(f64::total_cmp);
-    let high = cere_stats::ranks(last, 0.95).map_or(last, |ranks| ranks.high);
-    let rank = (high * rising.len()).div_ceil(last);
-    rising.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
+/// Times of an arm over those of the baseline, in the order of the rounds.
+pub fn ratios(turns: &Turns<Arms>, arm: usize) -> Vec<f64> {
+    let target = turns.bench.target;
+    turns
+        .series()
+        .ratios(arm, |base, now| target.ratio(base, now))
 }
 
 /// What came of measuring again.
@@ -163,22 +115,18 @@ fn failure(variant: &Variant, reason: String) -> Failure {
     }
 }
 
-/// The places of the finalists among `arms`, the best first. Those that cannot be used go to `wrong`.
-fn ranked(
-    turns: &mut Alternation,
-    arms: &[Arm],
-    wrong: &mut Vec<Failure>,
-) -> Result<Vec<usize>, String> {
-    let mut first = true;
-    race(arms.len(), FINALISTS, |running| {
-        let some: Vec<&Arm> = running.iter().map(|place| &arms[*place]).collect();
-        let told = turns.once(&some, std::mem::take(&mut first))?;
-        let told = running.iter().zip(told).map(|(place, told)| {
-            let why = |why| wrong.push(failure(&arms[*place].variant, why));
-            told.map_err(why).ok()
-        });
-        Ok(told.collect())
-    })
+/// The finalists among so many arms, the best first. Those that cannot be used leave the race.
+fn ranked(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
+    let found = race(arms, FINALISTS, |running| {
+        let some: Vec<usize> = running.iter().map(|place| place + 1).collect();
+        turns.round(&some)?;
+        let last = |arm: &usize| match turns.failure(*arm) {
+            Some(_) => None,
+            None => ratios(turns, *arm).last().copied(),
+        };
+        Ok::<_, String>(some.iter().map(last).collect())
+    })?;
+    Ok(found.into_iter().map(|place| place + 1).collect())
 }
 
 /// The first of `candidates`, those that seem the best first, that is surely faster than `default` and whose result is right, if
@@ -199,9 +147,11 @@ pub fn confirm(
     if candidates.is_empty() {
         return Ok(none(false));
     }
-    let mut turns = Alternation::begin(lab, target, Arm::of(&Variant::default(), default))?;
+    let as_built = || Arm::of(&Variant::default(), default);
+    let mut first = Arms::turns(lab, target, vec![as_built()]);
+    first.round(&[])?;
     // Half of the time is for the finalists.
-    let fitting = most.as_secs_f64() / 2.0 / (REPLAYS * turns.wall);
+    let fitting = most.as_secs_f64() / 2.0 / (REPLAYS * first.bench.wall);
     let field = (fitting as usize).clamp(FINALISTS, FIELD);
     let mut builds = Vec::new();
     for variant in candidates.iter().take(field) {
@@ -210,43 +160,50 @@ pub fn confirm(
             Err(why) => wrong.push(failure(variant, why)),
         }
     }
-    let arms: Vec<Arm> = builds.iter().map(|(v, b)| Arm::of(v, b)).collect();
-    let raced = arms.len() > 1 && fitting >= FINALISTS as f64;
-    let order = match raced {
-        true => ranked(&mut turns, &arms, wrong)?,
-        false => (0..arms.len()).collect(),
+    let arms = || {
+        let others = builds.iter().map(|(v, b)| Arm::of(v, b));
+        std::iter::once(as_built()).chain(others).collect()
     };
-    for place in order {
-        // What chose it is no measure of it.
-        let arm = &arms[place];
-        let mut ratios = Vec::new();
+    let mut race = Arms::turns(lab, target, arms());
+    let raced = builds.len() > 1 && fitting >= FINALISTS as f64;
+    let mut order: Vec<usize> = match raced {
+        true => ranked(&mut race, builds.len())?,
+        false => (1..=builds.len()).collect(),
+    };
+    order.truncate(FINALISTS);
+    // What chose them is no measure of them.
+    let mut turns = Arms::turns(lab, target, arms());
+    turns.bench.judged = race.bench.judged.clone();
+    let rule = Rule::for_rivals();
+    let mut decided = none(false);
+    'finalists: for arm in order {
         loop {
             if start.elapsed() > most {
-                return Ok(none(true));
+                decided = none(true);
+                break 'finalists;
             }
-            match turns.once(&[arm], ratios.is_empty() && !raced)?.remove(0) {
-                Ok(ratio) => ratios.push(ratio),
-                Err(why) => {
-                    wrong.push(failure(&arm.variant, why));
-                    break;
-                }
+            turns.round(&[arm])?;
+            if turns.failure(arm).is_some() {
+                break;
             }
-            match look(&ratios) {
-                Look::Sure(gain) => {
-                    return Ok(Confirmed {
-                        winner: Some(Winner {
-                            variant: arm.variant.clone(),
-                            gain,
-                        }),
-                        hurried: false,
+            match rule.look(&ratios(&turns, arm)) {
+                Answer::Faster(gain) => {
+                    decided.winner = Some(Winner {
+                        variant: builds[arm - 1].0.clone(),
+                        gain,
                     });
+                    break 'finalists;
                 }
-                Look::Hopeless => break,
-                Look::Open => {}
+                Answer::NotFaster(_) => break,
+                Answer::Open => {}
             }
         }
     }
-    Ok(none(false))
+    for (place, (variant, _)) in builds.iter().enumerate() {
+        let why = race.failure(place + 1).or(turns.failure(place + 1));
+        wrong.extend(why.map(|why| failure(variant, why.to_owned())));
+    }
+    Ok(decided)
 }
 
 /// The number of threads with which the region is surely faster than with as many as at capture, and by how much, if there
@@ -257,7 +214,7 @@ pub fn threads(
     variant: &Variant,
     counts: &[u32],
 ) -> Result<Option<(u32, Gain)>, String> {
-    let captured = |m: &cere_measure::Member| m.manifest.openmp.as_ref().map(|o| o.threads);
+    let captured = |m: &Member| m.manifest.openmp.as_ref().map(|o| o.threads);
     let Some(own) = target.members.iter().find_map(captured) else {
         return Ok(None);
     };
@@ -271,50 +228,25 @@ pub fn threads(
         }),
     };
     let others: Vec<u32> = counts.iter().copied().filter(|n| *n != own).collect();
-    let arms: Vec<Arm> = others.iter().map(|n| arm(*n)).collect();
-    let all: Vec<&Arm> = arms.iter().collect();
-    let mut turns = Alternation::begin(lab, target, arm(own))?;
-    let mut ratios = vec![Vec::new(); arms.len()];
-    for round in 0..LOOKS[0] {
-        for (ratios, told) in ratios.iter_mut().zip(turns.once(&all, round == 0)?) {
-            ratios.push(told?);
+    let all = std::iter::once(own).chain(others.iter().copied());
+    let mut turns = Arms::turns(lab, target, all.map(arm).collect());
+    let rule = Rule::for_rivals();
+    let mut open: Vec<usize> = (1..=others.len()).collect();
+    let mut faster: Vec<(u32, Gain)> = Vec::new();
+    while !open.is_empty() {
+        turns.round(&open)?;
+        for arm in std::mem::take(&mut open) {
+            if let Some(why) = turns.failure(arm) {
+                return Err(why.to_owned());
+            }
+            match rule.look(&ratios(&turns, arm)) {
+                Answer::Faster(gain) => faster.push((others[arm - 1], gain)),
+                Answer::NotFaster(_) => {}
+                Answer::Open => open.push(arm),
+            }
         }
     }
-    let sure = |(n, ratios): (&u32, &Vec<f64>)| {
-        let gain = gain(ratios)?;
-        (gain.high < 1.0 - SURE).then_some((*n, gain))
-    };
-    let found = others.iter().zip(&ratios).filter_map(sure);
-    Ok(found.min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn after(ratios: &[f64], timings: usize) -> Look {
-        let ratios: Vec<f64> = ratios.iter().copied().cycle().take(timings).collect();
-        look(&ratios)
-    }
-
-    #[test]
-    fn finalists() {
-        let sure = |look| matches!(look, Look::Sure(_));
-        // However clear it is, it takes some.
-        assert_eq!(after(&[0.5], 6), Look::Open);
-        assert!(sure(after(&[0.5], 7)));
-        // No gain at first.
-        assert_eq!(after(&[1.0], 3), Look::Hopeless);
-        assert_eq!(after(&[1.0, 0.9, 1.1], 3), Look::Hopeless);
-        // One disturbed timing of seven: the next ones tell.
-        let disturbed = [0.9, 0.91, 0.89, 0.92, 0.9, 0.88, 1.1];
-        assert_eq!(after(&disturbed, 3), Look::Open);
-        assert_eq!(after(&disturbed, 7), Look::Open);
-        assert!(sure(after(&disturbed, 14)));
-        // So little that not even 21 of them would show it.
-        let little = [0.97, 0.99, 1.2, 0.7, 1.2, 0.98, 0.96];
-        assert_eq!(after(&little, 7), Look::Hopeless);
-        let half = [0.93, 0.94, 0.95, 0.96, 0.93, 1.01];
-        assert_ne!(after(&half, 21), Look::Open);
-    }
+    Ok(faster
+        .into_iter()
+        .min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)))
 }

@@ -2,7 +2,7 @@
 
 use super::ahead::Ahead;
 use super::baseline::Baseline;
-use super::confirm::{Alternation, Arm};
+use super::confirm::{Arm, Arms, ratios};
 use super::journal::{Event, Journal, Told};
 use crate::{Outcome, Search, Variant};
 use anyhow::{Context, Result, anyhow};
@@ -264,12 +264,16 @@ impl<'a> Course<'a> {
         let Ok(builds) = lab.build(self.target, &variant) else {
             return false;
         };
-        let default = Arm::of(&Variant::default(), &self.default);
-        let arm = Arm::of(&variant, &builds);
+        let arms = vec![
+            Arm::of(&Variant::default(), &self.default),
+            Arm::of(&variant, &builds),
+        ];
         let ratios = ahead.quietly(&mut self.spent.waiting, || {
-            let mut turns = Alternation::begin(lab, self.target, default)?;
-            let once = |round| turns.once(&[&arm], round == 0)?.remove(0);
-            (0..ROUNDS).map(once).collect::<Result<Vec<f64>, String>>()
+            let mut turns = Arms::turns(lab, self.target, arms);
+            for _ in 0..ROUNDS {
+                turns.round(&[1])?;
+            }
+            Ok::<_, String>(ratios(&turns, 1))
         });
         let gain = ratios.ok().and_then(|ratios| gain(&ratios));
         gain.is_some_and(|gain| gain.ratio <= 1.0 / wanted)

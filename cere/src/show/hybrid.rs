@@ -23,8 +23,8 @@ fn region(tuned: &Tuned) -> Value {
         "bind": tuned.bind,
         "kept": tuned.back.is_none(),
         "reason": tuned.back,
-        "plain_seconds": tuned.seconds.map(|s| s.0),
-        "hybrid_seconds": tuned.seconds.map(|s| s.1),
+        "plain_seconds": tuned.times.map(|t| t.plain),
+        "hybrid_seconds": tuned.times.map(|t| t.other()),
     })
 }
 
@@ -32,15 +32,11 @@ fn region(tuned: &Tuned) -> Value {
 pub fn json(decision: Option<&Decision>, tuned: &[Tuned]) -> Value {
     let level = decision.and_then(|d| d.level.as_ref());
     json!({
-        "plain_seconds": decision.map(|d| d.plain.median()),
-        "hybrid_seconds": decision.map(|d| d.chosen.median()),
-        "gain_range": decision.and_then(|d| {
-            let other = d.chosen.seconds != d.plain.seconds;
-            let (least, most, _) = d.chosen.range().filter(|_| other)?;
-            Some([d.plain.median() / most, d.plain.median() / least])
-        }),
+        "plain_seconds": decision.map(|d| d.plain_seconds),
+        "hybrid_seconds": decision.map(|d| d.hybrid_seconds),
+        "gain_range": decision.and_then(|d| d.gain.map(|g| [1.0 / g.high, 1.0 / g.low])),
         "best_level": level.map(|l| &l.0),
-        "best_level_seconds": level.map(|l| l.1.median()),
+        "best_level_seconds": level.map(|l| l.1),
         "rest": decision.map(|d| shell_words::join(&d.recipe.rest.flags)),
         "regions": tuned.iter().map(region).collect::<Vec<_>>(),
         "notes": decision.map(|d| &d.notes),
@@ -55,10 +51,10 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
         let row = |t: &Tuned| {
             vec![
                 t.name.clone(),
-                time(t.seconds.map(|s| s.0)),
-                time(t.seconds.map(|s| s.1)),
-                t.seconds
-                    .map_or("-".to_owned(), |(a, b)| format!("{:.3}", a / b)),
+                time(t.times.map(|t| t.plain)),
+                time(t.times.map(|t| t.other())),
+                t.times
+                    .map_or("-".to_owned(), |t| format!("{:.3}", 1.0 / t.gain.ratio)),
                 t.back.clone().unwrap_or_else(|| "kept".into()),
                 flags(t),
             ]
@@ -71,8 +67,8 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
         let saved: f64 = tuned
             .iter()
             .filter(|t| t.back.is_none())
-            .filter_map(|t| t.seconds)
-            .map(|(a, b)| a - b)
+            .filter_map(|t| t.times)
+            .map(|t| t.plain - t.other())
             .sum();
         if saved > 0.0 {
             text.push_str(&format!(
@@ -87,7 +83,7 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
         tuned.len()
     ));
     if let Some(decision) = decision {
-        let (plain, chosen) = (decision.plain.median(), decision.chosen.median());
+        let (plain, chosen) = (decision.plain_seconds, decision.hybrid_seconds);
         let line = |name: &str, seconds: f64| {
             format!(
                 "{name:<12} {:>10}  {:.3} times the plain build's speed\n",
@@ -96,8 +92,8 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
             )
         };
         text.push_str(&line("plain", plain));
-        if let Some((name, shown)) = &decision.level {
-            text.push_str(&line(&format!("best {name}"), shown.median()));
+        if let Some((name, seconds)) = &decision.level {
+            text.push_str(&line(&format!("best {name}"), *seconds));
         }
         if kept == 0 && decision.recipe.rest.flags.is_empty() {
             text.push_str("nothing gains: the flags of the build stay\n");

@@ -1,0 +1,226 @@
+//! Whether a subject is faster than the baseline: looks at the ratios as they come, and when to stop.
+//!
+//! Pure: every decision can be tried on a modelled machine.
+
+use cere_stats::{Gain, gain_with};
+
+/// The samples after which a comparison is looked at, and what it takes to believe in a gain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// Numbers of ratios, rising, after each of which a gain may be believed. The last one ends the comparison.
+    pub looks: Vec<usize>,
+    /// Number of ratios after which a subject without any gain so far is given up.
+    pub first: usize,
+    /// A gain has to be larger than this share of the baseline's time.
+    pub margin: f64,
+    /// Probability with which the interval of each look holds the truth, 0 to 1.
+    pub confidence: f64,
+}
+
+/// A look at a comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Answer {
+    /// The subject is faster than the baseline.
+    Faster(Gain),
+    /// It is not, or it cannot be shown by the last look.
+    NotFaster(Option<Gain>),
+    /// More ratios are needed.
+    Open,
+}
+
+/// Share of the baseline's time that a gain has to exceed.
+pub const MARGIN: f64 = 0.002;
+
+impl Rule {
+    /// For each of a few rivals (four in the tests of this module), of which none may be faster: one is believed then with a
+    /// probability of 5 % at most, over all rivals and looks.
+    pub fn for_rivals() -> Self {
+        Self {
+            looks: vec![9, 15, 21],
+            first: 3,
+            margin: MARGIN,
+            confidence: 0.99,
+        }
+    }
+
+    /// For whole programs, of which `rounds` fit in a sensible time: looks after one, two and three times as many.
+    pub fn for_program(rounds: u32) -> Self {
+        let rounds = rounds.max(1) as usize;
+        Self {
+            looks: vec![rounds, 2 * rounds, 3 * rounds],
+            first: usize::MAX,
+            margin: MARGIN,
+            confidence: 0.97,
+        }
+    }
+
+    /// Looks at the `ratios` so far.
+    pub fn look(&self, ratios: &[f64]) -> Answer {
+        let (count, last) = (ratios.len(), self.looks.last().copied().unwrap_or(0));
+        let looks = self.looks.contains(&count);
+        if count != self.first && !looks && count < last {
+            return Answer::Open;
+        }
+        let Some(found) = gain_with(ratios, self.confidence) else {
+            return Answer::NotFaster(None);
+        };
+        let faster = 1.0 - self.margin;
+        // Fewer ratios than the confidence needs show nothing.
+        if looks && found.level >= self.confidence && found.high < faster {
+            return Answer::Faster(found);
+        }
+        let hopeless = match looks || count >= last {
+            true => count >= last || self.upper(ratios, last) > faster,
+            false => found.ratio > faster,
+        };
+        match hopeless {
+            true => Answer::NotFaster(Some(found)),
+            false => Answer::Open,
+        }
+    }
+
+    /// The upper end that the interval of `last` ratios like these would have: as large a part of them lies below it.
+    fn upper(&self, ratios: &[f64], last: usize) -> f64 {
+        let mut rising = ratios.to_vec();
+        rising.sort_by(f64::total_cmp);
+        let high = cere_stats::ranks(last, self.confidence).map_or(last, |ranks| ranks.high);
+        let rank = (high * rising.len()).div_ceil(last);
+        rising.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Rounds that fit in a sensible time for a program that takes so many seconds: of a long one each is one to think twice about.
+pub fn rounds(seconds: f64) -> u32 {
+    match seconds {
+        ..2.0 => 9,
+        ..5.0 => 5,
+        ..60.0 => 3,
+        _ => 1,
+    }
+}
+
+/// The same where rounds are to decide, at least 3: a decision takes three times as many, if need be.
+pub fn deciding_rounds(seconds: f64) -> u32 {
+    rounds(seconds).max(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_fuzz::noise::{Machine, Noise};
+    use cere_stats::{Series, round};
+
+    fn after(ratios: &[f64], count: usize) -> Answer {
+        let ratios: Vec<f64> = ratios.iter().copied().cycle().take(count).collect();
+        Rule::for_rivals().look(&ratios)
+    }
+
+    #[test]
+    fn looks() {
+        let sure = |answer| matches!(answer, Answer::Faster(_));
+        let hopeless = |answer| matches!(answer, Answer::NotFaster(_));
+        // However clear it is, it takes some.
+        assert_eq!(after(&[0.5], 8), Answer::Open);
+        assert!(sure(after(&[0.5], 9)));
+        // No gain at first.
+        assert!(hopeless(after(&[1.0], 3)));
+        assert!(hopeless(after(&[1.0, 0.9, 1.1], 3)));
+        // Some disturbed ratios: the next ones decide.
+        let disturbed = [0.9, 0.91, 0.89, 0.9, 0.9, 0.88, 0.92, 0.93, 1.1];
+        assert_eq!(after(&disturbed, 3), Answer::Open);
+        assert_eq!(after(&disturbed, 9), Answer::Open);
+        assert!(sure(after(&disturbed, 15)));
+        // So little that not even the last look would show it.
+        let little = [0.97, 0.99, 1.2, 0.7, 1.2, 0.98, 0.96, 1.2, 0.97];
+        assert!(hopeless(after(&little, 9)));
+        assert_ne!(
+            after(&[0.93, 0.94, 0.95, 0.96, 0.93, 1.01], 21),
+            Answer::Open
+        );
+        // What cannot be compared is no gain.
+        assert_eq!(
+            Rule::for_program(9).look(&[0.0; 9]),
+            Answer::NotFaster(None)
+        );
+    }
+
+    #[test]
+    fn three_rounds_show_nothing_but_nine_do() {
+        let rule = Rule::for_program(3);
+        assert_eq!(rule.look(&[0.5; 3]), Answer::Open);
+        assert_eq!(rule.look(&[0.5; 6]), Answer::Open);
+        assert!(matches!(rule.look(&[0.5; 9]), Answer::Faster(_)));
+        assert!(matches!(rule.look(&[1.0; 3]), Answer::NotFaster(_)));
+    }
+
+    #[test]
+    fn long_programs_run_less_often() {
+        assert_eq!([0.1, 2.0, 30.0, 300.0].map(rounds), [9, 5, 3, 1]);
+        assert_eq!([0.1, 2.0, 30.0, 300.0].map(deciding_rounds), [9, 5, 3, 3]);
+    }
+
+    /// What `rule` says of a subject with this true ratio on a machine, sampled in turns with the baseline.
+    fn decided(rule: &Rule, truth: f64, machine: &mut Machine) -> bool {
+        let mut series = Series::default();
+        for number in 0.. {
+            for subject in round(&[1], 1, number) {
+                let own = if subject == 0 { 1.0 } else { truth };
+                series.add(subject, vec![own * machine.factor()]);
+            }
+            match rule.look(&series.part_ratios(1, 0)) {
+                Answer::Faster(_) => return true,
+                Answer::NotFaster(_) => return false,
+                Answer::Open => {}
+            }
+        }
+        false
+    }
+
+    const MACHINES: [Noise; 5] = [
+        Noise::Steady,
+        Noise::TwoSpeeds,
+        Noise::Bursts,
+        Noise::Drift,
+        Noise::All,
+    ];
+
+    /// Share of comparisons in which one of `rivals` with this true ratio is believed to be faster.
+    fn believed(rule: &Rule, rivals: usize, truth: f64, noise: &Noise) -> f64 {
+        const TIMES: u64 = 1000;
+        let one = |seed: &u64| {
+            let mut machine = Machine::new(noise.clone(), *seed);
+            (0..rivals).any(|_| decided(rule, truth, &mut machine))
+        };
+        (0..TIMES).filter(one).count() as f64 / TIMES as f64
+    }
+
+    #[test]
+    fn no_gain_is_seldom_believed() {
+        for noise in &MACHINES {
+            for (rule, rivals) in [
+                (Rule::for_rivals(), 4),
+                (Rule::for_program(9), 1),
+                (Rule::for_program(5), 1),
+                (Rule::for_program(3), 1),
+            ] {
+                let wrong = believed(&rule, rivals, 1.0, noise);
+                assert!(wrong <= 0.05, "{noise:?}, {rule:?}: {wrong}");
+            }
+        }
+    }
+
+    /// The power at 2 %, which docs/design/measure.md quotes.
+    #[test]
+    fn a_gain_of_two_per_cent_is_found() {
+        let power = |rule: &Rule, noise: &Noise| believed(rule, 1, 0.98, noise);
+        let rule = Rule::for_program(9);
+        for (noise, least) in MACHINES.iter().zip([0.99, 0.9, 0.9, 0.99, 0.5]) {
+            let found = power(&rule, noise);
+            println!(
+                "{noise:?} {rule:?}: {found}, finalist {}",
+                power(&Rule::for_rivals(), noise)
+            );
+            assert!(found >= least, "{noise:?}: {found}");
+        }
+    }
+}

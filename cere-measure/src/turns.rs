@@ -1,0 +1,182 @@
+//! Subjects timed in turns with a baseline: the one engine for comparisons.
+
+use cere_stats::{Series, round};
+use std::collections::BTreeMap;
+
+/// Subjects that can be timed, by number; 0 is the baseline.
+pub trait Bench {
+    /// Why nothing more can be timed.
+    type Error;
+
+    /// Times `subject` once: seconds of its parts, 0 of those too short to be timed. The inner error says why the subject
+    /// cannot be used; it is not timed again then.
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, Self::Error>;
+}
+
+/// A comparison of subjects with the baseline, which is timed before and after every few of them.
+pub struct Turns<B> {
+    /// What is timed.
+    pub bench: B,
+    /// Subjects between two samples of the baseline, at least 1.
+    every: usize,
+    series: Series,
+    failed: BTreeMap<usize, String>,
+    rounds: usize,
+    /// Whether the last sample is the baseline's.
+    based: bool,
+}
+
+impl<B: Bench> Turns<B> {
+    /// None timed yet; the baseline is to be timed before and after `every` subjects.
+    pub fn new(bench: B, every: usize) -> Self {
+        Self {
+            bench,
+            every: every.max(1),
+            series: Series::default(),
+            failed: BTreeMap::new(),
+            rounds: 0,
+            based: false,
+        }
+    }
+
+    /// Times each of `subjects` once. The error says why nothing more can be timed: the bench's, or that of the baseline.
+    pub fn round(&mut self, subjects: &[usize]) -> Result<(), TurnsError<B::Error>> {
+        let usable = subjects.iter().filter(|s| !self.failed.contains_key(s));
+        let usable: Vec<usize> = usable.copied().collect();
+        let mut order = round(&usable, self.every, self.rounds);
+        order.push(0);
+        self.rounds += 1;
+        for subject in order {
+            if subject == 0 && self.based {
+                continue;
+            }
+            match self.bench.sample(subject).map_err(TurnsError::Bench)? {
+                Ok(parts) => {
+                    self.series.add(subject, parts);
+                    self.based = subject == 0;
+                }
+                Err(why) if subject == 0 => return Err(TurnsError::Baseline(why)),
+                Err(why) => {
+                    self.failed.insert(subject, why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All samples so far.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// Why `subject` cannot be used, if it cannot.
+    pub fn failure(&self, subject: usize) -> Option<&str> {
+        self.failed.get(&subject).map(String::as_str)
+    }
+}
+
+/// Why a comparison ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TurnsError<E> {
+    /// The baseline cannot be used.
+    Baseline(String),
+    /// The bench failed.
+    Bench(E),
+}
+
+impl From<TurnsError<Self>> for String {
+    fn from(error: TurnsError<Self>) -> Self {
+        match error {
+            TurnsError::Baseline(why) | TurnsError::Bench(why) => why,
+        }
+    }
+}
+
+impl From<TurnsError<Self>> for anyhow::Error {
+    fn from(error: TurnsError<Self>) -> Self {
+        match error {
+            TurnsError::Baseline(why) => Self::msg(why),
+            TurnsError::Bench(error) => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::{Answer, Rule};
+    use cere_fuzz::noise::{Machine, Noise};
+    use std::convert::Infallible;
+
+    /// Subjects with true times on a modelled machine; a subject that takes no time fails.
+    struct Mock {
+        machine: Machine,
+        truth: Vec<f64>,
+        order: Vec<usize>,
+    }
+
+    impl Bench for Mock {
+        type Error = Infallible;
+
+        fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, Infallible> {
+            self.order.push(subject);
+            let truth = self.truth[subject];
+            let time = truth * self.machine.factor();
+            Ok((truth > 0.0)
+                .then_some(vec![time])
+                .ok_or_else(|| "no time".to_owned()))
+        }
+    }
+
+    fn mock(noise: Noise, truth: &[f64], every: usize) -> Turns<Mock> {
+        let bench = Mock {
+            machine: Machine::new(noise, 1),
+            truth: truth.to_vec(),
+            order: Vec::new(),
+        };
+        Turns::new(bench, every)
+    }
+
+    #[test]
+    fn the_baseline_before_and_after_and_what_fails_once_is_left_out() {
+        let mut turns = mock(Noise::Steady, &[1.0, 0.5, 0.0, 2.0], 2);
+        turns.round(&[1, 2, 3]).unwrap();
+        turns.round(&[1, 2, 3]).unwrap();
+        assert_eq!(turns.bench.order, [0, 1, 2, 0, 3, 0, 3, 1, 0]);
+        assert_eq!(turns.failure(2), Some("no time"));
+        for (subject, truth) in [(1, 0.5), (3, 2.0)] {
+            let ratios = turns.series().part_ratios(subject, 0);
+            assert_eq!(ratios.len(), 2);
+            assert!(
+                ratios.iter().all(|r| (r / truth - 1.0).abs() < 0.03),
+                "{ratios:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_baseline_there_is_nothing() {
+        let mut turns = mock(Noise::Steady, &[0.0, 0.5], 2);
+        assert_eq!(
+            turns.round(&[1]),
+            Err(TurnsError::Baseline("no time".into()))
+        );
+    }
+
+    #[test]
+    fn a_clear_gain_is_believed_after_the_first_look() {
+        let mut turns = mock(Noise::All, &[1.0, 0.7], 1);
+        let rule = Rule::for_rivals();
+        for round in 1.. {
+            turns.round(&[1]).unwrap();
+            match rule.look(&turns.series().part_ratios(1, 0)) {
+                Answer::Open => assert!(round < 21),
+                Answer::Faster(gain) => {
+                    assert!((gain.ratio - 0.7).abs() < 0.1, "{gain:?}");
+                    break;
+                }
+                Answer::NotFaster(_) => panic!("not faster after {round} rounds"),
+            }
+        }
+    }
+}
