@@ -2,9 +2,10 @@
 
 use crate::matching::{Measured, Pair};
 use crate::vivo::{self, InVivo, Times};
-use crate::{Replays, Request};
+use crate::{Bench, Replays, Request, Turns};
 use anyhow::Result;
-use cere_console::{note, print, progress};
+use cere_console::progress::{self, ProgressBar};
+use cere_console::{note, print};
 use cere_format::package::Manifest;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
@@ -98,29 +99,32 @@ impl Plan<'_> {
     }
 
     fn rounds(&self, replays: &Replays, program: &mut InVivo) -> Result<Vec<Found>> {
-        let bar = progress::bar(
-            "replaying",
-            u64::from(self.rounds) * self.codelets.len() as u64,
-        );
-        let mut found: Vec<Found> = self.codelets.iter().map(|_| Ok(Vec::new())).collect();
-        bar.set_message("the program");
-        let mut runs = vec![program.run()?];
+        let count = self.codelets.len();
+        let rounds = Rounds {
+            plan: self,
+            replays,
+            program,
+            runs: Vec::new(),
+            records: vec![Vec::new(); count],
+            bar: progress::bar("replaying", u64::from(self.rounds) * count as u64),
+        };
+        let all: Vec<usize> = (1..=count).collect();
+        let mut turns = Turns::new(rounds, count);
         for _ in 0..self.rounds {
-            for ((file, manifest), found) in self.codelets.iter().zip(&mut found) {
-                bar.set_message(manifest.name.clone());
-                // What fails once does not get better by repetition.
-                if let Ok(records) = found {
-                    match self.replay(replays, file) {
-                        Ok(made) => records.extend(made),
-                        Err(why) => *found = Err(why),
-                    }
-                }
-                bar.inc(1);
-            }
-            bar.set_message("the program");
-            runs.push(program.run()?);
+            turns.round(&all)?;
         }
+        let failures: Vec<Option<String>> = all
+            .iter()
+            .map(|codelet| turns.failure(*codelet).map(str::to_owned))
+            .collect();
+        let Rounds {
+            runs, records, bar, ..
+        } = turns.bench;
         bar.finish_and_clear();
+        let each = records.into_iter().zip(failures);
+        let mut found: Vec<Found> = each
+            .map(|(records, failure)| failure.map_or(Ok(records), Err))
+            .collect();
         self.complete(&runs, &mut found);
         Ok(found)
     }
@@ -198,4 +202,38 @@ fn session() -> String {
         now.map_or(0, |now| now.as_nanos()),
         std::process::id()
     )
+}
+
+/// Codelets that are replayed between runs of the program, which is the baseline.
+struct Rounds<'r, 'p, 'v> {
+    plan: &'r Plan<'p>,
+    replays: &'r Replays<'r>,
+    program: &'r mut InVivo<'v>,
+    /// The runs so far.
+    runs: Vec<Times>,
+    /// The records of each codelet.
+    records: Vec<Vec<Record>>,
+    bar: ProgressBar,
+}
+
+impl Bench for Rounds<'_, '_, '_> {
+    type Error = anyhow::Error;
+
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
+        let Some(place) = subject.checked_sub(1) else {
+            self.bar.set_message("the program");
+            self.runs.push(self.program.run()?);
+            return Ok(Ok(Vec::new()));
+        };
+        let (file, manifest) = &self.plan.codelets[place];
+        self.bar.set_message(manifest.name.clone());
+        let made = self.plan.replay(self.replays, file);
+        self.bar.inc(1);
+        Ok(made.map(|records| {
+            let times = records.iter().filter_map(|r| r.times.as_ref());
+            let seconds = times.map(|t| t.seconds_median).collect();
+            self.records[place].extend(records);
+            seconds
+        }))
+    }
 }
