@@ -155,6 +155,10 @@ mod tests {
             "{frequency} {again}"
         );
         assert!(cost() < 10_000);
-        assert!(stop() > start() || stop() > 0);
+        let readings = [start(), stop(), start(), stop()];
+        assert!(
+            readings.is_sorted() && readings[0] < readings[3],
+            "{readings:?}"
+        );
     }
 }

@@ -105,7 +105,13 @@ mod tests {
         for log in [false, true] {
             let scale = Scale::new((7.0, 7.0), (0.0, 10.0), log);
             assert!((scale.at(7.0) - 5.0).abs() < 1e-9);
-            assert!(!scale.ticks(4).0.is_empty() || log);
+            let (ticks, _) = scale.ticks(4);
+            assert!(!ticks.is_empty(), "logarithmic: {log}");
+            let places: Vec<f64> = ticks.iter().map(|tick| scale.at(*tick)).collect();
+            assert!(
+                places.iter().all(|at| (0.0..=10.0).contains(at)),
+                "{places:?}"
+            );
         }
     }
 }

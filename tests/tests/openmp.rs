@@ -316,12 +316,10 @@ fn predictions() -> Result<()> {
         let predicted = number(&run["predicted_seconds"]).context("a prediction")?;
         number(&run["measured_seconds"]).context("a measurement")?;
         let regions = run["regions"].as_array().context("regions")?;
-        let inside: f64 = regions
-            .iter()
-            .filter_map(|r| number(&r["predicted_seconds"]))
-            .sum();
-        let sequential = number(&found["sequential_seconds"]).context("a sequential part")?;
-        ensure!((inside + sequential - predicted).abs() < 1e-9, "{found}");
+        // All of it by replays: none of the regions counts as profiled.
+        ensure!(regions.iter().all(|r| r["reason"].is_null()), "{run}");
+        let replayed = number(&run["replay_seconds"]).context("replays")?;
+        ensure!(replayed < predicted, "{run}");
     }
     let picture = std::fs::read_to_string(directory.join("threads.svg"))?;
     ensure!(

@@ -314,12 +314,10 @@ fn what_is_found_is_kept() -> Result<()> {
             positive(own, &["gain", "gain_low", "gain_high"])?;
         }
     }
-    let run = output(cere(directory).args(["hybrid", "-o", "tuned"]))?;
-    ensure!(run.status.success() == any, "{}", text(&run));
-    if any {
-        same(directory, "tuned")?;
-    }
-    Ok(())
+    // Built without optimisation, `mixes` is several times faster at -O1.
+    ensure!(any, "{found}");
+    succeed(cere(directory).args(["hybrid", "-o", "tuned"]))?;
+    same(directory, "tuned")
 }
 
 #[test]
