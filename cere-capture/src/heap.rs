@@ -205,12 +205,12 @@ unsafe fn real_free(block: Block) {
         RESOLVING.store(false, Ordering::Release);
     }
     let _call = local::calls_allocator();
-    // SAFETY: libc's `free`; the block as the caller's.
+    // SAFETY: libc's `free`, of that type; callers pass blocks that libc's allocator gave.
     unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(Block)>(found)(block) }
 }
 
 unsafe fn real_size(block: Block) -> usize {
-    // SAFETY: as the caller's.
+    // SAFETY: the callers pass blocks that libc's allocator gave.
     unsafe { real!(c"malloc_usable_size", unsafe extern "C" fn(Block) -> usize)(block) }
 }
 
@@ -270,7 +270,7 @@ unsafe extern "C" fn malloc(size: usize) -> Block {
         return arena_allocate(size);
     }
     let _call = local::calls_allocator();
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers.
     unsafe { real!(c"malloc", unsafe extern "C" fn(usize) -> Block)(size) }
 }
 
@@ -279,7 +279,7 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
     let inside = captured();
     if !inside && !local::in_library() {
         let _call = local::calls_allocator();
-        // SAFETY: as the caller's.
+        // SAFETY: takes no pointers.
         return unsafe {
             real!(c"calloc", unsafe extern "C" fn(usize, usize) -> Block)(count, size)
         };
@@ -308,7 +308,7 @@ unsafe extern "C" fn free(block: Block) {
     if block.is_null() {
         return;
     }
-    // SAFETY: as the caller's; each block goes back to where it came from.
+    // SAFETY: `block` is what one of these allocators gave, as C demands of the program; its address says which, and it goes back there.
     unsafe {
         let other_inside = INSIDE.load(Ordering::Relaxed) != 0 && !captured();
         if in_heap(block) && other_inside {
@@ -331,7 +331,7 @@ unsafe extern "C" fn free(block: Block) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
-    // SAFETY: as the caller's.
+    // SAFETY: `block` is null or what one of these allocators gave, as C demands of the program.
     unsafe {
         if block.is_null() {
             return malloc(size);
@@ -361,7 +361,7 @@ unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn reallocarray(block: Block, count: usize, size: usize) -> Block {
     match count.checked_mul(size) {
-        // SAFETY: as the caller's.
+        // SAFETY: `block` is null or what one of these allocators gave, as C demands of the program.
         Some(bytes) => unsafe { realloc(block, bytes) },
         None => no_memory(),
     }
@@ -372,7 +372,7 @@ unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
     if block.is_null() {
         return 0;
     }
-    // SAFETY: as the caller's.
+    // SAFETY: `block` is what one of these allocators gave, as C demands of the program.
     unsafe {
         if in_heap(block) {
             Heap::usable(block.cast())
@@ -390,7 +390,7 @@ unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
         return heap_allocate(size, align.next_power_of_two());
     }
     let _call = local::calls_allocator();
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers.
     unsafe { real!(c"memalign", unsafe extern "C" fn(usize, usize) -> Block)(align, size) }
 }
 
@@ -400,7 +400,7 @@ unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
         return heap_allocate(size, align.next_power_of_two());
     }
     let _call = local::calls_allocator();
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers.
     unsafe {
         real!(
             c"aligned_alloc",
@@ -413,7 +413,7 @@ unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
 unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) -> c_int {
     if !captured() {
         let _call = local::calls_allocator();
-        // SAFETY: as the caller's.
+        // SAFETY: `out` is valid for a write, as C demands of the program.
         return unsafe {
             real!(
                 c"posix_memalign",
@@ -435,14 +435,14 @@ unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn valloc(size: usize) -> Block {
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers; 4096 is a power of two.
     unsafe { memalign(4096, size) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pvalloc(size: usize) -> Block {
     match size.checked_next_multiple_of(4096) {
-        // SAFETY: as the caller's.
+        // SAFETY: takes no pointers; 4096 is a power of two.
         Some(size) => unsafe { memalign(4096, size) },
         None => no_memory(),
     }
@@ -451,7 +451,7 @@ unsafe extern "C" fn pvalloc(size: usize) -> Block {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
     let _call = local::calls_allocator();
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers.
     unsafe { real!(c"malloc_trim", unsafe extern "C" fn(usize) -> c_int)(pad) }
 }
 
@@ -496,7 +496,7 @@ pub unsafe extern "C" fn runtime_calloc(count: usize, size: usize) -> Block {
 
 /// As `realloc`.
 pub unsafe extern "C" fn runtime_realloc(block: Block, size: usize) -> Block {
-    // SAFETY: as the caller's.
+    // SAFETY: `block` is null or what `runtime_malloc` gave: the OpenMP runtime is C.
     unsafe {
         if block.is_null() {
             return runtime_malloc(size);

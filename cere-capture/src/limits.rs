@@ -91,7 +91,7 @@ unsafe extern "C" fn pthread_getattr_np(
     thread: libc::pthread_t,
     attributes: *mut libc::pthread_attr_t,
 ) -> c_int {
-    // SAFETY: as the caller's.
+    // SAFETY: a living thread, and attributes that are valid for writes, as the manual demands of the program.
     unsafe { stack_attributes(thread, attributes) }
 }
 
@@ -140,14 +140,14 @@ unsafe fn set_stack(attributes: *mut libc::pthread_attr_t) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getrlimit(resource: c_int, found: *mut libc::rlimit) -> c_int {
-    // SAFETY: as the caller's.
+    // SAFETY: `found` is valid for a write, as the manual demands of the program.
     unsafe { usual_limit(resource, found) }
 }
 
 /// The same function, under its other name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getrlimit64(resource: c_int, found: *mut libc::rlimit) -> c_int {
-    // SAFETY: as the caller's.
+    // SAFETY: `found` is valid for a write, as the manual demands of the program.
     unsafe { usual_limit(resource, found) }
 }
 

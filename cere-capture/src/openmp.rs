@@ -181,7 +181,7 @@ unsafe extern "C" fn event(_: *mut RegionDescriptor, event: u32, _: *mut u8, sta
 
 /// What the runtime calls as `strdup`, which allocates.
 unsafe extern "C" fn duplicate(text: *const c_char) -> *mut c_char {
-    // SAFETY: as the caller's.
+    // SAFETY: the OpenMP runtime passes a string that ends in zero, as `strdup` demands.
     heap::in_library(|| unsafe { libc::strdup(text) })
 }
 
@@ -190,7 +190,7 @@ unsafe extern "C" fn attributes(
     thread: libc::pthread_t,
     found: *mut libc::pthread_attr_t,
 ) -> libc::c_int {
-    // SAFETY: as the caller's.
+    // SAFETY: a living thread, and attributes that are valid for writes, as `pthread_getattr_np` demands of the OpenMP runtime.
     heap::in_library(|| unsafe { limits::stack_attributes(thread, found) })
 }
 

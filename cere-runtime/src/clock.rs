@@ -177,7 +177,7 @@ fn words(bytes: &[u8]) -> [i64; 2] {
 
 unsafe fn store<T>(at: usize, value: T) {
     if at != 0 {
-        // SAFETY: as the caller's: the region's own variable.
+        // SAFETY: callers pass the address of a variable that the region gave a call to fill in.
         unsafe { (at as *mut T).write_unaligned(value) };
     }
 }
@@ -209,7 +209,7 @@ unsafe fn give(asked: Question, (head, bytes): &(Head, Vec<u8>)) -> isize {
     for (at, length) in asked.writes {
         let (now, after) = rest.split_at(length.min(rest.len()));
         if at != 0 {
-            // SAFETY: as the caller's: the memory that the call is given.
+            // SAFETY: the region gave the call this memory to fill in, of that length or more.
             unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), at as *mut u8, now.len()) };
             rest = after;
         }
@@ -239,7 +239,7 @@ impl Known {
         if number == COUNTER {
             return None;
         }
-        // SAFETY: as the caller's.
+        // SAFETY: the arguments are those of the region's own system call, whose memory it may write.
         unsafe {
             match number as i64 {
                 libc::SYS_clock_gettime => {

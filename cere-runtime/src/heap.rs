@@ -139,7 +139,7 @@ fn out_of_memory() {
 /// The application got `block` from its allocator.
 unsafe fn captured_size(block: *const c_void) -> usize {
     let region = START.load(Relaxed)..END.load(Relaxed);
-    // SAFETY: as the caller's.
+    // SAFETY: the application got `block` from its allocator, by the contract.
     unsafe {
         if region.contains(&(block as usize)) {
             return Heap::usable(block as *const u8);
@@ -155,7 +155,7 @@ unsafe fn captured_size(block: *const c_void) -> usize {
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers.
     unsafe { memalign(16, size) }
 }
 
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers.
     unsafe {
         let Some(mut heap) = region() else {
             return __libc_calloc(count, size);
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn free(old: *mut c_void) {
     if old.is_null() {
         return;
     }
-    // SAFETY: as the caller's.
+    // SAFETY: `old` is what this allocator gave or captured memory, as C demands of the region.
     unsafe {
         match region() {
             Some(mut heap) if heap.contains(old as *const u8) => heap.free(old as *mut u8),
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn free(old: *mut c_void) {
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void {
-    // SAFETY: as the caller's.
+    // SAFETY: `old` is null, what this allocator gave or captured memory, as C demands of the region.
     unsafe {
         if old.is_null() {
             return malloc(size);
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn reallocarray(
         out_of_memory();
         return null_mut();
     };
-    // SAFETY: as the caller's.
+    // SAFETY: `old` is null, what this allocator gave or captured memory, as C demands of the region.
     unsafe { realloc(old, size) }
 }
 
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn reallocarray(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
     let Some(mut heap) = region() else {
-        // SAFETY: as the caller's.
+        // SAFETY: takes no pointers.
         return unsafe {
             if align <= 16 {
                 __libc_malloc(size)
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_void {
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers.
     unsafe { memalign(align, size) }
 }
 
@@ -281,7 +281,7 @@ pub unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_vo
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn valloc(size: size_t) -> *mut c_void {
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers; 4096 is a power of two.
     unsafe { memalign(4096, size) }
 }
 
@@ -294,7 +294,7 @@ pub unsafe extern "C" fn pvalloc(size: size_t) -> *mut c_void {
         out_of_memory();
         return null_mut();
     };
-    // SAFETY: as the caller's.
+    // SAFETY: takes no pointers; 4096 is a power of two.
     unsafe { memalign(4096, size) }
 }
 
@@ -310,7 +310,7 @@ pub unsafe extern "C" fn posix_memalign(
     if !align.is_power_of_two() || !align.is_multiple_of(8) {
         return libc::EINVAL;
     }
-    // SAFETY: as the caller's.
+    // SAFETY: `out` is valid for a write, as C demands of the program.
     unsafe {
         let block = memalign(align, size);
         if block.is_null() {

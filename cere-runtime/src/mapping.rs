@@ -126,7 +126,7 @@ pub unsafe extern "C" fn mmap(
             return place as *mut c_void;
         }
     }
-    // SAFETY: as the caller's.
+    // SAFETY: memory that is not captured is the program's own, to map as it likes; the kernel checks the arguments.
     let rc = unsafe {
         libc::syscall(
             libc::SYS_mmap,
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn mmap64(
     file: c_int,
     offset: off_t,
 ) -> *mut c_void {
-    // SAFETY: as the caller's.
+    // SAFETY: memory that is not captured is the program's own, to map as it likes; the kernel checks the arguments.
     unsafe { mmap(address, length, protection, flags, file, offset) }
 }
 
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
         }
         return 0;
     }
-    // SAFETY: as the caller's.
+    // SAFETY: memory that is not captured is the program's own, to map as it likes; the kernel checks the arguments.
     unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
 }
 
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn mremap(
     wanted: *mut c_void,
 ) -> *mut c_void {
     if !inside(address) || flags & libc::MREMAP_FIXED != 0 {
-        // SAFETY: as the caller's.
+        // SAFETY: memory that is not captured is the program's own, to map as it likes; the kernel checks the arguments.
         return unsafe {
             libc::syscall(
                 libc::SYS_mremap,
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn mprotect(
     if inside(address) {
         return 0;
     }
-    // SAFETY: as the caller's.
+    // SAFETY: memory that is not captured is the program's own, to map as it likes; the kernel checks the arguments.
     unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
 }
 

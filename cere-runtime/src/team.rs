@@ -68,12 +68,12 @@ fn in_library<T>(work: impl FnOnce() -> T) -> T {
 }
 
 unsafe extern "C" fn duplicate(text: *const c_char) -> *mut c_char {
-    // SAFETY: as the caller's.
+    // SAFETY: the OpenMP runtime passes a string that ends in zero, as `strdup` demands.
     in_library(|| unsafe { libc::strdup(text) })
 }
 
 unsafe extern "C" fn attributes(thread: libc::pthread_t, found: *mut libc::pthread_attr_t) -> i32 {
-    // SAFETY: as the caller's.
+    // SAFETY: a living thread, and attributes that are valid for writes, as `pthread_getattr_np` demands of the OpenMP runtime.
     in_library(|| unsafe { libc::pthread_getattr_np(thread, found) })
 }
 
