@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use cere_fuzz::noise::{Machine, Noise};
+use cere_measure::decide::{Answer, Rule};
 use cere_stats::{Series, middle, round};
 use std::time::Instant;
 
@@ -116,6 +117,56 @@ fn recorded() -> Result<Vec<(String, Noise)>> {
     Ok(all)
 }
 
+/// Share of comparisons in which one of `rivals` with this true ratio is believed to be faster.
+fn believed(rule: &Rule, rivals: usize, truth: f64, noise: &Noise) -> f64 {
+    let one = |machine: &mut Machine| {
+        let mut series = Series::default();
+        for number in 0.. {
+            for subject in round(&[1], 1, number) {
+                let own = if subject == 0 { 1.0 } else { truth };
+                series.add(subject, vec![own * machine.factor()]);
+            }
+            match rule.look(&series.part_ratios(1, 0)) {
+                Answer::Faster(_) => return true,
+                Answer::NotFaster(_) => return false,
+                Answer::Open => {}
+            }
+        }
+        false
+    };
+    let any = |seed: &u64| {
+        let mut machine = Machine::new(noise.clone(), *seed);
+        (0..rivals).any(|_| one(&mut machine))
+    };
+    (0..TIMES).filter(any).count() as f64 / TIMES as f64
+}
+
+/// How often decisions are wrong where there is no gain, and right where there is.
+fn decisions(all: &[(String, Noise)]) {
+    let rules = [
+        ("four finalists, no gain", Rule::for_rivals(), 4, 1.0),
+        ("finalist, 2 % gain", Rule::for_rivals(), 1, 0.98),
+        ("finalist, 5 % gain", Rule::for_rivals(), 1, 0.95),
+        ("program, 9 rounds, no gain", Rule::for_program(9), 1, 1.0),
+        ("program, 9 rounds, 2 % gain", Rule::for_program(9), 1, 0.98),
+        ("program, 3 rounds, no gain", Rule::for_program(3), 1, 1.0),
+        ("program, 3 rounds, 2 % gain", Rule::for_program(3), 1, 0.98),
+        ("program, 3 rounds, 5 % gain", Rule::for_program(3), 1, 0.95),
+    ];
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    println!("Share of {TIMES} comparisons in which a gain is believed, in per cent.\n");
+    println!("| decision | {} |", names.join(" | "));
+    println!("|---|{}", "--:|".repeat(all.len()));
+    for (name, rule, rivals, truth) in rules {
+        let cell = |(_, noise): &(String, Noise)| {
+            format!("{:.1}", 100.0 * believed(&rule, rivals, truth, noise))
+        };
+        let cells: Vec<String> = all.iter().map(cell).collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!();
+}
+
 /// Prints the tables.
 pub fn run() -> Result<()> {
     let modelled = [
@@ -143,6 +194,7 @@ pub fn run() -> Result<()> {
         }
         println!();
     }
+    decisions(&all);
     Ok(())
 }
 

@@ -37,9 +37,9 @@ impl Rule {
     pub fn for_rivals() -> Self {
         Self {
             looks: vec![9, 15, 21],
-            first: 3,
+            first: 5,
             margin: MARGIN,
-            confidence: 0.99,
+            confidence: 0.98,
         }
     }
 
@@ -50,7 +50,7 @@ impl Rule {
             looks: vec![rounds, 2 * rounds, 3 * rounds],
             first: usize::MAX,
             margin: MARGIN,
-            confidence: 0.97,
+            confidence: 0.94,
         }
     }
 
@@ -69,23 +69,11 @@ impl Rule {
         if looks && found.level >= self.confidence && found.high < faster {
             return Answer::Faster(found);
         }
-        let hopeless = match looks || count >= last {
-            true => count >= last || self.upper(ratios, last) > faster,
-            false => found.ratio > faster,
-        };
-        match hopeless {
+        // A median without a gain does not become a sure gain by a few more ratios.
+        match count >= last || found.ratio > faster {
             true => Answer::NotFaster(Some(found)),
             false => Answer::Open,
         }
-    }
-
-    /// The upper end that the interval of `last` ratios like these would have: as large a part of them lies below it.
-    fn upper(&self, ratios: &[f64], last: usize) -> f64 {
-        let mut rising = ratios.to_vec();
-        rising.sort_by(f64::total_cmp);
-        let high = cere_stats::ranks(last, self.confidence).map_or(last, |ranks| ranks.high);
-        let rank = (high * rising.len()).div_ceil(last);
-        rising.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
     }
 }
 
@@ -123,20 +111,18 @@ mod tests {
         assert_eq!(after(&[0.5], 8), Answer::Open);
         assert!(sure(after(&[0.5], 9)));
         // No gain at first.
-        assert!(hopeless(after(&[1.0], 3)));
-        assert!(hopeless(after(&[1.0, 0.9, 1.1], 3)));
-        // Some disturbed ratios: the next ones decide.
+        assert_eq!(after(&[1.0], 4), Answer::Open);
+        assert!(hopeless(after(&[1.0], 5)));
+        assert!(hopeless(after(&[1.0, 0.9, 1.1, 1.2, 0.8], 5)));
+        // A disturbed ratio: the next ones decide.
         let disturbed = [0.9, 0.91, 0.89, 0.9, 0.9, 0.88, 0.92, 0.93, 1.1];
-        assert_eq!(after(&disturbed, 3), Answer::Open);
+        assert_eq!(after(&disturbed, 5), Answer::Open);
         assert_eq!(after(&disturbed, 9), Answer::Open);
         assert!(sure(after(&disturbed, 15)));
-        // So little that not even the last look would show it.
+        // So little that not even the last look shows it.
         let little = [0.97, 0.99, 1.2, 0.7, 1.2, 0.98, 0.96, 1.2, 0.97];
-        assert!(hopeless(after(&little, 9)));
-        assert_ne!(
-            after(&[0.93, 0.94, 0.95, 0.96, 0.93, 1.01], 21),
-            Answer::Open
-        );
+        assert_eq!(after(&little, 9), Answer::Open);
+        assert!(hopeless(after(&little, 21)));
         // What cannot be compared is no gain.
         assert_eq!(
             Rule::for_program(9).look(&[0.0; 9]),
@@ -145,11 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn three_rounds_show_nothing_but_nine_do() {
+    fn three_rounds_show_nothing_but_six_do() {
         let rule = Rule::for_program(3);
         assert_eq!(rule.look(&[0.5; 3]), Answer::Open);
-        assert_eq!(rule.look(&[0.5; 6]), Answer::Open);
-        assert!(matches!(rule.look(&[0.5; 9]), Answer::Faster(_)));
+        assert!(matches!(rule.look(&[0.5; 6]), Answer::Faster(_)));
         assert!(matches!(rule.look(&[1.0; 3]), Answer::NotFaster(_)));
     }
 
@@ -209,18 +194,14 @@ mod tests {
         }
     }
 
-    /// The power at 2 %, which docs/design/measure.md quotes.
+    /// `cere-bench estimators` prints the exact shares.
     #[test]
     fn a_gain_of_two_per_cent_is_found() {
-        let power = |rule: &Rule, noise: &Noise| believed(rule, 1, 0.98, noise);
-        let rule = Rule::for_program(9);
-        for (noise, least) in MACHINES.iter().zip([0.99, 0.9, 0.9, 0.99, 0.5]) {
-            let found = power(&rule, noise);
-            println!(
-                "{noise:?} {rule:?}: {found}, finalist {}",
-                power(&Rule::for_rivals(), noise)
-            );
-            assert!(found >= least, "{noise:?}: {found}");
+        for (noise, least) in MACHINES.iter().zip([0.99, 0.85, 0.85, 0.99, 0.55]) {
+            for rule in [Rule::for_program(9), Rule::for_rivals()] {
+                let found = believed(&rule, 1, 0.98, noise);
+                assert!(found >= least, "{noise:?}, {rule:?}: {found}");
+            }
         }
     }
 }
