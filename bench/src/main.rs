@@ -9,6 +9,7 @@
 //! | [`turnaround`] | how long from other flags to a result? |
 //! | [`aa`] | how often does a codelet look different from itself? |
 //! | [`estimators`] | which estimator compares two subjects best? |
+//! | [`searches`] | which search finds good flags with few evaluations? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
 //! A and B always alternate within one run; the least of the rounds counts.
@@ -21,6 +22,7 @@ mod codelets;
 mod dormant;
 mod estimators;
 mod program;
+mod searches;
 mod turnaround;
 
 use anyhow::Result;
@@ -32,10 +34,13 @@ struct Options {
     /// Rounds of each measurement
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// Evaluate all variants of the search comparison, and nothing else
+    #[arg(long)]
+    record_searches: bool,
     /// Record a series of this machine's noise under this name, and nothing else
     #[arg(long, value_name = "NAME")]
     record_noise: Option<String>,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, estimators, aa; all if none is named
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, estimators, searches, aa; all if none is named
     parts: Vec<String>,
 }
 
@@ -44,6 +49,9 @@ fn main() -> Result<()> {
     let wanted = |part: &str| options.parts.is_empty() || options.parts.iter().any(|p| p == part);
     if let Some(name) = &options.record_noise {
         return estimators::record(name, &program::machine(), 60.0);
+    }
+    if options.record_searches {
+        return searches::record(&program::machine());
     }
     println!("Machine: {}\n", program::machine());
     if wanted("dormant") {
@@ -66,6 +74,9 @@ fn main() -> Result<()> {
     }
     if wanted("estimators") {
         estimators::run()?;
+    }
+    if wanted("searches") {
+        searches::run()?;
     }
     if wanted("aa") {
         aa::run()?;

@@ -2,7 +2,7 @@
 
 use crate::matching::{Measured, Pair};
 use crate::vivo::{self, InVivo, Times};
-use crate::{Bench, Replays, Request, Turns};
+use crate::{Bench, Replays, Settings, Turns};
 use anyhow::Result;
 use cere_console::progress::{self, ProgressBar};
 use cere_console::{note, print};
@@ -27,7 +27,7 @@ pub struct Plan<'a> {
     /// The codelets.
     pub codelets: &'a [Codelet],
     /// How to replay them.
-    pub request: Request,
+    pub settings: Settings,
     /// Whether to replay again what was replayed before.
     pub again: bool,
     /// Rounds; 0: one, without runs of the program.
@@ -47,7 +47,7 @@ impl Plan<'_> {
             let manifests: Vec<_> = self.codelets.iter().map(|c| &c.1).collect();
             match InVivo::open(self.store, self.profile, &manifests) {
                 Ok(mut program) => {
-                    let seconds = &mut self.request.repetitions.seconds;
+                    let seconds = &mut self.settings.repetitions.seconds;
                     *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
                     let found = self.rounds(&replays, &mut program)?;
                     return Ok(self.measured(found));
@@ -68,7 +68,7 @@ impl Plan<'_> {
             if self.again {
                 return Ok(Vec::new());
             }
-            let known = replays.known(&self.request, file)?;
+            let known = replays.known(&self.settings, file)?;
             let enough = self.rounds == 0
                 || known.len() >= self.rounds as usize
                     && known.iter().all(|record| record.session.is_some());
@@ -155,7 +155,7 @@ impl Plan<'_> {
 
     /// A replay's record, which is still to be kept; that of one that failed is.
     fn replay(&self, replays: &Replays, file: &Path) -> Found {
-        let done = replays.replay_unrecorded(&self.request, file, None);
+        let done = replays.replay_unrecorded(&self.settings, file, None);
         let (replay, record) = done.map_err(|error| print::error(&error))?;
         match replay {
             Ok(_) => Ok(vec![record]),

@@ -1,15 +1,15 @@
 //! Builds and times variants of a region's codelets.
 
 use super::target::{Member, Target};
-use crate::{Replays, Request};
+use crate::replays::record;
+use crate::{Replays, Settings};
 use anyhow::Result;
 use cere_driver::Variant;
 use cere_format::replay::{Preparation, Verdict};
 use cere_format::store::Store;
 use cere_replay::{Built, Objects, Options, Replay, ReplayError, Team};
 use cere_store::results;
-use cere_store::results::Record;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Of a codelet's repetitions the time that this share stays below counts: fast ones, as other users of a machine only
 /// ever lengthen them, but not the single fastest.
@@ -23,7 +23,7 @@ pub struct Lab<'a> {
     /// Knows the codelets' packages.
     pub replays: &'a Replays<'a>,
     /// How to replay; flags and passes are a variant's.
-    pub request: Request,
+    pub settings: Settings,
     /// Whether variants may round otherwise, within the tolerance.
     pub rounds: bool,
 }
@@ -52,21 +52,21 @@ pub struct Timed {
 }
 
 impl Lab<'_> {
-    fn request(&self, target: &Target, variant: &Variant, team: Option<&Team>) -> Request {
-        let mut request = self.request.clone();
+    fn settings(&self, target: &Target, variant: &Variant, team: Option<&Team>) -> Settings {
+        let mut settings = self.settings.clone();
         if let Some(limit) = target.limit.get() {
-            request.timeout = request.timeout.min(*limit);
+            settings.timeout = settings.timeout.min(Duration::from_secs_f64(*limit));
         }
-        request.flags.clone_from(&variant.flags);
-        request.passes.clone_from(&variant.passes);
+        settings.flags.clone_from(&variant.flags);
+        settings.passes.clone_from(&variant.passes);
         if let Some(team) = team {
-            request.team = team.clone();
+            settings.team = team.clone();
         }
-        request
+        settings
     }
 
-    fn options(&self, request: &Request) -> Result<Options, String> {
-        let options = self.replays.options(request, None);
+    fn options(&self, settings: &Settings) -> Result<Options, String> {
+        let options = self.replays.options(settings, None);
         options.map_err(|error| cere_console::print::error(&error))
     }
 
@@ -82,7 +82,7 @@ impl Lab<'_> {
 
     fn make(&self, target: &Target, variant: &Variant, new: bool) -> Result<Builds, String> {
         let start = Instant::now();
-        let options = self.options(&self.request(target, variant, None))?;
+        let options = self.options(&self.settings(target, variant, None))?;
         let compile = |m: &Member| cere_replay::compile(&m.package, &m.manifest, &options);
         let made = || -> Result<_, ReplayError> {
             let objects: Vec<Objects> = target
@@ -135,8 +135,8 @@ impl Lab<'_> {
         goes_on: impl Fn(&[f64]) -> bool,
     ) -> Result<Timed, String> {
         let start = Instant::now();
-        let request = self.request(target, variant, team);
-        let options = self.options(&request)?;
+        let settings = self.settings(target, variant, team);
+        let options = self.options(&settings)?;
         let mut timed = Timed {
             seconds: Vec::new(),
             wall: 0.0,
@@ -151,17 +151,13 @@ impl Lab<'_> {
                     cere_replay::judge(&member.package, &member.manifest, built, replay, &options);
                 told.map_err(|error| error.to_string())?;
             }
-            let record = Record::of(
-                &member.manifest,
-                &member.sha256,
-                request.setting(&member.manifest),
-                replay.as_ref(),
-            );
+            let record = record(&settings, &member.manifest, &member.sha256, replay.as_ref());
             results::keep_or_warn(self.store, &record);
             let replay = replay.map_err(|error| error.to_string())?;
             let several = team.is_some_and(|t| t.threads.is_some());
             // Threads may add in another order each time.
-            let threads = cere_replay::plan::threads(&member.manifest, options.team.threads);
+            let threads =
+                cere_replay::plan::threads(&member.manifest, options.settings.team.threads);
             let rounds = self.rounds || threads.is_some_and(|n| n > 1);
             match replay.verdict {
                 Verdict::Exact => {}

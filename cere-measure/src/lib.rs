@@ -14,10 +14,11 @@ mod trial;
 mod turns;
 mod vivo;
 
+pub use cere_replay::Settings;
 pub use fast::{least, region_seconds};
 pub use lab::{Builds, Lab, Timed};
 pub use linked::{Linked, RegionTimes};
-pub use replays::{Replays, Request};
+pub use replays::Replays;
 pub use shares::Shares;
 pub use target::{Member, Target};
 pub use trial::{Build, Runs, Trial};

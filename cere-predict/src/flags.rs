@@ -132,7 +132,7 @@ pub struct Request<'a> {
     /// Where codelets and records are.
     pub store: &'a Store,
     /// How to replay, at the flags of the build.
-    pub replays: cere_measure::Request,
+    pub replays: cere_measure::Settings,
     /// Rounds; none: by the program's time.
     pub rounds: Option<u32>,
     /// Whether the program is built with each set, and run.
@@ -168,7 +168,7 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     let lab = Lab {
         store,
         replays: &replays,
-        request: request.replays.clone(),
+        settings: request.replays.clone(),
         rounds: true,
     };
     let replayed = ratios(&lab, &targets, variants, rounds);

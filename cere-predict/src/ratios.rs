@@ -114,7 +114,7 @@ impl<'a> Region<'a> {
         part: f64,
     ) -> Result<Self, String> {
         let mut lab = lab.clone();
-        let repetitions = &mut lab.request.repetitions;
+        let repetitions = &mut lab.settings.repetitions;
         if *repetitions == Repetitions::default() {
             repetitions.precision = (PRECISION / target.share).clamp(NARROWEST, WIDEST);
             repetitions.seconds = (SECONDS * part).clamp(LEAST, MOST);

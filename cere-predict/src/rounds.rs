@@ -7,7 +7,7 @@ use cere_console::{note, print, progress};
 use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
-use cere_measure::{InVivo, Replays, Request, Times, least, region_seconds};
+use cere_measure::{InVivo, Replays, Settings, Times, least, region_seconds};
 use cere_replay::Team;
 use cere_store::results;
 
@@ -25,7 +25,7 @@ pub struct Rounds<'a> {
     /// Numbers of threads.
     pub threads: &'a [u32],
     /// How to replay; its team says where threads run, not how many there are.
-    pub request: Request,
+    pub settings: Settings,
     /// Rounds, at least 1.
     pub rounds: u32,
     /// Whether the program runs with each number of threads.
@@ -94,14 +94,14 @@ impl<'a> Rounds<'a> {
                     bar.set_message(format!("the program with {n} threads"));
                     runs[place].push(self.run(program, keys, n)?);
                 }
-                let mut request = Request {
+                let mut settings = Settings {
                     team: Team {
                         threads: Some(n),
-                        ..self.request.team.clone()
+                        ..self.settings.team.clone()
                     },
-                    ..self.request.clone()
+                    ..self.settings.clone()
                 };
-                let seconds = &mut request.repetitions.seconds;
+                let seconds = &mut settings.repetitions.seconds;
                 *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
                 for (at, codelet) in self.plan.each().enumerate() {
                     bar.set_message(format!("{} with {n}", codelet.manifest.name));
@@ -110,7 +110,7 @@ impl<'a> Rounds<'a> {
                         replayed.push(Replayed::none(codelet, n));
                     }
                     if replayed[place].goes_on() && (asked || round == 0) {
-                        match replays.replay_unrecorded(&request, codelet.file, None) {
+                        match replays.replay_unrecorded(&settings, codelet.file, None) {
                             Ok((replay, record)) => {
                                 results::keep_or_warn(self.store, &record);
                                 replayed[place].add(replay, &record);
@@ -151,7 +151,7 @@ impl<'a> Rounds<'a> {
 
     /// A run with `threads` threads.
     fn run(&self, program: &mut InVivo, keys: &[RegionKey], threads: u32) -> Result<Profile> {
-        let mut environment = self.request.team.environment.clone();
+        let mut environment = self.settings.team.environment.clone();
         environment.push(("OMP_NUM_THREADS".into(), threads.to_string()));
         program.run_with(keys, &environment)
     }

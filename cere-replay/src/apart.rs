@@ -54,7 +54,7 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
         let all = made.with_file_name("all.o");
         let first = link::first(options)?;
         let line = Line::new(LLD)
-            .confined(&options.sandbox)
+            .confined(&options.settings.sandbox)
             .args(["-r", "--strip-debug", "-u", "_start"])
             .path(&first)
             .path(&options.runtime)
@@ -62,7 +62,7 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
             .output(&all);
         run(&line, "the runtime")?;
         let line = Line::new(OBJCOPY)
-            .confined(&options.sandbox)
+            .confined(&options.settings.sandbox)
             .args(SHARED.map(|name| format!("--keep-global-symbol={name}")))
             // Rust's own library carries bitcode beside its code.
             .args([
@@ -147,7 +147,7 @@ pub fn units(
         let old = unit.object.as_os_str().as_encoded_bytes();
         let key = hash(&[old, list.join("\0").as_bytes()]);
         unit.object = cached::get(&options.cache, &format!("{key}.o"), |made| {
-            let line = line(&here, &unit.object, made).confined(&options.sandbox);
+            let line = line(&here, &unit.object, made).confined(&options.settings.sandbox);
             run(&line, "a unit's names").map(drop)
         })?;
         unit.renamed = here;

@@ -68,7 +68,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
 
 /// The compiler of a unit.
 fn compiler(unit: &PackageUnit, options: &Options) -> &'static str {
-    unit::compiler(unit.language, options.passes.is_some())
+    unit::compiler(unit.language, options.settings.passes.is_some())
 }
 
 /// How a unit is compiled, with `flags` after its own.
@@ -82,11 +82,11 @@ pub fn recipe<'a>(
         language: unit.language,
         codegen: &unit.codegen,
         flags,
-        passes: options.passes.as_deref(),
+        passes: options.settings.passes.as_deref(),
         plugin: &options.plugin,
         variable: ENV_BIND,
         prepare: plan.pinned,
-        sandbox: &options.sandbox,
+        sandbox: &options.settings.sandbox,
     }
 }
 
@@ -149,7 +149,7 @@ fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shape
         passes: None,
         plugin: &options.plugin,
         variable: ENV_SHAPES,
-        sandbox: &options.sandbox,
+        sandbox: &options.settings.sandbox,
         prepare: false,
     };
     let found = cached::get(&options.cache, &format!("{key}.shapes"), |made| {
@@ -158,7 +158,7 @@ fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shape
             ..Files::beside(ir, &made.with_file_name("unused.o"))
         };
         for line in unit::lines(&recipe, &files) {
-            run(&line.limit(options.timeout), &unit.source)?;
+            run(&line.limit(options.settings.timeout), &unit.source)?;
         }
         Ok::<(), ReplayError>(())
     })?;
@@ -189,7 +189,7 @@ pub fn unit(
     options: &Options,
 ) -> Result<Compiled, ReplayError> {
     let unit = &manifest.units[index];
-    let pinned = change.other || options.passes.is_some();
+    let pinned = change.other || options.settings.passes.is_some();
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = typed;
     if pinned {
@@ -205,7 +205,7 @@ pub fn unit(
         ir: package.join(unit.member()),
         plan: &serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?,
         source: &unit.source,
-        limit: Some(options.timeout),
+        limit: Some(options.settings.timeout),
     };
     let object = unit::object(job, &options.cache, ".o")?;
     Ok(Compiled {
@@ -231,8 +231,8 @@ pub fn all(
                 &unit.codegen,
                 unit.language,
                 compiler(unit, options),
-                &options.flags,
-                &options.sandbox,
+                &options.settings.flags,
+                &options.settings.sandbox,
             )?);
         }
     }

@@ -61,7 +61,7 @@ pub fn keep(
         let plan = serde_json::to_vec_pretty(&compiled.plan).map_err(ReplayError::Manifest)?;
         save(&files.plan.to_string_lossy(), &plan)?;
         let readable = command::Line::new(DIS)
-            .confined(&options.sandbox)
+            .confined(&options.settings.sandbox)
             .path(&keep.join(&files.ir))
             .arg("-o")
             .output(&keep.join(name("ll")));
@@ -100,7 +100,7 @@ pub fn keep(
         &files,
         linked.base,
         &linked.builtins,
-        options.team.runtime.as_deref(),
+        options.settings.team.runtime.as_deref(),
     )?;
     let _ = writeln!(script, "{line}");
     let _ = writeln!(
@@ -133,7 +133,11 @@ pub fn keep(
             share(&from, &data.join(member))?;
         }
     }
-    let (warmup, _) = plan::warmup(manifest, options.warmup, options.team.threads)?;
+    let (warmup, _) = plan::warmup(
+        manifest,
+        options.settings.warmup,
+        options.settings.team.threads,
+    )?;
     let mut plan = plan::plan(
         "package".into(),
         "outcome.json".into(),

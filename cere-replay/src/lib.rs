@@ -172,21 +172,35 @@ impl Tolerance {
     }
 }
 
-/// What to build and how often to run it.
+/// What to build, how often to run it, and what to compare.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct Settings {
     /// Flags after the original code generation flags.
     pub flags: Vec<String>,
     /// An `opt` pipeline instead of the compiler's own.
     pub passes: Option<String>,
     /// Timed repetitions.
     pub repetitions: Repetitions,
-    /// State of the caches before each; none: that of the package's page trace, or of a run over itself if it has none.
+    /// State of the caches before each; none: that of the package's page trace, or of a run over itself if it has none
+    /// (see [`plan::warmup`]).
     pub warmup: Option<Warmup>,
     /// Whether to compare exit states.
     pub compare: bool,
     /// Largest relative errors that are still the verdict `tolerance`.
     pub tolerance: Tolerance,
+    /// Longest run.
+    pub timeout: Duration,
+    /// How the teams of OpenMP regions are made.
+    pub team: Team,
+    /// What the compilers and the replay run in.
+    pub sandbox: Sandbox,
+}
+
+/// A replay, and where its parts are.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What to build and run.
+    pub settings: Settings,
     /// Where to leave IR, objects, glue, executable and the commands that make it, if they are wanted.
     pub keep: Option<PathBuf>,
     /// Objects and executables by content.
@@ -195,14 +209,8 @@ pub struct Options {
     pub plugin: PathBuf,
     /// `libcere_runtime.a`.
     pub runtime: PathBuf,
-    /// Longest run.
-    pub timeout: Duration,
-    /// Takes what people are told who would wonder why it takes so long.
+    /// Reports why something takes long.
     pub announce: Option<fn(&str)>,
-    /// How the teams of OpenMP regions are made.
-    pub team: Team,
-    /// What the compilers and the replay run in.
-    pub sandbox: Sandbox,
 }
 
 /// How the teams of OpenMP regions are made.
@@ -319,7 +327,7 @@ const TOLD_LIMIT: (f64, f64) = (60.0, 60.0);
 fn told_limit(seconds: f64, options: &Options) -> Duration {
     let limit = TOLD_LIMIT.0 + TOLD_LIMIT.1 * seconds;
     let limit = Duration::try_from_secs_f64(limit.ceil()).unwrap_or(Duration::MAX);
-    limit.min(options.timeout)
+    limit.min(options.settings.timeout)
 }
 
 /// Builds and runs.
@@ -335,7 +343,7 @@ pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> 
 /// Whether the state that a replay ended in can be the original's but for rounding within the tolerance; [`judge`] tells
 /// whether it is.
 pub fn may_be_rounding(replay: &Replay, options: &Options) -> bool {
-    let within = |c: &Comparison| options.tolerance.holds(c);
+    let within = |c: &Comparison| options.settings.tolerance.holds(c);
     run::may_be_floating(replay, false) && replay.comparison.as_ref().is_some_and(within)
 }
 
@@ -360,12 +368,13 @@ fn judge_rounding(
 ) -> Result<(), ReplayError> {
     // The code in vivo computes what was computed in vivo: whatever differs has another cause than rounding.
     let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
-    let several = captured || plan::threads(manifest, options.team.threads).is_some_and(|n| n > 1);
+    let several =
+        captured || plan::threads(manifest, options.settings.team.threads).is_some_and(|n| n > 1);
     if !(built.other_code || several) || !run::may_be_floating(replay, several) {
         return Ok(());
     }
     // Of threads that run at the same time what differs is not the same in each run, and may not differ in a few.
-    let together = plan::threads(manifest, options.team.threads).is_some_and(|n| n > 1);
+    let together = plan::threads(manifest, options.settings.team.threads).is_some_and(|n| n > 1);
     let many = (2.0 * TOLD_SECONDS / replay.seconds_median.max(1e-9)).clamp(10.0, 500.0) as u32;
     let runs = match together || !replay.repeatable {
         true => &[10, many][..],
@@ -377,11 +386,11 @@ fn judge_rounding(
     };
     let limit = told_limit(replay.seconds_median, options);
     let mut once = Options {
-        warmup: Some(warmup),
         keep: None,
-        timeout: limit,
         ..options.clone()
     };
+    once.settings.warmup = Some(warmup);
+    once.settings.timeout = limit;
     // What is a matter of a moment needs no word.
     if let Some(announce) = options.announce.filter(|_| replay.seconds_median > 0.1) {
         announce(&format!(
@@ -392,7 +401,7 @@ fn judge_rounding(
     }
     let built = objects::objects(package, manifest, true, &once)?.link(package, manifest, &once)?;
     for runs in runs {
-        once.repetitions = Repetitions {
+        once.settings.repetitions = Repetitions {
             seconds: TOLD_SECONDS,
             ..Repetitions::exactly(*runs)
         };

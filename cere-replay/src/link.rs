@@ -182,7 +182,7 @@ pub fn line(
 /// program may not have needed them.
 fn builtins(options: &Options) -> Vec<PathBuf> {
     let ask = |option: &str| {
-        let line = Line::new(CLANG).confined(&options.sandbox);
+        let line = Line::new(CLANG).confined(&options.settings.sandbox);
         let found = run(&line.args([option, "-print-libgcc-file-name"]), "builtins");
         found.ok().map(|path| PathBuf::from(path.trim()))
     };
@@ -230,7 +230,7 @@ pub fn link(
         size += std::fs::metadata(object).map_err(io("read", object))?.len();
     }
     let base = base(manifest, size)?;
-    let other = options.team.runtime.as_deref();
+    let other = options.settings.team.runtime.as_deref();
     let names: Vec<String> = objects.iter().map(|o| o.display().to_string()).collect();
     let key = hash(&[
         glue.text.as_bytes(),
@@ -264,7 +264,7 @@ pub fn link(
         let what = format!("the link of {}", manifest.name);
         let link = |builtins: &[PathBuf]| {
             let line = line(manifest, &files, base, builtins, other)?;
-            Ok::<_, ReplayError>(run(&line.confined(&options.sandbox), &what))
+            Ok::<_, ReplayError>(run(&line.confined(&options.settings.sandbox), &what))
         };
         let mut result = link(&[])?;
         if is_undefined(&result) {
@@ -308,7 +308,7 @@ fn assembled(options: &Options, what: &str, text: &str) -> Result<PathBuf, Compi
     cached::get(&options.cache, &name, |made| {
         let source = made.with_file_name(format!("{what}.s"));
         std::fs::write(&source, text).map_err(io("write", &source))?;
-        let line = assemble(&source, made).confined(&options.sandbox);
+        let line = assemble(&source, made).confined(&options.settings.sandbox);
         run(&line, what).map(drop)
     })
 }

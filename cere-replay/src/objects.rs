@@ -83,7 +83,7 @@ pub(crate) fn objects(
     options: &Options,
 ) -> Result<Objects, ReplayError> {
     check::check(manifest)?;
-    flags::check(&options.flags)?;
+    flags::check(&options.settings.flags)?;
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
     let runtime = apart::runtime(options)?;
     let mut compiled = compile::all(package, manifest, typed, options)?;

@@ -68,10 +68,10 @@ pub fn plan(
         package,
         outcome,
         warmup,
-        repetitions: options.repetitions,
-        compare: options.compare,
-        threads: threads(manifest, options.team.threads),
-        insist: options.team.threads.is_some(),
-        guard: options.sandbox.guard(),
+        repetitions: options.settings.repetitions,
+        compare: options.settings.compare,
+        threads: threads(manifest, options.settings.team.threads),
+        insist: options.settings.team.threads.is_some(),
+        guard: options.settings.sandbox.guard(),
     }
 }

@@ -73,7 +73,12 @@ fn task(
     place: &Place,
     options: &Options,
 ) -> Task {
-    let other = options.team.runtime.as_deref().and_then(Path::parent);
+    let other = options
+        .settings
+        .team
+        .runtime
+        .as_deref()
+        .and_then(Path::parent);
     let libraries = manifest.library_directories.iter().map(PathBuf::from);
     Task {
         kind: Kind::Replay,
@@ -81,7 +86,7 @@ fn task(
         libraries: libraries.chain(other.map(Path::to_owned)).collect(),
         execute: Some(executable.to_owned()),
         write: vec![plan.outcome.clone()],
-        seconds: options.timeout.as_secs(),
+        seconds: options.settings.timeout.as_secs(),
     }
 }
 
@@ -108,7 +113,7 @@ fn command(
         command
             .env("OMP_NUM_THREADS", threads.to_string())
             .env("OMP_DYNAMIC", "false")
-            .envs(options.team.environment.iter().cloned());
+            .envs(options.settings.team.environment.iter().cloned());
     }
     // SAFETY: only system calls between fork and exec.
     unsafe {
@@ -123,7 +128,7 @@ fn command(
             Ok(())
         });
     }
-    let confined = options.sandbox.confine(&mut command, task);
+    let confined = options.settings.sandbox.confine(&mut command, task);
     confined.map_err(|source| CompileError::Sandbox {
         what: format!("the replay {}", executable.display()),
         source,
@@ -133,7 +138,7 @@ fn command(
 
 /// How it ended, if not well.
 fn badly(status: ExitStatus, options: &Options) -> Option<String> {
-    let confined = |signal: &i32| options.sandbox.is_on() && *signal != 0;
+    let confined = |signal: &i32| options.settings.sandbox.is_on() && *signal != 0;
     match (status.success(), status.code(), status.signal()) {
         (true, ..) => None,
         (_, Some(code), _) => Some(format!("failed (exit code {code})")),
@@ -169,11 +174,12 @@ pub fn outcome(
         tool: executable.display().to_string(),
         source,
     })?;
-    let status = wait::within(&mut child, options.timeout).map_err(io("wait for", executable))?;
+    let status =
+        wait::within(&mut child, options.settings.timeout).map_err(io("wait for", executable))?;
     let Some(status) = status else {
         return Err(ReplayError::Late {
             codelet: manifest.name.clone(),
-            seconds: options.timeout.as_secs(),
+            seconds: options.settings.timeout.as_secs(),
         });
     };
     if let Some(how) = badly(status, options) {

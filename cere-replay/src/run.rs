@@ -174,8 +174,8 @@ pub fn judge_again(
             told.typed && told.different_words > 0 && told.floating_words == told.different_words;
         if floating
             && told.same_end
-            && options.tolerance.holds(&told)
-            && options.tolerance.holds(before)
+            && options.settings.tolerance.holds(&told)
+            && options.settings.tolerance.holds(before)
         {
             replay.verdict = Verdict::Tolerance;
             replay.reason = format!(
@@ -190,7 +190,7 @@ pub fn judge_again(
     if !same || !told.same_end {
         return;
     }
-    let (found, reason) = verdict(Some(&told), true, None, options.tolerance, None);
+    let (found, reason) = verdict(Some(&told), true, None, options.settings.tolerance, None);
     replay.reason = with_questions(found, reason, replay.asked_more);
     replay.verdict = found;
     replay.comparison = Some(told);
@@ -216,7 +216,9 @@ fn demangled(
     if !mangled.is_empty() {
         let text: String = mangled.iter().map(|name| format!("{name}\n")).collect();
         let what = "the names of functions";
-        let line = Line::new(DEMANGLE).confined(&options.sandbox).arg("-p");
+        let line = Line::new(DEMANGLE)
+            .confined(&options.settings.sandbox)
+            .arg("-p");
         let plain = run_with_input(&line, what, &text)?;
         for (name, plain) in mangled.into_iter().zip(plain.lines()) {
             plain.clone_into(name);
@@ -232,7 +234,11 @@ pub fn run(
     built: &Built,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
-    let (mut warmup, note) = plan::warmup(manifest, options.warmup, options.team.threads)?;
+    let (mut warmup, note) = plan::warmup(
+        manifest,
+        options.settings.warmup,
+        options.settings.team.threads,
+    )?;
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
     let outcome = process::outcome(&built.executable, manifest, &mut plan, options)?;
@@ -273,13 +279,13 @@ pub fn run(
         outcome.comparison.as_ref(),
         outcome.repeatable,
         outcome.varied.as_deref(),
-        options.tolerance,
+        options.settings.tolerance,
         plan.threads,
     );
     let reason = with_questions(verdict, reason, outcome.asked_more);
     let replay = Replay {
         codelet: manifest.name.clone(),
-        flags: options.flags.clone(),
+        flags: options.settings.flags.clone(),
         verdict,
         reason,
         cycles_min: least,

@@ -81,7 +81,7 @@ fn rejected_flags_show_the_compilers_message() {
     let mut options = options(directory.path());
     let at = directory.path().join("p");
     package(&at, &manifest(), SUM, &sum_pages(9900));
-    options.flags = vec!["-march=nonsense".to_owned()];
+    options.settings.flags = vec!["-march=nonsense".to_owned()];
     let error = replay(&at, &options).unwrap_err().to_string();
     assert!(error.contains("nonsense"), "{error}");
 }

@@ -107,7 +107,7 @@ void invoke(void *) { CODE; for (int i = 1; i < 100; i++) table[0] += table[i] *
 fn outcome(at: &Path, options: &Options, code: &str) -> Result<(), String> {
     let home = at.join("home");
     let code = code.replace("HOME", &home.display().to_string());
-    let place = at.join(format!("package{}", options.sandbox.is_on()));
+    let place = at.join(format!("package{}", options.settings.sandbox.is_on()));
     package(
         &place,
         &manifest(),
@@ -131,10 +131,8 @@ fn harm_is_stopped_and_named() {
     std::fs::write(home.join("secret"), "secret").unwrap();
     std::fs::write(home.join("gone"), "").unwrap();
     let confined = options(at);
-    let free = Options {
-        sandbox: Sandbox::none(),
-        ..confined.clone()
-    };
+    let mut free = confined.clone();
+    free.settings.sandbox = Sandbox::none();
     for harm in HARMS {
         let error = outcome(at, &confined, harm.code).expect_err(harm.code);
         let named = error.contains(harm.named) && error.contains("the sandbox refuses");
@@ -192,10 +190,8 @@ fn a_unit_includes_a_file_while_it_is_compiled() {
     let secret = at.join("home/secret");
     std::fs::write(&secret, "secret").unwrap();
     let confined = options(at);
-    let free = Options {
-        sandbox: Sandbox::none(),
-        ..confined.clone()
-    };
+    let mut free = confined.clone();
+    free.settings.sandbox = Sandbox::none();
     for directive in ["incbin", "include"] {
         if directive == "include" {
             std::fs::write(&secret, "nop\n").unwrap();

@@ -393,7 +393,7 @@ fn what_is_kept_builds_and_runs_again() {
     package(&at, &manifest(), SUM, &sum_pages(9900));
     let keep = directory.path().join("keep");
     options.keep = Some(keep.clone());
-    options.flags = vec![
+    options.settings.flags = vec![
         "-O3".to_owned(),
         "-mllvm".to_owned(),
         "-force-vector-width=2".to_owned(),

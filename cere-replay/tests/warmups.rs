@@ -85,11 +85,9 @@ fn write_trace(at: &Path, entries: &[u64]) {
 }
 
 fn replayed(at: &Path, options: &Options, warmup: Warmup) -> Replay {
-    let options = Options {
-        warmup: Some(warmup),
-        repetitions: Repetitions::exactly(15),
-        ..options.clone()
-    };
+    let mut options = options.clone();
+    options.settings.warmup = Some(warmup);
+    options.settings.repetitions = Repetitions::exactly(15);
     let result = replay(at, &options).unwrap();
     assert_eq!(result.verdict, Verdict::Exact, "{}", result.reason);
     assert!(result.repeatable);
@@ -192,10 +190,8 @@ fn the_default_is_the_trace_or_a_word_that_there_is_none() {
     assert_eq!(result.warmup, Warmup::WorkingSet);
     let told = |r: &Replay, part: &str| r.notes.iter().any(|n| n.contains(part));
     assert!(told(&result, "no page trace"), "{:?}", result.notes);
-    let asked = Options {
-        warmup: Some(Warmup::PageTrace),
-        ..options.clone()
-    };
+    let mut asked = options.clone();
+    asked.settings.warmup = Some(Warmup::PageTrace);
     let error = replay(&at, &asked).unwrap_err().to_string();
     assert!(error.contains("no page trace") && error.contains("cere capture"));
 
@@ -260,7 +256,7 @@ fn repetitions_and_what_they_are_worth() {
         } = r.set_aside;
         faults + switches + migrations + stolen
     };
-    options.repetitions = Repetitions::exactly(12);
+    options.settings.repetitions = Repetitions::exactly(12);
     let result = replay(&at, &options).unwrap();
     if !result.disturbed {
         assert_eq!(result.cycles.len() as u64 + total(&result), 12);
@@ -270,10 +266,10 @@ fn repetitions_and_what_they_are_worth() {
     );
     assert!(result.seconds_median <= result.seconds_high);
     assert_eq!(result.batch, 1);
-    options.repetitions = Repetitions::exactly(1);
+    options.settings.repetitions = Repetitions::exactly(1);
     let result = replay(&at, &options).unwrap();
     assert_eq!((result.cycles.len(), result.confidence), (1, 0.0));
-    options.repetitions = Repetitions::default();
+    options.settings.repetitions = Repetitions::default();
     let result = replay(&at, &options).unwrap();
     assert!(result.cycles.len() as u64 + total(&result) >= 3);
 }

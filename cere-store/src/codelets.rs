@@ -1,6 +1,7 @@
 //! The files of codelets in the store.
 
 use crate::current::Current;
+use crate::results::{Database, Record};
 use crate::state;
 use anyhow::{Context, Result};
 use cere_format::package::{Manifest, PACKAGE_EXTENSION};
@@ -8,7 +9,8 @@ use cere_format::replay::Verdict;
 use cere_format::store::Store;
 use cere_format::untrusted::is_plain;
 use cere_package::io::read_manifest;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A codelet as listed.
@@ -34,20 +36,51 @@ pub struct Listed {
     pub current: Option<bool>,
 }
 
-/// What the last replay of a codelet in the store found: the last one at the flags of the capture, with its result
-/// compared. Other flags may well change the result, which says nothing of the codelet.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LastReplay {
-    /// Its verdict.
-    pub verdict: Verdict,
+/// What the last replay of each codelet at the flags of its capture found, with its result compared. Other flags may well
+/// change the result, which says nothing of the codelet.
+#[derive(Default)]
+pub struct Verdicts(HashMap<String, Vec<(String, Verdict)>>);
+
+impl Verdicts {
+    /// Reads the records of `store`.
+    pub fn of(store: &Store) -> Result<Self> {
+        let records = match Database::existing(store)? {
+            Some(database) => database.all()?,
+            None => Vec::new(),
+        };
+        let as_captured = |r: &Record| {
+            let built = r.setting.flags.is_empty() && r.setting.passes.is_none();
+            built && r.verdict != Verdict::Unchecked
+        };
+        let mut found: HashMap<String, Vec<(String, Verdict)>> = HashMap::new();
+        for record in records.into_iter().filter(as_captured) {
+            let of = found.entry(record.codelet).or_default();
+            of.push((record.sha256, record.verdict));
+        }
+        Ok(Self(found))
+    }
+
+    /// The last verdict on the codelet `name` in `file`; none if this very file was not replayed.
+    fn last(&self, name: &str, file: &Path) -> Result<Option<Verdict>> {
+        let Some(records) = self.0.get(name) else {
+            return Ok(None);
+        };
+        let sha256 = state::hash_file(file)?;
+        let last = records.iter().rev().find(|(of, _)| *of == sha256);
+        Ok(last.map(|(_, verdict)| *verdict))
+    }
 }
 
 impl Listed {
     /// The entry for `file`.
-    pub fn of(manifest: &Manifest, file: &Path, current: &Current) -> Result<Self> {
+    pub fn of(
+        manifest: &Manifest,
+        file: &Path,
+        current: &Current,
+        verdicts: &Verdicts,
+    ) -> Result<Self> {
         let metadata =
             std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let last: Option<LastReplay> = state::read_json(&verdict_of(file)).ok();
         Ok(Self {
             name: manifest.name.clone(),
             region: manifest.region_name.clone(),
@@ -56,7 +89,7 @@ impl Listed {
             file: file.to_owned(),
             bytes: metadata.len(),
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
-            verdict: last.map(|l| l.verdict),
+            verdict: verdicts.last(&manifest.name, file)?,
             current: current.holds(manifest),
         })
     }
@@ -114,11 +147,6 @@ pub fn called(file: &Path) -> String {
         Ok(manifest) => manifest.name,
         Err(_) => name_of(file).unwrap_or_else(|| file.display().to_string()),
     }
-}
-
-/// Where the last verdict on a codelet in the store lies.
-pub fn verdict_of(file: &Path) -> PathBuf {
-    file.with_extension("verdict")
 }
 
 /// The packages in the store, sorted; none if there are no codelets yet.

@@ -51,12 +51,12 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let profile = state::current_profile(&store)?;
     let codelets = codelets(&store)?;
-    let request = options.timing.request(Team::default())?;
+    let settings = options.timing.settings(Team::default())?;
     let plan = Plan {
         store: &store,
         profile: &profile,
         codelets: &codelets,
-        request,
+        settings,
         again: options.again,
         rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
     };

@@ -5,7 +5,7 @@ use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_console::{note, print};
 use cere_package::io::read_manifest;
-use cere_store::codelets::{Listed, files, verdict_of};
+use cere_store::codelets::{Listed, Verdicts, files};
 use cere_store::current::Current;
 use cere_store::state;
 
@@ -34,7 +34,6 @@ fn prune(codelets: Vec<Listed>) -> Result<Vec<Listed>> {
     for codelet in older {
         std::fs::remove_file(&codelet.file)
             .with_context(|| format!("cannot remove {}", codelet.file.display()))?;
-        let _ = std::fs::remove_file(verdict_of(&codelet.file));
         note!("removed {}", codelet.name);
     }
     Ok(current)
@@ -45,11 +44,12 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.existing_store()?;
     let _lock = options.prune.then(|| state::lock(&store)).transpose()?;
     let current = Current::of(&store)?;
+    let verdicts = Verdicts::of(&store)?;
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());
     for file in files(&store)? {
         let listed = read_manifest(&file)
             .map_err(anyhow::Error::from)
-            .and_then(|manifest| Listed::of(&manifest, &file, &current));
+            .and_then(|manifest| Listed::of(&manifest, &file, &current, &verdicts));
         match listed {
             Ok(listed) => sound.push(listed),
             Err(error) => damaged.push((file, error)),

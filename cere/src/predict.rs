@@ -84,7 +84,7 @@ pub fn run(options: &Options) -> Result<u8> {
         profile: &profile,
         plan,
         threads: &threads,
-        request: options.timing.request(options.place.team(None)?)?,
+        settings: options.timing.settings(options.place.team(None)?)?,
         rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
         measure: options.measure,
         sequential: !options.no_run,
@@ -114,7 +114,7 @@ fn under_flags(options: &Options, file: &Path) -> Result<u8> {
     let store = options.common.store()?;
     let request = flags::Request {
         store: &store,
-        replays: options.timing.request(Team::default())?,
+        replays: options.timing.settings(Team::default())?,
         rounds: options.rounds,
         measure: options.measure,
         ignore: &options.ignore,

@@ -5,10 +5,11 @@ use crate::show;
 use anyhow::{Context, Result};
 use cere_console::{note, print, progress};
 use cere_format::replay::Verdict;
-use cere_measure::{Replays, Request};
+use cere_measure::{Replays, Settings};
 use cere_replay::{Replay, Tolerance};
 use cere_store::{codelets, find};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Run codelets alone: time and verdict
 #[derive(clap::Args)]
@@ -96,7 +97,7 @@ pub fn run(options: &Options) -> Result<u8> {
 /// Replays what is named; `results` gets an entry for each codelet, whatever became of it.
 fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
     let store = options.common.store()?;
-    let request = options.request()?;
+    let settings = options.settings()?;
     let files = find::packages(&store, &options.what)?;
     let replays = Replays::open(&store)?;
     let mut failures = 0;
@@ -106,7 +107,7 @@ fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
             _ => keep.join(file.file_stem().unwrap_or_default()),
         });
         let spinner = progress::spinner(format!("replaying {}", codelets::called(file)));
-        let replay = replays.replay(&request, file, keep);
+        let replay = replays.replay(&settings, file, keep);
         spinner.finish_and_clear();
         match replay {
             Ok(replay) => {
@@ -139,8 +140,8 @@ fn passes(replay: &Replay, options: &Options) -> bool {
 }
 
 impl Options {
-    fn request(&self) -> Result<Request> {
-        Ok(Request {
+    fn settings(&self) -> Result<Settings> {
+        Ok(Settings {
             flags: shell_words::split(&self.flags).context("--flags")?,
             passes: self.passes.clone(),
             repetitions: self.timing.repetitions(),
@@ -150,7 +151,7 @@ impl Options {
                 double: self.tolerance,
                 single: self.float_tolerance,
             },
-            timeout: self.timing.timeout,
+            timeout: Duration::from_secs_f64(self.timing.timeout),
             team: self.team.team()?,
             sandbox: self.timing.sandbox(),
         })

@@ -5,7 +5,7 @@ use crate::show;
 use anyhow::Result;
 use cere_console::{note, print};
 use cere_format::replay::Repetitions;
-use cere_measure::Request;
+use cere_measure::Settings;
 use cere_replay::{Team, Tolerance};
 use cere_tune::Method;
 use cere_tune::tuning::budget::Budget;
@@ -100,7 +100,7 @@ pub fn run(options: &Options) -> Result<u8> {
         change_values: options.change_values,
         threads: &options.threads,
         again: options.again,
-        replays: options.request()?,
+        replays: options.settings()?,
     })?;
     if options.common.json {
         print::json(&show::tune::json(&outcome))?;
@@ -116,8 +116,8 @@ pub fn run(options: &Options) -> Result<u8> {
 }
 
 impl Options {
-    fn request(&self) -> Result<Request> {
-        Ok(Request {
+    fn settings(&self) -> Result<Settings> {
+        Ok(Settings {
             repetitions: match self.timing.repetitions() {
                 given if given != Repetitions::default() => given,
                 // Many variants are better than much about one.
@@ -132,7 +132,7 @@ impl Options {
                 double: self.tolerance,
                 single: self.float_tolerance,
             },
-            ..self.timing.request(Team::default())?
+            ..self.timing.settings(Team::default())?
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use cere_tests::sources::WORK;
-use cere_tests::tools::{cere, json, output, succeed, text};
+use cere_tests::tools::{cere, json, succeed, text};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -211,19 +211,21 @@ pub fn options(directory: &Path) -> Options {
         .arg("-o")
         .arg(&plugin));
     Options {
-        flags: Vec::new(),
-        passes: None,
-        repetitions: Repetitions::exactly(3),
-        warmup: None,
-        compare: true,
-        team: Default::default(),
-        sandbox: cere_sandbox::Sandbox::new(),
-        tolerance: Default::default(),
+        settings: cere_replay::Settings {
+            flags: Vec::new(),
+            passes: None,
+            repetitions: Repetitions::exactly(3),
+            warmup: None,
+            compare: true,
+            team: Default::default(),
+            sandbox: cere_sandbox::Sandbox::new(),
+            tolerance: Default::default(),
+            timeout: Duration::from_secs(20),
+        },
         keep: None,
         cache: directory.join("cache"),
         plugin,
         runtime: runtime(),
-        timeout: Duration::from_secs(20),
         announce: None,
     }
 }

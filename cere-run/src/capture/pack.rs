@@ -9,7 +9,7 @@ use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_package::{PackError, PackInput, pack};
-use cere_store::codelets::Listed;
+use cere_store::codelets::{Listed, Verdicts};
 use cere_store::current::Current;
 use cere_store::{codelets, state};
 
@@ -114,7 +114,6 @@ fn replace(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
         {
             std::fs::remove_file(&file)
                 .with_context(|| format!("cannot remove {}", file.display()))?;
-            let _ = std::fs::remove_file(codelets::verdict_of(&file));
         }
     }
     Ok(())
@@ -156,8 +155,6 @@ impl Packing<'_> {
         };
         let name = format!("{}:{invocation}", choice.name);
         let destination = codelets::file_of(self.store, &name);
-        // The verdict is one on the file that is replaced, and the command may be killed in between.
-        let _ = std::fs::remove_file(codelets::verdict_of(&destination));
         let packed = pack(&PackInput {
             store: self.store,
             raw: &raw.path,
@@ -177,7 +174,8 @@ impl Packing<'_> {
         for extension in ["table", "entry", "exit", "trace", "blocks"] {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
         }
-        let listed = Listed::of(&manifest, &destination, &self.current).map_err(lost)?;
+        let listed = Listed::of(&manifest, &destination, &self.current, &Verdicts::default())
+            .map_err(lost)?;
         Ok((listed, untimed))
     }
 

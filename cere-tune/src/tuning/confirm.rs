@@ -224,7 +224,7 @@ pub fn threads(
         builds: &builds,
         team: Some(Team {
             threads: Some(n),
-            ..lab.request.team.clone()
+            ..lab.settings.team.clone()
         }),
     };
     let others: Vec<u32> = counts.iter().copied().filter(|n| *n != own).collect();

@@ -57,7 +57,7 @@ pub struct Request<'a> {
     /// Whether earlier searches are forgotten.
     pub again: bool,
     /// How to replay, at the flags of the build.
-    pub replays: cere_measure::Request,
+    pub replays: cere_measure::Settings,
 }
 
 /// What came of all searches.
@@ -119,7 +119,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
     let lab = Lab {
         store,
         replays: &replays,
-        request: request.replays.clone(),
+        settings: request.replays.clone(),
         rounds: request.change_values,
     };
     let mut courses = Vec::new();

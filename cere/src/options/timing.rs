@@ -4,10 +4,11 @@ use crate::options;
 use anyhow::{Result, bail};
 use cere_console::warning;
 use cere_format::replay::{CacheLevel, Repetitions, Warmup};
-use cere_measure::Request;
+use cere_measure::Settings;
 use cere_replay::Team;
 use cere_sandbox::Sandbox;
 use std::sync::Once;
+use std::time::Duration;
 
 /// Options about the timed part.
 #[derive(Debug, Clone, clap::Args)]
@@ -57,15 +58,15 @@ impl Timing {
     }
 
     /// A replay at the flags of the build, compared with the original's state.
-    pub fn request(&self, team: Team) -> Result<Request> {
-        Ok(Request {
+    pub fn settings(&self, team: Team) -> Result<Settings> {
+        Ok(Settings {
             flags: Vec::new(),
             passes: None,
             repetitions: self.repetitions(),
             warmup: self.warmup()?,
             compare: true,
             tolerance: Default::default(),
-            timeout: self.timeout,
+            timeout: Duration::from_secs_f64(self.timeout),
             team,
             sandbox: self.sandbox(),
         })
