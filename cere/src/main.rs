@@ -22,6 +22,7 @@ mod check;
 mod codelets;
 mod hybrid;
 mod instrument;
+mod manual;
 mod options;
 mod predict;
 mod profile;
@@ -34,9 +35,10 @@ mod show;
 mod study;
 mod tune;
 
+use anyhow::Result;
 use cere_build::wrapper;
-use cere_console::print;
-use clap::{Parser, Subcommand};
+use cere_console::print::{self, Verbosity};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Takes a program apart into codelets: hot loops that run alone.
@@ -57,6 +59,12 @@ Example:
 \x20 cere replay 'solve@*' --flags \"-O2 -march=native\""
 )]
 struct Cli {
+    /// Say nothing on stderr but warnings and errors, and show no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say on stderr what is run
+    #[arg(short, long, global = true)]
+    verbose: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -77,12 +85,17 @@ enum Command {
     Study(study::Options),
     Results(results::Options),
     Report(report::Options),
+    Manual(manual::Options),
 }
 
-fn main() -> ExitCode {
-    let outcome = options::utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
-        Some(tool) => wrapper::run(tool),
-        None => match Cli::parse().command {
+impl Cli {
+    fn run(self) -> Result<u8> {
+        print::set_verbosity(match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        });
+        match self.command {
             Command::Instrument(options) => instrument::run(&options),
             Command::Regions(options) => regions::run(&options),
             Command::Profile(options) => profile::run(&options),
@@ -97,7 +110,15 @@ fn main() -> ExitCode {
             Command::Study(options) => study::run(&options),
             Command::Results(options) => results::run(&options),
             Command::Report(options) => report::run(&options),
-        },
+            Command::Manual(options) => manual::run(&options, Self::command()),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = options::utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
+        Some(tool) => wrapper::run(tool),
+        None => Cli::parse().run(),
     });
     match outcome {
         Ok(status) => ExitCode::from(status),
@@ -131,7 +152,7 @@ mod tests {
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
             assert!(
-                name == "help" || ends_with_an_example(&help),
+                name == "help" || name == "manual" || ends_with_an_example(&help),
                 "{name}: {help}"
             );
             assert!(command.get_about().is_some(), "{name}");
