@@ -138,11 +138,7 @@ pub fn run() -> Result<()> {
         heads.join(" | "),
         "--:|".repeat(heads.len())
     );
-    for (name, method) in [
-        ("random", Method::Random),
-        ("genetic", Method::Genetic),
-        ("groups", Method::Groups),
-    ] {
+    for (name, method) in [("random", Method::Random), ("groups", Method::Groups)] {
         // Of each region the mean after each budget.
         let mut means: Vec<Vec<f64>> = Vec::new();
         for (_, table) in &regions {

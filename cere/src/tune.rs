@@ -20,7 +20,7 @@ variant with another result is told and never chosen. Variants with the same mac
 \n\
 Spaces: levels (-O0 to -Os), codegen (flags of the code generator and of single optimisations), passes (pipelines made\n\
 from that of -O3), full (both); or a file: `cere tune --show-space codegen` prints one to start from.\n\
-Searches: random; genetic; groups, which learns which groups of flags matter.\n\
+Searches: groups, which learns which groups of flags matter; random, its baseline.\n\
 \n\
 A search that was interrupted goes on where it was. The winner is measured again against the code as built, in\n\
 alternation, before it is believed. `cere hybrid` links what was found.\n\
@@ -28,7 +28,7 @@ alternation, before it is believed. `cere hybrid` links what was found.\n\
 Examples:\n\
 \x20 cere tune\n\
 \x20 cere tune 'solve@*' --space levels\n\
-\x20 cere tune --budget 30m --search genetic --target 1.10")]
+\x20 cere tune --budget 30m --search random --target 1.10")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
@@ -40,7 +40,7 @@ pub struct Options {
     /// Print a space and end
     #[arg(long, value_name = "SPACE")]
     show_space: Option<String>,
-    /// How it is searched: groups, genetic or random
+    /// How it is searched: groups or random
     #[arg(long, value_name = "METHOD", default_value = "groups")]
     search: Method,
     /// Evaluations (400) or time (90s, 30m, 2h) for all regions together [default: 100 evaluations a region]

@@ -10,7 +10,14 @@ fn pages_and_completions_of_every_command() {
     let at = directory.path();
     succeed(at, &["manual", "out"]);
     let read = |name: &str| std::fs::read_to_string(at.join("out").join(name)).expect(name);
-    for command in ["instrument", "profile", "capture", "replay", "tune", "hybrid"] {
+    for command in [
+        "instrument",
+        "profile",
+        "capture",
+        "replay",
+        "tune",
+        "hybrid",
+    ] {
         let page = read(&format!("man1/cere-{command}.1"));
         assert!(page.contains("Examples:"), "{command}");
         for shell in ["bash/cere.bash", "zsh/_cere", "fish/cere.fish"] {

@@ -3,8 +3,8 @@
 //! with the best one without what it does not need.
 
 use super::effects::Effects;
-use super::genetic::Population;
 use super::point::{Ground, Point};
+use super::population::Population;
 use super::{Trial, best, random};
 use rand::{Rng, RngExt};
 

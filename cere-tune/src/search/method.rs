@@ -8,23 +8,17 @@ use std::str::FromStr;
 pub enum Method {
     /// Independent draws, which learn nothing.
     Random,
-    /// A population of the best variants, crossed and mutated.
-    Genetic,
     /// Which groups of flags matter is learnt first; those are then tried around the best variants.
     Groups,
 }
 
 impl Method {
-    const ALL: [(Method, &str); 3] = [
-        (Method::Random, "random"),
-        (Method::Genetic, "genetic"),
-        (Method::Groups, "groups"),
-    ];
+    const ALL: [(Method, &str); 2] = [(Method::Random, "random"), (Method::Groups, "groups")];
 }
 
 /// A name of no method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no method {0:?}; take random, genetic or groups")]
+#[error("there is no method {0:?}; take random or groups")]
 pub struct MethodError(pub String);
 
 impl FromStr for Method {
@@ -43,7 +37,6 @@ impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.pad(match self {
             Method::Random => "random",
-            Method::Genetic => "genetic",
             Method::Groups => "groups",
         })
     }
@@ -60,6 +53,6 @@ mod tests {
             assert_eq!(name.parse(), Ok(method));
         }
         let error = "Random".parse::<Method>().unwrap_err().to_string();
-        assert!(error.contains("genetic"), "{error}");
+        assert!(error.contains("groups"), "{error}");
     }
 }

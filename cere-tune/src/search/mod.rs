@@ -1,10 +1,10 @@
 //! Searches of a space: proposals out, outcomes in.
 
 mod effects;
-mod genetic;
 mod groups;
 mod method;
 mod point;
+mod population;
 mod random;
 #[cfg(test)]
 mod tests;
@@ -148,10 +148,6 @@ impl Search {
         };
         let found = match self.method {
             Method::Random => None,
-            Method::Genetic => {
-                let population = genetic::Population::of(trials, |_| true);
-                draws(&mut |rng| population.draw(ground, searched, rng))
-            }
             Method::Groups => {
                 let mut plan = groups::Plan::of(ground, trials, searched);
                 draws(&mut |rng| plan.draw(rng, &|p| new(p).is_some()))

@@ -1,16 +1,13 @@
-//! A genetic algorithm without generations: whatever has been told is the population, as many as are the best of it, so
-//! that outcomes may come in any order.
+//! The best variants so far, crossed and mutated. There are no generations, so outcomes may come in any order.
 
 use super::point::{Ground, Point};
 use super::{Trial, random};
 use rand::{Rng, RngExt};
 
-/// Random draws at the beginning, and the size of the population after.
+/// Size of the population.
 const POPULATION: usize = 20;
 /// Individuals whose best one becomes a parent.
 const TOURNAMENT: usize = 3;
-/// Share of draws that come from outside, lest all become alike.
-const IMMIGRANTS: f64 = 0.1;
 
 /// The best trials, best first.
 pub(super) struct Population<'a>(Vec<&'a Point>);
@@ -28,14 +25,6 @@ impl<'a> Population<'a> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// A child; a random draw for the first `drawn`.
-    pub(super) fn draw(&self, ground: &Ground, drawn: usize, rng: &mut impl Rng) -> Option<Point> {
-        if drawn < POPULATION || self.0.len() < 2 || rng.random_bool(IMMIGRANTS) {
-            return random::draw(ground, rng);
-        }
-        Some(self.child(ground, rng))
     }
 
     /// A child of two of the population, which must not be empty.
