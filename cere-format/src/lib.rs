@@ -11,6 +11,7 @@
 //! | [`package`] | the packager | the replay generator, on any machine |
 //! | [`replay`] | the replay generator (plan), the replay runtime (outcome) | each other |
 //! | [`store`] | everyone | everyone: where each file lies |
+//! | [`caches`] | the kernel (sysfs) | the command, the replay runtime |
 //! | [`system`] | | the preload library and the packager: which libraries a replay takes fresh |
 //! | [`error`] | | whoever reads one of them |
 //! | [`untrusted`] | | whoever reads or prints what a stranger wrote |
@@ -18,6 +19,7 @@
 pub mod abi;
 pub mod answers;
 pub mod build;
+pub mod caches;
 pub mod capture;
 pub mod error;
 pub mod package;

@@ -1,55 +1,13 @@
-//! Caches by size: what the machine tells of them, and private memory whose walk pushes out what they hold.
+//! Private memory whose walk pushes out what caches hold.
 
 use crate::lines::Lines;
+use cere_format::caches::Cache;
 use cere_format::replay::CacheLevel;
-use std::path::Path;
 
 /// Bytes of the first area to try where the machine does not tell its caches' sizes.
 const FIRST: u64 = 1 << 20;
 /// Bytes of the largest.
 const LAST: u64 = 1 << 30;
-
-/// A cache that data goes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cache {
-    level: u32,
-    size: u64,
-}
-
-/// `32K` in bytes.
-fn size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (digits, shift) = match text.as_bytes().last()? {
-        b'K' => (&text[..text.len() - 1], 10),
-        b'M' => (&text[..text.len() - 1], 20),
-        b'G' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_shl(shift)
-}
-
-/// The caches in a processor's `cache` directory of sysfs, by rising level; empty where the system shows none.
-fn listed(directory: &Path) -> Vec<Cache> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        let read = |name: &str| std::fs::read_to_string(entry.path().join(name)).ok();
-        let cache = || {
-            let kind = read("type")?;
-            let level = read("level")?.trim().parse().ok()?;
-            let size = size(&read("size")?)?;
-            (kind.trim() != "Instruction" && size > 0).then_some(Cache { level, size })
-        };
-        found.extend(cache());
-    }
-    found.sort_by_key(|c| c.level);
-    found
-}
-
-/// The caches of a processor.
-pub fn of(processor: u32) -> Vec<Cache> {
-    let path = format!("/sys/devices/system/cpu/cpu{processor}/cache");
-    listed(Path::new(&path))
-}
 
 /// Bytes of the cache next to `level` on the core's side: what has to be emptied.
 pub fn nearer(caches: &[Cache], level: CacheLevel) -> Result<u64, String> {
@@ -186,14 +144,6 @@ pub fn emptying(caches: &[Cache], lines: &Lines) -> Result<Area, String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn sizes_as_sysfs_writes_them() {
-        assert_eq!(size("32K\n"), Some(32 << 10));
-        assert_eq!(size("3M"), Some(3 << 20));
-        assert_eq!(size("77"), Some(77));
-        assert_eq!((size(""), size("K"), size("x")), (None, None, None));
-    }
-
     fn cache(level: u32, size: u64) -> Cache {
         Cache { level, size }
     }
@@ -213,29 +163,6 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn a_directory_of_sysfs() {
-        let directory = std::env::temp_dir().join(format!("cere-caches.{}", std::process::id()));
-        for (index, kind, level, size) in [
-            (0, "Data", 1, "32K"),
-            (1, "Instruction", 1, "32K"),
-            (2, "Unified", 3, "8192K"),
-            (3, "Unified", 2, "512K"),
-            (4, "Unified", 4, "nonsense"),
-        ] {
-            let at = directory.join(format!("index{index}"));
-            std::fs::create_dir_all(&at).unwrap();
-            std::fs::write(at.join("type"), kind).unwrap();
-            std::fs::write(at.join("level"), level.to_string()).unwrap();
-            std::fs::write(at.join("size"), size).unwrap();
-        }
-        let found = listed(&directory);
-        std::fs::remove_dir_all(&directory).unwrap();
-        let expected = [cache(1, 32 << 10), cache(2, 512 << 10), cache(3, 8 << 20)];
-        assert_eq!(found, expected);
-        assert_eq!(listed(&directory), []);
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl<'a> Warm<'a> {
             pinned: needs.pinned,
             team: needs.team,
         };
-        let caches = || caches::of(processor::current());
+        let caches = || cere_format::caches::of(processor::current());
         if how != Warmup::WorkingSet && !lines.can_flush() {
             let area = caches::emptying(&caches(), &lines)?;
             // Before it was pinned, the process may have run anywhere.

@@ -11,24 +11,24 @@ use cere_run::launch::Output;
 /// Take codelets out of a run
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without REGION it takes every region with more than 1 % of the run time and 2000 or more cycles an invocation, by\n\
-the profile of the same command; regions below that leave their time to those that call them. Without --invocation\n\
-it takes the representatives of each region's invocations: those that take about the same time form a class, and\n\
-one stands for all. Where there is no profile of the command the program runs for one first, without output; of named\n\
-regions with --invocation the times in vivo are taken by runs after the capture.\n\
+Without REGION, every region with more than 1 % of the run time and 2000 or more cycles an invocation is captured,\n\
+according to the profile of the same command. Smaller regions leave their time to their callers. Without --invocation,\n\
+invocations of about the same time form a class, and one representative of each class is captured. If the store has no\n\
+profile of the command, the program first runs for one, without output. For named regions with --invocation, runs after\n\
+the capture measure the times in vivo.\n\
 \n\
-Regions that run inside captured ones are captured by further runs of the program, without its output, for inside a\n\
-captured invocation memory is not allocated as in the program. So is what comes after one, if the program has taken more\n\
-memory since. There are as many runs as captured invocations lie in one another, seldom more.\n\
+Regions inside captured ones are captured by further runs of the program, without output, because memory is allocated\n\
+differently inside a captured invocation. The same holds for what follows a captured invocation if the program has taken\n\
+more memory since. The number of runs is that of the captured invocations that lie in one another, seldom more.\n\
 \n\
-Before a captured invocation the pages are traced that the program touches, so that a replay finds the caches as the\n\
-program left them: the last pages touched stay open, what leaves them is logged. A trace begins at the later of the\n\
-program's start and the earlier of two events: K invocations before, S seconds before.\n\
+Before a captured invocation the pages that the program touches are traced, so that a replay finds the caches as the\n\
+program left them. A trace begins at the earlier of two events, K invocations or S seconds before, but not before the\n\
+program's start.\n\
 \n\
-Ends with status 0 if the program did and every region that was named without a glob gave its codelets; regions\n\
-that a glob or the profile chose may be skipped, with the reason, as long as there is a codelet. Ends with 1 if\n\
-nothing was captured, a named region is missing, a capture was lost or the time was up. Else, if the program fails,\n\
-it ends with the program's exit status (128 and the number of a signal). Codelets are kept in any case.\n\
+Exit status: 0 if the program succeeded and every region that was named without a glob gave its codelets. Regions chosen\n\
+by a glob or by the profile may be skipped, with the reason, as long as there is a codelet. 1 if nothing was captured, a\n\
+named region is missing, a capture was lost or the time was up. Otherwise the status of the program that failed (128 plus\n\
+the number of a signal). Codelets are kept in any case.\n\
 \n\
 Examples:\n\
 \x20 cere capture -- ./app input\n\
@@ -36,42 +36,42 @@ Examples:\n\
 pub struct Options {
     #[command(flatten)]
     common: Common,
-    /// Names, globs or unique prefixes of regions; one that the build has twice means that of the program
+    /// Names, globs or unique prefixes of regions; a name that the build has twice means the program's own
     #[arg(value_name = "REGION")]
     patterns: Vec<String>,
     /// Invocations, from 1: `1,12` or `3-5`, instead of the representatives
     #[arg(long, value_name = "LIST")]
     invocation: Option<String>,
-    /// Leave out what the store has, and what could not be captured before
+    /// Skip codelets that the store has, and what could not be captured before
     #[arg(long)]
     missing: bool,
-    #[command(flatten, next_help_heading = "Page traces")]
-    tracing: TraceOptions,
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
-    /// Runs for the times in vivo, unless the store's profile is of so many [default: 3, of a program that takes
-    /// longer than 20 s 1, or 2 if the times of one are scattered]
+    /// Runs for the times in vivo, unless the stored profile has as many [default: 3; for a program of more than 20 s 1, or 2
+    /// if the times of one run scatter]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     command: Vec<String>,
+    #[command(flatten, next_help_heading = "Page traces")]
+    tracing: TraceOptions,
 }
 
 /// How pages are traced before the captured invocations
 #[derive(clap::Args, Debug, Clone)]
 struct TraceOptions {
-    /// Pages that stay open while pages are traced, before faults get too many
+    /// Pages that stay accessible while pages are traced; more if there are too many faults
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 16))]
     trace_slots: u32,
-    /// Most pages of a trace; by default as many as fill the largest cache twice
+    /// Maximum pages of a trace [default: as many as fill the largest cache twice]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 28))]
     trace_pages: Option<u64>,
-    /// A trace begins so many invocations of its region earlier, or before that
+    /// Number of invocations of the region before the captured one where its trace begins, at the latest
     #[arg(long, value_name = "K", default_value_t = 1)]
     trace_invocations: u64,
-    /// A trace begins so many seconds earlier, or before that, as far as the profile tells
+    /// Seconds before the captured invocation where its trace begins, at the latest, according to the profile
     #[arg(long, value_name = "S", default_value_t = 0.05, value_parser = options::seconds)]
     trace_window: f64,
     /// Capture without page traces

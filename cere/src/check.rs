@@ -15,16 +15,15 @@ use cere_store::state;
 /// Compare replays with the run: time and result of every region
 #[derive(clap::Args)]
 #[command(after_help = "\
-Replays every codelet of the current build at the flags of its capture. The error of a region is how far the time that\n\
-its codelets predict, each for its class of invocations, is from the time in vivo. A region whose error is above\n\
---max-error is ill-behaved: predictions do without it, and its time counts for the regions that call it.\n\
+Replays every codelet of the current build at the flags of its capture. Each codelet predicts the time of its class of\n\
+invocations. The error of a region is the difference between the predicted time and the time in vivo. A region whose\n\
+error is above --max-error is ill-behaved: predictions do without it, and its time counts for its callers.\n\
 \n\
-A machine that others share is slower at some times than at others. So the program runs again before and after each\n\
-round of replays, with only the regions timed that have codelets, and the fast times count: in vivo the least of the\n\
-runs for each invocation, in vitro what as few of the repetitions stay below. `rounds` tells how far single rounds\n\
-are from the time in vivo. What was done before on this machine is taken from the store's records, unless --again\n\
-says otherwise.\n\
-Ends with status 0 if no result differs from the original's, whatever the times.\n\
+On a shared machine the speed changes. So the program runs before and after each round of replays, with only the regions\n\
+timed that have codelets, and both sides use fast times: in vivo the minimum of each invocation over the runs, in vitro a\n\
+low quantile of the repetitions that corresponds to it. `rounds` shows the errors of single rounds. Earlier records of\n\
+this machine are used again, unless --again is given.\n\
+Exit status: 0 if every result is the original's, whatever the times.\n\
 \n\
 Examples:\n\
 \x20 cere check\n\
@@ -38,8 +37,8 @@ pub struct Options {
     /// Replay again what was replayed before
     #[arg(long)]
     again: bool,
-    /// Rounds, each a replay of every codelet between two runs of the program; 0: no runs, the times of the profile count
-    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, a minute or more 1]
+    /// Rounds: in each, every codelet is replayed between two runs of the program. 0: no runs, the profile's times are used
+    /// [default: 9; 5 for programs of 2 s or more, 3 of 5 s, 1 of a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     rounds: Option<u32>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use cere_store::state;
 /// List the codelets in the store
 #[derive(clap::Args)]
 #[command(
-    after_help = "A codelet stays in the store when the program is built anew. It is `current` as long as the last\nbuild has the very region, under this name, that it was captured of, and `older` from then on. The last\nverdict is that of the last replay without --flags, --passes and --no-check.\n\nExamples:\n  cere codelets --json\n  cere codelets --prune"
+    after_help = "A codelet stays in the store when the program is built again. It is `current` while the last build has its region under\nthe same name, else `older`. The last verdict is that of the last replay without --flags, --passes and --no-check.\n\nExamples:\n  cere codelets --json\n  cere codelets --prune"
 )]
 pub struct Options {
     #[command(flatten)]

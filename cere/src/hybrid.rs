@@ -10,15 +10,15 @@ use std::path::PathBuf;
 /// Link the binary in which each tuned region has its own flags
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each region with flags of its own is compiled as in its replays, the rest as the user built it, from what\n\
-`cere instrument` kept, and linked by the recorded link command. The choices are those of `cere tune`, or of a file.\n\
+Each region with flags of its own is compiled as in its replays, the rest as in the build, from what `cere instrument`\n\
+kept, and linked by the recorded link command. The choices are those of `cere tune` or of a file.\n\
 \n\
-With a program to run, it is run: the output must be the plain build's, and the time is compared with the plain build's and\n\
-with the whole program's at -O1, -O2 and -O3, in alternation. A region that does not gain in the linked program is\n\
-put back to the build's flags; so is one that makes others lose more than it gains. If nothing gains, the output is the\n\
-plain program. Words of the output that differ between runs of the plain build are not compared.\n\
+With a program to run, the output must be the plain build's, and the time is compared with the plain build and with the\n\
+whole program at -O1, -O2 and -O3, in turns. A region that does not gain in the linked program gets the build's flags\n\
+back. So does one that costs others more than it gains. If the whole does not surely gain (chance of error 5 %), the\n\
+output is the plain program. Words of the output that differ between runs of the plain build are not compared.\n\
 \n\
-What was kept is written to a flags file: keep it with the source, and a later build needs no tuning.\n\
+The kept choices are written to a flags file: keep it with the source, and a later build needs no tuning.\n\
 \n\
 Examples:\n\
 \x20 cere hybrid -o app.tuned -- ./app input\n\
@@ -36,10 +36,11 @@ pub struct Options {
     /// Where the kept choices are written [default: the output's name with .flags behind it]
     #[arg(long, value_name = "FILE")]
     write_flags: Option<PathBuf>,
-    /// Tell what each region contributes
+    /// Print the contribution of each region
     #[arg(long)]
     explain: bool,
-    /// Runs of each build [default: by the program's time, 3 to 11]
+    /// Runs of each build, and up to three times as many until it is decided whether the hybrid gains [default: 9; 5 for
+    /// programs of 2 s or more, 3 of 5 s]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// Do not compare with the whole program at -O1, -O2 and -O3
@@ -48,7 +49,7 @@ pub struct Options {
     /// Lines of the output that hold TEXT are not compared; may stand several times
     #[arg(long, value_name = "TEXT")]
     ignore: Vec<String>,
-    /// Largest relative error of a number in the output that is still accepted: of flags that change values
+    /// Largest relative error of a number in the output that is accepted, for flags that change values
     #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = options::tolerance)]
     tolerance: f64,
     /// Kill a run of the program after this many seconds

@@ -13,17 +13,15 @@ use std::path::{Path, PathBuf};
 /// Predict the run's time with other numbers of threads, or under other flags
 #[derive(clap::Args)]
 #[command(after_help = "\
-The time is that of the sequential part, measured with as many threads as at capture, and of each parallel region: the sum over\n\
-its performance classes of the class's time in those runs times its codelet's replay over an invocation's time there. Regions\n\
-without codelets, or whose replays fail or, on one thread, do not end as they should, count as profiled and are named.\n\
---measure runs the program with each number of threads as well. A machine that others share is slower at some times than at\n\
-others, so there are rounds, each a replay of every codelet and a run of the program with each number of threads. The fast times\n\
-count: of the runs the least for each invocation, of the replays what as few of the repetitions stay below. `rounds` tells how\n\
-far single rounds are off.\n\
+The predicted time is the sequential part, measured with as many threads as at capture, plus all parallel regions. A\n\
+region is the sum over its classes: the class's time in those runs, times its codelet's replay over one invocation's time\n\
+there. Regions without codelets, or whose replays fail, count as profiled and are named. With one thread the result has\n\
+to be the original's. --measure also runs the program with each number of threads. Replays and runs alternate in rounds,\n\
+and both use fast times (see `cere check --help`). `rounds` shows the errors of single rounds.\n\
 \n\
-With --flags-file, for each set of flags: each region that matters takes the share of the run that it had, times its\n\
-codelets' replays under the flags over those as built, each for its class; --measure builds and runs the program as well,\n\
-the build as it is before and after every two others, whose times are told at the machine's speed for it.\n\
+With --flags-file, for each set of flags: each region that matters counts with its share of the run, times its codelets'\n\
+replays under the flags over those as built, class by class. --measure also builds and runs the program. Every time is\n\
+compared with the runs of the plain build before and after it.\n\
 \n\
 Examples:\n\
 \x20 cere predict --threads 1,2,4,8\n\
@@ -35,7 +33,7 @@ pub struct Options {
     /// Numbers of threads
     #[arg(long, value_name = "N,...", required_unless_present = "flags_file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
-    /// Sets of flags for all of the program, one a line, a pipeline in brackets behind them: instead of --threads
+    /// Sets of flags for the whole program, one a line, with a pipeline in brackets behind; instead of --threads
     #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime"])]
     flags_file: Option<PathBuf>,
     /// With --flags-file and --measure: lines of the output that hold TEXT are not compared; may stand several times
@@ -45,14 +43,14 @@ pub struct Options {
     place: Placement,
     #[command(flatten)]
     timing: Timing,
-    /// Run the program with each number of threads, or built with each set of flags, as well
+    /// Also run the program: with each number of threads, or built with each set of flags
     #[arg(long)]
     measure: bool,
-    /// Do not run the program: its sequential part is as in the profile, where the probes of serial loops add to it
+    /// Do not run the program: take its sequential part from the profile, where probes of serial loops add to it
     #[arg(long, conflicts_with = "measure")]
     no_run: bool,
-    /// Rounds, each a replay of every codelet with each number of threads, and a run
-    /// [default: 9, of a program that takes 2 s or more 5, 5 s or more 3, a minute or more 1]
+    /// Rounds: in each, every codelet is replayed with each number of threads, and the program runs
+    /// [default: 9; 5 for programs of 2 s or more, 3 of 5 s, 1 of a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// Draw the times as a picture (SVG)

@@ -13,8 +13,8 @@ use cere_store::state;
 /// Time every region of a run
 #[derive(clap::Args)]
 #[command(after_help = "\
-The profile is kept in the store. If the program fails, its profile is kept all the same\n\
-and the command ends with the program's exit status.\n\
+The store keeps the profile. If the program fails, its profile is kept as well, and the command ends with the\n\
+program's exit status.\n\
 \n\
 Examples:\n\
 \x20 cere profile -- ./app input\n\
@@ -28,8 +28,8 @@ pub struct Options {
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
-    /// Run it so often: each time is the middle of the runs', invocation by invocation. From 2 on, and if the probes
-    /// take much of the run, it is run as often without them to see what they cost
+    /// Number of runs: each time is the median over the runs, invocation by invocation. From 2 on, if the probes take much of
+    /// the run, as many runs without probes measure their cost
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// The program and its arguments

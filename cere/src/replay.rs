@@ -14,23 +14,22 @@ use std::time::Duration;
 /// Run codelets alone: time and verdict
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ends with status 0 if the result is exact, is the same where it was compared (partly), differs in floating-point\n\
-words only, within the tolerances, or was not to be checked.\n\
---flags follow those of the build and decide the code of the units that `cere instrument` built into the region's\n\
-image; functions that may have run as captured machine code all the same are named.\n\
-Of a pattern's codelets, those of an older build are left out if there are current ones.\n\
+Exit status: 0 if the result is exact; if it is the same where it was compared (partly); if only floating-point words\n\
+differ, within the tolerances; or with --no-check.\n\
+--flags come after those of the build. They apply to the units that `cere instrument` built into the region's image;\n\
+functions that may have run as captured machine code are named.\n\
+If a pattern matches codelets of the current build, older ones are left out.\n\
 \n\
-Repeats until the median is known to 1 % (95 % confidence), from 10 to 1000 times, or until 2 seconds are over:\n\
-then three repetitions are enough, after 20 seconds one. Repetitions with a page fault, a context switch or a move to\n\
-another processor, and single ones far above all others, are set aside and counted. A region of less than\n\
-about a millisecond runs 100 times before that, or for 0.02 seconds: the processor has to know its branches,\n\
-as it does in the program.\n\
+Repetitions go on until the median is known to 1 % (95 % confidence): 10 to 1000 of them, for 2 seconds at most. Of long\n\
+regions three are enough after 2 seconds, and one after 20. Repetitions with a page fault, a context switch or a\n\
+migration, and single ones far above all others, are discarded and counted. A region of less than about a millisecond\n\
+first runs 100 times untimed, or for 0.02 seconds, so that the processor has learnt its branches, as in the program.\n\
 \n\
-Unpacked codelets (up to 2 GiB; while a command runs, a quarter of the free room) and what was built of them\n\
-(up to 512 MiB) are kept in the store's cache/, or in ~/.cache/cere without a store; what was not used for longest\n\
-goes first. It may be removed at any time when no replay runs.\n\
+Unpacked codelets (up to 2 GiB; during a command up to a quarter of the free space) and their builds (up to 512 MiB) are\n\
+kept in the store's cache/, or in ~/.cache/cere without a store. The least recently used go first. The directory may be\n\
+removed whenever no replay runs.\n\
 \n\
-Every replay leaves a record in the store (`cere results`), if there is one: a .codelet file that someone sent as well.\n\
+Every replay leaves a record in the store (`cere results`), if there is one. So do .codelet files from elsewhere.\n\
 \n\
 Examples:\n\
 \x20 cere replay solve@solver.c:41\n\
@@ -60,7 +59,7 @@ pub struct Options {
     /// Keep objects, glue, link line and executable in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Largest relative error of a double that is still accepted: of other flags' rounding, the build's own have none
+    /// Largest relative error of a double that is accepted, for other flags' rounding
     #[arg(long, value_name = "X", default_value_t = 1e-9, value_parser = options::tolerance)]
     tolerance: f64,
     /// Likewise, of a float

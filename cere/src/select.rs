@@ -12,11 +12,10 @@ use cere_store::state;
 /// Choose the cheapest regions to replay that cover the run
 #[derive(clap::Args)]
 #[command(after_help = "\
-Out of the last profile. A region covers the time inside it, regions that it calls included; its cost is one run of\n\
-each representative of its invocations. No chosen region is called from inside another one, so that nothing counts\n\
-twice. The choice is the optimum of an integer program; where that cannot be proved in --seconds, the gap is printed.\n\
-Regions whose invocations are too short to be timed alone are not chosen. With --names the names alone are\n\
-printed, one a line, for `cere capture`.\n\
+Uses the last profile. A region covers its inclusive time. Its cost is one run of each representative of its invocations.\n\
+No chosen region is called from inside another, so nothing counts twice. The choice is the optimum of an integer program;\n\
+if that cannot be proved in --seconds, the gap is printed. Regions whose invocations are too short to be timed alone are\n\
+not chosen. --names prints names only, one a line, for `cere capture`.\n\
 \n\
 Examples:\n\
 \x20 cere select --coverage 95\n\

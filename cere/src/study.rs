@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 /// From a build to a report in one go
 #[derive(clap::Args)]
 #[command(after_help = "\
-Runs, one after the other, `cere instrument`, `capture` (which profiles first), `check` and `report`, on one store. Each\n\
-takes up what is there: the build command compiles what has changed, a profile of the same program and arguments\n\
-is used again, codelets that are there are not captured again, replays that were done are not repeated. So a study that\n\
-was interrupted is started again by the same line. It stops at the first step that fails and ends with its status.\n\
+Runs `cere instrument`, `capture` (which profiles first), `check` and `report` on one store. Each step uses what is\n\
+there: the build compiles what has changed, a profile of the same command is used again, existing codelets are not\n\
+captured and existing replays not repeated. So the same command continues an interrupted study. It stops at the first\n\
+step that fails and ends with its status.\n\
 \n\
 Examples:\n\
 \x20 cere study --build 'make -j2' -- ./app input\n\

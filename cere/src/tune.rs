@@ -14,16 +14,16 @@ use cere_tune::tuning::{self, space};
 /// Search compiler flags for each region, on its codelets
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each variant of a region is compiled and its codelets are replayed: their time counts, each for its class of\n\
-invocations, and their result must be the original's. What differs in rounding alone, within the tolerances, is right; a\n\
-variant with another result is told and never chosen. Variants with the same machine code are measured once.\n\
+Each variant of a region is compiled, and its codelets are replayed. Each codelet's time counts for its class of\n\
+invocations, and the result must be the original's. A difference that is rounding, within the tolerances, is accepted. A\n\
+variant with another result is reported and never chosen. Variants with the same machine code are measured once.\n\
 \n\
 Spaces: levels (-O0 to -Os), codegen (flags of the code generator and of single optimisations), passes (pipelines made\n\
-from that of -O3), full (both); or a file: `cere tune --show-space codegen` prints one to start from.\n\
+from that of -O3), full (both), or a file: `cere tune --show-space codegen` prints one to start from.\n\
 Searches: groups, which learns which groups of flags matter; random, its baseline.\n\
 \n\
-A search that was interrupted goes on where it was. The winner is measured again against the code as built, in\n\
-alternation, before it is believed. `cere hybrid` links what was found.\n\
+An interrupted search continues where it was. The best variants are measured again, in turns with the code as built,\n\
+and one is chosen only if it is faster with a chance of error of 5 % at most. `cere hybrid` links what was found.\n\
 \n\
 Examples:\n\
 \x20 cere tune\n\
@@ -34,28 +34,28 @@ pub struct Options {
     common: Common,
     /// Regions: names, globs or unique prefixes [default: those with codelets that take more than 1 % of the run]
     regions: Vec<String>,
-    /// What may be tried: the name of a space, or a file
+    /// Space of variants: a name or a file
     #[arg(long, value_name = "SPACE", default_value = "codegen")]
     space: String,
     /// Print a space and end
     #[arg(long, value_name = "SPACE")]
     show_space: Option<String>,
-    /// How it is searched: groups or random
+    /// Search method: groups or random
     #[arg(long, value_name = "METHOD", default_value = "groups")]
     search: Method,
     /// Evaluations (400) or time (90s, 30m, 2h) for all regions together [default: 100 evaluations a region]
     #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
     budget: Option<Budget>,
-    /// A region is done once it is so many times faster; the budget goes to the others
+    /// Stop at a region once it is this many times faster; the others get the rest of the budget
     #[arg(long, value_name = "X", value_parser = gain_wanted)]
     target: Option<f64>,
-    /// Variants that are compiled at a time, ahead of those that are timed [default: the processors there are]
+    /// Variants compiled at a time, ahead of those that are timed [default: number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Decides what is drawn at random
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Try flags that change values, like -ffast-math, as well: results count within the tolerances
+    /// Also try flags that change values, such as -ffast-math: results within the tolerances are accepted
     #[arg(long)]
     change_values: bool,
     /// Largest relative error of a double that is still accepted
@@ -67,7 +67,7 @@ pub struct Options {
     /// Numbers of threads to try for parallel regions, with the best flags
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
-    /// Forget what earlier searches found
+    /// Start again without the results of earlier searches
     #[arg(long)]
     again: bool,
     #[command(flatten)]

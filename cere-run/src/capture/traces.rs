@@ -1,14 +1,13 @@
 //! Where the page traces of wanted invocations begin, and how long they get.
 
+use cere_format::caches;
 use cere_format::capture::{TracePlan, TraceStart};
 use cere_format::profile::{Profile, RegionKey};
-use std::path::Path;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 /// Bytes of the largest cache where the system does not tell.
 const CACHE: u64 = 32 << 20;
-const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
 
 /// How pages are traced before captured invocations.
 #[derive(Debug, Clone)]
@@ -26,7 +25,7 @@ pub struct Tracing {
 impl Tracing {
     /// What the preload library is to do.
     pub fn plan(&self) -> TracePlan {
-        let cache = largest_cache(Path::new(CACHES)).unwrap_or(CACHE);
+        let cache = caches::of(0).last().map_or(CACHE, |cache| cache.size);
         let pages = self.pages.unwrap_or(2 * cache / PAGE);
         TracePlan {
             slots: self.slots,
@@ -94,24 +93,6 @@ fn by_time(
     };
     let region = profile.regions.get(passage.region)?;
     Some(Some((region.key.clone(), passage.invocation)))
-}
-
-/// Bytes of the largest cache that `directory`, sysfs's of a processor, describes.
-fn largest_cache(directory: &Path) -> Option<u64> {
-    let entries = std::fs::read_dir(directory).ok()?;
-    let size = |entry: std::io::Result<std::fs::DirEntry>| {
-        let text = std::fs::read_to_string(entry.ok()?.path().join("size")).ok()?;
-        let digits = text.trim().trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = match text.trim().strip_prefix(digits)? {
-            "" => 1,
-            "K" => 1 << 10,
-            "M" => 1 << 20,
-            "G" => 1 << 30,
-            _ => return None,
-        };
-        digits.parse::<u64>().ok()?.checked_mul(unit)
-    };
-    entries.filter_map(size).max()
 }
 
 #[cfg(test)]
@@ -225,16 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_of_this_and_other_machines() {
-        let directory = tempfile::tempdir().unwrap();
-        assert_eq!(largest_cache(directory.path()), None);
-        for (index, size) in ["48K\n", "1024K\n", "96M\n", "?\n"].iter().enumerate() {
-            let at = directory.path().join(format!("index{index}"));
-            std::fs::create_dir(&at).unwrap();
-            std::fs::write(at.join("size"), size).unwrap();
-        }
-        assert_eq!(largest_cache(directory.path()), Some(96 << 20));
-        assert_eq!(largest_cache(&directory.path().join("absent")), None);
+    fn a_plan_of_this_machine() {
         let plan = options(1, 0.05).plan();
         assert!(plan.pages >= 1 && plan.faults >= 1000);
     }
