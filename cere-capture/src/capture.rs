@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Times that closing memory is tried while other threads change what is mapped.
 const ATTEMPTS: u32 = 10;
 const CLOSED_IN_VAIN: &str = "memory cannot be closed";
-const NO_ROOM: &str = "it writes more memory than the machine has left beside it";
+const NO_ROOM: &str = "it writes more memory than the machine has free";
 const INTERRUPTS: &str = "a signal handler of the program enters it where that has interrupted the capture library: \
                           choose another invocation";
 /// Whether a capture is in progress.

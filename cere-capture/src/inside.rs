@@ -130,7 +130,7 @@ pub fn settle(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), S
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
                 Err(e) => {
                     return Err(format!(
-                        "the kernel does not tell what other threads are at: {path}: {e}"
+                        "the kernel does not report what other threads do: {path}: {e}"
                     ));
                 }
             };

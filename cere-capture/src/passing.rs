@@ -275,7 +275,7 @@ fn pass(
 fn tells() -> Leave {
     match limits::asks_for_stack() {
         true => Leave::Cut("it asks for the stack of the main thread"),
-        false => Leave::Stop("the file would tell what is closed"),
+        false => Leave::Stop("the file would show that memory is closed"),
     }
 }
 

@@ -29,7 +29,7 @@ pub enum PackError {
     },
     /// An image has no symbol table, or not the local symbols of its objects.
     #[error(
-        "{path} lost the symbols of its objects, which tell what is where: build it again without strip, -s or -Wl,-x",
+        "{path} has lost the symbols of its objects, which are needed to find them: build it again without strip, -s or -Wl,-x",
         path = path.display()
     )]
     Stripped {

@@ -365,7 +365,7 @@ pub fn text(found: &Flags) -> String {
     ];
     let mut text = print::table(&heading, &found.rows.iter().map(row).collect::<Vec<_>>());
     let of = match found.measured {
-        true => "measured beside them",
+        true => "measured with them",
         false => "as profiled",
     };
     text.push_str(&format!(
@@ -388,7 +388,7 @@ pub fn text(found: &Flags) -> String {
         let rank = runs.rank_correlation;
         let rank = rank.map_or(String::new(), |r| format!(", rank correlation {r:.2}"));
         text.push_str(&format!(
-            "one half of the runs tells the other with accuracy {:.1} %{rank}\n",
+            "split-half agreement of the runs: accuracy {:.1} %{rank}\n",
             runs.accuracy * 100.0
         ));
     }

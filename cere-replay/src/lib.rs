@@ -394,7 +394,7 @@ fn judge_rounding(
     // What is a matter of a moment needs no word.
     if let Some(announce) = options.announce.filter(|_| replay.seconds_median > 0.1) {
         announce(&format!(
-            "{}: words differ that may be floating-point: code that tells its stores finds out, {} s at most",
+            "{}: words differ that may be floating-point: running code that reports its stores to find out, {} s at most",
             replay.codelet,
             limit.as_secs()
         ));

@@ -199,7 +199,7 @@ pub fn judge_again(
 /// What is said of `replay` if the kind of what differs was not found out within `seconds`: the verdict stays.
 pub fn undecided(replay: &mut Replay, seconds: u64) {
     replay.reason += &format!(
-        "; whether that is rounding was not found out: code that tells what it stores ran longer than {seconds} s"
+        "; whether that is rounding is not known: code that reports its stores ran longer than {seconds} s"
     );
 }
 

@@ -52,7 +52,7 @@ impl Area {
             if start == libc::MAP_FAILED {
                 let error = std::io::Error::last_os_error();
                 return Err(format!(
-                    "no memory for {size} bytes beside the codelet's: {error}"
+                    "no memory for {size} bytes in addition to the codelet's: {error}"
                 ));
             }
             Ok(Self {

@@ -372,7 +372,7 @@ fn what_a_program_asks_for_while_memory_is_closed() {
         (
             "maps",
             100,
-            "the program calls openat: the file would tell what is closed",
+            "the program calls openat: the file would show that memory is closed",
         ),
     ] {
         let windows = [("add", wanted, Some(("add", 1)))];

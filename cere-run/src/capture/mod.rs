@@ -117,7 +117,7 @@ pub fn take(request: &Request) -> Result<Taken> {
     };
     if profile.is_none() && !wish.complete() {
         note!(
-            "the store has no profile of this command, with what it reads now, that tells enough: running one first, without its output"
+            "the store has no sufficient profile of this command with what it reads now: profiling first, without its output"
         );
         profile = Some(session.profile(wish.list.as_deref().unwrap_or(&[]))?);
     }

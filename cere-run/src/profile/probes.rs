@@ -33,7 +33,7 @@ pub fn warning(profile: &Profile) -> Option<String> {
     let share = share(profile);
     (share > HEAVY).then(|| {
         format!(
-            "probes took {:.0} % of the run; that is taken off, but not what they cost by standing in the way of other code, which one run does not tell: with --runs 3 the program is run without them as well",
+            "probes took {:.0} % of the run. That is subtracted, but not their cost to the code around them, which one run does not show: --runs 3 also runs the program without probes",
             share * 100.0
         )
     })
@@ -74,7 +74,7 @@ pub fn settle(profile: &mut Profile, bare: &[Profile], wanted: usize) -> Option<
     let known = pair(profile);
     take_off(profile, each);
     Some(format!(
-        "probes were met {all} times, and each cost {:.0} cycles more than the {known:.0} that it takes by itself, as {} without them tell; that is taken off",
+        "{all} probes ran, and each cost {:.0} cycles more than the {known:.0} of a probe alone, according to {} without them. That is subtracted",
         each * profile.tsc_hz,
         match bare.len() {
             1 => "a run".to_owned(),

@@ -37,7 +37,7 @@ fn advised(profile: &Profile) -> (u32, Option<String>) {
         Some((classes, regions)) => (
             2,
             Some(format!(
-                "the invocations of {regions} regions fall into {classes} classes by their times: a second run tells which of them are noise"
+                "the invocations of {regions} regions fall into {classes} classes by their times: a second run shows which of them are noise"
             )),
         ),
     }

@@ -128,7 +128,7 @@ impl<'a> Course<'a> {
                     }
                     _ => {
                         return Err(anyhow!(
-                            "what an earlier search of {} has left is of another version of this tool: --again begins anew",
+                            "the earlier search of {} was made by another version of cere: start again with --again",
                             self.target.name
                         ));
                     }
