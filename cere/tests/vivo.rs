@@ -456,7 +456,7 @@ fn where_probes_take_much_of_a_run_it_is_run_without_them_as_well() {
     let (runs, message, alone) = profile(&["profile", "--json", "--", "./app", "1000000"]);
     assert_eq!(runs, 1);
     assert!(
-        message.contains("% of the run; that is taken off, but"),
+        message.contains("% of the run. That is subtracted, but"),
         "{message}"
     );
     let line = ["profile", "--json", "--runs", "2", "--", "./app", "1000000"];
