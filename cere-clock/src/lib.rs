@@ -2,6 +2,14 @@
 //! disturbs a timed part.
 //!
 //! Needs neither libc nor an allocator, so that the replay runtime and signal handlers may use it.
+//!
+//! ```
+//! let hertz = cere_clock::calibrate(2);
+//! let from = cere_clock::start();
+//! std::hint::black_box((0..1000).sum::<u64>());
+//! let cycles = (cere_clock::stop() - from).saturating_sub(cere_clock::cost());
+//! println!("{:.0} ns", cycles as f64 / hertz * 1e9);
+//! ```
 #![no_std]
 
 mod asm;

@@ -15,6 +15,13 @@
 //! | [`system`] | | the preload library and the packager: which libraries a replay takes fresh |
 //! | [`error`] | | whoever reads one of them |
 //! | [`untrusted`] | | whoever reads or prints what a stranger wrote |
+//!
+//! ```
+//! use cere_format::store::Store;
+//!
+//! let store = Store::new("/home/user/app/.cere");
+//! assert!(store.profile().starts_with(store.root()));
+//! ```
 
 pub mod abi;
 pub mod answers;

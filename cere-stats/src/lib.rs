@@ -10,6 +10,25 @@
 //! | which of many are the fastest? | [`race`] |
 //! | do two measures put things in the same order? | [`spearman`] |
 //! | is a share of failures chance? | [`fisher`] |
+//!
+//! Is a variant faster than the baseline, on a machine that slows down by 10 % a sample?
+//!
+//! ```
+//! use cere_stats::{Series, gain, round};
+//!
+//! let mut series = Series::default();
+//! let mut speed = 1.0;
+//! for number in 0..7 {
+//!     // The baseline, subject 0, before and after the variant, subject 1, which takes 0.8 of its time.
+//!     for subject in round(&[1], 1, number).into_iter().chain([0]) {
+//!         series.add(subject, vec![if subject == 0 { speed } else { 0.8 * speed }]);
+//!         speed *= 1.1;
+//!     }
+//! }
+//! let gain = gain(&series.part_ratios(1, 0)).expect("ratios");
+//! assert!((gain.ratio - 0.8).abs() < 0.01);
+//! assert!(gain.low <= gain.ratio && gain.ratio <= gain.high && gain.level > 0.95);
+//! ```
 
 mod fisher;
 mod gain;
