@@ -28,6 +28,7 @@ install:
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
 	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
+	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
 
 demo: build
 	@scripts/demo

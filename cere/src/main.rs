@@ -16,12 +16,16 @@
 //! | `study` | build, capture, check and report in one go |
 //! | `results` | shows the records of replays |
 //! | `report` | all of it as one page |
+//! | `doctor` | whether this machine has what CERE needs, and how well it measures |
+//! | `manual` | man pages and completions, for `make install` (hidden) |
 
 mod capture;
 mod check;
 mod codelets;
+mod doctor;
 mod hybrid;
 mod instrument;
+mod manual;
 mod options;
 mod predict;
 mod profile;
@@ -36,7 +40,7 @@ mod tune;
 
 use cere_build::wrapper;
 use cere_console::print;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Takes a program apart into codelets: hot loops that run alone.
@@ -57,6 +61,8 @@ Example:
 \x20 cere replay 'solve@*' --flags \"-O2 -march=native\""
 )]
 struct Cli {
+    #[command(flatten)]
+    messages: options::Messages,
     #[command(subcommand)]
     command: Command,
 }
@@ -77,27 +83,14 @@ enum Command {
     Study(study::Options),
     Results(results::Options),
     Report(report::Options),
+    Doctor(doctor::Options),
+    Manual(manual::Options),
 }
 
 fn main() -> ExitCode {
     let outcome = options::utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
         Some(tool) => wrapper::run(tool),
-        None => match Cli::parse().command {
-            Command::Instrument(options) => instrument::run(&options),
-            Command::Regions(options) => regions::run(&options),
-            Command::Profile(options) => profile::run(&options),
-            Command::Capture(options) => capture::run(&options),
-            Command::Codelets(options) => codelets::run(&options),
-            Command::Replay(options) => replay::run(&options),
-            Command::Select(options) => select::run(&options),
-            Command::Check(options) => check::run(&options),
-            Command::Predict(options) => predict::run(&options),
-            Command::Tune(options) => tune::run(&options),
-            Command::Hybrid(options) => hybrid::run(&options),
-            Command::Study(options) => study::run(&options),
-            Command::Results(options) => results::run(&options),
-            Command::Report(options) => report::run(&options),
-        },
+        None => run(Cli::parse()),
     });
     match outcome {
         Ok(status) => ExitCode::from(status),
@@ -105,6 +98,29 @@ fn main() -> ExitCode {
             print::line(&format!("cere: error: {}", print::error(&error)));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs the subcommand that was parsed.
+fn run(cli: Cli) -> anyhow::Result<u8> {
+    cli.messages.apply();
+    match cli.command {
+        Command::Instrument(options) => instrument::run(&options),
+        Command::Regions(options) => regions::run(&options),
+        Command::Profile(options) => profile::run(&options),
+        Command::Capture(options) => capture::run(&options),
+        Command::Codelets(options) => codelets::run(&options),
+        Command::Replay(options) => replay::run(&options),
+        Command::Select(options) => select::run(&options),
+        Command::Check(options) => check::run(&options),
+        Command::Predict(options) => predict::run(&options),
+        Command::Tune(options) => tune::run(&options),
+        Command::Hybrid(options) => hybrid::run(&options),
+        Command::Study(options) => study::run(&options),
+        Command::Results(options) => results::run(&options),
+        Command::Report(options) => report::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Manual(options) => manual::run(&options, &Cli::command()),
     }
 }
 

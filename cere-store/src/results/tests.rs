@@ -229,10 +229,6 @@ fn csv_after_rfc_4180() {
         "a heading, a record, and nothing after the last line's end"
     );
     assert!(lines[1].contains(",\"f<a, b>@a.c:1:1\","));
-    assert!(
-        lines[1].contains(",\"'-D=\"\"x\"\"'\","),
-        "{}",
-        lines[1]
-    );
+    assert!(lines[1].contains(",\"'-D=\"\"x\"\"'\","), "{}", lines[1]);
     assert!(lines[1].contains(",\"2 words, \"\"near\"\"\nenough\",0"));
 }
