@@ -28,14 +28,7 @@ install:
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
 	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
-	@manual=$$(mktemp -d) && $(BUILT)/cere manual $$manual && \
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" \
-	    "$(DESTDIR)$(PREFIX)/share/zsh/site-functions" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d" && \
-	install -m 644 $$manual/man1/*.1 "$(DESTDIR)$(PREFIX)/share/man/man1" && \
-	install -m 644 $$manual/bash/cere.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cere" && \
-	install -m 644 $$manual/zsh/_cere "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cere" && \
-	install -m 644 $$manual/fish/cere.fish "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cere.fish" && \
-	rm -r $$manual
+	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
 
 demo: build
 	@scripts/demo

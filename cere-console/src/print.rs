@@ -1,6 +1,6 @@
 //! Messages to stderr; text, tables and JSON to stdout.
 
-use crate::short;
+use crate::{progress, short};
 use anyhow::{Context, Result};
 use cere_format::untrusted::{is_plain, visible};
 use std::io::{ErrorKind, Write};
@@ -55,7 +55,9 @@ macro_rules! detail {
 /// Writes a line to stderr.
 pub fn line(text: &str) {
     // A reader that went away misses it.
-    let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
+    progress::aside(|| {
+        let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
+    });
 }
 
 /// See [`note!`](crate::note).

@@ -1,33 +1,104 @@
-//! Progress on stderr, where that is a terminal.
+//! Progress on stderr, where that is a terminal and the command is not to be quiet. Messages of [`mod@crate::print`] go above it.
 
-use crate::print::{Verbosity, verbosity};
+use crate::print::{Verbosity, time, verbosity};
 use cere_format::untrusted::visible;
 pub use indicatif::ProgressBar;
-use indicatif::ProgressStyle;
+use indicatif::{HumanDuration, MultiProgress, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-/// A bar over `total` steps; its message tells the present one.
+/// All that is shown: messages have to know of it.
+static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// A bar over `total` steps, with the time left; its message names the present step.
 pub fn bar(what: &'static str, total: u64) -> ProgressBar {
-    if verbosity() == Verbosity::Quiet {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(total);
-    let style =
-        ProgressStyle::with_template("{prefix} [{bar:24}] {pos}/{len}, {eta} left {wide_msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = shown(ProgressBar::new(total));
+    let style = ProgressStyle::with_template("{prefix} [{bar:24}] {pos}/{len}{left} {wide_msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.with_key("left", left));
     bar.set_prefix(what);
+    bar.enable_steady_tick(Duration::from_secs(1));
     bar
 }
 
-/// A spinner for work whose length is not known.
+/// A spinner for work whose length is not known, with the time that it has taken.
 pub fn spinner(what: String) -> ProgressBar {
-    if verbosity() == Verbosity::Quiet {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
-    let spinner = ProgressBar::new_spinner()
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
-        .with_message(visible(&what));
+    spinner_of(what, None)
+}
+
+/// A spinner for one run of a program, with the time that it has taken and, where an earlier run told, that it will take.
+pub fn run(what: String, expected: Option<f64>) -> ProgressBar {
+    spinner_of(what, expected)
+}
+
+fn spinner_of(what: String, expected: Option<f64>) -> ProgressBar {
+    let spinner = shown(ProgressBar::new_spinner()).with_message(visible(&what));
+    let style = ProgressStyle::with_template("{spinner} {msg}{taken}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    spinner.set_style(
+        style.with_key("taken", move |state: &ProgressState, to: &mut dyn Write| {
+            let _ = to.write_str(&taken(state.elapsed(), expected));
+        }),
+    );
     spinner.enable_steady_tick(Duration::from_millis(100));
     spinner
+}
+
+/// Has `bar` drawn with the others, or nowhere.
+fn shown(bar: ProgressBar) -> ProgressBar {
+    match verbosity() {
+        Verbosity::Quiet => {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+            bar
+        }
+        Verbosity::Normal | Verbosity::Verbose => SHOWN.add(bar),
+    }
+}
+
+/// The time left, once a step is done that tells.
+fn left(state: &ProgressState, to: &mut dyn Write) {
+    if state.pos() > 0 && state.len().is_some_and(|len| state.pos() < len) {
+        let _ = write!(to, " {} left", HumanDuration(state.eta()));
+    }
+}
+
+/// From the first second on, the time taken and that expected.
+fn taken(elapsed: Duration, expected: Option<f64>) -> String {
+    if elapsed < Duration::from_secs(1) {
+        return String::new();
+    }
+    match expected {
+        Some(expected) if expected >= 1.0 => {
+            format!(", {} s of about {:.0} s", elapsed.as_secs(), expected)
+        }
+        Some(expected) => format!(
+            ", {} s (about {} before)",
+            elapsed.as_secs(),
+            time(expected)
+        ),
+        None => format!(", {} s", elapsed.as_secs()),
+    }
+}
+
+/// Does `work`, which writes to stderr, with nothing in its way.
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    SHOWN.suspend(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_has_taken() {
+        let after = |seconds| Duration::from_secs(seconds);
+        assert_eq!(taken(after(0), Some(9.0)), "");
+        assert_eq!(taken(after(3), Some(12.4)), ", 3 s of about 12 s");
+        assert_eq!(
+            taken(after(3), Some(0.5)),
+            ", 3 s (about 500.000 ms before)"
+        );
+        assert_eq!(taken(after(75), None), ", 75 s");
+    }
 }

@@ -1,6 +1,7 @@
 //! Files of the cache, each named by what it is made of: there whole or not at all.
 
 use crate::{CompileError, io};
+use cere_console::detail;
 use std::path::{Path, PathBuf};
 
 /// The file `name` of `cache`; if it is not there, `make` makes it at the path that it is given, in a scratch
@@ -12,6 +13,7 @@ pub fn get<E: From<CompileError>>(
 ) -> Result<PathBuf, E> {
     let file = cache.join(name);
     if file.exists() {
+        detail!("takes {} from the cache", file.display());
         return Ok(file);
     }
     // Another replay may have been faster: either file is the same, and the first stays, which a sandbox of that replay may

@@ -1,6 +1,7 @@
 //! Tools: commands that can be run here and printed for running by hand.
 
 use crate::CompileError;
+use cere_console::detail;
 use cere_format::hexadecimal;
 use cere_process::wait;
 use cere_sandbox::{Kind, Sandbox, Task, ended_by};
@@ -205,6 +206,7 @@ fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, Compi
         Some(_) => Stdio::piped(),
         None => Stdio::null(),
     };
+    detail!("runs {line}");
     let mut command = line.command()?;
     command
         .stdin(stdin)

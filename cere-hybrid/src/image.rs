@@ -6,6 +6,7 @@ use crate::{Choice, HybridError};
 use anyhow::{Context, Result, bail};
 use cere_build::image::units_of;
 use cere_build::wrapper;
+use cere_console::progress;
 use cere_format::build::{LinkCommand, Unit};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
@@ -103,11 +104,14 @@ impl<'a> Image<'a> {
             own.map(|(key, choice)| (key.index, choice.clone()))
                 .collect()
         };
+        let called = output.file_name().unwrap_or_default().display();
+        let spinner = progress::spinner(format!("compiling and linking {called}"));
         let wanted: Vec<_> = self.units.iter().map(|(id, u)| (u, own(id))).collect();
         let objects = self.workshop.objects(&recipe.rest, &wanted)?;
         let objects: BTreeMap<&str, PathBuf> =
             self.units.keys().map(String::as_str).zip(objects).collect();
         let made = self.link.relink(&output, |id| objects.get(id).cloned());
+        spinner.finish_and_clear();
         Ok(made?)
     }
 }

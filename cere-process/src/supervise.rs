@@ -3,6 +3,7 @@
 
 use crate::wait::End;
 use anyhow::{Context, Result};
+use cere_console::detail;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -61,6 +62,7 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
             Ok(())
         });
     }
+    detail!("runs {}", line(command));
     let changes = Changes::watch().with_context(|| format!("cannot watch {shown}"))?;
     let mut started = Instant::now();
     let child = command
@@ -111,6 +113,7 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
     };
     CHILD.store(0, Ordering::Relaxed);
     drop(terminal);
+    detail!("{shown} ended after {seconds:.3} s: {status}");
     for (signal, before) in signals.into_iter().zip(before) {
         // SAFETY: what was in force before.
         unsafe { libc::signal(signal, before) };
@@ -127,6 +130,13 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
             )),
         },
     })
+}
+
+/// The program and its arguments, for people.
+fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
 }
 
 /// What became of the child since the last time, if anything: it ended, or it was stopped.

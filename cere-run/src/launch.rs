@@ -2,11 +2,14 @@
 
 use anyhow::{Context, Result, bail};
 use cere_build::image::Program;
+use cere_console::print::{self, Verbosity};
+use cere_console::progress::{self, ProgressBar};
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use cere_format::profile_raw::TRACE_WANTED;
 use cere_format::store::Store;
 use cere_process::supervise;
 use cere_store::{components, state};
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -121,7 +124,12 @@ impl Launch<'_> {
             command.stdin(input);
         }
         prepare(&mut command);
-        let ended = supervise::run(&mut command, &self.command[0], self.timeout)?;
+        let hidden = (self.output == Output::Dropped).then(|| running(self.store, self.command));
+        let ended = supervise::run(&mut command, &self.command[0], self.timeout);
+        if let Some(spinner) = hidden {
+            spinner.finish_and_clear();
+        }
+        let ended = ended?;
         Ok(Finished {
             status: ended.status,
             pid: ended.pid,
@@ -130,6 +138,20 @@ impl Launch<'_> {
             told: ended.told,
         })
     }
+}
+
+/// What is shown while `command` runs without output.
+fn running(store: &Store, command: &[String]) -> ProgressBar {
+    let shown = print::verbosity() != Verbosity::Quiet && std::io::stderr().is_terminal();
+    let expected = shown.then(|| known_seconds(store, command)).flatten();
+    progress::run(format!("running {}", command[0]), expected)
+}
+
+/// The seconds that the store's profile has of this command, if it is of that.
+fn known_seconds(store: &Store, command: &[String]) -> Option<f64> {
+    let profile = state::profile(store).ok()?;
+    let here = std::env::current_dir().ok()?;
+    (profile.command == command && profile.directory == here).then_some(profile.seconds)
 }
 
 /// Bytes of stack that a program has.

@@ -76,7 +76,9 @@ pub fn misplaced(pages: &[(u64, u32)], nodes: &impl Nodes) -> Option<String> {
     for chunk in pages.chunks(CHUNK) {
         let addresses: Vec<u64> = chunk.iter().map(|p| p.0).collect();
         let Some(found) = nodes.of_pages(&addresses) else {
-            return Some("the system does not report on which node memory lies (move_pages)".into());
+            return Some(
+                "the system does not report on which node memory lies (move_pages)".into(),
+            );
         };
         let away = |(page, node): &(&(u64, u32), i32)| {
             let own = threads.get(page.1 as usize).copied().unwrap_or(-1);

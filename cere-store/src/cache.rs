@@ -3,7 +3,7 @@
 use super::bound::{self, InUse};
 use crate::state;
 use anyhow::{Context, Result};
-use cere_console::note;
+use cere_console::{detail, note};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use cere_format::store::Store;
 use cere_package::io::unpack_package;
@@ -107,6 +107,11 @@ impl Cache {
         let sha256 = self.hash(file)?;
         let directory = packages.join(&sha256[..32]);
         if directory.join(MEMBER_MANIFEST).is_file() {
+            detail!(
+                "takes {} unpacked from {}",
+                file.display(),
+                directory.display()
+            );
             let manifest = cere_replay::manifest(&directory)?;
             bound::touch(&directory);
             return Ok((directory, manifest, sha256));

@@ -77,10 +77,10 @@ pub fn run(options: &Options) -> Result<u8> {
         note!("not instrumented: {}: {}", failure.source, failure.reason);
     }
     if !status.success() {
-        eprintln!(
+        print::line(&format!(
             "cere: error: the build command `{}` failed: {status}",
             options.command.join(" ")
-        );
+        ));
         return Ok(shell_code(status));
     }
     if !failures.is_empty() && !options.keep_going {

@@ -16,10 +16,13 @@
 //! | `study` | build, capture, check and report in one go |
 //! | `results` | shows the records of replays |
 //! | `report` | all of it as one page |
+//! | `doctor` | whether this machine has what CERE needs, and how well it measures |
+//! | `manual` | man pages and completions, for `make install` (hidden) |
 
 mod capture;
 mod check;
 mod codelets;
+mod doctor;
 mod hybrid;
 mod instrument;
 mod manual;
@@ -35,9 +38,8 @@ mod show;
 mod study;
 mod tune;
 
-use anyhow::Result;
 use cere_build::wrapper;
-use cere_console::print::{self, Verbosity};
+use cere_console::print;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -59,12 +61,8 @@ Example:
 \x20 cere replay 'solve@*' --flags \"-O2 -march=native\""
 )]
 struct Cli {
-    /// Say nothing on stderr but warnings and errors, and show no progress
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    quiet: bool,
-    /// Say on stderr what is run
-    #[arg(short, long, global = true)]
-    verbose: bool,
+    #[command(flatten)]
+    messages: options::Messages,
     #[command(subcommand)]
     command: Command,
 }
@@ -85,40 +83,14 @@ enum Command {
     Study(study::Options),
     Results(results::Options),
     Report(report::Options),
+    Doctor(doctor::Options),
     Manual(manual::Options),
-}
-
-impl Cli {
-    fn run(self) -> Result<u8> {
-        print::set_verbosity(match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (_, true) => Verbosity::Verbose,
-            _ => Verbosity::Normal,
-        });
-        match self.command {
-            Command::Instrument(options) => instrument::run(&options),
-            Command::Regions(options) => regions::run(&options),
-            Command::Profile(options) => profile::run(&options),
-            Command::Capture(options) => capture::run(&options),
-            Command::Codelets(options) => codelets::run(&options),
-            Command::Replay(options) => replay::run(&options),
-            Command::Select(options) => select::run(&options),
-            Command::Check(options) => check::run(&options),
-            Command::Predict(options) => predict::run(&options),
-            Command::Tune(options) => tune::run(&options),
-            Command::Hybrid(options) => hybrid::run(&options),
-            Command::Study(options) => study::run(&options),
-            Command::Results(options) => results::run(&options),
-            Command::Report(options) => report::run(&options),
-            Command::Manual(options) => manual::run(&options, Self::command()),
-        }
-    }
 }
 
 fn main() -> ExitCode {
     let outcome = options::utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
         Some(tool) => wrapper::run(tool),
-        None => Cli::parse().run(),
+        None => run(Cli::parse()),
     });
     match outcome {
         Ok(status) => ExitCode::from(status),
@@ -126,6 +98,29 @@ fn main() -> ExitCode {
             print::line(&format!("cere: error: {}", print::error(&error)));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs the subcommand that was parsed.
+fn run(cli: Cli) -> anyhow::Result<u8> {
+    cli.messages.apply();
+    match cli.command {
+        Command::Instrument(options) => instrument::run(&options),
+        Command::Regions(options) => regions::run(&options),
+        Command::Profile(options) => profile::run(&options),
+        Command::Capture(options) => capture::run(&options),
+        Command::Codelets(options) => codelets::run(&options),
+        Command::Replay(options) => replay::run(&options),
+        Command::Select(options) => select::run(&options),
+        Command::Check(options) => check::run(&options),
+        Command::Predict(options) => predict::run(&options),
+        Command::Tune(options) => tune::run(&options),
+        Command::Hybrid(options) => hybrid::run(&options),
+        Command::Study(options) => study::run(&options),
+        Command::Results(options) => results::run(&options),
+        Command::Report(options) => report::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Manual(options) => manual::run(&options, &Cli::command()),
     }
 }
 
@@ -152,7 +147,7 @@ mod tests {
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
             assert!(
-                name == "help" || name == "manual" || ends_with_an_example(&help),
+                name == "help" || ends_with_an_example(&help),
                 "{name}: {help}"
             );
             assert!(command.get_about().is_some(), "{name}");

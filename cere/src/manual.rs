@@ -1,37 +1,64 @@
-//! `cere manual DIR`: man pages and shell completions, for `make install`.
+//! `cere manual DIR`: man pages and completions of shells, for installing. Hidden: `make install` and the Debian package
+//! call it.
 
 use anyhow::{Context, Result};
-use clap_complete::{Shell, generate_to};
-use std::path::PathBuf;
+use clap_complete::Shell;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-/// Write man pages and shell completions
+/// Write man pages and completions of shells
 #[derive(clap::Args)]
-#[command(hide = true)]
+#[command(
+    hide = true,
+    after_help = "\
+DIR is what is /usr/share of an installed system: man/man1, bash-completion/completions, zsh/site-functions and\n\
+fish/vendor_completions.d are made in it.\n\
+\n\
+Example:\n\
+\x20 cere manual /usr/local/share"
+)]
 pub struct Options {
-    /// Where they go: `man1/`, `bash/`, `zsh/`, `fish/`
+    /// Where to
     directory: PathBuf,
 }
 
-/// Runs the subcommand for the command line `cli`.
-pub fn run(options: &Options, cli: clap::Command) -> Result<u8> {
-    let mut cli = cli.disable_help_subcommand(true);
-    let below = |name: &str| -> Result<PathBuf> {
-        let directory = options.directory.join(name);
-        std::fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
-        Ok(directory)
-    };
-    for (shell, name) in [
-        (Shell::Bash, "bash"),
-        (Shell::Zsh, "zsh"),
-        (Shell::Fish, "fish"),
-    ] {
-        let directory = below(name)?;
-        generate_to(shell, &mut cli, "cere", &directory)
-            .with_context(|| format!("cannot write in {}", directory.display()))?;
+/// Where each shell looks, and under which name.
+const SHELLS: [(Shell, &str, &str); 3] = [
+    (Shell::Bash, "bash-completion/completions", "cere"),
+    (Shell::Zsh, "zsh/site-functions", "_cere"),
+    (Shell::Fish, "fish/vendor_completions.d", "cere.fish"),
+];
+
+/// Runs the subcommand, of `cli`.
+pub fn run(options: &Options, cli: &clap::Command) -> Result<u8> {
+    let shown = listed(cli);
+    for (shell, directory, name) in SHELLS {
+        let directory = made(&options.directory.join(directory))?;
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut shown.clone(), "cere", &mut text);
+        let file = directory.join(name);
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let directory = below("man1")?;
-    clap_mangen::generate_to(cli, &directory)
-        .with_context(|| format!("cannot write in {}", directory.display()))?;
+    let pages = made(&options.directory.join("man/man1"))?;
+    clap_mangen::generate_to(shown, &pages)
+        .with_context(|| format!("cannot write in {}", pages.display()))?;
     Ok(0)
+}
+
+/// `cli` without hidden subcommands.
+fn listed(cli: &clap::Command) -> clap::Command {
+    let shown = cli.get_subcommands().filter(|s| !s.is_hide_set()).cloned();
+    clap::Command::new("cere")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(cli.get_about().cloned().unwrap_or_default())
+        .after_help(cli.get_after_help().cloned().unwrap_or_default())
+        .args(cli.get_arguments().cloned())
+        .subcommand_required(true)
+        .subcommands(shown)
+}
+
+fn made(directory: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
+    Ok(directory.to_owned())
 }

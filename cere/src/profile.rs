@@ -76,12 +76,12 @@ pub fn run(options: &Options) -> Result<u8> {
         note!("{note}");
     }
     if collected.code != 0 {
-        eprintln!(
+        print::line(&format!(
             "cere: error: {} ended with status {}; the profile up to there is in {}",
             options.command[0],
             collected.code,
             store.profile().display()
-        );
+        ));
     }
     Ok(collected.code)
 }

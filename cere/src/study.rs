@@ -92,7 +92,8 @@ pub fn run(options: &Options) -> Result<u8> {
         command
             .arg(step.name)
             .arg("--store")
-            .arg(&options.common.store);
+            .arg(&options.common.store)
+            .args(options::messages());
         if options.common.json && step.name == "check" {
             command.arg("--json");
         } else if options.common.json {

@@ -1,42 +1,57 @@
-//! Man pages, completions, and how much a command says.
+//! Man pages and completions of shells.
 
 mod common;
 
 use common::{run, succeed, text};
+use std::process::Command;
 
 #[test]
-fn pages_and_completions_of_every_command() {
+fn every_subcommand_has_a_page_and_shells_complete_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
-    succeed(at, &["manual", "out"]);
-    let read = |name: &str| std::fs::read_to_string(at.join("out").join(name)).expect(name);
-    for command in [
-        "instrument",
-        "profile",
-        "capture",
-        "replay",
-        "tune",
-        "hybrid",
-    ] {
-        let page = read(&format!("man1/cere-{command}.1"));
-        assert!(page.contains("Examples:"), "{command}");
-        for shell in ["bash/cere.bash", "zsh/_cere", "fish/cere.fish"] {
-            assert!(read(shell).contains(command), "{shell} lacks {command}");
+    succeed(at, &["manual", "share"]);
+    let read = |name: &str| {
+        let file = at.join("share").join(name);
+        std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    };
+    let help = text(&run(at, &["--help"]).stdout);
+    let commands = help.lines().skip_while(|l| *l != "Commands:").skip(1);
+    let commands = commands.map_while(|l| l.split_whitespace().next());
+    let commands: Vec<&str> = commands.filter(|name| *name != "help").collect();
+    assert!(
+        commands.contains(&"replay") && !commands.contains(&"manual"),
+        "{commands:?}"
+    );
+    let shells = [
+        read("bash-completion/completions/cere"),
+        read("zsh/site-functions/_cere"),
+        read("fish/vendor_completions.d/cere.fish"),
+    ];
+    let whole = read("man/man1/cere.1");
+    for command in &commands {
+        let page = read(&format!("man/man1/cere-{command}.1"));
+        assert!(
+            page.contains(".SH SYNOPSIS") && page.contains("Example"),
+            "{page}"
+        );
+        assert!(whole.contains(&format!("cere\\-{command}(1)")), "{command}");
+        for shell in &shells {
+            assert!(shell.contains(command), "{command}");
         }
     }
-    assert!(read("man1/cere.1").contains("codelets"));
-    let help = text(&succeed(at, &["--help"]).stdout);
-    assert!(!help.contains("manual"), "{help}");
-}
-
-#[test]
-fn a_quiet_command_says_nothing_but_errors() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let at = directory.path();
-    std::fs::create_dir(at.join(".cere")).expect("a store");
-    let said = |arguments: &[&str]| text(&run(at, arguments).stderr);
-    assert!(said(&["results"]).contains("no records yet"));
-    assert_eq!(said(&["results", "--quiet"]), "");
-    assert!(said(&["-q", "profile", "--", "./absent"]).contains("error: "));
-    assert!(said(&["-q", "-v", "results"]).contains("cannot be used with"));
+    for text in shells.iter().chain([&whole]) {
+        assert!(!text.contains("manual"), "the hidden subcommand is shown");
+    }
+    assert_eq!(
+        std::fs::read_dir(at.join("share/man/man1"))
+            .expect("pages")
+            .count(),
+        commands.len() + 1
+    );
+    let syntax = Command::new("bash")
+        .arg("-n")
+        .arg(at.join("share/bash-completion/completions/cere"))
+        .status()
+        .expect("bash runs");
+    assert!(syntax.success());
 }

@@ -8,6 +8,7 @@ pub use team::{Placement, TeamOptions};
 pub use timing::Timing;
 
 use anyhow::{Context, Result, bail};
+use cere_console::print::{Verbosity, set_verbosity, verbosity};
 use cere_format::store::Store;
 use std::path::PathBuf;
 
@@ -20,6 +21,43 @@ pub struct Common {
     /// Write machine-readable output to stdout
     #[arg(long)]
     pub json: bool,
+}
+
+/// How much is said on stderr, of every subcommand.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub struct Messages {
+    /// Write no notes and no progress to stderr: warnings and errors only
+    #[arg(short, long, global = true, display_order = 900)]
+    quiet: bool,
+    /// Write each step to stderr as well: compilers and programs that are run, what the cache has
+    #[arg(
+        short,
+        long,
+        global = true,
+        display_order = 901,
+        conflicts_with = "quiet"
+    )]
+    verbose: bool,
+}
+
+impl Messages {
+    /// Has this process say as much.
+    pub fn apply(self) {
+        set_verbosity(match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        });
+    }
+}
+
+/// The option that has another `cere` say as much as this one.
+pub fn messages() -> Option<&'static str> {
+    match verbosity() {
+        Verbosity::Quiet => Some("--quiet"),
+        Verbosity::Normal => None,
+        Verbosity::Verbose => Some("--verbose"),
+    }
 }
 
 impl Common {

@@ -84,3 +84,21 @@ pub fn instrumented(program: &str) -> tempfile::TempDir {
     succeed(directory.path(), &build);
     directory
 }
+
+/// The command in `directory`, with a terminal as stdin, stdout and stderr; what it writes comes out as stdout.
+pub fn terminal(directory: &Path, arguments: &[&str]) -> Command {
+    let cere = built();
+    let words = [&[cere.to_str().expect("UTF-8")], arguments].concat();
+    let mut command = Command::new("script");
+    command
+        .args([
+            "--quiet",
+            "--return",
+            "--command",
+            &shell_words::join(words),
+        ])
+        .arg("/dev/null")
+        .current_dir(directory)
+        .stdin(Stdio::null());
+    command
+}

@@ -1,0 +1,301 @@
+//! The machine: processor, caches, frequency; memory and disk.
+
+use crate::Item;
+use cere_format::store::Store;
+use cere_store::state;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const PROCESSORS: &str = "/sys/devices/system/cpu";
+/// Bytes of free disk below which captures may fail.
+const SCARCE_DISK: u64 = 2 << 30;
+/// Bytes of free memory below which replays may be disturbed.
+const SCARCE_MEMORY: u64 = 1 << 30;
+/// Mappings that a process may have by default: a capture makes many.
+const MAPPINGS: u64 = 65530;
+
+/// A cache of the first processor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cache {
+    /// 1 for the nearest.
+    pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// Processors that share it, as the kernel lists them.
+    pub shared: String,
+}
+
+/// What the kernel tells of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub processor: Option<String>,
+    /// Cores that have a thread here.
+    pub cores: Option<usize>,
+    /// Hardware threads.
+    pub threads: usize,
+    /// Threads that this process may use, if fewer.
+    pub allowed: Option<usize>,
+    /// Caches, nearest first.
+    pub caches: Vec<Cache>,
+    /// The frequency governor.
+    pub governor: Option<String>,
+    /// Whether the processor may raise its frequency when few cores work.
+    pub boost: Option<bool>,
+    /// Whether it is a virtual machine, and whose.
+    pub hypervisor: Option<String>,
+}
+
+impl Machine {
+    /// This one.
+    pub fn here() -> Self {
+        Self::of(
+            Path::new(PROCESSORS),
+            &fs::read_to_string("/proc/cpuinfo").unwrap_or_default(),
+        )
+    }
+
+    /// As told by the kernel's directory of processors and the text of `/proc/cpuinfo`.
+    fn of(processors: &Path, information: &str) -> Self {
+        let threads = field(information, "processor").count();
+        let allowed = std::thread::available_parallelism().map_or(threads, usize::from);
+        let first = processors.join("cpu0");
+        let flags = field(information, "flags").next().unwrap_or_default();
+        let virtual_machine = flags.split_whitespace().any(|f| f == "hypervisor");
+        let product = || word(Path::new("/sys/class/dmi/id/product_name"));
+        Self {
+            processor: field(information, "model name").next().map(str::to_owned),
+            cores: cores(processors),
+            threads,
+            allowed: (allowed < threads).then_some(allowed),
+            caches: caches(&first.join("cache")),
+            governor: word(&first.join("cpufreq/scaling_governor")),
+            boost: boost(processors),
+            hypervisor: virtual_machine.then(|| product().unwrap_or_else(|| "unknown".into())),
+        }
+    }
+}
+
+/// The values of a field of `/proc/cpuinfo`.
+fn field<'a>(information: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let pairs = information.lines().filter_map(|l| l.split_once(':'));
+    pairs
+        .filter(move |(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim())
+}
+
+/// The text of a file of one line.
+fn word(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|t| !t.is_empty())
+}
+
+fn cores(processors: &Path) -> Option<usize> {
+    let mut cores = BTreeSet::new();
+    for entry in fs::read_dir(processors).ok()?.flatten() {
+        let topology = entry.path().join("topology");
+        if let Some(id) = word(&topology.join("core_id")) {
+            cores.insert((word(&topology.join("physical_package_id")), id));
+        }
+    }
+    (!cores.is_empty()).then_some(cores.len())
+}
+
+fn caches(directory: &Path) -> Vec<Cache> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let cache = |at: &Path| {
+        Some(Cache {
+            level: word(&at.join("level"))?.parse().ok()?,
+            kind: word(&at.join("type"))?,
+            bytes: bytes(&word(&at.join("size"))?)?,
+            shared: word(&at.join("shared_cpu_list")).unwrap_or_default(),
+        })
+    };
+    let mut found: Vec<Cache> = entries.filter_map(|e| cache(&e.path())).collect();
+    found.sort_by(|a, b| (a.level, &a.kind).cmp(&(b.level, &b.kind)));
+    found
+}
+
+/// The bytes that the kernel writes as `32K`.
+fn bytes(size: &str) -> Option<u64> {
+    let (number, unit) = match size.strip_suffix(['K', 'M', 'G']) {
+        Some(number) => (number, &size[number.len()..]),
+        None => (size, ""),
+    };
+    let shift = match unit {
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => 0,
+    };
+    number.parse::<u64>().ok()?.checked_shl(shift)
+}
+
+fn boost(processors: &Path) -> Option<bool> {
+    let is = |path: &str, on: &str| word(&processors.join(path)).map(|text| text == on);
+    is("cpufreq/boost", "1").or_else(|| is("intel_pstate/no_turbo", "0"))
+}
+
+/// Memory, disk and mappings that are left, and the frequency governor.
+pub fn room(store: &Store) -> Vec<Item> {
+    let mut items = vec![disk(store), memory(), mappings()];
+    items.extend(governor(&Machine::here()));
+    items
+}
+
+fn shown(bytes: u64) -> String {
+    format!("{:.1} GiB free", bytes as f64 / (1u64 << 30) as f64)
+}
+
+fn disk(store: &Store) -> Item {
+    const NAME: &str = "disk of the store";
+    let there = store.root().ancestors().find(|path| path.is_dir());
+    let remedy = "make room, or name a store on another disk with --store";
+    match there.and_then(|path| Some((path, state::free_space(path)?))) {
+        None => Item::limited(NAME, "its free room is not known", remedy),
+        Some((at, free)) => {
+            let found = format!("{} at {}", shown(free), at.display());
+            match free {
+                0 => Item::missing(NAME, found, remedy),
+                SCARCE_DISK.. => Item::good(NAME, found),
+                _ => Item::limited(
+                    NAME,
+                    format!("{found}: captures of large programs may not fit"),
+                    remedy,
+                ),
+            }
+        }
+    }
+}
+
+fn memory() -> Item {
+    const NAME: &str = "memory";
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let remedy = "end other programs, or take a machine with more memory";
+    match available(&text) {
+        None => Item::limited(NAME, "/proc/meminfo does not tell what is free", remedy),
+        Some(free) if free >= SCARCE_MEMORY => Item::good(NAME, shown(free)),
+        Some(free) => Item::limited(
+            NAME,
+            format!("{}: runs may be disturbed", shown(free)),
+            remedy,
+        ),
+    }
+}
+
+/// Bytes of memory that programs can get, by the text of `/proc/meminfo`.
+fn available(information: &str) -> Option<u64> {
+    let value = field(information, "MemAvailable").next()?;
+    value
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_shl(10)
+}
+
+fn mappings() -> Item {
+    const NAME: &str = "mappings";
+    match word(Path::new("/proc/sys/vm/max_map_count")).and_then(|t| t.parse::<u64>().ok()) {
+        Some(few) if few < MAPPINGS => Item::limited(
+            NAME,
+            format!("a process may have {few}: captures of scattered memory may be refused"),
+            format!("`sudo sysctl vm.max_map_count={MAPPINGS}`"),
+        ),
+        Some(count) => Item::good(NAME, format!("up to {count} a process")),
+        None => Item::limited(
+            NAME,
+            "vm.max_map_count is not known",
+            "see `sysctl vm.max_map_count`",
+        ),
+    }
+}
+
+/// That the governor changes the frequency while programs run; nothing where there is none to be seen.
+fn governor(machine: &Machine) -> Option<Item> {
+    const NAME: &str = "frequency governor";
+    let governor = machine.governor.as_deref()?;
+    Some(match governor {
+        "performance" => Item::good(NAME, governor),
+        _ => Item::limited(
+            NAME,
+            format!("{governor}: the frequency may change while programs are timed"),
+            "`sudo cpupower frequency-set -g performance`",
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::State;
+
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_machine_by_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        write(
+            directory.path(),
+            &[
+                ("cpu0/topology/core_id", "0\n"),
+                ("cpu1/topology/core_id", "0\n"),
+                ("cpu0/cache/index3/level", "3\n"),
+                ("cpu0/cache/index3/type", "Unified\n"),
+                ("cpu0/cache/index3/size", "32768K\n"),
+                ("cpu0/cache/index0/level", "1\n"),
+                ("cpu0/cache/index0/type", "Data\n"),
+                ("cpu0/cache/index0/size", "32K\n"),
+                ("cpu0/cache/index0/shared_cpu_list", "0-1\n"),
+                ("cpu0/cpufreq/scaling_governor", "powersave\n"),
+                ("intel_pstate/no_turbo", "1\n"),
+            ],
+        );
+        let text = "processor\t: 0\nmodel name\t: A 1\nflags\t: fpu hypervisor\n\nprocessor\t: 1\nmodel name\t: A 1\n";
+        let machine = Machine::of(directory.path(), text);
+        assert_eq!(machine.processor.as_deref(), Some("A 1"));
+        assert_eq!((machine.cores, machine.threads), (Some(1), 2));
+        let sizes: Vec<(u32, u64)> = machine.caches.iter().map(|c| (c.level, c.bytes)).collect();
+        assert_eq!(sizes, [(1, 32 << 10), (3, 32 << 20)]);
+        assert_eq!(machine.boost, Some(false));
+        assert!(machine.hypervisor.is_some());
+        assert_eq!(governor(&machine).unwrap().state, State::Limited);
+        let empty = Machine::of(&directory.path().join("none"), "");
+        assert_eq!(
+            (empty.cores, empty.caches.len(), empty.governor),
+            (None, 0, None)
+        );
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes("32K"), Some(32768));
+        assert_eq!(bytes("2M"), Some(2 << 20));
+        assert_eq!((bytes("12"), bytes("x")), (Some(12), None));
+        let text = "MemTotal:  100 kB\nMemAvailable:    2048 kB\n";
+        assert_eq!(available(text), Some(2 << 20));
+        assert_eq!(available(""), None);
+    }
+
+    /// A store that is not there yet has its parent's disk.
+    #[test]
+    fn room_for_a_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::new(directory.path().join("a/.cere"));
+        assert!(
+            disk(&store)
+                .found
+                .ends_with(&directory.path().display().to_string())
+        );
+    }
+}
