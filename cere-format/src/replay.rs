@@ -62,7 +62,7 @@ pub enum CacheLevel {
 pub struct Repetitions {
     /// Good samples, at least.
     pub least: u32,
-    /// Repetitions, at most, those set aside included.
+    /// Repetitions, at most, those discarded included.
     pub most: u32,
     /// Half the width of the median's confidence interval over the median that is narrow enough; 0: never.
     pub precision: f64,
@@ -119,7 +119,7 @@ pub struct ReplayOutcome {
     /// Cycles of each timed repetition that counts, in order, the clock's own cost subtracted. If none was undisturbed, the
     /// disturbed ones, and `disturbed` says so.
     pub cycles: Vec<u64>,
-    /// Repetitions set aside.
+    /// Repetitions discarded.
     pub set_aside: SetAside,
     /// Whether `cycles` are of disturbed repetitions for want of others.
     pub disturbed: bool,

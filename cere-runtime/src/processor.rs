@@ -73,7 +73,7 @@ impl Pinned {
     pub fn note(&self) -> Option<String> {
         let reason = self.refused.as_ref()?;
         Some(format!(
-            "the system does not let the replay stay on one processor ({reason}): repetitions that it moves are set aside"
+            "the system does not let the replay stay on one processor ({reason}): repetitions that it moves are discarded"
         ))
     }
 

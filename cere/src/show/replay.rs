@@ -32,7 +32,7 @@ fn warmup(warmup: Warmup) -> &'static str {
     }
 }
 
-/// `2 set aside: context switch`, or nothing.
+/// `2 discarded: context switch`, or nothing.
 fn set_aside(found: SetAside) -> String {
     let causes = [
         (found.faults, "page fault"),
@@ -44,15 +44,15 @@ fn set_aside(found: SetAside) -> String {
     let met: Vec<(u64, &str)> = causes.into_iter().filter(|c| c.0 > 0).collect();
     match &met[..] {
         [] => String::new(),
-        [(_, cause)] => format!(", {total} set aside: {cause}"),
+        [(_, cause)] => format!(", {total} discarded: {cause}"),
         several => {
             let each: Vec<String> = several.iter().map(|(n, c)| format!("{n} {c}")).collect();
-            format!(", {total} set aside: {}", each.join(", "))
+            format!(", {total} discarded: {}", each.join(", "))
         }
     }
 }
 
-/// `median 1.234 ms (95 % between 1.230 ms and 1.241 ms, 37 runs, 2 set aside: context switch)`.
+/// `median 1.234 ms (95 % between 1.230 ms and 1.241 ms, 37 runs, 2 discarded: context switch)`.
 fn time(replay: &Replay) -> String {
     let runs = match replay.cycles.len() {
         1 => "1 run".to_owned(),
