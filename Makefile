@@ -2,7 +2,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test install demo bench
+.PHONY: all setup build check test install deb demo bench
 
 all: build
 
@@ -29,6 +29,14 @@ install:
 	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
 	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
+
+# A Debian package, in $(BUILT)/../debian.
+deb: build
+	@command -v cargo-deb >/dev/null || { echo "deb: installing cargo-deb" >&2; $(CARGO) install cargo-deb --locked; }
+	rm -rf $(BUILT)/deb-share
+	$(BUILT)/cere manual $(BUILT)/deb-share
+	gzip --best --no-name $(BUILT)/deb-share/man/man1/*
+	$(CARGO) deb --package cere --no-build
 
 demo: build
 	@scripts/demo
