@@ -58,7 +58,7 @@ impl Request {
 
 /// A store's replays.
 pub struct Replays<'a> {
-    store: &'a Store,
+    pub(crate) store: &'a Store,
     cache: Cache,
 }
 
