@@ -165,7 +165,10 @@ impl<'a> Trial<'a> {
         for place in order {
             bar.set_message(builds[place].name.clone());
             if shown[place].differs.is_none() {
+                let before = timed.last().map(|(_, seconds)| *seconds);
+                let spinner = progress::run(format!("running {}", self.command[0]), before);
                 let (seconds, status, output) = self.once(&builds[place])?;
+                spinner.finish_and_clear();
                 if place == 0 {
                     self.settle(status)?;
                 }
