@@ -24,15 +24,16 @@ pub fn bar(what: &'static str, total: u64) -> ProgressBar {
 
 /// A spinner for work whose length is not known, with the time that it has taken.
 pub fn spinner(what: String) -> ProgressBar {
-    spinner_of(what, None)
+    spinner_of(what, None, Duration::from_millis(100))
 }
 
 /// A spinner for one run of a program, with the time that it has taken and, where an earlier run told, that it will take.
+/// It moves seldom: the run may be timed.
 pub fn run(what: String, expected: Option<f64>) -> ProgressBar {
-    spinner_of(what, expected)
+    spinner_of(what, expected, Duration::from_millis(500))
 }
 
-fn spinner_of(what: String, expected: Option<f64>) -> ProgressBar {
+fn spinner_of(what: String, expected: Option<f64>, every: Duration) -> ProgressBar {
     let spinner = shown(ProgressBar::new_spinner()).with_message(visible(&what));
     let style = ProgressStyle::with_template("{spinner} {msg}{taken}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -41,7 +42,7 @@ fn spinner_of(what: String, expected: Option<f64>) -> ProgressBar {
             let _ = to.write_str(&taken(state.elapsed(), expected));
         }),
     );
-    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner.enable_steady_tick(every);
     spinner
 }
 
@@ -70,14 +71,10 @@ fn taken(elapsed: Duration, expected: Option<f64>) -> String {
     }
     match expected {
         Some(expected) if expected >= 1.0 => {
-            format!(", {} s of about {:.0} s", elapsed.as_secs(), expected)
+            format!(" ({} s of about {:.0} s)", elapsed.as_secs(), expected)
         }
-        Some(expected) => format!(
-            ", {} s (about {} before)",
-            elapsed.as_secs(),
-            time(expected)
-        ),
-        None => format!(", {} s", elapsed.as_secs()),
+        Some(expected) => format!(" ({} s of about {})", elapsed.as_secs(), time(expected)),
+        None => format!(" ({} s)", elapsed.as_secs()),
     }
 }
 
@@ -94,11 +91,8 @@ mod tests {
     fn what_a_run_has_taken() {
         let after = |seconds| Duration::from_secs(seconds);
         assert_eq!(taken(after(0), Some(9.0)), "");
-        assert_eq!(taken(after(3), Some(12.4)), ", 3 s of about 12 s");
-        assert_eq!(
-            taken(after(3), Some(0.5)),
-            ", 3 s (about 500.000 ms before)"
-        );
-        assert_eq!(taken(after(75), None), ", 75 s");
+        assert_eq!(taken(after(3), Some(12.4)), " (3 s of about 12 s)");
+        assert_eq!(taken(after(3), Some(0.5)), " (3 s of about 500.000 ms)");
+        assert_eq!(taken(after(75), None), " (75 s)");
     }
 }

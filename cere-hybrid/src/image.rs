@@ -104,12 +104,12 @@ impl<'a> Image<'a> {
             own.map(|(key, choice)| (key.index, choice.clone()))
                 .collect()
         };
-        let called = output.file_name().unwrap_or_default().display();
-        let spinner = progress::spinner(format!("compiling and linking {called}"));
         let wanted: Vec<_> = self.units.iter().map(|(id, u)| (u, own(id))).collect();
         let objects = self.workshop.objects(&recipe.rest, &wanted)?;
         let objects: BTreeMap<&str, PathBuf> =
             self.units.keys().map(String::as_str).zip(objects).collect();
+        let called = output.file_name().unwrap_or_default().display();
+        let spinner = progress::spinner(format!("linking {called}"));
         let made = self.link.relink(&output, |id| objects.get(id).cloned());
         spinner.finish_and_clear();
         Ok(made?)

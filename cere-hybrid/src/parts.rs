@@ -1,6 +1,7 @@
 //! A unit's kept IR to one object: whole, or as the rest and a part for each region with flags of its own.
 
 use crate::{Choice, HybridError};
+use cere_console::progress;
 use cere_driver::command::{Line, hash, run};
 use cere_driver::several::several;
 use cere_driver::unit::{self, Job, LLD, Recipe, compiler, tools};
@@ -41,9 +42,12 @@ impl Workshop<'_> {
             let parts = choices.iter();
             own.extend(parts.map(|(i, choice)| (*unit, plan(unit, Some(*i), &regions), choice)));
         }
+        let bar = progress::bar("compiling", (own.len() + wanted.len()) as u64);
         let made = several(own.len(), |place| {
             let (unit, plan, choice) = &own[place];
-            self.part(unit, plan.clone(), choice)
+            let part = self.part(unit, plan.clone(), choice);
+            bar.inc(1);
+            part
         });
         let made: Vec<PathBuf> = made.into_iter().collect::<Result<_, _>>()?;
         let mut left = &made[..];
@@ -55,8 +59,11 @@ impl Workshop<'_> {
         }
         let joined = several(wanted.len(), |place| {
             let (unit, choices) = &wanted[place];
-            self.join(unit, rest, choices, parts[place])
+            let object = self.join(unit, rest, choices, parts[place]);
+            bar.inc(1);
+            object
         });
+        bar.finish_and_clear();
         joined.into_iter().collect()
     }
 

@@ -40,7 +40,7 @@ pub fn record(
 
 /// A store's replays.
 pub struct Replays<'a> {
-    store: &'a Store,
+    pub(crate) store: &'a Store,
     cache: Cache,
 }
 

@@ -2,10 +2,11 @@
 
 use crate::Replays;
 use crate::matching::counting;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use cere_format::build::RegionKind;
 use cere_format::package::Manifest;
 use cere_store::current::Codelet;
+use cere_store::missing;
 use cere_store::names::Named;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -45,7 +46,9 @@ impl Target {
         let own = codelets.iter().filter(|c| c.1.key == region.key);
         let own: Vec<&Codelet> = own.collect();
         if own.is_empty() {
-            bail!("{name} has no codelet: `cere capture '{name}' -- PROGRAM ARGUMENTS` takes one");
+            return Err(missing::codelets(replays.store, &[name], |line| {
+                format!("{name} has no codelet: `{line}` takes one")
+            }));
         }
         let (_, chosen) = counting(&own, |c| c.1.represents)
             .map_err(|why| anyhow::anyhow!("{name} cannot be tuned: {why}"))?;

@@ -161,6 +161,7 @@ impl<'a> Trial<'a> {
             bar: progress::bar("running", u64::from(rounds) * each),
             trial: self,
             builds,
+            before: None,
         };
         Turns::new(running, PAIR)
     }
@@ -231,6 +232,8 @@ struct Running<'t, 'a> {
     /// Of each build but the plain one.
     outputs: Vec<Vec<Vec<u8>>>,
     bar: ProgressBar,
+    /// Seconds of the last run.
+    before: Option<f64>,
 }
 
 impl Bench for Running<'_, '_> {
@@ -239,7 +242,10 @@ impl Bench for Running<'_, '_> {
     fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
         let build = &self.builds[subject];
         self.bar.set_message(build.name.clone());
+        let spinner = progress::run(format!("running {}", self.trial.command[0]), self.before);
         let (seconds, status, output) = self.trial.once(build)?;
+        spinner.finish_and_clear();
+        self.before = Some(seconds);
         self.bar.inc(1);
         if subject == 0 {
             self.trial.settle(status)?;
@@ -262,6 +268,7 @@ fn finish(turns: Turns<Running>) -> Result<Runs> {
         builds,
         outputs,
         bar,
+        ..
     } = &turns.bench;
     bar.finish_and_clear();
     let varying = trial.varying()?;

@@ -12,6 +12,7 @@ use cere_measure::{Build, Lab, Replays, Shares, Target, Trial, decide};
 use cere_package::{lacks, machine};
 use cere_stats::spearman;
 use cere_store::current::codelets;
+use cere_store::missing;
 use cere_store::names::named;
 use cere_store::state;
 use serde::Serialize;
@@ -158,9 +159,9 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
         }
     }
     if targets.is_empty() {
-        bail!(
-            "no region that matters has a codelet: `cere capture -- PROGRAM ARGUMENTS` takes some"
-        );
+        return Err(missing::codelets(store, &[], |line| {
+            format!("no region that matters has a codelet: `{line}` takes some")
+        }));
     }
     let rounds = request
         .rounds

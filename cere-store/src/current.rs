@@ -2,8 +2,8 @@
 
 use crate::codelets::files;
 use crate::names::named;
-use crate::state;
-use anyhow::{Context, Result, bail};
+use crate::{missing, state};
+use anyhow::{Context, Result};
 use cere_format::package::Manifest;
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
@@ -54,10 +54,12 @@ pub fn codelets(store: &Store) -> Result<Vec<Codelet>> {
         }
     }
     if found.is_empty() {
-        bail!(
-            "the store {} has no codelets of the current build: `cere capture -- ./app input` takes some",
-            store.root().display()
-        );
+        return Err(missing::codelets(store, &[], |line| {
+            format!(
+                "the store {} has no codelets of the current build: `{line}` takes some",
+                store.root().display()
+            )
+        }));
     }
     Ok(found)
 }

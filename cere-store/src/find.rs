@@ -2,7 +2,7 @@
 
 use crate::current::Current;
 use crate::names::{glob, is_glob, named, pick, select};
-use crate::{codelets, state};
+use crate::{codelets, missing, state};
 use anyhow::{Result, anyhow, bail};
 use cere_console::note;
 use cere_format::package::PACKAGE_EXTENSION;
@@ -29,10 +29,12 @@ pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
         if let Some(error) = without_codelet(store, what) {
             return Err(error);
         }
-        bail!(
-            "{what}: the store {} has no codelets: `cere capture -- ./app` takes some, and --store names another store",
-            store.root().display()
-        );
+        return Err(missing::codelets(store, &[], |line| {
+            format!(
+                "{what}: the store {} has no codelets: `{line}` takes some, and --store names another store",
+                store.root().display()
+            )
+        }));
     }
     if let Some((_, file)) = known.iter().find(|(name, _)| name == what) {
         return Ok(vec![file.clone()]);
@@ -101,9 +103,9 @@ fn without_codelet(store: &Store, what: &str) -> Option<anyhow::Error> {
         1 => String::new(),
         count => format!(" (and {} more regions that {what} names)", count - 1),
     };
-    Some(anyhow!(
-        "the region {first}{more} has no codelet: `cere capture '{what}' -- PROGRAM ARGUMENTS` takes one"
-    ))
+    Some(missing::codelets(store, &[what], |line| {
+        format!("the region {first}{more} has no codelet: `{line}` takes one")
+    }))
 }
 
 /// Where `what` meets codelets of the current build and older ones, the older ones go out of `known`, with a word.

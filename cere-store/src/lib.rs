@@ -7,6 +7,7 @@
 //! | [`current`] | which codelets are of the current build |
 //! | [`codelets`] | the files of codelets |
 //! | [`find`] | which codelets an argument names |
+//! | [`missing`] | errors that another command would mend |
 //! | [`results`] | records of replays in SQLite, as CSV |
 //! | [`cache`] | unpacked packages and built replays, within bounds |
 //! | [`processes`] | the processes that a run left records of |
@@ -18,6 +19,7 @@ pub mod codelets;
 pub mod components;
 pub mod current;
 pub mod find;
+pub mod missing;
 pub mod names;
 pub mod processes;
 pub mod results;

@@ -1,5 +1,6 @@
 //! Reading and writing the store: units, lock, JSON files written to a temporary name and renamed.
 
+use crate::missing;
 use anyhow::{Context, Result, bail};
 use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::hexadecimal;
@@ -210,11 +211,13 @@ pub fn current_profile(store: &Store) -> Result<Profile> {
         .collect();
     let older = |r: &&RegionProfile| !built.contains(&(r.key.unit.clone(), r.key.index));
     if let Some(region) = profile.regions.iter().find(older) {
-        bail!(
-            "the profile in {} is of another build than the last one ({} is not in it): run `cere profile` again",
-            store.root().display(),
-            region.name
-        );
+        return Err(missing::profile(store, |line| {
+            format!(
+                "the profile in {} is of another build than the last one ({} is not in it): run `{line}` again",
+                store.root().display(),
+                region.name
+            )
+        }));
     }
     Ok(profile)
 }

@@ -26,6 +26,7 @@ mod doctor;
 mod hybrid;
 mod instrument;
 mod manual;
+mod offer;
 mod options;
 mod predict;
 mod profile;
@@ -92,6 +93,10 @@ fn main() -> ExitCode {
         Some(tool) => wrapper::run(tool),
         None => run(Cli::parse()),
     });
+    let outcome = match outcome {
+        Err(error) => offer::mend(&error).unwrap_or(Err(error)),
+        done => done,
+    };
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {

@@ -23,6 +23,7 @@ use cere_format::store::Store;
 use cere_measure::{Lab, Replays, Shares, Target};
 use cere_stats::Gain;
 use cere_store::current::{Codelet, codelets};
+use cere_store::missing;
 use cere_store::names::{Named, named, select};
 use cere_store::state;
 use course::Course;
@@ -211,9 +212,9 @@ fn targets(
         false => select(known, request.regions)?,
     };
     if chosen.is_empty() {
-        bail!(
-            "no region that matters has a codelet: `cere capture -- PROGRAM ARGUMENTS` takes some"
-        );
+        return Err(missing::codelets(request.store, &[], |line| {
+            format!("no region that matters has a codelet: `{line}` takes some")
+        }));
     }
     let mut targets = Vec::new();
     for named in chosen {
