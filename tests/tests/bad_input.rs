@@ -289,10 +289,14 @@ fn reasons_are_said_once() -> Result<()> {
 
 #[test]
 fn regions_without_a_codelet() -> Result<()> {
-    for what in ["spin", "spin@*", "spin@main.c"] {
+    for (what, quoted) in [
+        ("spin", "spin"),
+        ("spin@*", "'spin@*'"),
+        ("spin@main.c", "spin@main.c"),
+    ] {
         let run = output(cere(study()).args(["replay", what]))?;
         refused(&run, "has no codelet")?;
-        refused(&run, &format!("cere capture '{what}'"))?;
+        refused(&run, &format!("`cere capture {quoted} -- ./program"))?;
     }
     let (result, _) = json(cere(study()).args(["replay", "--json", "--reps", "1", "work:1"]))?;
     ensure!(result["codelet"] == "work@main.c:8:1", "{result}");

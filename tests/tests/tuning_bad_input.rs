@@ -185,7 +185,7 @@ fn searches() -> Result<()> {
         (&["main@main.c:23"], "main@main.c:23 has no codelet"),
         (
             &["main@main.c:23"],
-            "cere capture 'main@main.c:23' -- PROGRAM",
+            "`cere capture main@main.c:23 -- ./program` takes one",
         ),
     ] {
         let mut command = cere(directory);
