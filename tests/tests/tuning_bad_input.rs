@@ -224,7 +224,10 @@ fn flags_files() -> Result<()> {
         (good("flags = \"-fno-such-flag\""), "-fno-such-flag"),
         (good("flags = \"-mllvm -no-such-opt\""), "-no-such-opt"),
         (good("flags = \"-O2 -flto\""), "-flto"),
-        (good("flags = \"\\\"open\""), "work@work.c:5: missing closing quote"),
+        (
+            good("flags = \"\\\"open\""),
+            "work@work.c:5: missing closing quote",
+        ),
         (good("passes = \"no-such-pass\""), "no-such-pass"),
         (good("flag = \"-O2\""), "`flag`"),
         (good("flags = "), "file \"bad\" has an error"),
