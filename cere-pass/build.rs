@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/stack.cpp",
@@ -12,6 +12,7 @@ const SOURCES: [&str; 9] = [
     "src/types.cpp",
     "src/forks.cpp",
     "src/shapes.cpp",
+    "src/count.cpp",
 ];
 
 fn main() {

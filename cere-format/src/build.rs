@@ -13,6 +13,8 @@ pub const ENV_COMMAND: &str = "CERE_COMMAND";
 pub const ENV_BIND: &str = "CERE_BIND";
 /// Environment variable that names the file that the pass writes a unit's [`Shapes`] to.
 pub const ENV_SHAPES: &str = "CERE_SHAPES";
+/// Environment variable with the path of a [`CountPlan`]: the pass then makes code that reports what it executes.
+pub const ENV_COUNT: &str = "CERE_COUNT";
 /// Environment variable that names the [`SplitPlan`] file: the pass makes a part of a unit for a hybrid binary.
 pub const ENV_SPLIT: &str = "CERE_SPLIT";
 /// Environment variable that names the store's directory, for wrappers.
@@ -236,6 +238,16 @@ pub struct BindPlan {
     /// Whether each store tells the runtime which type it stores, through the pointer `cere_glue_store`.
     #[serde(default)]
     pub typed: bool,
+    /// Whether the machine code reports what it executes, as [`crate::count`] describes.
+    #[serde(default)]
+    pub counted: bool,
+}
+
+/// Asks for the code of a kept unit as the build made it, which reports what it executes ([`crate::count`]).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CountPlan {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
 }
 
 /// What the pass does to a unit that is split for a hybrid binary: each chosen region becomes a part with flags of its own, the

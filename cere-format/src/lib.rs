@@ -6,6 +6,7 @@
 //! | [`build`] | the wrappers and the pass | every later stage |
 //! | [`profile`] | the preload library | the command |
 //! | [`profile_raw`] | the preload library, into a shared mapping | the command, by the reader there |
+//! | [`count`] | the pass, into counted code; that code, when it runs | the command |
 //! | [`answers`] | the preload library | the packager, the replay runtime |
 //! | [`capture`] | the command (plan), the preload library (raw capture) | the packager |
 //! | [`package`] | the packager | the replay generator, on any machine |
@@ -28,6 +29,7 @@ pub mod answers;
 pub mod build;
 pub mod caches;
 pub mod capture;
+pub mod count;
 pub mod error;
 pub mod package;
 pub mod profile;

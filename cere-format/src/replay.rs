@@ -31,6 +31,9 @@ pub struct ReplayPlan {
     /// What names the region's calls that the sandbox refuses; none without a sandbox.
     #[serde(default)]
     pub guard: Option<Guard>,
+    /// The code is counted, and writes its stream ([`crate::count`]) to this descriptor. The region then runs once, untimed.
+    #[serde(default)]
+    pub count: Option<i32>,
 }
 
 /// State of the caches before a timed repetition (CERE thesis, 3.5.3).

@@ -1,6 +1,6 @@
 //! The LLVM plugin. With `CERE_COMMAND` it outlines the unit's loops, puts probes around them and keeps the
 //! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with
-//! `CERE_SHAPES` it tells what the pipeline makes of variables; with none it does nothing.
+//! `CERE_SHAPES` it tells what the pipeline makes of variables, with `CERE_COUNT` it makes code that reports what it executes; with none it does nothing.
 
 mod bind;
 mod ir;
@@ -18,7 +18,8 @@ mod unit;
 mod vectors;
 
 use cere_format::build::{
-    BindPlan, CompileCommand, ENV_BIND, ENV_COMMAND, ENV_SHAPES, ENV_SPLIT, SplitPlan,
+    BindPlan, CompileCommand, CountPlan, ENV_BIND, ENV_COMMAND, ENV_COUNT, ENV_SHAPES, ENV_SPLIT,
+    SplitPlan,
 };
 use libc::{c_char, c_void};
 use llvm_sys::prelude::*;
@@ -111,6 +112,9 @@ fn prepare(module: LLVMModuleRef) -> Result<bool, String> {
         shapes::mark(module);
         return Ok(true);
     }
+    if from_env::<CountPlan>(ENV_COUNT)?.is_some() {
+        return Ok(true);
+    }
     Ok(false)
 }
 
@@ -143,6 +147,13 @@ extern "C" fn before_codegen(
     guarded(|| {
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
             bind::bind(module, &plan)?;
+            if plan.counted {
+                // SAFETY: the process makes the code of this module alone.
+                unsafe { shim::cere_count_code() };
+            }
+        } else if from_env::<CountPlan>(ENV_COUNT)?.is_some() {
+            // SAFETY: the process makes the code of this module alone.
+            unsafe { shim::cere_count_code() };
         } else if let Some(plan) = from_env::<SplitPlan>(ENV_SPLIT)? {
             split::cut(module, &plan)?;
         } else if let Some(path) = shapes_wanted() {

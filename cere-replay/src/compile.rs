@@ -63,7 +63,20 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         pinned,
         roots: None,
         typed: false,
+        counted: false,
     }
+}
+
+/// What the code of a replay does beside the program's work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Code {
+    /// Nothing.
+    #[default]
+    Timed,
+    /// Each store reports its type to the runtime.
+    Typed,
+    /// It reports what it executes ([`cere_format::count`]).
+    Counted,
 }
 
 /// The compiler of a unit.
@@ -185,13 +198,14 @@ pub fn unit(
     manifest: &Manifest,
     index: usize,
     change: Change,
-    typed: bool,
+    code: Code,
     options: &Options,
 ) -> Result<Compiled, ReplayError> {
     let unit = &manifest.units[index];
     let pinned = change.other || options.settings.passes.is_some();
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
-    plan.typed = typed;
+    plan.typed = code == Code::Typed;
+    plan.counted = code == Code::Counted;
     if pinned {
         plan.shapes = Some(shapes(package, unit, options)?);
     }
@@ -216,11 +230,11 @@ pub fn unit(
     })
 }
 
-/// Compiles all units, several at a time; `typed`: such that they tell what they store.
+/// Compiles all units, several at a time.
 pub fn all(
     package: &Path,
     manifest: &Manifest,
-    typed: bool,
+    code: Code,
     options: &Options,
 ) -> Result<Vec<Compiled>, ReplayError> {
     // Most units share their flags, so that one look at what the new ones change serves all.
@@ -241,7 +255,7 @@ pub fn all(
         let unit = &manifest.units[index];
         changes[&(unit.codegen.as_slice(), unit.language)].clone()
     };
-    let compile = |index| unit(package, manifest, index, change(index), typed, options);
+    let compile = |index| unit(package, manifest, index, change(index), code, options);
     let done = several(manifest.units.len(), compile);
     done.into_iter().collect()
 }

@@ -31,8 +31,10 @@ use cere_format::FormatError;
 use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
 use cere_format::replay::{Comparison, Preparation, Repetitions, SetAside, Verdict, Warmup};
 use cere_sandbox::Sandbox;
+pub use compile::Code;
 pub use objects::{Built, Objects, build, compile};
 use serde::{Deserialize, Serialize};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -340,6 +342,24 @@ pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> 
     Ok(replay)
 }
 
+/// Builds counted code and runs it once, untimed, writing its stream to `stream`; the verdict is on the state that it leaves.
+/// `begin` gets the executable before it starts.
+pub fn count(
+    package: &Path,
+    stream: OwnedFd,
+    begin: impl FnOnce(&Path) -> Result<(), ReplayError>,
+    options: &Options,
+) -> Result<Replay, ReplayError> {
+    let package = std::fs::canonicalize(package).map_err(io("open", package))?;
+    let manifest = manifest(&package)?;
+    let objects = objects::objects(&package, &manifest, Code::Counted, options)?;
+    let built = objects.link(&package, &manifest, options)?;
+    begin(&built.executable)?;
+    let mut replay = run::run_with(&package, &manifest, &built, Some(stream), options)?;
+    judge(&package, &manifest, &built, &mut replay, options)?;
+    Ok(replay)
+}
+
 /// Whether the state that a replay ended in can be the original's but for rounding within the tolerance; [`judge`] tells
 /// whether it is.
 pub fn may_be_rounding(replay: &Replay, options: &Options) -> bool {
@@ -399,7 +419,7 @@ fn judge_rounding(
             limit.as_secs()
         ));
     }
-    let built = objects::objects(package, manifest, true, &once)?.link(package, manifest, &once)?;
+    let built = objects::objects(package, manifest, Code::Typed, &once)?.link(package, manifest, &once)?;
     for runs in runs {
         once.settings.repetitions = Repetitions {
             seconds: TOLD_SECONDS,

@@ -1,6 +1,6 @@
 //! A package's units to an executable, in two steps: a search needs no link for code that it knows.
 
-use crate::compile::{self, Compiled};
+use crate::compile::{self, Code, Compiled};
 use crate::{Options, ReplayError, SameCode, apart, check, code, glue, keep, link};
 use cere_driver::{flags, io};
 use cere_format::package::Manifest;
@@ -24,7 +24,7 @@ pub struct Objects {
     compiled: Vec<Compiled>,
     renamed: BTreeSet<String>,
     runtime: PathBuf,
-    typed: bool,
+    kind: Code,
 }
 
 impl Objects {
@@ -48,7 +48,7 @@ impl Objects {
         let same_code = code::same(package, manifest, paths.first().copied());
         let glue = glue::write(manifest, &paths, &self.renamed)?;
         let linked = link::link(manifest, &paths, &glue, &self.runtime, options)?;
-        if let Some(keep) = options.keep.as_ref().filter(|_| !self.typed) {
+        if let Some(keep) = options.keep.as_ref().filter(|_| self.kind == Code::Timed) {
             keep::keep(
                 keep,
                 package,
@@ -73,26 +73,26 @@ pub fn compile(
     manifest: &Manifest,
     options: &Options,
 ) -> Result<Objects, ReplayError> {
-    objects(package, manifest, false, options)
+    objects(package, manifest, Code::Timed, options)
 }
 
 pub(crate) fn objects(
     package: &Path,
     manifest: &Manifest,
-    typed: bool,
+    kind: Code,
     options: &Options,
 ) -> Result<Objects, ReplayError> {
     check::check(manifest)?;
     flags::check(&options.settings.flags)?;
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
     let runtime = apart::runtime(options)?;
-    let mut compiled = compile::all(package, manifest, typed, options)?;
+    let mut compiled = compile::all(package, manifest, kind, options)?;
     let renamed = apart::units(manifest, &mut compiled, &runtime, options)?;
     Ok(Objects {
         compiled,
         renamed,
         runtime: runtime.object,
-        typed,
+        kind,
     })
 }
 

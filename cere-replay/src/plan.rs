@@ -73,5 +73,6 @@ pub fn plan(
         threads: threads(manifest, options.settings.team.threads),
         insist: options.settings.team.threads.is_some(),
         guard: options.settings.sandbox.guard(),
+        count: None,
     }
 }

@@ -9,6 +9,7 @@ use cere_process::wait;
 use cere_sandbox::{Kind, Task, ended_by};
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -96,6 +97,7 @@ fn command(
     plan: &ReplayPlan,
     place: &Place,
     task: &Task,
+    stream: Option<RawFd>,
     options: &Options,
 ) -> Result<Command, CompileError> {
     let errors = File::create(place.errors()).map_err(io("write", &place.errors()))?;
@@ -117,7 +119,10 @@ fn command(
     }
     // SAFETY: only system calls between fork and exec.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
+            if let Some(stream) = stream {
+                libc::fcntl(stream, libc::F_SETFD, 0);
+            }
             // Ordinary layout: randomised, libraries and stack at the top, away from captured addresses.
             libc::personality(0);
             let mut limit: libc::rlimit = std::mem::zeroed();
@@ -154,26 +159,30 @@ fn badly(status: ExitStatus, options: &Options) -> Option<String> {
     }
 }
 
-/// Runs `executable` as `plan` says, and gives what it reports.
+/// Runs `executable` as `plan` says, and gives what it reports. Counted code writes to `stream`.
 pub fn outcome(
     executable: &Path,
     manifest: &Manifest,
     plan: &mut ReplayPlan,
+    stream: Option<OwnedFd>,
     options: &Options,
 ) -> Result<ReplayOutcome, ReplayError> {
     let cache = std::path::absolute(&options.cache).map_err(io("find", &options.cache))?;
     let place = Place::in_cache(&cache)?;
     plan.outcome = place.outcome();
+    plan.count = stream.as_ref().map(AsRawFd::as_raw_fd);
     let text = serde_json::to_vec(plan).map_err(ReplayError::Manifest)?;
     for (path, content) in [(place.plan(), text.as_slice()), (place.outcome(), b"")] {
         std::fs::write(&path, content).map_err(io("write", &path))?;
     }
     let task = task(executable, manifest, plan, &place, options);
-    let mut command = command(executable, plan, &place, &task, options)?;
+    let mut command = command(executable, plan, &place, &task, plan.count, options)?;
     let mut child = command.spawn().map_err(|source| CompileError::Tool {
         tool: executable.display().to_string(),
         source,
     })?;
+    // The reader sees the end of the stream when the replay ends.
+    drop(stream);
     let status =
         wait::within(&mut child, options.settings.timeout).map_err(io("wait for", executable))?;
     let Some(status) = status else {

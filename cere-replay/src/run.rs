@@ -4,6 +4,7 @@ use crate::{Built, Options, Replay, ReplayError, Tolerance, plan, process};
 use cere_driver::command::{Line, run_with_input};
 use cere_format::package::{CapturedFunction, Manifest};
 use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// The tool that gives names in the source's terms.
@@ -234,6 +235,17 @@ pub fn run(
     built: &Built,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
+    run_with(package, manifest, built, None, options)
+}
+
+/// Runs `built`; counted code writes to `stream`.
+pub fn run_with(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    stream: Option<OwnedFd>,
+    options: &Options,
+) -> Result<Replay, ReplayError> {
     let (mut warmup, note) = plan::warmup(
         manifest,
         options.settings.warmup,
@@ -241,7 +253,7 @@ pub fn run(
     )?;
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
-    let outcome = process::outcome(&built.executable, manifest, &mut plan, options)?;
+    let outcome = process::outcome(&built.executable, manifest, &mut plan, stream, options)?;
     let mut notes: Vec<String> = note.into_iter().chain(outcome.notes).collect();
     if outcome.batch > 1 {
         notes.push(format!(

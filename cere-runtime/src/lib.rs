@@ -27,6 +27,7 @@
 //! | [`fault`] | what an access outside the capture ends with |
 //! | [`guard`] | names the system call that the sandbox refuses the region |
 //! | [`lost`] | room for variables that the captured image lacks |
+//! | [`count`] | the stream of counted code |
 //! | [`typed`] | what code that tells its stores has stored where |
 //! | [`compare`] | exit state in vitro against in vivo |
 
@@ -35,6 +36,7 @@ mod check;
 mod clock;
 mod code;
 mod compare;
+mod count;
 mod fault;
 #[cfg(test)]
 mod fuzz;

@@ -25,6 +25,12 @@ global_asm!(
     "mov r9, [rsp + 8]",
     "syscall",
     "ret",
+    ".globl cere_pass_plain",
+    ".hidden cere_pass_plain",
+    ".type cere_pass_plain,@function",
+    "cere_pass_plain:",
+    "syscall",
+    "ret",
     // A handler returns here; and, with the stack pointer that it had then, one whose return was caught.
     ".globl cere_pass_return",
     ".hidden cere_pass_return",
@@ -56,6 +62,7 @@ unsafe extern "C" {
         e: usize,
         f: usize,
     ) -> isize;
+    fn cere_pass_plain();
     fn cere_pass_return(stack: usize) -> !;
     fn cere_pass_restorer();
 }
@@ -72,6 +79,11 @@ static CATCHES: AtomicBool = AtomicBool::new(false);
 pub unsafe fn call(number: usize, a: [usize; 6]) -> isize {
     // SAFETY: by the contract.
     unsafe { cere_pass_call(number, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// The address of `syscall; ret`, which nothing catches.
+pub fn plain() -> usize {
+    cere_pass_plain as *const () as usize
 }
 
 /// Has the calling thread's system calls caught while [`catch`] says so. False if the kernel cannot. The signal is the one that

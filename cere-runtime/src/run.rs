@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::code;
 use crate::compare::{self, Allowed};
+use crate::count::Counting;
 use crate::glue::*;
 use crate::library::{self, Environment, Origins};
 use crate::once::Region;
@@ -183,7 +184,15 @@ pub fn run() -> Result<(), String> {
         guard::install(guard)?;
     }
     outcome.notes.extend(clock::listen());
+    let counting = plan.count.map(|to| Counting::new(to, team.as_ref()));
+    let counting = counting.transpose()?;
+    if let Some(counting) = &counting {
+        counting.begin()?;
+    }
     let (untimed, unwound) = region.run();
+    if let Some(counting) = &counting {
+        counting.end();
+    }
     outcome.asked_more = clock::beyond();
     lost::give_back();
     state.find_changed();
@@ -212,6 +221,10 @@ pub fn run() -> Result<(), String> {
     };
     if plan.compare {
         outcome.comparison = Some(compared(unwound));
+    }
+    if counting.is_some() {
+        outcome.lacking = lost::used();
+        return write_outcome(&plan, &outcome);
     }
     let digest = |state: &State| state.digest(&unordered());
     let first = (unwound, digest(&state));
@@ -307,7 +320,11 @@ pub fn run() -> Result<(), String> {
     outcome.cycles = found.cycles;
     outcome.set_aside = found.set_aside;
     outcome.disturbed = found.disturbed;
-    let text = serde_json::to_vec(&outcome).map_err(|e| format!("outcome: {e}"))?;
+    write_outcome(&plan, &outcome)
+}
+
+fn write_outcome(plan: &ReplayPlan, outcome: &ReplayOutcome) -> Result<(), String> {
+    let text = serde_json::to_vec(outcome).map_err(|e| format!("outcome: {e}"))?;
     std::fs::write(&plan.outcome, text)
         .map_err(|e| format!("cannot write {}: {e}", plan.outcome.display()))
 }

@@ -1,0 +1,256 @@
+//! What counted code writes to, in its own process: a buffer for each thread, which goes to a pipe when it is full.
+//!
+//! Counted code ([`cere_format::count`]) finds the buffer through GS, which nothing else uses on x86-64 Linux. What runs
+//! when the buffer is full is assembly: it keeps all registers but RCX, the flags too, and makes one kind of system call.
+//! It never allocates, never calls libc and takes no lock but the one that keeps the threads' chunks apart.
+
+use cere_format::count::{CHUNK_HEAD, CHUNK_ROOM, END_THREAD};
+use std::arch::global_asm;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+
+// Offsets are those of `Context`; the first four are known to the pass too (cere-pass/src/count.cpp).
+global_asm!(
+    ".pushsection .text.cere_counter,\"ax\",@progbits",
+    ".balign 16",
+    // RCX is the third byte of the cursor: 0 while the chunk has room.
+    ".globl cere_counter_room",
+    ".hidden cere_counter_room",
+    ".type cere_counter_room,@function",
+    "cere_counter_room:",
+    "jrcxz 9f",
+    ".globl cere_counter_flush",
+    ".hidden cere_counter_flush",
+    ".type cere_counter_flush,@function",
+    "cere_counter_flush:",
+    "mov gs:[64], rax",
+    "mov gs:[72], rdx",
+    "mov gs:[80], rsi",
+    "mov gs:[88], rdi",
+    "mov gs:[96], r11",
+    "pushfq",
+    "pop qword ptr gs:[104]",
+    "mov rsi, gs:[32]",
+    "mov rdx, gs:[16]",
+    "sub rdx, rsi",
+    "jz 7f",
+    "mov [rsi - 32], rdx",
+    // One chunk at a time.
+    "2: mov rdi, gs:[48]",
+    "mov eax, 1",
+    "xchg [rdi], eax",
+    "test eax, eax",
+    "jz 3f",
+    "mov eax, 24", // sched_yield
+    "call qword ptr gs:[56]",
+    "jmp 2b",
+    "3: sub rsi, 32",
+    "add rdx, 32",
+    "4: mov rax, gs:[40]",
+    "mov edi, [rax]",
+    "test edi, edi",
+    "js 6f",
+    "mov eax, 1", // write
+    "call qword ptr gs:[56]",
+    "test rax, rax",
+    "js 5f",
+    "add rsi, rax",
+    "sub rdx, rax",
+    "jnz 4b",
+    "jmp 6f",
+    "5: cmp rax, -4", // EINTR
+    "je 4b",
+    "cmp rax, -11", // EAGAIN
+    "je 4b",
+    // Nobody reads any more: what follows is dropped.
+    "mov rax, gs:[40]",
+    "mov dword ptr [rax], -1",
+    "6: mov rdi, gs:[48]",
+    "mov dword ptr [rdi], 0",
+    "7: mov rax, gs:[32]",
+    "mov gs:[16], rax",
+    "push qword ptr gs:[104]",
+    "popfq",
+    "mov rax, gs:[64]",
+    "mov rdx, gs:[72]",
+    "mov rsi, gs:[80]",
+    "mov rdi, gs:[88]",
+    "mov r11, gs:[96]",
+    "9: ret",
+    // A system call, for processes whose calls nothing catches.
+    ".globl cere_counter_call",
+    ".hidden cere_counter_call",
+    ".type cere_counter_call,@function",
+    "cere_counter_call:",
+    "syscall",
+    "ret",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn cere_counter_room();
+    fn cere_counter_flush();
+    fn cere_counter_call();
+}
+
+/// What GS points to.
+#[repr(C, align(64))]
+struct Context {
+    saved_a: u64,
+    saved_c: u64,
+    cursor: usize,
+    room: usize,
+    base: usize,
+    /// Where the descriptor to write to is.
+    to: *const AtomicI32,
+    lock: *const AtomicU32,
+    /// `syscall; ret`.
+    call: usize,
+    scratch: [u64; 8],
+}
+
+/// Bytes after a chunk's room that one segment may still use.
+const SLACK: usize = 4 << 20;
+/// Chunks begin at multiples of this, so that one byte of the cursor says whether there is room.
+const ALIGN: usize = 1 << 24;
+
+/// The number of the descriptor that chunks go to; negative: nowhere.
+static TO: AtomicI32 = AtomicI32::new(-1);
+static LOCK: AtomicU32 = AtomicU32::new(0);
+
+/// A thread's buffer. It stays for the life of the process: the thread may run counted code at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer(*mut Context);
+
+// SAFETY: a buffer is handed to one thread, which alone uses it.
+unsafe impl Send for Buffer {}
+// SAFETY: see above; others only copy the address.
+unsafe impl Sync for Buffer {}
+
+/// The calling thread's control block.
+fn thread_pointer() -> u64 {
+    let pointer: u64;
+    // SAFETY: the first word of the control block is its own address on x86-64.
+    unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    pointer
+}
+
+/// Makes a system call; negative results are negated errors. Not libc's functions, which replays and captures stand in for.
+///
+/// # Safety
+/// As the call itself.
+unsafe fn system(number: i64, a: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel changes what is named here alone; the rest is the caller's.
+    unsafe {
+        core::arch::asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a[0], in("rsi") a[1],
+            in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5], lateout("rcx") _, lateout("r11") _,
+            options(nostack));
+    }
+    result
+}
+
+/// Sends chunks to `descriptor` from now on; negative: drops them.
+pub fn send_to(descriptor: i32) {
+    TO.store(descriptor, Relaxed);
+}
+
+/// Makes a system call where nothing catches it.
+#[must_use]
+pub fn plain_call() -> usize {
+    cere_counter_call as *const () as usize
+}
+
+impl Buffer {
+    /// A buffer for thread number `thread`; `call`: the address of `syscall; ret` (see [`plain_call`]). None if there is no
+    /// memory.
+    #[must_use]
+    pub fn new(thread: u32, call: usize) -> Option<Self> {
+        let context = size_of::<Context>().next_multiple_of(4096);
+        let bytes = CHUNK_HEAD + CHUNK_ROOM + SLACK;
+        let all = ALIGN + bytes + context;
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+        );
+        let (protection, flags) = (protection as usize, flags as usize);
+        // SAFETY: a new mapping, where the kernel has room.
+        let start = unsafe {
+            system(libc::SYS_mmap, [0, all, protection, flags, usize::MAX, 0])
+        };
+        let start = usize::try_from(start).ok()?;
+        let chunk = (start + context).next_multiple_of(ALIGN);
+        // SAFETY: what lies before the context and after the chunk is whole pages of the new mapping that nobody knows.
+        unsafe {
+            let first = chunk - context;
+            let end = (chunk + bytes).next_multiple_of(4096);
+            for (from, to) in [(start, first), (end, start + all)] {
+                if to > from {
+                    system(libc::SYS_munmap, [from, to - from, 0, 0, 0, 0]);
+                }
+            }
+        }
+        let base = chunk + CHUNK_HEAD;
+        let at = (chunk - context) as *mut Context;
+        // SAFETY: both lie in the new mapping, aligned to pages.
+        unsafe {
+            at.write(Context {
+                saved_a: 0,
+                saved_c: 0,
+                cursor: base,
+                room: cere_counter_room as *const () as usize,
+                base,
+                to: &raw const TO,
+                lock: &raw const LOCK,
+                call,
+                scratch: [0; 8],
+            });
+            (chunk as *mut [u64; 4]).write([0, thread.into(), 0, 0]);
+        }
+        Some(Self(at))
+    }
+
+    /// Has the calling thread write here from now on. False if the kernel refuses.
+    ///
+    /// # Safety
+    /// No other thread writes here, and nothing else uses GS in this thread.
+    #[must_use]
+    pub unsafe fn enter(self) -> bool {
+        const ARCH_SET_GS: usize = 0x1001;
+        // SAFETY: the head of the chunk lies before its base; the kernel changes GS alone.
+        unsafe {
+            let head = ((*self.0).base - CHUNK_HEAD) as *mut [u64; 4];
+            (*head)[2] = thread_pointer();
+            let at = self.0 as usize;
+            system(libc::SYS_arch_prctl, [ARCH_SET_GS, at, 0, 0, 0, 0]) == 0
+        }
+    }
+}
+
+/// Sends what the calling thread's buffer holds.
+///
+/// # Safety
+/// The thread has entered a buffer.
+pub unsafe fn flush() {
+    // SAFETY: it changes RCX alone, which calls may change anyway.
+    unsafe { cere_counter_flush() };
+}
+
+/// Sends the mark `code`: chunks that come later were written after it. The calling thread's buffer is sent before.
+///
+/// # Safety
+/// The thread has entered a buffer.
+pub unsafe fn mark(code: u64) {
+    // SAFETY: by the contract; a record on the stack, whose length is given. Chunks of other threads cannot come between its
+    // bytes: writes of so few are atomic.
+    unsafe {
+        flush();
+        let record: [u64; 4] = [0, END_THREAD.into(), code, 0];
+        let to = TO.load(Relaxed);
+        if to >= 0 {
+            let bytes = size_of_val(&record);
+            system(libc::SYS_write, [to as usize, record.as_ptr() as usize, bytes, 0, 0, 0]);
+        }
+    }
+}
