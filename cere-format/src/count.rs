@@ -80,6 +80,8 @@ pub struct Access {
     pub index_words: u8,
     /// Words of the mask.
     pub mask_words: u8,
+    /// Bytes that a position counts for.
+    pub scale: u16,
 }
 
 /// The access reads.
@@ -356,6 +358,7 @@ impl Code {
                 size: reader.short()?,
                 index_words: reader.byte()?,
                 mask_words: reader.byte()?,
+                scale: reader.short()?,
             };
             if u32::from(instruction) >= instructions {
                 return Err(invalid(

@@ -37,6 +37,8 @@ struct Access {
   uint16_t Size;
   uint8_t IndexWords = 0;
   uint8_t MaskWords = 0;
+  // Of a gather's positions.
+  uint16_t Scale = 1;
 };
 
 struct Described {
@@ -301,6 +303,7 @@ class Counting : public MachineFunctionPass {
       if (Positions && isVector(Positions)) {
         A.K = Gather;
         A.IndexWords = vectorWords(Positions);
+        A.Scale = uint16_t(MI.getOperand(unsigned(M) + 1).getImm());
       } else if (Lanes)
         A.K = Masked;
       Out.push_back(A);
@@ -473,6 +476,7 @@ public:
         W.u16(A.Size);
         W.u8(A.IndexWords);
         W.u8(A.MaskWords);
+        W.u16(A.Scale);
       }
       for (const Described &D : G.Instructions) {
         W.u32(D.Name);

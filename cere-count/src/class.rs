@@ -1,0 +1,711 @@
+//! What an instruction does, from LLVM's name of it.
+//!
+//! The names are regular: mnemonic, type and width, then the operands (`VFMADD231PDYr` works on 256-bit vectors of doubles).
+
+use serde::Serialize;
+
+/// Type of floating-point elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Float {
+    /// 16 bits.
+    F16,
+    /// 32 bits.
+    F32,
+    /// 64 bits.
+    F64,
+    /// 80 bits of the x87 unit.
+    F80,
+}
+
+impl Float {
+    /// Bits of an element.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        match self {
+            Float::F16 => 16,
+            Float::F32 => 32,
+            Float::F64 => 64,
+            Float::F80 => 80,
+        }
+    }
+}
+
+/// A floating-point operation that counts as work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Addition and subtraction: 1.
+    Add,
+    /// Multiplication: 1.
+    Mul,
+    /// Multiplication and addition at once: 2.
+    Fma,
+    /// Division: 1.
+    Div,
+    /// Square root: 1.
+    Sqrt,
+}
+
+impl Operation {
+    /// Operations of one element.
+    #[must_use]
+    pub fn flops(self) -> u64 {
+        if self == Operation::Fma { 2 } else { 1 }
+    }
+}
+
+/// Width of the registers that an instruction works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Width {
+    /// One element.
+    Scalar,
+    /// 128 bits.
+    V128,
+    /// 256 bits.
+    V256,
+    /// 512 bits.
+    V512,
+}
+
+impl Width {
+    /// Elements of `bits` each.
+    #[must_use]
+    pub fn lanes(self, bits: u32) -> u64 {
+        match self {
+            Width::Scalar => 1,
+            Width::V128 => (128 / bits).into(),
+            Width::V256 => (256 / bits).into(),
+            Width::V512 => (512 / bits).into(),
+        }
+    }
+}
+
+/// What an instruction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Floating-point work.
+    Float(Float, Operation),
+    /// Comparison, minimum, maximum, rounding, approximation, logic of floating-point values.
+    FloatOther,
+    /// Conversion between types.
+    Convert,
+    /// Integer addition, logic, shift, comparison, address.
+    Integer,
+    /// Integer multiplication.
+    IntegerMul,
+    /// Integer division.
+    IntegerDiv,
+    /// Integer addition, subtraction, comparison, minimum of vectors.
+    VectorAdd,
+    /// Integer multiplication of vectors.
+    VectorMul,
+    /// Logic and shifts of vectors.
+    VectorLogic,
+    /// Lanes change their place.
+    Shuffle,
+    /// Copies, to or from memory too.
+    Move,
+    /// Conditional branch.
+    Branch,
+    /// Jump.
+    Jump,
+    /// Call.
+    Call,
+    /// Return.
+    Return,
+    /// Locked operation or fence.
+    Atomic,
+    /// No operation, hint.
+    Nothing,
+    /// Inline assembly: not looked into.
+    Assembly,
+    /// None of these.
+    Other,
+}
+
+/// Kind and width of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// What it is for.
+    pub kind: Kind,
+    /// What it works on.
+    pub width: Width,
+    /// Whether its registers are vector registers.
+    pub vector: bool,
+    /// Whether a mask may leave out lanes.
+    pub masked: bool,
+    /// Instructions that the machine has for it.
+    pub instructions: u64,
+}
+
+/// The longest of `list` that `text` begins with, and the rest.
+fn begins<'a, T: Copy>(text: &'a str, list: &[(&str, T)]) -> Option<(T, &'a str)> {
+    let fits = list.iter().filter(|(name, _)| text.starts_with(name));
+    let (name, value) = fits.max_by_key(|(name, _)| name.len())?;
+    Some((*value, &text[name.len()..]))
+}
+
+const ARITHMETIC: [(&str, Operation); 14] = [
+    ("ADDSUB", Operation::Add),
+    ("ADD", Operation::Add),
+    ("SUB", Operation::Add),
+    ("HADD", Operation::Add),
+    ("HSUB", Operation::Add),
+    ("MUL", Operation::Mul),
+    ("DIV", Operation::Div),
+    ("SQRT", Operation::Sqrt),
+    ("FMADD", Operation::Fma),
+    ("FMSUB", Operation::Fma),
+    ("FNMADD", Operation::Fma),
+    ("FNMSUB", Operation::Fma),
+    ("FMADDSUB", Operation::Fma),
+    ("FMSUBADD", Operation::Fma),
+];
+
+const TYPES: [(&str, (Float, bool)); 6] = [
+    ("PS", (Float::F32, false)),
+    ("PD", (Float::F64, false)),
+    ("PH", (Float::F16, false)),
+    ("SS", (Float::F32, true)),
+    ("SD", (Float::F64, true)),
+    ("SH", (Float::F16, true)),
+];
+
+/// Work of the vector units.
+fn arithmetic(name: &str) -> Option<(Float, Operation, bool)> {
+    let plain = name.strip_prefix('V').unwrap_or(name);
+    let (operation, rest) = begins(plain, &ARITHMETIC)?;
+    let rest = match operation {
+        Operation::Fma => begins(rest, &[("132", ()), ("213", ()), ("231", ())])
+            .map_or(rest, |(_, rest)| rest),
+        _ => rest,
+    };
+    let ((float, scalar), _) = begins(rest, &TYPES)?;
+    Some((float, operation, scalar))
+}
+
+/// Work of the x87 unit.
+fn x87(name: &str) -> Option<Operation> {
+    let (operation, rest) = begins(
+        name,
+        &[
+            ("ADD_", Operation::Add),
+            ("SUB_", Operation::Add),
+            ("SUBR_", Operation::Add),
+            ("MUL_", Operation::Mul),
+            ("DIV_", Operation::Div),
+            ("DIVR_", Operation::Div),
+            ("SQRT_", Operation::Sqrt),
+        ],
+    )?;
+    rest.starts_with('F').then_some(operation)
+}
+
+/// Width from the letters that end the name: `Y`, `Z`, `Z256`, `Z128`.
+fn width(name: &str) -> Width {
+    let bytes = name.as_bytes();
+    for (at, _) in name.match_indices('Z').filter(|(at, _)| *at > 2) {
+        let rest = &name[at + 1..];
+        if rest.starts_with("256") {
+            return Width::V256;
+        }
+        if rest.starts_with("128") {
+            return Width::V128;
+        }
+        if rest.is_empty() || rest.starts_with(['r', 'm', '_']) {
+            return Width::V512;
+        }
+    }
+    let y = name.match_indices('Y').any(|(at, _)| {
+        let next = bytes.get(at + 1);
+        at > 2 && next.is_none_or(|b| b.is_ascii_lowercase() || *b == b'_')
+    });
+    if y { Width::V256 } else { Width::V128 }
+}
+
+/// Vector mnemonics without `V`, the longest that fits counts.
+const VECTOR: &[(&str, Kind)] = &[
+    ("PADD", Kind::VectorAdd),
+    ("PSUB", Kind::VectorAdd),
+    ("PCMP", Kind::VectorAdd),
+    ("PMAX", Kind::VectorAdd),
+    ("PMIN", Kind::VectorAdd),
+    ("PABS", Kind::VectorAdd),
+    ("PAVG", Kind::VectorAdd),
+    ("PSAD", Kind::VectorAdd),
+    ("PHADD", Kind::VectorAdd),
+    ("PHSUB", Kind::VectorAdd),
+    ("PMUL", Kind::VectorMul),
+    ("PMADD", Kind::VectorMul),
+    ("PDP", Kind::VectorMul),
+    ("PAND", Kind::VectorLogic),
+    ("POR", Kind::VectorLogic),
+    ("PXOR", Kind::VectorLogic),
+    ("PSLL", Kind::VectorLogic),
+    ("PSRL", Kind::VectorLogic),
+    ("PSRA", Kind::VectorLogic),
+    ("PTEST", Kind::VectorLogic),
+    ("PTERNLOG", Kind::VectorLogic),
+    ("PSHUF", Kind::Shuffle),
+    ("PUNPCK", Kind::Shuffle),
+    ("UNPCK", Kind::Shuffle),
+    ("SHUF", Kind::Shuffle),
+    ("PERM", Kind::Shuffle),
+    ("PERM2", Kind::Shuffle),
+    ("PBLEND", Kind::Shuffle),
+    ("BLEND", Kind::Shuffle),
+    ("PALIGNR", Kind::Shuffle),
+    ("ALIGN", Kind::Shuffle),
+    ("PACK", Kind::Shuffle),
+    ("INSERT", Kind::Shuffle),
+    ("EXTRACT", Kind::Shuffle),
+    ("PINSR", Kind::Shuffle),
+    ("PEXTR", Kind::Shuffle),
+    ("BROADCAST", Kind::Shuffle),
+    ("PBROADCAST", Kind::Shuffle),
+    ("MOVDDUP", Kind::Shuffle),
+    ("MOVSHDUP", Kind::Shuffle),
+    ("MOVSLDUP", Kind::Shuffle),
+    ("MOVHLPS", Kind::Shuffle),
+    ("MOVLHPS", Kind::Shuffle),
+    ("PCOMPRESS", Kind::Shuffle),
+    ("PEXPAND", Kind::Shuffle),
+    ("COMPRESS", Kind::Shuffle),
+    ("EXPAND", Kind::Shuffle),
+    ("ANDP", Kind::FloatOther),
+    ("ANDNP", Kind::FloatOther),
+    ("ORP", Kind::FloatOther),
+    ("XORP", Kind::FloatOther),
+    ("MAXP", Kind::FloatOther),
+    ("MAXS", Kind::FloatOther),
+    ("MAXCP", Kind::FloatOther),
+    ("MAXCS", Kind::FloatOther),
+    ("MINP", Kind::FloatOther),
+    ("MINS", Kind::FloatOther),
+    ("MINCP", Kind::FloatOther),
+    ("MINCS", Kind::FloatOther),
+    ("CMPP", Kind::FloatOther),
+    ("CMPSD", Kind::FloatOther),
+    ("CMPSS", Kind::FloatOther),
+    ("COMIS", Kind::FloatOther),
+    ("UCOMIS", Kind::FloatOther),
+    ("ROUND", Kind::FloatOther),
+    ("RNDSCALE", Kind::FloatOther),
+    ("RCP", Kind::FloatOther),
+    ("RSQRT", Kind::FloatOther),
+    ("DPPS", Kind::FloatOther),
+    ("DPPD", Kind::FloatOther),
+    ("GETEXP", Kind::FloatOther),
+    ("GETMANT", Kind::FloatOther),
+    ("SCALEF", Kind::FloatOther),
+    ("FIXUPIMM", Kind::FloatOther),
+    ("RANGE", Kind::FloatOther),
+    ("REDUCE", Kind::FloatOther),
+    ("FPCLASS", Kind::FloatOther),
+    ("CVT", Kind::Convert),
+    ("PMOVSX", Kind::Convert),
+    ("PMOVZX", Kind::Convert),
+    ("PMOV", Kind::Convert),
+    ("MOVMSK", Kind::Move),
+    ("PMOVMSK", Kind::Move),
+    ("MOVAP", Kind::Move),
+    ("MOVUP", Kind::Move),
+    ("MOVDQ", Kind::Move),
+    ("MOVNT", Kind::Move),
+    ("MOVHP", Kind::Move),
+    ("MOVLP", Kind::Move),
+    ("MOVSS", Kind::Move),
+    ("MOVSD", Kind::Move),
+    ("MOVSH", Kind::Move),
+    ("MOVQI2PQI", Kind::Move),
+    ("MOVPQI", Kind::Move),
+    ("MOVPDI", Kind::Move),
+    ("MOVDI2", Kind::Move),
+    ("MOV64toPQI", Kind::Move),
+    ("MOVPQIto64", Kind::Move),
+    ("MOVZPQI", Kind::Move),
+    ("MOVZQI", Kind::Move),
+    ("MOVSDto64", Kind::Move),
+    ("MOV64toSD", Kind::Move),
+    ("MOVSS2DI", Kind::Move),
+    ("MOVDI2SS", Kind::Move),
+    ("LDDQU", Kind::Move),
+    ("MASKMOV", Kind::Move),
+    ("PMASKMOV", Kind::Move),
+    ("GATHER", Kind::Move),
+    ("PGATHER", Kind::Move),
+    ("SCATTER", Kind::Move),
+    ("PSCATTER", Kind::Move),
+    ("ZEROUPPER", Kind::Nothing),
+    ("ZEROALL", Kind::Nothing),
+];
+
+/// Mnemonics of general registers.
+const SCALAR: &[(&str, Kind)] = &[
+    ("ADD", Kind::Integer),
+    ("ADC", Kind::Integer),
+    ("SUB", Kind::Integer),
+    ("SBB", Kind::Integer),
+    ("INC", Kind::Integer),
+    ("DEC", Kind::Integer),
+    ("NEG", Kind::Integer),
+    ("NOT", Kind::Integer),
+    ("AND", Kind::Integer),
+    ("ANDN", Kind::Integer),
+    ("OR", Kind::Integer),
+    ("XOR", Kind::Integer),
+    ("SHL", Kind::Integer),
+    ("SHR", Kind::Integer),
+    ("SAR", Kind::Integer),
+    ("SHLD", Kind::Integer),
+    ("SHRD", Kind::Integer),
+    ("SHLX", Kind::Integer),
+    ("SHRX", Kind::Integer),
+    ("SARX", Kind::Integer),
+    ("ROL", Kind::Integer),
+    ("ROR", Kind::Integer),
+    ("RORX", Kind::Integer),
+    ("RCL", Kind::Integer),
+    ("RCR", Kind::Integer),
+    ("BT", Kind::Integer),
+    ("BS", Kind::Integer),
+    ("BSWAP", Kind::Integer),
+    ("BEXTR", Kind::Integer),
+    ("BLS", Kind::Integer),
+    ("BZHI", Kind::Integer),
+    ("LZCNT", Kind::Integer),
+    ("TZCNT", Kind::Integer),
+    ("POPCNT", Kind::Integer),
+    ("PDEP", Kind::Integer),
+    ("PEXT32", Kind::Integer),
+    ("PEXT64", Kind::Integer),
+    ("CMP8", Kind::Integer),
+    ("CMP16", Kind::Integer),
+    ("CMP32", Kind::Integer),
+    ("CMP64", Kind::Integer),
+    ("TEST", Kind::Integer),
+    ("SETCC", Kind::Integer),
+    ("CMOV", Kind::Integer),
+    ("LEA", Kind::Integer),
+    ("CDQ", Kind::Integer),
+    ("CQO", Kind::Integer),
+    ("CWD", Kind::Integer),
+    ("CWDE", Kind::Integer),
+    ("CDQE", Kind::Integer),
+    ("CBW", Kind::Integer),
+    ("CRC32", Kind::Integer),
+    ("KAND", Kind::VectorLogic),
+    ("KOR", Kind::VectorLogic),
+    ("KXOR", Kind::VectorLogic),
+    ("KXNOR", Kind::VectorLogic),
+    ("KNOT", Kind::VectorLogic),
+    ("KSHIFT", Kind::VectorLogic),
+    ("KTEST", Kind::VectorLogic),
+    ("KUNPCK", Kind::VectorLogic),
+    ("KADD", Kind::VectorLogic),
+    ("KMOV", Kind::Move),
+    ("IMUL", Kind::IntegerMul),
+    ("MUL8", Kind::IntegerMul),
+    ("MUL16", Kind::IntegerMul),
+    ("MUL32", Kind::IntegerMul),
+    ("MUL64", Kind::IntegerMul),
+    ("MULX", Kind::IntegerMul),
+    ("IDIV", Kind::IntegerDiv),
+    ("DIV8", Kind::IntegerDiv),
+    ("DIV16", Kind::IntegerDiv),
+    ("DIV32", Kind::IntegerDiv),
+    ("DIV64", Kind::IntegerDiv),
+    ("MOV", Kind::Move),
+    ("MOVBE", Kind::Move),
+    ("PUSH", Kind::Move),
+    ("POP16", Kind::Move),
+    ("POP64", Kind::Move),
+    ("LEAVE", Kind::Move),
+    ("REP_MOVS", Kind::Move),
+    ("REP_STOS", Kind::Move),
+    ("MOVSB", Kind::Move),
+    ("LD_F", Kind::Move),
+    ("ST_F", Kind::Move),
+    ("ILD_F", Kind::Convert),
+    ("IST_F", Kind::Convert),
+    ("ISTT_F", Kind::Convert),
+    ("CHS_F", Kind::FloatOther),
+    ("ABS_F", Kind::FloatOther),
+    ("UCOM_F", Kind::FloatOther),
+    ("COM_F", Kind::FloatOther),
+    ("XCH_F", Kind::Move),
+    ("JCC", Kind::Branch),
+    ("JRCXZ", Kind::Branch),
+    ("JECXZ", Kind::Branch),
+    ("LOOP", Kind::Branch),
+    ("JMP", Kind::Jump),
+    ("CALL", Kind::Call),
+    ("TLS_", Kind::Call),
+    ("TAILJMP", Kind::Call),
+    ("RET", Kind::Return),
+    ("LOCK_", Kind::Atomic),
+    ("LCMPXCHG", Kind::Atomic),
+    ("LXADD", Kind::Atomic),
+    ("XCHG", Kind::Atomic),
+    ("CMPXCHG", Kind::Atomic),
+    ("MFENCE", Kind::Atomic),
+    ("SFENCE", Kind::Atomic),
+    ("LFENCE", Kind::Atomic),
+    ("NOOP", Kind::Nothing),
+    ("NOOPL", Kind::Nothing),
+    ("ENDBR", Kind::Nothing),
+    ("PREFETCH", Kind::Nothing),
+    ("PAUSE", Kind::Nothing),
+    ("INLINEASM", Kind::Assembly),
+];
+
+/// What the instruction that LLVM calls `name` does.
+#[must_use]
+pub fn class(name: &str) -> Class {
+    let masked = name.contains('Z') && (name.ends_with('k') || name.ends_with("kz"));
+    let of = |kind, width, vector| Class {
+        kind,
+        width,
+        vector,
+        masked,
+        instructions: if name.starts_with("TLS_addr") { 2 } else { 1 },
+    };
+    if let Some((float, operation, scalar)) = arithmetic(name) {
+        let width = if scalar { Width::Scalar } else { width(name) };
+        return of(Kind::Float(float, operation), width, true);
+    }
+    if let Some(operation) = x87(name) {
+        return of(Kind::Float(Float::F80, operation), Width::Scalar, false);
+    }
+    let plain = name.strip_prefix('V').unwrap_or(name);
+    let vector = begins(plain, VECTOR).filter(|_| !matches!(name, "POPCNT32rr" | "POPCNT64rr"));
+    let scalar = begins(name, SCALAR);
+    let length = |found: &Option<(Kind, &str)>, text: &str| {
+        found.as_ref().map_or(0, |(_, rest)| text.len() - rest.len())
+    };
+    // Where both tables have one, the longer mnemonic counts.
+    if length(&vector, plain) > length(&scalar, name) {
+        let kind = vector.map_or(Kind::Other, |(kind, _)| kind);
+        let scalar = ["SS", "SD", "SI", "DI", "SH"]
+            .iter()
+            .any(|t| plain.contains(t))
+            && !plain.starts_with('P');
+        let width = if scalar { Width::Scalar } else { width(name) };
+        return of(kind, width, true);
+    }
+    match scalar {
+        Some((kind, _)) => of(kind, Width::Scalar, false),
+        None => of(Kind::Other, Width::Scalar, name.starts_with('V')),
+    }
+}
+
+/// Bytes that an instruction called `name` reaches, where the compiler does not say.
+#[must_use]
+pub fn bytes(name: &str) -> u32 {
+    for (ending, bytes) in [("m8", 1), ("m16", 2), ("8mr", 1), ("8mi", 1), ("16mr", 2)] {
+        if name.contains(ending) && !name.starts_with('V') {
+            return bytes;
+        }
+    }
+    let class = class(name);
+    if class.vector {
+        return match class.width {
+            Width::Scalar if name.contains("SS") || name.contains("DI") => 4,
+            Width::Scalar => 8,
+            Width::V128 => 16,
+            Width::V256 => 32,
+            Width::V512 => 64,
+        };
+    }
+    match () {
+        () if name.contains("16") => 2,
+        () if name.contains("32") => 4,
+        () if name.contains("80") => 10,
+        () => 8,
+    }
+}
+
+/// Bits of the lanes that a mask chooses from, in an instruction called `name`.
+#[must_use]
+pub fn lane_bits(name: &str) -> u32 {
+    let plain = name.strip_prefix('V').unwrap_or(name);
+    // Gathers and scatters name the index before the element: DPD is an index of 32 and an element of 64 bits.
+    for (text, bits) in [
+        ("PD", 64),
+        ("SD", 64),
+        ("PS", 32),
+        ("SS", 32),
+        ("PH", 16),
+        ("SH", 16),
+    ] {
+        if plain.contains(text) && !plain.starts_with('P') {
+            return bits;
+        }
+    }
+    for (text, bits) in [
+        ("MASKMOVQ", 64),
+        ("MASKMOVD", 32),
+        ("DQU8", 8),
+        ("DQU16", 16),
+        ("DQU32", 32),
+        ("DQA32", 32),
+        ("DQU64", 64),
+        ("DQA64", 64),
+        ("GATHERDQ", 64),
+        ("GATHERQQ", 64),
+        ("GATHERDD", 32),
+        ("GATHERQD", 32),
+        ("SCATTERDQ", 64),
+        ("SCATTERQQ", 64),
+        ("SCATTERDD", 32),
+        ("SCATTERQD", 32),
+    ] {
+        if plain.contains(text) {
+            return bits;
+        }
+    }
+    // The letter of the type stands before the width.
+    let end = plain.find('Z').unwrap_or(plain.len());
+    match plain[..end].bytes().last() {
+        Some(b'B') => 8,
+        Some(b'W') => 16,
+        Some(b'D') => 32,
+        _ => 64,
+    }
+}
+
+/// Bits of a position in the vector of a gather or scatter called `name`.
+#[must_use]
+pub fn index_bits(name: &str) -> u32 {
+    let after = name
+        .split_once("GATHER")
+        .or_else(|| name.split_once("SCATTER"))
+        .map_or("", |(_, rest)| rest);
+    if after.starts_with('D') { 32 } else { 64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(name: &str) -> (u64, u32) {
+        let class = class(name);
+        match class.kind {
+            Kind::Float(float, operation) => {
+                let lanes = class.width.lanes(float.bits());
+                (lanes * operation.flops(), float.bits())
+            }
+            _ => (0, 0),
+        }
+    }
+
+    #[test]
+    fn floating_point_work_by_name() {
+        for (name, flops, bits) in [
+            ("ADDSDrr", 1, 64),
+            ("ADDSDrr_Int", 1, 64),
+            ("MULPDrm", 2, 64),
+            ("ADDPSrm", 4, 32),
+            ("VADDPDYrm", 4, 64),
+            ("VADDPDZrmbk", 8, 64),
+            ("VADDPDZ256rr", 4, 64),
+            ("VADDPDZ128rr", 2, 64),
+            ("VFMADD231PDYr", 8, 64),
+            ("VFMADD231PDZr", 16, 64),
+            ("VFMADD213SDm_Int", 2, 64),
+            ("VFNMADD132PSYm", 16, 32),
+            ("VFMADDSUB231PDYr", 8, 64),
+            ("VFMSUBADD231PDYr", 8, 64),
+            ("VDIVPDYrr", 4, 64),
+            ("VSQRTSDr", 1, 64),
+            ("SQRTPDr", 2, 64),
+            ("HADDPDrr", 2, 64),
+            ("ADDSUBPDrr", 2, 64),
+            ("MUL_FST0r", 1, 80),
+            ("DIVR_FPrST0", 1, 80),
+            ("ADD64rr", 0, 0),
+            ("SUB32ri", 0, 0),
+            ("MUL64m", 0, 0),
+            ("DIV32r", 0, 0),
+            ("MOVAPDrm", 0, 0),
+            ("MAXPDrr", 0, 0),
+            ("VPADDDYrr", 0, 0),
+        ] {
+            assert_eq!(work(name), (flops, bits), "{name}");
+        }
+    }
+
+    #[test]
+    fn kinds_by_name() {
+        for (name, kind, width) in [
+            ("MOVSDrm", Kind::Move, Width::Scalar),
+            ("MOVSDmr", Kind::Move, Width::Scalar),
+            ("MOVAPDrm", Kind::Move, Width::V128),
+            ("VMOVUPDYrm", Kind::Move, Width::V256),
+            ("VMOVUPDZrm", Kind::Move, Width::V512),
+            ("MOV64rm", Kind::Move, Width::Scalar),
+            ("PUSH64r", Kind::Move, Width::Scalar),
+            ("POPCNT64rr", Kind::Integer, Width::Scalar),
+            ("ADD64ri32", Kind::Integer, Width::Scalar),
+            ("CMP64rr", Kind::Integer, Width::Scalar),
+            ("TEST32rr", Kind::Integer, Width::Scalar),
+            ("IMUL64rri32", Kind::IntegerMul, Width::Scalar),
+            ("IDIV32r", Kind::IntegerDiv, Width::Scalar),
+            ("JCC_1", Kind::Branch, Width::Scalar),
+            ("JMP_1", Kind::Jump, Width::Scalar),
+            ("CALL64pcrel32", Kind::Call, Width::Scalar),
+            ("RET64", Kind::Return, Width::Scalar),
+            ("UNPCKLPDrr", Kind::Shuffle, Width::V128),
+            ("VPERM2F128Yrr", Kind::Shuffle, Width::V256),
+            ("VEXTRACTF128Yrr", Kind::Shuffle, Width::V256),
+            ("PADDDrr", Kind::VectorAdd, Width::V128),
+            ("VPADDQYrm", Kind::VectorAdd, Width::V256),
+            ("PXORrr", Kind::VectorLogic, Width::V128),
+            ("XORPSrr", Kind::FloatOther, Width::V128),
+            ("CVTSI2SDrr", Kind::Convert, Width::Scalar),
+            ("CVTTSD2SIrr", Kind::Convert, Width::Scalar),
+            ("UCOMISDrr", Kind::FloatOther, Width::Scalar),
+            ("VZEROUPPER", Kind::Nothing, Width::V128),
+            ("LOCK_ADD64mr", Kind::Atomic, Width::Scalar),
+            ("XCHG64rm", Kind::Atomic, Width::Scalar),
+            ("LEA64r", Kind::Integer, Width::Scalar),
+            ("SETCCr", Kind::Integer, Width::Scalar),
+            ("CMOV64rr", Kind::Integer, Width::Scalar),
+            ("VGATHERDPDYrm", Kind::Move, Width::V256),
+        ] {
+            let found = class(name);
+            assert_eq!((found.kind, found.width), (kind, width), "{name}");
+        }
+    }
+
+    #[test]
+    fn sizes_by_name() {
+        for (name, size) in [
+            ("MOV64rm", 8),
+            ("MOV32mr", 4),
+            ("MOV16rm", 2),
+            ("MOV8rm", 1),
+            ("MOVZX32rm8", 1),
+            ("MOVSX64rm32", 4),
+            ("MOVSDrm", 8),
+            ("MOVSSrm", 4),
+            ("MOVAPDrm", 16),
+            ("VMOVUPDYrm", 32),
+            ("VMOVUPDZrm", 64),
+        ] {
+            assert_eq!(bytes(name), size, "{name}");
+        }
+        assert_eq!(lane_bits("VMASKMOVPDYrm"), 64);
+        assert_eq!(lane_bits("VPMASKMOVDYmr"), 32);
+        assert_eq!(lane_bits("VMOVUPSZrmkz"), 32);
+        assert_eq!(lane_bits("VMOVDQU8Z128mrk"), 8);
+        assert_eq!(lane_bits("VPADDDZrmk"), 32);
+        assert_eq!((lane_bits("VGATHERDPDYrm"), index_bits("VGATHERDPDYrm")), (64, 32));
+        assert_eq!((lane_bits("VGATHERQPSYrm"), index_bits("VGATHERQPSYrm")), (32, 64));
+        assert_eq!((lane_bits("VPGATHERDQYrm"), index_bits("VPGATHERDQYrm")), (64, 32));
+        assert_eq!((lane_bits("VPGATHERQDYrm"), index_bits("VPGATHERQDYrm")), (32, 64));
+    }
+}

@@ -1,0 +1,274 @@
+//! Counts a codelet.
+
+use crate::accesses::Accesses;
+use crate::counts::{Counts, Dynamic, Simulation};
+use crate::stream::{self, Sink};
+use crate::tally::Tally;
+use crate::{CountError, image};
+use cere_format::capture::{TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN};
+use cere_format::count::{Code, MARK_END, Segment};
+use cere_format::package::{MEMBER_TRACE, Manifest};
+use cere_format::replay::Warmup;
+use cere_memory::geometry::Replacement;
+use cere_memory::options::Frames;
+use cere_memory::{Access, Counters, Geometry, Hierarchy};
+use cere_replay::{Options, Replay, ReplayError};
+use std::io::PipeReader;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+/// Line accesses above which only a part of the lines is simulated.
+const BUDGET: u64 = 4_000_000_000;
+/// Bytes that a line has at least.
+const LINE: u64 = 64;
+
+/// What is counted.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The caches; none: only the code.
+    pub geometry: Option<Geometry>,
+    /// Seed of the frames of pages, and of random replacement.
+    pub seed: u64,
+    /// Whether the same is simulated with random replacement.
+    pub random: bool,
+    /// Accesses that are simulated, at most: of codelets with more, a part of the lines.
+    pub budget: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            geometry: None,
+            seed: 1,
+            random: true,
+            budget: BUDGET,
+        }
+    }
+}
+
+/// Runs the counted code of the package in `package`, with what it writes going to `sink`, which `make` makes of the code.
+fn run<S: Sink + Send>(
+    package: &Path,
+    options: &Options,
+    make: impl FnOnce(&Code) -> S + Send,
+) -> Result<(Replay, Code, S), CountError> {
+    let (reader, writer) = std::io::pipe().map_err(CountError::Pipe)?;
+    let (tell, told) = mpsc::channel::<PathBuf>();
+    std::thread::scope(|scope| {
+        let consume = move |reader: PipeReader| {
+            // Without an executable the replay was not made, and says why.
+            let Ok(executable) = told.recv() else {
+                return Ok::<_, CountError>(None);
+            };
+            let code = image::read(&executable, 0)?;
+            let mut sink = make(&code);
+            stream::read(reader, &code, &mut sink)?;
+            Ok(Some((code, sink)))
+        };
+        let consumer = scope.spawn(move || consume(reader));
+        let begin = move |executable: &Path| {
+            // Where nobody listens, the consumer has failed, and says why.
+            let _ = tell.send(executable.to_owned());
+            Ok::<(), ReplayError>(())
+        };
+        let replay = cere_replay::count(package, writer.into(), begin, options);
+        let consumed = match consumer.join() {
+            Ok(consumed) => consumed,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let (code, sink) = match (consumed?, &replay) {
+            (Some(both), _) => both,
+            (None, _) => return Err(replay.err().map_or_else(unfinished, CountError::Replay)),
+        };
+        Ok((replay?, code, sink))
+    })
+}
+
+fn unfinished() -> CountError {
+    CountError::Unfinished(String::new())
+}
+
+/// Counts and adds up what only a run shows.
+struct Work {
+    code: Code,
+    accesses: Accesses,
+    tally: Tally,
+    dynamic: Dynamic,
+    ended: bool,
+    /// Simulated memories: the same accesses go to all.
+    versions: Vec<Hierarchy>,
+    total: u64,
+}
+
+impl Work {
+    fn new(code: &Code, versions: Vec<Hierarchy>) -> Self {
+        Self {
+            accesses: Accesses::of(code),
+            tally: Tally::new(code),
+            code: code.clone(),
+            dynamic: Dynamic::default(),
+            ended: false,
+            versions,
+            total: 0,
+        }
+    }
+}
+
+impl Sink for Work {
+    fn segment(&mut self, thread: u32, control: u64, index: u32, segment: &Segment, words: &[u64]) {
+        self.tally.add(&self.code, thread, index, segment);
+        self.accesses.add_dynamic(index, words, &mut self.dynamic);
+        self.total += segment.accesses.len() as u64;
+        if !self.versions.is_empty() {
+            self.accesses.each(index, control, words, |access| {
+                for version in &mut self.versions {
+                    version.access(thread as usize, access);
+                }
+            });
+        }
+    }
+    fn mark(&mut self, code: u64) {
+        self.ended |= code == MARK_END;
+    }
+}
+
+/// The touches of the page trace, as the replay's warm-up makes them: each line of each page, in order.
+fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, CountError> {
+    let path = package.join(MEMBER_TRACE);
+    let bytes = std::fs::read(&path).map_err(|source| cere_format::FormatError::Io {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let name = path.display().to_string();
+    let page_size = u64::from(manifest.page_size);
+    let trace =
+        cere_package::io::decode_trace(&name, &bytes, page_size, manifest.openmp.is_some())?;
+    let mut touches = Vec::new();
+    for entry in trace {
+        let page = entry & TRACE_PAGE;
+        let thread = (entry >> TRACE_THREAD_SHIFT & TRACE_THREADS) as usize;
+        for line in (0..page_size).step_by(LINE as usize) {
+            let access = match entry & TRACE_WRITTEN {
+                0 => Access::load(page + line, 8),
+                _ => Access::store(page + line, 8),
+            };
+            touches.push((thread, access));
+        }
+    }
+    Ok(touches)
+}
+
+/// How a warm-up is written.
+fn warmup_name(warmup: Warmup) -> &'static str {
+    match warmup {
+        Warmup::Cold => "cold",
+        Warmup::Partial(_) => "partial",
+        Warmup::WorkingSet => "working-set",
+        Warmup::PageTrace => "page-trace",
+    }
+}
+
+/// Counts the codelet in the unpacked package `package`. The first run counts; if caches are simulated, one more brings them
+/// to the state that a run over itself leaves, then the page trace is touched (both as `options` say), then one counts.
+///
+/// # Errors
+/// The codelet cannot be replayed; two runs of it differ; the geometry is not possible; a count exceeds 64 bits.
+pub fn count(
+    package: &Path,
+    settings: &Settings,
+    options: &Options,
+) -> Result<Counts, CountError> {
+    let manifest = cere_replay::manifest(package)?;
+    let name = manifest.name.clone();
+    let (replay, code, work) = run(package, options, |code| Work::new(code, Vec::new()))?;
+    if !work.ended {
+        return Err(CountError::Unfinished(name));
+    }
+    let mut counts = Counts::of(&name, &code, &work.tally, &work.dynamic)?;
+    counts.flags = options.settings.flags.join(" ");
+    counts.verdict = replay.verdict;
+    counts.reason = replay.reason;
+    counts.notes = replay.notes;
+    if let Some(geometry) = &settings.geometry {
+        let found = simulate(package, &manifest, geometry, settings, options, &work)?;
+        counts.simulation = Some(found(counts.flops.total));
+    }
+    Ok(counts)
+}
+
+/// Simulates the caches.
+fn simulate(
+    package: &Path,
+    manifest: &Manifest,
+    geometry: &Geometry,
+    settings: &Settings,
+    options: &Options,
+    first: &Work,
+) -> Result<impl FnOnce(u64) -> Simulation, CountError> {
+    let warmup = cere_replay::plan::warmup(
+        manifest,
+        options.settings.warmup,
+        options.settings.team.threads,
+    )?
+    .0;
+    let threads = cere_replay::plan::threads(manifest, options.settings.team.threads);
+    let cores = threads.unwrap_or(1).max(1) as usize;
+    let sampling = first.total.div_ceil(settings.budget.max(1));
+    let sampling = (sampling > 1).then(|| u32::try_from(sampling).unwrap_or(u32::MAX));
+    let base = cere_memory::Options {
+        cores,
+        seed: settings.seed,
+        frames: Frames::Random,
+        sampling: sampling.map(u32::next_power_of_two),
+        ..cere_memory::Options::default()
+    };
+    let mut versions = vec![Hierarchy::new(geometry, &base)?];
+    if settings.random {
+        let random = cere_memory::Options {
+            replacement: Some(Replacement::Random),
+            ..base
+        };
+        versions.push(Hierarchy::new(geometry, &random)?);
+    }
+    let pass = |versions: Vec<Hierarchy>| -> Result<Vec<Hierarchy>, CountError> {
+        let make = |code: &Code| Work::new(code, versions);
+        let (_, _, work) = run(package, options, make)?;
+        if !work.ended {
+            return Err(CountError::Unfinished(manifest.name.clone()));
+        }
+        let instructions = |tally: &Tally| {
+            let all = work.code.segments.iter().zip(&tally.segments);
+            all.map(|(s, n)| s.instructions.len() as u64 * n).sum()
+        };
+        let (a, b): (u64, u64) = (instructions(&first.tally), instructions(&work.tally));
+        // Threads may share their work otherwise each time.
+        if a != b && cores == 1 {
+            return Err(CountError::Varies {
+                codelet: manifest.name.clone(),
+                first: a,
+                second: b,
+                threads: "",
+            });
+        }
+        Ok(work.versions)
+    };
+    if matches!(warmup, Warmup::WorkingSet | Warmup::PageTrace) {
+        versions = pass(versions)?;
+    }
+    if warmup == Warmup::PageTrace {
+        let touches = touches(package, manifest)?;
+        for version in &mut versions {
+            for (thread, access) in &touches {
+                version.warm((*thread).min(cores - 1), &[*access]);
+            }
+        }
+    }
+    versions.iter_mut().for_each(Hierarchy::reset_counters);
+    versions = pass(versions)?;
+    let counters: Vec<Counters> = versions.iter().map(Hierarchy::counters).collect();
+    let name = geometry.name.clone();
+    Ok(move |flops| {
+        Simulation::of(&name, warmup_name(warmup), &counters[0], counters.get(1), flops)
+    })
+}

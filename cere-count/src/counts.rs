@@ -1,0 +1,431 @@
+//! The results of counting.
+
+use crate::class::{self, Class, Float, Kind, Operation, Width};
+use crate::tally::Tally;
+use crate::{CountError, accesses};
+use cere_format::count::{BLOCK, CALL, Code, LOAD, NON_TEMPORAL, SPILL, STORE, Shape};
+use cere_format::replay::Verdict;
+use cere_memory::Counters;
+use cere_memory::counters::LevelCounters;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Floating-point operations; an FMA is two.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Flops {
+    /// Of 16 bits.
+    pub f16: u64,
+    /// Of 32 bits.
+    pub f32: u64,
+    /// Of 64 bits.
+    pub f64: u64,
+    /// Of 80 bits.
+    pub f80: u64,
+    /// All.
+    pub total: u64,
+}
+
+/// Instructions of one kind of floating-point work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Work {
+    /// Type of the elements.
+    pub float: Float,
+    /// What is done.
+    pub operation: Operation,
+    /// Width of the registers.
+    pub width: Width,
+    /// Instructions.
+    pub instructions: u64,
+    /// Those of them with a mask, whose lanes all count.
+    pub masked: u64,
+    /// Floating-point operations.
+    pub flops: u64,
+}
+
+/// Instructions of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Mix {
+    /// Kind.
+    #[serde(flatten)]
+    pub kind: MixKind,
+    /// Width of the registers.
+    pub width: Width,
+    /// Whether they are vector registers.
+    pub vector: bool,
+    /// Instructions.
+    pub instructions: u64,
+}
+
+/// A kind, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MixKind {
+    /// Kind.
+    pub kind: &'static str,
+}
+
+/// Accesses to memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Accesses that read.
+    pub loads: u64,
+    /// And that write.
+    pub stores: u64,
+    /// Bytes read.
+    pub load_bytes: u64,
+    /// Bytes written.
+    pub store_bytes: u64,
+}
+
+impl Memory {
+    /// More of the same.
+    pub fn add(&mut self, times: u64, flags: u8, bytes: u64) {
+        let all = bytes.saturating_mul(times);
+        if flags & LOAD != 0 {
+            self.loads = self.loads.saturating_add(times);
+            self.load_bytes = self.load_bytes.saturating_add(all);
+        }
+        if flags & STORE != 0 {
+            self.stores = self.stores.saturating_add(times);
+            self.store_bytes = self.store_bytes.saturating_add(all);
+        }
+    }
+}
+
+/// A function that was called and has no counted code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Called {
+    /// Its symbol.
+    pub name: String,
+    /// Calls.
+    pub calls: u64,
+}
+
+/// A level of the simulated caches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Level {
+    /// Name.
+    pub name: String,
+    /// Demand misses.
+    pub misses: u64,
+    /// Demand misses over accesses; none without accesses.
+    pub miss_rate: Option<f64>,
+    /// Bytes that came in.
+    pub fills: u64,
+    /// Bytes that went out because they had been written.
+    pub write_backs: u64,
+    /// Both: the traffic to the next level, in bytes.
+    pub bytes: u64,
+    /// The same, had each set replaced a random line.
+    pub bytes_random: Option<u64>,
+    /// Standard error of `misses` where sets were sampled.
+    pub misses_error: Option<f64>,
+}
+
+/// A simulation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Simulation {
+    /// Name of the geometry.
+    pub geometry: String,
+    /// State of the caches at entry.
+    pub warmup: &'static str,
+    /// One of so many groups of lines was simulated.
+    pub sampled: u32,
+    /// Caches, nearest first.
+    pub levels: Vec<Level>,
+    /// Bytes read from memory.
+    pub memory_read: u64,
+    /// Bytes written to memory.
+    pub memory_written: u64,
+    /// Look-ups and misses of each level of translations, and page walks.
+    pub tlb: Tlb,
+    /// Bytes of the distinct lines that were touched.
+    pub footprint_bytes: u64,
+    /// Bytes of the distinct pages.
+    pub footprint_page_bytes: u64,
+    /// Floating-point operations over bytes from and to memory; none without such bytes.
+    pub intensity: Option<f64>,
+}
+
+/// Translations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tlb {
+    /// Misses of each level, nearest first.
+    pub misses: Vec<u64>,
+    /// Walks of the page table.
+    pub walks: u64,
+}
+
+/// What a run of counted code did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Counts {
+    /// Name of the codelet or region.
+    pub codelet: String,
+    /// Flags after those of the build.
+    pub flags: String,
+    /// Verdict on the state that the counted code left.
+    pub verdict: Verdict,
+    /// Why, for people.
+    pub reason: String,
+    /// Threads that ran counted code.
+    pub threads: u32,
+    /// Machine instructions.
+    pub instructions: u64,
+    /// Basic blocks of machine code.
+    pub blocks: u64,
+    /// Conditional branches and jumps; calls and returns are not among them.
+    pub branches: u64,
+    /// Conditional branches that were taken.
+    pub taken: u64,
+    /// Floating-point work.
+    pub flops: Flops,
+    /// The same by type, operation and width.
+    pub work: Vec<Work>,
+    /// Instructions by kind.
+    pub mix: Vec<Mix>,
+    /// Accesses of the code, those to the stack included.
+    #[serde(flatten)]
+    pub memory: Memory,
+    /// Those of them that the register allocator made.
+    pub spills: Memory,
+    /// Those of them that pass the caches by.
+    pub non_temporal: Memory,
+    /// What calls of memcpy, memmove and memset read and wrote, by their arguments.
+    pub library: Memory,
+    /// Functions without counted code.
+    pub calls: Vec<Called>,
+    /// Calls of addresses that led to code without counts.
+    pub uncounted_calls: u64,
+    /// Pieces of inline assembly, each counted as one instruction without accesses.
+    pub assembly: u64,
+    /// The simulated memory; none if it was not asked for.
+    #[serde(flatten)]
+    pub simulation: Option<Simulation>,
+    /// What people should know: a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Accesses whose number or size only a run shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dynamic {
+    /// Of the code.
+    pub code: Memory,
+    /// Of the code, past the caches.
+    pub non_temporal: Memory,
+    /// Of memcpy and the like.
+    pub library: Memory,
+}
+
+/// Classes of all instructions of the code, by their names.
+pub fn classes(code: &Code) -> Vec<Class> {
+    code.names.iter().map(|name| class::class(name)).collect()
+}
+
+/// How a kind is written.
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Float(..) => "float",
+        Kind::FloatOther => "float-other",
+        Kind::Convert => "convert",
+        Kind::Integer => "integer",
+        Kind::IntegerMul => "integer-mul",
+        Kind::IntegerDiv => "integer-div",
+        Kind::VectorAdd => "vector-add",
+        Kind::VectorMul => "vector-mul",
+        Kind::VectorLogic => "vector-logic",
+        Kind::Shuffle => "shuffle",
+        Kind::Move => "move",
+        Kind::Branch => "branch",
+        Kind::Jump => "jump",
+        Kind::Call => "call",
+        Kind::Return => "return",
+        Kind::Atomic => "atomic",
+        Kind::Nothing => "nothing",
+        Kind::Assembly => "assembly",
+        Kind::Other => "other",
+    }
+}
+
+impl Counts {
+    /// The counts of what `tally` says, without verdict and simulation.
+    ///
+    /// # Errors
+    /// A count exceeds 64 bits.
+    pub fn of(
+        codelet: &str,
+        code: &Code,
+        tally: &Tally,
+        dynamic: &Dynamic,
+    ) -> Result<Self, CountError> {
+        let classes = classes(code);
+        let mut counts = Self {
+            codelet: codelet.to_owned(),
+            flags: String::new(),
+            verdict: Verdict::Unchecked,
+            reason: String::new(),
+            threads: tally.threads(),
+            instructions: 0,
+            blocks: 0,
+            branches: 0,
+            taken: tally.taken.iter().sum(),
+            flops: Flops::default(),
+            work: Vec::new(),
+            mix: Vec::new(),
+            memory: dynamic.code,
+            spills: Memory::default(),
+            non_temporal: dynamic.non_temporal,
+            library: dynamic.library,
+            calls: Vec::new(),
+            uncounted_calls: tally.uncounted,
+            assembly: 0,
+            simulation: None,
+            notes: Vec::new(),
+        };
+        let mut work: BTreeMap<(Float, Operation, Width), (u64, u64)> = BTreeMap::new();
+        let mut mix: BTreeMap<(&str, Width, bool), u64> = BTreeMap::new();
+        let mut calls: BTreeMap<u32, u64> = BTreeMap::new();
+        let overflow = |what| CountError::Overflow {
+            codelet: codelet.to_owned(),
+            what,
+        };
+        let defined: std::collections::HashSet<&str> =
+            code.functions.iter().map(|f| f.name.as_str()).collect();
+        for (segment, &times) in code.segments.iter().zip(&tally.segments) {
+            if times == 0 {
+                continue;
+            }
+            if times == u64::MAX {
+                return Err(overflow("executions of a block"));
+            }
+            counts.blocks += if segment.is(BLOCK) { times } else { 0 };
+            for instruction in &segment.instructions {
+                let class = classes[instruction.name as usize];
+                let all = class.instructions.saturating_mul(times);
+                counts.instructions = counts
+                    .instructions
+                    .checked_add(all)
+                    .ok_or_else(|| overflow("instructions"))?;
+                *mix.entry((kind_name(class.kind), class.width, class.vector))
+                    .or_default() += all;
+                match class.kind {
+                    Kind::Float(float, operation) => {
+                        let entry = work.entry((float, operation, class.width)).or_default();
+                        entry.0 += times;
+                        entry.1 += if class.masked { times } else { 0 };
+                    }
+                    Kind::Branch | Kind::Jump => counts.branches += times,
+                    Kind::Assembly => counts.assembly += times,
+                    _ => {}
+                }
+            }
+            for access in &segment.accesses {
+                if !matches!(access.shape, Shape::Plain | Shape::Push | Shape::Pop) {
+                    continue;
+                }
+                let instruction = &segment.instructions[usize::from(access.instruction)];
+                let size = accesses::size(access, code.name(instruction.name)).into();
+                counts.memory.add(times, access.flags, size);
+                if access.is(SPILL) {
+                    counts.spills.add(times, access.flags, size);
+                }
+                if access.is(NON_TEMPORAL) {
+                    counts.non_temporal.add(times, access.flags, size);
+                }
+            }
+            let callee = code.name(segment.callee);
+            if segment.is(CALL) && !callee.is_empty() && !defined.contains(callee) {
+                *calls.entry(segment.callee).or_default() += times;
+            }
+        }
+        for ((float, operation, width), (instructions, masked)) in work {
+            let each = width.lanes(float.bits()) * operation.flops();
+            let flops = instructions
+                .checked_mul(each)
+                .ok_or_else(|| overflow("floating-point operations"))?;
+            counts.work.push(Work {
+                float,
+                operation,
+                width,
+                instructions,
+                masked,
+                flops,
+            });
+            let of = match float {
+                Float::F16 => &mut counts.flops.f16,
+                Float::F32 => &mut counts.flops.f32,
+                Float::F64 => &mut counts.flops.f64,
+                Float::F80 => &mut counts.flops.f80,
+            };
+            *of += flops;
+            counts.flops.total += flops;
+        }
+        counts.mix = mix
+            .into_iter()
+            .map(|((kind, width, vector), instructions)| Mix {
+                kind: MixKind { kind },
+                width,
+                vector,
+                instructions,
+            })
+            .collect();
+        counts.calls = calls
+            .into_iter()
+            .map(|(name, calls)| Called {
+                name: code.name(name).to_owned(),
+                calls,
+            })
+            .collect();
+        counts.calls.sort_by_key(|c| std::cmp::Reverse(c.calls));
+        if counts.memory.load_bytes == u64::MAX || counts.memory.store_bytes == u64::MAX {
+            return Err(overflow("bytes of accesses"));
+        }
+        Ok(counts)
+    }
+}
+
+impl Simulation {
+    /// What the caches counted.
+    #[must_use]
+    pub fn of(
+        geometry: &str,
+        warmup: &'static str,
+        found: &Counters,
+        random: Option<&Counters>,
+        flops: u64,
+    ) -> Self {
+        let level = |(at, level): (usize, &LevelCounters)| Level {
+            name: level.name.clone(),
+            misses: level.misses(),
+            miss_rate: level.miss_rate(),
+            fills: level.bytes_filled(),
+            write_backs: level.bytes_written_back(),
+            bytes: level.traffic(),
+            bytes_random: random
+                .and_then(|r| r.levels.get(at))
+                .map(LevelCounters::traffic),
+            misses_error: found
+                .sampling
+                .as_ref()
+                .and_then(|s| s.levels.get(at))
+                .map(|errors| errors.misses),
+        };
+        let traffic = found.memory.traffic();
+        Self {
+            geometry: geometry.to_owned(),
+            warmup,
+            sampled: found
+                .sampling
+                .as_ref()
+                .map_or(1, |s| s.of / s.simulated.max(1)),
+            levels: found.levels.iter().enumerate().map(level).collect(),
+            memory_read: found.memory.bytes_read,
+            memory_written: found.memory.bytes_written,
+            tlb: Tlb {
+                misses: found.tlbs.iter().map(|t| t.misses).collect(),
+                walks: found.page_walks,
+            },
+            footprint_bytes: found.footprint.bytes(),
+            footprint_page_bytes: found.footprint.pages * 4096,
+            intensity: (traffic > 0).then(|| flops as f64 / traffic as f64),
+        }
+    }
+}

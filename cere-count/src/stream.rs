@@ -1,0 +1,109 @@
+//! Reads the stream of counted code.
+
+use crate::CountError;
+use cere_format::count::{CHUNK_HEAD, Code, END_THREAD, Segment};
+use std::io::Read;
+
+/// Who gets what the stream says.
+pub trait Sink {
+    /// A segment ran in a thread; `words` are those of its accesses, `control` is the address of the thread's control block.
+    fn segment(&mut self, thread: u32, control: u64, index: u32, segment: &Segment, words: &[u64]);
+    /// A mark was sent.
+    fn mark(&mut self, code: u64);
+}
+
+/// Bytes of a chunk, at most: what a segment may add to a full one included.
+const LARGEST: u64 = 16 << 20;
+/// Threads, at most.
+const THREADS: u32 = 4096;
+
+/// Reads until the stream ends; whether its last chunk was complete.
+///
+/// # Errors
+/// What is not a stream of this code, with where it stops being one.
+pub fn read(mut from: impl Read, code: &Code, sink: &mut impl Sink) -> Result<(), CountError> {
+    let mut words: Vec<u64> = Vec::new();
+    let mut bytes = Vec::new();
+    let mut position = 0;
+    loop {
+        let mut head = [0; CHUNK_HEAD];
+        if !fill(&mut from, &mut head, position)? {
+            return Ok(());
+        }
+        let at = |i: usize| u64::from_le_bytes(head[8 * i..8 * i + 8].try_into().unwrap_or_default());
+        let (length, thread, control) = (at(0), at(1), at(2));
+        let start = position;
+        let bad = |what| {
+            Err(CountError::Stream {
+                position: start,
+                what,
+            })
+        };
+        position += CHUNK_HEAD as u64;
+        if thread == u64::from(END_THREAD) && length == 0 {
+            sink.mark(control);
+            continue;
+        }
+        if length > LARGEST || length % 8 != 0 {
+            return bad("a chunk has an impossible size");
+        }
+        let Some(thread) = u32::try_from(thread).ok().filter(|t| *t < THREADS) else {
+            return bad("a chunk names an impossible thread");
+        };
+        bytes.resize(length as usize, 0);
+        if !fill(&mut from, &mut bytes, position)? {
+            return bad("a chunk is cut short");
+        }
+        words.clear();
+        words.extend(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)));
+        chunk(&words, code, thread, control, sink, position)?;
+        position += length;
+    }
+}
+
+fn chunk(
+    words: &[u64],
+    code: &Code,
+    thread: u32,
+    control: u64,
+    sink: &mut impl Sink,
+    position: u64,
+) -> Result<(), CountError> {
+    let mut at = 0;
+    while let Some(head) = words.get(at) {
+        let bad = |what| CountError::Stream {
+            position: position + 8 * at as u64,
+            what,
+        };
+        let index = code
+            .segment_at(*head)
+            .ok_or_else(|| bad("it names code that is not counted"))?;
+        let segment = &code.segments[index as usize];
+        let own = words
+            .get(at + 1..at + 1 + segment.words)
+            .ok_or_else(|| bad("a segment is cut short"))?;
+        sink.segment(thread, control, index, segment, own);
+        at += 1 + segment.words;
+    }
+    Ok(())
+}
+
+/// Fills `buffer`; false if the stream ended before its first byte.
+fn fill(from: &mut impl Read, buffer: &mut [u8], position: u64) -> Result<bool, CountError> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match from.read(&mut buffer[done..]) {
+            Ok(0) if done == 0 => return Ok(false),
+            Ok(0) => {
+                return Err(CountError::Stream {
+                    position: position + done as u64,
+                    what: "it is cut short",
+                });
+            }
+            Ok(n) => done += n,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(CountError::Read(error)),
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,98 @@
+//! How often each segment ran, and which way branches went.
+
+use crate::stream::Sink;
+use cere_format::count::{CALL, CONDITIONAL, Code, ENTRY, Segment};
+
+/// What a stream says of the code that ran.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Executions of each segment, by its index.
+    pub segments: Vec<u64>,
+    /// Of those, which ended with a conditional branch that was taken.
+    pub taken: Vec<u64>,
+    /// Changes of direction of each segment's branch from one execution to the next.
+    pub turns: Vec<u64>,
+    /// Calls of addresses after which code ran that is not counted.
+    pub uncounted: u64,
+    /// The last segment of each thread, plus 1.
+    last: Vec<u32>,
+    /// The way that each segment's branch went last; 2: none.
+    way: Vec<u8>,
+}
+
+impl Tally {
+    /// Nothing ran.
+    #[must_use]
+    pub fn new(code: &Code) -> Self {
+        let none = vec![0; code.segments.len()];
+        Self {
+            segments: none.clone(),
+            taken: none.clone(),
+            turns: none,
+            way: vec![2; code.segments.len()],
+            ..Self::default()
+        }
+    }
+
+    /// Forgets what ran.
+    pub fn reset(&mut self) {
+        for counts in [&mut self.segments, &mut self.taken, &mut self.turns] {
+            counts.fill(0);
+        }
+        self.way.fill(2);
+        self.uncounted = 0;
+        self.last.clear();
+    }
+
+    /// Threads that ran counted code.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        self.last.iter().filter(|last| **last != 0).count() as u32
+    }
+
+    /// A segment ran in `thread`.
+    #[inline]
+    pub fn add(&mut self, code: &Code, thread: u32, index: u32, segment: &Segment) {
+        let count = &mut self.segments[index as usize];
+        *count = count.saturating_add(1);
+        let thread = thread as usize;
+        if self.last.len() <= thread {
+            self.last.resize(thread + 1, 0);
+        }
+        let before = std::mem::replace(&mut self.last[thread], index + 1);
+        if let Some(before) = before.checked_sub(1) {
+            let last = &code.segments[before as usize];
+            if last.is(CONDITIONAL) {
+                let way = u8::from(before + 1 != index);
+                self.taken[before as usize] += u64::from(way);
+                let known = &mut self.way[before as usize];
+                self.turns[before as usize] += u64::from(*known != way && *known != 2);
+                *known = way;
+            }
+            let indirect = last.is(CALL) && code.name(last.callee).is_empty();
+            if indirect && !segment.is(ENTRY) {
+                self.uncounted += 1;
+            }
+        }
+    }
+}
+
+/// A tally of all that runs.
+#[derive(Debug)]
+pub struct Counting<'a> {
+    /// The code.
+    pub code: &'a Code,
+    /// What ran.
+    pub tally: Tally,
+    /// Whether the end was reached.
+    pub ended: bool,
+}
+
+impl Sink for Counting<'_> {
+    fn segment(&mut self, thread: u32, _: u64, index: u32, segment: &Segment, _: &[u64]) {
+        self.tally.add(self.code, thread, index, segment);
+    }
+    fn mark(&mut self, code: u64) {
+        self.ended |= code == cere_format::count::MARK_END;
+    }
+}
