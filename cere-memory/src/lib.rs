@@ -1,7 +1,7 @@
 //! Caches and TLBs, simulated: a stream of memory accesses becomes hits, misses and traffic. No hardware counter is
 //! used, and two runs with the same input count the same on every machine.
 //!
-//! ```no_run
+//! ```
 //! use cere_memory::{Access, Geometry, Hierarchy, Options};
 //!
 //! let geometry = Geometry::named("zen3").unwrap();
@@ -27,10 +27,15 @@
 //! The simulator has no global state, does no input or output and reserves all memory in [`Hierarchy::new`]: it can
 //! run in a process whose memory it counts. The model is described in `docs/design/memory.md`.
 
+mod cache;
+mod combining;
 pub mod counters;
 pub mod geometry;
 pub mod hierarchy;
 pub mod options;
+mod pages;
+mod sample;
+mod streams;
 
 pub use counters::Counters;
 pub use geometry::{Geometry, GeometryError};

@@ -1,6 +1,7 @@
 //! What is chosen for one simulation of a geometry.
 
-use crate::geometry::Replacement;
+use crate::geometry::{Inclusion, Replacement};
+use crate::{Geometry, GeometryError};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -48,6 +49,47 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Whether they are in range and fit a geometry that was checked.
+    pub(crate) fn check(&self, geometry: &Geometry) -> Result<(), GeometryError> {
+        if !(1..=1024).contains(&self.cores) {
+            return Err(GeometryError::Cores(self.cores));
+        }
+        geometry.check_total(self.cores)?;
+        if let Some(policy) = self.replacement {
+            let levels = geometry.levels.iter();
+            levels
+                .map(|l| l.check_replacement(policy))
+                .collect::<Result<(), _>>()?;
+        }
+        if !(1..=64).contains(&self.combining) {
+            return Err(GeometryError::Combining(self.combining));
+        }
+        if !(1..=1 << 28).contains(&self.footprint_pages) {
+            return Err(GeometryError::Footprint(self.footprint_pages));
+        }
+        if self.huge.len() > 1024 {
+            let count = self.huge.len();
+            return Err(GeometryError::Huge(format!("{count} ranges; at most 1024")));
+        }
+        if let Some(range) = self.huge.iter().find(|r| r.start > r.end) {
+            let why = format!(
+                "the range {:#x} to {:#x} is reversed",
+                range.start, range.end
+            );
+            return Err(GeometryError::Huge(why));
+        }
+        match (self.prefetcher, self.sampling) {
+            (Some(_), Some(of)) => Err(GeometryError::Sampling {
+                of,
+                why: "a prefetcher has to see every line".into(),
+            }),
+            (Some(prefetcher), None) => prefetcher.check(geometry),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
 /// Where pages lie in physical memory, which decides the sets of the levels whose index is wider than a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,4 +115,24 @@ pub struct Prefetcher {
     pub distance: u32,
     /// Lines fetched at most per step, 1 or more.
     pub degree: u32,
+}
+
+impl Prefetcher {
+    fn check(&self, geometry: &Geometry) -> Result<(), GeometryError> {
+        let refuse = |why| Err(GeometryError::Prefetcher(why));
+        match geometry.levels.get(self.level) {
+            None => return refuse("there is no such level"),
+            Some(l) if l.inclusion == Inclusion::Victim => {
+                return refuse("it cannot fill a victim level");
+            }
+            Some(_) => {}
+        }
+        if !(1..=64).contains(&self.streams) {
+            return refuse("1 to 64 streams are simulated");
+        }
+        if self.distance == 0 || self.degree == 0 {
+            return refuse("distance and degree must be 1 or more");
+        }
+        Ok(())
+    }
 }
