@@ -6,18 +6,20 @@
 
 use cere_format::count::{CHUNK_HEAD, CHUNK_ROOM, END_THREAD};
 use std::arch::global_asm;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::Relaxed, Ordering::Release};
 
 // Offsets are those of `Context`; the first four are known to the pass too (cere-pass/src/count.cpp).
 global_asm!(
     ".pushsection .text.cere_counter,\"ax\",@progbits",
     ".balign 16",
-    // RCX is the third byte of the cursor: 0 while the chunk has room.
+    // RCX is the third byte of the cursor: 0 while the chunk has room; or -1: all buffers are to be sent.
     ".globl cere_counter_room",
     ".hidden cere_counter_room",
     ".type cere_counter_room,@function",
     "cere_counter_room:",
     "jrcxz 9f",
+    "jmp cere_counter_flush",
+    "9: ret",
     ".globl cere_counter_flush",
     ".hidden cere_counter_flush",
     ".type cere_counter_flush,@function",
@@ -27,12 +29,20 @@ global_asm!(
     "mov gs:[80], rsi",
     "mov gs:[88], rdi",
     "mov gs:[96], r11",
+    "mov gs:[104], r8",
+    "mov gs:[112], rcx",
     "pushfq",
-    "pop qword ptr gs:[104]",
-    "mov rsi, gs:[32]",
-    "mov rdx, gs:[16]",
+    "pop qword ptr gs:[120]",
+    "mov r8, gs:[128]",
+    "cmp rcx, -1",
+    "jne 1f",
+    // All buffers, the last made first: the team has joined, so that its other threads do not write.
+    "mov r8, gs:[144]",
+    "mov r8, [r8]",
+    "1: mov rsi, [r8 + 32]",
+    "mov rdx, [r8 + 16]",
     "sub rdx, rsi",
-    "jz 7f",
+    "jz 8f",
     "mov [rsi - 32], rdx",
     // One chunk at a time.
     "2: mov rdi, gs:[48]",
@@ -66,16 +76,22 @@ global_asm!(
     "mov dword ptr [rax], -1",
     "6: mov rdi, gs:[48]",
     "mov dword ptr [rdi], 0",
-    "7: mov rax, gs:[32]",
-    "mov gs:[16], rax",
-    "push qword ptr gs:[104]",
+    "mov rax, [r8 + 32]",
+    "mov [r8 + 16], rax",
+    "8: cmp qword ptr gs:[112], -1",
+    "jne 7f",
+    "mov r8, [r8 + 136]",
+    "test r8, r8",
+    "jnz 1b",
+    "7: push qword ptr gs:[120]",
     "popfq",
     "mov rax, gs:[64]",
     "mov rdx, gs:[72]",
     "mov rsi, gs:[80]",
     "mov rdi, gs:[88]",
     "mov r11, gs:[96]",
-    "9: ret",
+    "mov r8, gs:[104]",
+    "ret",
     // A system call, for processes whose calls nothing catches.
     ".globl cere_counter_call",
     ".hidden cere_counter_call",
@@ -106,6 +122,10 @@ struct Context {
     /// `syscall; ret`.
     call: usize,
     scratch: [u64; 8],
+    own: *mut Context,
+    next: *mut Context,
+    /// Where the buffer that was made last is.
+    all: *const AtomicPtr<Context>,
 }
 
 /// Bytes after a chunk's room that one segment may still use.
@@ -116,6 +136,8 @@ const ALIGN: usize = 1 << 24;
 /// The number of the descriptor that chunks go to; negative: nowhere.
 static TO: AtomicI32 = AtomicI32::new(-1);
 static LOCK: AtomicU32 = AtomicU32::new(0);
+/// All buffers.
+static ALL: AtomicPtr<Context> = AtomicPtr::new(std::ptr::null_mut());
 
 /// A thread's buffer. It stays for the life of the process: the thread may run counted code at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,10 +227,21 @@ impl Buffer {
                 lock: &raw const LOCK,
                 call,
                 scratch: [0; 8],
+                own: at,
+                next: std::ptr::null_mut(),
+                all: &raw const ALL,
             });
             (chunk as *mut [u64; 4]).write([0, thread.into(), 0, 0]);
         }
-        Some(Self(at))
+        let mut first = ALL.load(Relaxed);
+        loop {
+            // SAFETY: written above, and nobody else knows of it yet.
+            unsafe { (*at).next = first };
+            match ALL.compare_exchange_weak(first, at, Release, Relaxed) {
+                Ok(_) => return Some(Self(at)),
+                Err(other) => first = other,
+            }
+        }
     }
 
     /// Has the calling thread write here from now on. False if the kernel refuses.
@@ -233,8 +266,10 @@ impl Buffer {
 /// # Safety
 /// The thread has entered a buffer.
 pub unsafe fn flush() {
-    // SAFETY: it changes RCX alone, which calls may change anyway.
-    unsafe { cere_counter_flush() };
+    // SAFETY: it changes RCX alone, whose content says whose buffers are sent.
+    unsafe {
+        core::arch::asm!("call {}", sym cere_counter_flush, inout("rcx") 1 => _, options(preserves_flags));
+    }
 }
 
 /// Sends the mark `code`: chunks that come later were written after it. The calling thread's buffer is sent before.

@@ -368,7 +368,7 @@ class Counting : public MachineFunctionPass {
       Out.back().Block = uint32_t(MBB.getNumber());
       Out.back().Flags = Flags;
     };
-    bool Opened = false;
+    bool Opened = false, Joined = false;
     uint32_t Next = BlockStart | (First ? uint32_t(Entry) : 0);
     while (It != MBB.end()) {
       MachineInstr &MI = *It;
@@ -385,7 +385,12 @@ class Counting : public MachineFunctionPass {
           At = It;
         Place P{*this, MBB, At};
         P.save("RCX", SavedC);
-        slot(P.build("MOVZX32rm8", "ECX"), reg("GS"), Cursor + 2);
+        // After a team has joined, what its threads wrote is sent.
+        if (Joined)
+          P.build("MOV64ri32", "RCX").addImm(-1);
+        else
+          slot(P.build("MOVZX32rm8", "ECX"), reg("GS"), Cursor + 2);
+        Joined = false;
         P.advance("RSP", -128);
         slot(P.build("CALL64m"), reg("GS"), Room);
         P.advance("RSP", 128);
@@ -410,6 +415,17 @@ class Counting : public MachineFunctionPass {
       accesses(MI, Index, G.Accesses, Callee);
       for (size_t I = Known; I < G.Accesses.size(); I++)
         write({*this, MBB, MI}, MI, G.Accesses[I]);
+      if (MI.isCall() && Callee.starts_with("__kmpc_fork_")) {
+        Joined = true;
+        // What came before is sent first.
+        Place P{*this, MBB, MI};
+        P.save("RCX", SavedC);
+        P.build("MOV64ri32", "RCX").addImm(1);
+        P.advance("RSP", -128);
+        slot(P.build("CALL64m"), reg("GS"), Room);
+        P.advance("RSP", 128);
+        P.load("RCX", SavedC);
+      }
       if (MI.isReturn())
         G.Flags |= Return;
       bool Full = G.Instructions.size() >= 4000 && !MI.isTerminator();

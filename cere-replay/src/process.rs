@@ -119,10 +119,7 @@ fn command(
     }
     // SAFETY: only system calls between fork and exec.
     unsafe {
-        command.pre_exec(move || {
-            if let Some(stream) = stream {
-                libc::fcntl(stream, libc::F_SETFD, 0);
-            }
+        command.pre_exec(|| {
             // Ordinary layout: randomised, libraries and stack at the top, away from captured addresses.
             libc::personality(0);
             let mut limit: libc::rlimit = std::mem::zeroed();
@@ -138,6 +135,16 @@ fn command(
         what: format!("the replay {}", executable.display()),
         source,
     })?;
+    // After the sandbox, which closes all that it does not know.
+    if let Some(stream) = stream {
+        // SAFETY: one system call between fork and exec.
+        unsafe {
+            command.pre_exec(move || match libc::fcntl(stream, libc::F_SETFD, 0) {
+                -1 => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
+    }
     Ok(command)
 }
 

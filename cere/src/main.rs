@@ -8,6 +8,7 @@
 //! | `capture` | takes codelets out of a run |
 //! | `codelets` | lists the codelets in the store |
 //! | `replay` | runs codelets alone: time and verdict |
+//! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `select` | chooses the cheapest regions to replay that cover the run |
 //! | `check` | compares replays with the run, region by region |
 //! | `predict` | the run's time with other numbers of threads |
@@ -22,6 +23,7 @@
 mod capture;
 mod check;
 mod codelets;
+mod count;
 mod doctor;
 mod hybrid;
 mod instrument;
@@ -76,6 +78,7 @@ enum Command {
     Capture(capture::Options),
     Codelets(codelets::Options),
     Replay(replay::Options),
+    Count(count::Options),
     Select(select::Options),
     Check(check::Options),
     Predict(predict::Options),
@@ -116,6 +119,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Capture(options) => capture::run(&options),
         Command::Codelets(options) => codelets::run(&options),
         Command::Replay(options) => replay::run(&options),
+        Command::Count(options) => count::run(&options),
         Command::Select(options) => select::run(&options),
         Command::Check(options) => check::run(&options),
         Command::Predict(options) => predict::run(&options),

@@ -1,6 +1,7 @@
 //! Results of commands as text and JSON.
 
 pub mod codelets;
+pub mod count;
 pub mod doctor;
 pub mod hybrid;
 pub mod profile;
