@@ -26,7 +26,7 @@ install:
 	@test -x $(BUILT)/cere || { echo "install: there is no $(BUILT)/cere: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
-	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so "$(DESTDIR)$(PREFIX)/lib/cere"
+	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so $(BUILT)/libcere_counted.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
 	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
 

@@ -2,11 +2,11 @@
 
 use crate::accesses::Accesses;
 use crate::counts::{Counts, Dynamic, Simulation};
-use crate::stream::{self, Sink};
+use crate::stream::{self, Ran, Sink};
 use crate::tally::Tally;
 use crate::{CountError, image};
 use cere_format::capture::{TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN};
-use cere_format::count::{Code, MARK_END, Segment};
+use cere_format::count::{Code, MARK_END};
 use cere_format::package::{MEMBER_TRACE, Manifest};
 use cere_format::replay::Warmup;
 use cere_memory::geometry::Replacement;
@@ -60,9 +60,9 @@ fn run<S: Sink + Send>(
             let Ok(executable) = told.recv() else {
                 return Ok::<_, CountError>(None);
             };
-            let code = image::read(&executable, 0)?;
+            let mut code = image::read(&executable)?;
             let mut sink = make(&code);
-            stream::read(reader, &code, &mut sink)?;
+            stream::read(reader, &mut code, &mut sink)?;
             Ok(Some((code, sink)))
         };
         let consumer = scope.spawn(move || consume(reader));
@@ -90,7 +90,6 @@ fn unfinished() -> CountError {
 
 /// Counts and adds up what only a run shows.
 struct Work {
-    code: Code,
     accesses: Accesses,
     tally: Tally,
     dynamic: Dynamic,
@@ -105,7 +104,6 @@ impl Work {
         Self {
             accesses: Accesses::of(code),
             tally: Tally::new(code),
-            code: code.clone(),
             dynamic: Dynamic::default(),
             ended: false,
             versions,
@@ -115,14 +113,14 @@ impl Work {
 }
 
 impl Sink for Work {
-    fn segment(&mut self, thread: u32, control: u64, index: u32, segment: &Segment, words: &[u64]) {
-        self.tally.add(&self.code, thread, index, segment);
-        self.accesses.add_dynamic(index, words, &mut self.dynamic);
-        self.total += segment.accesses.len() as u64;
+    fn segment(&mut self, code: &Code, index: u32, ran: Ran) {
+        self.tally.add(code, ran.thread, index, ran.segment);
+        self.accesses.add_dynamic(index, ran.words, &mut self.dynamic);
+        self.total += ran.segment.accesses.len() as u64;
         if !self.versions.is_empty() {
-            self.accesses.each(index, control, words, |access| {
+            self.accesses.each(index, ran.control, ran.words, |access| {
                 for version in &mut self.versions {
-                    version.access(thread as usize, access);
+                    version.access(ran.thread as usize, access);
                 }
             });
         }
@@ -169,6 +167,169 @@ fn warmup_name(warmup: Warmup) -> &'static str {
     }
 }
 
+/// A codelet that was counted once, without caches.
+pub struct Counted<'a> {
+    package: &'a Path,
+    options: &'a Options,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its counted code.
+    pub code: Code,
+    /// What ran.
+    pub tally: Tally,
+    /// Its counts.
+    pub counts: Counts,
+    /// Accesses.
+    total: u64,
+    cores: usize,
+}
+
+impl<'a> Counted<'a> {
+    /// Counts the codelet in the unpacked package `package`.
+    ///
+    /// # Errors
+    /// The codelet cannot be replayed; a count exceeds 64 bits.
+    pub fn new(package: &'a Path, options: &'a Options) -> Result<Self, CountError> {
+        let manifest = cere_replay::manifest(package)?;
+        let name = manifest.name.clone();
+        let (replay, code, work) = run(package, options, |code| Work::new(code, Vec::new()))?;
+        if !work.ended {
+            return Err(CountError::Unfinished(name));
+        }
+        let mut counts = Counts::of(&name, &code, &work.tally, &work.dynamic)?;
+        counts.flags = options.settings.flags.join(" ");
+        counts.verdict = replay.verdict;
+        counts.reason = replay.reason;
+        counts.notes = replay.notes;
+        let threads = cere_replay::plan::threads(&manifest, options.settings.team.threads);
+        Ok(Self {
+            package,
+            options,
+            manifest,
+            code,
+            tally: work.tally,
+            counts,
+            total: work.total,
+            cores: threads.unwrap_or(1).max(1) as usize,
+        })
+    }
+
+    /// Runs it once more, with all accesses going to each of `versions`.
+    fn pass(&self, versions: Vec<Hierarchy>) -> Result<Vec<Hierarchy>, CountError> {
+        let make = |code: &Code| Work::new(code, versions);
+        let (_, code, work) = run(self.package, self.options, make)?;
+        if !work.ended {
+            return Err(CountError::Unfinished(self.manifest.name.clone()));
+        }
+        let second = work.tally.instructions(&code);
+        let first = self.tally.instructions(&self.code);
+        // Threads may share their work otherwise each time.
+        if first != second && self.cores == 1 {
+            return Err(CountError::Varies {
+                codelet: self.manifest.name.clone(),
+                first,
+                second,
+            });
+        }
+        Ok(work.versions)
+    }
+
+    /// Memory as `settings` say, empty.
+    fn memory(
+        &self,
+        geometry: &Geometry,
+        settings: &Settings,
+        replacement: Option<Replacement>,
+    ) -> Result<Hierarchy, CountError> {
+        let sampling = self.total.div_ceil(settings.budget.max(1));
+        let sampling = (sampling > 1).then(|| u32::try_from(sampling).unwrap_or(1 << 31));
+        let options = cere_memory::Options {
+            cores: self.cores,
+            seed: settings.seed,
+            frames: Frames::Random,
+            sampling: sampling.map(u32::next_power_of_two),
+            replacement,
+            ..cere_memory::Options::default()
+        };
+        Ok(Hierarchy::new(geometry, &options)?)
+    }
+
+    /// Touches the pages of the trace.
+    fn touch(&self, memory: &mut Hierarchy) -> Result<(), CountError> {
+        for (thread, access) in touches(self.package, &self.manifest)? {
+            memory.warm(thread.min(self.cores - 1), &[access]);
+        }
+        Ok(())
+    }
+
+    /// Simulates the caches, which start as the replay's do.
+    ///
+    /// # Errors
+    /// Two runs differ; the geometry is not possible.
+    pub fn simulate(
+        &self,
+        geometry: &Geometry,
+        settings: &Settings,
+    ) -> Result<Simulation, CountError> {
+        let wanted = &self.options.settings;
+        let (warmup, _) =
+            cere_replay::plan::warmup(&self.manifest, wanted.warmup, wanted.team.threads)?;
+        let mut versions = vec![self.memory(geometry, settings, None)?];
+        if settings.random {
+            versions.push(self.memory(geometry, settings, Some(Replacement::Random))?);
+        }
+        if matches!(warmup, Warmup::WorkingSet | Warmup::PageTrace) {
+            versions = self.pass(versions)?;
+        }
+        if warmup == Warmup::PageTrace {
+            for version in &mut versions {
+                self.touch(version)?;
+            }
+        }
+        versions.iter_mut().for_each(Hierarchy::reset_counters);
+        versions = self.pass(versions)?;
+        let counters: Vec<Counters> = versions.iter().map(Hierarchy::counters).collect();
+        Ok(Simulation::of(
+            &geometry.name,
+            warmup_name(warmup),
+            &counters[0],
+            counters.get(1),
+            self.counts.flops.total,
+        ))
+    }
+
+    /// What the caches count from each state at entry: the page trace's (if the package has one), the working set's, and cold.
+    ///
+    /// # Errors
+    /// Two runs differ; the geometry is not possible.
+    pub fn warmups(
+        &self,
+        geometry: &Geometry,
+        settings: &Settings,
+    ) -> Result<Vec<(&'static str, Counters)>, CountError> {
+        let new = || self.memory(geometry, settings, None);
+        let traced = self.manifest.trace.as_ref().is_some_and(|t| t.pages > 0);
+        let mut versions = vec![new()?];
+        if traced {
+            versions.push(new()?);
+        }
+        versions = self.pass(versions)?;
+        let cold = versions[0].counters();
+        if let Some(version) = versions.get_mut(1) {
+            self.touch(version)?;
+        }
+        versions.iter_mut().for_each(Hierarchy::reset_counters);
+        versions = self.pass(versions)?;
+        let mut found = Vec::new();
+        if let Some(version) = versions.get(1) {
+            found.push((warmup_name(Warmup::PageTrace), version.counters()));
+        }
+        found.push((warmup_name(Warmup::WorkingSet), versions[0].counters()));
+        found.push((warmup_name(Warmup::Cold), cold));
+        Ok(found)
+    }
+}
+
 /// Counts the codelet in the unpacked package `package`. The first run counts; if caches are simulated, one more brings them
 /// to the state that a run over itself leaves, then the page trace is touched (both as `options` say), then one counts.
 ///
@@ -179,96 +340,9 @@ pub fn count(
     settings: &Settings,
     options: &Options,
 ) -> Result<Counts, CountError> {
-    let manifest = cere_replay::manifest(package)?;
-    let name = manifest.name.clone();
-    let (replay, code, work) = run(package, options, |code| Work::new(code, Vec::new()))?;
-    if !work.ended {
-        return Err(CountError::Unfinished(name));
-    }
-    let mut counts = Counts::of(&name, &code, &work.tally, &work.dynamic)?;
-    counts.flags = options.settings.flags.join(" ");
-    counts.verdict = replay.verdict;
-    counts.reason = replay.reason;
-    counts.notes = replay.notes;
+    let mut counted = Counted::new(package, options)?;
     if let Some(geometry) = &settings.geometry {
-        let found = simulate(package, &manifest, geometry, settings, options, &work)?;
-        counts.simulation = Some(found(counts.flops.total));
+        counted.counts.simulation = Some(counted.simulate(geometry, settings)?);
     }
-    Ok(counts)
-}
-
-/// Simulates the caches.
-fn simulate(
-    package: &Path,
-    manifest: &Manifest,
-    geometry: &Geometry,
-    settings: &Settings,
-    options: &Options,
-    first: &Work,
-) -> Result<impl FnOnce(u64) -> Simulation, CountError> {
-    let warmup = cere_replay::plan::warmup(
-        manifest,
-        options.settings.warmup,
-        options.settings.team.threads,
-    )?
-    .0;
-    let threads = cere_replay::plan::threads(manifest, options.settings.team.threads);
-    let cores = threads.unwrap_or(1).max(1) as usize;
-    let sampling = first.total.div_ceil(settings.budget.max(1));
-    let sampling = (sampling > 1).then(|| u32::try_from(sampling).unwrap_or(u32::MAX));
-    let base = cere_memory::Options {
-        cores,
-        seed: settings.seed,
-        frames: Frames::Random,
-        sampling: sampling.map(u32::next_power_of_two),
-        ..cere_memory::Options::default()
-    };
-    let mut versions = vec![Hierarchy::new(geometry, &base)?];
-    if settings.random {
-        let random = cere_memory::Options {
-            replacement: Some(Replacement::Random),
-            ..base
-        };
-        versions.push(Hierarchy::new(geometry, &random)?);
-    }
-    let pass = |versions: Vec<Hierarchy>| -> Result<Vec<Hierarchy>, CountError> {
-        let make = |code: &Code| Work::new(code, versions);
-        let (_, _, work) = run(package, options, make)?;
-        if !work.ended {
-            return Err(CountError::Unfinished(manifest.name.clone()));
-        }
-        let instructions = |tally: &Tally| {
-            let all = work.code.segments.iter().zip(&tally.segments);
-            all.map(|(s, n)| s.instructions.len() as u64 * n).sum()
-        };
-        let (a, b): (u64, u64) = (instructions(&first.tally), instructions(&work.tally));
-        // Threads may share their work otherwise each time.
-        if a != b && cores == 1 {
-            return Err(CountError::Varies {
-                codelet: manifest.name.clone(),
-                first: a,
-                second: b,
-                threads: "",
-            });
-        }
-        Ok(work.versions)
-    };
-    if matches!(warmup, Warmup::WorkingSet | Warmup::PageTrace) {
-        versions = pass(versions)?;
-    }
-    if warmup == Warmup::PageTrace {
-        let touches = touches(package, manifest)?;
-        for version in &mut versions {
-            for (thread, access) in &touches {
-                version.warm((*thread).min(cores - 1), &[*access]);
-            }
-        }
-    }
-    versions.iter_mut().for_each(Hierarchy::reset_counters);
-    versions = pass(versions)?;
-    let counters: Vec<Counters> = versions.iter().map(Hierarchy::counters).collect();
-    let name = geometry.name.clone();
-    Ok(move |flops| {
-        Simulation::of(&name, warmup_name(warmup), &counters[0], counters.get(1), flops)
-    })
+    Ok(counted.counts)
 }

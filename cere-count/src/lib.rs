@@ -10,14 +10,18 @@
 //! | [`accesses`] | the memory that it reached |
 //! | [`counts`] | the results |
 //! | [`codelet`] | counts a codelet |
+//! | [`vivo`] | counts invocations inside the program |
+//! | [`fidelity`] | compares the two |
 
 pub mod accesses;
 pub mod class;
 pub mod codelet;
 pub mod counts;
+pub mod fidelity;
 pub mod image;
 pub mod stream;
 pub mod tally;
+pub mod vivo;
 
 pub use codelet::{Settings, count};
 pub use counts::Counts;
@@ -73,7 +77,7 @@ pub enum CountError {
     Unfinished(String),
     /// Two runs of the same code differ.
     #[error(
-        "two counted runs of {codelet} differ: {first} and {second} instructions; its work depends on more than captured memory{threads}"
+        "two counted runs of {codelet} differ: {first} and {second} instructions; its work depends on more than captured memory"
     )]
     Varies {
         /// The codelet.
@@ -82,8 +86,6 @@ pub enum CountError {
         first: u64,
         /// And of the second.
         second: u64,
-        /// What that may have to do with threads.
-        threads: &'static str,
     },
     /// A count exceeds 64 bits.
     #[error("{codelet}: {what} exceed 64 bits")]

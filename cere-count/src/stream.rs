@@ -1,15 +1,36 @@
 //! Reads the stream of counted code.
 
 use crate::CountError;
-use cere_format::count::{CHUNK_HEAD, Code, END_THREAD, Segment};
+use cere_format::count::{CHUNK_HEAD, Code, END_THREAD, MARK_IMAGES, Segment};
 use std::io::Read;
 
 /// Who gets what the stream says.
 pub trait Sink {
-    /// A segment ran in a thread; `words` are those of its accesses, `control` is the address of the thread's control block.
-    fn segment(&mut self, thread: u32, control: u64, index: u32, segment: &Segment, words: &[u64]);
+    /// Segment `index` of `code` ran.
+    fn segment(&mut self, code: &Code, index: u32, ran: Ran);
     /// A mark was sent.
     fn mark(&mut self, code: u64);
+    /// The images of the process are known: `text` is as [`MARK_IMAGES`] says.
+    ///
+    /// # Errors
+    /// Their code cannot be read.
+    fn images(&mut self, text: &[u8], code: &mut Code) -> Result<(), CountError> {
+        let _ = (text, code);
+        Ok(())
+    }
+}
+
+/// An execution of a segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Ran<'a> {
+    /// The segment.
+    pub segment: &'a Segment,
+    /// The thread.
+    pub thread: u32,
+    /// Address of the thread's control block.
+    pub control: u64,
+    /// The words of its accesses.
+    pub words: &'a [u64],
 }
 
 /// Bytes of a chunk, at most: what a segment may add to a full one included.
@@ -21,7 +42,7 @@ const THREADS: u32 = 4096;
 ///
 /// # Errors
 /// What is not a stream of this code, with where it stops being one.
-pub fn read(mut from: impl Read, code: &Code, sink: &mut impl Sink) -> Result<(), CountError> {
+pub fn read(mut from: impl Read, code: &mut Code, sink: &mut impl Sink) -> Result<(), CountError> {
     let mut words: Vec<u64> = Vec::new();
     let mut bytes = Vec::new();
     let mut position = 0;
@@ -47,6 +68,8 @@ pub fn read(mut from: impl Read, code: &Code, sink: &mut impl Sink) -> Result<()
         if length > LARGEST || length % 8 != 0 {
             return bad("a chunk has an impossible size");
         }
+        let mark = thread == u64::from(END_THREAD) && control == MARK_IMAGES;
+        let thread = if mark { 0 } else { thread };
         let Some(thread) = u32::try_from(thread).ok().filter(|t| *t < THREADS) else {
             return bad("a chunk names an impossible thread");
         };
@@ -56,6 +79,11 @@ pub fn read(mut from: impl Read, code: &Code, sink: &mut impl Sink) -> Result<()
         }
         words.clear();
         words.extend(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)));
+        if mark {
+            sink.images(&bytes, code)?;
+            position += length;
+            continue;
+        }
         chunk(&words, code, thread, control, sink, position)?;
         position += length;
     }
@@ -82,7 +110,13 @@ fn chunk(
         let own = words
             .get(at + 1..at + 1 + segment.words)
             .ok_or_else(|| bad("a segment is cut short"))?;
-        sink.segment(thread, control, index, segment, own);
+        let ran = Ran {
+            segment,
+            thread,
+            control,
+            words: own,
+        };
+        sink.segment(code, index, ran);
         at += 1 + segment.words;
     }
     Ok(())

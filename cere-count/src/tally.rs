@@ -1,6 +1,5 @@
 //! How often each segment ran, and which way branches went.
 
-use crate::stream::Sink;
 use cere_format::count::{CALL, CONDITIONAL, Code, ENTRY, Segment};
 
 /// What a stream says of the code that ran.
@@ -32,6 +31,14 @@ impl Tally {
             way: vec![2; code.segments.len()],
             ..Self::default()
         }
+    }
+
+    /// Machine instructions.
+    #[must_use]
+    pub fn instructions(&self, code: &Code) -> u64 {
+        let all = code.segments.iter().zip(&self.segments);
+        let each = all.map(|(s, n)| (s.instructions.len() as u64).saturating_mul(*n));
+        each.fold(0, u64::saturating_add)
     }
 
     /// Forgets what ran.
@@ -74,25 +81,5 @@ impl Tally {
                 self.uncounted += 1;
             }
         }
-    }
-}
-
-/// A tally of all that runs.
-#[derive(Debug)]
-pub struct Counting<'a> {
-    /// The code.
-    pub code: &'a Code,
-    /// What ran.
-    pub tally: Tally,
-    /// Whether the end was reached.
-    pub ended: bool,
-}
-
-impl Sink for Counting<'_> {
-    fn segment(&mut self, thread: u32, _: u64, index: u32, segment: &Segment, _: &[u64]) {
-        self.tally.add(self.code, thread, index, segment);
-    }
-    fn mark(&mut self, code: u64) {
-        self.ended |= code == cere_format::count::MARK_END;
     }
 }

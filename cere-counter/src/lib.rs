@@ -4,7 +4,7 @@
 //! when the buffer is full is assembly: it keeps all registers but RCX, the flags too, and makes one kind of system call.
 //! It never allocates, never calls libc and takes no lock but the one that keeps the threads' chunks apart.
 
-use cere_format::count::{CHUNK_HEAD, CHUNK_ROOM, END_THREAD};
+use cere_format::count::{CHUNK_HEAD, CHUNK_ROOM, END_THREAD, MARK_IMAGES};
 use std::arch::global_asm;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::Relaxed, Ordering::Release};
 
@@ -286,6 +286,25 @@ pub unsafe fn mark(code: u64) {
         if to >= 0 {
             let bytes = size_of_val(&record);
             system(libc::SYS_write, [to as usize, record.as_ptr() as usize, bytes, 0, 0, 0]);
+        }
+    }
+}
+
+/// Sends where the images of the process lie: for each, its offset in hexadecimal, a blank, its path and a zero. A whole
+/// number of words.
+pub fn send_images(text: &[u8]) {
+    let head: [u64; 4] = [text.len() as u64, END_THREAD.into(), MARK_IMAGES, 0];
+    let mut record: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+    record.extend(text);
+    let mut rest = &record[..];
+    while !rest.is_empty() {
+        let arguments = [TO.load(Relaxed) as usize, rest.as_ptr() as usize, rest.len(), 0, 0, 0];
+        // SAFETY: memory of our own, whose length is given.
+        let written = unsafe { system(libc::SYS_write, arguments) };
+        match usize::try_from(written) {
+            Ok(written) => rest = &rest[written..],
+            Err(_) if written == -(libc::EINTR as isize) => {}
+            Err(_) => return,
         }
     }
 }

@@ -238,9 +238,9 @@ pub struct BindPlan {
     /// Whether each store tells the runtime which type it stores, through the pointer `cere_glue_store`.
     #[serde(default)]
     pub typed: bool,
-    /// Whether the machine code reports what it executes, as [`crate::count`] describes.
+    /// Id of the unit, if its machine code is to report what it executes, as [`crate::count`] describes.
     #[serde(default)]
-    pub counted: bool,
+    pub counted: Option<String>,
 }
 
 /// Asks for the code of a kept unit as the build made it, which reports what it executes ([`crate::count`]).
@@ -248,6 +248,8 @@ pub struct BindPlan {
 pub struct CountPlan {
     /// [`BUILD_VERSION`].
     pub version: u32,
+    /// Id of the unit.
+    pub unit: String,
 }
 
 /// What the pass does to a unit that is split for a hybrid binary: each chosen region becomes a part with flags of its own, the

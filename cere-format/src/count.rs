@@ -5,7 +5,7 @@
 //! begins, it writes the address of its description; then, before each instruction that reaches memory, the access's words.
 //!
 //! Stream: chunks of a head of four words (bytes of the content, number of the thread, the thread's control block, 0) and the
-//! content; a chunk of thread [`END_THREAD`] without content is a mark, whose code is the third word.
+//! content; a chunk of thread [`END_THREAD`] is a mark, whose code is the third word.
 
 use crate::FormatError;
 
@@ -21,8 +21,11 @@ pub const CHUNK_ROOM: usize = 1 << 16;
 pub const END_THREAD: u32 = u32::MAX;
 /// Code of the mark at the end of what was to be counted.
 pub const MARK_END: u64 = 1;
-/// Code of the mark where the counted invocation begins.
-pub const MARK_BEGIN: u64 = 2;
+/// Code of the chunk that says where the images of the process lie: for each its offset in hexadecimal, a blank, its path
+/// and a zero.
+pub const MARK_IMAGES: u64 = 3;
+/// Environment variable with the number of the descriptor that a counted program writes to.
+pub const ENV_STREAM: &str = "CERE_COUNT_STREAM";
 
 /// What the words of an access are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -180,6 +183,8 @@ pub struct Function {
     pub name: String,
     /// Its source file; empty if not known.
     pub file: String,
+    /// Id of its unit.
+    pub unit: String,
     /// Indices of its segments: first, and one after the last.
     pub segments: (u32, u32),
 }
@@ -193,10 +198,16 @@ pub struct Code {
     pub functions: Vec<Function>,
     /// Segments of all functions, in the order of their code.
     pub segments: Vec<Segment>,
-    /// For each 8 bytes of the section: index of the segment that is described there, plus 1.
-    places: Vec<u32>,
-    /// Address of the section.
+    sections: Vec<Section>,
+}
+
+/// A section that was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Section {
+    /// Its address.
     start: u64,
+    /// For each 8 bytes of it: index of the segment that is described there, plus 1.
+    places: Vec<u32>,
 }
 
 struct Reader<'a> {
@@ -262,19 +273,27 @@ impl Names {
 impl Code {
     /// Reads a section that is loaded at address `start`, a multiple of 8.
     pub fn parse(bytes: &[u8], start: u64) -> Result<Self, FormatError> {
-        let mut code = Code {
-            places: vec![0; bytes.len().div_ceil(8)],
+        let mut code = Code::default();
+        code.add(bytes, start)?;
+        Ok(code)
+    }
+
+    /// Reads another section, of another image.
+    pub fn add(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
+        self.sections.push(Section {
             start,
-            ..Code::default()
+            places: vec![0; bytes.len().div_ceil(8)],
+        });
+        let mut names = Names {
+            known: (0..).zip(&self.names).map(|(i, n)| (n.clone(), i)).collect(),
+            list: std::mem::take(&mut self.names),
         };
-        let mut names = Names::default();
         let mut at = 0;
         while at < bytes.len() {
-            let size = code.function(&bytes[at..], at, &mut names)?;
-            at += size;
+            at += self.function(&bytes[at..], at, &mut names)?;
         }
-        code.names = names.list;
-        Ok(code)
+        self.names = names.list;
+        Ok(())
     }
 
     /// Reads a function's description, which begins at `place`; its size.
@@ -300,8 +319,8 @@ impl Code {
             return Err(invalid("size", size, "the description ends elsewhere"));
         }
         let texts = &bytes[strings..size];
-        let (name, file) = (head.word()?, head.word()?);
-        let (name, file) = (names.index(texts, name)?, names.index(texts, file)?);
+        let mut text = || names.index(texts, head.word()?);
+        let (name, file, unit) = (text()?, text()?, text()?);
         let mut reader = Reader {
             bytes: &bytes[..strings],
             at: head.at,
@@ -313,7 +332,8 @@ impl Code {
             reader.at = from;
             let (segment, length) = Self::segment(&mut reader, index, texts, names)?;
             self.segments.push(segment);
-            let place = self.places.get_mut((place + from) / 8);
+            let places = self.sections.last_mut().map(|s| &mut s.places);
+            let place = places.and_then(|p| p.get_mut((place + from) / 8));
             *place.ok_or_else(|| invalid("segment", from, "it lies outside"))? =
                 self.segments.len() as u32;
             reader.at = from.saturating_add(length);
@@ -321,6 +341,7 @@ impl Code {
         self.functions.push(Function {
             name: names.list[name as usize].clone(),
             file: names.list[file as usize].clone(),
+            unit: names.list[unit as usize].clone(),
             segments: (first, self.segments.len() as u32),
         });
         Ok(size)
@@ -393,12 +414,11 @@ impl Code {
     #[inline]
     #[must_use]
     pub fn segment_at(&self, address: u64) -> Option<u32> {
-        let offset = address.wrapping_sub(self.start);
-        if offset % 8 != 0 {
-            return None;
-        }
-        let place = self.places.get(usize::try_from(offset / 8).ok()?)?;
-        place.checked_sub(1)
+        self.sections.iter().find_map(|section| {
+            let offset = address.wrapping_sub(section.start);
+            let place = section.places.get(usize::try_from(offset / 8).ok()?)?;
+            place.checked_sub(1).filter(|_| offset.is_multiple_of(8))
+        })
     }
 
     /// Name of an instruction or callee.

@@ -106,11 +106,24 @@ impl<'a> Image<'a> {
         };
         let wanted: Vec<_> = self.units.iter().map(|(id, u)| (u, own(id))).collect();
         let objects = self.workshop.objects(&recipe.rest, &wanted)?;
+        self.link(objects, &output)
+    }
+
+    /// Makes it with the flags of the build and code that reports what it executes (`cere_format::count`), as `output`.
+    pub fn make_counted(&self, output: &Path) -> Result<()> {
+        let output = std::path::absolute(output)?;
+        let units: Vec<&Unit> = self.units.values().collect();
+        let objects = self.workshop.counted(&units)?;
+        self.link(objects, &output)
+    }
+
+    /// Links it with an object of each unit.
+    fn link(&self, objects: Vec<PathBuf>, output: &Path) -> Result<()> {
         let objects: BTreeMap<&str, PathBuf> =
             self.units.keys().map(String::as_str).zip(objects).collect();
         let called = output.file_name().unwrap_or_default().display();
         let spinner = progress::spinner(format!("linking {called}"));
-        let made = self.link.relink(&output, |id| objects.get(id).cloned());
+        let made = self.link.relink(output, |id| objects.get(id).cloned());
         spinner.finish_and_clear();
         Ok(made?)
     }

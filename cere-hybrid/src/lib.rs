@@ -8,6 +8,7 @@
 //! | [`decide`] | which regions keep their flags |
 //! | [`make`] | all of it |
 
+pub mod counted;
 pub mod decide;
 mod image;
 pub mod link;

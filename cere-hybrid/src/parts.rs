@@ -6,7 +6,7 @@ use cere_driver::command::{Line, hash, run};
 use cere_driver::several::several;
 use cere_driver::unit::{self, Job, LLD, Recipe, compiler, tools};
 use cere_driver::{cached, flags, io};
-use cere_format::build::{BUILD_VERSION, ENV_SPLIT, SplitPlan, Unit};
+use cere_format::build::{BUILD_VERSION, CountPlan, ENV_COUNT, ENV_SPLIT, SplitPlan, Unit};
 use cere_format::store::Store;
 use cere_sandbox::Sandbox;
 use object::{Object, ObjectSymbol};
@@ -65,6 +65,41 @@ impl Workshop<'_> {
         });
         bar.finish_and_clear();
         joined.into_iter().collect()
+    }
+
+    /// An object of each unit at the flags of the build, whose code reports what it executes.
+    pub fn counted(&self, units: &[&Unit]) -> Result<Vec<PathBuf>, HybridError> {
+        std::fs::create_dir_all(&self.cache).map_err(io("create", &self.cache))?;
+        let bar = progress::bar("compiling", units.len() as u64);
+        let own = Sandbox::none();
+        let made = several(units.len(), |place| {
+            let unit = units[place];
+            let plan = CountPlan {
+                version: BUILD_VERSION,
+                unit: unit.id.clone(),
+            };
+            let job = Job {
+                recipe: Recipe {
+                    language: unit.language,
+                    codegen: &unit.command.codegen,
+                    flags: &[],
+                    passes: None,
+                    plugin: &self.plugin,
+                    variable: ENV_COUNT,
+                    prepare: false,
+                    sandbox: &own,
+                },
+                ir: self.store.unit_ir(&unit.id),
+                plan: &serde_json::to_vec(&plan).expect("a plan is plain data"),
+                source: &unit.source.to_string_lossy(),
+                limit: None,
+            };
+            let object = unit::object(job, &self.cache, ".counted.o");
+            bar.inc(1);
+            object
+        });
+        bar.finish_and_clear();
+        Ok(made.into_iter().collect::<Result<_, _>>()?)
     }
 
     /// The unit's object: the parts of its regions and the rest.

@@ -12,7 +12,7 @@ mod shares;
 mod target;
 mod trial;
 mod turns;
-mod vivo;
+pub mod vivo;
 
 pub use cere_replay::Settings;
 pub use fast::{least, region_seconds};

@@ -49,17 +49,7 @@ impl From<&Profile> for Times {
 impl<'a> InVivo<'a> {
     /// Goes to the directory that the profile's run was in. An error tells why the program cannot be run as it was.
     pub fn open(store: &'a Store, profile: &'a Profile, codelets: &[&Manifest]) -> Result<Self> {
-        let directory = &profile.directory;
-        std::env::set_current_dir(directory)
-            .with_context(|| format!("cannot go to {}", directory.display()))?;
-        let name = profile.command.first().context("the profile names none")?;
-        let program = Program::open(name, store)?;
-        if program.hash != profile.program {
-            bail!("{name} is not the program of the profile any more");
-        }
-        if !reads::same(&profile.input, &reads::of(&profile.command)) {
-            bail!("it would not read what it read in the profile's run (give it the same input)");
-        }
+        let program = reopen(store, profile)?;
         let mut regions: Vec<RegionKey> = codelets.iter().map(|c| c.key.clone()).collect();
         regions.sort();
         regions.dedup();
@@ -148,8 +138,24 @@ pub fn threads<'m>(codelets: impl IntoIterator<Item = &'m Manifest>) -> Vec<u32>
     threads
 }
 
+/// Goes to the directory that the profile's run was in, and opens its program. An error tells why it cannot run as it did.
+pub fn reopen(store: &Store, profile: &Profile) -> Result<Program> {
+    let directory = &profile.directory;
+    std::env::set_current_dir(directory)
+        .with_context(|| format!("cannot go to {}", directory.display()))?;
+    let name = profile.command.first().context("the profile names none")?;
+    let program = Program::open(name, store)?;
+    if program.hash != profile.program {
+        bail!("{name} is not the program of the profile any more");
+    }
+    if !reads::same(&profile.input, &reads::of(&profile.command)) {
+        bail!("it would not read what it read in the profile's run (give it the same input)");
+    }
+    Ok(program)
+}
+
 /// What an OpenMP program needs to run with as many threads as its codelets were captured with, if that is one number.
-fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
+pub fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
     match threads(codelets.iter().copied())[..] {
         [n] => vec![("OMP_NUM_THREADS".to_owned(), n.to_string())],
         _ => Vec::new(),

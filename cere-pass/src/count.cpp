@@ -95,6 +95,7 @@ class Counting : public MachineFunctionPass {
   const TargetInstrInfo *TII = nullptr;
   const TargetRegisterInfo *TRI = nullptr;
   std::map<std::string, unsigned> Opcodes, Registers;
+  std::string Unit;
 
   unsigned opcode(const char *Name) const {
     auto It = Opcodes.find(Name);
@@ -446,7 +447,7 @@ class Counting : public MachineFunctionPass {
 
 public:
   static char ID;
-  Counting() : MachineFunctionPass(ID) {}
+  explicit Counting(std::string Unit) : MachineFunctionPass(ID), Unit(std::move(Unit)) {}
   StringRef getPassName() const override { return "CERE counting"; }
 
   bool runOnMachineFunction(MachineFunction &MF) override {
@@ -462,6 +463,7 @@ public:
     uint32_t Name = S.at(MF.getName());
     DISubprogram *SP = MF.getFunction().getSubprogram();
     uint32_t File = S.at(SP && SP->getFile() ? SP->getFile()->getFilename() : "");
+    uint32_t UnitAt = S.at(Unit);
     std::vector<Segment> All;
     bool First = true;
     for (MachineBasicBlock &MBB : MF) {
@@ -475,6 +477,7 @@ public:
     W.u32(0); // Where the strings are.
     W.u32(Name);
     W.u32(File);
+    W.u32(UnitAt);
     std::vector<uint32_t> Where;
     for (const Segment &G : All) {
       W.align();
@@ -528,9 +531,10 @@ char Counting::ID = 0;
 } // namespace
 
 // From here on, code that this process makes is counted.
-extern "C" void cere_count_code() {
-  static auto *Registered = new RegisterTargetPassConfigCallback([](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *Config) {
-    Config->insertPass(&UnpackMachineBundlesID, new Counting);
+extern "C" void cere_count_code(const char *Unit) {
+  std::string Id = Unit;
+  static auto *Registered = new RegisterTargetPassConfigCallback([Id](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *Config) {
+    Config->insertPass(&UnpackMachineBundlesID, new Counting(Id));
   });
   (void)Registered;
 }

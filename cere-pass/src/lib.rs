@@ -118,6 +118,13 @@ fn prepare(module: LLVMModuleRef) -> Result<bool, String> {
     Ok(false)
 }
 
+/// The code that is made from now on reports what it executes.
+fn count(unit: &str) {
+    let unit = ir::c(unit);
+    // SAFETY: the process makes the code of one module; the string is copied.
+    unsafe { shim::cere_count_code(unit.as_ptr()) };
+}
+
 /// Called by the shim's pass at the start of the pipeline.
 #[unsafe(no_mangle)]
 extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
@@ -147,13 +154,11 @@ extern "C" fn before_codegen(
     guarded(|| {
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
             bind::bind(module, &plan)?;
-            if plan.counted {
-                // SAFETY: the process makes the code of this module alone.
-                unsafe { shim::cere_count_code() };
+            if let Some(unit) = plan.counted {
+                count(&unit);
             }
-        } else if from_env::<CountPlan>(ENV_COUNT)?.is_some() {
-            // SAFETY: the process makes the code of this module alone.
-            unsafe { shim::cere_count_code() };
+        } else if let Some(plan) = from_env::<CountPlan>(ENV_COUNT)? {
+            count(&plan.unit);
         } else if let Some(plan) = from_env::<SplitPlan>(ENV_SPLIT)? {
             split::cut(module, &plan)?;
         } else if let Some(path) = shapes_wanted() {

@@ -63,7 +63,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         pinned,
         roots: None,
         typed: false,
-        counted: false,
+        counted: None,
     }
 }
 
@@ -205,7 +205,7 @@ pub fn unit(
     let pinned = change.other || options.settings.passes.is_some();
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = code == Code::Typed;
-    plan.counted = code == Code::Counted;
+    plan.counted = (code == Code::Counted).then(|| unit.id.clone());
     if pinned {
         plan.shapes = Some(shapes(package, unit, options)?);
     }

@@ -167,7 +167,7 @@ fn stack_limit() -> Option<u64> {
 
 /// Fixed addresses, all the stack there may be. A container may refuse
 /// either; the run then goes on with what it gets.
-fn prepare(command: &mut Command) {
+pub fn prepare(command: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe system calls are made, on values of this frame.
     unsafe {
         command.pre_exec(|| {

@@ -9,6 +9,8 @@ pub const ENV_HOME: &str = "CERE_HOME";
 pub const PLUGIN: &str = "libcere_pass.so";
 /// The preload library.
 pub const PRELOAD: &str = "libcere_capture.so";
+/// The preload library of counted programs.
+pub const COUNTED: &str = "libcere_counted.so";
 /// The runtime inside replay executables.
 pub const RUNTIME: &str = "libcere_runtime.a";
 

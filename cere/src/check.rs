@@ -1,6 +1,8 @@
 //! `cere check`: replays every codelet at the flags of its capture and compares time and result with the original's.
 
+use crate::count::geometry;
 use crate::options::{self, Common, Timing};
+use crate::show;
 use anyhow::{Result, bail};
 use cere_console::print;
 use cere_format::replay::Verdict;
@@ -25,8 +27,13 @@ low quantile of the repetitions that corresponds to it. `rounds` shows the error
 this machine are used again, unless --again is given.\n\
 Exit status: 0 if every result is the original's, whatever the times.\n\
 \n\
+--counted uses no clock. The program is linked again with code that reports what it executes, and runs once; so are the\n\
+codelets. Every block has to run as often in the replay as in the program. All accesses of the program go to simulated\n\
+caches, and the misses of the captured invocation are compared with the replay's for each warm-up.\n\
+\n\
 Examples:\n\
 \x20 cere check\n\
+\x20 cere check --counted\n\
 \x20 cere check --max-error 10 --warmup working-set")]
 pub struct Options {
     #[command(flatten)]
@@ -41,12 +48,45 @@ pub struct Options {
     /// [default: 9; 5 for programs of 2 s or more, 3 of 5 s, 1 of a minute]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     rounds: Option<u32>,
+    /// Compare what is executed instead of times: blocks, instructions, simulated cache misses
+    #[arg(long, conflicts_with_all = ["rounds", "again", "max_error"])]
+    counted: bool,
+    /// With --counted: caches to simulate: here, a name, a file, or none
+    #[arg(long, value_name = "WHICH", default_value = "here", requires = "counted")]
+    geometry: String,
     #[command(flatten)]
     timing: Timing,
 }
 
+/// Compares counts instead of times.
+fn counted(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let profile = state::current_profile(&store)?;
+    let codelets = codelets(&store)?;
+    let compared = cere_hybrid::counted::Request {
+        store: &store,
+        profile: &profile,
+        codelets: &codelets,
+        settings: &options.timing.settings(Team::default())?,
+        counting: &cere_count::Settings {
+            geometry: geometry(&options.geometry)?,
+            ..cere_count::Settings::default()
+        },
+    }
+    .compare()?;
+    match options.common.json {
+        true => print::json(&show::counted::json(&compared))?,
+        false => print::out(&show::counted::text(&compared))?,
+    }
+    let same = compared.done.iter().all(|f| f.same_blocks);
+    Ok(u8::from(!same || !compared.skipped.is_empty()))
+}
+
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if options.counted {
+        return counted(options);
+    }
     let store = options.common.store()?;
     let profile = state::current_profile(&store)?;
     let codelets = codelets(&store)?;

@@ -2,6 +2,7 @@
 
 pub mod codelets;
 pub mod count;
+pub mod counted;
 pub mod doctor;
 pub mod hybrid;
 pub mod profile;

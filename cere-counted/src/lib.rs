@@ -1,0 +1,143 @@
+//! The preload library of a program whose code is counted: gives each thread its buffer.
+//!
+//! It does nothing unless [`ENV_STREAM`] names a descriptor. Its constructor runs before all others. What runs in the
+//! program's threads later is `pthread_create` and the start of a thread; neither takes a lock.
+
+use cere_counter::Buffer;
+use cere_format::count::{ENV_STREAM, MARK_END};
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+static COUNTS: AtomicBool = AtomicBool::new(false);
+static THREADS: AtomicU32 = AtomicU32::new(0);
+static CREATE: AtomicUsize = AtomicUsize::new(0);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;
+
+/// Ends the process, which would crash at its next counted instruction.
+fn give_up(message: &str) -> ! {
+    let text = format!("cere: {message}\n");
+    // SAFETY: text of our own; the process ends.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        libc::_exit(78)
+    }
+}
+
+/// Gives the calling thread a buffer of its own.
+fn enter() {
+    let number = THREADS.fetch_add(1, Relaxed);
+    let buffer = Buffer::new(number, cere_counter::plain_call());
+    // SAFETY: the buffer is this thread's alone; nothing else uses GS on x86-64 Linux.
+    if !buffer.is_some_and(|buffer| unsafe { buffer.enter() }) {
+        give_up("no memory for the buffer of a counted thread, or the kernel refuses to set GS");
+    }
+}
+
+extern "C" fn constructor() {
+    let descriptor = std::env::var(ENV_STREAM).ok().and_then(|text| text.parse::<i32>().ok());
+    enter();
+    let Some(descriptor) = descriptor else {
+        return;
+    };
+    // SAFETY: plain look-ups and settings; no other thread runs yet, so that the environment may change.
+    unsafe {
+        CREATE.store(libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) as usize, Relaxed);
+        // Programs that this one starts write nothing.
+        libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+        std::env::remove_var(ENV_STREAM);
+        libc::pthread_atfork(None, None, Some(child));
+    }
+    cere_counter::send_to(descriptor);
+    COUNTS.store(true, Relaxed);
+    images();
+}
+
+/// Says where the images of the process lie.
+fn images() {
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, text: *mut c_void) -> c_int {
+        // SAFETY: the loader's record, and the text of the caller.
+        unsafe {
+            let text = &mut *text.cast::<Vec<u8>>();
+            let name = CStr::from_ptr((*info).dlpi_name).to_bytes();
+            text.extend(format!("{:x} ", (*info).dlpi_addr).bytes());
+            text.extend(name);
+            text.push(0);
+        }
+        0
+    }
+    let mut text: Vec<u8> = Vec::new();
+    // SAFETY: the callback has the type that the loader calls, and `text` lives throughout.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut text).cast()) };
+    text.resize(text.len().next_multiple_of(8), 0);
+    cere_counter::send_images(&text);
+}
+
+extern "C" fn destructor() {
+    if COUNTS.load(Relaxed) {
+        // SAFETY: the thread that ends the process has entered a buffer, as all have.
+        unsafe { cere_counter::mark(MARK_END) };
+    }
+}
+
+/// A process that the program starts counts nothing.
+unsafe extern "C" fn child() {
+    COUNTS.store(false, Relaxed);
+    cere_counter::send_to(-1);
+}
+
+/// What a new thread begins with.
+struct Start {
+    run: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+}
+
+extern "C" fn begin(start: *mut c_void) -> *mut c_void {
+    // SAFETY: made by `pthread_create` below for this thread.
+    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    enter();
+    (start.run)(start.argument)
+}
+
+/// Stands in front of libc's.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    run: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> c_int {
+    type Create = unsafe extern "C" fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        extern "C" fn(*mut c_void) -> *mut c_void,
+        *mut c_void,
+    ) -> c_int;
+    let mut real = CREATE.load(Relaxed);
+    if real == 0 {
+        // SAFETY: a plain look-up.
+        real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) as usize };
+    }
+    if real == 0 {
+        return libc::ENOSYS;
+    }
+    let start = Box::into_raw(Box::new(Start { run, argument }));
+    // SAFETY: libc's function, called as the program calls it.
+    let status = unsafe {
+        let real = std::mem::transmute::<usize, Create>(real);
+        real(thread, attributes, begin, start.cast())
+    };
+    if status != 0 {
+        // SAFETY: no thread has it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    status
+}
