@@ -637,7 +637,7 @@ impl Hierarchy {
         let at = self.index(core, level);
         let shift = self.shapes[level].shift;
         let cache = &mut self.caches[at];
-        let mut flags = flags | u64::from(dirty) * DIRTY;
+        let mut flags = flags | (u64::from(dirty) * DIRTY);
         match why {
             Why::Prefetch => {
                 cache.tally.prefetch_fills += 1;

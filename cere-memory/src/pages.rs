@@ -115,7 +115,7 @@ impl Pages {
                 let frame = shuffle(huge, HUGE_BITS, !seed);
                 let inside = number % (HUGE_PAGE / PAGE);
                 // Apart from the frames of small pages.
-                let frame = 1 << PAGE_BITS | frame * (HUGE_PAGE / PAGE) | inside;
+                let frame = (1 << PAGE_BITS) + frame * (HUGE_PAGE / PAGE) + inside;
                 (frame, 2 * huge + 1)
             }
         };

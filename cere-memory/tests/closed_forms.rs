@@ -100,10 +100,9 @@ fn triad_is_three_s_and_the_third_of_the_cache() {
             let found = memory.counters().memory;
             assert_eq!(found.bytes_read, 3 * s);
             let formula = s.saturating_sub(C / 3);
-            // The order of use is b, c, a of line 0, then of line 1, and so on. A line of a leaves when its set gets
-            // more lines than it has ways, w, after it. Before a's line j there are b's and c's of index j and all
-            // three of 0 to j - 1. A set that is k steps through (3 lines each) has evicted max(0, 3k - w) lines, in
-            // the order b, c, a: floor of a third of them are dirty.
+            // A set of w ways gets the lines b, c, a of index 0, then those of the next index that it has, and so on.
+            // After k indices 3k lines came, and max(0, 3k - w) left, in the order b, c, a: a third of them, rounded
+            // down, were a's and dirty.
             let last = geometry.levels.last().unwrap();
             let (ways, sets) = (u64::from(last.ways), last.sets());
             let lines = s / LINE;
@@ -272,8 +271,9 @@ fn page_walks() {
         assert_eq!(found.tlbs[0].hits, 2 * pages - first);
     }
     // The same 64 MiB in huge pages: 32 walks.
+    let range = 0..64 << 20;
     let options = Options {
-        huge: vec![0..64 << 20],
+        huge: vec![range],
         ..Options::default()
     };
     let mut memory = Hierarchy::new(&two, &options).unwrap();
