@@ -8,16 +8,18 @@ use cere_memory::{Access, Geometry, Hierarchy, Options};
 /// Accesses generated at once, untimed.
 const BATCH: usize = 16384;
 /// Accesses of a round.
-const ACCESSES: usize = 8_000_000;
+const ACCESSES: usize = 4_000_000;
 
 /// Accesses without end, of 8 bytes each.
 type Stream = Box<dyn Iterator<Item = Access>>;
+/// A stream's name, and the stream from its start.
+type Named = (&'static str, fn() -> Stream);
 
 /// y = a x + y, again and again, both of `n` doubles.
 fn daxpy(n: u64) -> Stream {
     let y = 8 * n + 4096;
     let of = move |i| {
-        let (x, y) = (1 << 30 | 8 * i, (1 << 30) + y + 8 * i);
+        let (x, y) = ((1 << 30) + 8 * i, (1 << 30) + y + 8 * i);
         [Access::load(x, 8), Access::load(y, 8), Access::store(y, 8)]
     };
     Box::new((0..n).cycle().flat_map(of))
@@ -100,7 +102,7 @@ pub fn run(rounds: usize) -> Result<()> {
     println!(
         "| stream | L1 misses per access | LRU | random replacement | random frames | sampled 1 in 8 |\n|---|---|---|---|---|---|"
     );
-    let streams: [(&str, fn() -> Stream); 6] = [
+    let streams: [Named; 6] = [
         ("daxpy in L1 (16 KiB)", || daxpy(1024)),
         ("daxpy in L2 (256 KiB)", || daxpy(16 << 10)),
         ("daxpy beyond L3 (64 MiB)", || daxpy(4 << 20)),
