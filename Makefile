@@ -41,6 +41,6 @@ deb: build
 demo: build
 	@scripts/demo
 
-# Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, clara, aa) for one of them.
+# Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, clara, memory, aa) for one of them.
 bench: build
 	@$(BUILT)/cere-bench $(BENCH)

@@ -10,6 +10,7 @@
 //! | [`aa`] | how often does a codelet look different from itself? |
 //! | [`estimators`] | which estimator compares two subjects best? |
 //! | [`searches`] | which search finds good flags with few evaluations? |
+//! | [`memory`] | how many accesses a second does the simulator of caches take? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
 //! A and B always alternate within one run; the least of the rounds counts.
@@ -21,6 +22,7 @@ mod clara;
 mod codelets;
 mod dormant;
 mod estimators;
+mod memory;
 mod program;
 mod searches;
 mod turnaround;
@@ -40,7 +42,7 @@ struct Options {
     /// Record a series of this machine's noise under this name, and nothing else
     #[arg(long, value_name = "NAME")]
     record_noise: Option<String>,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, estimators, searches, aa; all if none is named
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, memory, estimators, searches, aa; all if none is named
     parts: Vec<String>,
 }
 
@@ -71,6 +73,9 @@ fn main() -> Result<()> {
     }
     if wanted("clara") {
         clara::run()?;
+    }
+    if wanted("memory") {
+        memory::run(options.rounds)?;
     }
     if wanted("estimators") {
         estimators::run()?;

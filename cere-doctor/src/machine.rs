@@ -106,33 +106,14 @@ fn cores(processors: &Path) -> Option<usize> {
 }
 
 fn caches(directory: &Path) -> Vec<Cache> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let cache = |at: &Path| {
-        Some(Cache {
-            level: word(&at.join("level"))?.parse().ok()?,
-            kind: word(&at.join("type"))?,
-            bytes: bytes(&word(&at.join("size"))?)?,
-            shared: word(&at.join("shared_cpu_list")).unwrap_or_default(),
-        })
-    };
-    let mut found: Vec<Cache> = entries.filter_map(|e| cache(&e.path())).collect();
-    found.sort_by(|a, b| (a.level, &a.kind).cmp(&(b.level, &b.kind)));
-    found
-}
-
-/// The bytes that the kernel writes as `32K`.
-fn bytes(size: &str) -> Option<u64> {
-    let (number, unit) = match size.strip_suffix(['K', 'M', 'G']) {
-        Some(number) => (number, &size[number.len()..]),
-        None => (size, ""),
-    };
-    let shift = match unit {
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => 0,
-    };
-    number.parse::<u64>().ok()?.checked_shl(shift)
+    let found = cere_format::caches::listed(directory).into_iter();
+    let shown = found.map(|c| Cache {
+        level: c.level,
+        kind: c.kind,
+        bytes: c.size,
+        shared: c.shared,
+    });
+    shown.collect()
 }
 
 fn boost(processors: &Path) -> Option<bool> {
@@ -279,9 +260,6 @@ mod tests {
 
     #[test]
     fn sizes() {
-        assert_eq!(bytes("32K"), Some(32768));
-        assert_eq!(bytes("2M"), Some(2 << 20));
-        assert_eq!((bytes("12"), bytes("x")), (Some(12), None));
         let text = "MemTotal:  100 kB\nMemAvailable:    2048 kB\n";
         assert_eq!(available(text), Some(2 << 20));
         assert_eq!(available(""), None);

@@ -2,13 +2,33 @@
 
 use std::path::Path;
 
-/// A cache that data goes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A cache of a processor.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cache {
     /// 1 is next to the core.
     pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
     /// Bytes.
     pub size: u64,
+    /// Bytes of a line; 0 where the system does not say.
+    pub line: u32,
+    /// Lines of a set; 0 where the system does not say.
+    pub ways: u32,
+    /// Processors that share it, as the kernel lists them: `0-3,8`. Empty where the system does not say.
+    pub shared: String,
+}
+
+impl Cache {
+    /// How many processors share it; 1 where the system does not say.
+    pub fn sharers(&self) -> u64 {
+        let ranges = self.shared.split(',').filter_map(|range| {
+            let (from, to) = range.split_once('-').unwrap_or((range, range));
+            let (from, to): (u64, u64) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+            Some(to.checked_sub(from)?.saturating_add(1))
+        });
+        ranges.fold(0, u64::saturating_add).max(1)
+    }
 }
 
 /// `32K` in bytes.
@@ -23,27 +43,38 @@ fn size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_shl(shift)
 }
 
-/// The caches in a processor's `cache` directory of sysfs, by rising level; empty where the system shows none.
-fn listed(directory: &Path) -> Vec<Cache> {
+/// The caches in a processor's `cache` directory of sysfs, by rising level and by kind; empty where the system shows
+/// none.
+pub fn listed(directory: &Path) -> Vec<Cache> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let read = |name: &str| std::fs::read_to_string(entry.path().join(name)).ok();
+        let number = |name: &str| read(name)?.trim().parse::<u32>().ok();
         let cache = || {
-            let kind = read("type")?;
-            let level = read("level")?.trim().parse().ok()?;
-            let size = size(&read("size")?)?;
-            (kind.trim() != "Instruction" && size > 0).then_some(Cache { level, size })
+            Some(Cache {
+                level: number("level")?,
+                kind: read("type")?.trim().to_owned(),
+                size: size(&read("size")?).filter(|&s| s > 0)?,
+                line: number("coherency_line_size").unwrap_or(0),
+                ways: number("ways_of_associativity").unwrap_or(0),
+                shared: read("shared_cpu_list")
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            })
         };
         found.extend(cache());
     }
-    found.sort_by_key(|c| c.level);
+    found.sort_by(|a, b| (a.level, &a.kind).cmp(&(b.level, &b.kind)));
     found
 }
 
 /// The caches of a processor that data goes through, by rising level; none where the system shows none.
 pub fn of(processor: u32) -> Vec<Cache> {
     let path = format!("/sys/devices/system/cpu/cpu{processor}/cache");
-    listed(Path::new(&path))
+    let mut found = listed(Path::new(&path));
+    found.retain(|c| c.kind != "Instruction");
+    found
 }
 
 #[cfg(test)]
@@ -54,12 +85,36 @@ mod tests {
     fn sizes_as_sysfs_writes_them() {
         assert_eq!(size("32K\n"), Some(32 << 10));
         assert_eq!(size("3M"), Some(3 << 20));
+        assert_eq!(size("12"), Some(12));
         assert_eq!(size("77"), Some(77));
         assert_eq!((size(""), size("K"), size("x")), (None, None, None));
     }
 
-    fn cache(level: u32, size: u64) -> Cache {
-        Cache { level, size }
+    fn cache(level: u32, kind: &str, size: u64) -> Cache {
+        Cache {
+            level,
+            kind: kind.to_owned(),
+            size,
+            ..Cache::default()
+        }
+    }
+
+    #[test]
+    fn sharers_as_sysfs_lists_them() {
+        for (list, sharers) in [
+            ("0", 1),
+            ("0-3,8", 5),
+            ("", 1),
+            ("x,3-1", 1),
+            ("1,3,5-6\n", 4),
+        ] {
+            let shared = list.to_owned();
+            let cache = Cache {
+                shared,
+                ..Cache::default()
+            };
+            assert_eq!(cache.sharers(), sharers, "{list}");
+        }
     }
 
     #[test]
@@ -78,9 +133,23 @@ mod tests {
             std::fs::write(at.join("level"), level.to_string()).unwrap();
             std::fs::write(at.join("size"), size).unwrap();
         }
+        let last = directory.join("index2");
+        std::fs::write(last.join("coherency_line_size"), "64\n").unwrap();
+        std::fs::write(last.join("ways_of_associativity"), "16\n").unwrap();
+        std::fs::write(last.join("shared_cpu_list"), "0-1\n").unwrap();
         let found = listed(&directory);
         std::fs::remove_dir_all(&directory).unwrap();
-        let expected = [cache(1, 32 << 10), cache(2, 512 << 10), cache(3, 8 << 20)];
+        let expected = [
+            cache(1, "Data", 32 << 10),
+            cache(1, "Instruction", 32 << 10),
+            cache(2, "Unified", 512 << 10),
+            Cache {
+                line: 64,
+                ways: 16,
+                shared: "0-1".into(),
+                ..cache(3, "Unified", 8 << 20)
+            },
+        ];
         assert_eq!(found, expected);
         assert_eq!(listed(&directory), []);
     }

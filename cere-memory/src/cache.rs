@@ -1,4 +1,4 @@
-//! The tags of one cache or TLB, and its replacement.
+//! The tags of one cache, and its replacement.
 //!
 //! A set is a run of `u64`, one per way: the line's number above three flags. With least recently used replacement a
 //! set is kept in the order of use, most recent first. The other policies leave lines where they are and note the way
@@ -85,7 +85,7 @@ impl Divider {
     }
 }
 
-/// What one cache counts, in lines. TLBs count as loads.
+/// What one cache counts, in lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     pub load_hits: u64,
@@ -156,7 +156,7 @@ impl Cache {
 
     /// The set of a line.
     #[inline(always)]
-    pub fn set(&self, line: u64) -> usize {
+    fn set(&self, line: u64) -> usize {
         self.sets.rest(line) as usize
     }
 
@@ -194,12 +194,7 @@ impl Cache {
     /// The entry of a line, if it is there; it is used.
     #[inline]
     pub fn touch(&mut self, line: u64) -> Option<&mut u64> {
-        self.touch_in(self.set(line), line)
-    }
-
-    /// Like [`touch`](Self::touch), in a set that the caller chooses.
-    #[inline]
-    pub fn touch_in(&mut self, set: usize, line: u64) -> Option<&mut u64> {
+        let set = self.set(line);
         let way = self.way(set, line)?;
         Some(self.note(set, way))
     }
@@ -245,12 +240,7 @@ impl Cache {
     /// [`EMPTY`]. Empty ways are filled first, from the first on.
     #[inline]
     pub fn insert(&mut self, line: u64, flags: u64) -> u64 {
-        self.insert_in(self.set(line), line, flags)
-    }
-
-    /// Like [`insert`](Self::insert), in a set that the caller chooses.
-    #[inline]
-    pub fn insert_in(&mut self, set: usize, line: u64, flags: u64) -> u64 {
+        let set = self.set(line);
         let entry = line << FLAG_BITS | flags;
         if self.policy == Replacement::Lru {
             let lines = self.lines(set);

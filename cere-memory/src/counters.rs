@@ -1,6 +1,7 @@
 //! What a simulation counts.
 //!
-//! All counts are 64 bits wide and saturate: a count of `u64::MAX` means that or more.
+//! All counts have 64 bits. Sums, bytes and scaled counts saturate: `u64::MAX` means that or more. (A count that grows by
+//! one an access does not get there: that takes centuries.)
 
 use serde::{Deserialize, Serialize};
 
@@ -142,8 +143,8 @@ impl Footprint {
 
 /// How the counts of a sampled simulation came about.
 ///
-/// Lines are divided into groups by their number modulo a power of two that divides the number of sets of every level:
-/// a group owns the same share of the sets of each level, and shares no set with another group. `simulated` groups,
+/// Lines are divided into groups by their number modulo the number of groups, which divides the number of sets of every
+/// level: a group owns the same share of the sets of each level, and shares no set with another group. `simulated` groups,
 /// drawn by the seed, are simulated exactly, the others not at all; counts of lines are scaled by `of / simulated`.
 /// The standard errors are those of a total over `of` groups estimated from a simple random sample of them without
 /// replacement. A program that uses few sets (a stride of a large power of two) can be missed; compare

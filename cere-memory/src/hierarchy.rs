@@ -19,6 +19,7 @@ use crate::options::Prefetcher;
 use crate::pages::Pages;
 use crate::sample::{self, Sample};
 use crate::streams::Streams;
+use crate::tlb::Tlb;
 use crate::{Access, Counters, Geometry, GeometryError, Kind, Options};
 
 /// Pages of a footprint at most.
@@ -48,9 +49,9 @@ struct Shape {
 
 /// What one core has of its own beside caches.
 struct Core {
-    /// Key of the page looked up last, which is the first in its set of the nearest TLB.
+    /// Key of the page looked up last, which the nearest TLB has as most recently used.
     latest: u64,
-    tlbs: Box<[Cache]>,
+    tlbs: Box<[Tlb]>,
     combining: Combining,
     streams: Streams,
 }
@@ -83,8 +84,8 @@ pub struct Hierarchy {
     /// Open write-combining buffers of all cores may exist.
     combines: bool,
     sample: Option<Sample>,
-    /// For warming: counters as they were.
-    kept: Box<[Tally]>,
+    /// For warming: counters as they were, of caches and of TLBs.
+    kept: (Box<[Tally]>, Box<[TlbCounters]>),
 }
 
 impl Hierarchy {
@@ -120,10 +121,7 @@ impl Hierarchy {
             })
             .collect();
         let core = |_| {
-            let tlbs = geometry.tlbs.iter().map(|t| {
-                let policy = crate::geometry::Replacement::Lru;
-                Cache::new(u64::from(t.entries / t.ways), t.ways, policy, 0)
-            });
+            let tlbs = geometry.tlbs.iter().map(|t| Tlb::new(t.entries, t.ways));
             let streams = match options.prefetcher {
                 Some(p) => {
                     let line = geometry.levels[p.level].line;
@@ -140,7 +138,10 @@ impl Hierarchy {
             }
         };
         let cores: Box<[Core]> = (0..options.cores).map(core).collect();
-        let tallies = caches.len() + cores.len() * geometry.tlbs.len();
+        let kept = (
+            vec![Tally::default(); caches.len()].into(),
+            vec![TlbCounters::default(); cores.len() * geometry.tlbs.len()].into(),
+        );
         Ok(Self {
             unit_shift,
             private,
@@ -153,7 +154,7 @@ impl Hierarchy {
             trigger: None,
             combines: false,
             sample,
-            kept: vec![Tally::default(); tallies].into(),
+            kept,
         })
     }
 
@@ -202,12 +203,12 @@ impl Hierarchy {
     /// If there is no such core.
     pub fn warm(&mut self, core: usize, accesses: &[Access]) {
         self.fence_all();
-        for (kept, cache) in self
-            .kept
-            .iter_mut()
-            .zip(of_all(&mut self.caches, &mut self.cores))
-        {
+        for (kept, cache) in self.kept.0.iter_mut().zip(&self.caches) {
             *kept = cache.tally;
+        }
+        let tlbs = self.cores.iter().flat_map(|c| &c.tlbs);
+        for (kept, tlb) in self.kept.1.iter_mut().zip(tlbs) {
+            *kept = tlb.tally;
         }
         let memory = self.memory;
         self.set_warming(true);
@@ -215,12 +216,12 @@ impl Hierarchy {
         self.fence_all();
         self.set_warming(false);
         self.memory = memory;
-        for (kept, cache) in self
-            .kept
-            .iter()
-            .zip(of_all(&mut self.caches, &mut self.cores))
-        {
+        for (kept, cache) in self.kept.0.iter().zip(&mut self.caches) {
             cache.tally = *kept;
+        }
+        let tlbs = self.cores.iter_mut().flat_map(|c| &mut c.tlbs);
+        for (kept, tlb) in self.kept.1.iter().zip(tlbs) {
+            tlb.tally = *kept;
         }
     }
 
@@ -252,8 +253,11 @@ impl Hierarchy {
     /// buffers are written out before.
     pub fn reset_counters(&mut self) {
         self.fence_all();
-        for cache in of_all(&mut self.caches, &mut self.cores) {
+        for cache in &mut self.caches {
             cache.tally = Tally::default();
+        }
+        for tlb in self.cores.iter_mut().flat_map(|c| &mut c.tlbs) {
+            tlb.tally = TlbCounters::default();
         }
         for core in 0..self.cores.len() {
             if !self.shapes.is_empty() {
@@ -303,9 +307,9 @@ impl Hierarchy {
         let own = &mut self.cores[core];
         if let Some(first) = own.tlbs.first_mut() {
             if own.latest == key {
-                first.tally.load_hits += 1;
+                first.tally.hits += 1;
             } else {
-                own.look_up(key);
+                own.look_up(key, self.pages.entry(page));
             }
         }
         page
@@ -314,26 +318,37 @@ impl Hierarchy {
     /// A load or a store of a unit.
     #[inline(always)]
     fn line(&mut self, core: usize, unit: u64, store: bool, page: usize) {
+        let mut missing = false;
         if self.sample.is_none() {
             let alone = self.cores.len() == 1;
             let first = self.index(core, 0);
             let cache = &mut self.caches[first];
-            let entry = cache.latest(unit);
-            // Neither unseen nor prefetched: nothing but the dirty flag can change.
-            if *entry & !DIRTY == unit << FLAG_BITS {
-                if !store {
-                    cache.tally.load_hits += 1;
-                    return;
+            // Neither unseen nor prefetched: nothing but the dirty flag can change, and that only if no other core may
+            // have the line.
+            let wanted = unit << FLAG_BITS;
+            let plain = |entry: u64| match store && !alone {
+                true => entry == wanted | DIRTY,
+                false => entry & !DIRTY == wanted,
+            };
+            let latest = cache.latest(unit);
+            let entry = match plain(*latest) {
+                true => Some(latest),
+                false => cache.touch(unit),
+            };
+            missing = entry.is_none();
+            if let Some(entry) = entry.filter(|e| plain(**e)) {
+                match store {
+                    true => {
+                        *entry |= DIRTY;
+                        cache.tally.store_hits += 1;
+                    }
+                    false => cache.tally.load_hits += 1,
                 }
-                if alone || *entry & DIRTY != 0 {
-                    *entry |= DIRTY;
-                    cache.tally.store_hits += 1;
-                    return;
-                }
+                return;
             }
         }
         let why = if store { Why::Store } else { Why::Load };
-        self.ask(core, unit, why, page);
+        self.ask(core, unit, why, page, missing);
     }
 
     /// Any access, page by page.
@@ -376,7 +391,7 @@ impl Hierarchy {
                     self.line(core, unit, false, page);
                     self.line(core, unit, true, page);
                 }
-                Kind::Prefetch => self.ask(core, unit, Why::Prefetch, page),
+                Kind::Prefetch => self.ask(core, unit, Why::Prefetch, page, false),
                 Kind::NonTemporal => {}
             }
         }
@@ -408,11 +423,12 @@ impl Hierarchy {
         self.pages.note_line(page, inside);
     }
 
-    /// A request of a core, sampled and with what the prefetcher makes of it.
+    /// A request of a core, sampled and with what the prefetcher makes of it. `missing`: the first level is known not to
+    /// have it.
     #[inline(never)]
-    fn ask(&mut self, core: usize, unit: u64, why: Why, page: usize) {
+    fn ask(&mut self, core: usize, unit: u64, why: Why, page: usize, missing: bool) {
         let Some(sample) = &mut self.sample else {
-            return self.ask_all(core, unit, why, page);
+            return self.ask_all(core, unit, why, page, missing);
         };
         // A prefetch instruction touches nothing.
         let Some(group) = sample.group(unit, why != Why::Prefetch) else {
@@ -422,7 +438,7 @@ impl Hierarchy {
             return;
         };
         let before = self.totals();
-        self.ask_all(core, unit, why, page);
+        self.ask_all(core, unit, why, page, missing);
         self.count_group(group, before);
     }
 
@@ -458,8 +474,8 @@ impl Hierarchy {
     }
 
     #[inline]
-    fn ask_all(&mut self, core: usize, unit: u64, why: Why, page: usize) {
-        self.ask_first(core, unit, why, page);
+    fn ask_all(&mut self, core: usize, unit: u64, why: Why, page: usize, missing: bool) {
+        self.ask_first(core, unit, why, page, missing);
         if self.trigger.is_some() {
             self.prefetch(core);
         }
@@ -467,14 +483,14 @@ impl Hierarchy {
 
     /// A request to the first level.
     #[inline]
-    fn ask_first(&mut self, core: usize, unit: u64, why: Why, page: usize) {
+    fn ask_first(&mut self, core: usize, unit: u64, why: Why, page: usize, missing: bool) {
         let several = self.cores.len() > 1 && self.private > 0;
         let store = why == Why::Store;
         let demand = why != Why::Prefetch;
         let warming = self.pages.warming;
         let first = self.index(core, 0);
         let cache = &mut self.caches[first];
-        if let Some(entry) = cache.touch(unit) {
+        if !missing && let Some(entry) = cache.touch(unit) {
             let old = *entry;
             if !demand {
                 return;
@@ -621,7 +637,7 @@ impl Hierarchy {
         let at = self.index(core, level);
         let shift = self.shapes[level].shift;
         let cache = &mut self.caches[at];
-        let mut flags = flags | u64::from(dirty) * DIRTY;
+        let mut flags = flags | (u64::from(dirty) * DIRTY);
         match why {
             Why::Prefetch => {
                 cache.tally.prefetch_fills += 1;
@@ -910,8 +926,8 @@ impl Hierarchy {
             .map(|level| {
                 let of_level = self.cores.iter().map(|c| &c.tlbs[level].tally);
                 of_level.fold(TlbCounters::default(), |sum, t| TlbCounters {
-                    hits: sum.hits.saturating_add(t.load_hits),
-                    misses: sum.misses.saturating_add(t.load_misses),
+                    hits: sum.hits.saturating_add(t.hits),
+                    misses: sum.misses.saturating_add(t.misses),
                 })
             })
             .collect();
@@ -933,33 +949,23 @@ impl Hierarchy {
 }
 
 impl Core {
-    /// Looks up a page that is not the latest.
-    #[inline(never)]
-    fn look_up(&mut self, key: u64) {
+    /// Looks up a page that is not the latest; `entry` is where the nearest TLB may have it, and then where it has.
+    #[inline]
+    fn look_up(&mut self, key: u64, entry: &mut u32) {
         self.latest = key;
-        let number = key >> 1;
-        let mut missed = 0;
-        for tlb in &mut self.tlbs {
-            let set = tlb.set(number);
-            if tlb.touch_in(set, key).is_some() {
-                tlb.tally.load_hits += 1;
+        let Some((first, rest)) = self.tlbs.split_first_mut() else {
+            return;
+        };
+        if let Some(at) = first.look_up(key, *entry as usize) {
+            *entry = at as u32;
+            return;
+        }
+        for tlb in rest {
+            if tlb.look_up(key, usize::MAX).is_some() {
                 break;
             }
-            tlb.tally.load_misses += 1;
-            missed += 1;
+            tlb.insert(key);
         }
-        for tlb in &mut self.tlbs[..missed] {
-            let set = tlb.set(number);
-            tlb.insert_in(set, key, 0);
-        }
+        *entry = first.insert(key) as u32;
     }
-}
-
-/// All caches and TLBs, always in the same order.
-fn of_all<'a>(
-    caches: &'a mut [Cache],
-    cores: &'a mut [Core],
-) -> impl Iterator<Item = &'a mut Cache> {
-    let tlbs = cores.iter_mut().flat_map(|c| &mut c.tlbs);
-    caches.iter_mut().chain(tlbs)
 }

@@ -36,6 +36,7 @@ pub mod options;
 mod pages;
 mod sample;
 mod streams;
+mod tlb;
 
 pub use counters::Counters;
 pub use geometry::{Geometry, GeometryError};

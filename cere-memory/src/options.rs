@@ -57,10 +57,8 @@ impl Options {
         }
         geometry.check_total(self.cores)?;
         if let Some(policy) = self.replacement {
-            let levels = geometry.levels.iter();
-            levels
-                .map(|l| l.check_replacement(policy))
-                .collect::<Result<(), _>>()?;
+            let mut levels = geometry.levels.iter();
+            levels.try_for_each(|l| l.check_replacement(policy))?;
         }
         if !(1..=64).contains(&self.combining) {
             return Err(GeometryError::Combining(self.combining));

@@ -25,6 +25,8 @@ pub struct Page {
     pub key: u64,
     /// Its place in the table of the footprint.
     place: u32,
+    /// Where the nearest TLB had it last.
+    entry: u32,
 }
 
 const NO_PAGE: Page = Page {
@@ -32,6 +34,7 @@ const NO_PAGE: Page = Page {
     frame: 0,
     key: 0,
     place: NONE,
+    entry: NONE,
 };
 
 /// The pages of a simulation.
@@ -78,11 +81,18 @@ impl Pages {
     #[inline(always)]
     pub fn at(&mut self, address: u64) -> usize {
         let number = address / PAGE;
-        let at = number as usize % NEAR;
+        // Multiplied, so that arrays whose starts differ by a power of two do not drive each other out.
+        let at = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % NEAR;
         if self.near[at].number != number {
             self.near[at] = self.translate(number);
         }
         at
+    }
+
+    /// Where a page's entry in the nearest TLB may be.
+    #[inline(always)]
+    pub fn entry(&mut self, at: usize) -> &mut u32 {
+        &mut self.near[at % NEAR].entry
     }
 
     /// The page at a place that [`at`](Self::at) gave for the latest address.
@@ -105,7 +115,7 @@ impl Pages {
                 let frame = shuffle(huge, HUGE_BITS, !seed);
                 let inside = number % (HUGE_PAGE / PAGE);
                 // Apart from the frames of small pages.
-                let frame = 1 << PAGE_BITS | frame * (HUGE_PAGE / PAGE) | inside;
+                let frame = (1 << PAGE_BITS) + frame * (HUGE_PAGE / PAGE) + inside;
                 (frame, 2 * huge + 1)
             }
         };
@@ -114,6 +124,7 @@ impl Pages {
             frame,
             key,
             place: NONE,
+            entry: NONE,
         }
     }
 

@@ -145,7 +145,11 @@ mod tests {
     use super::*;
 
     fn cache(level: u32, size: u64) -> Cache {
-        Cache { level, size }
+        Cache {
+            level,
+            size,
+            ..Cache::default()
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Random {
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        (self.next() as u128 * limit as u128 >> 64) as u64
+        ((self.next() as u128 * limit as u128) >> 64) as u64
     }
 }
 
