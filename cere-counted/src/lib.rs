@@ -5,7 +5,7 @@
 
 use cere_counter::Buffer;
 use cere_format::count::{ENV_STREAM, MARK_END};
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
@@ -14,7 +14,7 @@ static CREATE: AtomicUsize = AtomicUsize::new(0);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = constructor;
+static CONSTRUCTOR: unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = constructor;
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = destructor;
@@ -39,18 +39,48 @@ fn enter() {
     }
 }
 
-extern "C" fn constructor() {
-    let descriptor = std::env::var(ENV_STREAM).ok().and_then(|text| text.parse::<i32>().ok());
+/// Takes [`ENV_STREAM`] out of the environment: programs that this one starts do not see it. libc does not know the
+/// environment yet.
+///
+/// # Safety
+/// `environment` is a list of strings that ends in null, and nobody else uses it.
+unsafe fn take_descriptor(environment: *mut *mut c_char) -> Option<i32> {
+    let mut at = environment;
+    // SAFETY: by the contract.
+    unsafe {
+        while !(*at).is_null() {
+            let text = CStr::from_ptr(*at).to_bytes();
+            let value = text.strip_prefix(ENV_STREAM.as_bytes());
+            if let Some(value) = value.and_then(|v| v.strip_prefix(b"=")) {
+                let number = std::str::from_utf8(value).ok()?.parse().ok();
+                while !(*at).is_null() {
+                    *at = *at.add(1);
+                    at = at.add(1);
+                }
+                return number;
+            }
+            at = at.add(1);
+        }
+    }
+    None
+}
+
+/// The loader hands over what `main` gets.
+unsafe extern "C" fn constructor(
+    _: c_int,
+    _: *mut *mut c_char,
+    environment: *mut *mut c_char,
+) {
     enter();
-    let Some(descriptor) = descriptor else {
+    // SAFETY: the loader's list; no other code of the program has run.
+    let Some(descriptor) = (unsafe { take_descriptor(environment) }) else {
         return;
     };
-    // SAFETY: plain look-ups and settings; no other thread runs yet, so that the environment may change.
+    // SAFETY: plain look-ups and settings.
     unsafe {
         CREATE.store(libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) as usize, Relaxed);
         // Programs that this one starts write nothing.
         libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
-        std::env::remove_var(ENV_STREAM);
         libc::pthread_atfork(None, None, Some(child));
     }
     cere_counter::send_to(descriptor);
