@@ -179,8 +179,9 @@ fn arithmetic(name: &str) -> Option<(Float, Operation, bool)> {
     let plain = name.strip_prefix('V').unwrap_or(name);
     let (operation, rest) = begins(plain, &ARITHMETIC)?;
     let rest = match operation {
-        Operation::Fma => begins(rest, &[("132", ()), ("213", ()), ("231", ())])
-            .map_or(rest, |(_, rest)| rest),
+        Operation::Fma => {
+            begins(rest, &[("132", ()), ("213", ()), ("231", ())]).map_or(rest, |(_, rest)| rest)
+        }
         _ => rest,
     };
     let ((float, scalar), _) = begins(rest, &TYPES)?;
@@ -484,7 +485,9 @@ pub fn class(name: &str) -> Class {
     let vector = begins(plain, VECTOR).filter(|_| !matches!(name, "POPCNT32rr" | "POPCNT64rr"));
     let scalar = begins(name, SCALAR);
     let length = |found: &Option<(Kind, &str)>, text: &str| {
-        found.as_ref().map_or(0, |(_, rest)| text.len() - rest.len())
+        found
+            .as_ref()
+            .map_or(0, |(_, rest)| text.len() - rest.len())
     };
     // Where both tables have one, the longer mnemonic counts.
     if length(&vector, plain) > length(&scalar, name) {
@@ -703,9 +706,21 @@ mod tests {
         assert_eq!(lane_bits("VMOVUPSZrmkz"), 32);
         assert_eq!(lane_bits("VMOVDQU8Z128mrk"), 8);
         assert_eq!(lane_bits("VPADDDZrmk"), 32);
-        assert_eq!((lane_bits("VGATHERDPDYrm"), index_bits("VGATHERDPDYrm")), (64, 32));
-        assert_eq!((lane_bits("VGATHERQPSYrm"), index_bits("VGATHERQPSYrm")), (32, 64));
-        assert_eq!((lane_bits("VPGATHERDQYrm"), index_bits("VPGATHERDQYrm")), (64, 32));
-        assert_eq!((lane_bits("VPGATHERQDYrm"), index_bits("VPGATHERQDYrm")), (32, 64));
+        assert_eq!(
+            (lane_bits("VGATHERDPDYrm"), index_bits("VGATHERDPDYrm")),
+            (64, 32)
+        );
+        assert_eq!(
+            (lane_bits("VGATHERQPSYrm"), index_bits("VGATHERQPSYrm")),
+            (32, 64)
+        );
+        assert_eq!(
+            (lane_bits("VPGATHERDQYrm"), index_bits("VPGATHERDQYrm")),
+            (64, 32)
+        );
+        assert_eq!(
+            (lane_bits("VPGATHERQDYrm"), index_bits("VPGATHERQDYrm")),
+            (32, 64)
+        );
     }
 }

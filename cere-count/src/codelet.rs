@@ -5,9 +5,12 @@ use crate::counts::{Counts, Dynamic, Simulation};
 use crate::stream::{self, Ran, Sink};
 use crate::tally::Tally;
 use crate::{CountError, image};
-use cere_format::capture::{TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN};
+use cere_format::FormatError;
+use cere_format::capture::{
+    PAGE_ABSENT, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
+};
 use cere_format::count::{Code, MARK_END};
-use cere_format::package::{MEMBER_TRACE, Manifest};
+use cere_format::package::{MEMBER_TABLE, MEMBER_TRACE, Manifest};
 use cere_format::replay::Warmup;
 use cere_memory::geometry::Replacement;
 use cere_memory::options::Frames;
@@ -115,7 +118,8 @@ impl Work {
 impl Sink for Work {
     fn segment(&mut self, code: &Code, index: u32, ran: Ran) {
         self.tally.add(code, ran.thread, index, ran.segment);
-        self.accesses.add_dynamic(index, ran.words, &mut self.dynamic);
+        self.accesses
+            .add_dynamic(index, ran.words, &mut self.dynamic);
         self.total += ran.segment.accesses.len() as u64;
         if !self.versions.is_empty() {
             self.accesses.each(index, ran.control, ran.words, |access| {
@@ -130,18 +134,19 @@ impl Sink for Work {
     }
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, CountError> {
+    Ok(std::fs::read(path).map_err(|source| FormatError::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })?)
+}
+
 /// The touches of the page trace, as the replay's warm-up makes them: each line of each page, in order.
 fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, CountError> {
-    let path = package.join(MEMBER_TRACE);
-    let bytes = std::fs::read(&path).map_err(|source| cere_format::FormatError::Io {
-        action: "read",
-        path: path.clone(),
-        source,
-    })?;
-    let name = path.display().to_string();
-    let page_size = u64::from(manifest.page_size);
-    let trace =
-        cere_package::io::decode_trace(&name, &bytes, page_size, manifest.openmp.is_some())?;
+    let bytes = read(&package.join(MEMBER_TRACE))?;
+    let (page_size, team) = (manifest.page_size, manifest.openmp.is_some());
+    let trace = cere_package::io::decode_trace(MEMBER_TRACE, &bytes, page_size, team)?;
     let mut touches = Vec::new();
     for entry in trace {
         let page = entry & TRACE_PAGE;
@@ -155,6 +160,14 @@ fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, 
         }
     }
     Ok(touches)
+}
+
+/// Pages that were not in memory at entry: the region takes fresh ones, of which no cache holds a line.
+fn absent(package: &Path, manifest: &Manifest) -> Result<Vec<u64>, CountError> {
+    let bytes = read(&package.join(MEMBER_TABLE))?;
+    let table = cere_package::io::decode_table(MEMBER_TABLE, &bytes, manifest.page_size)?;
+    let pages = table.iter().filter(|page| page.flags & PAGE_ABSENT != 0);
+    Ok(pages.map(|page| page.address).collect())
 }
 
 /// How a warm-up is written.
@@ -254,6 +267,20 @@ impl<'a> Counted<'a> {
         Ok(Hierarchy::new(geometry, &options)?)
     }
 
+    /// Throws what was not in memory at entry out of the caches; a replay takes fresh pages there as well.
+    fn discard_absent(&self, memory: &mut Hierarchy) -> Result<(), CountError> {
+        for address in absent(self.package, &self.manifest)? {
+            let page = Access {
+                address,
+                size: u32::try_from(self.manifest.page_size).unwrap_or(4096),
+                kind: cere_memory::Kind::NonTemporal,
+            };
+            memory.warm(0, &[page]);
+        }
+        memory.fence(0);
+        Ok(())
+    }
+
     /// Touches the pages of the trace.
     fn touch(&self, memory: &mut Hierarchy) -> Result<(), CountError> {
         for (thread, access) in touches(self.package, &self.manifest)? {
@@ -280,6 +307,9 @@ impl<'a> Counted<'a> {
         }
         if matches!(warmup, Warmup::WorkingSet | Warmup::PageTrace) {
             versions = self.pass(versions)?;
+            for version in &mut versions {
+                self.discard_absent(version)?;
+            }
         }
         if warmup == Warmup::PageTrace {
             for version in &mut versions {
@@ -315,6 +345,9 @@ impl<'a> Counted<'a> {
         }
         versions = self.pass(versions)?;
         let cold = versions[0].counters();
+        for version in &mut versions {
+            self.discard_absent(version)?;
+        }
         if let Some(version) = versions.get_mut(1) {
             self.touch(version)?;
         }
@@ -335,11 +368,7 @@ impl<'a> Counted<'a> {
 ///
 /// # Errors
 /// The codelet cannot be replayed; two runs of it differ; the geometry is not possible; a count exceeds 64 bits.
-pub fn count(
-    package: &Path,
-    settings: &Settings,
-    options: &Options,
-) -> Result<Counts, CountError> {
+pub fn count(package: &Path, settings: &Settings, options: &Options) -> Result<Counts, CountError> {
     let mut counted = Counted::new(package, options)?;
     if let Some(geometry) = &settings.geometry {
         counted.counts.simulation = Some(counted.simulate(geometry, settings)?);

@@ -84,10 +84,7 @@ fn blocks<'a>(code: &'a Code, counts: &[u64]) -> Blocks<'a> {
 
 /// Blocks that ran a different number of times.
 #[must_use]
-pub fn differences(
-    vivo: (&Code, &[u64]),
-    vitro: (&Code, &[u64]),
-) -> Vec<Difference> {
+pub fn differences(vivo: (&Code, &[u64]), vitro: (&Code, &[u64])) -> Vec<Difference> {
     let (a, b) = (blocks(vivo.0, vivo.1), blocks(vitro.0, vitro.1));
     let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();
     let mut found = Vec::new();
@@ -109,7 +106,11 @@ pub fn differences(
                 code.functions[s.function as usize].file.clone()
             }),
             line: segment.map_or(0, |(_, s)| {
-                s.instructions.iter().map(|i| i.line).find(|l| *l > 0).unwrap_or(0)
+                s.instructions
+                    .iter()
+                    .map(|i| i.line)
+                    .find(|l| *l > 0)
+                    .unwrap_or(0)
             }),
             in_vivo,
             in_vitro,

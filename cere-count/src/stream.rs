@@ -51,7 +51,8 @@ pub fn read(mut from: impl Read, code: &mut Code, sink: &mut impl Sink) -> Resul
         if !fill(&mut from, &mut head, position)? {
             return Ok(());
         }
-        let at = |i: usize| u64::from_le_bytes(head[8 * i..8 * i + 8].try_into().unwrap_or_default());
+        let at =
+            |i: usize| u64::from_le_bytes(head[8 * i..8 * i + 8].try_into().unwrap_or_default());
         let (length, thread, control) = (at(0), at(1), at(2));
         let start = position;
         let bad = |what| {
@@ -65,7 +66,7 @@ pub fn read(mut from: impl Read, code: &mut Code, sink: &mut impl Sink) -> Resul
             sink.mark(control);
             continue;
         }
-        if length > LARGEST || length % 8 != 0 {
+        if length > LARGEST || !length.is_multiple_of(8) {
             return bad("a chunk has an impossible size");
         }
         let mark = thread == u64::from(END_THREAD) && control == MARK_IMAGES;
@@ -78,7 +79,13 @@ pub fn read(mut from: impl Read, code: &mut Code, sink: &mut impl Sink) -> Resul
             return bad("a chunk is cut short");
         }
         words.clear();
-        words.extend(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)));
+        words.extend(
+            bytes
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .map(|w| u64::from_le_bytes(*w)),
+        );
         if mark {
             sink.images(&bytes, code)?;
             position += length;

@@ -101,13 +101,15 @@ impl Sink for Observer<'_> {
         if let Some(memory) = &mut self.memory {
             let core = ran.thread as usize;
             self.total += ran.segment.accesses.len() as u64;
-            self.accesses
-                .each(index, ran.control, ran.words, |access| memory.access(core, access));
+            self.accesses.each(index, ran.control, ran.words, |access| {
+                memory.access(core, access)
+            });
         }
         for &at in &self.open {
             if let Some(found) = &mut self.found[at] {
                 found.tally.add(code, ran.thread, index, ran.segment);
-                self.accesses.add_dynamic(index, ran.words, &mut found.dynamic);
+                self.accesses
+                    .add_dynamic(index, ran.words, &mut found.dynamic);
             }
         }
         if main
@@ -149,7 +151,10 @@ impl Observer<'_> {
     fn learn(&mut self, code: &Code) {
         let of = |f: &cere_format::count::Function| {
             let known = |r: &Region| r.unit == f.unit && r.name == f.name;
-            self.regions.iter().position(known).map_or(0, |at| at as u32 + 1)
+            self.regions
+                .iter()
+                .position(known)
+                .map_or(0, |at| at as u32 + 1)
         };
         self.functions = code.functions.iter().map(of).collect();
         self.accesses = Accesses::of(code);

@@ -66,11 +66,7 @@ unsafe fn take_descriptor(environment: *mut *mut c_char) -> Option<i32> {
 }
 
 /// The loader hands over what `main` gets.
-unsafe extern "C" fn constructor(
-    _: c_int,
-    _: *mut *mut c_char,
-    environment: *mut *mut c_char,
-) {
+unsafe extern "C" fn constructor(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
     enter();
     // SAFETY: the loader's list; no other code of the program has run.
     let Some(descriptor) = (unsafe { take_descriptor(environment) }) else {
@@ -78,7 +74,10 @@ unsafe extern "C" fn constructor(
     };
     // SAFETY: plain look-ups and settings.
     unsafe {
-        CREATE.store(libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) as usize, Relaxed);
+        CREATE.store(
+            libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) as usize,
+            Relaxed,
+        );
         // Programs that this one starts write nothing.
         libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
         libc::pthread_atfork(None, None, Some(child));

@@ -198,9 +198,7 @@ impl Buffer {
         );
         let (protection, flags) = (protection as usize, flags as usize);
         // SAFETY: a new mapping, where the kernel has room.
-        let start = unsafe {
-            system(libc::SYS_mmap, [0, all, protection, flags, usize::MAX, 0])
-        };
+        let start = unsafe { system(libc::SYS_mmap, [0, all, protection, flags, usize::MAX, 0]) };
         let start = usize::try_from(start).ok()?;
         let chunk = (start + context).next_multiple_of(ALIGN);
         // SAFETY: what lies before the context and after the chunk is whole pages of the new mapping that nobody knows.
@@ -285,7 +283,10 @@ pub unsafe fn mark(code: u64) {
         let to = TO.load(Relaxed);
         if to >= 0 {
             let bytes = size_of_val(&record);
-            system(libc::SYS_write, [to as usize, record.as_ptr() as usize, bytes, 0, 0, 0]);
+            system(
+                libc::SYS_write,
+                [to as usize, record.as_ptr() as usize, bytes, 0, 0, 0],
+            );
         }
     }
 }
@@ -298,7 +299,14 @@ pub fn send_images(text: &[u8]) {
     record.extend(text);
     let mut rest = &record[..];
     while !rest.is_empty() {
-        let arguments = [TO.load(Relaxed) as usize, rest.as_ptr() as usize, rest.len(), 0, 0, 0];
+        let arguments = [
+            TO.load(Relaxed) as usize,
+            rest.as_ptr() as usize,
+            rest.len(),
+            0,
+            0,
+            0,
+        ];
         // SAFETY: memory of our own, whose length is given.
         let written = unsafe { system(libc::SYS_write, arguments) };
         match usize::try_from(written) {

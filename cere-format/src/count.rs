@@ -285,7 +285,10 @@ impl Code {
             places: vec![0; bytes.len().div_ceil(8)],
         });
         let mut names = Names {
-            known: (0..).zip(&self.names).map(|(i, n)| (n.clone(), i)).collect(),
+            known: (0..)
+                .zip(&self.names)
+                .map(|(i, n)| (n.clone(), i))
+                .collect(),
             list: std::mem::take(&mut self.names),
         };
         let mut at = 0;
@@ -315,7 +318,7 @@ impl Code {
         let size = head.word()? as usize;
         let count = head.word()?;
         let strings = head.word()? as usize;
-        if size % 8 != 0 || size < head.at || size > bytes.len() || strings > size {
+        if !size.is_multiple_of(8) || size < head.at || size > bytes.len() || strings > size {
             return Err(invalid("size", size, "the description ends elsewhere"));
         }
         let texts = &bytes[strings..size];
@@ -382,11 +385,7 @@ impl Code {
                 scale: reader.short()?,
             };
             if u32::from(instruction) >= instructions {
-                return Err(invalid(
-                    "instruction",
-                    instruction,
-                    "the segment has fewer",
-                ));
+                return Err(invalid("instruction", instruction, "the segment has fewer"));
             }
             if access.index_words > 8 || access.mask_words > 8 {
                 return Err(invalid("words", access.words(), "no vector is so long"));

@@ -64,14 +64,24 @@ impl Request<'_> {
         let bar = progress::bar("counting codelets", self.codelets.len() as u64);
         for ((file, codelet), found) in self.codelets.iter().zip(&observed.found) {
             let one = || -> Result<Fidelity> {
-                let found = found.as_ref().context("the counted program did not enter it so often")?;
+                let found = found
+                    .as_ref()
+                    .context("the counted program did not enter it so often")?;
                 if !found.ended {
-                    bail!("the invocation did not return in the counted program (by an exception?)");
+                    bail!(
+                        "the invocation did not return in the counted program (by an exception?)"
+                    );
                 }
                 let (package, ..) = replays.unpacked(file)?;
                 let options = replays.options(self.settings, None)?;
                 let counted = Counted::new(&package, &options)?;
-                Ok(fidelity::compare(&counted, &observed.code, found, geometry, self.counting)?)
+                Ok(fidelity::compare(
+                    &counted,
+                    &observed.code,
+                    found,
+                    geometry,
+                    self.counting,
+                )?)
             };
             match one() {
                 Ok(fidelity) => compared.done.push(fidelity),
@@ -123,7 +133,8 @@ impl Request<'_> {
                 _ => Ok(()),
             });
         }
-        let spinner = progress::spinner(format!("running {} with counters", self.profile.command[0]));
+        let spinner =
+            progress::spinner(format!("running {} with counters", self.profile.command[0]));
         let (ended, observed) = std::thread::scope(|scope| {
             let consumer = scope.spawn(|| vivo::observe(reader, &counted, wanted, memory));
             let ended = supervise::run(&mut command, &self.profile.command[0], None);
@@ -155,4 +166,3 @@ impl Request<'_> {
         Ok(Hierarchy::new(geometry, &options)?)
     }
 }
-

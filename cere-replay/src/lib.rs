@@ -419,7 +419,8 @@ fn judge_rounding(
             limit.as_secs()
         ));
     }
-    let built = objects::objects(package, manifest, Code::Typed, &once)?.link(package, manifest, &once)?;
+    let built =
+        objects::objects(package, manifest, Code::Typed, &once)?.link(package, manifest, &once)?;
     for runs in runs {
         once.settings.repetitions = Repetitions {
             seconds: TOLD_SECONDS,

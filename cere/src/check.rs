@@ -52,7 +52,12 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["rounds", "again", "max_error"])]
     counted: bool,
     /// With --counted: caches to simulate: here, a name, a file, or none
-    #[arg(long, value_name = "WHICH", default_value = "here", requires = "counted")]
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "here",
+        requires = "counted"
+    )]
     geometry: String,
     #[command(flatten)]
     timing: Timing,

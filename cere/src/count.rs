@@ -71,7 +71,9 @@ pub fn geometry(which: &str) -> Result<Option<Geometry>> {
             Geometry::names().join(", ")
         ),
     };
-    found.map(Some).with_context(|| format!("--geometry {which}"))
+    found
+        .map(Some)
+        .with_context(|| format!("--geometry {which}"))
 }
 
 /// Counts the codelet in `file`.
@@ -123,7 +125,11 @@ pub fn run(options: &Options) -> Result<u8> {
             Err(error) if files.len() == 1 => return Err(error),
             Err(error) => {
                 failed += 1;
-                note!("not counted: {}: {}", codelets::called(file), print::error(&error));
+                note!(
+                    "not counted: {}: {}",
+                    codelets::called(file),
+                    print::error(&error)
+                );
             }
         }
     }

@@ -72,13 +72,20 @@ pub fn text(c: &Counts) -> String {
     for called in &c.calls {
         line(
             "not counted",
-            format!("{} calls of {}", number(called.calls), print::short(&called.name, 60)),
+            format!(
+                "{} calls of {}",
+                number(called.calls),
+                print::short(&called.name, 60)
+            ),
         );
     }
     if c.uncounted_calls > 0 {
         line(
             "not counted",
-            format!("{} calls of addresses without IR", number(c.uncounted_calls)),
+            format!(
+                "{} calls of addresses without IR",
+                number(c.uncounted_calls)
+            ),
         );
     }
     if c.assembly > 0 {
@@ -101,7 +108,10 @@ fn simulated(s: &Simulation) -> String {
         1 => String::new(),
         n => format!(", 1 line of {n}"),
     };
-    let mut text = format!("  caches          {} from {}{sampled}\n", s.geometry, s.warmup);
+    let mut text = format!(
+        "  caches          {} from {}{sampled}\n",
+        s.geometry, s.warmup
+    );
     let rows: Vec<Vec<String>> = s
         .levels
         .iter()
@@ -166,9 +176,23 @@ pub fn csv(all: &[Counts]) -> String {
         }
     }
     let mut head: Vec<String> = [
-        "codelet", "flags", "verdict", "threads", "instructions", "blocks", "branches", "taken",
-        "flops", "flops_f32", "flops_f64", "loads", "stores", "load_bytes", "store_bytes",
-        "spill_loads", "spill_stores",
+        "codelet",
+        "flags",
+        "verdict",
+        "threads",
+        "instructions",
+        "blocks",
+        "branches",
+        "taken",
+        "flops",
+        "flops_f32",
+        "flops_f64",
+        "loads",
+        "stores",
+        "load_bytes",
+        "store_bytes",
+        "spill_loads",
+        "spill_stores",
     ]
     .map(str::to_owned)
     .into();
@@ -177,7 +201,15 @@ pub fn csv(all: &[Counts]) -> String {
             head.push(format!("{level}_{what}"));
         }
     }
-    head.extend(["memory_read", "memory_written", "footprint_bytes", "intensity"].map(str::to_owned));
+    head.extend(
+        [
+            "memory_read",
+            "memory_written",
+            "footprint_bytes",
+            "intensity",
+        ]
+        .map(str::to_owned),
+    );
     let mut text = head.join(",") + "\r\n";
     for c in all {
         let mut row = vec![

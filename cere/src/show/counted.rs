@@ -46,7 +46,10 @@ pub fn text(compared: &Compared) -> String {
         text += &print::table_of_names(&head, levels);
     }
     for f in compared.done.iter().filter(|f| !f.same_blocks) {
-        text += &format!("\n{}: blocks that ran a different number of times:\n", f.codelet);
+        text += &format!(
+            "\n{}: blocks that ran a different number of times:\n",
+            f.codelet
+        );
         for d in &f.differences {
             text += &format!(
                 "  {} {}:{}: {} in vivo, {} in vitro\n",
