@@ -1,0 +1,91 @@
+//! What a capture keeps without a fault: the thread control block, the frame that the region is called from, and what it has
+//! written when it ends.
+
+use super::memory::{Access, Memory};
+use super::pool::{DEAD, Touch, ZEROS};
+use super::spans::KIND_FOREIGN;
+use super::state::Engine;
+use crate::os::sys::PAGE;
+
+impl<M: Memory> Engine<M> {
+    /// Keeps what the invocation has written as it is now: threads that wait for memory change it as soon as they go on.
+    /// Everything is open, and they are held. False if there is no room.
+    pub fn keep_exit(&mut self) -> bool {
+        let Some(touched) = self.level.as_ref().map(|level| level.touched) else {
+            return true;
+        };
+        // SAFETY: the capture's entries; no other slice of them is alive.
+        for touch in unsafe { self.pages.pool.log(touched) } {
+            let page = self.pages.pool.page(touch.address);
+            // SAFETY: a page of the pool, or null.
+            let written = unsafe { page.as_ref() }.is_some_and(|p| p.written);
+            let kept = written && touch.kind & DEAD == 0;
+            if !kept || self.pages.spans.find(touch.address).is_none() {
+                continue;
+            }
+            // SAFETY: a page of the program that is open.
+            touch.exit = match unsafe { self.pages.pool.copy(touch.address) } {
+                None => return false,
+                Some(0) => ZEROS,
+                Some(copy) => copy,
+            };
+        }
+        true
+    }
+
+    /// Lets the capture keep the pages of the thread control block, which stay open throughout.
+    pub fn take_control(&mut self, control: (usize, usize)) -> Result<(), String> {
+        let Some(level) = &mut self.level else {
+            return Ok(());
+        };
+        for address in (control.0..control.1).step_by(PAGE) {
+            // SAFETY: the thread's own control block.
+            let copy = unsafe { self.pages.pool.copy(address) }.ok_or("no memory is left")?;
+            let touch = Touch {
+                address,
+                copy,
+                kind: KIND_FOREIGN.into(),
+                exit: 0,
+            };
+            if !self.pages.pool.append(level.touched, touch) {
+                return Err("the thread-local storage is too large".into());
+            }
+            level.touched += 1;
+        }
+        Ok(())
+    }
+
+    /// Keeps the frame that the region is called from, its argument block among it: code under other flags may load
+    /// arguments that this code does not, and the frame is compared though the region may leave it alone.
+    pub fn keep_frame(&mut self) {
+        let Some(level) = &self.level else { return };
+        let (stack, block) = (level.entry.stack_pointer, level.entry.arguments);
+        let end = (block + u64::from(level.entry.arguments_size)).max(stack + 1);
+        let pages = (stack as usize & !(PAGE - 1)..end as usize).step_by(PAGE);
+        for page in pages {
+            // What cannot be opened is refused when the region touches it.
+            let _ = self.touch(page, Access::Read);
+        }
+    }
+
+    /// The captured thread touches `address` for the first time, with this stack pointer: what it uses of a stack of the
+    /// program's own.
+    pub fn note_frames(&mut self, address: usize, pointer: usize) {
+        /// Of the x86-64 ABI.
+        const RED_ZONE: usize = 128;
+        /// A stack pointer farther below is likely another stack's.
+        const NEAR: usize = 1 << 20;
+        let lowest = match pointer.saturating_sub(RED_ZONE) <= address && address < pointer {
+            true => address,
+            false => pointer,
+        };
+        let lowest = (lowest & !(PAGE - 1)) as u64;
+        if let Some(level) = &mut self.level
+            && let Some(frames) = &mut level.entry.frames
+            && lowest < *frames
+            && *frames - lowest <= NEAR as u64
+        {
+            *frames = lowest;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A capture in progress.
+
+use super::heap::{self, Usage};
+use crate::os::stacks::Resting;
+use cere_format::abi::RegionDescriptor;
+use cere_format::answers::Clock;
+use cere_format::capture::{EntryState, Image, Mapping, OpenMpLock, PageTrace};
+
+/// System calls that are counted, by number.
+pub const CALLS: usize = 512;
+
+/// A captured invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Captured {
+    /// Captures of this process up to it.
+    pub number: u64,
+    /// Place of its region among the wanted ones.
+    pub wanted: usize,
+    /// Which invocation, from 1.
+    pub invocation: u64,
+}
+
+/// A capture in progress.
+pub struct Level {
+    /// The region.
+    pub region: *mut RegionDescriptor,
+    /// Its place among the wanted ones.
+    pub wanted: usize,
+    /// Invocation, from 1.
+    pub invocation: u64,
+    /// The processor's state at entry.
+    pub entry: EntryState,
+    /// [start, end) of the thread's own stack, if the region was entered on it: nothing lives below its pointer. Empty if it
+    /// was entered on another, which may lie amid data.
+    pub stack: (usize, usize),
+    /// Thread control block and static thread-local storage at entry, whole pages.
+    pub control: (usize, usize),
+    /// Entries in the pool's log.
+    pub touched: usize,
+    /// Time stamp at entry.
+    pub started: u64,
+    /// Faults taken.
+    pub faults: u64,
+    /// System calls made, by number.
+    pub calls: [u32; CALLS],
+    /// Ranges mapped since entry. Capacity is reserved at entry and never exceeded.
+    pub fresh: Vec<(u64, u64)>,
+    /// Images at entry.
+    pub images: Vec<Image>,
+    /// Mappings at entry.
+    pub mappings: Vec<Mapping>,
+    /// What of them was not in memory then: [start, end), rising.
+    pub absent: Vec<(u64, u64)>,
+    /// Allocators at entry.
+    pub heap: Usage,
+    /// Threads that the next team has; none without an OpenMP runtime.
+    pub threads: Option<u32>,
+    /// Locks of the OpenMP runtime.
+    pub locks: Vec<OpenMpLock>,
+    /// Thread-local blocks of the region's image in the runtime's threads at entry, by their numbers.
+    pub blocks: Vec<(u32, Vec<u8>)>,
+    /// The threads whose stacks are watched.
+    pub resting: Vec<Resting>,
+    /// The clocks at entry, and where the answers that the region gets from the kernel begin.
+    pub clocks: (Vec<Clock>, usize),
+    /// The page trace before entry.
+    pub trace: Option<(PageTrace, Vec<u64>)>,
+}
+
+impl Level {
+    /// From which address on pages of the region heap are memory that the program's allocator would have had to ask the
+    /// kernel for: what the invocation allocated and kept is more than that had free. None if it is not.
+    pub fn new_heap(&self) -> Option<usize> {
+        let grown = heap::live().saturating_sub(self.heap.live);
+        (grown > self.heap.memory?.spare).then_some(self.heap.used)
+    }
+}

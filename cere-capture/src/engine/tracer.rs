@@ -1,0 +1,431 @@
+//! The page trace: the pages opened last stay open in a FIFO, what leaves it is closed and logged.
+//!
+//! All but windows opening and snapshots may run in a signal handler: raw system calls and reserved memory only.
+
+use super::level::Captured;
+use super::memory::{Memory, WRITE};
+use super::pages::Pages;
+use super::pool::Page;
+use crate::os::sys::PAGE;
+use crate::os::{arena, names};
+use cere_format::capture::{
+    TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN, TracePlan,
+};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+/// [`Page::last`] of a page that is in the FIFO.
+const IN_FIFO: u64 = u64::MAX;
+/// Room of the FIFO; half of it is for what single system calls reach.
+const RING: usize = 1 << 20;
+/// Log entries, at least; the rest depends on the pages wanted.
+const LOG: usize = 1 << 16;
+/// Times that a window is interrupted before it is given up: each costs some milliseconds.
+const HALTS: u32 = 100;
+
+/// Why a window has a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// In words.
+    Because(&'static str),
+    /// A system call, by number, and what is wrong with it.
+    Call(usize, &'static str),
+    /// A signal arrived for a handler of the program.
+    Signal(i32),
+    /// The program may not access this address.
+    Crash(usize),
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::Because(why) => f.write_str(why),
+            Cut::Call(number, why) => {
+                write!(f, "the program calls {}: {why}", names::name(*number))
+            }
+            Cut::Signal(signal) => {
+                write!(f, "signal {signal} arrives for a handler of the program")
+            }
+            Cut::Crash(address) => write!(f, "the program may not access {address:#x}"),
+        }
+    }
+}
+
+/// A window in progress: from its start to the entry of its wanted invocation.
+pub struct Window {
+    /// Its place among the windows of the plan.
+    pub plan: usize,
+    /// The event that it began with.
+    pub began: String,
+    /// Sequence number at its beginning.
+    pub first: u64,
+    /// Faults taken before it.
+    pub faults: u64,
+    /// Different pages touched since.
+    pub touched: u64,
+    /// The first gap.
+    pub cut: Option<Cut>,
+    /// The captured invocation that it began inside.
+    pub inside: Option<Captured>,
+    /// Captures begun before it.
+    pub captures: u64,
+    /// Gaps.
+    halts: u32,
+    /// Nothing more is traced for it.
+    ended: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Address, thread, and [`TRACE_WRITTEN`].
+    page: u64,
+    sequence: u64,
+}
+
+impl Entry {
+    /// Whether it tells the last time that its page left.
+    fn is_current<M: Memory>(self, pages: &mut Pages<M>) -> bool {
+        let page = pages.pool.page((self.page & TRACE_PAGE) as usize);
+        // SAFETY: a page of the pool, or null.
+        unsafe { page.as_ref() }.is_some_and(|page| page.last == self.sequence)
+    }
+}
+
+/// The state of the tracer. There is one; it is on while a window is open.
+pub struct Tracer {
+    plan: TracePlan,
+    /// Whether what the program touches is traced.
+    pub on: bool,
+    /// Set in the handler: the windows take too much.
+    pub exhausted: Option<&'static str>,
+    /// Windows by rising `first`. Filled by ordinary code only.
+    pub windows: Vec<Window>,
+    /// Faults taken so far.
+    pub faults: u64,
+    /// Length of the FIFO.
+    pub slots: usize,
+    /// Faults since it was set.
+    since: u64,
+    /// Sequence number of the next page that leaves.
+    next: u64,
+    ring: *mut u64,
+    head: usize,
+    length: usize,
+    log: *mut Entry,
+    room: usize,
+    logged: usize,
+}
+
+impl Tracer {
+    /// A tracer that never runs.
+    pub const fn none() -> Tracer {
+        Tracer {
+            plan: TracePlan {
+                slots: 0,
+                pages: 0,
+                faults: 0,
+            },
+            on: false,
+            exhausted: None,
+            windows: Vec::new(),
+            faults: 0,
+            slots: 0,
+            since: 0,
+            next: 1,
+            ring: std::ptr::null_mut(),
+            head: 0,
+            length: 0,
+            log: std::ptr::null_mut(),
+            room: 0,
+            logged: 0,
+        }
+    }
+
+    /// Reserves memory for a tracer, and tells where. None if the system refuses.
+    pub fn reserve(plan: TracePlan) -> Option<(Tracer, (usize, usize))> {
+        let pages = usize::try_from(plan.pages).ok()?.min(1 << 28);
+        let room = (2 * pages).max(LOG);
+        let size = RING * 8 + room * size_of::<Entry>();
+        let start = arena::reserve(arena::WANTED + 10 * arena::SIZE, size)?;
+        let tracer = Tracer {
+            plan,
+            ring: start as *mut u64,
+            log: (start + RING * 8) as *mut Entry,
+            room,
+            ..Tracer::none()
+        };
+        Some((tracer, (start, start + size.next_multiple_of(PAGE))))
+    }
+
+    /// Whether there is something to trace for.
+    pub fn wanted(&self) -> bool {
+        self.windows.iter().any(|w| !w.ended)
+    }
+
+    /// Opens a window after so many captures; `inside` one of them nothing is traced for it. The FIFO is empty: everything
+    /// is open.
+    pub fn begin(&mut self, plan: usize, began: String, captures: u64, inside: Option<Captured>) {
+        self.windows.push(Window {
+            plan,
+            began,
+            first: self.next,
+            faults: self.faults,
+            touched: 0,
+            cut: None,
+            inside,
+            captures,
+            halts: 0,
+            ended: inside.is_some(),
+        });
+        self.slots = (self.plan.slots as usize).clamp(8, RING / 2);
+        self.since = 0;
+    }
+
+    /// All windows get a gap.
+    pub fn halt(&mut self, cut: Cut) {
+        for window in self.windows.iter_mut().filter(|w| !w.ended) {
+            window.cut.get_or_insert(cut);
+            window.halts += 1;
+            window.ended = window.halts >= HALTS;
+        }
+    }
+
+    /// All windows are given up.
+    pub fn stop(&mut self, cut: Cut) {
+        self.halt(cut);
+        for window in &mut self.windows {
+            window.ended = true;
+        }
+    }
+
+    /// So many faults, or what takes as long, happened.
+    pub fn charge(&mut self, faults: u64) {
+        self.since += faults;
+        if self.since > self.plan.faults {
+            self.since = 0;
+            if self.slots < RING / 2 {
+                self.slots *= 2;
+            } else {
+                self.exhausted = Some("it takes too many faults");
+            }
+        }
+    }
+
+    /// A page is touched that last left the FIFO at `before`.
+    fn count(&mut self, before: u64) {
+        for window in self.windows.iter_mut().rev() {
+            // What is still marked was unmapped meanwhile, and counted.
+            if before >= window.first {
+                break;
+            }
+            window.touched += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Option<u64> {
+        if self.length == 0 {
+            return None;
+        }
+        // SAFETY: within the ring.
+        let page = unsafe { *self.ring.add(self.head) };
+        self.head = (self.head + 1) % RING;
+        self.length -= 1;
+        Some(page)
+    }
+
+    fn push(&mut self, page: u64) {
+        // SAFETY: within the ring, which is not full.
+        unsafe { *self.ring.add((self.head + self.length) % RING) = page };
+        self.length += 1;
+    }
+}
+
+/// Calls under way that need what they opened to stay so. Changed out of turn as well.
+static PINS: AtomicU32 = AtomicU32::new(0);
+
+/// What is opened stays so until there were as many calls of [`Tracer::unpin`] or [`unpin_later`].
+pub fn pin() {
+    PINS.fetch_add(1, SeqCst);
+}
+
+/// What a system call reached may leave, with the next page that is opened. Out of turn.
+pub fn unpin_later() {
+    PINS.fetch_sub(1, SeqCst);
+}
+
+/// A page and the thread that touches it, as in an entry of a page trace.
+fn page_of(address: usize, thread: u32) -> u64 {
+    address as u64 | u64::from(thread).min(TRACE_THREADS) << TRACE_THREAD_SHIFT
+}
+
+impl Tracer {
+    /// The page at `address` was opened by a fault, or for a system call; `new`: it was closed before.
+    /// `thread` is the number of the thread that touched it.
+    #[inline]
+    pub fn trace<M: Memory>(
+        &mut self,
+        pages: &mut Pages<M>,
+        address: usize,
+        page: &mut Page,
+        new: bool,
+        thread: u32,
+    ) {
+        if !self.on {
+            return;
+        }
+        self.faults += 1;
+        self.charge(1);
+        if !new {
+            return;
+        }
+        if self.length == RING {
+            self.exhausted = Some("a system call reaches too much memory");
+            return;
+        }
+        self.count(page.last);
+        page.last = IN_FIFO;
+        self.push(page_of(address, thread));
+        self.evict(pages);
+    }
+
+    /// Closes what is beyond the FIFO's length, or beyond the mappings that there may be.
+    fn evict<M: Memory>(&mut self, pages: &mut Pages<M>) {
+        while PINS.load(SeqCst) == 0
+            && self.length > 8
+            && (self.length > self.slots || pages.is_short())
+            && let Some(page) = self.pop()
+        {
+            self.leave(pages, page, true);
+        }
+    }
+
+    /// What a system call reached may leave. In turn.
+    pub fn unpin<M: Memory>(&mut self, pages: &mut Pages<M>) {
+        unpin_later();
+        if self.on {
+            self.evict(pages);
+        }
+    }
+
+    /// Everything is about to be opened, or to stay as it is: the FIFO runs empty.
+    pub fn drain<M: Memory>(&mut self, pages: &mut Pages<M>) {
+        while let Some(page) = self.pop() {
+            self.leave(pages, page, false);
+        }
+    }
+
+    /// A system call of `thread` reached [start, start + length) with everything open.
+    pub fn log_range<M: Memory>(
+        &mut self,
+        pages: &mut Pages<M>,
+        (start, length): (usize, usize),
+        written: bool,
+        thread: u32,
+    ) {
+        let end = start.saturating_add(length);
+        let mut at = start & !(PAGE - 1);
+        while let Some((start, stop)) = pages.spans.part(at, end) {
+            at = start;
+            while at < stop {
+                // SAFETY: a page of the pool, or null.
+                let Some(page) = (unsafe { pages.pool.page(at).as_mut() }) else {
+                    return;
+                };
+                self.count(page.last);
+                self.note_left(pages, page_of(at, thread), page, written);
+                at += PAGE;
+            }
+        }
+    }
+
+    /// A page has left the FIFO.
+    fn leave<M: Memory>(&mut self, pages: &mut Pages<M>, entry: u64, close: bool) {
+        let address = (entry & TRACE_PAGE) as usize;
+        // SAFETY: a page of the pool, or null.
+        let Some(page) = (unsafe { pages.pool.page(address).as_mut() }) else {
+            return;
+        };
+        // It came twice: it was unmapped meanwhile.
+        if page.last != IN_FIFO {
+            return;
+        }
+        let rights = pages.rights(page);
+        let open = rights != 0;
+        let written = rights & WRITE != 0;
+        if close
+            && open
+            && let Some(span) = pages.spans.find(address)
+        {
+            pages.close_page(&span, address, page);
+        }
+        self.note_left(pages, entry, page, written);
+    }
+
+    fn note_left<M: Memory>(
+        &mut self,
+        pages: &mut Pages<M>,
+        entry: u64,
+        page: &mut Page,
+        written: bool,
+    ) {
+        page.last = self.next;
+        if self.logged == self.room {
+            self.compact(pages);
+        }
+        let entry = Entry {
+            page: entry | if written { TRACE_WRITTEN } else { 0 },
+            sequence: self.next,
+        };
+        // SAFETY: within the log, which is not full.
+        unsafe { *self.log.add(self.logged) = entry };
+        self.logged += 1;
+        self.next += 1;
+    }
+
+    /// The log is full: drops what is out of date, and the oldest half if more than half is not.
+    fn compact<M: Memory>(&mut self, pages: &mut Pages<M>) {
+        let (log, mut kept) = (self.log, 0);
+        for i in 0..self.logged {
+            // SAFETY: within the log.
+            let entry = unsafe { *log.add(i) };
+            if entry.is_current(pages) {
+                // SAFETY: within the log.
+                unsafe { *log.add(kept) = entry };
+                kept += 1;
+            }
+        }
+        let half = self.room / 2;
+        if kept > half {
+            for i in 0..half {
+                // SAFETY: within the log; volatile, lest the compiler calls libc's memmove.
+                unsafe {
+                    let entry = log.add(kept - half + i).read_volatile();
+                    log.add(i).write_volatile(entry);
+                }
+            }
+            kept = half;
+        }
+        self.logged = kept;
+    }
+
+    /// The pages that left the FIFO last and are still mapped, at most as many as the plan has, in the order of
+    /// [`cere_format::capture::RawCapture`]. Ordinary code.
+    pub fn snapshot<M: Memory>(&mut self, pages: &mut Pages<M>, first: u64) -> Vec<u64> {
+        let most = self.plan.pages as usize;
+        let mut found = Vec::new();
+        for i in (0..self.logged).rev() {
+            // SAFETY: within the log.
+            let entry = unsafe { *self.log.add(i) };
+            if entry.sequence < first || found.len() >= most {
+                break;
+            }
+            let address = (entry.page & TRACE_PAGE) as usize;
+            if entry.is_current(pages) && pages.spans.find(address).is_some() {
+                found.push(entry.page);
+            }
+        }
+        found.reverse();
+        found
+    }
+}

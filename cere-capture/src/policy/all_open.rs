@@ -1,0 +1,160 @@
+//! Work of the hook with the program's memory open: opened before, closed afterwards, if there is something to close it for.
+
+use super::capture::{finish, refuse_missed};
+use super::cause::take_ending;
+use super::mark::note_level;
+use super::state::State;
+use super::surroundings::lay_out;
+use super::{team, threads, windows};
+use crate::engine::tracer::Cut;
+use crate::engine::{dispatch, gate, heap, malloc};
+use crate::os::errno::keep_errno;
+use crate::os::report::complain;
+use crate::os::section::in_library;
+use crate::os::{images, signals, sys};
+use cere_format::capture::RegionEnd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+/// Times that closing memory is tried while other threads change what is mapped.
+const ATTEMPTS: u32 = 10;
+const CLOSED_IN_VAIN: &str = "memory cannot be closed";
+const NO_ROOM: &str = "it writes more memory than the machine has free";
+
+/// What the hook does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// A wanted invocation begins: every thread-local block is allocated first, if no capture is in progress.
+    Enters,
+    /// One ends: what it has written is kept before other threads go on.
+    Leaves,
+    /// Another thing.
+    Else,
+}
+
+/// Work of the hook, on its stack, with everything open and all signals blocked, in a section, the threads of teams kept out.
+/// `stack` is the program's stack pointer. `work` gets the program's signal mask.
+pub fn with_all_open(
+    state: &mut State,
+    stack: usize,
+    why: Why,
+    work: impl FnOnce(&mut State, u64) -> Result<(), String>,
+) {
+    let mask = sys::HOOK_MASK.load(Ordering::Relaxed);
+    dispatch::catch_calls(false);
+    heap::inside(false);
+    let was_inside = state.engine.level.is_some();
+    let mut kept = true;
+    // First of all: libc's own data are closed.
+    if state.engine.at_work() {
+        if why == Why::Leaves && !state.engine.stacks.is_empty() {
+            state.engine.uncover();
+            kept = state.engine.keep_exit();
+        }
+        state.engine.open();
+    }
+    // A thread of the team failed on the way here.
+    let failed = team::failure();
+    if why == Why::Enters && !was_inside {
+        keep_errno(images::allocate_tls);
+    }
+    keep_errno(|| {
+        in_library(|| {
+            if let Some(cause) = take_ending() {
+                finish(state, RegionEnd::Never, cause.reason());
+            }
+            if let Some(failure) = failed {
+                state.engine.tracer.halt(failure.cut());
+                finish(state, RegionEnd::Never, failure.reason());
+            }
+            if !kept {
+                finish(state, RegionEnd::Never, Some(NO_ROOM.into()));
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                refuse_missed(state)?;
+                work(state, mask)
+            }));
+            let failed = match outcome {
+                Ok(Ok(())) => None,
+                Ok(Err(message)) => Some(message),
+                Err(_) => Some("the capture failed inside".into()),
+            };
+            if let Some(message) = failed {
+                if state.engine.level.is_none() {
+                    complain(&message);
+                }
+                finish(state, RegionEnd::Never, Some(message));
+            }
+        });
+    });
+    let captures = state.engine.level.is_some();
+    let mask = match captures {
+        true => signals::outside(mask),
+        false => signals::release(mask),
+    };
+    if !captures {
+        state.engine.pages.pool.reset();
+        // Here, for the program's allocator may unmap something.
+        if was_inside && state.engine.tracer.wanted() {
+            malloc::flush();
+        }
+    }
+    keep_errno(|| in_library(|| windows::settle(state, stack, mask)));
+    let mut attempts = 0;
+    while state.engine.at_work()
+        && let Err(message) = close(state)
+    {
+        state.engine.open();
+        // Another thread may have unmapped something in between.
+        attempts += 1;
+        keep_errno(|| {
+            in_library(|| {
+                if attempts == ATTEMPTS || lay_out(state, stack).is_err() {
+                    state.engine.tracer.on = false;
+                    state.engine.tracer.stop(Cut::Because(CLOSED_IN_VAIN));
+                    finish(state, RegionEnd::Never, Some(message));
+                }
+            })
+        });
+    }
+    note_level(state.engine.level.as_ref());
+    if !state.engine.at_work() {
+        state.engine.publish();
+        signals::remove(None, threads::beside(&state.engine));
+        state.engine.pages.pool.reset();
+        gate::opened();
+        sys::HOOK_MASK.store(mask, Ordering::Relaxed);
+        malloc::flush();
+        return;
+    }
+    if state.engine.level.as_ref().is_some_and(|l| l.started == 0) {
+        state.engine.keep_frame();
+    }
+    if let Some(level) = state.engine.level.as_mut() {
+        if level.started == 0 {
+            level.started = cere_clock::start();
+        }
+        heap::inside(true);
+    }
+    dispatch::catch_calls(true);
+    sys::HOOK_MASK.store(signals::inside(mask), Ordering::Relaxed);
+}
+
+/// Closes everything, beside the threads that there are by now.
+pub fn close(state: &mut State) -> Result<(), String> {
+    state.engine.publish();
+    keep_errno(|| {
+        in_library(|| {
+            let stacks = threads::others()?;
+            for (start, end) in &stacks {
+                if !state.engine.pages.spans.carve(*start, *end) {
+                    return Err("the program has too many mappings".to_owned());
+                }
+            }
+            state.engine.stacks = stacks;
+            let spans = state.engine.pages.spans.all();
+            threads::hold_calls(&|at| spans.iter().any(|s| s.start <= at && at < s.end))
+        })
+    })?;
+    state.engine.close()
+}

@@ -1,0 +1,551 @@
+//! System calls of the program while memory is closed for the page trace alone. None is refused: what their arguments
+//! reach is opened, or everything is, or the trace is interrupted and the program makes the call itself.
+//!
+//! Runs in the SIGSYS handler.
+
+use super::mapping::{change_mappings, page_up};
+use super::reach::{Reach, harmless};
+use super::registers::{again, answer, asked, signal_mask};
+use super::waiting::{out_of_turn, waits};
+use crate::engine::in_turn::InTurn;
+use crate::engine::memory::Access;
+use crate::engine::state::Engine;
+use crate::engine::tracer::{self, Cut};
+use crate::engine::turn::{self, Turn};
+use crate::os::sys::{self, PAGE};
+use crate::os::{limits, local, signals};
+use crate::policy::cause::After;
+use crate::policy::halt::Halt;
+use crate::policy::team::{self, Failure};
+use crate::policy::windows;
+use libc::ucontext_t;
+
+/// Bytes that one argument may reach before everything is opened instead.
+const MOST: usize = 1024 * PAGE;
+/// Faults that a call counts as for which everything is opened.
+const PRICE: u64 = 64;
+
+/// Why the program has to make a call itself.
+enum Leave {
+    /// It ends the program or this.
+    End,
+    /// It does what the trace cannot follow.
+    Cut(&'static str),
+    /// The same, and for good.
+    Stop(&'static str),
+    /// The call is made, with this result, but the trace lacks something.
+    Made(isize, &'static str),
+}
+
+impl Leave {
+    /// Why the trace is interrupted; none if the program ends, or the trace has.
+    fn cut(&self, number: usize) -> Option<Cut> {
+        match self {
+            Leave::End | Leave::Stop(_) => None,
+            Leave::Cut(why) => Some(Cut::Call(number, why)),
+            Leave::Made(_, why) => Some(Cut::Because(why)),
+        }
+    }
+
+    /// The result of a call that was made.
+    fn result(&self) -> Option<isize> {
+        match self {
+            Leave::Made(result, _) => Some(*result),
+            _ => None,
+        }
+    }
+}
+
+impl From<&'static str> for Leave {
+    fn from(lack: &'static str) -> Leave {
+        Leave::Cut(lack)
+    }
+}
+
+impl From<Halt> for Leave {
+    fn from(halt: Halt) -> Leave {
+        match halt {
+            Halt::Made(result, lack) => Leave::Made(result, lack),
+            Halt::Lack(lack) => Leave::Cut(lack),
+            Halt::HalfWay => Leave::Cut("it fails half way"),
+            _ => Leave::Cut("it changes what is mapped"),
+        }
+    }
+}
+
+/// Whether a call may wait.
+#[derive(Clone, Copy, PartialEq)]
+enum Wait {
+    Never,
+    /// If the descriptor of the first argument is not ready for these events of poll.
+    Until(i16),
+    Perhaps,
+}
+
+/// A system call of the traced thread was caught.
+pub fn dispatch(mut engine: InTurn, context: &mut ucontext_t) -> After {
+    let (number, arguments) = asked(context);
+    if number as i64 == libc::SYS_sched_yield {
+        give_way(engine.into_turn(), context);
+        return After::GoOn;
+    }
+    // A team may run that no region tells of: of a library that is not instrumented.
+    if turn::team_exists() && waits(number, arguments) {
+        return match await_others(engine, number, arguments, context) {
+            Ok(result) => {
+                answer(context, result);
+                match team::failed() {
+                    true => After::Suspend(None),
+                    false => After::GoOn,
+                }
+            }
+            Err((_, lack)) => {
+                again(context);
+                After::Suspend(Some(Cut::Because(lack)))
+            }
+        };
+    }
+    tracer::pin();
+    let outcome = pass(&mut engine, number, arguments, context);
+    engine.unpin();
+    engine.tracer.charge(u64::from(outcome.is_ok()));
+    let exhausted = windows::exhausted(&mut engine);
+    let (result, cut) = match outcome {
+        Ok(result) if exhausted.is_none() => {
+            answer(context, result);
+            return After::GoOn;
+        }
+        Ok(result) => (Some(result), exhausted),
+        Err(leave) => {
+            if let Leave::Stop(why) = leave {
+                engine.tracer.stop(Cut::Call(number, why));
+            }
+            (leave.result(), leave.cut(number))
+        }
+    };
+    match result {
+        Some(result) => answer(context, result),
+        None => again(context),
+    }
+    After::Suspend(cut)
+}
+
+/// A system call of a thread of the runtime was caught, which has its turn. What the trace cannot follow has the traced thread
+/// interrupt it.
+pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
+    let (number, arguments) = asked(context);
+    if number as i64 == libc::SYS_sched_yield {
+        return give_way(engine.into_turn(), context);
+    }
+    engine.toucher = local::number();
+    if waits(number, arguments) {
+        return match await_others(engine, number, arguments, context) {
+            Ok(result) => answer(context, result),
+            Err((turn, lack)) => {
+                team::fail(turn, Failure::Trace(Cut::Because(lack)));
+                again(context);
+            }
+        };
+    }
+    tracer::pin();
+    let outcome = pass(&mut engine, number, arguments, context);
+    engine.toucher = 0;
+    engine.unpin();
+    let leave = match outcome {
+        Ok(result) => return answer(context, result),
+        Err(leave) => leave,
+    };
+    let cut = match leave {
+        Leave::Stop(why) => {
+            let cut = Cut::Call(number, why);
+            engine.tracer.stop(cut);
+            cut
+        }
+        _ => {
+            let end = Cut::Call(number, "a thread of the team ends");
+            leave.cut(number).unwrap_or(end)
+        }
+    };
+    team::fail(engine.into_turn(), Failure::Trace(cut));
+    match leave.result() {
+        Some(result) => answer(context, result),
+        None => again(context),
+    }
+}
+
+/// Lets other threads run, out of turn: they may wait for it.
+fn give_way(turn: Turn, context: &mut ucontext_t) {
+    drop(turn);
+    // SAFETY: no arguments.
+    let result = unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+    answer(context, result);
+}
+
+/// A wait on a word of memory, out of turn; gives the turn back where memory cannot be opened.
+fn await_others(
+    mut engine: InTurn,
+    number: usize,
+    a: [usize; 6],
+    context: &ucontext_t,
+) -> Result<isize, (Turn, &'static str)> {
+    tracer::pin();
+    let reached = engine.reach(a[0], 4, Access::Write);
+    let reached = reached.and_then(|()| engine.reach(a[3], 16, Access::Read));
+    engine.toucher = 0;
+    tracer::unpin_later();
+    if let Err(lack) = reached {
+        return Err((engine.into_turn(), lack));
+    }
+    Ok(out_of_turn(engine, number, a, context))
+}
+
+fn pass(
+    engine: &mut Engine,
+    number: usize,
+    a: [usize; 6],
+    context: &mut ucontext_t,
+) -> Result<isize, Leave> {
+    match number as i64 {
+        libc::SYS_mmap if a[3] & libc::MAP_ANONYMOUS as usize == 0 => map_file(engine, a),
+        libc::SYS_mmap
+        | libc::SYS_munmap
+        | libc::SYS_mprotect
+        | libc::SYS_mremap
+        | libc::SYS_brk
+        | libc::SYS_madvise => Ok(change_mappings(engine, number as i64, a)?),
+        libc::SYS_shmat
+        | libc::SYS_shmdt
+        | libc::SYS_remap_file_pages
+        | libc::SYS_pkey_mprotect => Err(Leave::Cut("it changes what is mapped")),
+        libc::SYS_exit_group | libc::SYS_exit => Err(Leave::End),
+        libc::SYS_rt_sigprocmask => Ok(signal_mask(engine, a, context)?),
+        libc::SYS_rt_sigaction => disposition(engine, a),
+        libc::SYS_sigaltstack => Err(Leave::Cut("it changes the stack of signal handlers")),
+        libc::SYS_rt_sigreturn => Err(Leave::Cut("a handler of signals ends")),
+        libc::SYS_clone
+        | libc::SYS_clone3
+        | libc::SYS_fork
+        | libc::SYS_vfork
+        | libc::SYS_execve
+        | libc::SYS_execveat => Err(Leave::Cut("it starts a thread or a process")),
+        libc::SYS_set_tid_address
+        | libc::SYS_set_robust_list
+        | libc::SYS_rseq
+        | libc::SYS_arch_prctl => Err(Leave::Cut("it changes the thread")),
+        libc::SYS_prctl if ![libc::PR_SET_NAME, libc::PR_GET_NAME].contains(&(a[0] as i32)) => {
+            Err(Leave::Cut("it changes the process"))
+        }
+        libc::SYS_io_setup
+        | libc::SYS_io_submit
+        | libc::SYS_io_uring_setup
+        | libc::SYS_io_uring_enter
+        | libc::SYS_userfaultfd => Err(Leave::Stop(
+            "the kernel reaches memory by itself from then on",
+        )),
+        libc::SYS_open if tells_mappings(engine, a[0])? => Err(tells()),
+        libc::SYS_openat | libc::SYS_openat2 if tells_mappings(engine, a[1])? => Err(tells()),
+        libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2 => {
+            vector(engine, number, a, Access::Write, Wait::Until(libc::POLLIN))
+        }
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+            vector(engine, number, a, Access::Read, Wait::Until(libc::POLLOUT))
+        }
+        _ => match reached(number, a) {
+            Some((reach, wait)) if reach.iter().all(|r| r.1 <= MOST) => {
+                for (start, length, access) in reach {
+                    engine.reach(start, length, access)?;
+                }
+                make(number, a, wait, written(number, a))
+            }
+            Some((reach, wait)) => {
+                let result = with_all(engine, number, a, wait, written(number, a))?;
+                for (start, length, access) in reach {
+                    let (written, toucher) = (access == Access::Write, engine.toucher);
+                    let range = (start, length);
+                    engine
+                        .tracer
+                        .log_range(&mut engine.pages, range, written, toucher);
+                }
+                Ok(result)
+            }
+            None => with_all(engine, number, a, Wait::Perhaps, 0),
+        },
+    }
+}
+
+/// Why a file cannot be read that tells what is mapped, for it would show what is closed. libc is done with it before a
+/// region is entered; the program may read on.
+fn tells() -> Leave {
+    match limits::asks_for_stack() {
+        true => Leave::Cut("it asks for the stack of the main thread"),
+        false => Leave::Stop("the file would show that memory is closed"),
+    }
+}
+
+/// Whether the path at `at` is that of a file which tells how memory is mapped.
+fn tells_mappings(engine: &mut Engine, at: usize) -> Result<bool, Leave> {
+    const NAMES: [&[u8]; 5] = [b"maps", b"smaps", b"smaps_rollup", b"numa_maps", b"pagemap"];
+    /// The path of a thread's is hardly longer.
+    const LONG: usize = 128;
+    let mut path = [0u8; LONG];
+    for (i, byte) in path.iter_mut().enumerate() {
+        let from = at.wrapping_add(i);
+        if i == 0 || from.is_multiple_of(PAGE) {
+            engine.reach(from, 1, Access::Read)?;
+            if !accessible(engine, from, 1, Access::Read) {
+                return Ok(false);
+            }
+        }
+        // SAFETY: a byte of the program that is open.
+        *byte = unsafe { (from as *const u8).read_volatile() };
+        if *byte == 0 {
+            let path = path.get(..i).unwrap_or_default();
+            let place = path.starts_with(b"/proc/") || !path.starts_with(b"/");
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            return Ok(place && name.is_some_and(|name| NAMES.contains(&name)));
+        }
+    }
+    Ok(false)
+}
+
+/// Bytes that a call writes to a descriptor.
+fn written(number: usize, a: [usize; 6]) -> usize {
+    match number as i64 {
+        libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => a[2],
+        _ => 0,
+    }
+}
+
+/// What the arguments of a call reach. None: that is not known here.
+fn reached(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
+    use Access::{Read, Write};
+    const NONE: (usize, usize, Access) = (0, 0, Read);
+    /// A path has no more bytes.
+    const PATH: usize = libc::PATH_MAX as usize;
+    let (mut reach, mut wait) = ([NONE; 3], Wait::Never);
+    match number as i64 {
+        libc::SYS_read | libc::SYS_pread64 => {
+            reach[0] = (a[1], a[2], Write);
+            wait = Wait::Until(libc::POLLIN);
+        }
+        libc::SYS_write | libc::SYS_pwrite64 => {
+            reach[0] = (a[1], a[2], Read);
+            wait = Wait::Until(libc::POLLOUT);
+        }
+        libc::SYS_open | libc::SYS_creat => {
+            reach[0] = (a[0], PATH, Read);
+            wait = Wait::Perhaps;
+        }
+        libc::SYS_openat => {
+            reach[0] = (a[1], PATH, Read);
+            wait = Wait::Perhaps;
+        }
+        libc::SYS_stat | libc::SYS_lstat => reach = [(a[0], PATH, Read), (a[1], 144, Write), NONE],
+        libc::SYS_newfstatat => reach = [(a[1], PATH, Read), (a[2], 144, Write), NONE],
+        libc::SYS_statx => reach = [(a[1], PATH, Read), (a[4], 256, Write), NONE],
+        libc::SYS_access
+        | libc::SYS_unlink
+        | libc::SYS_chdir
+        | libc::SYS_mkdir
+        | libc::SYS_rmdir => reach[0] = (a[0], PATH, Read),
+        libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_unlinkat | libc::SYS_mkdirat => {
+            reach[0] = (a[1], PATH, Read)
+        }
+        libc::SYS_rename => reach = [(a[0], PATH, Read), (a[1], PATH, Read), NONE],
+        libc::SYS_renameat | libc::SYS_renameat2 => {
+            reach = [(a[1], PATH, Read), (a[3], PATH, Read), NONE]
+        }
+        libc::SYS_readlink => reach = [(a[0], PATH, Read), (a[1], a[2], Write), NONE],
+        libc::SYS_readlinkat => reach = [(a[1], PATH, Read), (a[2], a[3], Write), NONE],
+        libc::SYS_getcwd | libc::SYS_getrandom => reach[0] = (a[0], a[1], Write),
+        libc::SYS_getdents64 => reach[0] = (a[1], a[2], Write),
+        libc::SYS_fstat => reach[0] = (a[1], 144, Write),
+        libc::SYS_fstatfs => reach[0] = (a[1], 120, Write),
+        libc::SYS_ioctl if a[1] == libc::TCGETS as usize => reach[0] = (a[2], 64, Write),
+        libc::SYS_ioctl if a[1] == libc::TIOCGWINSZ as usize => reach[0] = (a[2], 8, Write),
+        libc::SYS_ioctl if a[1] == libc::FIONREAD as usize => reach[0] = (a[2], 4, Write),
+        libc::SYS_fcntl
+            if [
+                libc::F_GETFL,
+                libc::F_SETFL,
+                libc::F_GETFD,
+                libc::F_SETFD,
+                libc::F_DUPFD,
+            ]
+            .contains(&(a[1] as i32)) => {}
+        libc::SYS_futex if a[1] as i32 & 127 == libc::FUTEX_WAKE => reach[0] = (a[0], 4, Write),
+        libc::SYS_pipe | libc::SYS_pipe2 => reach[0] = (a[0], 8, Write),
+        libc::SYS_nanosleep => {
+            reach = [(a[0], 16, Read), (a[1], 16, Write), NONE];
+            wait = Wait::Perhaps;
+        }
+        libc::SYS_clock_nanosleep => {
+            reach = [(a[2], 16, Read), (a[3], 16, Write), NONE];
+            wait = Wait::Perhaps;
+        }
+        libc::SYS_sched_setaffinity => reach[0] = (a[2], a[1], Read),
+        libc::SYS_setitimer => reach = [(a[1], 32, Read), (a[2], 32, Write), NONE],
+        libc::SYS_getitimer => reach[0] = (a[1], 32, Write),
+        libc::SYS_prlimit64 => reach = [(a[2], 16, Read), (a[3], 16, Write), NONE],
+        libc::SYS_close
+        | libc::SYS_lseek
+        | libc::SYS_dup
+        | libc::SYS_dup2
+        | libc::SYS_dup3
+        | libc::SYS_fsync
+        | libc::SYS_fdatasync
+        | libc::SYS_ftruncate
+        | libc::SYS_fadvise64
+        | libc::SYS_umask
+        | libc::SYS_alarm
+        | libc::SYS_kill
+        | libc::SYS_tgkill => {}
+        _ => reach = harmless(number, a)?,
+    }
+    Some((reach, wait))
+}
+
+/// Whether the handler itself may access [start, start + length).
+fn accessible(engine: &mut Engine, start: usize, length: usize, access: Access) -> bool {
+    let end = start.saturating_add(length);
+    let mut pages = (start & !(PAGE - 1)..end).step_by(PAGE);
+    start != 0
+        && pages.all(|at| match engine.pages.spans.find(at) {
+            Some(_) => engine.pages.is_open(at, access),
+            // Stacks of other threads are never closed.
+            None => sys::is_mapped(at, PAGE),
+        })
+}
+
+/// The program asks what a signal does, or changes it.
+fn disposition(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
+    const SIZE: usize = size_of::<sys::Action>();
+    if local::of_team() {
+        return Err(Leave::Cut("a thread of the team calls it"));
+    }
+    engine.reach(a[1], SIZE, Access::Read)?;
+    engine.reach(a[2], SIZE, Access::Write)?;
+    let mut fits = |at, access| at == 0 || accessible(engine, at, SIZE, access);
+    if a[3] == 8 && fits(a[1], Access::Read) && fits(a[2], Access::Write) {
+        // SAFETY: the program's structures, open now.
+        let new = (a[1] != 0).then(|| unsafe { *(a[1] as *const sys::Action) });
+        if let Some(old) = signals::change(a[0] as i32, new) {
+            if a[2] != 0 {
+                // SAFETY: as above.
+                unsafe { *(a[2] as *mut sys::Action) = old };
+            }
+            return Ok(0);
+        }
+    }
+    Err(Leave::Cut("it changes what signals do"))
+}
+
+/// Calls with an array of buffers.
+fn vector(
+    engine: &mut Engine,
+    number: usize,
+    a: [usize; 6],
+    access: Access,
+    wait: Wait,
+) -> Result<isize, Leave> {
+    const SOME: usize = 64;
+    if a[2] > SOME {
+        return with_all(engine, number, a, wait, usize::MAX);
+    }
+    engine.reach(a[1], a[2] * 16, Access::Read)?;
+    if !accessible(engine, a[1], a[2] * 16, Access::Read) {
+        return with_all(engine, number, a, wait, usize::MAX);
+    }
+    // SAFETY: the program's array, open now, and nobody else has a turn.
+    let part = |i: usize| unsafe { *(a[1] as *const [usize; 2]).add(i) };
+    let total = (0..a[2]).fold(0usize, |sum, i| sum.saturating_add(part(i)[1]));
+    if total > MOST {
+        return with_all(engine, number, a, wait, total);
+    }
+    for i in 0..a[2] {
+        let [start, length] = part(i);
+        engine.reach(start, length, access)?;
+    }
+    make(number, a, wait, total)
+}
+
+/// Makes a call that finds open what it needs, without waiting where the program would have to handle signals, or where
+/// other threads wait for the turn.
+fn make(number: usize, a: [usize; 6], wait: Wait, length: usize) -> Result<isize, Leave> {
+    // SAFETY: the program's own call.
+    let call = || unsafe { sys::call(number as i64, a) };
+    let beside = turn::team_exists();
+    let waits = match wait {
+        Wait::Never => false,
+        Wait::Until(events) => (beside || signals::handles()) && !ready(a[0], events, length),
+        Wait::Perhaps => true,
+    };
+    match wait {
+        Wait::Never => Ok(call()),
+        _ if beside && !waits => Ok(call()),
+        _ if beside => Err(Leave::Cut("it may wait, and other threads of the team run")),
+        _ if signals::handles() && !waits => Ok(call()),
+        _ => signals::wait_with(call)
+            .ok_or(Leave::Cut("it may wait, and the program handles signals")),
+    }
+}
+
+/// Whether a transfer of so many bytes does not wait.
+fn ready(descriptor: usize, events: i16, length: usize) -> bool {
+    /// What a pipe that is ready takes at once.
+    const PIPE: usize = 4096;
+    let mut poll = libc::pollfd {
+        fd: descriptor as i32,
+        events,
+        revents: 0,
+    };
+    let at = &raw mut poll as usize;
+    // SAFETY: a structure of our own.
+    let ready = unsafe { sys::call(libc::SYS_poll, [at, 1, 0, 0, 0, 0]) } == 1;
+    if length <= PIPE || events == libc::POLLIN || !ready {
+        return ready;
+    }
+    // SAFETY: any bytes are a valid structure, which the kernel fills.
+    unsafe {
+        let mut file: libc::stat = std::mem::zeroed();
+        let at = &raw mut file as usize;
+        sys::call(libc::SYS_fstat, [descriptor, at, 0, 0, 0, 0]) == 0
+            && file.st_mode & libc::S_IFMT == libc::S_IFREG
+    }
+}
+
+/// Makes a call with everything open.
+fn with_all(
+    engine: &mut Engine,
+    number: usize,
+    a: [usize; 6],
+    wait: Wait,
+    length: usize,
+) -> Result<isize, Leave> {
+    // What calls of other threads have pinned would be closed as well.
+    if local::of_team() || engine.shared() {
+        return Err(Leave::Cut("other threads of the team run"));
+    }
+    engine.tracer.charge(PRICE);
+    engine.uncover();
+    let result = make(number, a, wait, length)?;
+    match engine.close() {
+        Ok(()) => Ok(result),
+        Err(_) => Err(Leave::Made(result, "memory cannot be closed")),
+    }
+}
+
+/// A file is mapped. Code of libraries stays open.
+fn map_file(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
+    // SAFETY: the program's own call; the bookkeeping follows at once.
+    let result = unsafe { sys::call(libc::SYS_mmap, a) };
+    if !(-4095..0).contains(&result) {
+        let (start, rights) = (result as usize, a[2] as u8 & 7);
+        let code = rights & libc::PROT_EXEC as u8 != 0;
+        let rights = (!code).then_some((rights, 0));
+        engine
+            .remap(start, start + page_up(a[1]), rights, false)
+            .map_err(|lack| Leave::Made(result, lack))?;
+    }
+    Ok(result)
+}

@@ -1,0 +1,227 @@
+//! Captures: the entry of a wanted invocation, and its end. Ordinary code, with everything open.
+
+use super::mark::left;
+use super::regions::disarm;
+use super::state::{Missed, State};
+use super::surroundings::{describe_images, lay_out};
+use super::write::{self, End};
+use super::{conflict, locks, openmp, threads, windows};
+use crate::engine::level::{CALLS, Level};
+use crate::engine::{clock, heap, layout};
+use crate::os::report::complain;
+use crate::os::{mappings, signals, stacks};
+use cere_format::abi::{KIND_PARALLEL, RegionDescriptor};
+use cere_format::capture::{EntryState, RegionEnd};
+
+const INTERRUPTS: &str = "a signal handler of the program enters it where that has interrupted the capture library: \
+                          choose another invocation";
+/// Ends the capture, if one is in progress. Everything is open.
+pub fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
+    let now = cere_clock::stop();
+    let Some(level) = state.engine.level.take() else {
+        return;
+    };
+    let key = state.wanted[level.wanted].key.clone();
+    let refused = refused.or_else(|| stacks::touched(&level.resting));
+    let end = End {
+        key: &key,
+        end,
+        refused,
+        now,
+    };
+    if let Err(message) = write::level(&mut state.engine, &state.directory, &level, end) {
+        complain(&message);
+    }
+    // SAFETY: the capture's entries; no other slice of them is alive.
+    for touch in unsafe { state.engine.pages.pool.log(level.touched) } {
+        let page = state.engine.pages.pool.page(touch.address);
+        // SAFETY: a page of the pool, or null.
+        if let Some(page) = unsafe { page.as_mut() } {
+            (page.touched, page.written, page.executed) = (false, false, false);
+        }
+    }
+    disarm(&mut state.wanted[level.wanted]);
+}
+
+/// A region is entered that is wanted, or begins a window: captures the invocation if that is wanted. `wanted` is its place
+/// among the wanted ones, `stack` the program's stack pointer, `mask` its signal mask.
+///
+/// # Safety
+/// `region` is the descriptor of an armed region.
+pub unsafe fn begin(
+    state: &mut State,
+    region: *mut RegionDescriptor,
+    wanted: usize,
+    mut entry: EntryState,
+    stack: usize,
+    mask: u64,
+) -> Result<(), String> {
+    if left(stack + 1) {
+        finish(state, RegionEnd::Never, None);
+    }
+    // SAFETY: by the contract.
+    entry.arguments_size = unsafe { (*region).arguments_size };
+    windows::entered(state, wanted);
+    let target = &mut state.wanted[wanted];
+    let invocation = target.count;
+    target.look_ahead();
+    if !target.invocations.contains(&invocation) {
+        disarm(target);
+        return Ok(());
+    }
+    let heap = heap::usage();
+    if let Some(conflict) = conflict::of(state, wanted, invocation, &heap) {
+        windows::drop_window(state, wanted, invocation);
+        disarm(&mut state.wanted[wanted]);
+        let noted = conflict::postpone(state, wanted, invocation, conflict);
+        noted.unwrap_or_else(|message| complain(&message));
+        return Ok(());
+    }
+    conflict::begins(state, wanted, invocation, &heap);
+    let threads = openmp::threads();
+    // SAFETY: by the contract.
+    let forks = unsafe { (*region).kind } == KIND_PARALLEL;
+    // With one thread it starts none, which other regions could have to wait for.
+    if forks || threads == Some(1) {
+        openmp::start_team(mask);
+    }
+    clock::begin();
+    let missed = Missed {
+        region,
+        wanted,
+        invocation,
+    };
+    let level = Level {
+        heap: heap::usage(),
+        threads,
+        locks: locks::all(),
+        clocks: (Vec::new(), clock::used()),
+        ..begun(state, missed, entry)
+    };
+    let control = level.control;
+    let stacks = match threads::others() {
+        Ok(stacks) => stacks,
+        Err(reason) => return refuse_one(state, level, reason),
+    };
+    if let Some(reason) = openmp::obstacle().filter(|_| forks) {
+        return refuse_one(state, level, reason.into());
+    }
+    if let Some(reason) = obstacle(state, mask) {
+        return refuse_one(state, level, reason);
+    }
+    state.engine.stacks = stacks;
+    let blocks = blocks(&level);
+    state.engine.level = Some(Level { blocks, ..level });
+    lay_out(state, stack)?;
+    let trace = windows::take(state, wanted, invocation);
+    if let Some(level) = state.engine.level.as_mut() {
+        level.trace = trace;
+        level.resting = stacks::watch(threads::strangers());
+        level.clocks.0 = clock::clocks();
+    }
+    state.engine.take_control(control)
+}
+
+/// A level that begins.
+fn begun(state: &mut State, this: Missed, entry: EntryState) -> Level {
+    let images = describe_images(state);
+    let control = layout::control(state.thread, &images);
+    Level {
+        region: this.region,
+        wanted: this.wanted,
+        invocation: this.invocation,
+        entry,
+        stack: (0, 0),
+        control,
+        touched: 0,
+        started: 0,
+        faults: 0,
+        calls: [0; CALLS],
+        fresh: Vec::with_capacity(4096),
+        images,
+        mappings: Vec::new(),
+        absent: Vec::new(),
+        heap: heap::Usage::default(),
+        threads: None,
+        locks: Vec::new(),
+        blocks: Vec::new(),
+        resting: Vec::new(),
+        clocks: (Vec::new(), 0),
+        trace: None,
+    }
+}
+
+/// The processor's state. `arguments_size` is told later, for the descriptor may be closed.
+pub fn read_state(arguments: *mut u8, stack: usize) -> EntryState {
+    let (mut mxcsr, mut x87_control) = (0u32, 0u16);
+    // SAFETY: both instructions store a word each.
+    unsafe {
+        core::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack));
+        core::arch::asm!("fnstcw [{}]", in(reg) &raw mut x87_control, options(nostack));
+        EntryState {
+            stack_pointer: stack as u64,
+            arguments: arguments as u64,
+            arguments_size: 0,
+            mxcsr,
+            x87_control,
+            frames: None,
+        }
+    }
+}
+
+/// Notes what could not be captured, as refused. Everything is open.
+pub fn refuse_missed(state: &mut State) -> Result<(), String> {
+    while let Some(missed) = state.missed.pop() {
+        let level = begun(state, missed, read_state(std::ptr::null_mut(), 0));
+        refuse_one(state, level, INTERRUPTS.into())?;
+    }
+    Ok(())
+}
+
+/// The thread-local blocks of the region's image in the threads of the OpenMP runtime.
+fn blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
+    let at = level.region as u64;
+    let mut images = level.images.iter();
+    let own = images.find(|i| i.range.0 <= at && at < i.range.1);
+    let Some((start, size)) = own.and_then(|image| image.tls) else {
+        return Vec::new();
+    };
+    let (start, size) = (start as usize, size as usize);
+    // That of an image loaded later lies elsewhere in each thread.
+    match level.control.0 <= start && start + size <= level.control.1 {
+        true => threads::blocks(start, size),
+        false => Vec::new(),
+    }
+}
+
+/// Why no capture can begin now; else the handlers are installed.
+fn obstacle(state: &mut State, mask: u64) -> Option<String> {
+    let memory = mappings::available_memory();
+    state.engine.pages.pool.allow(memory - memory / 8);
+    if let Some(what) = mappings::reached_by_others() {
+        return Some(format!(
+            "the program has {what}: its memory is reached from outside while a capture has it closed"
+        ));
+    }
+    if state.engine.tracer.on {
+        return None;
+    }
+    signals::install(state.engine.pages.pool.signal_stack(), mask).err()
+}
+
+/// Notes that an invocation cannot be captured.
+fn refuse_one(state: &mut State, level: Level, reason: String) -> Result<(), String> {
+    let key = state.wanted[level.wanted].key.clone();
+    let end = End {
+        key: &key,
+        end: RegionEnd::Never,
+        refused: Some(reason),
+        now: 0,
+    };
+    let written = write::level(&mut state.engine, &state.directory, &level, end);
+    disarm(&mut state.wanted[level.wanted]);
+    written.or_else(|message| {
+        complain(&message);
+        Ok(())
+    })
+}

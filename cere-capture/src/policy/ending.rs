@@ -1,0 +1,86 @@
+//! Ends captures from handlers: memory is opened, the capture is written, the process is the program's again.
+
+use super::all_open::close;
+use super::capture::finish;
+use super::cause::{Cause, end_later, take_ending};
+use super::mark::note_level;
+use super::regions::listen;
+use super::state::State;
+use super::{team, threads};
+use crate::engine::tracer::Cut;
+use crate::engine::{dispatch, heap};
+use crate::os::errno::keep_errno;
+use crate::os::section::{self, in_library};
+use crate::os::signals;
+use cere_format::capture::RegionEnd;
+use libc::ucontext_t;
+
+/// In a handler: ends the capture and hands the process back to the program. Where the library is at work memory is opened,
+/// and the rest waits until it is not.
+pub fn end_all(state: &mut State, context: &mut ucontext_t, cause: Cause) {
+    if !section::interrupted() {
+        return end(state, context, || cause.reason());
+    }
+    open_all(state);
+    end_later(cause);
+    signals::nudge_after(context);
+}
+
+/// In a handler: the section is left that [`end_all`] has waited for.
+pub fn end_at_last(state: &mut State, context: &mut ucontext_t) {
+    if let Some(cause) = take_ending() {
+        end(state, context, || cause.reason());
+    }
+}
+
+/// In a handler that ends the capture.
+fn open_all(state: &mut State) {
+    dispatch::catch_calls(false);
+    heap::inside(false);
+    state.engine.open();
+    state.engine.tracer.on = false;
+    let cut = Cut::Because("a captured invocation ends early");
+    state.engine.tracer.halt(cut);
+}
+
+fn end(state: &mut State, context: &mut ucontext_t, reason: impl FnOnce() -> Option<String>) {
+    open_all(state);
+    keep_errno(|| {
+        in_library(|| {
+            let reason = reason();
+            // Whatever another thread could not do, it is over.
+            team::failure();
+            finish(state, RegionEnd::Never, reason);
+        })
+    });
+    if state.engine.tracer.wanted() {
+        listen(state, true);
+    }
+    state.engine.publish();
+    note_level(None);
+    signals::remove(Some(context), threads::beside(&state.engine));
+    state.engine.pages.pool.reset();
+}
+
+/// In a handler: ends the capture, which was left by longjmp. True if the page trace does not go on either.
+pub fn abandon(state: &mut State, context: &mut ucontext_t) -> bool {
+    if !state.engine.tracer.on {
+        end_all(state, context, Cause::Left);
+        return true;
+    }
+    dispatch::catch_calls(false);
+    heap::inside(false);
+    state.engine.open();
+    keep_errno(|| in_library(|| finish(state, RegionEnd::Never, None)));
+    note_level(None);
+    state.engine.pages.pool.reset();
+    let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+    // SAFETY: the kernel's record.
+    unsafe { *mask = signals::inside(signals::release(*mask)) };
+    if let Err(message) = close(state) {
+        end(state, context, || Some(message));
+        return true;
+    }
+    dispatch::catch_calls(true);
+    false
+}

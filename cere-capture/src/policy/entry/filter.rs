@@ -1,0 +1,74 @@
+//! System call filters (seccomp). Under one that the program puts in force the library's own calls may end it: what there
+//! is of results is finished before. `prctl` and `syscall`, by which filters come, are passed on in a jump: whatever
+//! they do with stack and return address, they do in the caller's place.
+
+use super::active;
+use crate::os::errno::keep_errno;
+use crate::os::report::complain;
+use crate::os::section::in_library;
+use crate::os::symbols::find_next;
+use std::arch::naked_asm;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const NAMES: [&CStr; 2] = [c"prctl", c"syscall"];
+/// Where the functions of [`NAMES`] are.
+static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Whether results were finished for a filter that came.
+pub fn sealed() -> bool {
+    SEALED.load(Ordering::Relaxed)
+}
+
+static SEALED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// The function to go on to; with the registers of the call on the stack.
+extern "C" fn arrive(which: usize, first: usize, second: usize) -> usize {
+    let brings_filter = match which {
+        0 => first == libc::PR_SET_SECCOMP as usize,
+        _ => {
+            first == libc::SYS_seccomp as usize
+                || first == libc::SYS_prctl as usize && second == libc::PR_SET_SECCOMP as usize
+        }
+    };
+    if brings_filter && active::end() {
+        keep_errno(seal);
+    }
+    keep_errno(|| find_next(&REAL[which], NAMES[which]))
+}
+
+fn seal() {
+    in_library(|| {
+        complain(
+            "the program puts a system call filter (seccomp) in force, under which the calls of CERE could end it: nothing \
+             that comes after is timed or captured. For that, run it without the filter",
+        );
+    });
+    SEALED.store(true, Ordering::Relaxed);
+    active::finish();
+}
+
+macro_rules! passed_on {
+    ($name:ident, $which:literal) => {
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
+                "mov rdx, rsi",
+                "mov rsi, rdi",
+                "mov edi, {which}",
+                "call {arrive}",
+                "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                "mov r11, rax",
+                "xor eax, eax",
+                "jmp r11",
+                which = const $which,
+                arrive = sym arrive,
+            )
+        }
+    };
+}
+
+passed_on!(prctl, 0);
+passed_on!(syscall, 1);

@@ -1,0 +1,283 @@
+//! Signal handlers while captures are in progress. They hand on what they find: the engine in a turn, or the whole state to what
+//! ends captures and suspends page traces.
+
+use super::{all, engine};
+use crate::engine::memory::Access;
+use crate::engine::touch::Touched;
+use crate::engine::tracer::Cut;
+use crate::engine::turn;
+use crate::engine::{clock, gate, status};
+use crate::os::signals::{self, Handlers};
+use crate::os::{local, section, thread};
+use crate::policy::calls::{captured, registers, traced};
+use crate::policy::cause::{self, After, Cause};
+use crate::policy::{ending, mark, team, windows};
+use libc::{siginfo_t, ucontext_t};
+
+/// The handlers, to be registered.
+pub const HANDLERS: Handlers = Handlers {
+    fault: on_fault,
+    call: on_call,
+    nudge: on_nudge,
+    other: on_signal,
+};
+
+/// Ends the capture. Out of turn; in the captured thread's handlers.
+fn end_all(context: &mut ucontext_t, cause: Cause) {
+    // SAFETY: the captured thread's handler, out of turn.
+    if let Some(mut all) = unsafe { all() } {
+        ending::end_all(&mut all, context, cause);
+    }
+}
+
+/// Suspends the page trace. Out of turn; in the traced thread's handlers.
+fn suspend(context: &mut ucontext_t, cut: Option<Cut>) {
+    // SAFETY: the captured thread's handler, out of turn.
+    if let Some(mut all) = unsafe { all() } {
+        windows::suspend(&mut all, context, cut);
+    }
+}
+
+/// Ends the capture if its invocation was left by longjmp. True if nothing is closed any more.
+fn abandon(context: &mut ucontext_t) -> bool {
+    if !mark::may_abandon(signals::stack_pointer(context)) {
+        return false;
+    }
+    // SAFETY: the captured thread's handler, out of turn.
+    unsafe { all() }.is_none_or(|mut all| ending::abandon(&mut all, context))
+}
+
+extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    const SEGV_ACCERR: i32 = 2;
+    const SI_KERNEL: i32 = 0x80;
+    // SAFETY: the kernel's records.
+    let (code, address, context) =
+        unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
+    if !status::at_work() {
+        // SAFETY: the kernel's record.
+        return unsafe { signals::late_fault(address, signal, info) };
+    }
+    let stack = signals::stack_pointer(context);
+    let access = match context.uc_mcontext.gregs[libc::REG_ERR as usize] {
+        e if e & 16 != 0 => Access::Execute,
+        e if e & 2 != 0 => Access::Write,
+        _ => Access::Read,
+    };
+    if access == Access::Execute
+        && (team::includes(stack) || gate::is_captured())
+        && let Some(instead) = clock::led(address)
+    {
+        context.uc_mcontext.gregs[libc::REG_RIP as usize] = instead as i64;
+        return;
+    }
+    if code == SI_KERNEL && gate::is_captured() {
+        let program = |at| {
+            engine(turn::take()).is_some_and(|mut engine| engine.pages.spans.find(at).is_some())
+        };
+        if clock::counter(context, program) {
+            return;
+        }
+    }
+    if team::includes(stack) {
+        let in_turn = turn::take_in_team().and_then(engine);
+        if let Some(engine) = in_turn {
+            team::fault(engine, address, access, code == SEGV_ACCERR);
+        }
+        return;
+    }
+    if !gate::is_captured() {
+        return gate::wait();
+    }
+    let send_again = || {
+        if code <= 0 {
+            // SAFETY: the kernel's record.
+            unsafe { thread::send_again(signal, info) };
+        }
+    };
+    if cause::ending() {
+        // Memory is open: the library crashes for the program, which has to do with it.
+        signals::remove(Some(context), false);
+        return send_again();
+    }
+    if abandon(context) {
+        return;
+    }
+    let Some(mut engine) = engine(turn::take()) else {
+        return send_again();
+    };
+    let touched = match code {
+        SEGV_ACCERR => {
+            if let Some(level) = engine.level.as_mut() {
+                level.faults += 1;
+            }
+            engine.note_frames(address, stack);
+            engine.touch(address, access)
+        }
+        _ => Touched::NotOurs,
+    };
+    let exhausted = windows::exhausted(&mut engine);
+    let alone = status::traces_alone();
+    if exhausted.is_some() && !alone {
+        engine.detach();
+    }
+    drop(engine);
+    match touched {
+        Touched::Opened => {
+            if alone && exhausted.is_some() {
+                suspend(context, exhausted);
+            }
+        }
+        Touched::Failed(lack) if alone => suspend(context, Some(Cut::Because(lack))),
+        Touched::Failed(lack) => end_all(context, Cause::Lack(lack)),
+        Touched::NotOurs => {
+            match alone {
+                true => suspend(context, Some(Cut::Crash(address))),
+                false => end_all(context, Cause::Crash(address)),
+            }
+            send_again();
+        }
+    }
+}
+
+extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    const SYS_USER_DISPATCH: i32 = 2;
+    // SAFETY: the kernel's records.
+    let (code, context) = unsafe { ((*info).si_code, &mut *context) };
+    let at_work = status::at_work();
+    if code != SYS_USER_DISPATCH && !at_work {
+        signals::give_back(libc::SIGSYS);
+        // SAFETY: the kernel's record.
+        unsafe { thread::send_again(libc::SIGSYS, info) };
+    } else if code != SYS_USER_DISPATCH {
+        on_signal(libc::SIGSYS, info, context);
+    } else if at_work && gate::is_captured() {
+        call(context);
+    } else if at_work && local::of_team() {
+        call_of_team(context);
+    } else {
+        gate::hold();
+        registers::again(context);
+    }
+}
+
+/// The captured thread makes a system call.
+fn call(context: &mut ucontext_t) {
+    if abandon(context) {
+        return registers::again(context);
+    }
+    let Some(engine) = engine(turn::take()) else {
+        return registers::again(context);
+    };
+    let after = match engine.level {
+        Some(_) => captured::dispatch(engine, context),
+        None => traced::dispatch(engine, context),
+    };
+    match after {
+        After::GoOn => {}
+        After::End(cause) => end_all(context, cause),
+        After::Suspend(cut) => suspend(context, cut),
+    }
+}
+
+/// A thread of a team makes a system call.
+fn call_of_team(context: &mut ucontext_t) {
+    let Some(turn) = turn::take_in_team() else {
+        return registers::again(context);
+    };
+    let Some(engine) = engine(turn).filter(|engine| engine.at_work()) else {
+        gate::hold();
+        return registers::again(context);
+    };
+    match engine.level {
+        Some(_) => captured::dispatch_of_team(engine, context),
+        None => traced::dispatch_of_team(engine, context),
+    }
+}
+
+/// Another thread has waited for long, or a signal has.
+extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    // SAFETY: the kernel's records.
+    let (code, own) = unsafe { ((*info).si_code, signals::replaced(signal)) };
+    // SAFETY: the kernel's record.
+    let context = unsafe { &mut *context };
+    let reason = match code {
+        signals::LEFT if gate::is_captured() => {
+            // SAFETY: the captured thread's handler.
+            if let Some(mut all) = unsafe { all() } {
+                ending::end_at_last(&mut all, context);
+            }
+            return;
+        }
+        libc::SI_TKILL => "other threads cannot go on while it runs",
+        libc::SI_TIMER => {
+            "a signal that the program handles arrives inside, and it goes on for long"
+        }
+        _ if own.is_some_and(|action| action.handler > libc::SIG_IGN) => {
+            return on_signal(signal, info, context);
+        }
+        _ => return,
+    };
+    if !gate::is_captured() {
+        return;
+    }
+    if section::interrupted() {
+        // SAFETY: the kernel's records.
+        return unsafe { section::postpone(signal, info, context) };
+    }
+    if status::traces_alone() {
+        return suspend(context, Some(Cut::Because(reason)));
+    }
+    end_all(context, Cause::Because(reason));
+}
+
+/// Any other signal that the program has a handler for. The handler can run only when everything is open: it
+/// waits for the end of the region, and not for long.
+extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
+    // SAFETY: the kernel's records.
+    let (code, context) = unsafe { ((*info).si_code, &mut *context) };
+    let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
+    let at_work = status::at_work();
+    if at_work && team::includes(signals::stack_pointer(context)) {
+        if fault && code > 0 {
+            // It happens again, with the program's handler in force.
+            if let Some(turn) = turn::take_in_team() {
+                team::fail(turn, team::Failure::Trace(Cut::Signal(signal)));
+            }
+            return;
+        }
+        if code != libc::SI_TKILL {
+            // The whole process is meant: the thread that can do something about it takes it, the team goes on.
+            // SAFETY: the kernel's record.
+            return unsafe { thread::send(gate::captured(), signal, info) };
+        }
+    }
+    if section::interrupted() && !(fault && code > 0) {
+        // SAFETY: the kernel's records.
+        return unsafe { section::postpone(signal, info, context) };
+    }
+    if !gate::is_captured() {
+        gate::wait();
+        // SAFETY: the kernel's record.
+        return unsafe { thread::send_again(signal, info) };
+    }
+    if status::traces_alone() {
+        suspend(context, Some(Cut::Signal(signal)));
+        // All but a breakpoint happen again, the instruction being the same.
+        if !fault || code <= 0 || signal == libc::SIGTRAP {
+            // SAFETY: the kernel's record.
+            unsafe { thread::send_again(signal, info) };
+        }
+        return;
+    }
+    if fault && code > 0 {
+        end_all(context, Cause::Signal(signal));
+        // All but a breakpoint happen again, the instruction being the same.
+        if signal != libc::SIGTRAP {
+            return;
+        }
+    } else {
+        signals::defer(signal, context);
+    }
+    // SAFETY: the kernel's record.
+    unsafe { thread::send_again(signal, info) };
+}

@@ -1,0 +1,533 @@
+//! Profiles: a tree of active regions in a shared file mapping.
+//!
+//! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno, but for once before the
+//! first parallel region, where the OpenMP runtime would start its threads as well. A signal may come in
+//! between, and its handler run regions: those are counted, not booked. It may even leave the hook by longjmp: hence
+//! what the tables refer to is always complete first.
+
+mod kept;
+mod room;
+
+use super::openmp;
+use crate::engine::parallel::{self, Entry};
+use crate::os::errno::keep_errno;
+use crate::os::{arena, process, sys, thread};
+use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, KIND_PARALLEL, RegionDescriptor};
+use cere_format::profile_raw::*;
+use std::path::Path;
+use std::ptr::{addr_of_mut, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+
+static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+static INSIDE: AtomicU64 = AtomicU64::new(0);
+static OUTSIDE: AtomicU64 = AtomicU64::new(0);
+/// Stack pointer at the probe whose event is being booked, or 0.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+
+super::stub::hook!(cere_profile_stub, event);
+
+struct Tables {
+    base: *mut u8,
+}
+
+impl Tables {
+    fn header(&self) -> *mut RawHeader {
+        self.base.cast()
+    }
+    fn region(&self, index: usize) -> *mut RawRegion {
+        // SAFETY: all offsets stay within the mapping of RAW_SIZE bytes.
+        unsafe { self.base.add(REGIONS_OFFSET).cast::<RawRegion>().add(index) }
+    }
+    fn node(&self, index: usize) -> *mut RawNode {
+        // SAFETY: as above.
+        unsafe { self.base.add(NODES_OFFSET).cast::<RawNode>().add(index) }
+    }
+    fn active(&self, index: usize) -> *mut RawActive {
+        // SAFETY: as above.
+        unsafe { self.base.add(ACTIVE_OFFSET).cast::<RawActive>().add(index) }
+    }
+    fn passage(&self, index: usize) -> *mut RawPassage {
+        // SAFETY: as above.
+        unsafe {
+            self.base
+                .add(PASSAGES_OFFSET)
+                .cast::<RawPassage>()
+                .add(index)
+        }
+    }
+    fn trace(&self, index: usize) -> *mut RawTrace {
+        // SAFETY: as above.
+        unsafe { self.base.add(TRACES_OFFSET).cast::<RawTrace>().add(index) }
+    }
+}
+
+unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8, stack: u64) {
+    let base = BASE.load(Ordering::Relaxed);
+    if base.is_null() || process::is_copy() {
+        return;
+    }
+    let tables = Tables { base };
+    // SAFETY: the mapping is there while BASE is set; only the main thread goes past the check.
+    unsafe {
+        if thread::pointer() != MAIN.load(Ordering::Relaxed) {
+            // A team's threads are part of the region that forked it.
+            if !parallel::in_parallel() {
+                AtomicU64::from_ptr(addr_of_mut!((*tables.header()).other_threads))
+                    .fetch_add(1, Ordering::Relaxed);
+            }
+            return;
+        }
+        let (now, place) = match event {
+            EVENT_ENTER => {
+                let parallel = (*region).kind == KIND_PARALLEL;
+                (0, parallel::enters(parallel, stack as usize))
+            }
+            _ => (cere_clock::stop(), parallel::leaves(stack as usize)),
+        };
+        if place == Entry::Within {
+            return;
+        }
+        let busy = BUSY.load(Ordering::Relaxed);
+        if busy != 0 {
+            if !left(busy as u64, stack) {
+                (*tables.header()).interrupted += u64::from(event == EVENT_ENTER);
+                return;
+            }
+            recount(&tables);
+        }
+        BUSY.store(stack as usize, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        if event == EVENT_ENTER {
+            if (*region).kind == KIND_PARALLEL && !openmp::started() {
+                keep_errno(|| openmp::start_team(0));
+            }
+            enter(&tables, region, stack);
+        } else {
+            leave(&tables, region, event, stack, now);
+        }
+        compiler_fence(Ordering::SeqCst);
+        BUSY.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Whether code that had stack pointer `before` was left by longjmp, now that code with `now` runs.
+#[cold]
+fn left(before: u64, now: u64) -> bool {
+    let mut alternate = [0u64; 3];
+    // SAFETY: the kernel's stack_t is three words: start, flags, size.
+    unsafe {
+        let at = alternate.as_mut_ptr() as usize;
+        sys::call(libc::SYS_sigaltstack, [0, at, 0, 0, 0, 0]);
+    }
+    let [start, _, size] = alternate;
+    let on = |stack: u64| stack > start && stack - start <= size;
+    match (on(before), on(now)) {
+        (false, true) => false,
+        (true, false) => true,
+        _ => before <= now,
+    }
+}
+
+/// Counts anew what is active: an event was left half booked.
+#[cold]
+unsafe fn recount(tables: &Tables) {
+    // SAFETY: see `event`.
+    unsafe {
+        let header = tables.header();
+        (*header).abandoned += 1;
+        for i in 0..(*header).regions as usize {
+            (*tables.region(i)).active = 0;
+        }
+        for i in 0..(*header).nodes as usize {
+            (*tables.node(i)).active = 0;
+        }
+        for i in 0..(*header).depth as usize {
+            let entry = tables.active(i);
+            (*tables.region((*entry).region as usize)).active += 1;
+            (*tables.node((*entry).node as usize)).active += 1;
+        }
+    }
+}
+
+/// The region's place in the table; `RAW_REGIONS` if there is no room for it.
+unsafe fn slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
+    // SAFETY: descriptors and mapping are valid.
+    unsafe {
+        let known = (*region).scratch as usize;
+        if known != 0 {
+            return known - 1;
+        }
+        let id = (*(*region).unit).id;
+        let header = tables.header();
+        let count = (*header).regions as usize;
+        // The same region again, in another image or in one loaded anew.
+        let found = (0..count).find(|i| {
+            let raw = tables.region(*i);
+            (*raw).index == (*region).index && (*raw).unit == id
+        });
+        let slot = match found {
+            Some(slot) => slot,
+            None if !room::holds(tables, room::REGIONS, count) => return RAW_REGIONS,
+            None => {
+                let raw = tables.region(count);
+                (*raw).unit = id;
+                (*raw).index = (*region).index;
+                (*raw).min = u64::MAX;
+                if room::holds_first(tables, count, 0) {
+                    (*tables.trace(count)).stride = 1;
+                }
+                compiler_fence(Ordering::SeqCst);
+                (*header).regions += 1;
+                count
+            }
+        };
+        (*region).scratch = slot as u64 + 1;
+        slot
+    }
+}
+
+unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
+    // SAFETY: see `event`.
+    unsafe {
+        let header = tables.header();
+        let slot = slot(tables, region);
+        // A nested probe lies strictly deeper: an entry at this depth or deeper was left by longjmp.
+        while (*header).depth > 0 {
+            let top = tables.active((*header).depth as usize - 1);
+            let apart = (*top).stack.abs_diff(stack);
+            if (*top).stack <= stack && apart < 1 << 30 && left((*top).stack, stack) {
+                let last = (*header).last_cycles;
+                (*header).abandoned += 1;
+                pop(tables, last, false);
+            } else {
+                break;
+            }
+        }
+        if slot == RAW_REGIONS {
+            (*header).regions_lost += 1;
+            return;
+        }
+        if !room::holds(tables, room::ACTIVE, (*header).depth as usize) {
+            (*header).depth_lost += 1;
+            return;
+        }
+        let raw = tables.region(slot);
+        let caller = match (*header).depth {
+            0 => 0,
+            depth => (*tables.active(depth as usize - 1)).node,
+        };
+        let node = node(tables, caller, slot as u32, (*raw).active > 0);
+        (*raw).invocations += 1;
+        (*raw).active += 1;
+        let place = tables.node(node as usize);
+        (*place).invocations += 1;
+        (*place).active += 1;
+        let entry = tables.active((*header).depth as usize);
+        *entry = RawActive {
+            region: slot as u32,
+            node,
+            stack,
+            start: 0,
+            called: 0,
+            pairs: 0,
+            invocation: (*raw).invocations,
+        };
+        compiler_fence(Ordering::SeqCst);
+        (*header).depth += 1;
+        (*header).pairs += 1;
+        let mut now = cere_clock::start();
+        if now >= (*header).next_passage {
+            kept::pass(tables, &*entry, now);
+            now = cere_clock::start();
+        }
+        (*header).last_cycles = now;
+        (*entry).start = now;
+    }
+}
+
+/// The node of `region` called from `caller`; a recursive region keeps the node it has in the chain.
+unsafe fn node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u32 {
+    // SAFETY: see `event`.
+    unsafe {
+        if recursive {
+            let mut up = caller;
+            while up != 0 {
+                if (*tables.node(up as usize)).region == region {
+                    return up;
+                }
+                up = (*tables.node(up as usize)).parent;
+            }
+        }
+        let first = (*tables.node(caller as usize)).child;
+        let (mut before, mut at) = (0, first);
+        while at != 0 {
+            let found = tables.node(at as usize);
+            if (*found).region == region {
+                // To the front: a caller with a hundred callees enters few of them often.
+                if before != 0 {
+                    (*tables.node(before as usize)).sibling = (*found).sibling;
+                    (*found).sibling = first;
+                    (*tables.node(caller as usize)).child = at;
+                }
+                return at;
+            }
+            (before, at) = (at, (*found).sibling);
+        }
+        let header = tables.header();
+        let fresh = (*header).nodes as usize;
+        if !room::holds(tables, room::NODES, fresh) {
+            return caller;
+        }
+        let parent = tables.node(caller as usize);
+        *tables.node(fresh) = RawNode {
+            region,
+            parent: caller,
+            child: 0,
+            sibling: (*parent).child,
+            active: 0,
+            reserved: 0,
+            invocations: 0,
+            inclusive: 0,
+            own: 0,
+        };
+        (*header).nodes += 1;
+        compiler_fence(Ordering::SeqCst);
+        (*parent).child = fresh as u32;
+        fresh as u32
+    }
+}
+
+unsafe fn leave(tables: &Tables, region: *mut RegionDescriptor, event: u32, stack: u64, now: u64) {
+    // SAFETY: see `event`.
+    unsafe {
+        let header = tables.header();
+        let slot = (*region).scratch.wrapping_sub(1) as u32;
+        let depth = (*header).depth as usize;
+        let Some(found) = (0..depth).rev().find(|i| {
+            let entry = tables.active(*i);
+            (*entry).region == slot && (*entry).stack == stack
+        }) else {
+            return;
+        };
+        while (*header).depth as usize > found + 1 {
+            (*header).abandoned += 1;
+            let last = (*header).last_cycles;
+            pop(tables, last, false);
+        }
+        (*header).last_cycles = now;
+        pop(tables, now, event == EVENT_LEAVE);
+    }
+}
+
+unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
+    // SAFETY: see `event`; the depth is at least 1.
+    unsafe {
+        let header = tables.header();
+        (*header).depth -= 1;
+        let depth = (*header).depth as usize;
+        let entry = *tables.active(depth);
+        let inside = INSIDE.load(Ordering::Relaxed);
+        let pair = inside + OUTSIDE.load(Ordering::Relaxed);
+        let cycles = now
+            .saturating_sub(entry.start)
+            .saturating_sub(inside + entry.pairs * pair);
+        let own = cycles.saturating_sub(entry.called);
+        let raw = tables.region(entry.region as usize);
+        (*raw).active -= 1;
+        (*raw).own += own;
+        if (*raw).active == 0 {
+            (*raw).inclusive += cycles;
+        }
+        let node = tables.node(entry.node as usize);
+        (*node).active = (*node).active.saturating_sub(1);
+        (*node).own += own;
+        if (*node).active == 0 {
+            (*node).inclusive += cycles;
+        }
+        if depth > 0 {
+            let caller = tables.active(depth - 1);
+            (*caller).called += cycles;
+            (*caller).pairs += entry.pairs + 1;
+        }
+        let slot = entry.region as usize;
+        let trace = tables.trace(slot);
+        let position = entry.invocation as usize - 1;
+        let first = room::holds_first(tables, slot, position);
+        if first {
+            (*trace).first_starts[position] = entry.start;
+        }
+        if !finished {
+            return;
+        }
+        (*raw).finished += 1;
+        (*raw).sum += cycles;
+        (*raw).min = (*raw).min.min(cycles);
+        (*raw).max = (*raw).max.max(cycles);
+        if first {
+            (*trace).first[position] = cycles;
+        } else if position < TRACE_FIRST {
+            (*header).times_lost += 1;
+        } else {
+            kept::keep(tables, slot, entry.invocation, cycles, entry.start);
+        }
+    }
+}
+
+/// Maps a fresh profile in `directory` and measures the probe; an error says what failed.
+pub fn begin(directory: &Path) -> Result<(), String> {
+    use std::os::fd::AsRawFd;
+    kept::ask(directory)?;
+    let pid = std::process::id();
+    let mut number = 0;
+    let file = loop {
+        let path = directory.join(format!("{RAW_PREFIX}{pid}.{number}"));
+        match std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+        {
+            Ok(file) => break file,
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(e) => return Err(format!("cannot create {}: {e}", path.display())),
+        }
+    };
+    file.set_len(RAW_SIZE as u64)
+        .map_err(|e| format!("cannot size the raw profile: {e}"))?;
+    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+    let wanted = arena::WANTED + 2 * arena::SIZE;
+    // SAFETY: a fresh shared mapping of our own file.
+    let base = unsafe {
+        libc::mmap(
+            wanted as *mut _,
+            RAW_SIZE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(format!(
+            "cannot map the raw profile: {}",
+            std::io::Error::last_os_error()
+        ));
+    }
+    let tables = Tables { base: base.cast() };
+    // SAFETY: the mapping is fresh and ours.
+    if !unsafe { room::begin(&tables) } {
+        return Err(format!(
+            "the disk has no room for a profile in {}: make room, or name another --store",
+            directory.display()
+        ));
+    }
+    MAIN.store(thread::pointer(), Ordering::Relaxed);
+    // SAFETY: the mapping is fresh and ours.
+    unsafe {
+        let header = tables.header();
+        (*header).pid = pid;
+        (*header).nodes = 1;
+        (*header).version = RAW_VERSION;
+        (*tables.node(0)).region = u32::MAX;
+        (*header).tsc_hz = cere_clock::calibrate(5);
+        BASE.store(base.cast(), Ordering::Release);
+        (*header).next_passage = u64::MAX;
+        let (inside, outside) = measure(&tables);
+        (*header).next_passage = 0;
+        (*header).spacing = ((*header).tsc_hz * PASSAGE_NANOSECONDS as f64 / 1e9) as u64;
+        INSIDE.store(inside, Ordering::Relaxed);
+        OUTSIDE.store(outside, Ordering::Relaxed);
+        (*header).probe_inside = inside as f64;
+        (*header).probe_outside = outside as f64;
+        let now = cere_clock::moment();
+        (*header).start_cycles = now.cycles;
+        (*header).start_nanoseconds = now.nanoseconds;
+        (*header).magic = RAW_MAGIC;
+    }
+    Ok(())
+}
+
+/// Runs the probe around nothing and wipes its traces.
+unsafe fn measure(tables: &Tables) -> (u64, u64) {
+    use cere_format::abi::{REGION_MAGIC, UNIT_MAGIC, UnitMarker};
+    let unit = UnitMarker {
+        magic: UNIT_MAGIC,
+        id: [b'0'; 32],
+        reserved: 0,
+    };
+    let mut region = RegionDescriptor {
+        magic: REGION_MAGIC,
+        hook: None,
+        unit: &unit,
+        index: 0,
+        arguments_size: 0,
+        invoke: std::ptr::null(),
+        outlined: std::ptr::null(),
+        scratch: 0,
+        kind: cere_format::abi::KIND_LOOP,
+        reserved: 0,
+    };
+    let header = tables.header();
+    let mut least = u64::MAX;
+    // SAFETY: the hook as the program calls it, on a region of our own; then the tables are cleared.
+    unsafe {
+        for _ in 0..20 {
+            let from = cere_clock::start();
+            for _ in 0..100 {
+                cere_profile_stub(&mut region, EVENT_ENTER, null_mut());
+                cere_profile_stub(&mut region, EVENT_LEAVE, null_mut());
+            }
+            least = least.min(cere_clock::stop().saturating_sub(from) / 100);
+        }
+        let inside = match (*tables.region(0)).min {
+            u64::MAX => 0,
+            least => least,
+        };
+        // The first region of the program gets its trace.
+        let room = (*tables.region(0)).first_room as usize;
+        if room > 0 {
+            let trace = tables.trace(0);
+            (&raw mut (*trace).first).cast::<u64>().write_bytes(0, room);
+            (&raw mut (*trace).first_starts)
+                .cast::<u64>()
+                .write_bytes(0, room);
+        }
+        std::ptr::write_bytes(tables.region(0), 0, 1);
+        std::ptr::write_bytes(tables.node(1), 0, 1);
+        std::ptr::write_bytes(tables.active(0), 0, 1);
+        (*tables.node(0)).child = 0;
+        (*header).nodes = 1;
+        (*header).regions = 0;
+        (*header).pairs = 0;
+        (*header).depth = 0;
+        (*header).abandoned = 0;
+        (*header).interrupted = 0;
+        (*header).times_lost = 0;
+        (inside, least.saturating_sub(inside))
+    }
+}
+
+/// The program ends in an orderly way: closes what is active and notes the time.
+pub fn finish() {
+    let base = BASE.swap(null_mut(), Ordering::AcqRel);
+    if base.is_null() {
+        return;
+    }
+    let tables = Tables { base };
+    let now = cere_clock::moment();
+    // SAFETY: nobody else uses the tables after the swap, but for a probe in flight in another thread.
+    unsafe {
+        let header = tables.header();
+        (*header).end_cycles = now.cycles;
+        (*header).end_nanoseconds = now.nanoseconds;
+        for _ in 0..(*header).depth {
+            pop(&tables, now.cycles, false);
+        }
+    }
+}
+
+/// A forked child leaves its parent's profile alone.
+pub fn forget() {
+    BASE.store(null_mut(), Ordering::Release);
+}

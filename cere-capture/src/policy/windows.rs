@@ -1,0 +1,155 @@
+//! The windows of the page trace: where they begin, what stops them, what becomes of them. Ordinary code, but for
+//! [`suspend`] and [`exhausted`].
+
+use super::mark::note_level;
+use super::regions::listen;
+use super::state::{Planned, Region, State};
+use super::{surroundings, team, threads};
+use crate::engine::state::Engine;
+use crate::engine::tracer::Cut;
+use crate::engine::{dispatch, heap};
+use crate::os::{mappings, signals};
+use cere_format::capture::PageTrace;
+use libc::ucontext_t;
+
+fn begin(state: &mut State, window: usize, name: String) {
+    let planned = &mut state.windows[window];
+    if !planned.past {
+        planned.past = true;
+        let (captures, inside) = (state.past.number, state.captured());
+        let tracer = &mut state.engine.tracer;
+        tracer.begin(window, name, captures, inside);
+    }
+}
+
+/// Gives up the window of a wanted invocation.
+pub fn drop_window(state: &mut State, wanted: usize, invocation: u64) {
+    if let Some(plan) = state.window(wanted, invocation) {
+        state.windows[plan].past = true;
+        state.engine.tracer.windows.retain(|w| w.plan != plan);
+    }
+}
+
+/// Whether windows begin with the program's start, and have not.
+pub fn awaits_start(wanted: &[Region], windows: &[Planned]) -> bool {
+    let armed = wanted.iter().any(|w| !w.armed.is_empty());
+    let open = |w: &Planned| w.at_start.is_some() && !w.past;
+    armed && windows.iter().any(open)
+}
+
+/// The program starts.
+pub fn program_starts(state: &mut State) {
+    for window in 0..state.windows.len() {
+        if let Some(name) = state.windows[window].at_start.clone() {
+            begin(state, window, name);
+        }
+    }
+}
+
+/// A region was entered for the `count`-th time: begins windows.
+pub fn entered(state: &mut State, region: usize) {
+    let count = state.wanted[region].count;
+    let starts = &state.wanted[region].starts;
+    let these = starts.iter().filter(|s| s.count == count);
+    let these: Vec<_> = these.map(|s| (s.window, s.name.clone())).collect();
+    for (window, name) in these {
+        begin(state, window, name);
+    }
+}
+
+/// The page trace of a wanted invocation that is about to begin; its window ends. Memory is open and laid out.
+pub fn take(state: &mut State, wanted: usize, invocation: u64) -> Option<(PageTrace, Vec<u64>)> {
+    let plan = state.window(wanted, invocation)?;
+    state.windows[plan].past = true;
+    let tracer = &mut state.engine.tracer;
+    let Some(place) = tracer.windows.iter().position(|w| w.plan == plan) else {
+        let never = PageTrace {
+            pages: 0,
+            touched: 0,
+            slots: tracer.slots as u32,
+            faults: 0,
+            began: String::new(),
+            cut: Some("the event that it begins with did not come before".into()),
+        };
+        return Some((never, Vec::new()));
+    };
+    let window = tracer.windows.remove(place);
+    let (slots, faults) = (tracer.slots as u32, tracer.faults - window.faults);
+    let pages = state
+        .engine
+        .tracer
+        .snapshot(&mut state.engine.pages, window.first);
+    let trace = PageTrace {
+        pages: pages.len() as u64,
+        touched: window.touched,
+        slots,
+        faults,
+        began: window.began,
+        cut: window.cut.map(|cut| cut.to_string()),
+    };
+    Some((trace, pages))
+}
+
+/// Everything is open, handlers may be in force: turns the tracer on where windows ask for it, with handlers in force,
+/// or off. `stack` is the program's stack pointer, `mask` its signal mask.
+pub fn settle(state: &mut State, stack: usize, mask: u64) {
+    let captures = state.engine.level.is_some();
+    let was_on = state.engine.tracer.on;
+    state.engine.tracer.on = false;
+    if !state.engine.tracer.wanted() {
+        return listen(state, false);
+    }
+    let outcome = if !threads::alone_with_team() {
+        Err("other threads run")
+    } else if captures || was_on {
+        Ok(())
+    } else if mappings::reached_by_others().is_some() {
+        // For good: each entry of a region would look for them again.
+        let why = "the program has an io_uring, a userfaultfd or a context of io_setup";
+        listen(state, false);
+        return state.engine.tracer.stop(Cut::Because(why));
+    } else {
+        let stack = state.engine.pages.pool.signal_stack();
+        let installed = signals::install(stack, mask);
+        installed.map_err(|_| "the program runs in a signal handler on an alternate stack")
+    };
+    // Waiting for threads to end would have each entry of a region look for them: the next event does.
+    listen(state, false);
+    match outcome {
+        Err(why) => state.engine.tracer.halt(Cut::Because(why)),
+        Ok(()) if captures => state.engine.tracer.on = true,
+        Ok(()) => match surroundings::lay_out(state, stack) {
+            Ok(()) => state.engine.tracer.on = true,
+            Err(_) => {
+                let why = "the program has too many mappings";
+                state.engine.tracer.stop(Cut::Because(why));
+            }
+        },
+    }
+}
+
+/// In a handler, no capture in progress: opens everything and hands the process back to the program. The trace goes on
+/// where the next region is entered. Neither allocates nor locks: the program may be anywhere.
+pub fn suspend(state: &mut State, context: &mut ucontext_t, cut: Option<Cut>) {
+    dispatch::catch_calls(false);
+    heap::inside(false);
+    state.engine.open();
+    state.engine.tracer.on = false;
+    if let Some(cut) = team::failure().map(|f| f.cut()).or(cut) {
+        state.engine.tracer.halt(cut);
+    }
+    if state.engine.tracer.wanted() {
+        listen(state, true);
+    }
+    state.engine.publish();
+    note_level(None);
+    signals::remove(Some(context), threads::beside(&state.engine));
+}
+
+/// Why the windows take too much, if they do: they are given up. In turn.
+pub fn exhausted(engine: &mut Engine) -> Option<Cut> {
+    let tracer = &mut engine.tracer;
+    let cut = Cut::Because(tracer.exhausted.take()?);
+    tracer.stop(cut);
+    Some(cut)
+}
