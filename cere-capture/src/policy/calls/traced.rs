@@ -3,8 +3,10 @@
 //!
 //! Runs in the SIGSYS handler.
 
+use super::leave::Leave;
+use super::making::{make, with_all};
 use super::mapping::{change_mappings, page_up};
-use super::reach::{Reach, harmless};
+use super::reach::{Wait, reached, written};
 use super::registers::{again, answer, asked, signal_mask};
 use super::waiting::{out_of_turn, waits};
 use crate::engine::in_turn::InTurn;
@@ -15,73 +17,12 @@ use crate::engine::turn::{self, Turn};
 use crate::os::sys::{self, PAGE};
 use crate::os::{limits, local, signals};
 use crate::policy::cause::After;
-use crate::policy::halt::Halt;
 use crate::policy::team::{self, Failure};
 use crate::policy::windows;
 use libc::ucontext_t;
 
 /// Bytes that one argument may reach before everything is opened instead.
 const MOST: usize = 1024 * PAGE;
-/// Faults that a call counts as for which everything is opened.
-const PRICE: u64 = 64;
-
-/// Why the program has to make a call itself.
-enum Leave {
-    /// It ends the program or this.
-    End,
-    /// It does what the trace cannot follow.
-    Cut(&'static str),
-    /// The same, and for good.
-    Stop(&'static str),
-    /// The call is made, with this result, but the trace lacks something.
-    Made(isize, &'static str),
-}
-
-impl Leave {
-    /// Why the trace is interrupted; none if the program ends, or the trace has.
-    fn cut(&self, number: usize) -> Option<Cut> {
-        match self {
-            Leave::End | Leave::Stop(_) => None,
-            Leave::Cut(why) => Some(Cut::Call(number, why)),
-            Leave::Made(_, why) => Some(Cut::Because(why)),
-        }
-    }
-
-    /// The result of a call that was made.
-    fn result(&self) -> Option<isize> {
-        match self {
-            Leave::Made(result, _) => Some(*result),
-            _ => None,
-        }
-    }
-}
-
-impl From<&'static str> for Leave {
-    fn from(lack: &'static str) -> Leave {
-        Leave::Cut(lack)
-    }
-}
-
-impl From<Halt> for Leave {
-    fn from(halt: Halt) -> Leave {
-        match halt {
-            Halt::Made(result, lack) => Leave::Made(result, lack),
-            Halt::Lack(lack) => Leave::Cut(lack),
-            Halt::HalfWay => Leave::Cut("it fails half way"),
-            _ => Leave::Cut("it changes what is mapped"),
-        }
-    }
-}
-
-/// Whether a call may wait.
-#[derive(Clone, Copy, PartialEq)]
-enum Wait {
-    Never,
-    /// If the descriptor of the first argument is not ready for these events of poll.
-    Until(i16),
-    Perhaps,
-}
-
 /// A system call of the traced thread was caught.
 pub fn dispatch(mut engine: InTurn, context: &mut ucontext_t) -> After {
     let (number, arguments) = asked(context);
@@ -308,103 +249,6 @@ fn tells_mappings(engine: &mut Engine, at: usize) -> Result<bool, Leave> {
     Ok(false)
 }
 
-/// Bytes that a call writes to a descriptor.
-fn written(number: usize, a: [usize; 6]) -> usize {
-    match number as i64 {
-        libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => a[2],
-        _ => 0,
-    }
-}
-
-/// What the arguments of a call reach. None: that is not known here.
-fn reached(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
-    use Access::{Read, Write};
-    const NONE: (usize, usize, Access) = (0, 0, Read);
-    /// A path has no more bytes.
-    const PATH: usize = libc::PATH_MAX as usize;
-    let (mut reach, mut wait) = ([NONE; 3], Wait::Never);
-    match number as i64 {
-        libc::SYS_read | libc::SYS_pread64 => {
-            reach[0] = (a[1], a[2], Write);
-            wait = Wait::Until(libc::POLLIN);
-        }
-        libc::SYS_write | libc::SYS_pwrite64 => {
-            reach[0] = (a[1], a[2], Read);
-            wait = Wait::Until(libc::POLLOUT);
-        }
-        libc::SYS_open | libc::SYS_creat => {
-            reach[0] = (a[0], PATH, Read);
-            wait = Wait::Perhaps;
-        }
-        libc::SYS_openat => {
-            reach[0] = (a[1], PATH, Read);
-            wait = Wait::Perhaps;
-        }
-        libc::SYS_stat | libc::SYS_lstat => reach = [(a[0], PATH, Read), (a[1], 144, Write), NONE],
-        libc::SYS_newfstatat => reach = [(a[1], PATH, Read), (a[2], 144, Write), NONE],
-        libc::SYS_statx => reach = [(a[1], PATH, Read), (a[4], 256, Write), NONE],
-        libc::SYS_access
-        | libc::SYS_unlink
-        | libc::SYS_chdir
-        | libc::SYS_mkdir
-        | libc::SYS_rmdir => reach[0] = (a[0], PATH, Read),
-        libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_unlinkat | libc::SYS_mkdirat => {
-            reach[0] = (a[1], PATH, Read)
-        }
-        libc::SYS_rename => reach = [(a[0], PATH, Read), (a[1], PATH, Read), NONE],
-        libc::SYS_renameat | libc::SYS_renameat2 => {
-            reach = [(a[1], PATH, Read), (a[3], PATH, Read), NONE]
-        }
-        libc::SYS_readlink => reach = [(a[0], PATH, Read), (a[1], a[2], Write), NONE],
-        libc::SYS_readlinkat => reach = [(a[1], PATH, Read), (a[2], a[3], Write), NONE],
-        libc::SYS_getcwd | libc::SYS_getrandom => reach[0] = (a[0], a[1], Write),
-        libc::SYS_getdents64 => reach[0] = (a[1], a[2], Write),
-        libc::SYS_fstat => reach[0] = (a[1], 144, Write),
-        libc::SYS_fstatfs => reach[0] = (a[1], 120, Write),
-        libc::SYS_ioctl if a[1] == libc::TCGETS as usize => reach[0] = (a[2], 64, Write),
-        libc::SYS_ioctl if a[1] == libc::TIOCGWINSZ as usize => reach[0] = (a[2], 8, Write),
-        libc::SYS_ioctl if a[1] == libc::FIONREAD as usize => reach[0] = (a[2], 4, Write),
-        libc::SYS_fcntl
-            if [
-                libc::F_GETFL,
-                libc::F_SETFL,
-                libc::F_GETFD,
-                libc::F_SETFD,
-                libc::F_DUPFD,
-            ]
-            .contains(&(a[1] as i32)) => {}
-        libc::SYS_futex if a[1] as i32 & 127 == libc::FUTEX_WAKE => reach[0] = (a[0], 4, Write),
-        libc::SYS_pipe | libc::SYS_pipe2 => reach[0] = (a[0], 8, Write),
-        libc::SYS_nanosleep => {
-            reach = [(a[0], 16, Read), (a[1], 16, Write), NONE];
-            wait = Wait::Perhaps;
-        }
-        libc::SYS_clock_nanosleep => {
-            reach = [(a[2], 16, Read), (a[3], 16, Write), NONE];
-            wait = Wait::Perhaps;
-        }
-        libc::SYS_sched_setaffinity => reach[0] = (a[2], a[1], Read),
-        libc::SYS_setitimer => reach = [(a[1], 32, Read), (a[2], 32, Write), NONE],
-        libc::SYS_getitimer => reach[0] = (a[1], 32, Write),
-        libc::SYS_prlimit64 => reach = [(a[2], 16, Read), (a[3], 16, Write), NONE],
-        libc::SYS_close
-        | libc::SYS_lseek
-        | libc::SYS_dup
-        | libc::SYS_dup2
-        | libc::SYS_dup3
-        | libc::SYS_fsync
-        | libc::SYS_fdatasync
-        | libc::SYS_ftruncate
-        | libc::SYS_fadvise64
-        | libc::SYS_umask
-        | libc::SYS_alarm
-        | libc::SYS_kill
-        | libc::SYS_tgkill => {}
-        _ => reach = harmless(number, a)?,
-    }
-    Some((reach, wait))
-}
-
 /// Whether the handler itself may access [start, start + length).
 fn accessible(engine: &mut Engine, start: usize, length: usize, access: Access) -> bool {
     let end = start.saturating_add(length);
@@ -467,72 +311,6 @@ fn vector(
         engine.reach(start, length, access)?;
     }
     make(number, a, wait, total)
-}
-
-/// Makes a call that finds open what it needs, without waiting where the program would have to handle signals, or where
-/// other threads wait for the turn.
-fn make(number: usize, a: [usize; 6], wait: Wait, length: usize) -> Result<isize, Leave> {
-    // SAFETY: the program's own call.
-    let call = || unsafe { sys::call(number as i64, a) };
-    let beside = turn::team_exists();
-    let waits = match wait {
-        Wait::Never => false,
-        Wait::Until(events) => (beside || signals::handles()) && !ready(a[0], events, length),
-        Wait::Perhaps => true,
-    };
-    match wait {
-        Wait::Never => Ok(call()),
-        _ if beside && !waits => Ok(call()),
-        _ if beside => Err(Leave::Cut("it may wait, and other threads of the team run")),
-        _ if signals::handles() && !waits => Ok(call()),
-        _ => signals::wait_with(call)
-            .ok_or(Leave::Cut("it may wait, and the program handles signals")),
-    }
-}
-
-/// Whether a transfer of so many bytes does not wait.
-fn ready(descriptor: usize, events: i16, length: usize) -> bool {
-    /// What a pipe that is ready takes at once.
-    const PIPE: usize = 4096;
-    let mut poll = libc::pollfd {
-        fd: descriptor as i32,
-        events,
-        revents: 0,
-    };
-    let at = &raw mut poll as usize;
-    // SAFETY: a structure of our own.
-    let ready = unsafe { sys::call(libc::SYS_poll, [at, 1, 0, 0, 0, 0]) } == 1;
-    if length <= PIPE || events == libc::POLLIN || !ready {
-        return ready;
-    }
-    // SAFETY: any bytes are a valid structure, which the kernel fills.
-    unsafe {
-        let mut file: libc::stat = std::mem::zeroed();
-        let at = &raw mut file as usize;
-        sys::call(libc::SYS_fstat, [descriptor, at, 0, 0, 0, 0]) == 0
-            && file.st_mode & libc::S_IFMT == libc::S_IFREG
-    }
-}
-
-/// Makes a call with everything open.
-fn with_all(
-    engine: &mut Engine,
-    number: usize,
-    a: [usize; 6],
-    wait: Wait,
-    length: usize,
-) -> Result<isize, Leave> {
-    // What calls of other threads have pinned would be closed as well.
-    if local::of_team() || engine.shared() {
-        return Err(Leave::Cut("other threads of the team run"));
-    }
-    engine.tracer.charge(PRICE);
-    engine.uncover();
-    let result = make(number, a, wait, length)?;
-    match engine.close() {
-        Ok(()) => Ok(result),
-        Err(_) => Err(Leave::Made(result, "memory cannot be closed")),
-    }
 }
 
 /// A file is mapped. Code of libraries stays open.

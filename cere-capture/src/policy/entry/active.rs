@@ -2,7 +2,7 @@
 
 use super::hook;
 use crate::os::process;
-use crate::policy::profile;
+use crate::policy::profile::booking;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -37,6 +37,6 @@ pub fn end() -> bool {
 
 /// Finishes what there is of results, and writes it.
 pub fn finish() {
-    profile::finish();
+    booking::finish();
     hook::finish_process();
 }

@@ -7,7 +7,8 @@ use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::in_library;
 use crate::os::{images, limits, signals, sys, thread};
-use crate::policy::{hooks, locks, openmp, plan, profile, regions, register};
+use crate::policy::profile::{self, booking};
+use crate::policy::{hooks, locks, openmp, plan, regions, register};
 use cere_format::abi::Hook;
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use std::collections::HashSet;
@@ -107,7 +108,7 @@ unsafe extern "C" fn child() {
     locks::forked();
     gate::forked();
     heap::forked();
-    profile::forget();
+    booking::forget();
     abandon();
 }
 
@@ -130,7 +131,7 @@ pub fn arm() -> Result<(), String> {
             run.begun = true;
             register::claim(&run.plan.directory)?;
             if !captures {
-                profile::begin(&run.plan.directory)?;
+                profile::start::begin(&run.plan.directory)?;
             }
         }
         if captures {
@@ -148,7 +149,7 @@ pub fn arm() -> Result<(), String> {
                 };
                 (*region).scratch = 0;
                 let hook =
-                    std::mem::transmute::<*const (), Hook>(profile::cere_profile_stub as *const ());
+                    std::mem::transmute::<*const (), Hook>(booking::cere_profile_stub as *const ());
                 let hook = if timed {
                     Some(hook)
                 } else {

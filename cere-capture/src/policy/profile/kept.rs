@@ -1,6 +1,7 @@
 //! What of a run is kept: the trace of each region, and the passages from region to region.
 
-use super::{Tables, room};
+use super::room;
+use super::tables::Tables;
 use cere_format::profile::is_sampled;
 use cere_format::profile_raw::*;
 use std::path::Path;

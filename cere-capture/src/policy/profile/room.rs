@@ -1,7 +1,7 @@
 //! Room on the disk for the profile. A page of a file mapping that the disk has no room for is a SIGBUS for who writes it,
 //! the program here: so the kernel is asked for each page first.
 
-use super::Tables;
+use super::tables::Tables;
 use crate::os::sys;
 use cere_format::profile_raw::*;
 use std::mem::offset_of;

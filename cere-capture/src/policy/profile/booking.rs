@@ -1,66 +1,32 @@
-//! Profiles: a tree of active regions in a shared file mapping.
+//! Books what the probes report.
 //!
 //! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno, but for once before the
 //! first parallel region, where the OpenMP runtime would start its threads as well. A signal may come in
 //! between, and its handler run regions: those are counted, not booked. It may even leave the hook by longjmp: hence
 //! what the tables refer to is always complete first.
 
-mod kept;
-mod room;
-
-use super::openmp;
+use super::tables::Tables;
+use super::{kept, room};
 use crate::engine::parallel::{self, Entry};
 use crate::os::errno::keep_errno;
-use crate::os::{arena, process, sys, thread};
+use crate::os::{process, sys, thread};
+use crate::policy::{openmp, stub};
 use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, KIND_PARALLEL, RegionDescriptor};
 use cere_format::profile_raw::*;
-use std::path::Path;
 use std::ptr::{addr_of_mut, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
+/// Start of the mapping; null where nothing is profiled.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// Control block of the thread that is profiled.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
+/// Cycles of a probe pair that count as the region's, and as its caller's.
 static INSIDE: AtomicU64 = AtomicU64::new(0);
 static OUTSIDE: AtomicU64 = AtomicU64::new(0);
 /// Stack pointer at the probe whose event is being booked, or 0.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-super::stub::hook!(cere_profile_stub, event);
-
-struct Tables {
-    base: *mut u8,
-}
-
-impl Tables {
-    fn header(&self) -> *mut RawHeader {
-        self.base.cast()
-    }
-    fn region(&self, index: usize) -> *mut RawRegion {
-        // SAFETY: all offsets stay within the mapping of RAW_SIZE bytes.
-        unsafe { self.base.add(REGIONS_OFFSET).cast::<RawRegion>().add(index) }
-    }
-    fn node(&self, index: usize) -> *mut RawNode {
-        // SAFETY: as above.
-        unsafe { self.base.add(NODES_OFFSET).cast::<RawNode>().add(index) }
-    }
-    fn active(&self, index: usize) -> *mut RawActive {
-        // SAFETY: as above.
-        unsafe { self.base.add(ACTIVE_OFFSET).cast::<RawActive>().add(index) }
-    }
-    fn passage(&self, index: usize) -> *mut RawPassage {
-        // SAFETY: as above.
-        unsafe {
-            self.base
-                .add(PASSAGES_OFFSET)
-                .cast::<RawPassage>()
-                .add(index)
-        }
-    }
-    fn trace(&self, index: usize) -> *mut RawTrace {
-        // SAFETY: as above.
-        unsafe { self.base.add(TRACES_OFFSET).cast::<RawTrace>().add(index) }
-    }
-}
+stub::hook!(cere_profile_stub, event);
 
 unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8, stack: u64) {
     let base = BASE.load(Ordering::Relaxed);
@@ -374,140 +340,6 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
     }
 }
 
-/// Maps a fresh profile in `directory` and measures the probe; an error says what failed.
-pub fn begin(directory: &Path) -> Result<(), String> {
-    use std::os::fd::AsRawFd;
-    kept::ask(directory)?;
-    let pid = std::process::id();
-    let mut number = 0;
-    let file = loop {
-        let path = directory.join(format!("{RAW_PREFIX}{pid}.{number}"));
-        match std::fs::File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-        {
-            Ok(file) => break file,
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-            Err(e) => return Err(format!("cannot create {}: {e}", path.display())),
-        }
-    };
-    file.set_len(RAW_SIZE as u64)
-        .map_err(|e| format!("cannot size the raw profile: {e}"))?;
-    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
-    let wanted = arena::WANTED + 2 * arena::SIZE;
-    // SAFETY: a fresh shared mapping of our own file.
-    let base = unsafe {
-        libc::mmap(
-            wanted as *mut _,
-            RAW_SIZE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            flags,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    if base == libc::MAP_FAILED {
-        return Err(format!(
-            "cannot map the raw profile: {}",
-            std::io::Error::last_os_error()
-        ));
-    }
-    let tables = Tables { base: base.cast() };
-    // SAFETY: the mapping is fresh and ours.
-    if !unsafe { room::begin(&tables) } {
-        return Err(format!(
-            "the disk has no room for a profile in {}: make room, or name another --store",
-            directory.display()
-        ));
-    }
-    MAIN.store(thread::pointer(), Ordering::Relaxed);
-    // SAFETY: the mapping is fresh and ours.
-    unsafe {
-        let header = tables.header();
-        (*header).pid = pid;
-        (*header).nodes = 1;
-        (*header).version = RAW_VERSION;
-        (*tables.node(0)).region = u32::MAX;
-        (*header).tsc_hz = cere_clock::calibrate(5);
-        BASE.store(base.cast(), Ordering::Release);
-        (*header).next_passage = u64::MAX;
-        let (inside, outside) = measure(&tables);
-        (*header).next_passage = 0;
-        (*header).spacing = ((*header).tsc_hz * PASSAGE_NANOSECONDS as f64 / 1e9) as u64;
-        INSIDE.store(inside, Ordering::Relaxed);
-        OUTSIDE.store(outside, Ordering::Relaxed);
-        (*header).probe_inside = inside as f64;
-        (*header).probe_outside = outside as f64;
-        let now = cere_clock::moment();
-        (*header).start_cycles = now.cycles;
-        (*header).start_nanoseconds = now.nanoseconds;
-        (*header).magic = RAW_MAGIC;
-    }
-    Ok(())
-}
-
-/// Runs the probe around nothing and wipes its traces.
-unsafe fn measure(tables: &Tables) -> (u64, u64) {
-    use cere_format::abi::{REGION_MAGIC, UNIT_MAGIC, UnitMarker};
-    let unit = UnitMarker {
-        magic: UNIT_MAGIC,
-        id: [b'0'; 32],
-        reserved: 0,
-    };
-    let mut region = RegionDescriptor {
-        magic: REGION_MAGIC,
-        hook: None,
-        unit: &unit,
-        index: 0,
-        arguments_size: 0,
-        invoke: std::ptr::null(),
-        outlined: std::ptr::null(),
-        scratch: 0,
-        kind: cere_format::abi::KIND_LOOP,
-        reserved: 0,
-    };
-    let header = tables.header();
-    let mut least = u64::MAX;
-    // SAFETY: the hook as the program calls it, on a region of our own; then the tables are cleared.
-    unsafe {
-        for _ in 0..20 {
-            let from = cere_clock::start();
-            for _ in 0..100 {
-                cere_profile_stub(&mut region, EVENT_ENTER, null_mut());
-                cere_profile_stub(&mut region, EVENT_LEAVE, null_mut());
-            }
-            least = least.min(cere_clock::stop().saturating_sub(from) / 100);
-        }
-        let inside = match (*tables.region(0)).min {
-            u64::MAX => 0,
-            least => least,
-        };
-        // The first region of the program gets its trace.
-        let room = (*tables.region(0)).first_room as usize;
-        if room > 0 {
-            let trace = tables.trace(0);
-            (&raw mut (*trace).first).cast::<u64>().write_bytes(0, room);
-            (&raw mut (*trace).first_starts)
-                .cast::<u64>()
-                .write_bytes(0, room);
-        }
-        std::ptr::write_bytes(tables.region(0), 0, 1);
-        std::ptr::write_bytes(tables.node(1), 0, 1);
-        std::ptr::write_bytes(tables.active(0), 0, 1);
-        (*tables.node(0)).child = 0;
-        (*header).nodes = 1;
-        (*header).regions = 0;
-        (*header).pairs = 0;
-        (*header).depth = 0;
-        (*header).abandoned = 0;
-        (*header).interrupted = 0;
-        (*header).times_lost = 0;
-        (inside, least.saturating_sub(inside))
-    }
-}
-
 /// The program ends in an orderly way: closes what is active and notes the time.
 pub fn finish() {
     let base = BASE.swap(null_mut(), Ordering::AcqRel);
@@ -530,4 +362,19 @@ pub fn finish() {
 /// A forked child leaves its parent's profile alone.
 pub fn forget() {
     BASE.store(null_mut(), Ordering::Release);
+}
+
+/// The calling thread is profiled from now on.
+///
+/// # Safety
+/// The tables are there as long as the process, and no others are in use.
+pub unsafe fn begin(tables: &Tables) {
+    MAIN.store(thread::pointer(), Ordering::Relaxed);
+    BASE.store(tables.base, Ordering::Release);
+}
+
+/// Sets the cost of a pair of probes: the cycles inside the measured time, and those outside.
+pub fn set_cost(inside: u64, outside: u64) {
+    INSIDE.store(inside, Ordering::Relaxed);
+    OUTSIDE.store(outside, Ordering::Relaxed);
 }

@@ -1,0 +1,76 @@
+//! Makes system calls of the traced program for it.
+
+use super::leave::Leave;
+use super::reach::Wait;
+use crate::engine::state::Engine;
+use crate::engine::turn;
+use crate::os::{local, signals, sys};
+
+/// Faults that a call counts as for which everything is opened.
+const PRICE: u64 = 64;
+
+/// Makes a call that finds open what it needs, without waiting where the program would have to handle signals, or where
+/// other threads wait for the turn.
+pub fn make(number: usize, a: [usize; 6], wait: Wait, length: usize) -> Result<isize, Leave> {
+    // SAFETY: the program's own call.
+    let call = || unsafe { sys::call(number as i64, a) };
+    let beside = turn::team_exists();
+    let waits = match wait {
+        Wait::Never => false,
+        Wait::Until(events) => (beside || signals::handles()) && !ready(a[0], events, length),
+        Wait::Perhaps => true,
+    };
+    match wait {
+        Wait::Never => Ok(call()),
+        _ if beside && !waits => Ok(call()),
+        _ if beside => Err(Leave::Cut("it may wait, and other threads of the team run")),
+        _ if signals::handles() && !waits => Ok(call()),
+        _ => signals::wait_with(call)
+            .ok_or(Leave::Cut("it may wait, and the program handles signals")),
+    }
+}
+
+/// Whether a transfer of so many bytes does not wait.
+fn ready(descriptor: usize, events: i16, length: usize) -> bool {
+    /// What a pipe that is ready takes at once.
+    const PIPE: usize = 4096;
+    let mut poll = libc::pollfd {
+        fd: descriptor as i32,
+        events,
+        revents: 0,
+    };
+    let at = &raw mut poll as usize;
+    // SAFETY: a structure of our own.
+    let ready = unsafe { sys::call(libc::SYS_poll, [at, 1, 0, 0, 0, 0]) } == 1;
+    if length <= PIPE || events == libc::POLLIN || !ready {
+        return ready;
+    }
+    // SAFETY: any bytes are a valid structure, which the kernel fills.
+    unsafe {
+        let mut file: libc::stat = std::mem::zeroed();
+        let at = &raw mut file as usize;
+        sys::call(libc::SYS_fstat, [descriptor, at, 0, 0, 0, 0]) == 0
+            && file.st_mode & libc::S_IFMT == libc::S_IFREG
+    }
+}
+
+/// Makes a call with everything open.
+pub fn with_all(
+    engine: &mut Engine,
+    number: usize,
+    a: [usize; 6],
+    wait: Wait,
+    length: usize,
+) -> Result<isize, Leave> {
+    // What calls of other threads have pinned would be closed as well.
+    if local::of_team() || engine.shared() {
+        return Err(Leave::Cut("other threads of the team run"));
+    }
+    engine.tracer.charge(PRICE);
+    engine.uncover();
+    let result = make(number, a, wait, length)?;
+    match engine.close() {
+        Ok(()) => Ok(result),
+        Err(_) => Err(Leave::Made(result, "memory cannot be closed")),
+    }
+}
