@@ -89,3 +89,50 @@ impl<M: Memory> Engine<M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Access;
+    use super::super::testing::Program;
+    use crate::os::sys::PAGE;
+
+    #[test]
+    fn written_pages_are_kept_as_they_are_at_exit() {
+        let mut program = Program::captured(4);
+        let (read, written) = (program.page(0), program.page(2));
+        program.engine.touch(read, Access::Read);
+        program.engine.touch(written, Access::Write);
+        program.write(2, 42);
+        program.engine.uncover();
+        assert!(program.engine.keep_exit());
+        program.write(2, 43);
+        let touches = program.touches();
+        assert_eq!((touches[0].address, touches[0].exit), (read, 0));
+        // SAFETY: the copy was made for this touch.
+        let kept = unsafe { program.engine.pages.pool.content(touches[1].exit) };
+        assert_eq!(kept[0], 42);
+        assert_eq!(program.at_entry(&touches[1]), 3);
+    }
+
+    #[test]
+    fn frames_grow_down_and_not_to_another_stack() {
+        let mut program = Program::captured(1);
+        let frames = |program: &Program| program.engine.level.as_ref().and_then(|l| l.entry.frames);
+        let top = 0x7000_0000_0000u64;
+        program
+            .engine
+            .level
+            .as_mut()
+            .expect("a capture")
+            .entry
+            .frames = Some(top);
+        let below = top as usize - PAGE;
+        program.engine.note_frames(0x1000, below + 8);
+        assert_eq!(frames(&program), Some(below as u64));
+        // In the red zone.
+        program.engine.note_frames(below - 16, below + 8);
+        assert_eq!(frames(&program), Some((below - PAGE) as u64));
+        program.engine.note_frames(0x1000, below - (1 << 30));
+        assert_eq!(frames(&program), Some((below - PAGE) as u64));
+    }
+}

@@ -68,6 +68,39 @@ pub struct Level {
 }
 
 impl Level {
+    /// A capture that begins: of the `invocation`-th of the region at place `wanted`.
+    pub fn new(
+        region: *mut RegionDescriptor,
+        (wanted, invocation): (usize, u64),
+        entry: EntryState,
+        control: (usize, usize),
+        images: Vec<Image>,
+    ) -> Level {
+        Level {
+            region,
+            wanted,
+            invocation,
+            entry,
+            stack: (0, 0),
+            control,
+            touched: 0,
+            started: 0,
+            faults: 0,
+            calls: [0; CALLS],
+            fresh: Vec::with_capacity(4096),
+            images,
+            mappings: Vec::new(),
+            absent: Vec::new(),
+            heap: Usage::default(),
+            threads: None,
+            locks: Vec::new(),
+            blocks: Vec::new(),
+            resting: Vec::new(),
+            clocks: (Vec::new(), 0),
+            trace: None,
+        }
+    }
+
     /// From which address on pages of the region heap are memory that the program's allocator would have had to ask the
     /// kernel for: what the invocation allocated and kept is more than that had free. None if it is not.
     pub fn new_heap(&self) -> Option<usize> {

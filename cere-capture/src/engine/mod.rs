@@ -21,6 +21,8 @@ pub mod remap;
 pub mod spans;
 pub mod state;
 pub mod status;
+#[cfg(test)]
+pub mod testing;
 pub mod touch;
 pub mod tracer;
 pub mod turn;

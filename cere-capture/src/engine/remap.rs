@@ -54,3 +54,64 @@ impl<M: Memory> Engine<M> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::{Access, READ, WRITE};
+    use super::super::testing::Program;
+    use super::super::touch::Touched;
+    use crate::os::sys::PAGE;
+
+    fn fresh(program: &Program) -> Vec<(u64, u64)> {
+        program
+            .engine
+            .level
+            .as_ref()
+            .expect("a capture")
+            .fresh
+            .clone()
+    }
+
+    #[test]
+    fn fresh_memory_is_closed_and_noted_once() {
+        let mut program = Program::captured(1);
+        let both = Some((READ | WRITE, 0));
+        let at = 0x5000_0000_0000;
+        let mut map = |start, end| program.engine.remap(start, end, both, true);
+        assert_eq!(map(at, at + PAGE), Ok(()));
+        assert_eq!(map(at + PAGE, at + 3 * PAGE), Ok(()));
+        assert_eq!(map(at, at + PAGE), Ok(()));
+        assert_eq!(fresh(&program), [(at as u64, (at + 3 * PAGE) as u64)]);
+        let rights = &program.engine.pages.memory.rights;
+        assert!(
+            [at, at + PAGE, at + 2 * PAGE]
+                .iter()
+                .all(|page| rights[page] == 0)
+        );
+    }
+
+    #[test]
+    fn unmapped_memory_is_the_programs_no_more() {
+        let mut program = Program::captured(3);
+        let (page, end) = (program.page(1), program.page(2));
+        assert_eq!(program.engine.touch(page, Access::Read), Touched::Opened);
+        assert_eq!(program.engine.remap(page, end, None, false), Ok(()));
+        assert_eq!(program.engine.touch(page, Access::Read), Touched::NotOurs);
+        assert_eq!(program.engine.pages.spans.all().len(), 2);
+    }
+
+    #[test]
+    fn rights_that_change_close_what_was_open() {
+        let mut program = Program::captured(2);
+        let (page, end) = (program.page(0), program.page(1));
+        assert_eq!(program.engine.touch(page, Access::Write), Touched::Opened);
+        assert_eq!(
+            program.engine.remap(page, end, Some((READ, 0)), false),
+            Ok(())
+        );
+        assert_eq!(program.rights(0), 0);
+        assert_eq!(program.engine.touch(page, Access::Write), Touched::NotOurs);
+        assert_eq!(program.engine.touch(page, Access::Read), Touched::Opened);
+        assert!(fresh(&program).is_empty());
+    }
+}

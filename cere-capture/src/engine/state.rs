@@ -97,3 +97,57 @@ impl<M: Memory> Engine<M> {
         self.tracer.on = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::{Access, READ, WRITE};
+    use super::super::spans::Span;
+    use super::super::testing::Program;
+    use super::super::touch::Touched;
+    use crate::os::sys::PAGE;
+
+    #[test]
+    fn what_was_open_is_closed_again() {
+        let mut program = Program::captured(3);
+        let page = program.page(1);
+        assert_eq!(program.engine.touch(page, Access::Write), Touched::Opened);
+        program.engine.open();
+        assert!((0..3).all(|i| program.rights(i) == READ | WRITE));
+        program.engine.close().expect("a table");
+        assert!((0..3).all(|i| program.rights(i) == 0));
+        assert!(!program.engine.pages.is_open(page, Access::Read));
+        // It is the capture's already.
+        assert_eq!(program.engine.touch(page, Access::Read), Touched::Opened);
+        assert_eq!(program.rights(1), READ);
+        assert_eq!(program.touches().len(), 1);
+    }
+
+    #[test]
+    fn neighbours_with_the_same_rights_are_opened_together() {
+        let mut program = Program::new(4);
+        let (start, end) = (program.start, program.page(4));
+        for i in [1, 3] {
+            let span = Span {
+                start: program.page(i),
+                end: program.page(i + 1),
+                protection: READ | WRITE,
+                kind: 1,
+            };
+            assert!(program.engine.pages.spans.insert(span));
+        }
+        program.engine.pages.memory.calls.clear();
+        program.engine.open();
+        let calls = &program.engine.pages.memory.calls;
+        assert_eq!(*calls, [(start, end, READ | WRITE)]);
+    }
+
+    #[test]
+    fn memory_that_cannot_be_closed_is_named() {
+        let mut program = Program::new(1);
+        program.engine.pages.memory.refused = Some((PAGE, 12));
+        let message = program.engine.close().expect_err("no memory");
+        let expected = format!("{:#x}-{:#x} ", program.start, program.page(1));
+        assert!(message.starts_with(&expected), "{message}");
+        assert!(message.ends_with("(error 12)"), "{message}");
+    }
+}

@@ -270,3 +270,124 @@ impl<M: Memory> Engine<M> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Program;
+    use super::*;
+    use Access::{Execute, Read, Write};
+
+    #[test]
+    fn a_read_page_is_kept_and_opened_for_reading() {
+        let mut program = Program::captured(4);
+        let inside = program.page(2) + 123;
+        assert_eq!(program.engine.touch(inside, Read), Touched::Opened);
+        assert_eq!([program.rights(1), program.rights(2)], [0, READ]);
+        let touches = program.touches();
+        assert_eq!(touches.len(), 1);
+        assert_eq!(touches[0].address, program.page(2));
+        program.write(2, 77);
+        assert_eq!(program.at_entry(&touches[0]), 3);
+    }
+
+    #[test]
+    fn a_page_is_kept_once() {
+        let mut program = Program::captured(1);
+        let page = program.page(0);
+        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+        assert_eq!(program.engine.touch(page, Write), Touched::Opened);
+        assert_eq!(program.rights(0), READ | WRITE);
+        assert_eq!(program.touches().len(), 1);
+        // SAFETY: a page of the pool.
+        let known = unsafe { *program.engine.pages.pool.page(page) };
+        assert!(known.touched && known.written && !known.executed);
+    }
+
+    #[test]
+    fn a_page_beside_a_written_one_is_guessed_to_be_written() {
+        let mut program = Program::captured(3);
+        let (first, second) = (program.page(0), program.page(1));
+        assert_eq!(program.engine.touch(first, Write), Touched::Opened);
+        assert_eq!(program.engine.touch(second, Read), Touched::Opened);
+        assert_eq!(program.rights(1), READ | WRITE);
+        let guessed = program.touches().into_iter().map(|t| t.kind & GUESSED != 0);
+        assert_eq!(guessed.collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn pages_of_zeros_take_no_copy() {
+        let mut program = Program::captured(1);
+        program.write(0, 0);
+        let page = program.page(0);
+        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+        assert_eq!(program.touches()[0].copy, 0);
+    }
+
+    #[test]
+    fn what_the_program_may_not_touch() {
+        let mut program = Program::captured(2);
+        let (page, after) = (program.page(1), program.page(2));
+        assert_eq!(program.engine.touch(page, Execute), Touched::NotOurs);
+        assert_eq!(program.engine.touch(after, Read), Touched::NotOurs);
+        assert!(program.touches().is_empty());
+    }
+
+    #[test]
+    fn without_memory_for_copies_it_fails() {
+        let mut program = Program::captured(2);
+        program.engine.pages.pool.allow(0);
+        let page = program.page(0);
+        let touched = program.engine.touch(page, Read);
+        assert!(matches!(touched, Touched::Failed(_)), "{touched:?}");
+    }
+
+    #[test]
+    fn blocks_are_opened_where_mappings_run_short() {
+        let mut program = Program::captured(40);
+        program.engine.pages.budget = 0;
+        let page = program.page(20);
+        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+        let open = (0..40).filter(|i| program.rights(*i) != 0).count();
+        assert!((9..=16).contains(&open), "{open}");
+        let touches = program.touches();
+        assert_eq!(touches.len(), open);
+        let sure = touches.iter().filter(|t| t.kind & GUESSED == 0);
+        assert_eq!(sure.map(|t| t.address).collect::<Vec<_>>(), [page]);
+    }
+
+    #[test]
+    fn larger_blocks_where_the_kernel_refuses_smaller_ones() {
+        let mut program = Program::captured(40);
+        program.engine.pages.memory.refused = Some((PAGE, libc::ENOMEM as isize));
+        let page = program.page(20);
+        assert_eq!(program.engine.touch(page, Write), Touched::Opened);
+        assert!(program.touches().len() > 1);
+    }
+
+    #[test]
+    fn system_calls_reach_all_pages_of_a_range() {
+        let mut program = Program::captured(5);
+        let (start, length) = (program.page(1) + 10, 2 * PAGE);
+        assert_eq!(program.engine.reach(start, length, Write), Ok(()));
+        let rights: Vec<u8> = (0..5).map(|i| program.rights(i)).collect();
+        let both = READ | WRITE;
+        assert_eq!(rights, [0, both, both, both, 0]);
+        // What the program does not have is left to the kernel.
+        assert_eq!(program.engine.reach(8, 100, Write), Ok(()));
+    }
+
+    #[test]
+    fn memory_at_two_addresses_is_not_written() {
+        let mut program = Program::captured(1);
+        let span = program.engine.pages.spans.all()[0];
+        let twice = Span {
+            kind: KIND_TWICE,
+            ..span
+        };
+        assert!(program.engine.pages.spans.insert(twice));
+        let page = program.page(0);
+        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+        let touched = program.engine.touch(page, Write);
+        assert!(matches!(touched, Touched::Failed(_)), "{touched:?}");
+    }
+}

@@ -429,3 +429,116 @@ impl Tracer {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Access;
+    use super::super::testing::Program;
+    use super::super::touch::Touched;
+    use super::*;
+
+    fn touch(program: &mut Program, pages: impl IntoIterator<Item = usize>, access: Access) {
+        for i in pages {
+            let page = program.page(i);
+            assert_eq!(program.engine.touch(page, access), Touched::Opened);
+        }
+    }
+
+    fn open(program: &Program, pages: usize) -> Vec<usize> {
+        (0..pages).filter(|i| program.rights(*i) != 0).collect()
+    }
+
+    fn snapshot(program: &mut Program) -> Vec<u64> {
+        let engine = &mut program.engine;
+        engine.tracer.drain(&mut engine.pages);
+        engine.tracer.snapshot(&mut engine.pages, 0)
+    }
+
+    #[test]
+    fn the_page_that_was_opened_first_is_closed_first() {
+        let mut program = Program::traced(20, 8);
+        touch(&mut program, 0..10, Access::Read);
+        assert_eq!(open(&program, 20), Vec::from_iter(2..10));
+        // It comes again, at the end.
+        touch(&mut program, [0], Access::Read);
+        assert_eq!(open(&program, 20), [0, 3, 4, 5, 6, 7, 8, 9]);
+        let order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0];
+        let expected: Vec<u64> = order.iter().map(|i| program.page(*i) as u64).collect();
+        assert_eq!(snapshot(&mut program), expected);
+        assert_eq!(program.engine.tracer.windows[0].touched, 10);
+    }
+
+    #[test]
+    fn written_pages_and_threads_are_logged() {
+        let mut program = Program::traced(4, 8);
+        program.engine.toucher = 3;
+        touch(&mut program, [2], Access::Write);
+        program.engine.toucher = 0;
+        touch(&mut program, [1], Access::Read);
+        let written = program.page(2) as u64 | TRACE_WRITTEN | 3 << TRACE_THREAD_SHIFT;
+        let read = program.page(1) as u64;
+        assert_eq!(snapshot(&mut program), [written, read]);
+    }
+
+    #[test]
+    fn what_is_pinned_stays_open() {
+        let mut program = Program::traced(20, 8);
+        pin();
+        touch(&mut program, 0..12, Access::Read);
+        assert_eq!(open(&program, 20).len(), 12);
+        program.engine.unpin();
+        assert_eq!(open(&program, 20), Vec::from_iter(4..12));
+    }
+
+    #[test]
+    fn the_fifo_is_short_where_mappings_are() {
+        let mut program = Program::traced(100, 64);
+        program.engine.pages.budget = 24;
+        touch(&mut program, (0..100).step_by(2), Access::Read);
+        let open = open(&program, 100).len();
+        assert!(open < 16, "{open}");
+    }
+
+    #[test]
+    fn the_fifo_doubles_with_the_faults() {
+        let mut program = Program::traced(1, 8);
+        let tracer = &mut program.engine.tracer;
+        assert_eq!(tracer.slots, 8);
+        tracer.charge(1001);
+        assert_eq!(tracer.slots, 16);
+        while tracer.slots < RING / 2 {
+            tracer.charge(1001);
+        }
+        assert!(tracer.exhausted.is_none());
+        tracer.charge(1001);
+        assert!(tracer.exhausted.is_some());
+    }
+
+    #[test]
+    fn a_window_ends_after_many_gaps() {
+        let mut program = Program::traced(1, 8);
+        let tracer = &mut program.engine.tracer;
+        tracer.halt(Cut::Signal(1));
+        for _ in 2..HALTS {
+            tracer.halt(Cut::Signal(2));
+        }
+        assert!(tracer.wanted());
+        tracer.halt(Cut::Signal(3));
+        assert!(!tracer.wanted());
+        assert_eq!(tracer.windows[0].cut, Some(Cut::Signal(1)));
+    }
+
+    #[test]
+    fn a_full_log_keeps_what_left_last() {
+        let mut program = Program::traced(3, 8);
+        let pages = [0, 1].map(|i| program.page(i));
+        let engine = &mut program.engine;
+        for i in 0..LOG + 100 {
+            let range = (pages[i % 2], PAGE);
+            engine.tracer.log_range(&mut engine.pages, range, false, 0);
+        }
+        assert!(engine.tracer.logged < 200);
+        let expected = pages.map(|page| page as u64);
+        assert_eq!(snapshot(&mut program), expected);
+    }
+}

@@ -6,7 +6,7 @@ use super::state::{Missed, State};
 use super::surroundings::{describe_images, lay_out};
 use super::write::{self, End};
 use super::{conflict, locks, openmp, threads, windows};
-use crate::engine::level::{CALLS, Level};
+use crate::engine::level::Level;
 use crate::engine::{clock, heap, layout};
 use crate::os::report::complain;
 use crate::os::{mappings, signals, stacks};
@@ -126,29 +126,8 @@ pub unsafe fn begin(
 fn begun(state: &mut State, this: Missed, entry: EntryState) -> Level {
     let images = describe_images(state);
     let control = layout::control(state.thread, &images);
-    Level {
-        region: this.region,
-        wanted: this.wanted,
-        invocation: this.invocation,
-        entry,
-        stack: (0, 0),
-        control,
-        touched: 0,
-        started: 0,
-        faults: 0,
-        calls: [0; CALLS],
-        fresh: Vec::with_capacity(4096),
-        images,
-        mappings: Vec::new(),
-        absent: Vec::new(),
-        heap: heap::Usage::default(),
-        threads: None,
-        locks: Vec::new(),
-        blocks: Vec::new(),
-        resting: Vec::new(),
-        clocks: (Vec::new(), 0),
-        trace: None,
-    }
+    let this_one = (this.wanted, this.invocation);
+    Level::new(this.region, this_one, entry, control, images)
 }
 
 /// The processor's state. `arguments_size` is told later, for the descriptor may be closed.

@@ -164,3 +164,105 @@ pub fn change_mappings<M: Memory>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::memory::{READ, WRITE};
+    use crate::engine::testing::Program;
+
+    fn change(program: &mut Program, number: i64, a: [usize; 6]) -> Result<isize, Halt> {
+        change_mappings(&mut program.engine, number, a)
+    }
+
+    #[test]
+    fn fresh_memory_is_closed() {
+        let mut program = Program::captured(1);
+        let at = 0x5000_0000_0000;
+        program.engine.pages.memory.result = at;
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+        let arguments = [0, 100, (READ | WRITE) as usize, flags, usize::MAX, 0];
+        assert!(matches!(change(&mut program, libc::SYS_mmap, arguments), Ok(r) if r == at));
+        let span = program
+            .engine
+            .pages
+            .spans
+            .find(at as usize)
+            .expect("a span");
+        assert_eq!(
+            (span.end, span.protection),
+            (at as usize + PAGE, READ | WRITE)
+        );
+        assert_eq!(program.engine.pages.memory.rights[&(at as usize)], 0);
+    }
+
+    #[test]
+    fn files_are_outside() {
+        let mut program = Program::captured(1);
+        let flags = libc::MAP_PRIVATE as usize;
+        let outcome = change(&mut program, libc::SYS_mmap, [0, PAGE, 1, flags, 3, 0]);
+        assert!(matches!(outcome, Err(Halt::Outside)));
+        assert!(program.engine.pages.memory.made.is_empty());
+    }
+
+    #[test]
+    fn what_fails_changes_nothing() {
+        let mut program = Program::captured(2);
+        program.engine.pages.memory.result = -(libc::EINVAL as isize);
+        let arguments = [program.page(1), PAGE, 0, 0, 0, 0];
+        let outcome = change(&mut program, libc::SYS_munmap, arguments);
+        assert!(matches!(outcome, Ok(-22)));
+        assert!(
+            program
+                .engine
+                .pages
+                .spans
+                .find(program.start + PAGE)
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn rights_that_would_change_half_way() {
+        let mut program = Program::captured(2);
+        let arguments = [program.page(1), 2 * PAGE, READ as usize, 0, 0, 0];
+        let beyond = program.page(2);
+        program.engine.pages.memory.unmapped.push(beyond);
+        let outcome = change(&mut program, libc::SYS_mprotect, arguments);
+        assert!(matches!(outcome, Err(Halt::HalfWay)));
+        assert!(program.engine.pages.memory.made.is_empty());
+    }
+
+    #[test]
+    fn moved_memory_is_whole_and_open_before() {
+        let mut program = Program::captured(2);
+        let to = 0x5000_0000_0000;
+        program.engine.pages.memory.result = to;
+        let old = program.start;
+        let arguments = [old, 2 * PAGE, 3 * PAGE, libc::MREMAP_MAYMOVE as usize, 0, 0];
+        assert!(matches!(change(&mut program, libc::SYS_mremap, arguments), Ok(r) if r == to));
+        assert_eq!(program.touches().len(), 2);
+        let whole = (old, old + 2 * PAGE, READ | WRITE);
+        assert!(program.engine.pages.memory.calls.contains(&whole));
+        let spans = program.engine.pages.spans.all();
+        let to = to as usize;
+        assert_eq!(
+            (spans.len(), spans[0].start, spans[0].end),
+            (1, to, to + 3 * PAGE)
+        );
+    }
+
+    #[test]
+    fn files_are_not_dropped_inside() {
+        let mut program = Program::captured(1);
+        let span = program.engine.pages.spans.all()[0];
+        let file = crate::engine::spans::Span {
+            kind: KIND_FILE,
+            ..span
+        };
+        assert!(program.engine.pages.spans.insert(file));
+        let arguments = [program.start, PAGE, libc::MADV_DONTNEED as usize, 0, 0, 0];
+        let outcome = change(&mut program, libc::SYS_madvise, arguments);
+        assert!(matches!(outcome, Err(Halt::Drops)));
+    }
+}
