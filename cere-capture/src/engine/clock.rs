@@ -6,7 +6,7 @@
 //!
 //! Readings of the time stamp counter fault meanwhile, and are kept as well.
 //!
-//! Runs in handlers, but for [`prepare`], [`clocks`] and [`answers`].
+//! Runs in handlers, but for [`prepare_answers`], [`read_clocks`] and [`read_answers`].
 
 use crate::os::sys::PAGE;
 use crate::os::{arena, sys};
@@ -99,8 +99,8 @@ static ROOM: AtomicUsize = AtomicUsize::new(0);
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Looks for the shared page and makes room for answers: where.
-pub fn prepare() -> (usize, usize) {
-    let _ = SHARED.set(find());
+pub fn prepare_answers() -> (usize, usize) {
+    let _ = SHARED.set(find_shared_page());
     // Less where address space is short.
     for size in [ANSWERS_MOST as usize, 1 << 20] {
         if let Some(start) = arena::reserve(arena::WANTED + 11 * arena::SIZE, size) {
@@ -112,7 +112,7 @@ pub fn prepare() -> (usize, usize) {
     (0, 0)
 }
 
-fn find() -> Option<Page> {
+fn find_shared_page() -> Option<Page> {
     // SAFETY: a plain look-up; the kernel's page is an ELF image with its headers in the first page.
     unsafe {
         let base = libc::getauxval(libc::AT_SYSINFO_EHDR) as usize;
@@ -136,20 +136,20 @@ fn find() -> Option<Page> {
     }
 }
 
-fn shared() -> Option<&'static Page> {
+fn shared_page() -> Option<&'static Page> {
     SHARED.get()?.as_ref()
 }
 
-fn allow(rights: i32) -> bool {
+fn set_page_rights(rights: i32) -> bool {
     // SAFETY: who executes the page meanwhile is led elsewhere, or finds it open.
-    shared()
+    shared_page()
         .is_some_and(|page| unsafe { sys::protect(page.code.0, page.code.1, rights as u8) } == 0)
 }
 
 /// From now on nobody executes the shared page.
-pub fn close() {
-    if CUT.load(Relaxed) != INSIDE && shared().is_some() {
-        match allow(libc::PROT_READ) {
+pub fn close_shared_page() {
+    if CUT.load(Relaxed) != INSIDE && shared_page().is_some() {
+        match set_page_rights(libc::PROT_READ) {
             true => CLOSED.store(true, Relaxed),
             false => CUT.store(REFUSED, Relaxed),
         }
@@ -157,45 +157,45 @@ pub fn close() {
 }
 
 /// The shared page is as it was.
-pub fn open() {
+pub fn open_shared_page() {
     if CLOSED.swap(false, Relaxed) {
-        allow(libc::PROT_READ | libc::PROT_EXEC);
+        set_page_rights(libc::PROT_READ | libc::PROT_EXEC);
     }
 }
 
 /// A thread of the captured region was about to execute `address`, in the shared page or not: where it goes on instead.
-pub fn led(address: usize) -> Option<usize> {
-    let page =
-        shared().filter(|p| (p.code.0..p.code.1).contains(&address) && CLOSED.load(Relaxed))?;
+pub fn find_detour(address: usize) -> Option<usize> {
+    let page = shared_page()
+        .filter(|p| (p.code.0..p.code.1).contains(&address) && CLOSED.load(Relaxed))?;
     match page.functions.iter().position(|f| *f == address) {
         Some(place) => Some(&raw const cere_asks_start as usize + 16 * place),
         None => {
             // A thread that was in there before the page was closed.
             CUT.store(INSIDE, Relaxed);
-            open();
+            open_shared_page();
             Some(address)
         }
     }
 }
 
 /// Whether a system call at `address` stands for a function of the shared page.
-pub fn asks(address: usize) -> bool {
+pub fn is_detour(address: usize) -> bool {
     (&raw const cere_asks_start as usize..&raw const cere_asks_end as usize).contains(&address)
 }
 
 /// Captures begin: nothing is kept yet.
-pub fn begin() {
+pub fn begin_answers() {
     USED.store(0, Relaxed);
     CUT.store(0, Relaxed);
 }
 
 /// Bytes kept so far: where the answers of a capture that begins now will start.
-pub fn used() -> usize {
+pub fn answers_length() -> usize {
     USED.load(Relaxed)
 }
 
 /// The captured thread made a system call with this result, at `address`: keeps the answer if it is one.
-pub fn note(number: usize, a: [usize; 6], result: isize, address: usize) {
+pub fn note_answer(number: usize, a: [usize; 6], result: isize, address: usize) {
     let Some(Question { key, writes }) = question(number, a) else {
         return;
     };
@@ -204,12 +204,12 @@ pub fn note(number: usize, a: [usize; 6], result: isize, address: usize) {
         _ if number as i64 == libc::SYS_getrandom => (at, length.min(result as usize)),
         _ => (at, length),
     };
-    let flags = if asks(address) || number == COUNTER {
+    let flags = if is_detour(address) || number == COUNTER {
         0
     } else {
         ANSWER_CALL
     };
-    keep(
+    append_answer(
         Head {
             number: number as u32,
             key,
@@ -222,7 +222,7 @@ pub fn note(number: usize, a: [usize; 6], result: isize, address: usize) {
 }
 
 /// Keeps an answer with what the kernel wrote, which is open.
-fn keep(head: Head, written: [(usize, usize); 2]) {
+fn append_answer(head: Head, written: [(usize, usize); 2]) {
     let length = written[0].1 + written[1].1;
     let used = USED.load(Relaxed);
     let needed = ANSWER_HEAD + length.next_multiple_of(8);
@@ -270,7 +270,7 @@ fn trap_counter(yes: bool) {
 
 /// The captured thread took a general protection fault. If it reads the time stamp counter, it gets the counter; `program` tells
 /// whether code at an address is the program's, whose answers are kept.
-pub fn counter(context: &mut ucontext_t, program: impl Fn(usize) -> bool) -> bool {
+pub fn answer_counter(context: &mut ucontext_t, program: impl Fn(usize) -> bool) -> bool {
     let registers = &mut context.uc_mcontext.gregs;
     let at = registers[libc::REG_RIP as usize] as usize;
     // SAFETY: the instruction that was just executed.
@@ -292,13 +292,13 @@ pub fn counter(context: &mut ucontext_t, program: impl Fn(usize) -> bool) -> boo
     registers[libc::REG_RIP as usize] += length as i64;
     if program(at) {
         let place = &raw const processor as usize;
-        note(COUNTER, [length - 2, place, 0, 0, 0, 0], now as isize, at);
+        note_answer(COUNTER, [length - 2, place, 0, 0, 0, 0], now as isize, at);
     }
     true
 }
 
 /// The clocks now.
-pub fn clocks() -> Vec<Clock> {
+pub fn read_clocks() -> Vec<Clock> {
     let read = |id: &i32| {
         let mut now = [0i64; 2];
         let arguments = [*id as usize, now.as_mut_ptr() as usize, 0, 0, 0, 0];
@@ -313,16 +313,16 @@ pub fn clocks() -> Vec<Clock> {
     CLOCKS.iter().filter_map(read).collect()
 }
 
-/// What is known of the answers of a capture that began with these clocks when [`used`] was `from`; and the answers.
-pub fn answers(from: usize, clocks: Vec<Clock>) -> (Answers, &'static [u8]) {
-    let used = used().max(from);
+/// What is known of the answers of a capture that began with these clocks when [`answers_length`] was `from`; and the answers.
+pub fn read_answers(from: usize, clocks: Vec<Clock>) -> (Answers, &'static [u8]) {
+    let used = answers_length().max(from);
     let cut = match CUT.load(Relaxed) {
         FULL => Some("it asks more often than a capture keeps answers of"),
         REFUSED => Some("the kernel does not let its shared page (vDSO) be closed"),
         INSIDE => Some("another thread was in the kernel's shared page (vDSO) at entry"),
         _ => None,
     };
-    let functions = shared().map_or([0; NAMES.len()], |page| page.functions);
+    let functions = shared_page().map_or([0; NAMES.len()], |page| page.functions);
     let functions = NAMES.iter().zip(functions).filter(|f| f.1 != 0);
     let known = Answers {
         bytes: (used - from) as u64,

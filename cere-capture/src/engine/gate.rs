@@ -40,14 +40,14 @@ pub fn pass() -> bool {
         }
         PASSING.fetch_sub(1, SeqCst);
         if !await_opening(count, &[PATIENCE, 0]) && BARRED.load(SeqCst) {
-            nudge();
+            nudge_captured();
         }
     }
 }
 
 /// Whether the calling thread is one that waits until memory is open: neither the captured one nor of its team.
 fn waits() -> bool {
-    status::prepared() && !thread::is_main() && !local::of_team()
+    status::prepared() && !thread::is_main() && !local::is_of_team()
 }
 
 /// The calling thread is through, if `passing`: if [`pass`] said so.
@@ -67,19 +67,19 @@ pub fn is_occupied() -> bool {
     PASSING.load(SeqCst) != 0
 }
 
-/// Bars the gate until memory is [`opened`].
-pub fn bar() {
+/// Bars the gate until memory is [`memory_opened`].
+pub fn bar_gate() {
     BARRED.store(true, SeqCst);
 }
 
-/// Holds the system calls that other threads begin from now on, until memory is [`opened`].
+/// Holds the system calls that other threads begin from now on, until memory is [`memory_opened`].
 pub fn hold_calls() {
     HELD.store(1, SeqCst);
 }
 
 /// Has the kernel report the calling thread's system calls, so that they can be held. False if it does not.
 pub fn report_calls() -> bool {
-    sys::dispatch(Some(HELD.as_ptr())) == 0
+    sys::dispatch_calls(Some(HELD.as_ptr())) == 0
 }
 
 /// A capture begins in the calling thread.
@@ -112,30 +112,30 @@ pub fn is_captured() -> bool {
 }
 
 /// Number of that thread.
-pub fn captured() -> usize {
+pub fn captured_id() -> usize {
     CAPTURED.1.load(Ordering::Relaxed) as usize
 }
 
 /// In a handler of another thread, which is about to make a system call: waits until memory is open.
-pub fn hold() {
+pub fn await_calls() {
     loop {
         let count = OPENED.load(SeqCst);
         if HELD.load(SeqCst) == 0 {
             return;
         }
         if !await_opening(count, &[PATIENCE, 0]) {
-            nudge();
+            nudge_captured();
         }
     }
 }
 
 /// Memory is about to be closed.
-pub fn closed() {
+pub fn memory_closes() {
     CLOSED.store(true, Ordering::Release);
 }
 
 /// A forked child has one thread.
-pub fn forked() {
+pub fn reset_in_child() {
     HELD.store(0, SeqCst);
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
@@ -143,7 +143,7 @@ pub fn forked() {
 }
 
 /// Memory is open: threads that wait go on.
-pub fn opened() {
+pub fn memory_opened() {
     HELD.store(0, SeqCst);
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
@@ -155,13 +155,13 @@ pub fn opened() {
 }
 
 /// In a handler of another thread: waits until memory is open.
-pub fn wait() {
+pub fn await_memory() {
     let count = OPENED.load(Ordering::Acquire);
     if !CLOSED.load(Ordering::Acquire) {
         return;
     }
     if !await_opening(count, &[PATIENCE, 0]) {
-        nudge();
+        nudge_captured();
     }
 }
 
@@ -182,7 +182,7 @@ fn await_opening(count: u32, patience: &[i64; 2]) -> bool {
 }
 
 /// Has the captured thread give up.
-pub fn nudge() {
+pub fn nudge_captured() {
     // SAFETY: a signal that the captured thread's handler takes, or nobody.
     unsafe {
         let process = process::id() as usize;

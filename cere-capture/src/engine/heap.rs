@@ -18,7 +18,7 @@ static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
 
 /// Reserves the region heap. False if the system refuses.
-pub fn reserve() -> bool {
+pub fn reserve_heap() -> bool {
     for size in [SIZE, 8 << 30, 1 << 30] {
         if arena::reserve_at(BASE, size) {
             RESERVED.store(size, Ordering::Release);
@@ -29,7 +29,7 @@ pub fn reserve() -> bool {
 }
 
 /// [start, end) of the region heap.
-pub fn range() -> (u64, u64) {
+pub fn heap_range() -> (u64, u64) {
     match RESERVED.load(Ordering::Relaxed) {
         0 => (0, 0),
         size => (BASE as u64, (BASE + size) as u64),
@@ -50,13 +50,13 @@ pub struct Usage {
 }
 
 /// Bytes of the region heap in blocks that are handed out.
-pub fn live() -> usize {
+pub fn live_bytes() -> usize {
     with_heap(|heap| heap.live())
 }
 
 /// The present state. Other threads may run and free blocks of the region heap meanwhile.
-pub fn usage() -> Usage {
-    let memory = spare::memory();
+pub fn read_usage() -> Usage {
+    let memory = spare::read_memory();
     with_heap(|heap| {
         let mut freed = 0;
         heap.each_free(|start, end| freed += end - start);
@@ -70,7 +70,7 @@ pub fn usage() -> Usage {
 }
 
 /// Makes the region heap what it was before its first use, if no block of it is handed out.
-pub fn renew() {
+pub fn renew_if_empty() {
     with_heap(|heap| {
         let used = heap.used() - BASE;
         if heap.live() == 0 && used > 0 {
@@ -84,21 +84,21 @@ pub fn renew() {
 }
 
 /// Switches the program's thread to the region heap or back.
-pub fn inside(yes: bool) {
+pub fn set_inside(yes: bool) {
     let thread = if yes { thread::pointer() } else { 0 };
     INSIDE.store(thread, Ordering::Relaxed);
 }
 
 /// Whether the calling thread runs inside a captured invocation: the one that entered it, or one of its team.
 #[inline]
-pub fn captured() -> bool {
+pub fn is_inside() -> bool {
     let thread = INSIDE.load(Ordering::Relaxed);
-    thread != 0 && (thread == thread::pointer() || local::of_team()) && !local::in_library()
+    thread != 0 && (thread == thread::pointer() || local::is_of_team()) && !local::in_library()
 }
 
 /// Works on the region heap, alone.
 pub fn with_heap<T>(work: impl FnOnce(&mut Heap) -> T) -> T {
-    if captured_elsewhere() {
+    if is_inside_elsewhere() {
         // Another thread waits here, and not with the lock in its hands.
         // SAFETY: the heap is reserved, and not used before.
         unsafe { (BASE as *const u8).read_volatile() };
@@ -117,13 +117,13 @@ pub fn in_heap(block: Block) -> bool {
 
 /// Whether another thread than the calling one runs inside a captured invocation.
 #[inline]
-pub fn captured_elsewhere() -> bool {
-    INSIDE.load(Ordering::Relaxed) != 0 && !captured()
+pub fn is_inside_elsewhere() -> bool {
+    INSIDE.load(Ordering::Relaxed) != 0 && !is_inside()
 }
 
 /// A forked child has one thread, which is in neither of the locks.
-pub fn forked() {
-    arena::forked();
+pub fn reset_in_child() {
+    arena::reset_in_child();
     LOCK.forked();
     INSIDE.store(0, Ordering::Relaxed);
 }

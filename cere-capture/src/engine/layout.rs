@@ -7,7 +7,7 @@ use crate::os::mappings::{self, STACK};
 use crate::os::sys::PAGE;
 use cere_format::capture::{Image, Mapping};
 
-fn protection(permissions: &str) -> u8 {
+fn parse_protection(permissions: &str) -> u8 {
     let has = |letter, flag: i32| {
         if permissions.contains(letter) {
             flag as u8
@@ -25,7 +25,7 @@ fn of_program(images: &[Image], address: u64) -> Option<bool> {
 }
 
 /// Kind of the memory at `address`, the stack apart.
-pub fn kind(images: &[Image], address: u64) -> u8 {
+pub fn find_kind(images: &[Image], address: u64) -> u8 {
     match of_program(images, address) {
         Some(false) => KIND_FOREIGN,
         _ => 0,
@@ -60,10 +60,10 @@ pub fn lay_out(
         Vec::new()
     };
     for mapping in &all {
-        let protection = protection(&mapping.permissions);
+        let protection = parse_protection(&mapping.permissions);
         let code = protection & libc::PROT_EXEC as u8 != 0;
         let (start, end) = (mapping.start as usize, mapping.end as usize);
-        let mut kind = kind(images, mapping.start);
+        let mut kind = find_kind(images, mapping.start);
         // What no image holds was made by the program: its code is the region's.
         let library = of_program(images, mapping.start) == Some(false);
         if mapping.path.starts_with('/') {
@@ -101,7 +101,7 @@ pub fn lay_out(
     };
     engine.place = place;
     if let Some(level) = engine.level.as_mut().filter(|_| fresh) {
-        let heap = heap::range();
+        let heap = heap::heap_range();
         let own = engine.own.iter().map(|o| (o.0 as u64, o.1 as u64));
         let own: Vec<(u64, u64)> = own.chain([heap]).collect();
         if place.grows {
@@ -109,9 +109,9 @@ pub fn lay_out(
         } else {
             level.entry.frames = Some(pointer & !(PAGE as u64 - 1));
         }
-        level.mappings = without(all, &own);
+        level.mappings = subtract_ranges(all, &own);
         let used = (level.heap.used as u64).next_multiple_of(PAGE as u64);
-        let mut ranges: Vec<(u64, u64)> = private(&level.mappings).collect();
+        let mut ranges: Vec<(u64, u64)> = list_private(&level.mappings).collect();
         ranges.push((heap.0, used.max(heap.0)));
         ranges.sort_unstable();
         level.absent = mappings::find_absent(&ranges);
@@ -120,7 +120,7 @@ pub fn lay_out(
 }
 
 /// Private memory without a file, the stack apart.
-fn private(mappings: &[Mapping]) -> impl Iterator<Item = (u64, u64)> {
+fn list_private(mappings: &[Mapping]) -> impl Iterator<Item = (u64, u64)> {
     let own = |m: &&Mapping| {
         let place = m.path.is_empty() || m.path == "[heap]";
         place && m.permissions.starts_with("rw") && m.permissions.ends_with('p')
@@ -129,7 +129,7 @@ fn private(mappings: &[Mapping]) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// What of `mappings` lies outside `ranges`: the kernel makes one mapping of neighbours.
-fn without(mappings: Vec<Mapping>, ranges: &[(u64, u64)]) -> Vec<Mapping> {
+fn subtract_ranges(mappings: Vec<Mapping>, ranges: &[(u64, u64)]) -> Vec<Mapping> {
     let mut left = Vec::new();
     let mut rest = mappings;
     rest.reverse();
@@ -158,7 +158,7 @@ fn without(mappings: Vec<Mapping>, ranges: &[(u64, u64)]) -> Vec<Mapping> {
 }
 
 /// Pages of the calling thread's control block and of the static thread-local storage below it.
-pub fn control(thread: usize, images: &[Image]) -> (usize, usize) {
+pub fn find_control(thread: usize, images: &[Image]) -> (usize, usize) {
     const BLOCK: usize = 0xc00;
     const NEAR: u64 = 1 << 30;
     let thread = thread as u64;
@@ -178,17 +178,17 @@ pub fn control(thread: usize, images: &[Image]) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::mappings::parse;
+    use crate::os::mappings::parse_mappings;
 
     #[test]
     fn mappings_without_ours() {
-        let all = parse(
+        let all = parse_mappings(
             "1000-5000 rw-p 00000000 00:00 0 \n\
              5000-9000 r--p 00001000 08:01 12 /a\n\
              a000-b000 rw-p 00000000 00:00 0 \n",
         );
         let ranges = [(0x2000, 0x3000), (0x4000, 0x6000), (0x9000, 0xc000)];
-        let left = without(all, &ranges);
+        let left = subtract_ranges(all, &ranges);
         let left: Vec<(u64, u64, u64)> = left.iter().map(|m| (m.start, m.end, m.offset)).collect();
         let expected = [
             (0x1000, 0x2000, 0),

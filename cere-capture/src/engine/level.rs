@@ -104,7 +104,7 @@ impl Level {
     /// From which address on pages of the region heap are memory that the program's allocator would have had to ask the
     /// kernel for: what the invocation allocated and kept is more than that had free. None if it is not.
     pub fn new_heap(&self) -> Option<usize> {
-        let grown = heap::live().saturating_sub(self.heap.live);
+        let grown = heap::live_bytes().saturating_sub(self.heap.live);
         (grown > self.heap.memory?.spare).then_some(self.heap.used)
     }
 }

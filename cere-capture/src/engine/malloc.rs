@@ -1,7 +1,7 @@
 //! `malloc` and family. Outside captured invocations they are the next allocator's in line; inside, the region
 //! heap's. What the library's own calls of libc allocate comes from the arena.
 
-use super::heap::{Block, captured, captured_elsewhere, in_heap, with_heap};
+use super::heap::{Block, in_heap, is_inside, is_inside_elsewhere, with_heap};
 use crate::os::arena::{self, Arena};
 use crate::os::local;
 use crate::os::section::in_library;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 static DEFERRED: AtomicUsize = AtomicUsize::new(0);
 
 fn in_arena(block: Block) -> bool {
-    let (start, end) = arena::range();
+    let (start, end) = arena::arena_range();
     (start..end).contains(&(block as usize))
 }
 
@@ -97,7 +97,7 @@ unsafe fn real_size(block: Block) -> usize {
 }
 
 /// Looks up what a captured invocation calls: a look-up inside would be part of it.
-pub fn look_up() {
+pub fn look_up_next() {
     // SAFETY: frees nothing; the block is none.
     unsafe {
         real_free(null_mut());
@@ -106,7 +106,7 @@ pub fn look_up() {
 }
 
 /// Frees what was freed while a captured invocation ran.
-pub fn flush() {
+pub fn free_deferred() {
     let mut block = DEFERRED.swap(0, Ordering::AcqRel);
     while block != 0 {
         // SAFETY: an entry of the list is the block and the next entry; the block is the program's allocator's.
@@ -120,7 +120,7 @@ pub fn flush() {
     }
 }
 
-fn defer(block: Block) {
+fn defer_free(block: Block) {
     let entry = arena_allocate(16);
     if entry.is_null() {
         return;
@@ -147,7 +147,7 @@ fn heap_allocate(size: usize, align: usize) -> Block {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc(size: usize) -> Block {
-    if captured() {
+    if is_inside() {
         return heap_allocate(size, 16);
     }
     if local::in_library() {
@@ -160,7 +160,7 @@ unsafe extern "C" fn malloc(size: usize) -> Block {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
-    let inside = captured();
+    let inside = is_inside();
     if !inside && !local::in_library() {
         let _call = local::calls_allocator();
         // SAFETY: takes no pointers.
@@ -194,19 +194,19 @@ unsafe extern "C" fn free(block: Block) {
     }
     // SAFETY: `block` is what one of these allocators gave, as C demands of the program; its address says which, and it goes back there.
     unsafe {
-        let other_inside = captured_elsewhere();
+        let other_inside = is_inside_elsewhere();
         if in_heap(block) && other_inside {
             // The heap is closed, and its lock the captured thread's.
-            defer(block);
+            defer_free(block);
         } else if in_heap(block) {
             with_heap(|heap| heap.free(block.cast()));
         } else if in_arena(block) {
             arena_free(block);
-        } else if captured() {
-            defer(block);
+        } else if is_inside() {
+            defer_free(block);
         } else {
             if DEFERRED.load(Ordering::Relaxed) != 0 && !other_inside {
-                flush();
+                free_deferred();
             }
             real_free(block);
         }
@@ -220,7 +220,7 @@ unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
         if block.is_null() {
             return malloc(size);
         }
-        let moves = captured() || in_heap(block) || in_arena(block);
+        let moves = is_inside() || in_heap(block) || in_arena(block);
         if !moves {
             let _call = local::calls_allocator();
             return real!(c"realloc", unsafe extern "C" fn(Block, usize) -> Block)(block, size);
@@ -230,7 +230,7 @@ unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
             return null_mut();
         }
         let usable = malloc_usable_size(block);
-        if in_heap(block) && captured() && cere_heap::stays(usable, size) {
+        if in_heap(block) && is_inside() && cere_heap::stays(usable, size) {
             return block;
         }
         let new = malloc(size);
@@ -270,7 +270,7 @@ unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
-    if captured() {
+    if is_inside() {
         return heap_allocate(size, align.next_power_of_two());
     }
     let _call = local::calls_allocator();
@@ -280,7 +280,7 @@ unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
-    if captured() {
+    if is_inside() {
         return heap_allocate(size, align.next_power_of_two());
     }
     let _call = local::calls_allocator();
@@ -295,7 +295,7 @@ unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) -> c_int {
-    if !captured() {
+    if !is_inside() {
         let _call = local::calls_allocator();
         // SAFETY: `out` is valid for a write, as C demands of the program.
         return unsafe {
@@ -340,7 +340,7 @@ unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
 }
 
 /// Names and addresses of the functions here that stand for the C library's and give or take blocks.
-pub fn functions() -> Vec<(String, u64)> {
+pub fn list_functions() -> Vec<(String, u64)> {
     let all = [
         ("malloc", malloc as *const () as u64),
         ("calloc", calloc as *const () as u64),

@@ -61,9 +61,9 @@ impl<M: Memory> Engine<M> {
 
     /// Protects all memory: the next touch of each page faults.
     pub fn close(&mut self) -> Result<(), String> {
-        gate::closed();
+        gate::memory_closes();
         if self.level.is_some() {
-            clock::close();
+            clock::close_shared_page();
         }
         self.pages.close()
     }
@@ -71,12 +71,12 @@ impl<M: Memory> Engine<M> {
     /// Gives all memory the protection that the program gave it; other threads may go on.
     pub fn open(&mut self) {
         self.uncover();
-        gate::opened();
+        gate::memory_opened();
     }
 
     /// Gives all memory the protection that the program gave it, for a moment: the system calls of other threads stay held.
     pub fn uncover(&mut self) {
-        clock::open();
+        clock::open_shared_page();
         self.tracer.drain(&mut self.pages);
         self.pages.open();
     }
@@ -86,7 +86,7 @@ impl<M: Memory> Engine<M> {
         turn::team_exists() && parallel::in_parallel() && self.at_work()
     }
 
-    /// What a system call reached may leave the page trace, after [`super::tracer::pin`]. In turn.
+    /// What a system call reached may leave the page trace, after [`super::tracer::pin_pages`]. In turn.
     pub fn unpin(&mut self) {
         self.tracer.unpin(&mut self.pages);
     }

@@ -41,7 +41,7 @@ impl fmt::Display for Cut {
         match self {
             Cut::Because(why) => f.write_str(why),
             Cut::Call(number, why) => {
-                write!(f, "the program calls {}: {why}", names::name(*number))
+                write!(f, "the program calls {}: {why}", names::name_call(*number))
             }
             Cut::Signal(signal) => {
                 write!(f, "signal {signal} arrives for a handler of the program")
@@ -245,7 +245,7 @@ impl Tracer {
 static PINS: AtomicU32 = AtomicU32::new(0);
 
 /// What is opened stays so until there were as many calls of [`Tracer::unpin`] or [`unpin_later`].
-pub fn pin() {
+pub fn pin_pages() {
     PINS.fetch_add(1, SeqCst);
 }
 
@@ -255,7 +255,7 @@ pub fn unpin_later() {
 }
 
 /// A page and the thread that touches it, as in an entry of a page trace.
-fn page_of(address: usize, thread: u32) -> u64 {
+fn entry_of(address: usize, thread: u32) -> u64 {
     address as u64 | u64::from(thread).min(TRACE_THREADS) << TRACE_THREAD_SHIFT
 }
 
@@ -285,7 +285,7 @@ impl Tracer {
         }
         self.count(page.last);
         page.last = IN_FIFO;
-        self.push(page_of(address, thread));
+        self.push(entry_of(address, thread));
         self.evict(pages);
     }
 
@@ -333,7 +333,7 @@ impl Tracer {
                     return;
                 };
                 self.count(page.last);
-                self.note_left(pages, page_of(at, thread), page, written);
+                self.note_left(pages, entry_of(at, thread), page, written);
                 at += PAGE;
             }
         }
@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn what_is_pinned_stays_open() {
         let mut program = Program::traced(20, 8);
-        pin();
+        pin_pages();
         touch(&mut program, 0..12, Access::Read);
         assert_eq!(open(&program, 20).len(), 12);
         program.engine.unpin();

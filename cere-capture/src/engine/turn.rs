@@ -54,12 +54,12 @@ pub fn try_take() -> Option<Turn> {
 /// The turn of a thread of a team; none while it is kept out.
 pub fn take_in_team() -> Option<Turn> {
     let barred = || BARRED.load(SeqCst);
-    if barred() || !wait_for(barred) {
+    if teams_are_barred() || !wait_for(barred) {
         return None;
     }
     let turn = Turn(());
     // Barred meanwhile: the captured thread waits for this very turn.
-    (!barred()).then_some(turn)
+    (!teams_are_barred()).then_some(turn)
 }
 
 /// All threads of teams are kept out until the value is dropped.
@@ -80,7 +80,7 @@ pub fn bar_teams() -> Barred {
 }
 
 /// Whether threads of teams are kept out.
-pub fn barred() -> bool {
+pub fn teams_are_barred() -> bool {
     BARRED.load(SeqCst)
 }
 
@@ -96,7 +96,7 @@ pub fn without_turns<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// A forked child has one thread.
-pub fn forked() {
+pub fn reset_in_child() {
     TAKEN.store(false, SeqCst);
     BARRED.store(false, SeqCst);
     EXISTS.store(false, SeqCst);

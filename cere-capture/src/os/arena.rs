@@ -28,7 +28,7 @@ static mut FREE: [usize; 48] = [0; 48];
 pub struct Arena;
 
 /// [start, end) of the range; empty before the first allocation.
-pub fn range() -> (usize, usize) {
+pub fn arena_range() -> (usize, usize) {
     let base = BASE.load(Ordering::Acquire);
     if base == 0 {
         (0, 0)
@@ -37,7 +37,7 @@ pub fn range() -> (usize, usize) {
     }
 }
 
-fn map(wanted: usize, size: usize, extra: i32) -> Option<usize> {
+fn map_memory(wanted: usize, size: usize, extra: i32) -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | extra;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     let arguments = [wanted, size, rights as usize, flags as usize, usize::MAX, 0];
@@ -48,7 +48,8 @@ fn map(wanted: usize, size: usize, extra: i32) -> Option<usize> {
 
 /// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere, for the library. None if refused.
 pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
-    let start = map(wanted, size, libc::MAP_FIXED_NOREPLACE).or_else(|| map(wanted, size, 0))?;
+    let start = map_memory(wanted, size, libc::MAP_FIXED_NOREPLACE)
+        .or_else(|| map_memory(wanted, size, 0))?;
     // SAFETY: a fresh mapping of our own, which a core file can do without.
     unsafe {
         let advice = libc::MADV_DONTDUMP as usize;
@@ -58,21 +59,21 @@ pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
 }
 
 /// Whether `address` lies where the library asks for its address space.
-pub fn ours(address: usize) -> bool {
+pub fn is_ours(address: usize) -> bool {
     (WANTED..cere_heap::BASE + cere_heap::SIZE).contains(&address)
 }
 
 /// A forked child has one thread, which is not in here.
-pub fn forked() {
+pub fn reset_in_child() {
     LOCK.forked();
 }
 
 /// Reserves `size` bytes of zeroed address space at `wanted` and nowhere else.
 pub fn reserve_at(wanted: usize, size: usize) -> bool {
-    map(wanted, size, libc::MAP_FIXED_NOREPLACE) == Some(wanted)
+    map_memory(wanted, size, libc::MAP_FIXED_NOREPLACE) == Some(wanted)
 }
 
-fn class(layout: Layout) -> usize {
+fn size_class(layout: Layout) -> usize {
     layout
         .size()
         .max(layout.align())
@@ -84,7 +85,7 @@ fn class(layout: Layout) -> usize {
 // SAFETY: blocks are powers of two, aligned to their size up to 4096 and to the page beyond, never overlapping.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let class = class(layout);
+        let class = size_class(layout);
         if class >= 40 {
             return std::ptr::null_mut();
         }
@@ -117,7 +118,7 @@ unsafe impl GlobalAlloc for Arena {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let class = class(layout);
+        let class = size_class(layout);
         // SAFETY: the block is free now and at least 16 bytes long; the lock is held.
         LOCK.with(|| unsafe {
             *block.cast::<usize>() = FREE[class];

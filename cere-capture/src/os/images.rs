@@ -21,12 +21,12 @@ pub struct Loaded {
     pub tls: Option<(usize, usize)>,
 }
 
-unsafe extern "C" fn visit(
+unsafe extern "C" fn visit_image(
     info: *mut libc::dl_phdr_info,
     size: usize,
     data: *mut libc::c_void,
 ) -> i32 {
-    // SAFETY: the loader passes its record; `data` is the list of `loaded`.
+    // SAFETY: the loader passes its record; `data` is the list of `list_loaded`.
     let (info, list) = unsafe { (&*info, &mut *data.cast::<Vec<Loaded>>()) };
     // SAFETY: the loader's string and headers.
     let (name, headers) = unsafe {
@@ -71,14 +71,14 @@ unsafe extern "C" fn visit(
 }
 
 /// The loaded images, the program first.
-pub fn loaded() -> Vec<Loaded> {
+pub fn list_loaded() -> Vec<Loaded> {
     let mut list: Vec<Loaded> = Vec::new();
-    // SAFETY: `visit` gets the list back.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
+    // SAFETY: `visit_image` gets the list back.
+    unsafe { libc::dl_iterate_phdr(Some(visit_image), (&raw mut list).cast()) };
     list
 }
 
-unsafe extern "C" fn executable(
+unsafe extern "C" fn visit_executable(
     info: *mut libc::dl_phdr_info,
     _: usize,
     data: *mut libc::c_void,
@@ -106,9 +106,9 @@ unsafe extern "C" fn executable(
 pub fn return_after(address: usize) -> Option<usize> {
     const RET: u8 = 0xc3;
     let mut range = (address, address);
-    // SAFETY: `executable` gets the range back; what it finds is readable code.
+    // SAFETY: `visit_executable` gets the range back; what it finds is readable code.
     unsafe {
-        libc::dl_iterate_phdr(Some(executable), (&raw mut range).cast());
+        libc::dl_iterate_phdr(Some(visit_executable), (&raw mut range).cast());
         (address..range.1).find(|at| *(*at as *const u8) == RET)
     }
 }
@@ -128,7 +128,7 @@ pub fn tls_function() -> *const () {
     __tls_get_addr as *const ()
 }
 
-unsafe extern "C" fn unallocated(
+unsafe extern "C" fn visit_unallocated(
     info: *mut libc::dl_phdr_info,
     size: usize,
     data: *mut libc::c_void,
@@ -148,9 +148,9 @@ unsafe extern "C" fn unallocated(
 /// otherwise, with `malloc`, which would then be a call of the region.
 pub fn allocate_tls() {
     let mut modules: Vec<usize> = Vec::new();
-    // SAFETY: `unallocated` gets the list back; the modules are loaded.
+    // SAFETY: `visit_unallocated` gets the list back; the modules are loaded.
     unsafe {
-        libc::dl_iterate_phdr(Some(unallocated), (&raw mut modules).cast());
+        libc::dl_iterate_phdr(Some(visit_unallocated), (&raw mut modules).cast());
         for module in modules {
             __tls_get_addr(&TlsIndex { module, offset: 0 });
         }
@@ -166,7 +166,7 @@ pub struct Sections {
 }
 
 /// Reads the section headers of `image`.
-pub fn sections(image: &Loaded) -> Sections {
+pub fn read_sections(image: &Loaded) -> Sections {
     let mut found = Sections {
         instrumented: false,
         regions: Vec::new(),

@@ -1,5 +1,5 @@
 //! System calls that other threads are inside of when memory is closed: the kernel would find its addresses closed, and
-//! the call would fail. What they call later is held until memory is open again ([`crate::engine::gate::hold`]).
+//! the call would fail. What they call later is held until memory is open again ([`crate::engine::gate::await_calls`]).
 
 use super::names;
 use std::time::Duration;
@@ -80,7 +80,7 @@ enum State {
     Inside(usize, [usize; 6]),
 }
 
-fn parse(text: &str) -> State {
+fn parse_state(text: &str) -> State {
     let mut words = text.split_ascii_whitespace();
     let first = words.next().unwrap_or("");
     if first == "running" {
@@ -100,7 +100,7 @@ fn parse(text: &str) -> State {
 }
 
 /// Whether a call in which a thread rests touches closed memory before it returns.
-fn reaches(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool) -> bool {
+fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool) -> bool {
     match number as i64 {
         // It has read its word, and writes nothing.
         libc::SYS_futex => {
@@ -117,7 +117,7 @@ fn reaches(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool) -> boo
 
 /// Waits until the threads `ids` rest or are known to compute. Why memory cannot be closed beside one of them, if so;
 /// `closed` tells of an address whether it would be.
-pub fn settle(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
+pub fn await_rest(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
     for round in 0..RUNS {
         if round > 0 {
             std::thread::sleep(Duration::from_millis(1));
@@ -134,14 +134,14 @@ pub fn settle(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), S
                     ));
                 }
             };
-            match parse(&text) {
+            match parse_state(&text) {
                 State::Runs => running.push(id),
                 State::Rests => {}
                 State::Inside(number, arguments) => {
-                    if reaches(number, &arguments, closed) {
+                    if reaches_closed(number, &arguments, closed) {
                         return Err(format!(
                             "another thread is inside {}, which reaches memory that a capture closes",
-                            names::name(number)
+                            names::name_call(number)
                         ));
                     }
                 }
@@ -161,17 +161,20 @@ mod tests {
 
     #[test]
     fn what_a_thread_is_at() {
-        assert_eq!(parse("running\n"), State::Runs);
-        assert_eq!(parse("-1 0x7ffd 0x401000\n"), State::Rests);
-        assert_eq!(parse(""), State::Rests);
+        assert_eq!(parse_state("running\n"), State::Runs);
+        assert_eq!(parse_state("-1 0x7ffd 0x401000\n"), State::Rests);
+        assert_eq!(parse_state(""), State::Rests);
         let read = "0 0x3 0x5000 0x1000 0x0 0x0 0x0 0x7ffd 0x7f00\n";
-        assert_eq!(parse(read), State::Inside(0, [3, 0x5000, 0x1000, 0, 0, 0]));
+        assert_eq!(
+            parse_state(read),
+            State::Inside(0, [3, 0x5000, 0x1000, 0, 0, 0])
+        );
     }
 
     #[test]
     fn calls_that_reach_closed_memory() {
         let closed = |at: usize| at == 0x5000;
-        let reaches = |number: i64, a: [usize; 6]| reaches(number as usize, &a, &closed);
+        let reaches = |number: i64, a: [usize; 6]| reaches_closed(number as usize, &a, &closed);
         assert!(reaches(libc::SYS_read, [3, 0x5000, 9, 0, 0, 0]));
         assert!(!reaches(libc::SYS_read, [3, 0x6000, 9, 0, 0x5000, 0]));
         assert!(reaches(libc::SYS_getdents64, [3, 0x5000, 9, 0, 0, 0]));

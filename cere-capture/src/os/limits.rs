@@ -21,7 +21,7 @@ static STACK: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static ASKS: AtomicBool = AtomicBool::new(false);
 
 /// The kernel's limit of the stack.
-fn limit() -> libc::rlimit {
+fn read_limit() -> libc::rlimit {
     let mut found = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -34,7 +34,7 @@ fn limit() -> libc::rlimit {
 }
 
 /// The limit that the program would have: it may have changed what the command has set.
-fn usual(now: libc::rlimit) -> u64 {
+fn usual_limit_of(now: libc::rlimit) -> u64 {
     match USUAL.load(Ordering::Relaxed) {
         0 => now.rlim_cur,
         _ if now.rlim_cur != now.rlim_max => now.rlim_cur,
@@ -47,7 +47,7 @@ fn usual(now: libc::rlimit) -> u64 {
 pub fn keep_stacks(told: Option<u64>) {
     /// Of most systems.
     const COMMON: u64 = 8 << 20;
-    let now = limit();
+    let now = read_limit();
     if now.rlim_cur == now.rlim_max {
         USUAL.store(told.unwrap_or_default(), Ordering::Relaxed);
     }
@@ -56,11 +56,11 @@ pub fn keep_stacks(told: Option<u64>) {
         if mapping.path == mappings::STACK {
             STACK[0].store(mapping.end as usize, Ordering::Relaxed);
             STACK[1].store(below, Ordering::Relaxed);
-        } else if !arena::ours(mapping.start as usize) {
+        } else if !arena::is_ours(mapping.start as usize) {
             below = mapping.end as usize;
         }
     }
-    let wanted = match usual(now) {
+    let wanted = match usual_limit_of(now) {
         libc::RLIM_INFINITY if told.is_none() => COMMON,
         other => other,
     };
@@ -132,7 +132,7 @@ unsafe fn set_stack(attributes: *mut libc::pthread_attr_t) {
     if end < top || top <= below {
         return;
     }
-    let limit = usual(limit()) as usize;
+    let limit = usual_limit_of(read_limit()) as usize;
     let size = (limit.saturating_sub(end - top) & !(PAGE - 1)).min(top - below);
     // SAFETY: as above.
     unsafe { libc::pthread_attr_setstack(attributes, (top - size) as *mut _, size) };
@@ -160,7 +160,7 @@ unsafe fn usual_limit(resource: c_int, found: *mut libc::rlimit) -> c_int {
     unsafe {
         let result = std::mem::transmute::<usize, Get>(real)(resource, found);
         if result == 0 && resource == libc::RLIMIT_STACK as c_int {
-            (*found).rlim_cur = usual(*found);
+            (*found).rlim_cur = usual_limit_of(*found);
         }
         result
     }
@@ -195,10 +195,13 @@ unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
 
 /// Locks all mappings but ours; false if the program may not.
 unsafe fn lock_current(on_fault: u32) -> bool {
-    let own = arena::range();
+    let own = arena::arena_range();
     for mapping in mappings::read_smaps().unwrap_or_default() {
         let (start, end) = (mapping.start as usize, mapping.end as usize);
-        if arena::ours(start) || own.0 <= start && start < own.1 || mapping.path.starts_with("[v") {
+        if arena::is_ours(start)
+            || own.0 <= start && start < own.1
+            || mapping.path.starts_with("[v")
+        {
             continue;
         }
         // SAFETY: a mapping of the program. As in `mlockall`, memory that cannot be had is no error.

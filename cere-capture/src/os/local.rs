@@ -88,12 +88,12 @@ pub fn joins_team(number: usize) {
 
 /// Whether the OpenMP runtime started the calling thread.
 #[inline(always)]
-pub fn of_team() -> bool {
-    number() != 0
+pub fn is_of_team() -> bool {
+    team_number() != 0
 }
 
 /// Its number.
 #[inline(always)]
-pub fn number() -> u32 {
+pub fn team_number() -> u32 {
     local().team.load(Relaxed) as u32
 }

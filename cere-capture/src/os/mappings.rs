@@ -3,12 +3,12 @@
 use super::sys::PAGE;
 use cere_format::capture::Mapping;
 
-fn hexadecimal(text: &str) -> Option<u64> {
+fn parse_hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
 /// A line that opens a mapping: `start-end permissions offset device inode path`.
-fn header(line: &str) -> Option<Mapping> {
+fn parse_header(line: &str) -> Option<Mapping> {
     let mut rest = line;
     let mut field = || {
         let trimmed = rest.trim_start_matches(' ');
@@ -17,9 +17,9 @@ fn header(line: &str) -> Option<Mapping> {
         field
     };
     let (start, end) = field().split_once('-')?;
-    let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
+    let (start, end) = (parse_hexadecimal(start)?, parse_hexadecimal(end)?);
     let permissions = field().to_owned();
-    let offset = hexadecimal(field())?;
+    let offset = parse_hexadecimal(field())?;
     let (_, _) = (field(), field());
     let path = rest.trim_start_matches(' ').to_owned();
     Some(Mapping {
@@ -33,10 +33,10 @@ fn header(line: &str) -> Option<Mapping> {
 }
 
 /// Mappings of a text in the form of `/proc/self/smaps` or `maps`.
-pub fn parse(text: &str) -> Vec<Mapping> {
+pub fn parse_mappings(text: &str) -> Vec<Mapping> {
     let mut list: Vec<Mapping> = Vec::new();
     for line in text.lines() {
-        if let Some(mapping) = header(line) {
+        if let Some(mapping) = parse_header(line) {
             list.push(mapping);
         } else if let Some(last) = list.last_mut() {
             let given = |prefix| line.strip_prefix(prefix).map(str::trim);
@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Vec<Mapping> {
 pub fn mapped_twice() -> Vec<u64> {
     let text = std::fs::read("/proc/self/maps").unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let shared = |l: &&str| header(l).is_some_and(|m| m.permissions.ends_with('s'));
+    let shared = |l: &&str| parse_header(l).is_some_and(|m| m.permissions.ends_with('s'));
     let file = |l: &str| {
         let fields: Vec<&str> = l.split_ascii_whitespace().collect();
         (fields.len() > 5).then(|| (fields[3].to_owned(), fields[4].to_owned()))
@@ -59,7 +59,7 @@ pub fn mapped_twice() -> Vec<u64> {
     let all: Vec<_> = text.lines().filter(shared).collect();
     let all: Vec<_> = all
         .iter()
-        .filter_map(|l| Some((file(l)?, header(l)?)))
+        .filter_map(|l| Some((file(l)?, parse_header(l)?)))
         .collect();
     let last = |m: &Mapping| m.offset + (m.end - m.start);
     let meets = |one: &Mapping, other: &Mapping| {
@@ -76,14 +76,14 @@ pub fn mapped_twice() -> Vec<u64> {
 pub fn read_smaps() -> Result<Vec<Mapping>, String> {
     let read = |path| std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"));
     let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
-    Ok(parse(&String::from_utf8_lossy(&text)))
+    Ok(parse_mappings(&String::from_utf8_lossy(&text)))
 }
 
 /// Everything that is mapped.
 pub fn read_maps() -> Result<Vec<Mapping>, String> {
     let text = std::fs::read("/proc/self/maps")
         .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
-    Ok(parse(&String::from_utf8_lossy(&text)))
+    Ok(parse_mappings(&String::from_utf8_lossy(&text)))
 }
 
 /// What the program has that lets the kernel, or another process, reach its memory at any time, if it has such a thing:
@@ -114,7 +114,7 @@ pub fn reached_by_others() -> Option<&'static str> {
 pub fn stack_start() -> Option<u64> {
     let text = std::fs::read("/proc/self/maps").ok()?;
     let text = String::from_utf8_lossy(&text).into_owned();
-    let mut all = text.lines().filter_map(header);
+    let mut all = text.lines().filter_map(parse_header);
     all.find(|m| m.path == STACK).map(|m| m.start)
 }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn smaps_with_names_and_huge_pages() {
-        let list = parse(
+        let list = parse_mappings(
             "55e0-55f0 r-xp 00001000 08:01 12 /a b/c (deleted)\nSize: 64 kB\nVmFlags: rd ex \n\
              7f00-8f00 rw-p 00000000 00:00 0 \nAnonHugePages: 2048 kB\n\
              9f00-af00 rw-p 00000000 00:00 0 [stack]\nVmFlags: rd wr hg\n",

@@ -44,7 +44,7 @@ landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret pr
 futex_waitv set_mempolicy_home_node";
 
 /// Name of a system call, or `syscall_<number>`.
-pub fn name(number: usize) -> String {
+pub fn name_call(number: usize) -> String {
     match NAMES.split(' ').nth(number) {
         Some(name) if name != "-" => name.to_owned(),
         _ => format!("syscall_{number}"),
@@ -55,10 +55,16 @@ pub fn name(number: usize) -> String {
 mod tests {
     #[test]
     fn names_stand_at_their_numbers() {
-        assert_eq!(super::name(0), "read");
-        assert_eq!(super::name(libc::SYS_exit_group as usize), "exit_group");
-        assert_eq!(super::name(libc::SYS_openat as usize), "openat");
-        assert_eq!(super::name(libc::SYS_futex_waitv as usize), "futex_waitv");
-        assert_eq!(super::name(100_000), "syscall_100000");
+        assert_eq!(super::name_call(0), "read");
+        assert_eq!(
+            super::name_call(libc::SYS_exit_group as usize),
+            "exit_group"
+        );
+        assert_eq!(super::name_call(libc::SYS_openat as usize), "openat");
+        assert_eq!(
+            super::name_call(libc::SYS_futex_waitv as usize),
+            "futex_waitv"
+        );
+        assert_eq!(super::name_call(100_000), "syscall_100000");
     }
 }

@@ -15,7 +15,7 @@ pub struct Section(());
 
 /// The library is at work.
 #[inline(always)]
-pub fn enter() -> Section {
+pub fn enter_section() -> Section {
     let work = &local().work;
     work.store(work.load(Relaxed).wrapping_add(1), Relaxed);
     compiler_fence(Ordering::SeqCst);
@@ -30,14 +30,14 @@ impl Drop for Section {
         let left = local.work.load(Relaxed).wrapping_sub(1);
         local.work.store(left, Relaxed);
         if left == 0 && local.waiting.load(Relaxed) != 0 {
-            release();
+            unblock_waiting();
         }
     }
 }
 
 /// The signals that wait arrive now.
 #[cold]
-fn release() {
+fn unblock_waiting() {
     let waiting = local().waiting.swap(0, Relaxed);
     let arguments = [
         libc::SIG_UNBLOCK as usize,
@@ -53,7 +53,7 @@ fn release() {
 
 /// In a handler or a hook: whether it has interrupted a section.
 #[inline(always)]
-pub fn interrupted() -> bool {
+pub fn is_interrupted() -> bool {
     local().work.load(Relaxed) != 0
 }
 
@@ -61,18 +61,18 @@ pub fn interrupted() -> bool {
 ///
 /// # Safety
 /// `info` and `context` are the handler's.
-pub unsafe fn postpone(signal: i32, info: *mut siginfo_t, context: &mut ucontext_t) {
+pub unsafe fn postpone_signal(signal: i32, info: *mut siginfo_t, context: &mut ucontext_t) {
     let waiting = &local().waiting;
-    waiting.store(waiting.load(Relaxed) | sys::bit(signal), Relaxed);
+    waiting.store(waiting.load(Relaxed) | sys::signal_bit(signal), Relaxed);
     // SAFETY: the kernel's records, by the contract.
     unsafe {
-        *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::bit(signal);
+        *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::signal_bit(signal);
         thread::send_again(signal, info);
     }
 }
 
 /// In a handler: these signals, which only our handlers know, do not arrive any more. No handler is interrupted by them.
-pub fn forget(signals: u64) {
+pub fn forget_signals(signals: u64) {
     let waiting = &local().waiting;
     if waiting.load(Relaxed) & signals == 0 {
         return;
@@ -86,7 +86,7 @@ pub fn forget(signals: u64) {
 
 /// Runs library code whose calls of libc may allocate.
 pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
-    let _section = enter();
+    let _section = enter_section();
     let _inside = local::enters_library();
     work()
 }
@@ -104,7 +104,7 @@ impl Lock {
     /// Runs `work` while no other thread does.
     pub fn with<T>(&self, work: impl FnOnce() -> T) -> T {
         loop {
-            let section = enter();
+            let section = enter_section();
             if !self.0.swap(true, Ordering::Acquire) {
                 let result = work();
                 self.0.store(false, Ordering::Release);

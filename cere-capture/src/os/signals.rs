@@ -12,7 +12,8 @@ pub const NUDGE: i32 = libc::SIGURG;
 /// Seconds that a signal of the program waits before the captures are given up.
 const PATIENCE: i64 = 3;
 /// Signals that captures need.
-const NEEDED: u64 = sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS) | sys::bit(NUDGE);
+const NEEDED: u64 =
+    sys::signal_bit(libc::SIGSEGV) | sys::signal_bit(libc::SIGSYS) | sys::signal_bit(NUDGE);
 
 /// Those of them that may be under way to other threads when captures end.
 const LINGERING: [i32; 2] = [libc::SIGSEGV, libc::SIGSYS];
@@ -77,19 +78,21 @@ pub struct Handlers {
 
 extern "C" fn ignore(_: i32, _: *mut siginfo_t, _: *mut ucontext_t) {}
 
-/// Registers the handlers that [`install`] puts in force. Main thread, before the first capture.
-pub fn register(handlers: Handlers) {
+/// Registers the handlers that [`install_handlers`] puts in force. Main thread, before the first capture.
+pub fn register_handlers(handlers: Handlers) {
     // SAFETY: main thread only.
     unsafe { SAVED.handlers = handlers };
 }
 
 /// The program's disposition of `signal`, if ours stands in its place.
-pub fn replaced(signal: i32) -> Option<Action> {
+pub fn replaced_action(signal: i32) -> Option<Action> {
     if !(1..=SIGNALS).contains(&signal) {
         return None;
     }
     // SAFETY: only the main thread gets here, and nobody holds a reference.
-    unsafe { (SAVED.replaced & sys::bit(signal) != 0).then(|| SAVED.actions[signal as usize]) }
+    unsafe {
+        (SAVED.replaced & sys::signal_bit(signal) != 0).then(|| SAVED.actions[signal as usize])
+    }
 }
 
 /// Lets the captured thread's system calls through, or has them caught.
@@ -98,9 +101,9 @@ pub fn let_calls(through: bool) {
 }
 
 /// Installs the handlers, on a stack at [start, end); `mask` is the program's signal mask.
-pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
+pub fn install_handlers(stack: (usize, usize), mask: u64) -> Result<(), String> {
     let_calls(true);
-    if sys::dispatch(Some(SELECTOR.as_ptr())) < 0 {
+    if sys::dispatch_calls(Some(SELECTOR.as_ptr())) < 0 {
         return Err(
             "the kernel has no Syscall User Dispatch (Linux 5.11 and later have it)".into(),
         );
@@ -110,7 +113,7 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
     unsafe {
         let (at, old) = (new.as_ptr() as usize, (&raw mut SAVED.stack) as usize);
         if sys::call(libc::SYS_sigaltstack, [at, old, 0, 0, 0, 0]) < 0 {
-            sys::dispatch(None);
+            sys::dispatch_calls(None);
             return Err("the region runs in a signal handler on an alternate stack".into());
         }
         SAVED.mask = mask;
@@ -118,18 +121,18 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
         SAVED.deferred = 0;
         SAVED.installed = true;
         for signal in 1..=SIGNALS {
-            let needed = sys::bit(signal) & NEEDED != 0;
+            let needed = sys::signal_bit(signal) & NEEDED != 0;
             if signal == libc::SIGKILL || signal == libc::SIGSTOP {
                 continue;
             }
-            let mut old = sys::action(signal, None);
+            let mut old = sys::exchange_action(signal, None);
             let ours = [SAVED.handlers.fault, SAVED.handlers.call];
             let ours = ours.map(|handler| handler as *const () as usize);
             if SAVED.lingers && LINGERING.contains(&signal) && ours.contains(&old.handler) {
                 old = SAVED.actions[signal as usize];
             }
             if needed || old.handler > libc::SIG_IGN {
-                replace(signal, old);
+                replace_action(signal, old);
             }
         }
     }
@@ -137,7 +140,7 @@ pub fn install(stack: (usize, usize), mask: u64) -> Result<(), String> {
 }
 
 /// Puts our handler in the place of the program's disposition.
-unsafe fn replace(signal: i32, old: Action) {
+unsafe fn replace_action(signal: i32, old: Action) {
     // SAFETY: main thread only.
     let handlers = unsafe { SAVED.handlers };
     let handler = match signal {
@@ -155,45 +158,45 @@ unsafe fn replace(signal: i32, old: Action) {
     // SAFETY: main thread only.
     unsafe {
         SAVED.actions[signal as usize] = old;
-        SAVED.replaced |= sys::bit(signal);
+        SAVED.replaced |= sys::signal_bit(signal);
     }
-    sys::action(signal, Some(&ours));
+    sys::exchange_action(signal, Some(&ours));
 }
 
 /// The program changes what a signal does, while handlers are installed. What it did before; none if the program may
 /// not.
-pub fn change(signal: i32, new: Option<Action>) -> Option<Action> {
+pub fn change_action(signal: i32, new: Option<Action>) -> Option<Action> {
     if !(1..=SIGNALS).contains(&signal) || signal == libc::SIGKILL || signal == libc::SIGSTOP {
         return None;
     }
-    let old = replaced(signal).unwrap_or_else(|| sys::action(signal, None));
+    let old = replaced_action(signal).unwrap_or_else(|| sys::exchange_action(signal, None));
     let Some(mut new) = new else { return Some(old) };
-    new.mask &= !(sys::bit(libc::SIGKILL) | sys::bit(libc::SIGSTOP));
+    new.mask &= !(sys::signal_bit(libc::SIGKILL) | sys::signal_bit(libc::SIGSTOP));
     // SAFETY: main thread only.
     unsafe {
-        if sys::bit(signal) & NEEDED != 0 || new.handler > libc::SIG_IGN {
-            replace(signal, new);
+        if sys::signal_bit(signal) & NEEDED != 0 || new.handler > libc::SIG_IGN {
+            replace_action(signal, new);
         } else {
-            sys::action(signal, Some(&new));
-            SAVED.replaced &= !sys::bit(signal);
+            sys::exchange_action(signal, Some(&new));
+            SAVED.replaced &= !sys::signal_bit(signal);
         }
     }
     Some(old)
 }
 
 /// The signal mask while captures are in progress, of the program's.
-pub fn inside(mask: u64) -> u64 {
+pub fn mask_inside(mask: u64) -> u64 {
     // SAFETY: a plain word, main thread only.
-    takes_part(mask) | unsafe { SAVED.deferred }
+    mask_in_team(mask) | unsafe { SAVED.deferred }
 }
 
 /// The signal mask of a thread of a team while captures are in progress, of the program's.
-pub fn takes_part(mask: u64) -> u64 {
+pub fn mask_in_team(mask: u64) -> u64 {
     mask & !NEEDED
 }
 
 /// The program's signal mask, of the one that was in force while captures were in progress.
-pub fn outside(mask: u64) -> u64 {
+pub fn mask_outside(mask: u64) -> u64 {
     // SAFETY: plain words, main thread only.
     unsafe {
         if SAVED.installed {
@@ -205,10 +208,11 @@ pub fn outside(mask: u64) -> u64 {
 }
 
 /// Whether the program has handlers of signals.
-pub fn handles() -> bool {
+pub fn program_handles() -> bool {
     // SAFETY: plain words, main thread only.
     let handled = |s: i32| unsafe {
-        SAVED.replaced & sys::bit(s) != 0 && SAVED.actions[s as usize].handler > libc::SIG_IGN
+        SAVED.replaced & sys::signal_bit(s) != 0
+            && SAVED.actions[s as usize].handler > libc::SIG_IGN
     };
     // The first two real-time signals are libc's.
     (1..32).chain(34..=SIGNALS).any(handled)
@@ -216,16 +220,16 @@ pub fn handles() -> bool {
 
 /// Makes a call that waits, in a handler. A signal that ends the program may do so meanwhile. None if the program has
 /// handlers: a signal that arrives would have to interrupt the call.
-pub fn wait_with(call: impl FnOnce() -> isize) -> Option<isize> {
-    if handles() {
+pub fn wait_with_signals(call: impl FnOnce() -> isize) -> Option<isize> {
+    if program_handles() {
         return None;
     }
     // SAFETY: a plain word, main thread only.
     let mask = unsafe { SAVED.mask };
     // SAFETY: a plain word, main thread only.
-    let before = sys::mask(mask | NEEDED | unsafe { SAVED.replaced });
+    let before = sys::exchange_mask(mask | NEEDED | unsafe { SAVED.replaced });
     let result = call();
-    sys::mask(before);
+    sys::exchange_mask(before);
     Some(result)
 }
 
@@ -246,23 +250,23 @@ pub fn set_mask(mask: u64) {
 
 /// Puts everything back, if handlers are installed. In a handler, `context` is what it returns to. With other
 /// threads the handlers of [`LINGERING`] stay.
-pub fn remove(context: Option<&mut ucontext_t>, threads: bool) {
+pub fn remove_handlers(context: Option<&mut ucontext_t>, threads: bool) {
     // SAFETY: main thread only.
     unsafe {
         if !SAVED.installed {
             return;
         }
-        sys::dispatch(None);
+        sys::dispatch_calls(None);
         SAVED.lingers = threads;
         for signal in 1..=SIGNALS {
             let stays = threads && LINGERING.contains(&signal);
-            if SAVED.replaced & sys::bit(signal) != 0 && !stays {
+            if SAVED.replaced & sys::signal_bit(signal) != 0 && !stays {
                 let old = SAVED.actions[signal as usize];
-                sys::action(signal, Some(&old));
+                sys::exchange_action(signal, Some(&old));
             }
         }
         SAVED.replaced = 0;
-        section::forget(sys::bit(NUDGE));
+        section::forget_signals(sys::signal_bit(NUDGE));
         let stack = (&raw const SAVED.stack) as usize;
         match context {
             None => {
@@ -271,17 +275,17 @@ pub fn remove(context: Option<&mut ucontext_t>, threads: bool) {
             Some(context) => {
                 context.uc_stack = *(stack as *const libc::stack_t);
                 let mask = (&raw mut context.uc_sigmask).cast::<u64>();
-                *mask = outside(*mask);
+                *mask = mask_outside(*mask);
             }
         }
-        release(0);
+        release_deferred(0);
         SAVED.installed = false;
     }
 }
 
 /// The last capture has ended: no signal waits any longer. The program's signal mask, of the one in force.
-pub fn release(mask: u64) -> u64 {
-    let own = outside(mask);
+pub fn release_deferred(mask: u64) -> u64 {
+    let own = mask_outside(mask);
     // SAFETY: plain words, main thread only.
     unsafe {
         let timer = SAVED.timer;
@@ -301,7 +305,7 @@ pub fn nudge_after(context: &mut ucontext_t) {
         let mut info: siginfo_t = std::mem::zeroed();
         info.si_signo = NUDGE;
         info.si_code = LEFT;
-        section::postpone(NUDGE, &mut info, context);
+        section::postpone_signal(NUDGE, &mut info, context);
     }
 }
 
@@ -314,7 +318,7 @@ pub fn stack_pointer(context: &ucontext_t) -> usize {
 pub fn give_back(signal: i32) {
     // SAFETY: the main thread alone changes it, and not while nothing is captured.
     let old = unsafe { SAVED.actions[signal as usize] };
-    sys::action(signal, Some(&old));
+    sys::exchange_action(signal, Some(&old));
 }
 
 /// In a handler: a fault while nothing is closed. Either its signal was under way when memory was opened, and it does not
@@ -341,14 +345,14 @@ pub unsafe fn late_fault(address: usize, signal: i32, info: *mut siginfo_t) {
 }
 
 /// In a handler: `signal` waits, blocked, until the captures end. They are given up if that takes long.
-pub fn defer(signal: i32, context: &mut ucontext_t) {
+pub fn defer_signal(signal: i32, context: &mut ucontext_t) {
     // SAFETY: the kernel's record; main thread only.
     unsafe {
         if SAVED.deferred == 0 {
             start_timer();
         }
-        SAVED.deferred |= sys::bit(signal);
-        *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::bit(signal);
+        SAVED.deferred |= sys::signal_bit(signal);
+        *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::signal_bit(signal);
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Memory {
 
 /// The memory of the C library's allocator. None if the program has another one, or if this thread is in a signal
 /// handler that interrupted the allocator: its lists may be half changed then, and its locks this thread's own.
-pub fn memory() -> Option<Memory> {
+pub fn read_memory() -> Option<Memory> {
     static INFO: AtomicUsize = AtomicUsize::new(0);
     static MALLOC: AtomicUsize = AtomicUsize::new(0);
     if local::in_allocator() {

@@ -11,7 +11,7 @@ pub struct Resting {
 }
 
 /// How often a thread was taken off a processor, if it rests.
-fn switches(id: i32) -> Option<u64> {
+fn count_switches(id: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
     let field = |name: &str| Some(text.lines().find_map(|l| l.strip_prefix(name))?.trim());
     if !field("State:")?.starts_with(['S', 'D']) {
@@ -22,12 +22,12 @@ fn switches(id: i32) -> Option<u64> {
 }
 
 /// Begins to watch the stacks of these threads: those that rest.
-pub fn watch(threads: Vec<(i32, (usize, usize))>) -> Vec<Resting> {
+pub fn watch_stacks(threads: Vec<(i32, (usize, usize))>) -> Vec<Resting> {
     if threads.is_empty() || std::fs::write("/proc/self/clear_refs", "1").is_err() {
         return Vec::new();
     }
     let resting = |(id, stack)| {
-        let switches = switches(id)?;
+        let switches = count_switches(id)?;
         Some(Resting {
             id,
             stack,
@@ -38,7 +38,7 @@ pub fn watch(threads: Vec<(i32, (usize, usize))>) -> Vec<Resting> {
 }
 
 /// Why the region cannot be replayed, if it has touched the stack of one that has not run since.
-pub fn touched(watched: &[Resting]) -> Option<String> {
+pub fn find_touched(watched: &[Resting]) -> Option<String> {
     if watched.is_empty() {
         return None;
     }
@@ -52,11 +52,11 @@ pub fn touched(watched: &[Resting]) -> Option<String> {
             if !size.trim_start().starts_with("0 ") {
                 stacks.extend(watched.iter().filter(own));
             }
-        } else if let Some(range) = range(line) {
+        } else if let Some(range) = parse_range(line) {
             mapping = range;
         }
     }
-    let rested = |w: &&&Resting| switches(w.id) == Some(w.switches);
+    let rested = |w: &&&Resting| count_switches(w.id) == Some(w.switches);
     let found = stacks.iter().find(rested)?;
     Some(format!(
         "it touches the stack of another thread ({}), which a replay does not have",
@@ -65,7 +65,7 @@ pub fn touched(watched: &[Resting]) -> Option<String> {
 }
 
 /// [start, end) of a line that opens a mapping.
-fn range(line: &str) -> Option<(usize, usize)> {
+fn parse_range(line: &str) -> Option<(usize, usize)> {
     let (start, end) = line.split_once(' ')?.0.split_once('-')?;
     let hexadecimal = |text| usize::from_str_radix(text, 16).ok();
     Some((hexadecimal(start)?, hexadecimal(end)?))

@@ -199,7 +199,7 @@ impl Action {
 }
 
 /// Reads a signal's disposition, and sets it if `new` is given.
-pub fn action(signal: i32, new: Option<&Action>) -> Action {
+pub fn exchange_action(signal: i32, new: Option<&Action>) -> Action {
     let mut old = Action::default();
     let new = new.map_or(0, |a| a as *const Action as usize);
     let at = &raw mut old as usize;
@@ -209,7 +209,7 @@ pub fn action(signal: i32, new: Option<&Action>) -> Action {
 }
 
 /// Sets the calling thread's signal mask, returns the former one.
-pub fn mask(new: u64) -> u64 {
+pub fn exchange_mask(new: u64) -> u64 {
     let mut old = 0u64;
     let (new, at) = (&raw const new as usize, &raw mut old as usize);
     let how = libc::SIG_SETMASK as usize;
@@ -219,13 +219,13 @@ pub fn mask(new: u64) -> u64 {
 }
 
 /// Bit of a signal in a mask.
-pub const fn bit(signal: i32) -> u64 {
+pub const fn signal_bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
 /// Turns Syscall User Dispatch on for the calling thread with the given selector byte (1 blocks), or off.
 /// Zero or a negated error.
-pub fn dispatch(selector: Option<*const u8>) -> isize {
+pub fn dispatch_calls(selector: Option<*const u8>) -> isize {
     const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
     let (start, end) = (
         &raw const cere_calls_start as usize,

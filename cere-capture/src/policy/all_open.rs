@@ -1,6 +1,6 @@
 //! Work of the hook with the program's memory open: opened before, closed afterwards, if there is something to close it for.
 
-use super::capture::{finish, refuse_missed};
+use super::capture::{finish_capture, refuse_missed};
 use super::cause::take_ending;
 use super::mark::note_level;
 use super::state::State;
@@ -42,7 +42,7 @@ pub fn with_all_open(
 ) {
     let mask = sys::HOOK_MASK.load(Ordering::Relaxed);
     dispatch::catch_calls(false);
-    heap::inside(false);
+    heap::set_inside(false);
     let was_inside = state.engine.level.is_some();
     let mut kept = true;
     // First of all: libc's own data are closed.
@@ -54,21 +54,21 @@ pub fn with_all_open(
         state.engine.open();
     }
     // A thread of the team failed on the way here.
-    let failed = team::failure();
+    let failed = team::take_failure();
     if why == Why::Enters && !was_inside {
         keep_errno(images::allocate_tls);
     }
     keep_errno(|| {
         in_library(|| {
             if let Some(cause) = take_ending() {
-                finish(state, RegionEnd::Never, cause.reason());
+                finish_capture(state, RegionEnd::Never, cause.reason());
             }
             if let Some(failure) = failed {
                 state.engine.tracer.halt(failure.cut());
-                finish(state, RegionEnd::Never, failure.reason());
+                finish_capture(state, RegionEnd::Never, failure.reason());
             }
             if !kept {
-                finish(state, RegionEnd::Never, Some(NO_ROOM.into()));
+                finish_capture(state, RegionEnd::Never, Some(NO_ROOM.into()));
             }
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 refuse_missed(state)?;
@@ -83,26 +83,26 @@ pub fn with_all_open(
                 if state.engine.level.is_none() {
                     complain(&message);
                 }
-                finish(state, RegionEnd::Never, Some(message));
+                finish_capture(state, RegionEnd::Never, Some(message));
             }
         });
     });
     let captures = state.engine.level.is_some();
     let mask = match captures {
-        true => signals::outside(mask),
-        false => signals::release(mask),
+        true => signals::mask_outside(mask),
+        false => signals::release_deferred(mask),
     };
     if !captures {
         state.engine.pages.pool.reset();
         // Here, for the program's allocator may unmap something.
         if was_inside && state.engine.tracer.wanted() {
-            malloc::flush();
+            malloc::free_deferred();
         }
     }
-    keep_errno(|| in_library(|| windows::settle(state, stack, mask)));
+    keep_errno(|| in_library(|| windows::switch_tracer(state, stack, mask)));
     let mut attempts = 0;
     while state.engine.at_work()
-        && let Err(message) = close(state)
+        && let Err(message) = close_memory(state)
     {
         state.engine.open();
         // Another thread may have unmapped something in between.
@@ -112,7 +112,7 @@ pub fn with_all_open(
                 if attempts == ATTEMPTS || lay_out(state, stack).is_err() {
                     state.engine.tracer.on = false;
                     state.engine.tracer.stop(Cut::Because(CLOSED_IN_VAIN));
-                    finish(state, RegionEnd::Never, Some(message));
+                    finish_capture(state, RegionEnd::Never, Some(message));
                 }
             })
         });
@@ -120,11 +120,11 @@ pub fn with_all_open(
     note_level(state.engine.level.as_ref());
     if !state.engine.at_work() {
         state.engine.publish();
-        signals::remove(None, threads::beside(&state.engine));
+        signals::remove_handlers(None, threads::others_may_run(&state.engine));
         state.engine.pages.pool.reset();
-        gate::opened();
+        gate::memory_opened();
         sys::HOOK_MASK.store(mask, Ordering::Relaxed);
-        malloc::flush();
+        malloc::free_deferred();
         return;
     }
     if state.engine.level.as_ref().is_some_and(|l| l.started == 0) {
@@ -134,18 +134,18 @@ pub fn with_all_open(
         if level.started == 0 {
             level.started = cere_clock::start();
         }
-        heap::inside(true);
+        heap::set_inside(true);
     }
     dispatch::catch_calls(true);
-    sys::HOOK_MASK.store(signals::inside(mask), Ordering::Relaxed);
+    sys::HOOK_MASK.store(signals::mask_inside(mask), Ordering::Relaxed);
 }
 
 /// Closes everything, beside the threads that there are by now.
-pub fn close(state: &mut State) -> Result<(), String> {
+pub fn close_memory(state: &mut State) -> Result<(), String> {
     state.engine.publish();
     keep_errno(|| {
         in_library(|| {
-            let stacks = threads::others()?;
+            let stacks = threads::find_other_stacks()?;
             for (start, end) in &stacks {
                 if !state.engine.pages.spans.carve(*start, *end) {
                     return Err("the program has too many mappings".to_owned());

@@ -1,7 +1,7 @@
 //! Captures: the entry of a wanted invocation, and its end. Ordinary code, with everything open.
 
-use super::mark::left;
-use super::regions::disarm;
+use super::mark::has_left;
+use super::regions::disarm_if_done;
 use super::state::{Missed, State};
 use super::surroundings::{describe_images, lay_out};
 use super::write::{self, End};
@@ -16,20 +16,20 @@ use cere_format::capture::{EntryState, RegionEnd};
 const INTERRUPTS: &str = "a signal handler of the program enters it where that has interrupted the capture library: \
                           choose another invocation";
 /// Ends the capture, if one is in progress. Everything is open.
-pub fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
+pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>) {
     let now = cere_clock::stop();
     let Some(level) = state.engine.level.take() else {
         return;
     };
     let key = state.wanted[level.wanted].key.clone();
-    let refused = refused.or_else(|| stacks::touched(&level.resting));
+    let refused = refused.or_else(|| stacks::find_touched(&level.resting));
     let end = End {
         key: &key,
         end,
         refused,
         now,
     };
-    if let Err(message) = write::level(&mut state.engine, &state.directory, &level, end) {
+    if let Err(message) = write::write_capture(&mut state.engine, &state.directory, &level, end) {
         complain(&message);
     }
     // SAFETY: the capture's entries; no other slice of them is alive.
@@ -40,7 +40,7 @@ pub fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
             (page.touched, page.written, page.executed) = (false, false, false);
         }
     }
-    disarm(&mut state.wanted[level.wanted]);
+    disarm_if_done(&mut state.wanted[level.wanted]);
 }
 
 /// A region is entered that is wanted, or begins a window: captures the invocation if that is wanted. `wanted` is its place
@@ -48,7 +48,7 @@ pub fn finish(state: &mut State, end: RegionEnd, refused: Option<String>) {
 ///
 /// # Safety
 /// `region` is the descriptor of an armed region.
-pub unsafe fn begin(
+pub unsafe fn begin_capture(
     state: &mut State,
     region: *mut RegionDescriptor,
     wanted: usize,
@@ -56,76 +56,76 @@ pub unsafe fn begin(
     stack: usize,
     mask: u64,
 ) -> Result<(), String> {
-    if left(stack + 1) {
-        finish(state, RegionEnd::Never, None);
+    if has_left(stack + 1) {
+        finish_capture(state, RegionEnd::Never, None);
     }
     // SAFETY: by the contract.
     entry.arguments_size = unsafe { (*region).arguments_size };
-    windows::entered(state, wanted);
+    windows::begin_windows_at(state, wanted);
     let target = &mut state.wanted[wanted];
     let invocation = target.count;
     target.look_ahead();
     if !target.invocations.contains(&invocation) {
-        disarm(target);
+        disarm_if_done(target);
         return Ok(());
     }
-    let heap = heap::usage();
-    if let Some(conflict) = conflict::of(state, wanted, invocation, &heap) {
+    let heap = heap::read_usage();
+    if let Some(conflict) = conflict::find_conflict(state, wanted, invocation, &heap) {
         windows::drop_window(state, wanted, invocation);
-        disarm(&mut state.wanted[wanted]);
-        let noted = conflict::postpone(state, wanted, invocation, conflict);
+        disarm_if_done(&mut state.wanted[wanted]);
+        let noted = conflict::note_postponed(state, wanted, invocation, conflict);
         noted.unwrap_or_else(|message| complain(&message));
         return Ok(());
     }
-    conflict::begins(state, wanted, invocation, &heap);
-    let threads = openmp::threads();
+    conflict::note_capture(state, wanted, invocation, &heap);
+    let threads = openmp::count_threads();
     // SAFETY: by the contract.
     let forks = unsafe { (*region).kind } == KIND_PARALLEL;
     // With one thread it starts none, which other regions could have to wait for.
     if forks || threads == Some(1) {
         openmp::start_team(mask);
     }
-    clock::begin();
+    clock::begin_answers();
     let missed = Missed {
         region,
         wanted,
         invocation,
     };
     let level = Level {
-        heap: heap::usage(),
+        heap: heap::read_usage(),
         threads,
-        locks: locks::all(),
-        clocks: (Vec::new(), clock::used()),
-        ..begun(state, missed, entry)
+        locks: locks::list_locks(),
+        clocks: (Vec::new(), clock::answers_length()),
+        ..describe_capture(state, missed, entry)
     };
     let control = level.control;
-    let stacks = match threads::others() {
+    let stacks = match threads::find_other_stacks() {
         Ok(stacks) => stacks,
-        Err(reason) => return refuse_one(state, level, reason),
+        Err(reason) => return refuse_capture(state, level, reason),
     };
-    if let Some(reason) = openmp::obstacle().filter(|_| forks) {
-        return refuse_one(state, level, reason.into());
+    if let Some(reason) = openmp::reason_against().filter(|_| forks) {
+        return refuse_capture(state, level, reason.into());
     }
-    if let Some(reason) = obstacle(state, mask) {
-        return refuse_one(state, level, reason);
+    if let Some(reason) = install_handlers(state, mask) {
+        return refuse_capture(state, level, reason);
     }
     state.engine.stacks = stacks;
-    let blocks = blocks(&level);
+    let blocks = copy_thread_blocks(&level);
     state.engine.level = Some(Level { blocks, ..level });
     lay_out(state, stack)?;
-    let trace = windows::take(state, wanted, invocation);
+    let trace = windows::take_trace(state, wanted, invocation);
     if let Some(level) = state.engine.level.as_mut() {
         level.trace = trace;
-        level.resting = stacks::watch(threads::strangers());
-        level.clocks.0 = clock::clocks();
+        level.resting = stacks::watch_stacks(threads::list_strangers());
+        level.clocks.0 = clock::read_clocks();
     }
     state.engine.take_control(control)
 }
 
 /// A level that begins.
-fn begun(state: &mut State, this: Missed, entry: EntryState) -> Level {
+fn describe_capture(state: &mut State, this: Missed, entry: EntryState) -> Level {
     let images = describe_images(state);
-    let control = layout::control(state.thread, &images);
+    let control = layout::find_control(state.thread, &images);
     let this_one = (this.wanted, this.invocation);
     Level::new(this.region, this_one, entry, control, images)
 }
@@ -151,14 +151,14 @@ pub fn read_state(arguments: *mut u8, stack: usize) -> EntryState {
 /// Notes what could not be captured, as refused. Everything is open.
 pub fn refuse_missed(state: &mut State) -> Result<(), String> {
     while let Some(missed) = state.missed.pop() {
-        let level = begun(state, missed, read_state(std::ptr::null_mut(), 0));
-        refuse_one(state, level, INTERRUPTS.into())?;
+        let level = describe_capture(state, missed, read_state(std::ptr::null_mut(), 0));
+        refuse_capture(state, level, INTERRUPTS.into())?;
     }
     Ok(())
 }
 
 /// The thread-local blocks of the region's image in the threads of the OpenMP runtime.
-fn blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
+fn copy_thread_blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
     let at = level.region as u64;
     let mut images = level.images.iter();
     let own = images.find(|i| i.range.0 <= at && at < i.range.1);
@@ -168,13 +168,13 @@ fn blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
     let (start, size) = (start as usize, size as usize);
     // That of an image loaded later lies elsewhere in each thread.
     match level.control.0 <= start && start + size <= level.control.1 {
-        true => threads::blocks(start, size),
+        true => threads::copy_blocks(start, size),
         false => Vec::new(),
     }
 }
 
 /// Why no capture can begin now; else the handlers are installed.
-fn obstacle(state: &mut State, mask: u64) -> Option<String> {
+fn install_handlers(state: &mut State, mask: u64) -> Option<String> {
     let memory = mappings::available_memory();
     state.engine.pages.pool.allow(memory - memory / 8);
     if let Some(what) = mappings::reached_by_others() {
@@ -185,11 +185,11 @@ fn obstacle(state: &mut State, mask: u64) -> Option<String> {
     if state.engine.tracer.on {
         return None;
     }
-    signals::install(state.engine.pages.pool.signal_stack(), mask).err()
+    signals::install_handlers(state.engine.pages.pool.signal_stack(), mask).err()
 }
 
 /// Notes that an invocation cannot be captured.
-fn refuse_one(state: &mut State, level: Level, reason: String) -> Result<(), String> {
+fn refuse_capture(state: &mut State, level: Level, reason: String) -> Result<(), String> {
     let key = state.wanted[level.wanted].key.clone();
     let end = End {
         key: &key,
@@ -197,8 +197,8 @@ fn refuse_one(state: &mut State, level: Level, reason: String) -> Result<(), Str
         refused: Some(reason),
         now: 0,
     };
-    let written = write::level(&mut state.engine, &state.directory, &level, end);
-    disarm(&mut state.wanted[level.wanted]);
+    let written = write::write_capture(&mut state.engine, &state.directory, &level, end);
+    disarm_if_done(&mut state.wanted[level.wanted]);
     written.or_else(|message| {
         complain(&message);
         Ok(())

@@ -26,7 +26,7 @@ pub enum Cause {
 impl Cause {
     /// For people; none if the regions do not end. In what ends captures, with everything open and threads of teams kept out.
     pub fn reason(self) -> Option<String> {
-        let of_team = || team::failure()?.reason();
+        let of_team = || team::take_failure()?.reason();
         match self {
             Cause::Left => None,
             Cause::Lack(lack) => Some(format!("it takes {lack}")),
@@ -45,7 +45,7 @@ impl Cause {
 static mut ENDING: Option<Cause> = None;
 
 /// Whether they do: memory is open.
-pub fn ending() -> bool {
+pub fn is_ending() -> bool {
     let ending = &raw const ENDING;
     // SAFETY: main thread only.
     unsafe { (*ending).is_some() }

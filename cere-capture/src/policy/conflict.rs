@@ -16,7 +16,7 @@ const SLACK: usize = 128 << 10;
 
 /// Notes that a capture begins, with the allocators in this state. If it can be, the region heap is the same then, whatever
 /// was captured before.
-pub fn begins(state: &mut State, wanted: usize, invocation: u64, heap: &Usage) {
+pub fn note_capture(state: &mut State, wanted: usize, invocation: u64, heap: &Usage) {
     let past = &mut state.past;
     past.number += 1;
     past.freed = past.freed.max(heap.freed);
@@ -28,11 +28,11 @@ pub fn begins(state: &mut State, wanted: usize, invocation: u64, heap: &Usage) {
         };
         past.allocator = heap.memory.map(|memory| (captured, memory.all));
     }
-    heap::renew();
+    heap::renew_if_empty();
 }
 
 /// What keeps the wanted invocation from being captured now.
-pub fn of(
+pub fn find_conflict(
     state: &State,
     wanted: usize,
     invocation: u64,
@@ -62,13 +62,13 @@ fn in_window(state: &State, wanted: usize, invocation: u64) -> Option<Captured> 
 }
 
 /// Notes that another run has to take the invocation.
-pub fn postpone(
+pub fn note_postponed(
     state: &State,
     wanted: usize,
     invocation: u64,
     (captured, conflict): (Captured, Conflict),
 ) -> Result<(), String> {
-    let process = register::number().unwrap_or_default();
+    let process = register::process_number().unwrap_or_default();
     let path = state.directory.join(format!("postponed.{process}.json"));
     let note = Postponed {
         key: state.wanted[wanted].key.clone(),

@@ -1,10 +1,10 @@
 //! Ends captures from handlers: memory is opened, the capture is written, the process is the program's again.
 
-use super::all_open::close;
-use super::capture::finish;
+use super::all_open::close_memory;
+use super::capture::finish_capture;
 use super::cause::{Cause, end_later, take_ending};
 use super::mark::note_level;
-use super::regions::listen;
+use super::regions::listen_everywhere;
 use super::state::State;
 use super::{team, threads};
 use crate::engine::tracer::Cut;
@@ -18,8 +18,8 @@ use libc::ucontext_t;
 /// In a handler: ends the capture and hands the process back to the program. Where the library is at work memory is opened,
 /// and the rest waits until it is not.
 pub fn end_all(state: &mut State, context: &mut ucontext_t, cause: Cause) {
-    if !section::interrupted() {
-        return end(state, context, || cause.reason());
+    if !section::is_interrupted() {
+        return end_now(state, context, || cause.reason());
     }
     open_all(state);
     end_later(cause);
@@ -29,56 +29,56 @@ pub fn end_all(state: &mut State, context: &mut ucontext_t, cause: Cause) {
 /// In a handler: the section is left that [`end_all`] has waited for.
 pub fn end_at_last(state: &mut State, context: &mut ucontext_t) {
     if let Some(cause) = take_ending() {
-        end(state, context, || cause.reason());
+        end_now(state, context, || cause.reason());
     }
 }
 
 /// In a handler that ends the capture.
 fn open_all(state: &mut State) {
     dispatch::catch_calls(false);
-    heap::inside(false);
+    heap::set_inside(false);
     state.engine.open();
     state.engine.tracer.on = false;
     let cut = Cut::Because("a captured invocation ends early");
     state.engine.tracer.halt(cut);
 }
 
-fn end(state: &mut State, context: &mut ucontext_t, reason: impl FnOnce() -> Option<String>) {
+fn end_now(state: &mut State, context: &mut ucontext_t, reason: impl FnOnce() -> Option<String>) {
     open_all(state);
     keep_errno(|| {
         in_library(|| {
             let reason = reason();
             // Whatever another thread could not do, it is over.
-            team::failure();
-            finish(state, RegionEnd::Never, reason);
+            team::take_failure();
+            finish_capture(state, RegionEnd::Never, reason);
         })
     });
     if state.engine.tracer.wanted() {
-        listen(state, true);
+        listen_everywhere(state, true);
     }
     state.engine.publish();
     note_level(None);
-    signals::remove(Some(context), threads::beside(&state.engine));
+    signals::remove_handlers(Some(context), threads::others_may_run(&state.engine));
     state.engine.pages.pool.reset();
 }
 
 /// In a handler: ends the capture, which was left by longjmp. True if the page trace does not go on either.
-pub fn abandon(state: &mut State, context: &mut ucontext_t) -> bool {
+pub fn end_left_capture(state: &mut State, context: &mut ucontext_t) -> bool {
     if !state.engine.tracer.on {
         end_all(state, context, Cause::Left);
         return true;
     }
     dispatch::catch_calls(false);
-    heap::inside(false);
+    heap::set_inside(false);
     state.engine.open();
-    keep_errno(|| in_library(|| finish(state, RegionEnd::Never, None)));
+    keep_errno(|| in_library(|| finish_capture(state, RegionEnd::Never, None)));
     note_level(None);
     state.engine.pages.pool.reset();
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();
     // SAFETY: the kernel's record.
-    unsafe { *mask = signals::inside(signals::release(*mask)) };
-    if let Err(message) = close(state) {
-        end(state, context, || Some(message));
+    unsafe { *mask = signals::mask_inside(signals::release_deferred(*mask)) };
+    if let Err(message) = close_memory(state) {
+        end_now(state, context, || Some(message));
         return true;
     }
     dispatch::catch_calls(true);

@@ -38,7 +38,7 @@ impl From<&'static str> for Halt {
 impl Halt {
     /// For people; none if the program ends.
     pub fn reason(&self, number: usize) -> Option<String> {
-        let name = names::name(number);
+        let name = names::name_call(number);
         Some(match self {
             Halt::Exit => return None,
             Halt::Outside => format!("calls {name}: it depends on outside state"),

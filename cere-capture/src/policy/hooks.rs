@@ -14,7 +14,7 @@ pub struct Hooks {
 }
 
 /// Registers the hooks, before the first region is armed.
-pub fn register(hooks: Hooks) {
+pub fn register_hooks(hooks: Hooks) {
     let _ = HOOKS.set(hooks);
 }
 
@@ -22,7 +22,7 @@ pub fn register(hooks: Hooks) {
 ///
 /// # Safety
 /// It is the descriptor of a loaded image.
-pub unsafe fn dormant(region: *const RegionDescriptor) -> Option<Hook> {
+pub unsafe fn dormant_hook(region: *const RegionDescriptor) -> Option<Hook> {
     // SAFETY: by the contract.
     let parallel = unsafe { (*region).kind } == KIND_PARALLEL;
     HOOKS.get().filter(|_| parallel).map(|hooks| hooks.parallel)
@@ -32,12 +32,12 @@ pub unsafe fn dormant(region: *const RegionDescriptor) -> Option<Hook> {
 ///
 /// # Safety
 /// It is the descriptor of a loaded image.
-pub unsafe fn set(region: *mut RegionDescriptor, capture: bool) {
+pub unsafe fn set_hook(region: *mut RegionDescriptor, capture: bool) {
     // SAFETY: by the contract.
     unsafe {
         let hook = match capture {
             true => HOOKS.get().map(|hooks| hooks.capture),
-            false => dormant(region),
+            false => dormant_hook(region),
         };
         (&raw mut (*region).hook).write_volatile(hook);
     }

@@ -26,18 +26,18 @@ fn with_table(work: impl FnOnce(&mut BTreeMap<usize, OpenMpLock>)) {
 }
 
 /// A forked child has one thread, which is not in here.
-pub fn forked() {
+pub fn reset_in_child() {
     TAKEN.forked();
 }
 
 /// All locks that there are.
-pub fn all() -> Vec<OpenMpLock> {
+pub fn list_locks() -> Vec<OpenMpLock> {
     let mut found = Vec::new();
     with_table(|known| found = known.values().cloned().collect());
     found
 }
 
-fn note(lock: *mut usize, nested: bool, hint: u32) {
+fn note_lock(lock: *mut usize, nested: bool, hint: u32) {
     let address = lock as usize;
     let fresh = OpenMpLock {
         address: address as u64,
@@ -50,7 +50,7 @@ fn note(lock: *mut usize, nested: bool, hint: u32) {
     });
 }
 
-fn hold(lock: *mut usize, change: i32) {
+fn change_held(lock: *mut usize, change: i32) {
     with_table(|known| {
         if let Some(lock) = known.get_mut(&(lock as usize)) {
             lock.held = lock.held.saturating_add_signed(change);
@@ -80,14 +80,14 @@ macro_rules! functions {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(lock: *mut usize) {
             real!($name, unsafe extern "C" fn(*mut usize), lock);
-            note(lock, $nested, 0);
+            note_lock(lock, $nested, 0);
         }
     )* };
     (hint $($name:ident $nested:literal),*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(lock: *mut usize, hint: u32) {
             real!($name, unsafe extern "C" fn(*mut usize, u32), lock, hint);
-            note(lock, $nested, hint);
+            note_lock(lock, $nested, hint);
         }
     )* };
     (fortran_hint $($name:ident $nested:literal),*) => { $(
@@ -95,7 +95,7 @@ macro_rules! functions {
         unsafe extern "C" fn $name(lock: *mut usize, hint: *const u32) {
             real!($name, unsafe extern "C" fn(*mut usize, *const u32), lock, hint);
             // SAFETY: the caller's variable.
-            note(lock, $nested, unsafe { *hint });
+            note_lock(lock, $nested, unsafe { *hint });
         }
     )* };
     (destroy $($name:ident),*) => { $(
@@ -111,13 +111,13 @@ macro_rules! functions {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(lock: *mut usize) {
             real!($name, unsafe extern "C" fn(*mut usize), lock);
-            hold(lock, 1);
+            change_held(lock, 1);
         }
     )* };
     (unset $($name:ident),*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(lock: *mut usize) {
-            hold(lock, -1);
+            change_held(lock, -1);
             real!($name, unsafe extern "C" fn(*mut usize), lock);
         }
     )* };
@@ -126,7 +126,7 @@ macro_rules! functions {
         unsafe extern "C" fn $name(lock: *mut usize) -> c_int {
             let taken = real!($name, unsafe extern "C" fn(*mut usize) -> c_int, lock);
             if taken != 0 {
-                hold(lock, 1);
+                change_held(lock, 1);
             }
             taken
         }

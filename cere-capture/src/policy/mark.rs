@@ -38,17 +38,18 @@ pub fn note_level(level: Option<&Level>) {
 }
 
 /// The capture in progress. Main thread only.
-pub fn mark() -> Option<Mark> {
+pub fn capture_in_progress() -> Option<Mark> {
     // SAFETY: main thread only.
     unsafe { MARK }
 }
 
 /// Whether code with this stack pointer has left the captured invocation, by longjmp: it cannot still run.
-pub fn left(stack: usize) -> bool {
-    mark().is_some_and(|l| l.stack.0 <= stack && stack < l.stack.1 && stack > l.pointer)
+pub fn has_left(stack: usize) -> bool {
+    capture_in_progress()
+        .is_some_and(|l| l.stack.0 <= stack && stack < l.stack.1 && stack > l.pointer)
 }
 
 /// Whether code with this stack pointer has left the captured invocation, and that can end now.
 pub fn may_abandon(stack: usize) -> bool {
-    left(stack) && !section::interrupted()
+    has_left(stack) && !section::is_interrupted()
 }

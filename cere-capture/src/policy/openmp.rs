@@ -21,19 +21,19 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// Whether [`start_team`] is at work, and the program's signal mask then.
 static STARTING: (AtomicBool, AtomicU64) = (AtomicBool::new(false), AtomicU64::new(0));
 /// [start, end) of the runtime's image; empty if there is none.
-pub fn range() -> (usize, usize) {
+pub fn runtime_range() -> (usize, usize) {
     let (start, end) = &RANGE;
     (start.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
 }
 
 /// Whether `address` lies in the runtime's image.
-pub fn holds(address: usize) -> bool {
-    let (start, end) = range();
+pub fn is_in_runtime(address: usize) -> bool {
+    let (start, end) = runtime_range();
     (start..end).contains(&address)
 }
 
 /// Why parallel regions of this process cannot be captured, if so.
-pub fn obstacle() -> Option<&'static str> {
+pub fn reason_against() -> Option<&'static str> {
     let built_in = BUILT_IN.load(Ordering::Relaxed);
     built_in.then_some(
         "the OpenMP runtime is linked into the program, whose memory a replay restores: link with the shared one \
@@ -43,7 +43,7 @@ pub fn obstacle() -> Option<&'static str> {
 
 /// Threads that the calling thread's next team has, unless the region says otherwise; none without a runtime. Has the
 /// runtime look at the machine and its environment, if it has not: ordinary code, with everything open.
-pub fn threads() -> Option<u32> {
+pub fn count_threads() -> Option<u32> {
     match THREADS.load(Ordering::Relaxed) {
         0 => None,
         // SAFETY: the runtime's function of this name.
@@ -75,7 +75,7 @@ pub fn start_team(mask: u64) {
 }
 
 /// Whether it has.
-pub fn started() -> bool {
+pub fn has_started_team() -> bool {
     STARTED.load(Ordering::Relaxed)
 }
 
@@ -96,10 +96,10 @@ pub fn c_library() -> [(usize, usize); 2] {
 }
 
 /// Looks for the runtime among the loaded images. Ordinary code.
-pub fn find() {
+pub fn find_runtime() {
     // SAFETY: a plain look-up.
     let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK_SYMBOL.as_ptr()) } as usize;
-    let loaded = images::loaded();
+    let loaded = images::list_loaded();
     let holding = |at: usize| {
         loaded
             .iter()
@@ -109,10 +109,10 @@ pub fn find() {
         return;
     };
     let (start, end) = loaded[place].range;
-    if range().0 == start {
+    if runtime_range().0 == start {
         return;
     }
-    let program = place == 0 || images::sections(&loaded[place]).instrumented;
+    let program = place == 0 || images::read_sections(&loaded[place]).instrumented;
     BUILT_IN.store(program, Ordering::Relaxed);
     if program {
         return;
@@ -134,21 +134,21 @@ pub fn find() {
         (c"malloc", runtime_malloc as *const () as usize),
         (c"calloc", runtime_calloc as *const () as usize),
         (c"realloc", runtime_realloc as *const () as usize),
-        (c"strdup", duplicate as *const () as usize),
-        (c"pthread_getattr_np", attributes as *const () as usize),
+        (c"strdup", duplicate_string as *const () as usize),
+        (c"pthread_getattr_np", read_attributes as *const () as usize),
     ];
     // SAFETY: functions of this library with the types of libc's, which call those.
     unsafe { cere_rebind::replace(fork, &functions) };
 }
 
 /// What the runtime calls as `strdup`, which allocates.
-unsafe extern "C" fn duplicate(text: *const c_char) -> *mut c_char {
+unsafe extern "C" fn duplicate_string(text: *const c_char) -> *mut c_char {
     // SAFETY: the OpenMP runtime passes a string that ends in zero, as `strdup` demands.
     in_library(|| unsafe { libc::strdup(text) })
 }
 
 /// What the runtime calls as `pthread_getattr_np`, which allocates.
-unsafe extern "C" fn attributes(
+unsafe extern "C" fn read_attributes(
     thread: libc::pthread_t,
     found: *mut libc::pthread_attr_t,
 ) -> libc::c_int {

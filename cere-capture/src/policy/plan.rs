@@ -13,7 +13,7 @@ use cere_format::capture::{TracePlan, Wanted};
 use std::path::PathBuf;
 
 /// Reserves all memory that captures need, and plans them.
-pub fn prepare(
+pub fn prepare_state(
     directory: PathBuf,
     wanted: &[Wanted],
     plan: Option<TracePlan>,
@@ -21,19 +21,19 @@ pub fn prepare(
     const REFUSED: &str = "the system refuses the address space that captures need (is `ulimit -v` set?); \
                            the program runs uncaptured";
     let pool = Pool::reserve().ok_or(REFUSED)?;
-    if !heap::reserve() {
+    if !heap::reserve_heap() {
         return Err(REFUSED.into());
     }
-    malloc::look_up();
+    malloc::look_up_next();
     // SAFETY: the pool's room for spans.
     let spans = unsafe { Spans::new(pool.spans()) };
-    let here = prepare as *const () as usize;
-    let mut own: Vec<(usize, usize)> = images::loaded()
+    let here = prepare_state as *const () as usize;
+    let mut own: Vec<(usize, usize)> = images::list_loaded()
         .iter()
         .map(|i| i.range)
         .filter(|r| r.0 <= here && here < r.1)
         .collect();
-    own.extend([arena::range(), pool.range(), clock::prepare()]);
+    own.extend([arena::arena_range(), pool.range(), clock::prepare_answers()]);
     let (mut tracer, mut windows) = (Tracer::none(), Vec::new());
     let mut regions: Vec<Region> = wanted
         .iter()

@@ -1,4 +1,4 @@
-//! The regions of the loaded images: which have a hook, and their counts. Ordinary code, but for [`listen`].
+//! The regions of the loaded images: which have a hook, and their counts. Ordinary code, but for [`listen_everywhere`].
 
 use super::state::{Region, State};
 use super::{hooks, register};
@@ -11,13 +11,13 @@ use cere_format::profile::RegionKey;
 ///
 /// # Safety
 /// It is the descriptor of a loaded image.
-pub unsafe fn is(region: *const RegionDescriptor, key: &RegionKey) -> bool {
+pub unsafe fn has_key(region: *const RegionDescriptor, key: &RegionKey) -> bool {
     // SAFETY: the linker has bound the descriptor to its unit's marker.
     unsafe { (*region).index == key.index && (*(*region).unit).id == *key.unit.as_bytes() }
 }
 
 /// Notes an image and arms those of its regions that are wanted.
-pub fn arm(
+pub fn arm_image(
     state: &mut State,
     start: usize,
     instrumented: bool,
@@ -28,20 +28,20 @@ pub fn arm(
     for region in regions {
         // SAFETY: descriptors of a loaded image and their markers.
         unsafe {
-            let found = state.wanted.iter().position(|w| is(region, &w.key));
+            let found = state.wanted.iter().position(|w| has_key(region, &w.key));
             let Some(wanted) = found.filter(|w| state.wanted[*w].next != u64::MAX) else {
-                hooks::set(region, false);
+                hooks::set_hook(region, false);
                 continue;
             };
             state.wanted[wanted].armed.push(region);
             (*region).scratch = wanted as u64 + 1;
-            hooks::set(region, true);
+            hooks::set_hook(region, true);
         }
     }
 }
 
 /// Has the entry of any region call the hook, or only that of the armed ones again. Memory is open; may run in a handler.
-pub fn listen(state: &mut State, yes: bool) {
+pub fn listen_everywhere(state: &mut State, yes: bool) {
     if state.listens == yes {
         return;
     }
@@ -56,13 +56,13 @@ pub fn listen(state: &mut State, yes: bool) {
         }
         if !armed && known.1 {
             // SAFETY: descriptors of loaded images.
-            unsafe { hooks::set(region, yes) };
+            unsafe { hooks::set_hook(region, yes) };
         }
     }
 }
 
 /// Forgets images that are gone.
-pub fn forget(state: &mut State, present: &dyn Fn(usize) -> bool) {
+pub fn forget_images(state: &mut State, present: &dyn Fn(usize) -> bool) {
     let known = std::mem::take(&mut state.known);
     let gone = known.iter().any(|(start, _)| !present(*start));
     state.known = known
@@ -70,7 +70,7 @@ pub fn forget(state: &mut State, present: &dyn Fn(usize) -> bool) {
         .filter(|(start, _)| present(*start))
         .collect();
     if gone {
-        let ranges: Vec<_> = images::loaded().iter().map(|i| i.range).collect();
+        let ranges: Vec<_> = images::list_loaded().iter().map(|i| i.range).collect();
         let loaded = |at: &*mut RegionDescriptor| {
             ranges
                 .iter()
@@ -84,18 +84,18 @@ pub fn forget(state: &mut State, present: &dyn Fn(usize) -> bool) {
 }
 
 /// Makes a region dormant again once nothing more is wanted of it.
-pub fn disarm(region: &mut Region) {
+pub fn disarm_if_done(region: &mut Region) {
     if region.next == u64::MAX {
         for descriptor in region.armed.drain(..) {
             // SAFETY: descriptors of loaded images.
-            unsafe { hooks::set(descriptor, false) };
+            unsafe { hooks::set_hook(descriptor, false) };
         }
     }
 }
 
 /// `counts.<number>.json`: how often each wanted region was entered while armed, in the process of that number.
 pub fn write_counts(state: &State) -> Result<(), String> {
-    let Some(number) = register::number() else {
+    let Some(number) = register::process_number() else {
         return Ok(());
     };
     let path = state.directory.join(format!("counts.{number}.json"));

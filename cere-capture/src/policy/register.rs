@@ -9,19 +9,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static NUMBER: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// [`Process::number`] of this process; none as long as it holds no regions.
-pub fn number() -> Option<u32> {
+pub fn process_number() -> Option<u32> {
     Some(NUMBER.load(Ordering::Relaxed)).filter(|number| *number != u32::MAX)
 }
 
 /// Takes the next number of the run, and leaves there who has it.
-pub fn claim(directory: &Path) -> Result<(), String> {
+pub fn claim_number(directory: &Path) -> Result<(), String> {
     for number in 0.. {
         let path = directory.join(format!("process.{number}.json"));
         let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
         match File::options().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
                 NUMBER.store(number, Ordering::Relaxed);
-                let text = serde_json::to_vec(&this(number)).map_err(|e| e.to_string())?;
+                let text =
+                    serde_json::to_vec(&describe_process(number)).map_err(|e| e.to_string())?;
                 return file.write_all(&text).map_err(failed);
             }
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
@@ -31,7 +32,7 @@ pub fn claim(directory: &Path) -> Result<(), String> {
     Err("the run has too many processes".into())
 }
 
-fn this(number: u32) -> Process {
+fn describe_process(number: u32) -> Process {
     let text = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let text = text.strip_suffix(&[0]).unwrap_or(&text);
     Process {

@@ -11,7 +11,7 @@ use cere_format::system::taken_fresh;
 pub fn describe_images(state: &mut State) -> Vec<Image> {
     let own = state.engine.own.clone();
     let mut list = Vec::new();
-    for image in images::loaded() {
+    for image in images::list_loaded() {
         let ours = own
             .iter()
             .any(|o| o.0 <= image.range.0 && image.range.0 < o.1);
@@ -24,11 +24,11 @@ pub fn describe_images(state: &mut State) -> Vec<Image> {
             .find(|k| k.0 == image.range.0)
             .map(|k| k.1);
         let instrumented = known.unwrap_or_else(|| {
-            let found = images::sections(&image).instrumented;
+            let found = images::read_sections(&image).instrumented;
             state.known.push((image.range.0, found));
             found
         });
-        let fresh = taken_fresh(&image.path) || openmp::holds(image.range.0);
+        let fresh = taken_fresh(&image.path) || openmp::is_in_runtime(image.range.0);
         list.push(Image {
             program: list.is_empty() || instrumented || !fresh,
             path: image.path,
@@ -52,10 +52,10 @@ pub fn lay_out(state: &mut State, stack: usize) -> Result<(), String> {
         ),
         None => {
             let images = describe_images(state);
-            let control = layout::control(state.thread, &images);
+            let control = layout::find_control(state.thread, &images);
             (stack as u64, images, control)
         }
     };
-    let runtime = openmp::range();
+    let runtime = openmp::runtime_range();
     layout::lay_out(&mut state.engine, limit, pointer, &images, control, runtime)
 }

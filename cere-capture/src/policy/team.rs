@@ -48,19 +48,19 @@ pub enum Failure {
 /// Whether the calling thread, in a handler that interrupted it at this stack pointer, is one of a team. One that was
 /// started inside a captured invocation is so from its first instruction, before it has [joined](local::joins_team): the
 /// region waits for it.
-pub fn includes(stack: usize) -> bool {
-    local::of_team() || (arena::STACKS..NEXT_STACK.load(SeqCst)).contains(&stack)
+pub fn runs_in_team(stack: usize) -> bool {
+    local::is_of_team() || (arena::STACKS..NEXT_STACK.load(SeqCst)).contains(&stack)
 }
 
 /// A thread of a team faults, in its turn. Returns when it may run its instruction again.
-pub fn fault(mut engine: InTurn, address: usize, access: Access, ours: bool) {
+pub fn handle_fault(mut engine: InTurn, address: usize, access: Access, ours: bool) {
     if !engine.at_work() {
         return;
     }
     if let Some(level) = engine.level.as_mut() {
         level.faults += 1;
     }
-    engine.toucher = local::number();
+    engine.toucher = local::team_number();
     let touched = match ours {
         true => engine.touch(address, access),
         false => Touched::NotOurs,
@@ -68,13 +68,13 @@ pub fn fault(mut engine: InTurn, address: usize, access: Access, ours: bool) {
     engine.toucher = 0;
     match touched {
         Touched::Opened => {}
-        Touched::Failed(lack) => fail(engine.into_turn(), Failure::Lack(lack)),
-        Touched::NotOurs => fail(engine.into_turn(), Failure::Crash(address)),
+        Touched::Failed(lack) => give_up(engine.into_turn(), Failure::Lack(lack)),
+        Touched::NotOurs => give_up(engine.into_turn(), Failure::Crash(address)),
     }
 }
 
 /// Has the captured thread give up, and waits until it has.
-pub fn fail(turn: Turn, failure: Failure) {
+pub fn give_up(turn: Turn, failure: Failure) {
     // SAFETY: in turn, and read by the captured thread in its own.
     let known = unsafe {
         let first = &raw mut FAILURE;
@@ -82,30 +82,30 @@ pub fn fail(turn: Turn, failure: Failure) {
     };
     drop(turn);
     // Who holds a lock of the library does not wait: it tries again until memory is open.
-    if section::interrupted() && known {
+    if section::is_interrupted() && known {
         return;
     }
-    gate::nudge();
-    if section::interrupted() {
+    gate::nudge_captured();
+    if section::is_interrupted() {
         return;
     }
-    gate::wait();
+    gate::await_memory();
     // Memory is open before all is written, and what failed may end the process. A hook that starts the team waits for this thread.
-    while turn::barred() && openmp::mask_of_new().is_none() {
+    while turn::teams_are_barred() && openmp::mask_of_new().is_none() {
         // SAFETY: no arguments.
         unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
     }
 }
 
 /// Why a thread of a team could not go on, if so; asked once, by the captured thread while the others are kept out.
-pub fn failure() -> Option<Failure> {
+pub fn take_failure() -> Option<Failure> {
     let failure = &raw mut FAILURE;
     // SAFETY: nobody else has a turn.
     unsafe { (*failure).take() }
 }
 
 /// Whether one could not.
-pub fn failed() -> bool {
+pub fn has_failed() -> bool {
     let failure = &raw const FAILURE;
     // SAFETY: whoever sees it too late sees it the next time.
     unsafe { (*failure).is_some() }
@@ -138,7 +138,7 @@ impl Failure {
 /// Starts a thread, with `real`. Where the captured thread has the runtime start one inside a captured invocation, what
 /// the C library reads and writes for it is opened first, and stays open until the calls that are let through are made:
 /// the kernel takes closed memory for none at all. `span` is the n-th one under protection.
-pub fn creates(
+pub fn create_thread(
     team: bool,
     attributes: *const libc::pthread_attr_t,
     span: impl Fn(usize) -> Option<Span>,
@@ -150,14 +150,14 @@ pub fn creates(
     turn::team_begins();
     let inside = status::captures();
     // In the hook everything is open.
-    let hook = turn::barred();
+    let hook = turn::teams_are_barred();
     if !inside || hook || !gate::is_captured() {
         return real(attributes);
     }
     let Some(own) = on_our_stack(attributes) else {
         return libc::EAGAIN;
     };
-    tracer::pin();
+    tracer::pin_pages();
     touch_libraries(span);
     let mask = signals::program_mask();
     CREATING.store(true, SeqCst);
@@ -165,14 +165,14 @@ pub fn creates(
     CREATING.store(false, SeqCst);
     // The C library has put the mask back by a call that was let through.
     signals::set_mask(mask);
-    sys::mask(signals::inside(mask));
+    sys::exchange_mask(signals::mask_inside(mask));
     catch_calls(true);
     tracer::unpin_later();
     result
 }
 
 /// Whether the captured thread has the runtime start a thread; its call that does so is made with calls let through.
-pub fn creating() -> bool {
+pub fn is_creating() -> bool {
     CREATING.load(SeqCst)
 }
 

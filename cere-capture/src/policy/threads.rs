@@ -33,12 +33,12 @@ struct Thread {
 }
 
 /// Whole pages around a range.
-fn pages(start: usize, size: usize) -> (usize, usize) {
+fn whole_pages(start: usize, size: usize) -> (usize, usize) {
     (start & !(PAGE - 1), (start + size).next_multiple_of(PAGE))
 }
 
 /// The stack of the calling thread.
-fn stack() -> Option<(usize, usize)> {
+fn find_own_stack() -> Option<(usize, usize)> {
     // SAFETY: the attributes are the calling thread's own and destroyed again.
     unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
@@ -48,19 +48,19 @@ fn stack() -> Option<(usize, usize)> {
         let (mut start, mut size) = (std::ptr::null_mut(), 0);
         let found = libc::pthread_attr_getstack(&attributes, &mut start, &mut size);
         libc::pthread_attr_destroy(&mut attributes);
-        (found == 0).then(|| pages(start as usize, size))
+        (found == 0).then(|| whole_pages(start as usize, size))
     }
 }
 
 /// The calling thread has started. Ordinary code.
 pub fn list_this() {
-    if let (Some(stack), Ok(mut list)) = (stack(), LIST.lock()) {
+    if let (Some(stack), Ok(mut list)) = (find_own_stack(), LIST.lock()) {
         list.push(Thread {
             id: thread::id(),
             stack,
             alternate: (0, 0),
             ends: false,
-            number: local::number(),
+            number: local::team_number(),
             pointer: thread::pointer(),
             held: gate::report_calls(),
         });
@@ -68,7 +68,7 @@ pub fn list_this() {
     let key = KEY.get_or_init(|| {
         let mut key = 0;
         // SAFETY: a key of our own.
-        let failed = unsafe { libc::pthread_key_create(&mut key, Some(ends)) } != 0;
+        let failed = unsafe { libc::pthread_key_create(&mut key, Some(note_end)) } != 0;
         // No key has this number: to set its value fails.
         if failed {
             libc::pthread_key_t::MAX
@@ -83,11 +83,11 @@ pub fn list_this() {
 /// The calling thread has this alternate stack for signals from now on, or none.
 pub fn note_alternate_stack(new: &libc::stack_t) {
     let alternate = match new.ss_flags & libc::SS_DISABLE {
-        0 => pages(new.ss_sp as usize, new.ss_size),
+        0 => whole_pages(new.ss_sp as usize, new.ss_size),
         _ => (0, 0),
     };
     let own = thread::id();
-    let _section = section::enter();
+    let _section = section::enter_section();
     if let Ok(mut list) = LIST.lock() {
         for thread in list.iter_mut().filter(|t| t.id == own) {
             thread.alternate = alternate;
@@ -96,9 +96,9 @@ pub fn note_alternate_stack(new: &libc::stack_t) {
 }
 
 /// The calling thread ends.
-unsafe extern "C" fn ends(_: *mut c_void) {
+unsafe extern "C" fn note_end(_: *mut c_void) {
     let passing = gate::pass();
-    let _section = section::enter();
+    let _section = section::enter_section();
     if let Ok(mut list) = LIST.lock() {
         let own = thread::id();
         for thread in list.iter_mut().filter(|t| t.id == own) {
@@ -123,7 +123,7 @@ pub fn alone_with_team() -> bool {
 }
 
 /// Whether other threads may be on their way in a handler of ours.
-pub fn beside(engine: &Engine) -> bool {
+pub fn others_may_run(engine: &Engine) -> bool {
     !engine.stacks.is_empty() || turn::team_exists()
 }
 
@@ -133,12 +133,14 @@ fn blocks_faults(id: i32) -> bool {
     let text = String::from_utf8_lossy(&text).into_owned();
     text.lines()
         .find_map(|l| u64::from_str_radix(l.strip_prefix("SigBlk:")?.trim(), 16).ok())
-        .is_none_or(|mask| mask & (sys::bit(libc::SIGSEGV) | sys::bit(libc::SIGSYS)) != 0)
+        .is_none_or(|mask| {
+            mask & (sys::signal_bit(libc::SIGSEGV) | sys::signal_bit(libc::SIGSYS)) != 0
+        })
 }
 
 /// What the threads of the OpenMP runtime hold where the calling one has [start, start + size) of its static thread-local storage,
 /// by their numbers. Ordinary code; they are kept out.
-pub fn blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
+pub fn copy_blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
     let Ok(list) = LIST.lock() else {
         return Vec::new();
     };
@@ -159,18 +161,18 @@ pub fn blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
 }
 
 /// Stacks of all other threads; or why the calling thread cannot be captured beside them. Bars the gate until
-/// [`gate::opened`].
-pub fn others() -> Result<Vec<(usize, usize)>, String> {
+/// [`gate::memory_opened`].
+pub fn find_other_stacks() -> Result<Vec<(usize, usize)>, String> {
     let own = thread::id();
     gate::set_captured();
     // A thread that starts, or comes out of a handler, is soon as it should be.
     let mut tries = 0;
     loop {
         tries += 1;
-        gate::bar();
-        match list(own) {
+        gate::bar_gate();
+        match check_others(own) {
             Err(_) if tries < 200 => {
-                gate::opened();
+                gate::memory_opened();
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
             result => return result,
@@ -178,7 +180,7 @@ pub fn others() -> Result<Vec<(usize, usize)>, String> {
     }
 }
 
-fn list(own: i32) -> Result<Vec<(usize, usize)>, String> {
+fn check_others(own: i32) -> Result<Vec<(usize, usize)>, String> {
     // Those in the gate are through in no time.
     for _ in 0..1000 {
         if !gate::is_occupied() {
@@ -214,7 +216,7 @@ fn list(own: i32) -> Result<Vec<(usize, usize)>, String> {
 }
 
 /// The threads that no region is a team of, and their stacks. Ordinary code.
-pub fn strangers() -> Vec<(i32, (usize, usize))> {
+pub fn list_strangers() -> Vec<(i32, (usize, usize))> {
     let own = thread::id();
     let Ok(list) = LIST.lock() else {
         return Vec::new();
@@ -223,7 +225,7 @@ pub fn strangers() -> Vec<(i32, (usize, usize))> {
     others.map(|t| (t.id, t.stack)).collect()
 }
 
-/// Holds the system calls that other threads begin from now on until [`gate::opened`]. Why memory cannot be closed beside
+/// Holds the system calls that other threads begin from now on until [`gate::memory_opened`]. Why memory cannot be closed beside
 /// those that they are inside of, if so; `closed` tells of an address whether it would be.
 pub fn hold_calls(closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
     let ids = match LIST.lock() {
@@ -231,5 +233,5 @@ pub fn hold_calls(closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
         Err(e) => return Err(e.to_string()),
     };
     gate::hold_calls();
-    inside::settle(ids, closed)
+    inside::await_rest(ids, closed)
 }

@@ -1,8 +1,8 @@
 //! The windows of the page trace: where they begin, what stops them, what becomes of them. Ordinary code, but for
-//! [`suspend`] and [`exhausted`].
+//! [`suspend_trace`] and [`give_up_exhausted`].
 
 use super::mark::note_level;
-use super::regions::listen;
+use super::regions::listen_everywhere;
 use super::state::{Planned, Region, State};
 use super::{surroundings, team, threads};
 use crate::engine::state::Engine;
@@ -12,7 +12,7 @@ use crate::os::{mappings, signals};
 use cere_format::capture::PageTrace;
 use libc::ucontext_t;
 
-fn begin(state: &mut State, window: usize, name: String) {
+fn begin_window(state: &mut State, window: usize, name: String) {
     let planned = &mut state.windows[window];
     if !planned.past {
         planned.past = true;
@@ -38,27 +38,31 @@ pub fn awaits_start(wanted: &[Region], windows: &[Planned]) -> bool {
 }
 
 /// The program starts.
-pub fn program_starts(state: &mut State) {
+pub fn begin_windows_at_start(state: &mut State) {
     for window in 0..state.windows.len() {
         if let Some(name) = state.windows[window].at_start.clone() {
-            begin(state, window, name);
+            begin_window(state, window, name);
         }
     }
 }
 
 /// A region was entered for the `count`-th time: begins windows.
-pub fn entered(state: &mut State, region: usize) {
+pub fn begin_windows_at(state: &mut State, region: usize) {
     let count = state.wanted[region].count;
     let starts = &state.wanted[region].starts;
     let these = starts.iter().filter(|s| s.count == count);
     let these: Vec<_> = these.map(|s| (s.window, s.name.clone())).collect();
     for (window, name) in these {
-        begin(state, window, name);
+        begin_window(state, window, name);
     }
 }
 
 /// The page trace of a wanted invocation that is about to begin; its window ends. Memory is open and laid out.
-pub fn take(state: &mut State, wanted: usize, invocation: u64) -> Option<(PageTrace, Vec<u64>)> {
+pub fn take_trace(
+    state: &mut State,
+    wanted: usize,
+    invocation: u64,
+) -> Option<(PageTrace, Vec<u64>)> {
     let plan = state.window(wanted, invocation)?;
     state.windows[plan].past = true;
     let tracer = &mut state.engine.tracer;
@@ -92,12 +96,12 @@ pub fn take(state: &mut State, wanted: usize, invocation: u64) -> Option<(PageTr
 
 /// Everything is open, handlers may be in force: turns the tracer on where windows ask for it, with handlers in force,
 /// or off. `stack` is the program's stack pointer, `mask` its signal mask.
-pub fn settle(state: &mut State, stack: usize, mask: u64) {
+pub fn switch_tracer(state: &mut State, stack: usize, mask: u64) {
     let captures = state.engine.level.is_some();
     let was_on = state.engine.tracer.on;
     state.engine.tracer.on = false;
     if !state.engine.tracer.wanted() {
-        return listen(state, false);
+        return listen_everywhere(state, false);
     }
     let outcome = if !threads::alone_with_team() {
         Err("other threads run")
@@ -106,15 +110,15 @@ pub fn settle(state: &mut State, stack: usize, mask: u64) {
     } else if mappings::reached_by_others().is_some() {
         // For good: each entry of a region would look for them again.
         let why = "the program has an io_uring, a userfaultfd or a context of io_setup";
-        listen(state, false);
+        listen_everywhere(state, false);
         return state.engine.tracer.stop(Cut::Because(why));
     } else {
         let stack = state.engine.pages.pool.signal_stack();
-        let installed = signals::install(stack, mask);
+        let installed = signals::install_handlers(stack, mask);
         installed.map_err(|_| "the program runs in a signal handler on an alternate stack")
     };
     // Waiting for threads to end would have each entry of a region look for them: the next event does.
-    listen(state, false);
+    listen_everywhere(state, false);
     match outcome {
         Err(why) => state.engine.tracer.halt(Cut::Because(why)),
         Ok(()) if captures => state.engine.tracer.on = true,
@@ -130,24 +134,24 @@ pub fn settle(state: &mut State, stack: usize, mask: u64) {
 
 /// In a handler, no capture in progress: opens everything and hands the process back to the program. The trace goes on
 /// where the next region is entered. Neither allocates nor locks: the program may be anywhere.
-pub fn suspend(state: &mut State, context: &mut ucontext_t, cut: Option<Cut>) {
+pub fn suspend_trace(state: &mut State, context: &mut ucontext_t, cut: Option<Cut>) {
     dispatch::catch_calls(false);
-    heap::inside(false);
+    heap::set_inside(false);
     state.engine.open();
     state.engine.tracer.on = false;
-    if let Some(cut) = team::failure().map(|f| f.cut()).or(cut) {
+    if let Some(cut) = team::take_failure().map(|f| f.cut()).or(cut) {
         state.engine.tracer.halt(cut);
     }
     if state.engine.tracer.wanted() {
-        listen(state, true);
+        listen_everywhere(state, true);
     }
     state.engine.publish();
     note_level(None);
-    signals::remove(Some(context), threads::beside(&state.engine));
+    signals::remove_handlers(Some(context), threads::others_may_run(&state.engine));
 }
 
 /// Why the windows take too much, if they do: they are given up. In turn.
-pub fn exhausted(engine: &mut Engine) -> Option<Cut> {
+pub fn give_up_exhausted(engine: &mut Engine) -> Option<Cut> {
     let tracer = &mut engine.tracer;
     let cut = Cut::Because(tracer.exhausted.take()?);
     tracer.stop(cut);

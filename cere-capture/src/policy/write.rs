@@ -79,7 +79,7 @@ impl Files {
 }
 
 /// Whether [`PAGE_FRESH`] holds: the page was mapped since entry, and nothing was there before.
-fn fresh(level: &Level, address: u64) -> bool {
+fn is_fresh(level: &Level, address: u64) -> bool {
     level.fresh.iter().any(|f| f.0 <= address && address < f.1)
         && !level
             .mappings
@@ -103,13 +103,13 @@ unsafe fn at_exit<'a>(engine: &Engine, touch: &Touch) -> &'a [u8] {
 }
 
 /// Whether a page with a copy has the content that it had at entry.
-fn unchanged(engine: &Engine, touch: &Touch) -> bool {
+fn is_unchanged(engine: &Engine, touch: &Touch) -> bool {
     // SAFETY: the page is readable; the copy was made for this touch.
     unsafe { at_exit(engine, touch) == engine.pages.pool.content(touch.copy) }
 }
 
 /// The record of a touched page; `new_heap` as [`Level::new_heap`] tells.
-fn record(
+fn describe_page(
     engine: &mut Engine,
     level: &Level,
     touch: &Touch,
@@ -125,11 +125,11 @@ fn record(
     let mut flags = PAGE_TOUCHED;
     let mut set = |condition: bool, flag: u32| flags |= if condition { flag } else { 0 };
     // What was moved to where nothing was: written from nothing.
-    let new = fresh(level, address as u64);
+    let new = is_fresh(level, address as u64);
     let moved = new && touch.copy != 0;
     let mut written = if readable {
         match control {
-            true => !unchanged(engine, touch),
+            true => !is_unchanged(engine, touch),
             false => page.written,
         }
     } else {
@@ -138,7 +138,7 @@ fn record(
     };
     // A page of zeros costs nothing to keep as written.
     if readable && written && touch.copy != 0 && touch.kind & GUESSED != 0 {
-        written = !unchanged(engine, touch);
+        written = !is_unchanged(engine, touch);
     }
     written |= readable && moved;
     let dead = touch.kind & DEAD != 0;
@@ -159,7 +159,7 @@ fn record(
         .absent
         .get(place)
         .is_some_and(|r| r.0 <= address as u64);
-    let heap = heap::range().1 as usize;
+    let heap = heap::heap_range().1 as usize;
     let grown = new_heap.is_some_and(|start| start <= address && address < heap);
     let empty = touch.copy == 0 && !new && kind & (KIND_STACK | KIND_FOREIGN) == 0;
     set(empty && (absent || grown), PAGE_ABSENT);
@@ -171,15 +171,15 @@ fn record(
 }
 
 /// The file of the OpenMP runtime.
-fn runtime(level: &Level) -> String {
-    let start = openmp::range().0 as u64;
+fn find_runtime_file(level: &Level) -> String {
+    let start = openmp::runtime_range().0 as u64;
     let found = level.images.iter().find(|i| i.range.0 == start);
     found.map_or(String::new(), |i| i.path.display().to_string())
 }
 
 /// Where locks of the OpenMP runtime are now, or were at entry.
 fn lock_words(level: &Level) -> Vec<u64> {
-    let now = locks::all();
+    let now = locks::list_locks();
     let mut words: Vec<u64> = now.iter().chain(&level.locks).map(|l| l.address).collect();
     words.sort_unstable();
     words.dedup();
@@ -187,17 +187,22 @@ fn lock_words(level: &Level) -> Vec<u64> {
 }
 
 /// Writes a finished capture, which the engine has no more.
-pub fn level(engine: &mut Engine, directory: &Path, level: &Level, end: End) -> Result<(), String> {
+pub fn write_capture(
+    engine: &mut Engine,
+    directory: &Path,
+    level: &Level,
+    end: End,
+) -> Result<(), String> {
     let (files, table) = Files::claim(directory)?;
-    let written = contents(engine, &files, table, level, end);
+    let written = write_contents(engine, &files, table, level, end);
     if written.is_err() {
         // Perhaps for a limit on the size of files: its signal waits, and is dropped by this.
         let ignored = sys::Action {
             handler: libc::SIG_IGN,
             ..sys::Action::default()
         };
-        let own = sys::action(libc::SIGXFSZ, Some(&ignored));
-        sys::action(libc::SIGXFSZ, Some(&own));
+        let own = sys::exchange_action(libc::SIGXFSZ, Some(&ignored));
+        sys::exchange_action(libc::SIGXFSZ, Some(&own));
         for extension in [
             "table", "entry", "exit", "trace", "blocks", "answers", "json",
         ] {
@@ -207,7 +212,7 @@ pub fn level(engine: &mut Engine, directory: &Path, level: &Level, end: End) -> 
     written
 }
 
-fn contents(
+fn write_contents(
     engine: &mut Engine,
     files: &Files,
     table: File,
@@ -235,7 +240,7 @@ fn contents(
     };
     let new_heap = level.new_heap();
     for touch in log {
-        let record = record(engine, level, touch, new_heap);
+        let record = describe_page(engine, level, touch, new_heap);
         table
             .write_all(&record.address.to_le_bytes())
             .map_err(failed)?;
@@ -275,7 +280,7 @@ fn contents(
         let bytes: Vec<&[u8]> = blocks.iter().map(|b| &b.1[..]).collect();
         std::fs::write(files.part("blocks"), bytes.concat()).map_err(failed)?;
     }
-    let (known, answers) = clock::answers(level.clocks.1, level.clocks.0.clone());
+    let (known, answers) = clock::read_answers(level.clocks.1, level.clocks.0.clone());
     let answers = match end.refused {
         None => answers,
         Some(_) => &[],
@@ -299,7 +304,7 @@ fn contents(
         version: CAPTURE_VERSION,
         key: end.key.clone(),
         invocation: level.invocation,
-        process: register::number().unwrap_or_default(),
+        process: register::process_number().unwrap_or_default(),
         refused: end.refused,
         end: end.end,
         page_size: PAGE as u64,
@@ -308,12 +313,12 @@ fn contents(
         images: level.images.clone(),
         mappings: level.mappings.clone(),
         fresh,
-        heap: heap::range(),
-        interposed: malloc::functions(),
+        heap: heap::heap_range(),
+        interposed: malloc::list_functions(),
         system_calls: calls
             .map(|(number, count)| SystemCall {
                 number: number as u64,
-                name: names::name(number),
+                name: names::name_call(number),
                 count: u64::from(*count),
             })
             .collect(),
@@ -323,7 +328,7 @@ fn contents(
         },
         faults: level.faults,
         openmp: level.threads.map(|threads| OpenMp {
-            runtime: runtime(level),
+            runtime: find_runtime_file(level),
             threads,
             locks: level.locks.clone(),
             lock_words: lock_words(level),

@@ -3,9 +3,9 @@
 //! Runs in the SIGSYS handler; the program's memory is closed until a call is refused.
 
 use super::mapping::change_mappings;
-use super::reach::{Reach, harmless};
-use super::registers::{again, answer, asked, place, signal_mask};
-use super::waiting::{WAITS, make, out_of_turn};
+use super::reach::{Reach, find_answers_reach};
+use super::registers::{call_address, change_signal_mask, read_call, repeat_call, set_result};
+use super::waiting::{WAITS, make_call, make_out_of_turn};
 use crate::engine::in_turn::InTurn;
 use crate::engine::level::CALLS;
 use crate::engine::memory::Access;
@@ -29,22 +29,22 @@ enum Act {
 
 /// A thread of a team made a system call inside a captured invocation.
 pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
-    let (number, arguments) = asked(context);
-    count(&mut engine, number, context);
-    engine.toucher = local::number();
-    tracer::pin();
-    let outcome = perform(&mut engine, number, arguments, context);
+    let (number, arguments) = read_call(context);
+    count_call(&mut engine, number, context);
+    engine.toucher = local::team_number();
+    tracer::pin_pages();
+    let outcome = perform_call(&mut engine, number, arguments, context);
     engine.toucher = 0;
     tracer::unpin_later();
     match outcome {
-        Ok(Act::Done(result)) => answer(context, result),
+        Ok(Act::Done(result)) => set_result(context, result),
         Ok(Act::Make) => {
-            let result = out_of_turn(engine, number, arguments, context);
-            answer(context, result);
+            let result = make_out_of_turn(engine, number, arguments, context);
+            set_result(context, result);
         }
-        Ok(Act::Again) => again(context),
+        Ok(Act::Again) => repeat_call(context),
         Err(halt) => {
-            team::fail(engine.into_turn(), team::Failure::Call(number, halt));
+            team::give_up(engine.into_turn(), team::Failure::Call(number, halt));
             go_on(context, halt);
         }
     }
@@ -53,56 +53,56 @@ pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
 /// The captures have ended for this: the program makes the call itself, if it is not made.
 fn go_on(context: &mut ucontext_t, halt: Halt) {
     match halt {
-        Halt::Made(result, _) => answer(context, result),
-        _ => again(context),
+        Halt::Made(result, _) => set_result(context, result),
+        _ => repeat_call(context),
     }
 }
 
-fn count(engine: &mut Engine, number: usize, context: &ucontext_t) {
-    let kept = number < CALLS && !clock::asks(place(context));
+fn count_call(engine: &mut Engine, number: usize, context: &ucontext_t) {
+    let kept = number < CALLS && !clock::is_detour(call_address(context));
     if let Some(level) = engine.level.as_mut().filter(|_| kept) {
         level.calls[number] = level.calls[number].saturating_add(1);
     }
 }
 
 /// A system call of a captured invocation was caught.
-pub fn dispatch(mut engine: InTurn, context: &mut ucontext_t) -> After {
-    let (number, arguments) = asked(context);
-    let at = place(context);
-    count(&mut engine, number, context);
-    tracer::pin();
-    let outcome = match perform(&mut engine, number, arguments, context) {
+pub fn dispatch_call(mut engine: InTurn, context: &mut ucontext_t) -> After {
+    let (number, arguments) = read_call(context);
+    let at = call_address(context);
+    count_call(&mut engine, number, context);
+    tracer::pin_pages();
+    let outcome = match perform_call(&mut engine, number, arguments, context) {
         Ok(Act::Done(result)) => Ok(result),
         // Beside other threads of the team the call is made out of turn.
         Ok(Act::Make) if engine.shared() => {
             tracer::unpin_later();
-            let result = out_of_turn(engine, number, arguments, context);
-            clock::note(number, arguments, result, at);
-            answer(context, result);
-            return match team::failed() {
+            let result = make_out_of_turn(engine, number, arguments, context);
+            clock::note_answer(number, arguments, result, at);
+            set_result(context, result);
+            return match team::has_failed() {
                 true => After::End(Cause::Team),
                 false => After::GoOn,
             };
         }
         Ok(Act::Make) => {
-            let result = make(number, arguments);
-            clock::note(number, arguments, result, at);
+            let result = make_call(number, arguments);
+            clock::note_answer(number, arguments, result, at);
             Ok(result)
         }
         Ok(Act::Again) => {
             engine.unpin();
-            again(context);
+            repeat_call(context);
             return After::GoOn;
         }
         Err(halt) => Err(halt),
     };
     engine.unpin();
-    if windows::exhausted(&mut engine).is_some() {
+    if windows::give_up_exhausted(&mut engine).is_some() {
         engine.detach();
     }
     match outcome {
         Ok(result) => {
-            answer(context, result);
+            set_result(context, result);
             After::GoOn
         }
         Err(halt) => {
@@ -112,7 +112,7 @@ pub fn dispatch(mut engine: InTurn, context: &mut ucontext_t) -> After {
     }
 }
 
-fn perform(
+fn perform_call(
     engine: &mut Engine,
     number: usize,
     a: [usize; 6],
@@ -128,14 +128,14 @@ fn perform(
         | libc::SYS_brk
         | libc::SYS_madvise => return change_mappings(engine, number as i64, a).map(Act::Done),
         libc::SYS_exit_group | libc::SYS_exit => return Err(Halt::Exit),
-        libc::SYS_rt_sigprocmask => return Ok(Act::Done(signal_mask(engine, a, context)?)),
+        libc::SYS_rt_sigprocmask => return Ok(Act::Done(change_signal_mask(engine, a, context)?)),
         // The C library's own signals, which it sets up as the first thread starts.
-        libc::SYS_rt_sigaction if team::creating() && (32..34).contains(&a[0]) => {
+        libc::SYS_rt_sigaction if team::is_creating() && (32..34).contains(&a[0]) => {
             engine.reach(a[1], size_of::<sys::Action>(), Read)?;
             reach[0] = (a[2], size_of::<sys::Action>(), Write);
         }
         libc::SYS_rt_sigaction => {
-            let replaced = signals::replaced(a[0] as i32);
+            let replaced = signals::replaced_action(a[0] as i32);
             if a[1] != 0 {
                 return Err(Halt::Signals);
             }
@@ -176,7 +176,7 @@ fn perform(
             let operation = a[1] as i32 & 127;
             reach[0] = (a[0], 4, Write);
             // Threads of the team rest between parallel regions.
-            let rests = engine.shared() || local::of_team();
+            let rests = engine.shared() || local::is_of_team();
             if WAITS.contains(&operation) && !engine.stacks.is_empty() && !rests {
                 return Err(Halt::Waits);
             }
@@ -203,12 +203,14 @@ fn perform(
             }
             // SAFETY: the program's own call; the memory that it reaches is open.
             let sleep = || unsafe { sys::call(number as i64, a) };
-            return signals::wait_with(sleep).map(Act::Done).ok_or(Halt::Sleeps);
+            return signals::wait_with_signals(sleep)
+                .map(Act::Done)
+                .ok_or(Halt::Sleeps);
         }
         // The runtime places the threads of the team; a replay's does so anew.
         libc::SYS_sched_setaffinity if parallel::in_parallel() => reach[0] = (a[2], a[1], Read),
         libc::SYS_prlimit64 if a[2] == 0 => reach[0] = (a[3], 16, Write),
-        libc::SYS_clone | libc::SYS_clone3 if team::creating() && gate::is_captured() => {
+        libc::SYS_clone | libc::SYS_clone3 if team::is_creating() && gate::is_captured() => {
             // Not from the handler: the new thread goes on where the call returns.
             dispatch::catch_calls(false);
             return Ok(Act::Again);
@@ -233,7 +235,7 @@ fn perform(
         | libc::SYS_recvfrom => {
             return Err(Halt::Descriptor(a[0]));
         }
-        _ => match harmless(number, a) {
+        _ => match find_answers_reach(number, a) {
             Some(known) => reach = known,
             None => return Err(Halt::Outside),
         },

@@ -11,27 +11,34 @@ const PRICE: u64 = 64;
 
 /// Makes a call that finds open what it needs, without waiting where the program would have to handle signals, or where
 /// other threads wait for the turn.
-pub fn make(number: usize, a: [usize; 6], wait: Wait, length: usize) -> Result<isize, Leave> {
+pub fn make_in_turn(
+    number: usize,
+    a: [usize; 6],
+    wait: Wait,
+    length: usize,
+) -> Result<isize, Leave> {
     // SAFETY: the program's own call.
     let call = || unsafe { sys::call(number as i64, a) };
     let beside = turn::team_exists();
     let waits = match wait {
         Wait::Never => false,
-        Wait::Until(events) => (beside || signals::handles()) && !ready(a[0], events, length),
+        Wait::Until(events) => {
+            (beside || signals::program_handles()) && !is_ready(a[0], events, length)
+        }
         Wait::Perhaps => true,
     };
     match wait {
         Wait::Never => Ok(call()),
         _ if beside && !waits => Ok(call()),
         _ if beside => Err(Leave::Cut("it may wait, and other threads of the team run")),
-        _ if signals::handles() && !waits => Ok(call()),
-        _ => signals::wait_with(call)
+        _ if signals::program_handles() && !waits => Ok(call()),
+        _ => signals::wait_with_signals(call)
             .ok_or(Leave::Cut("it may wait, and the program handles signals")),
     }
 }
 
 /// Whether a transfer of so many bytes does not wait.
-fn ready(descriptor: usize, events: i16, length: usize) -> bool {
+fn is_ready(descriptor: usize, events: i16, length: usize) -> bool {
     /// What a pipe that is ready takes at once.
     const PIPE: usize = 4096;
     let mut poll = libc::pollfd {
@@ -55,7 +62,7 @@ fn ready(descriptor: usize, events: i16, length: usize) -> bool {
 }
 
 /// Makes a call with everything open.
-pub fn with_all(
+pub fn make_with_all_open(
     engine: &mut Engine,
     number: usize,
     a: [usize; 6],
@@ -63,12 +70,12 @@ pub fn with_all(
     length: usize,
 ) -> Result<isize, Leave> {
     // What calls of other threads have pinned would be closed as well.
-    if local::of_team() || engine.shared() {
+    if local::is_of_team() || engine.shared() {
         return Err(Leave::Cut("other threads of the team run"));
     }
     engine.tracer.charge(PRICE);
     engine.uncover();
-    let result = make(number, a, wait, length)?;
+    let result = make_in_turn(number, a, wait, length)?;
     match engine.close() {
         Ok(()) => Ok(result),
         Err(_) => Err(Leave::Made(result, "memory cannot be closed")),

@@ -106,7 +106,7 @@ pub fn change_mappings<M: Memory>(
                 if result == 0 && a[1] > 0 {
                     let kind = match (engine.pages.spans.find(a[0]), engine.level.as_ref()) {
                         (Some(span), _) => span.kind,
-                        (None, Some(level)) => layout::kind(&level.images, a[0] as u64),
+                        (None, Some(level)) => layout::find_kind(&level.images, a[0] as u64),
                         (None, None) => 0,
                     };
                     let known = engine.pages.spans.find(a[0]).is_some();

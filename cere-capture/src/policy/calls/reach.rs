@@ -7,7 +7,7 @@ use cere_format::answers::question;
 pub type Reach = [(usize, usize, Access); 3];
 
 /// What the arguments reach of calls that only ask, and may be made anywhere. None: it is none of those.
-pub fn harmless(number: usize, a: [usize; 6]) -> Option<Reach> {
+pub fn find_answers_reach(number: usize, a: [usize; 6]) -> Option<Reach> {
     use Access::Write;
     let written = |(start, length)| (start, length, Write);
     const NONE: (usize, usize, Access) = (0, 0, Access::Read);
@@ -34,7 +34,7 @@ pub enum Wait {
 }
 
 /// Bytes that a call writes to a descriptor.
-pub fn written(number: usize, a: [usize; 6]) -> usize {
+pub fn count_written(number: usize, a: [usize; 6]) -> usize {
     match number as i64 {
         libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => a[2],
         _ => 0,
@@ -42,7 +42,7 @@ pub fn written(number: usize, a: [usize; 6]) -> usize {
 }
 
 /// What the arguments of a call reach. None: that is not known here.
-pub fn reached(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
+pub fn find_reach(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
     use Access::{Read, Write};
     const NONE: (usize, usize, Access) = (0, 0, Read);
     /// A path has no more bytes.
@@ -125,7 +125,7 @@ pub fn reached(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
         | libc::SYS_alarm
         | libc::SYS_kill
         | libc::SYS_tgkill => {}
-        _ => reach = harmless(number, a)?,
+        _ => reach = find_answers_reach(number, a)?,
     }
     Some((reach, wait))
 }

@@ -6,7 +6,7 @@ use crate::os::{local, signals};
 use libc::ucontext_t;
 
 /// Number and arguments of the call that was caught.
-pub fn asked(context: &ucontext_t) -> (usize, [usize; 6]) {
+pub fn read_call(context: &ucontext_t) -> (usize, [usize; 6]) {
     let registers = &context.uc_mcontext.gregs;
     let at = |r: i32| registers[r as usize] as usize;
     let arguments = [
@@ -21,22 +21,22 @@ pub fn asked(context: &ucontext_t) -> (usize, [usize; 6]) {
 }
 
 /// What the call returns to the program.
-pub fn answer(context: &mut ucontext_t, result: isize) {
+pub fn set_result(context: &mut ucontext_t, result: isize) {
     context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64;
 }
 
 /// Lets the program make the call itself: two bytes back stands its `syscall` instruction.
-pub fn again(context: &mut ucontext_t) {
+pub fn repeat_call(context: &mut ucontext_t) {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] -= 2;
 }
 
 /// Where the call was made.
-pub fn place(context: &ucontext_t) -> usize {
+pub fn call_address(context: &ucontext_t) -> usize {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize
 }
 
 /// The mask lies in the context that the handler returns to.
-pub fn signal_mask(
+pub fn change_signal_mask(
     engine: &mut Engine,
     a: [usize; 6],
     context: &mut ucontext_t,
@@ -46,8 +46,12 @@ pub fn signal_mask(
     // SAFETY: the kernel's record, and the program's words, open now.
     unsafe {
         let mask = (&raw mut context.uc_sigmask).cast::<u64>();
-        let team = local::of_team();
-        let before = if team { *mask } else { signals::outside(*mask) };
+        let team = local::is_of_team();
+        let before = if team {
+            *mask
+        } else {
+            signals::mask_outside(*mask)
+        };
         if a[1] != 0 {
             let set = *(a[1] as *const u64);
             let wanted = match a[0] as i32 {
@@ -57,10 +61,10 @@ pub fn signal_mask(
                 _ => return Ok(-(libc::EINVAL as isize)),
             };
             if team {
-                *mask = signals::takes_part(wanted);
+                *mask = signals::mask_in_team(wanted);
             } else {
                 signals::set_mask(wanted);
-                *mask = signals::inside(wanted);
+                *mask = signals::mask_inside(wanted);
             }
         }
         if a[2] != 0 {

@@ -4,11 +4,11 @@
 //! Runs in the SIGSYS handler.
 
 use super::leave::Leave;
-use super::making::{make, with_all};
+use super::making::{make_in_turn, make_with_all_open};
 use super::mapping::{change_mappings, page_up};
-use super::reach::{Wait, reached, written};
-use super::registers::{again, answer, asked, signal_mask};
-use super::waiting::{out_of_turn, waits};
+use super::reach::{Wait, count_written, find_reach};
+use super::registers::{change_signal_mask, read_call, repeat_call, set_result};
+use super::waiting::{is_wait, make_out_of_turn};
 use crate::engine::in_turn::InTurn;
 use crate::engine::memory::Access;
 use crate::engine::state::Engine;
@@ -24,36 +24,36 @@ use libc::ucontext_t;
 /// Bytes that one argument may reach before everything is opened instead.
 const MOST: usize = 1024 * PAGE;
 /// A system call of the traced thread was caught.
-pub fn dispatch(mut engine: InTurn, context: &mut ucontext_t) -> After {
-    let (number, arguments) = asked(context);
+pub fn dispatch_call(mut engine: InTurn, context: &mut ucontext_t) -> After {
+    let (number, arguments) = read_call(context);
     if number as i64 == libc::SYS_sched_yield {
         give_way(engine.into_turn(), context);
         return After::GoOn;
     }
     // A team may run that no region tells of: of a library that is not instrumented.
-    if turn::team_exists() && waits(number, arguments) {
+    if turn::team_exists() && is_wait(number, arguments) {
         return match await_others(engine, number, arguments, context) {
             Ok(result) => {
-                answer(context, result);
-                match team::failed() {
+                set_result(context, result);
+                match team::has_failed() {
                     true => After::Suspend(None),
                     false => After::GoOn,
                 }
             }
             Err((_, lack)) => {
-                again(context);
+                repeat_call(context);
                 After::Suspend(Some(Cut::Because(lack)))
             }
         };
     }
-    tracer::pin();
-    let outcome = pass(&mut engine, number, arguments, context);
+    tracer::pin_pages();
+    let outcome = pass_call(&mut engine, number, arguments, context);
     engine.unpin();
     engine.tracer.charge(u64::from(outcome.is_ok()));
-    let exhausted = windows::exhausted(&mut engine);
+    let exhausted = windows::give_up_exhausted(&mut engine);
     let (result, cut) = match outcome {
         Ok(result) if exhausted.is_none() => {
-            answer(context, result);
+            set_result(context, result);
             return After::GoOn;
         }
         Ok(result) => (Some(result), exhausted),
@@ -65,8 +65,8 @@ pub fn dispatch(mut engine: InTurn, context: &mut ucontext_t) -> After {
         }
     };
     match result {
-        Some(result) => answer(context, result),
-        None => again(context),
+        Some(result) => set_result(context, result),
+        None => repeat_call(context),
     }
     After::Suspend(cut)
 }
@@ -74,26 +74,26 @@ pub fn dispatch(mut engine: InTurn, context: &mut ucontext_t) -> After {
 /// A system call of a thread of the runtime was caught, which has its turn. What the trace cannot follow has the traced thread
 /// interrupt it.
 pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
-    let (number, arguments) = asked(context);
+    let (number, arguments) = read_call(context);
     if number as i64 == libc::SYS_sched_yield {
         return give_way(engine.into_turn(), context);
     }
-    engine.toucher = local::number();
-    if waits(number, arguments) {
+    engine.toucher = local::team_number();
+    if is_wait(number, arguments) {
         return match await_others(engine, number, arguments, context) {
-            Ok(result) => answer(context, result),
+            Ok(result) => set_result(context, result),
             Err((turn, lack)) => {
-                team::fail(turn, Failure::Trace(Cut::Because(lack)));
-                again(context);
+                team::give_up(turn, Failure::Trace(Cut::Because(lack)));
+                repeat_call(context);
             }
         };
     }
-    tracer::pin();
-    let outcome = pass(&mut engine, number, arguments, context);
+    tracer::pin_pages();
+    let outcome = pass_call(&mut engine, number, arguments, context);
     engine.toucher = 0;
     engine.unpin();
     let leave = match outcome {
-        Ok(result) => return answer(context, result),
+        Ok(result) => return set_result(context, result),
         Err(leave) => leave,
     };
     let cut = match leave {
@@ -107,10 +107,10 @@ pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
             leave.cut(number).unwrap_or(end)
         }
     };
-    team::fail(engine.into_turn(), Failure::Trace(cut));
+    team::give_up(engine.into_turn(), Failure::Trace(cut));
     match leave.result() {
-        Some(result) => answer(context, result),
-        None => again(context),
+        Some(result) => set_result(context, result),
+        None => repeat_call(context),
     }
 }
 
@@ -119,7 +119,7 @@ fn give_way(turn: Turn, context: &mut ucontext_t) {
     drop(turn);
     // SAFETY: no arguments.
     let result = unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
-    answer(context, result);
+    set_result(context, result);
 }
 
 /// A wait on a word of memory, out of turn; gives the turn back where memory cannot be opened.
@@ -129,7 +129,7 @@ fn await_others(
     a: [usize; 6],
     context: &ucontext_t,
 ) -> Result<isize, (Turn, &'static str)> {
-    tracer::pin();
+    tracer::pin_pages();
     let reached = engine.reach(a[0], 4, Access::Write);
     let reached = reached.and_then(|()| engine.reach(a[3], 16, Access::Read));
     engine.toucher = 0;
@@ -137,10 +137,10 @@ fn await_others(
     if let Err(lack) = reached {
         return Err((engine.into_turn(), lack));
     }
-    Ok(out_of_turn(engine, number, a, context))
+    Ok(make_out_of_turn(engine, number, a, context))
 }
 
-fn pass(
+fn pass_call(
     engine: &mut Engine,
     number: usize,
     a: [usize; 6],
@@ -159,8 +159,8 @@ fn pass(
         | libc::SYS_remap_file_pages
         | libc::SYS_pkey_mprotect => Err(Leave::Cut("it changes what is mapped")),
         libc::SYS_exit_group | libc::SYS_exit => Err(Leave::End),
-        libc::SYS_rt_sigprocmask => Ok(signal_mask(engine, a, context)?),
-        libc::SYS_rt_sigaction => disposition(engine, a),
+        libc::SYS_rt_sigprocmask => Ok(change_signal_mask(engine, a, context)?),
+        libc::SYS_rt_sigaction => change_disposition(engine, a),
         libc::SYS_sigaltstack => Err(Leave::Cut("it changes the stack of signal handlers")),
         libc::SYS_rt_sigreturn => Err(Leave::Cut("a handler of signals ends")),
         libc::SYS_clone
@@ -183,23 +183,25 @@ fn pass(
         | libc::SYS_userfaultfd => Err(Leave::Stop(
             "the kernel reaches memory by itself from then on",
         )),
-        libc::SYS_open if tells_mappings(engine, a[0])? => Err(tells()),
-        libc::SYS_openat | libc::SYS_openat2 if tells_mappings(engine, a[1])? => Err(tells()),
+        libc::SYS_open if tells_mappings(engine, a[0])? => Err(refuse_to_show()),
+        libc::SYS_openat | libc::SYS_openat2 if tells_mappings(engine, a[1])? => {
+            Err(refuse_to_show())
+        }
         libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2 => {
-            vector(engine, number, a, Access::Write, Wait::Until(libc::POLLIN))
+            pass_buffers(engine, number, a, Access::Write, Wait::Until(libc::POLLIN))
         }
         libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => {
-            vector(engine, number, a, Access::Read, Wait::Until(libc::POLLOUT))
+            pass_buffers(engine, number, a, Access::Read, Wait::Until(libc::POLLOUT))
         }
-        _ => match reached(number, a) {
+        _ => match find_reach(number, a) {
             Some((reach, wait)) if reach.iter().all(|r| r.1 <= MOST) => {
                 for (start, length, access) in reach {
                     engine.reach(start, length, access)?;
                 }
-                make(number, a, wait, written(number, a))
+                make_in_turn(number, a, wait, count_written(number, a))
             }
             Some((reach, wait)) => {
-                let result = with_all(engine, number, a, wait, written(number, a))?;
+                let result = make_with_all_open(engine, number, a, wait, count_written(number, a))?;
                 for (start, length, access) in reach {
                     let (written, toucher) = (access == Access::Write, engine.toucher);
                     let range = (start, length);
@@ -209,14 +211,14 @@ fn pass(
                 }
                 Ok(result)
             }
-            None => with_all(engine, number, a, Wait::Perhaps, 0),
+            None => make_with_all_open(engine, number, a, Wait::Perhaps, 0),
         },
     }
 }
 
 /// Why a file cannot be read that tells what is mapped, for it would show what is closed. libc is done with it before a
 /// region is entered; the program may read on.
-fn tells() -> Leave {
+fn refuse_to_show() -> Leave {
     match limits::asks_for_stack() {
         true => Leave::Cut("it asks for the stack of the main thread"),
         false => Leave::Stop("the file would show that memory is closed"),
@@ -233,7 +235,7 @@ fn tells_mappings(engine: &mut Engine, at: usize) -> Result<bool, Leave> {
         let from = at.wrapping_add(i);
         if i == 0 || from.is_multiple_of(PAGE) {
             engine.reach(from, 1, Access::Read)?;
-            if !accessible(engine, from, 1, Access::Read) {
+            if !is_accessible(engine, from, 1, Access::Read) {
                 return Ok(false);
             }
         }
@@ -250,7 +252,7 @@ fn tells_mappings(engine: &mut Engine, at: usize) -> Result<bool, Leave> {
 }
 
 /// Whether the handler itself may access [start, start + length).
-fn accessible(engine: &mut Engine, start: usize, length: usize, access: Access) -> bool {
+fn is_accessible(engine: &mut Engine, start: usize, length: usize, access: Access) -> bool {
     let end = start.saturating_add(length);
     let mut pages = (start & !(PAGE - 1)..end).step_by(PAGE);
     start != 0
@@ -262,18 +264,18 @@ fn accessible(engine: &mut Engine, start: usize, length: usize, access: Access) 
 }
 
 /// The program asks what a signal does, or changes it.
-fn disposition(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
+fn change_disposition(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
     const SIZE: usize = size_of::<sys::Action>();
-    if local::of_team() {
+    if local::is_of_team() {
         return Err(Leave::Cut("a thread of the team calls it"));
     }
     engine.reach(a[1], SIZE, Access::Read)?;
     engine.reach(a[2], SIZE, Access::Write)?;
-    let mut fits = |at, access| at == 0 || accessible(engine, at, SIZE, access);
+    let mut fits = |at, access| at == 0 || is_accessible(engine, at, SIZE, access);
     if a[3] == 8 && fits(a[1], Access::Read) && fits(a[2], Access::Write) {
         // SAFETY: the program's structures, open now.
         let new = (a[1] != 0).then(|| unsafe { *(a[1] as *const sys::Action) });
-        if let Some(old) = signals::change(a[0] as i32, new) {
+        if let Some(old) = signals::change_action(a[0] as i32, new) {
             if a[2] != 0 {
                 // SAFETY: as above.
                 unsafe { *(a[2] as *mut sys::Action) = old };
@@ -285,7 +287,7 @@ fn disposition(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
 }
 
 /// Calls with an array of buffers.
-fn vector(
+fn pass_buffers(
     engine: &mut Engine,
     number: usize,
     a: [usize; 6],
@@ -294,23 +296,23 @@ fn vector(
 ) -> Result<isize, Leave> {
     const SOME: usize = 64;
     if a[2] > SOME {
-        return with_all(engine, number, a, wait, usize::MAX);
+        return make_with_all_open(engine, number, a, wait, usize::MAX);
     }
     engine.reach(a[1], a[2] * 16, Access::Read)?;
-    if !accessible(engine, a[1], a[2] * 16, Access::Read) {
-        return with_all(engine, number, a, wait, usize::MAX);
+    if !is_accessible(engine, a[1], a[2] * 16, Access::Read) {
+        return make_with_all_open(engine, number, a, wait, usize::MAX);
     }
     // SAFETY: the program's array, open now, and nobody else has a turn.
     let part = |i: usize| unsafe { *(a[1] as *const [usize; 2]).add(i) };
     let total = (0..a[2]).fold(0usize, |sum, i| sum.saturating_add(part(i)[1]));
     if total > MOST {
-        return with_all(engine, number, a, wait, total);
+        return make_with_all_open(engine, number, a, wait, total);
     }
     for i in 0..a[2] {
         let [start, length] = part(i);
         engine.reach(start, length, access)?;
     }
-    make(number, a, wait, total)
+    make_in_turn(number, a, wait, total)
 }
 
 /// A file is mapped. Code of libraries stays open.

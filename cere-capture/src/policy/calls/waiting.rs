@@ -19,13 +19,13 @@ const FUTEX_LOCK_PI2: i32 = 13;
 const SLICE: [i64; 2] = [0, 10_000_000];
 
 /// Whether a call waits for another thread on a word of memory.
-pub fn waits(number: usize, a: [usize; 6]) -> bool {
+pub fn is_wait(number: usize, a: [usize; 6]) -> bool {
     number as i64 == libc::SYS_futex && WAITS.contains(&(a[1] as i32 & 127))
 }
 
 /// Makes a call whose memory is open, when others may have their turn. What it reaches stays open meanwhile. A thread of a team
 /// may rest in it until long after the captures: it does so with the signal mask that the handler returns to.
-pub fn out_of_turn(
+pub fn make_out_of_turn(
     mut engine: InTurn,
     number: usize,
     a: [usize; 6],
@@ -35,18 +35,18 @@ pub fn out_of_turn(
     let mut closed = |at| engine.pages.spans.find(at).is_some();
     let pin = number as i64 != libc::SYS_futex || closed(a[0]) || closed(a[3]);
     if pin {
-        tracer::pin();
+        tracer::pin_pages();
     }
     drop(engine);
-    let result = if local::of_team() {
+    let result = if local::is_of_team() {
         // SAFETY: the kernel's record.
         let mask = unsafe { *(&raw const context.uc_sigmask).cast::<u64>() };
-        let inside = sys::mask(mask);
-        let result = make(number, a);
-        sys::mask(inside);
+        let inside = sys::exchange_mask(mask);
+        let result = make_call(number, a);
+        sys::exchange_mask(inside);
         result
     } else {
-        make(number, a)
+        make_call(number, a)
     };
     if pin {
         tracer::unpin_later();
@@ -56,7 +56,7 @@ pub fn out_of_turn(
 
 /// Makes a call whose memory is open, out of turn. One that waits for other threads of the team looks up now and then:
 /// they may have failed.
-pub fn make(number: usize, a: [usize; 6]) -> isize {
+pub fn make_call(number: usize, a: [usize; 6]) -> isize {
     let active = parallel::in_parallel() || turn::team_exists() && gate::is_captured();
     let waits = number as i64 == libc::SYS_futex
         && [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET].contains(&(a[1] as i32 & 127))

@@ -21,7 +21,7 @@ pub fn is_this_process() -> bool {
 }
 
 /// Results are wanted.
-pub fn begin() {
+pub fn activate() {
     ACTIVE.store(true, Ordering::Release);
 }
 
@@ -31,12 +31,12 @@ pub fn is_active() -> bool {
 }
 
 /// No results are wanted from now on. Whether they were.
-pub fn end() -> bool {
+pub fn deactivate() -> bool {
     ACTIVE.swap(false, Ordering::AcqRel)
 }
 
 /// Finishes what there is of results, and writes it.
-pub fn finish() {
-    booking::finish();
+pub fn finish_results() {
+    booking::finish_profile();
     hook::finish_process();
 }

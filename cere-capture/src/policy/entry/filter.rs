@@ -16,14 +16,14 @@ const NAMES: [&CStr; 2] = [c"prctl", c"syscall"];
 static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Whether results were finished for a filter that came.
-pub fn sealed() -> bool {
+pub fn is_sealed() -> bool {
     SEALED.load(Ordering::Relaxed)
 }
 
 static SEALED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// The function to go on to; with the registers of the call on the stack.
-extern "C" fn arrive(which: usize, first: usize, second: usize) -> usize {
+extern "C" fn find_target(which: usize, first: usize, second: usize) -> usize {
     let brings_filter = match which {
         0 => first == libc::PR_SET_SECCOMP as usize,
         _ => {
@@ -31,13 +31,13 @@ extern "C" fn arrive(which: usize, first: usize, second: usize) -> usize {
                 || first == libc::SYS_prctl as usize && second == libc::PR_SET_SECCOMP as usize
         }
     };
-    if brings_filter && active::end() {
-        keep_errno(seal);
+    if brings_filter && active::deactivate() {
+        keep_errno(finish_before_filter);
     }
     keep_errno(|| find_next(&REAL[which], NAMES[which]))
 }
 
-fn seal() {
+fn finish_before_filter() {
     in_library(|| {
         complain(
             "the program puts a system call filter (seccomp) in force, under which the calls of CERE could end it: nothing \
@@ -45,7 +45,7 @@ fn seal() {
         );
     });
     SEALED.store(true, Ordering::Relaxed);
-    active::finish();
+    active::finish_results();
 }
 
 macro_rules! passed_on {
@@ -58,13 +58,13 @@ macro_rules! passed_on {
                 "mov rdx, rsi",
                 "mov rsi, rdi",
                 "mov edi, {which}",
-                "call {arrive}",
+                "call {find_target}",
                 "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
                 "mov r11, rax",
                 "xor eax, eax",
                 "jmp r11",
                 which = const $which,
-                arrive = sym arrive,
+                find_target = sym find_target,
             )
         }
     };

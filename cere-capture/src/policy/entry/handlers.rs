@@ -1,7 +1,7 @@
 //! Signal handlers while captures are in progress. They hand on what they find: the engine in a turn, or the whole state to what
 //! ends captures and suspends page traces.
 
-use super::{all, engine};
+use super::{engine_in_turn, whole_state};
 use crate::engine::memory::Access;
 use crate::engine::touch::Touched;
 use crate::engine::tracer::Cut;
@@ -25,26 +25,26 @@ pub const HANDLERS: Handlers = Handlers {
 /// Ends the capture. Out of turn; in the captured thread's handlers.
 fn end_all(context: &mut ucontext_t, cause: Cause) {
     // SAFETY: the captured thread's handler, out of turn.
-    if let Some(mut all) = unsafe { all() } {
+    if let Some(mut all) = unsafe { whole_state() } {
         ending::end_all(&mut all, context, cause);
     }
 }
 
 /// Suspends the page trace. Out of turn; in the traced thread's handlers.
-fn suspend(context: &mut ucontext_t, cut: Option<Cut>) {
+fn suspend_trace(context: &mut ucontext_t, cut: Option<Cut>) {
     // SAFETY: the captured thread's handler, out of turn.
-    if let Some(mut all) = unsafe { all() } {
-        windows::suspend(&mut all, context, cut);
+    if let Some(mut all) = unsafe { whole_state() } {
+        windows::suspend_trace(&mut all, context, cut);
     }
 }
 
 /// Ends the capture if its invocation was left by longjmp. True if nothing is closed any more.
-fn abandon(context: &mut ucontext_t) -> bool {
+fn end_if_left(context: &mut ucontext_t) -> bool {
     if !mark::may_abandon(signals::stack_pointer(context)) {
         return false;
     }
     // SAFETY: the captured thread's handler, out of turn.
-    unsafe { all() }.is_none_or(|mut all| ending::abandon(&mut all, context))
+    unsafe { whole_state() }.is_none_or(|mut all| ending::end_left_capture(&mut all, context))
 }
 
 extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
@@ -64,29 +64,30 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         _ => Access::Read,
     };
     if access == Access::Execute
-        && (team::includes(stack) || gate::is_captured())
-        && let Some(instead) = clock::led(address)
+        && (team::runs_in_team(stack) || gate::is_captured())
+        && let Some(instead) = clock::find_detour(address)
     {
         context.uc_mcontext.gregs[libc::REG_RIP as usize] = instead as i64;
         return;
     }
     if code == SI_KERNEL && gate::is_captured() {
         let program = |at| {
-            engine(turn::take()).is_some_and(|mut engine| engine.pages.spans.find(at).is_some())
+            engine_in_turn(turn::take())
+                .is_some_and(|mut engine| engine.pages.spans.find(at).is_some())
         };
-        if clock::counter(context, program) {
+        if clock::answer_counter(context, program) {
             return;
         }
     }
-    if team::includes(stack) {
-        let in_turn = turn::take_in_team().and_then(engine);
+    if team::runs_in_team(stack) {
+        let in_turn = turn::take_in_team().and_then(engine_in_turn);
         if let Some(engine) = in_turn {
-            team::fault(engine, address, access, code == SEGV_ACCERR);
+            team::handle_fault(engine, address, access, code == SEGV_ACCERR);
         }
         return;
     }
     if !gate::is_captured() {
-        return gate::wait();
+        return gate::await_memory();
     }
     let send_again = || {
         if code <= 0 {
@@ -94,15 +95,15 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
             unsafe { thread::send_again(signal, info) };
         }
     };
-    if cause::ending() {
+    if cause::is_ending() {
         // Memory is open: the library crashes for the program, which has to do with it.
-        signals::remove(Some(context), false);
+        signals::remove_handlers(Some(context), false);
         return send_again();
     }
-    if abandon(context) {
+    if end_if_left(context) {
         return;
     }
-    let Some(mut engine) = engine(turn::take()) else {
+    let Some(mut engine) = engine_in_turn(turn::take()) else {
         return send_again();
     };
     let touched = match code {
@@ -115,7 +116,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         }
         _ => Touched::NotOurs,
     };
-    let exhausted = windows::exhausted(&mut engine);
+    let exhausted = windows::give_up_exhausted(&mut engine);
     let alone = status::traces_alone();
     if exhausted.is_some() && !alone {
         engine.detach();
@@ -124,14 +125,14 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     match touched {
         Touched::Opened => {
             if alone && exhausted.is_some() {
-                suspend(context, exhausted);
+                suspend_trace(context, exhausted);
             }
         }
-        Touched::Failed(lack) if alone => suspend(context, Some(Cut::Because(lack))),
+        Touched::Failed(lack) if alone => suspend_trace(context, Some(Cut::Because(lack))),
         Touched::Failed(lack) => end_all(context, Cause::Lack(lack)),
         Touched::NotOurs => {
             match alone {
-                true => suspend(context, Some(Cut::Crash(address))),
+                true => suspend_trace(context, Some(Cut::Crash(address))),
                 false => end_all(context, Cause::Crash(address)),
             }
             send_again();
@@ -151,42 +152,42 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     } else if code != SYS_USER_DISPATCH {
         on_signal(libc::SIGSYS, info, context);
     } else if at_work && gate::is_captured() {
-        call(context);
-    } else if at_work && local::of_team() {
-        call_of_team(context);
+        handle_call(context);
+    } else if at_work && local::is_of_team() {
+        handle_call_of_team(context);
     } else {
-        gate::hold();
-        registers::again(context);
+        gate::await_calls();
+        registers::repeat_call(context);
     }
 }
 
 /// The captured thread makes a system call.
-fn call(context: &mut ucontext_t) {
-    if abandon(context) {
-        return registers::again(context);
+fn handle_call(context: &mut ucontext_t) {
+    if end_if_left(context) {
+        return registers::repeat_call(context);
     }
-    let Some(engine) = engine(turn::take()) else {
-        return registers::again(context);
+    let Some(engine) = engine_in_turn(turn::take()) else {
+        return registers::repeat_call(context);
     };
     let after = match engine.level {
-        Some(_) => captured::dispatch(engine, context),
-        None => traced::dispatch(engine, context),
+        Some(_) => captured::dispatch_call(engine, context),
+        None => traced::dispatch_call(engine, context),
     };
     match after {
         After::GoOn => {}
         After::End(cause) => end_all(context, cause),
-        After::Suspend(cut) => suspend(context, cut),
+        After::Suspend(cut) => suspend_trace(context, cut),
     }
 }
 
 /// A thread of a team makes a system call.
-fn call_of_team(context: &mut ucontext_t) {
+fn handle_call_of_team(context: &mut ucontext_t) {
     let Some(turn) = turn::take_in_team() else {
-        return registers::again(context);
+        return registers::repeat_call(context);
     };
-    let Some(engine) = engine(turn).filter(|engine| engine.at_work()) else {
-        gate::hold();
-        return registers::again(context);
+    let Some(engine) = engine_in_turn(turn).filter(|engine| engine.at_work()) else {
+        gate::await_calls();
+        return registers::repeat_call(context);
     };
     match engine.level {
         Some(_) => captured::dispatch_of_team(engine, context),
@@ -197,13 +198,13 @@ fn call_of_team(context: &mut ucontext_t) {
 /// Another thread has waited for long, or a signal has.
 extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     // SAFETY: the kernel's records.
-    let (code, own) = unsafe { ((*info).si_code, signals::replaced(signal)) };
+    let (code, own) = unsafe { ((*info).si_code, signals::replaced_action(signal)) };
     // SAFETY: the kernel's record.
     let context = unsafe { &mut *context };
     let reason = match code {
         signals::LEFT if gate::is_captured() => {
             // SAFETY: the captured thread's handler.
-            if let Some(mut all) = unsafe { all() } {
+            if let Some(mut all) = unsafe { whole_state() } {
                 ending::end_at_last(&mut all, context);
             }
             return;
@@ -220,12 +221,12 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     if !gate::is_captured() {
         return;
     }
-    if section::interrupted() {
+    if section::is_interrupted() {
         // SAFETY: the kernel's records.
-        return unsafe { section::postpone(signal, info, context) };
+        return unsafe { section::postpone_signal(signal, info, context) };
     }
     if status::traces_alone() {
-        return suspend(context, Some(Cut::Because(reason)));
+        return suspend_trace(context, Some(Cut::Because(reason)));
     }
     end_all(context, Cause::Because(reason));
 }
@@ -237,31 +238,31 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
     let fault = [libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP].contains(&signal);
     let at_work = status::at_work();
-    if at_work && team::includes(signals::stack_pointer(context)) {
+    if at_work && team::runs_in_team(signals::stack_pointer(context)) {
         if fault && code > 0 {
             // It happens again, with the program's handler in force.
             if let Some(turn) = turn::take_in_team() {
-                team::fail(turn, team::Failure::Trace(Cut::Signal(signal)));
+                team::give_up(turn, team::Failure::Trace(Cut::Signal(signal)));
             }
             return;
         }
         if code != libc::SI_TKILL {
             // The whole process is meant: the thread that can do something about it takes it, the team goes on.
             // SAFETY: the kernel's record.
-            return unsafe { thread::send(gate::captured(), signal, info) };
+            return unsafe { thread::send(gate::captured_id(), signal, info) };
         }
     }
-    if section::interrupted() && !(fault && code > 0) {
+    if section::is_interrupted() && !(fault && code > 0) {
         // SAFETY: the kernel's records.
-        return unsafe { section::postpone(signal, info, context) };
+        return unsafe { section::postpone_signal(signal, info, context) };
     }
     if !gate::is_captured() {
-        gate::wait();
+        gate::await_memory();
         // SAFETY: the kernel's record.
         return unsafe { thread::send_again(signal, info) };
     }
     if status::traces_alone() {
-        suspend(context, Some(Cut::Signal(signal)));
+        suspend_trace(context, Some(Cut::Signal(signal)));
         // All but a breakpoint happen again, the instruction being the same.
         if !fault || code <= 0 || signal == libc::SIGTRAP {
             // SAFETY: the kernel's record.
@@ -276,7 +277,7 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
             return;
         }
     } else {
-        signals::defer(signal, context);
+        signals::defer_signal(signal, context);
     }
     // SAFETY: the kernel's record.
     unsafe { thread::send_again(signal, info) };

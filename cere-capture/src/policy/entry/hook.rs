@@ -1,7 +1,7 @@
 //! The hooks of a capture run. They run on the program's stack only to count; what they begin or end runs on a stack of the
 //! pool.
 
-use super::{abandon, all, pointer};
+use super::{abandon_state, state_pointer, whole_state};
 use crate::engine::level::Captured;
 use crate::engine::parallel::{self, Entry};
 use crate::engine::tracer::Cut;
@@ -12,7 +12,7 @@ use crate::os::section::{self, in_library};
 use crate::os::{sys, thread};
 use crate::policy::all_open::{Why, with_all_open};
 use crate::policy::hooks::Hooks;
-use crate::policy::mark::{left, mark};
+use crate::policy::mark::{capture_in_progress, has_left};
 use crate::policy::regions::write_counts;
 use crate::policy::state::{MISSED, Missed, Region, State};
 use crate::policy::{capture, openmp, stub, windows};
@@ -24,7 +24,7 @@ stub::hook!(cere_capture_stub, event);
 stub::hook!(cere_parallel_stub, event_of_parallel);
 
 /// The hooks, to be registered.
-pub fn hooks() -> Hooks {
+pub fn make_hooks() -> Hooks {
     let hook = |stub: *const ()| {
         // SAFETY: a stub, which has the hook's interface.
         unsafe { std::mem::transmute::<*const (), Hook>(stub) }
@@ -54,7 +54,7 @@ unsafe extern "C" fn event_of_parallel(
         return;
     }
     match event {
-        EVENT_ENTER if parallel::enters(true, stack) == Entry::Outside => fork(stack),
+        EVENT_ENTER if parallel::enters(true, stack) == Entry::Outside => prepare_parallel(stack),
         EVENT_ENTER => {}
         _ => {
             parallel::leaves(stack);
@@ -68,7 +68,7 @@ unsafe extern "C" fn event(
     arguments: *mut u8,
     stack: usize,
 ) {
-    let Some(state) = pointer() else {
+    let Some(state) = state_pointer() else {
         return;
     };
     if !thread::is_main() {
@@ -84,10 +84,10 @@ unsafe extern "C" fn event(
     }
     // SAFETY: the descriptor of an armed region.
     if event == EVENT_ENTER && unsafe { (*region).kind } == KIND_PARALLEL {
-        fork(stack);
+        prepare_parallel(stack);
     }
     // SAFETY: the descriptor of an armed region.
-    let wanted = unsafe { index(region) };
+    let wanted = unsafe { wanted_place(region) };
     let slow: sys::Work = if event == EVENT_ENTER {
         // SAFETY: main thread only, and no hook is at work that would use them, but where a section is interrupted: that
         // ends nowhere near the counts.
@@ -100,7 +100,7 @@ unsafe extern "C" fn event(
                 (*state).past.number,
             )
         };
-        let captured = mark().map(|mark| Captured {
+        let captured = capture_in_progress().map(|mark| Captured {
             number,
             wanted: mark.wanted,
             invocation: mark.invocation,
@@ -110,21 +110,21 @@ unsafe extern "C" fn event(
             target.inside = captured.or(target.inside);
             target.count == target.next
         });
-        if section::interrupted() {
+        if section::is_interrupted() {
             if due {
-                miss(&mut targets[wanted], missed, region, wanted);
+                note_missed(&mut targets[wanted], missed, region, wanted);
             }
             return;
         } else if due {
             enter
         } else if listens {
             resume
-        } else if left(stack + 1) {
+        } else if has_left(stack + 1) {
             sweep
         } else {
             return;
         }
-    } else if mark().is_some_and(|l| l.region == region && l.pointer == stack) {
+    } else if capture_in_progress().is_some_and(|l| l.region == region && l.pointer == stack) {
         leave
     } else {
         return;
@@ -138,13 +138,13 @@ unsafe extern "C" fn event(
 ///
 /// # Safety
 /// It is the descriptor of an armed region.
-unsafe fn index(region: *mut RegionDescriptor) -> usize {
+unsafe fn wanted_place(region: *mut RegionDescriptor) -> usize {
     // SAFETY: by the contract.
     (unsafe { (*region).scratch } as usize).wrapping_sub(1)
 }
 
 /// A wanted invocation begins where the library is at work: it is noted as refused later. Neither allocates nor locks.
-fn miss(
+fn note_missed(
     target: &mut Region,
     missed: &mut Vec<Missed>,
     region: *mut RegionDescriptor,
@@ -170,8 +170,8 @@ fn on_stack(work: sys::Work, stack: usize) {
 
 /// The program starts, or has loaded an image: begins the windows that wait for that.
 pub fn begin_windows() {
-    let busy = section::interrupted();
-    let Some(state) = pointer().filter(|_| thread::is_main() && !busy) else {
+    let busy = section::is_interrupted();
+    let Some(state) = state_pointer().filter(|_| thread::is_main() && !busy) else {
         return;
     };
     // SAFETY: main thread only, and no hook is at work.
@@ -186,11 +186,11 @@ pub fn begin_windows() {
 
 /// The main thread enters a parallel region. Has the runtime start its threads now if memory is closed for the page trace,
 /// which would be interrupted by that; ends captures that cannot hold a team.
-fn fork(stack: usize) {
+fn prepare_parallel(stack: usize) {
     match status::captures() {
-        _ if section::interrupted() => {}
-        true if openmp::obstacle().is_some() => on_stack(give_up, stack),
-        false if status::at_work() && !openmp::started() => on_stack(start_team, stack),
+        _ if section::is_interrupted() => {}
+        true if openmp::reason_against().is_some() => on_stack(give_up, stack),
+        false if status::at_work() && !openmp::has_started_team() => on_stack(start_team, stack),
         _ => {}
     }
 }
@@ -198,9 +198,9 @@ fn fork(stack: usize) {
 /// Work of the hook, with everything open, if captures are prepared.
 fn all_open(stack: usize, why: Why, work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
     // The program's allocator may have regions of its own.
-    let _section = section::enter();
+    let _section = section::enter_section();
     // SAFETY: the hook's stack is the main thread's, and `event` uses no reference any more.
-    if let Some(mut all) = unsafe { all() } {
+    if let Some(mut all) = unsafe { whole_state() } {
         with_all_open(&mut all, stack, why, work);
     }
 }
@@ -215,8 +215,8 @@ unsafe extern "C" fn enter(
     all_open(stack, Why::Enters, |state, mask| {
         // SAFETY: the descriptor of an armed region.
         unsafe {
-            let wanted = index(region);
-            capture::begin(state, region, wanted, entry, stack, mask)
+            let wanted = wanted_place(region);
+            capture::begin_capture(state, region, wanted, entry, stack, mask)
         }
     });
 }
@@ -227,7 +227,7 @@ unsafe extern "C" fn leave(_: *mut RegionDescriptor, event: u32, _: *mut u8, sta
             EVENT_UNWIND => RegionEnd::Unwound,
             _ => RegionEnd::Returned,
         };
-        capture::finish(state, end, None);
+        capture::finish_capture(state, end, None);
         Ok(())
     });
 }
@@ -235,8 +235,8 @@ unsafe extern "C" fn leave(_: *mut RegionDescriptor, event: u32, _: *mut u8, sta
 /// A region is entered: ends the capture if that was left by longjmp.
 unsafe extern "C" fn sweep(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
     all_open(stack, Why::Else, |state, _| {
-        if left(stack + 1) {
-            capture::finish(state, RegionEnd::Never, None);
+        if has_left(stack + 1) {
+            capture::finish_capture(state, RegionEnd::Never, None);
         }
         Ok(())
     });
@@ -250,8 +250,8 @@ unsafe extern "C" fn resume(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack:
 /// A parallel region is entered that no capture can hold.
 unsafe extern "C" fn give_up(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
     all_open(stack, Why::Else, |state, _| {
-        let reason = openmp::obstacle().map(str::to_owned);
-        capture::finish(state, RegionEnd::Never, reason);
+        let reason = openmp::reason_against().map(str::to_owned);
+        capture::finish_capture(state, RegionEnd::Never, reason);
         Ok(())
     });
 }
@@ -265,7 +265,7 @@ unsafe extern "C" fn start_team(_: *mut RegionDescriptor, _: u32, _: *mut u8, st
 
 unsafe extern "C" fn begin_at_start(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
     all_open(stack, Why::Else, |state, _| {
-        windows::program_starts(state);
+        windows::begin_windows_at_start(state);
         Ok(())
     });
 }
@@ -273,7 +273,7 @@ unsafe extern "C" fn begin_at_start(_: *mut RegionDescriptor, _: u32, _: *mut u8
 unsafe extern "C" fn stop(_: *mut RegionDescriptor, _: u32, _: *mut u8, _: usize) {
     all_open(0, Why::Else, |state, _| {
         state.engine.tracer.stop(Cut::Because("the program ends"));
-        capture::finish(state, RegionEnd::Never, None);
+        capture::finish_capture(state, RegionEnd::Never, None);
         write_counts(state)
     });
 }
@@ -308,7 +308,7 @@ fn on_stack_with<F: FnOnce(&mut State)>(work: &mut Option<F>, stack: usize) {
 
 /// Runs `work` with everything open, while nobody else uses the state, from whichever thread. Ordinary code; nothing if no
 /// captures are prepared.
-pub fn alone(work: impl FnOnce(&mut State)) {
+pub fn with_state_alone(work: impl FnOnce(&mut State)) {
     if !status::prepared() {
         return;
     }
@@ -321,7 +321,7 @@ pub fn alone(work: impl FnOnce(&mut State)) {
         gate::in_gate(|| {
             let turn = turn::try_take();
             if turn.is_some()
-                && let Some(state) = pointer()
+                && let Some(state) = state_pointer()
                 && let Some(work) = work.take()
             {
                 // SAFETY: the main thread works on the state in its turn only, but for counts that `work` leaves alone.
@@ -340,11 +340,11 @@ pub fn finish_process() {
     if thread::is_main() || status::at_work() {
         on_stack(stop, 0);
     } else {
-        alone(|state| {
+        with_state_alone(|state| {
             if let Err(message) = in_library(|| write_counts(state)) {
                 complain(&message);
             }
         });
     }
-    abandon();
+    abandon_state();
 }

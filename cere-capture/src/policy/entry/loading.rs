@@ -31,7 +31,7 @@ unsafe extern "C" fn dlopen_from(file: *const c_char, flags: c_int, caller: usiz
     };
     if !handle.is_null() && active::is_active() {
         keep_errno(|| {
-            if let Err(message) = in_library(start::arm) {
+            if let Err(message) = in_library(start::arm_images) {
                 complain(&message);
             }
         });
@@ -49,7 +49,7 @@ unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
         std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> c_int>(real)(handle)
     };
     if active::is_active() {
-        keep_errno(|| in_library(start::disregard));
+        keep_errno(|| in_library(start::forget_images));
     }
     result
 }

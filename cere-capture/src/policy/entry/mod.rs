@@ -1,8 +1,8 @@
 //! The only way in: what the loader, the probes, signals and interposed functions call. The state of captures is here, out of
 //! reach for all else, which gets what it needs as arguments.
 //!
-//! A thread gets the engine with its turn ([`engine`]), and the main thread all of the state while the threads of teams are
-//! kept out ([`all`]). Both are guards: the turn is over when they are dropped.
+//! A thread gets the engine with its turn ([`engine_in_turn`]), and the main thread all of the state while the threads of teams are
+//! kept out ([`whole_state`]). Both are guards: the turn is over when they are dropped.
 
 mod active;
 mod filter;
@@ -24,27 +24,27 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
 
 /// Captures are prepared from now on.
-fn publish(state: State) {
+fn publish_state(state: State) {
     STATE.store(Box::into_raw(Box::new(state)), Ordering::Release);
     status::set_prepared(true);
 }
 
 /// Nothing more is captured: of a forked child, or at the end.
-fn abandon() {
+fn abandon_state() {
     status::set_prepared(false);
     STATE.store(null_mut(), Ordering::Release);
 }
 
 /// The state, once captures are prepared.
 #[inline(always)]
-fn pointer() -> Option<NonNull<State>> {
+fn state_pointer() -> Option<NonNull<State>> {
     NonNull::new(STATE.load(Ordering::Acquire)).filter(|_| !process::is_copy())
 }
 
 /// The engine in a turn of the calling thread, once captures are prepared.
 #[inline(always)]
-fn engine(turn: Turn) -> Option<InTurn<'static>> {
-    let state = pointer()?;
+fn engine_in_turn(turn: Turn) -> Option<InTurn<'static>> {
+    let state = state_pointer()?;
     // SAFETY: leaked at start. One thread has a turn, and uses no other reference to the engine in it: it gets one for the turn
     // alone. `all` has a turn as well.
     let engine = unsafe { &mut (*state.as_ptr()).engine };
@@ -76,10 +76,10 @@ impl DerefMut for All {
 /// # Safety
 /// The calling thread is the main one, in a hook or in a handler, and uses no reference to a part of the state until the guard is
 /// dropped.
-unsafe fn all() -> Option<All> {
+unsafe fn whole_state() -> Option<All> {
     let barred = turn::bar_teams();
     // SAFETY: leaked at start; the guard has a turn for the engine, and the rest is the main thread's, by the contract.
-    let state = unsafe { pointer()?.as_mut() };
+    let state = unsafe { state_pointer()?.as_mut() };
     Some(All {
         state,
         _barred: barred,

@@ -1,7 +1,7 @@
 //! The life of the process: the constructor reads the plan and prepares what it asks for, images that are loaded get their
 //! regions armed, and results are finished at the end.
 
-use super::{abandon, active, filter, handlers, hook, publish};
+use super::{abandon_state, active, filter, handlers, hook, publish_state};
 use crate::engine::{gate, heap, turn};
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
@@ -41,9 +41,9 @@ extern "C" fn constructor() {
             handler: libc::SIG_IGN,
             ..sys::Action::default()
         };
-        let own = sys::action(libc::SIGXFSZ, Some(&ignored));
-        let outcome = std::panic::catch_unwind(|| in_library(start));
-        sys::action(libc::SIGXFSZ, Some(&own));
+        let own = sys::exchange_action(libc::SIGXFSZ, Some(&ignored));
+        let outcome = std::panic::catch_unwind(|| in_library(begin_run));
+        sys::exchange_action(libc::SIGXFSZ, Some(&own));
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(message)) => complain(&message),
@@ -53,7 +53,7 @@ extern "C" fn constructor() {
     hook::begin_windows();
 }
 
-fn start() -> Result<(), String> {
+fn begin_run() -> Result<(), String> {
     let Some(path) = std::env::var_os(ENV_RUN) else {
         return Ok(());
     };
@@ -71,12 +71,12 @@ fn start() -> Result<(), String> {
     }
     let stack_limit = plan.stack_limit;
     thread::begin_main();
-    signals::register(handlers::HANDLERS);
-    hooks::register(hook::hooks());
+    signals::register_handlers(handlers::HANDLERS);
+    hooks::register_hooks(hook::make_hooks());
     if let RunMode::Capture { wanted, trace } = &plan.mode {
-        let state = plan::prepare(plan.directory.clone(), wanted, *trace)?;
+        let state = plan::prepare_state(plan.directory.clone(), wanted, *trace)?;
         hook::use_stack(state.engine.pages.pool.hook_stack());
-        publish(state);
+        publish_state(state);
     }
     *RUN.lock().map_err(|e| e.to_string())? = Some(Run {
         plan,
@@ -84,59 +84,59 @@ fn start() -> Result<(), String> {
         begun: false,
     });
     active::claim_process();
-    active::begin();
+    active::activate();
     let (before, after) = (gate::before_fork, gate::after_fork);
     // SAFETY: all three are async-signal-safe.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(child)) };
     limits::keep_stacks(stack_limit);
-    arm()
+    arm_images()
 }
 
 extern "C" fn destructor() {
     // Under a filter even the question who this is may end it.
-    if filter::sealed() {
+    if filter::is_sealed() {
         return;
     }
-    if active::is_this_process() && active::end() {
-        active::finish();
+    if active::is_this_process() && active::deactivate() {
+        active::finish_results();
     }
 }
 
 unsafe extern "C" fn child() {
-    active::end();
-    turn::forked();
-    locks::forked();
-    gate::forked();
-    heap::forked();
-    booking::forget();
-    abandon();
+    active::deactivate();
+    turn::reset_in_child();
+    locks::reset_in_child();
+    gate::reset_in_child();
+    heap::reset_in_child();
+    booking::abandon_profile();
+    abandon_state();
 }
 
 /// Arms the regions of images not seen yet.
-pub fn arm() -> Result<(), String> {
+pub fn arm_images() -> Result<(), String> {
     let mut run = RUN.lock().map_err(|e| e.to_string())?;
     let Some(run) = run.as_mut() else {
         return Ok(());
     };
     if matches!(run.plan.mode, RunMode::Capture { .. }) {
-        openmp::find();
+        openmp::find_runtime();
     }
-    for image in images::loaded() {
+    for image in images::list_loaded() {
         if image.range.0 == 0 || !run.seen.insert(image.range.0) {
             continue;
         }
-        let found = images::sections(&image);
+        let found = images::read_sections(&image);
         let captures = matches!(run.plan.mode, RunMode::Capture { .. });
         if !run.begun && !found.regions.is_empty() {
             run.begun = true;
-            register::claim(&run.plan.directory)?;
+            register::claim_number(&run.plan.directory)?;
             if !captures {
-                profile::start::begin(&run.plan.directory)?;
+                profile::start::begin_profile(&run.plan.directory)?;
             }
         }
         if captures {
-            hook::alone(|state| {
-                regions::arm(state, image.range.0, found.instrumented, found.regions);
+            hook::with_state_alone(|state| {
+                regions::arm_image(state, image.range.0, found.instrumented, found.regions);
             });
             continue;
         }
@@ -144,7 +144,7 @@ pub fn arm() -> Result<(), String> {
             // SAFETY: a descriptor of a loaded image; the stub has the hook's interface.
             unsafe {
                 let timed = match &run.plan.mode {
-                    RunMode::Time(these) => these.iter().any(|key| regions::is(region, key)),
+                    RunMode::Time(these) => these.iter().any(|key| regions::has_key(region, key)),
                     _ => true,
                 };
                 (*region).scratch = 0;
@@ -153,7 +153,7 @@ pub fn arm() -> Result<(), String> {
                 let hook = if timed {
                     Some(hook)
                 } else {
-                    hooks::dormant(region)
+                    hooks::dormant_hook(region)
                 };
                 (&raw mut (*region).hook).write_volatile(hook);
             }
@@ -163,13 +163,15 @@ pub fn arm() -> Result<(), String> {
 }
 
 /// Forgets images that are gone.
-pub fn disregard() {
+pub fn forget_images() {
     if let Ok(mut run) = RUN.lock()
         && let Some(run) = run.as_mut()
     {
-        let present: HashSet<usize> = images::loaded().iter().map(|i| i.range.0).collect();
+        let present: HashSet<usize> = images::list_loaded().iter().map(|i| i.range.0).collect();
         run.seen.retain(|start| present.contains(start));
-        hook::alone(|state| regions::forget(state, &|start| present.contains(&start)));
+        hook::with_state_alone(|state| {
+            regions::forget_images(state, &|start| present.contains(&start))
+        });
     }
 }
 

@@ -1,6 +1,6 @@
 //! The functions of libc that start threads, or give them another stack.
 
-use super::pointer;
+use super::state_pointer;
 use crate::engine::spans::Span;
 use crate::engine::{gate, status, turn};
 use crate::os::section::in_library;
@@ -32,7 +32,7 @@ unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
     let (start, argument, passing) = (work.start, work.argument, work.passing);
     local::joins_team(work.team);
     if let Some(mask) = work.mask {
-        sys::mask(mask);
+        sys::exchange_mask(mask);
     }
     drop(work);
     in_library(threads::list_this);
@@ -66,7 +66,7 @@ unsafe extern "C" fn pthread_create(
         if passing {
             gate::pass_another();
         }
-        let team = openmp::holds(start as *const () as usize);
+        let team = openmp::is_in_runtime(start as *const () as usize);
         let number = if team {
             STARTED.fetch_add(1, SeqCst) + 1
         } else {
@@ -79,7 +79,7 @@ unsafe extern "C" fn pthread_create(
             team: number,
             mask: openmp::mask_of_new(),
         }));
-        let result = team::creates(team, attributes, span, |attributes| {
+        let result = team::create_thread(team, attributes, span, |attributes| {
             real(thread, attributes, run, work.cast())
         });
         if result != 0 {
@@ -95,7 +95,7 @@ unsafe extern "C" fn pthread_create(
 #[inline(never)]
 fn span(i: usize) -> Option<Span> {
     turn::without_turns(|| {
-        let state = pointer()?;
+        let state = state_pointer()?;
         // SAFETY: nobody has a turn, and nobody gets one.
         let engine = unsafe { &(*state.as_ptr()).engine };
         engine.pages.spans.all().get(i).copied()

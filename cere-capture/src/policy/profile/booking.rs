@@ -56,21 +56,21 @@ unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8
         }
         let busy = BUSY.load(Ordering::Relaxed);
         if busy != 0 {
-            if !left(busy as u64, stack) {
+            if !was_left(busy as u64, stack) {
                 (*tables.header()).interrupted += u64::from(event == EVENT_ENTER);
                 return;
             }
-            recount(&tables);
+            recount_active(&tables);
         }
         BUSY.store(stack as usize, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         if event == EVENT_ENTER {
-            if (*region).kind == KIND_PARALLEL && !openmp::started() {
+            if (*region).kind == KIND_PARALLEL && !openmp::has_started_team() {
                 keep_errno(|| openmp::start_team(0));
             }
-            enter(&tables, region, stack);
+            enter_region(&tables, region, stack);
         } else {
-            leave(&tables, region, event, stack, now);
+            leave_region(&tables, region, event, stack, now);
         }
         compiler_fence(Ordering::SeqCst);
         BUSY.store(0, Ordering::Relaxed);
@@ -79,7 +79,7 @@ unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8
 
 /// Whether code that had stack pointer `before` was left by longjmp, now that code with `now` runs.
 #[cold]
-fn left(before: u64, now: u64) -> bool {
+fn was_left(before: u64, now: u64) -> bool {
     let mut alternate = [0u64; 3];
     // SAFETY: the kernel's stack_t is three words: start, flags, size.
     unsafe {
@@ -97,7 +97,7 @@ fn left(before: u64, now: u64) -> bool {
 
 /// Counts anew what is active: an event was left half booked.
 #[cold]
-unsafe fn recount(tables: &Tables) {
+unsafe fn recount_active(tables: &Tables) {
     // SAFETY: see `event`.
     unsafe {
         let header = tables.header();
@@ -117,7 +117,7 @@ unsafe fn recount(tables: &Tables) {
 }
 
 /// The region's place in the table; `RAW_REGIONS` if there is no room for it.
-unsafe fn slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
+unsafe fn find_slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
     // SAFETY: descriptors and mapping are valid.
     unsafe {
         let known = (*region).scratch as usize;
@@ -134,7 +134,7 @@ unsafe fn slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
         });
         let slot = match found {
             Some(slot) => slot,
-            None if !room::holds(tables, room::REGIONS, count) => return RAW_REGIONS,
+            None if !room::has_room(tables, room::REGIONS, count) => return RAW_REGIONS,
             None => {
                 let raw = tables.region(count);
                 (*raw).unit = id;
@@ -153,19 +153,19 @@ unsafe fn slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
     }
 }
 
-unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
+unsafe fn enter_region(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
     // SAFETY: see `event`.
     unsafe {
         let header = tables.header();
-        let slot = slot(tables, region);
+        let slot = find_slot(tables, region);
         // A nested probe lies strictly deeper: an entry at this depth or deeper was left by longjmp.
         while (*header).depth > 0 {
             let top = tables.active((*header).depth as usize - 1);
             let apart = (*top).stack.abs_diff(stack);
-            if (*top).stack <= stack && apart < 1 << 30 && left((*top).stack, stack) {
+            if (*top).stack <= stack && apart < 1 << 30 && was_left((*top).stack, stack) {
                 let last = (*header).last_cycles;
                 (*header).abandoned += 1;
-                pop(tables, last, false);
+                pop_active(tables, last, false);
             } else {
                 break;
             }
@@ -174,7 +174,7 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
             (*header).regions_lost += 1;
             return;
         }
-        if !room::holds(tables, room::ACTIVE, (*header).depth as usize) {
+        if !room::has_room(tables, room::ACTIVE, (*header).depth as usize) {
             (*header).depth_lost += 1;
             return;
         }
@@ -183,7 +183,7 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
             0 => 0,
             depth => (*tables.active(depth as usize - 1)).node,
         };
-        let node = node(tables, caller, slot as u32, (*raw).active > 0);
+        let node = find_node(tables, caller, slot as u32, (*raw).active > 0);
         (*raw).invocations += 1;
         (*raw).active += 1;
         let place = tables.node(node as usize);
@@ -204,7 +204,7 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
         (*header).pairs += 1;
         let mut now = cere_clock::start();
         if now >= (*header).next_passage {
-            kept::pass(tables, &*entry, now);
+            kept::keep_passage(tables, &*entry, now);
             now = cere_clock::start();
         }
         (*header).last_cycles = now;
@@ -213,7 +213,7 @@ unsafe fn enter(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
 }
 
 /// The node of `region` called from `caller`; a recursive region keeps the node it has in the chain.
-unsafe fn node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u32 {
+unsafe fn find_node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u32 {
     // SAFETY: see `event`.
     unsafe {
         if recursive {
@@ -242,7 +242,7 @@ unsafe fn node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u3
         }
         let header = tables.header();
         let fresh = (*header).nodes as usize;
-        if !room::holds(tables, room::NODES, fresh) {
+        if !room::has_room(tables, room::NODES, fresh) {
             return caller;
         }
         let parent = tables.node(caller as usize);
@@ -264,7 +264,13 @@ unsafe fn node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u3
     }
 }
 
-unsafe fn leave(tables: &Tables, region: *mut RegionDescriptor, event: u32, stack: u64, now: u64) {
+unsafe fn leave_region(
+    tables: &Tables,
+    region: *mut RegionDescriptor,
+    event: u32,
+    stack: u64,
+    now: u64,
+) {
     // SAFETY: see `event`.
     unsafe {
         let header = tables.header();
@@ -279,14 +285,14 @@ unsafe fn leave(tables: &Tables, region: *mut RegionDescriptor, event: u32, stac
         while (*header).depth as usize > found + 1 {
             (*header).abandoned += 1;
             let last = (*header).last_cycles;
-            pop(tables, last, false);
+            pop_active(tables, last, false);
         }
         (*header).last_cycles = now;
-        pop(tables, now, event == EVENT_LEAVE);
+        pop_active(tables, now, event == EVENT_LEAVE);
     }
 }
 
-unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
+unsafe fn pop_active(tables: &Tables, now: u64, finished: bool) {
     // SAFETY: see `event`; the depth is at least 1.
     unsafe {
         let header = tables.header();
@@ -335,13 +341,13 @@ unsafe fn pop(tables: &Tables, now: u64, finished: bool) {
         } else if position < TRACE_FIRST {
             (*header).times_lost += 1;
         } else {
-            kept::keep(tables, slot, entry.invocation, cycles, entry.start);
+            kept::keep_time(tables, slot, entry.invocation, cycles, entry.start);
         }
     }
 }
 
 /// The program ends in an orderly way: closes what is active and notes the time.
-pub fn finish() {
+pub fn finish_profile() {
     let base = BASE.swap(null_mut(), Ordering::AcqRel);
     if base.is_null() {
         return;
@@ -354,13 +360,13 @@ pub fn finish() {
         (*header).end_cycles = now.cycles;
         (*header).end_nanoseconds = now.nanoseconds;
         for _ in 0..(*header).depth {
-            pop(&tables, now.cycles, false);
+            pop_active(&tables, now.cycles, false);
         }
     }
 }
 
 /// A forked child leaves its parent's profile alone.
-pub fn forget() {
+pub fn abandon_profile() {
     BASE.store(null_mut(), Ordering::Release);
 }
 
@@ -368,7 +374,7 @@ pub fn forget() {
 ///
 /// # Safety
 /// The tables are there as long as the process, and no others are in use.
-pub unsafe fn begin(tables: &Tables) {
+pub unsafe fn use_tables(tables: &Tables) {
     MAIN.store(thread::pointer(), Ordering::Relaxed);
     BASE.store(tables.base, Ordering::Release);
 }

@@ -12,12 +12,12 @@ use std::sync::atomic::{Ordering, compiler_fence};
 static WANTED: OnceLock<Vec<u64>> = OnceLock::new();
 
 /// Reads which invocations the run is asked to keep.
-pub fn ask(directory: &Path) -> Result<(), String> {
-    let _ = WANTED.set(wanted(directory)?);
+pub fn set_wanted(directory: &Path) -> Result<(), String> {
+    let _ = WANTED.set(read_wanted(directory)?);
     Ok(())
 }
 
-fn wanted(directory: &Path) -> Result<Vec<u64>, String> {
+fn read_wanted(directory: &Path) -> Result<Vec<u64>, String> {
     let path = directory.join(TRACE_WANTED);
     match std::fs::read(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -28,12 +28,12 @@ fn wanted(directory: &Path) -> Result<Vec<u64>, String> {
 }
 
 /// Puts an invocation of the region at `slot` into its trace, if it is one to keep and there is room.
-pub unsafe fn keep(tables: &Tables, slot: usize, invocation: u64, cycles: u64, start: u64) {
+pub unsafe fn keep_time(tables: &Tables, slot: usize, invocation: u64, cycles: u64, start: u64) {
     // SAFETY: the caller's tables; a trace with room for later invocations has it for all that comes before them.
     unsafe {
         let trace = tables.trace(slot);
         let begun = (*tables.region(slot)).first_room > 0;
-        if begun && !keeps(trace, invocation) {
+        if begun && !is_kept(trace, invocation) {
             return;
         }
         let room = match begun {
@@ -50,7 +50,7 @@ pub unsafe fn keep(tables: &Tables, slot: usize, invocation: u64, cycles: u64, s
             let mut kept = 0;
             for i in 0..room {
                 let later = (*trace).later[i];
-                if keeps(trace, later.invocation) {
+                if is_kept(trace, later.invocation) {
                     (*trace).later[kept] = later;
                     kept += 1;
                 }
@@ -58,7 +58,7 @@ pub unsafe fn keep(tables: &Tables, slot: usize, invocation: u64, cycles: u64, s
             (*trace).sampled = kept as u64;
         }
         let free = (*trace).sampled as usize;
-        if free < room && keeps(trace, invocation) {
+        if free < room && is_kept(trace, invocation) {
             (*trace).later[free] = RawLater {
                 invocation,
                 cycles,
@@ -73,7 +73,7 @@ pub unsafe fn keep(tables: &Tables, slot: usize, invocation: u64, cycles: u64, s
     }
 }
 
-unsafe fn keeps(trace: *const RawTrace, invocation: u64) -> bool {
+unsafe fn is_kept(trace: *const RawTrace, invocation: u64) -> bool {
     // SAFETY: the caller's tables.
     let stride = unsafe { (*trace).stride };
     let asked = || WANTED.get()?.binary_search(&invocation).ok();
@@ -82,12 +82,12 @@ unsafe fn keeps(trace: *const RawTrace, invocation: u64) -> bool {
 
 /// Keeps that `entry` began at `now`.
 #[cold]
-pub unsafe fn pass(tables: &Tables, entry: &RawActive, now: u64) {
+pub unsafe fn keep_passage(tables: &Tables, entry: &RawActive, now: u64) {
     // SAFETY: the caller's tables.
     unsafe {
         let header = tables.header();
-        if !room::holds(tables, room::PASSAGES, (*header).passages as usize) {
-            thin(tables);
+        if !room::has_room(tables, room::PASSAGES, (*header).passages as usize) {
+            thin_passages(tables);
         }
         *tables.passage((*header).passages as usize) = RawPassage {
             region: entry.region,
@@ -102,7 +102,7 @@ pub unsafe fn pass(tables: &Tables, entry: &RawActive, now: u64) {
 }
 
 /// Makes room for more passages, at least half of what the table has.
-unsafe fn thin(tables: &Tables) {
+unsafe fn thin_passages(tables: &Tables) {
     // SAFETY: the caller's tables.
     unsafe {
         let header = tables.header();
@@ -138,7 +138,7 @@ mod tests {
         assert_ne!(base, libc::MAP_FAILED);
         let tables = Tables { base: base.cast() };
         // SAFETY: as above.
-        assert!(unsafe { room::begin(&tables) });
+        assert!(unsafe { room::reserve_header(&tables) });
         tables
     }
 
@@ -168,7 +168,7 @@ mod tests {
                 };
                 let now = invocation * apart;
                 if now >= (*tables.header()).next_passage {
-                    pass(&tables, &entry, now);
+                    keep_passage(&tables, &entry, now);
                 }
             }
             (passages(&tables), (*tables.header()).spacing)
@@ -207,7 +207,7 @@ mod tests {
             assert!(room::holds_first(&tables, 3, 0));
             (*trace).stride = 1;
             for invocation in 4097..=last {
-                keep(&tables, 3, invocation, 2 * invocation, 3 * invocation);
+                keep_time(&tables, 3, invocation, 2 * invocation, 3 * invocation);
             }
             let later = |i| (*trace).later[i as usize];
             let all: Vec<RawLater> = (0..(*trace).sampled).map(later).collect();

@@ -47,21 +47,21 @@ pub const PASSAGES: Table = Table {
 
 /// Whether a table has room for its entry `index`, which is made where there is none.
 #[inline(always)]
-pub unsafe fn holds(tables: &Tables, table: Table, index: usize) -> bool {
+pub unsafe fn has_room(tables: &Tables, table: Table, index: usize) -> bool {
     // SAFETY: the caller's tables; the header has a word at `table.room`.
     unsafe {
         let room = tables.base.add(table.room).cast::<u64>();
-        index < *room as usize || grow(tables, table, room, index)
+        index < *room as usize || grow_table(tables, table, room, index)
     }
 }
 
 #[cold]
-unsafe fn grow(tables: &Tables, table: Table, room: *mut u64, index: usize) -> bool {
+unsafe fn grow_table(tables: &Tables, table: Table, room: *mut u64, index: usize) -> bool {
     let most = (index + 1 + STEP / table.entry).min(table.most);
     // SAFETY: the caller's tables; the range lies in the table.
     unsafe {
         let (from, to) = (*room as usize * table.entry, most * table.entry);
-        if index >= table.most || !reserve(tables, table.offset + from, to - from) {
+        if index >= table.most || !reserve_disk(tables, table.offset + from, to - from) {
             return false;
         }
         *room = most as u64;
@@ -94,8 +94,8 @@ unsafe fn grow_first(tables: &Tables, slot: usize, room: *mut u32, position: usi
         };
         let until = offset_of!(RawTrace, first) + most * 8;
         let at = trace_at(slot);
-        if !reserve(tables, at + first, until - first)
-            || !reserve(tables, at + starts + from * 8, (most - from) * 8)
+        if !reserve_disk(tables, at + first, until - first)
+            || !reserve_disk(tables, at + starts + from * 8, (most - from) * 8)
         {
             return false;
         }
@@ -116,7 +116,7 @@ pub unsafe fn later(tables: &Tables, slot: usize, kept: usize) -> usize {
         let entry = size_of::<RawLater>();
         let more = (have + TRACE_STEP).min(TRACE_SAMPLED);
         let at = trace_at(slot) + offset_of!(RawTrace, later) + have * entry;
-        if reserve(tables, at, (more - have) * entry) {
+        if reserve_disk(tables, at, (more - have) * entry) {
             *room = more as u32;
         }
         *room as usize
@@ -128,18 +128,18 @@ const fn trace_at(slot: usize) -> usize {
 }
 
 /// Has the kernel give `bytes` bytes from `offset` on room in the file. After a refusal no more is asked for.
-unsafe fn reserve(tables: &Tables, offset: usize, bytes: usize) -> bool {
+unsafe fn reserve_disk(tables: &Tables, offset: usize, bytes: usize) -> bool {
     // SAFETY: the caller's tables.
     unsafe {
         let header = tables.header();
-        if (*header).full == 0 && !populate(tables, offset, bytes) {
+        if (*header).full == 0 && !populate_pages(tables, offset, bytes) {
             (*header).full = 1;
         }
         (*header).full == 0
     }
 }
 
-unsafe fn populate(tables: &Tables, offset: usize, bytes: usize) -> bool {
+unsafe fn populate_pages(tables: &Tables, offset: usize, bytes: usize) -> bool {
     /// Linux 5.14: like a write of each page, but an error takes the place of the signal. Older kernels know no such call:
     /// what the disk has no room for ends the program there.
     const POPULATE_WRITE: usize = 23;
@@ -152,8 +152,10 @@ unsafe fn populate(tables: &Tables, offset: usize, bytes: usize) -> bool {
 }
 
 /// Makes the room that a profile begins with; says whether there is any.
-pub unsafe fn begin(tables: &Tables) -> bool {
+pub unsafe fn reserve_header(tables: &Tables) -> bool {
     let all = [REGIONS, NODES, ACTIVE, PASSAGES];
     // SAFETY: the caller's tables. Before the header has room nothing can be noted in it.
-    unsafe { populate(tables, 0, 4096) && all.into_iter().all(|table| holds(tables, table, 0)) }
+    unsafe {
+        populate_pages(tables, 0, 4096) && all.into_iter().all(|table| has_room(tables, table, 0))
+    }
 }

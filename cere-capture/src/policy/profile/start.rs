@@ -10,9 +10,9 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 /// Maps a fresh profile in `directory` and measures the probe; an error says what failed.
-pub fn begin(directory: &Path) -> Result<(), String> {
+pub fn begin_profile(directory: &Path) -> Result<(), String> {
     use std::os::fd::AsRawFd;
-    kept::ask(directory)?;
+    kept::set_wanted(directory)?;
     let pid = std::process::id();
     let mut number = 0;
     let file = loop {
@@ -51,7 +51,7 @@ pub fn begin(directory: &Path) -> Result<(), String> {
     }
     let tables = Tables { base: base.cast() };
     // SAFETY: the mapping is fresh and ours.
-    if !unsafe { room::begin(&tables) } {
+    if !unsafe { room::reserve_header(&tables) } {
         return Err(format!(
             "the disk has no room for a profile in {}: make room, or name another --store",
             directory.display()
@@ -65,9 +65,9 @@ pub fn begin(directory: &Path) -> Result<(), String> {
         (*header).version = RAW_VERSION;
         (*tables.node(0)).region = u32::MAX;
         (*header).tsc_hz = cere_clock::calibrate(5);
-        booking::begin(&tables);
+        booking::use_tables(&tables);
         (*header).next_passage = u64::MAX;
-        let (inside, outside) = measure(&tables);
+        let (inside, outside) = measure_probe(&tables);
         (*header).next_passage = 0;
         (*header).spacing = ((*header).tsc_hz * PASSAGE_NANOSECONDS as f64 / 1e9) as u64;
         booking::set_cost(inside, outside);
@@ -82,7 +82,7 @@ pub fn begin(directory: &Path) -> Result<(), String> {
 }
 
 /// Runs the probe around nothing and wipes its traces.
-unsafe fn measure(tables: &Tables) -> (u64, u64) {
+unsafe fn measure_probe(tables: &Tables) -> (u64, u64) {
     use cere_format::abi::{REGION_MAGIC, UNIT_MAGIC, UnitMarker};
     let unit = UnitMarker {
         magic: UNIT_MAGIC,
