@@ -1,10 +1,10 @@
-//! What the kernel answers the captured thread that asks for the time, for numbers of processes and the like: kept, so that a
-//! replay answers the same.
+//! Answers of the kernel to the captured thread: the time, process ids and the like. They are kept, so that a replay gives the
+//! same answers.
 //!
-//! Most of it is asked through the kernel's shared page (vDSO) without a system call. While captures are in progress nothing on
-//! that page may be executed: whoever calls a function there is led to a system call that asks the same.
+//! Most questions go through the kernel's shared page (vDSO) without a system call. During captures that page is not
+//! executable: a call of a function there faults, and is redirected to the equivalent system call.
 //!
-//! Readings of the time stamp counter fault meanwhile, and are kept as well.
+//! Readings of the time stamp counter fault during captures and are kept as well.
 //!
 //! Runs in handlers, but for [`prepare_answers`], [`read_clocks`] and [`read_answers`].
 
@@ -21,7 +21,7 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-// Outside the range whose system calls are let through: they are caught as the program's own are.
+// Outside the range whose system calls are let through: these are caught like the program's.
 global_asm!(
     ".pushsection .text.cere_asks,\"ax\",@progbits",
     ".globl cere_asks_start",
@@ -38,7 +38,7 @@ global_asm!(
     "cere_ask {time}",
     "cere_ask {clock_getres}",
     "cere_ask {getcpu}",
-    // Asked how large its state is, it has none: libc then makes the system call itself.
+    // A query of the state's size fails: libc then makes the system call itself.
     ".balign 16",
     "cmp r8, -1",
     "je 2f",
@@ -79,7 +79,7 @@ const NAMES: [&CStr; 6] = [
 struct Page {
     /// Whole pages of its code.
     code: (usize, usize),
-    /// Addresses of [`NAMES`], 0 for what it lacks.
+    /// Addresses of [`NAMES`]; 0 for missing functions.
     functions: [usize; NAMES.len()],
 }
 
@@ -98,10 +98,10 @@ static LOG: AtomicUsize = AtomicUsize::new(0);
 static ROOM: AtomicUsize = AtomicUsize::new(0);
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Looks for the shared page and makes room for answers: where.
+/// Finds the shared page and reserves room for answers: its range, empty if refused.
 pub fn prepare_answers() -> (usize, usize) {
     let _ = SHARED.set(find_shared_page());
-    // Less where address space is short.
+    // Smaller where address space is short.
     for size in [ANSWERS_MOST as usize, 1 << 20] {
         if let Some(start) = arena::reserve(arena::WANTED + 11 * arena::SIZE, size) {
             LOG.store(start, Relaxed);
@@ -146,7 +146,7 @@ fn set_page_rights(rights: i32) -> bool {
         .is_some_and(|page| unsafe { sys::protect(page.code.0, page.code.1, rights as u8) } == 0)
 }
 
-/// From now on nobody executes the shared page.
+/// Makes the shared page not executable.
 pub fn close_shared_page() {
     if CUT.load(Relaxed) != INSIDE && shared_page().is_some() {
         match set_page_rights(libc::PROT_READ) {
@@ -156,21 +156,22 @@ pub fn close_shared_page() {
     }
 }
 
-/// The shared page is as it was.
+/// Makes the shared page executable again.
 pub fn open_shared_page() {
     if CLOSED.swap(false, Relaxed) {
         set_page_rights(libc::PROT_READ | libc::PROT_EXEC);
     }
 }
 
-/// A thread of the captured region was about to execute `address`, in the shared page or not: where it goes on instead.
+/// A thread of the captured region faulted on executing `address`. Where it continues instead, if that is in the closed shared
+/// page.
 pub fn find_detour(address: usize) -> Option<usize> {
     let page = shared_page()
         .filter(|p| (p.code.0..p.code.1).contains(&address) && CLOSED.load(Relaxed))?;
     match page.functions.iter().position(|f| *f == address) {
         Some(place) => Some(&raw const cere_asks_start as usize + 16 * place),
         None => {
-            // A thread that was in there before the page was closed.
+            // The thread was in the page before it was closed.
             CUT.store(INSIDE, Relaxed);
             open_shared_page();
             Some(address)
@@ -178,23 +179,23 @@ pub fn find_detour(address: usize) -> Option<usize> {
     }
 }
 
-/// Whether a system call at `address` stands for a function of the shared page.
+/// Whether a system call at `address` replaces a function of the shared page.
 pub fn is_detour(address: usize) -> bool {
     (&raw const cere_asks_start as usize..&raw const cere_asks_end as usize).contains(&address)
 }
 
-/// Captures begin: nothing is kept yet.
+/// The first capture begins: drops all answers.
 pub fn begin_answers() {
     USED.store(0, Relaxed);
     CUT.store(0, Relaxed);
 }
 
-/// Bytes kept so far: where the answers of a capture that begins now will start.
+/// Bytes kept so far: the offset of the answers to a capture that begins now.
 pub fn answers_length() -> usize {
     USED.load(Relaxed)
 }
 
-/// The captured thread made a system call with this result, at `address`: keeps the answer if it is one.
+/// The captured thread made a system call at `address`, with this result. Keeps the answer if it was such a question.
 pub fn note_answer(number: usize, a: [usize; 6], result: isize, address: usize) {
     let Some(Question { key, writes }) = question(number, a) else {
         return;
@@ -221,7 +222,7 @@ pub fn note_answer(number: usize, a: [usize; 6], result: isize, address: usize) 
     );
 }
 
-/// Keeps an answer with what the kernel wrote, which is open.
+/// Keeps an answer and the memory that the kernel wrote, which is open.
 fn append_answer(head: Head, written: [(usize, usize); 2]) {
     let length = written[0].1 + written[1].1;
     let used = USED.load(Relaxed);
@@ -246,7 +247,7 @@ fn append_answer(head: Head, written: [(usize, usize); 2]) {
     USED.store(used + needed, Relaxed);
 }
 
-/// Has the calling thread's readings of the time stamp counter fault, or not. Threads and processes inherit it.
+/// Makes the calling thread's readings of the time stamp counter fault, or not. New threads and processes inherit that.
 pub fn watch_counter(yes: bool) {
     if COUNTED.swap(yes, Relaxed) != yes {
         trap_counter(yes);
@@ -268,8 +269,8 @@ fn trap_counter(yes: bool) {
     };
 }
 
-/// The captured thread took a general protection fault. If it reads the time stamp counter, it gets the counter; `program` tells
-/// whether code at an address is the program's, whose answers are kept.
+/// The captured thread took a general protection fault. Emulates a reading of the time stamp counter, and keeps the answer if
+/// `program` says that the code at this address is the program's. False if it was another instruction.
 pub fn answer_counter(context: &mut ucontext_t, program: impl Fn(usize) -> bool) -> bool {
     let registers = &mut context.uc_mcontext.gregs;
     let at = registers[libc::REG_RIP as usize] as usize;
@@ -297,7 +298,7 @@ pub fn answer_counter(context: &mut ucontext_t, program: impl Fn(usize) -> bool)
     true
 }
 
-/// The clocks now.
+/// Reads all clocks.
 pub fn read_clocks() -> Vec<Clock> {
     let read = |id: &i32| {
         let mut now = [0i64; 2];
@@ -313,7 +314,7 @@ pub fn read_clocks() -> Vec<Clock> {
     CLOCKS.iter().filter_map(read).collect()
 }
 
-/// What is known of the answers of a capture that began with these clocks when [`answers_length`] was `from`; and the answers.
+/// Description and bytes of the answers to a capture that began with these clocks when [`answers_length`] was `from`.
 pub fn read_answers(from: usize, clocks: Vec<Clock>) -> (Answers, &'static [u8]) {
     let used = answers_length().max(from);
     let cut = match CUT.load(Relaxed) {

@@ -1,5 +1,5 @@
-//! What a capture keeps without a fault: the thread control block, the frame that the region is called from, and what it has
-//! written when it ends.
+//! What a capture keeps without a fault: the thread control block, the frame of the region's caller, and the written pages at
+//! exit.
 
 use super::memory::{Access, Memory};
 use super::pool::{DEAD, Touch, ZEROS};
@@ -8,8 +8,8 @@ use super::state::Engine;
 use crate::os::sys::PAGE;
 
 impl<M: Memory> Engine<M> {
-    /// Keeps what the invocation has written as it is now: threads that wait for memory change it as soon as they go on.
-    /// Everything is open, and they are held. False if there is no room.
+    /// Copies the pages that the invocation has written. Waiting threads would change them as soon as they continue; they are
+    /// still held. Everything is open. False if there is no room.
     pub fn keep_exit(&mut self) -> bool {
         let Some(touched) = self.level.as_ref().map(|level| level.touched) else {
             return true;
@@ -33,7 +33,7 @@ impl<M: Memory> Engine<M> {
         true
     }
 
-    /// Lets the capture keep the pages of the thread control block, which stay open throughout.
+    /// Copies the pages of the thread control block, which stay open throughout the capture.
     pub fn take_control(&mut self, control: (usize, usize)) -> Result<(), String> {
         let Some(level) = &mut self.level else {
             return Ok(());
@@ -55,25 +55,25 @@ impl<M: Memory> Engine<M> {
         Ok(())
     }
 
-    /// Keeps the frame that the region is called from, its argument block among it: code under other flags may load
-    /// arguments that this code does not, and the frame is compared though the region may leave it alone.
+    /// Captures the frame of the region's caller with the argument block. Code under other flags may load arguments that this
+    /// code does not, and a replay compares the frame even if the region leaves it alone.
     pub fn keep_frame(&mut self) {
         let Some(level) = &self.level else { return };
         let (stack, block) = (level.entry.stack_pointer, level.entry.arguments);
         let end = (block + u64::from(level.entry.arguments_size)).max(stack + 1);
         let pages = (stack as usize & !(PAGE - 1)..end as usize).step_by(PAGE);
         for page in pages {
-            // What cannot be opened is refused when the region touches it.
+            // If it cannot be opened, the region's own touch is refused.
             let _ = self.touch(page, Access::Read);
         }
     }
 
-    /// The captured thread touches `address` for the first time, with this stack pointer: what it uses of a stack of the
-    /// program's own.
+    /// The captured thread faults on `address` with this stack pointer. Notes the lowest frame, if the region was entered on
+    /// a stack that the program made.
     pub fn note_frames(&mut self, address: usize, pointer: usize) {
         /// Of the x86-64 ABI.
         const RED_ZONE: usize = 128;
-        /// A stack pointer farther below is likely another stack's.
+        /// A stack pointer farther below likely belongs to another stack.
         const NEAR: usize = 1 << 20;
         let lowest = match pointer.saturating_sub(RED_ZONE) <= address && address < pointer {
             true => address,

@@ -1,8 +1,8 @@
 //! The gate before closed memory. While memory is closed, a thread of the program that touches it waits in the handler until it
-//! is open again; so does one that makes a system call: the kernel takes closed memory for none at all.
+//! is open again. So does a thread that makes a system call: to the kernel, closed memory does not exist.
 //!
-//! A thread that blocks the signal of faults dies of one. libc blocks it where threads start and end and processes
-//! fork: threads pass the gate there, which is barred while memory is closed.
+//! A thread that blocks SIGSEGV is killed by a fault. libc blocks it where threads start and end and where processes fork.
+//! Threads pass a gate there, which is barred while memory is closed.
 
 use super::status;
 use crate::os::signals::NUDGE;
@@ -17,17 +17,17 @@ const PATIENCE: i64 = 10;
 static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Counts how often memory was opened: threads wait for it to change.
 static OPENED: AtomicU32 = AtomicU32::new(0);
-/// Thread pointer and number of the thread that the last capture began in.
+/// Thread pointer and id of the thread in which the last capture began.
 static CAPTURED: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new(0));
 /// Whether the gate is barred.
 static BARRED: AtomicBool = AtomicBool::new(false);
-/// Whether system calls of the other threads are held: 1, or let through: 0.
+/// 1 if system calls of other threads are held, 0 if they are let through.
 static HELD: AtomicU8 = AtomicU8::new(0);
-/// Threads in the gate, or on their way from their creation to the list.
+/// Number of threads in the gate, or between their creation and their entry in the list.
 static PASSING: AtomicUsize = AtomicUsize::new(0);
 
-/// Enters the gate, waits before it while it is barred. False if the calling thread has no need to: memory is closed
-/// by it alone, or by nobody.
+/// Enters the gate; waits while it is barred. False if the calling thread does not need to enter: it is the captured one or of
+/// its team, or nothing is ever closed.
 pub fn pass() -> bool {
     if !waits() {
         return false;
@@ -45,39 +45,39 @@ pub fn pass() -> bool {
     }
 }
 
-/// Whether the calling thread is one that waits until memory is open: neither the captured one nor of its team.
+/// Whether the calling thread has to wait for open memory: it is neither the main thread nor of a team.
 fn waits() -> bool {
     status::prepared() && !thread::is_main() && !local::is_of_team()
 }
 
-/// The calling thread is through, if `passing`: if [`pass`] said so.
+/// Leaves the gate, if `passing`: if [`pass`] has entered it.
 pub fn passed(passing: bool) {
     if passing {
         PASSING.fetch_sub(1, SeqCst);
     }
 }
 
-/// A thread that the calling one is about to start passes as well.
+/// Counts a thread that the calling one is about to start as in the gate.
 pub fn pass_another() {
     PASSING.fetch_add(1, SeqCst);
 }
 
-/// Whether threads are in the gate.
+/// Whether a thread is in the gate.
 pub fn is_occupied() -> bool {
     PASSING.load(SeqCst) != 0
 }
 
-/// Bars the gate until memory is [`memory_opened`].
+/// Bars the gate until [`memory_opened`].
 pub fn bar_gate() {
     BARRED.store(true, SeqCst);
 }
 
-/// Holds the system calls that other threads begin from now on, until memory is [`memory_opened`].
+/// Holds the system calls that other threads begin from now on, until [`memory_opened`].
 pub fn hold_calls() {
     HELD.store(1, SeqCst);
 }
 
-/// Has the kernel report the calling thread's system calls, so that they can be held. False if it does not.
+/// Makes the calling thread's system calls holdable. False if the kernel refuses.
 pub fn report_calls() -> bool {
     sys::dispatch_calls(Some(HELD.as_ptr())) == 0
 }
@@ -88,7 +88,7 @@ pub fn set_captured() {
     CAPTURED.1.store(thread::id(), Ordering::Relaxed);
 }
 
-/// Runs `work` where memory is not closed, from a thread that is not the captured one.
+/// Runs `work` in the gate: memory is not closed meanwhile.
 pub fn in_gate<T>(work: impl FnOnce() -> T) -> T {
     let passing = pass();
     let result = work();
@@ -111,12 +111,12 @@ pub fn is_captured() -> bool {
     thread::pointer() == CAPTURED.0.load(Ordering::Relaxed)
 }
 
-/// Number of that thread.
+/// Id of that thread.
 pub fn captured_id() -> usize {
     CAPTURED.1.load(Ordering::Relaxed) as usize
 }
 
-/// In a handler of another thread, which is about to make a system call: waits until memory is open.
+/// In a handler of another thread that is about to make a system call: waits until memory is open.
 pub fn await_calls() {
     loop {
         let count = OPENED.load(SeqCst);
@@ -134,7 +134,7 @@ pub fn memory_closes() {
     CLOSED.store(true, Ordering::Release);
 }
 
-/// A forked child has one thread.
+/// In a forked child, which has one thread: opens the gate.
 pub fn reset_in_child() {
     HELD.store(0, SeqCst);
     CLOSED.store(false, Ordering::Release);
@@ -142,7 +142,7 @@ pub fn reset_in_child() {
     PASSING.store(0, SeqCst);
 }
 
-/// Memory is open: threads that wait go on.
+/// Memory is open: waiting threads continue.
 pub fn memory_opened() {
     HELD.store(0, SeqCst);
     CLOSED.store(false, Ordering::Release);
@@ -181,7 +181,7 @@ fn await_opening(count: u32, patience: &[i64; 2]) -> bool {
     result != -(libc::ETIMEDOUT as isize) || OPENED.load(Ordering::Acquire) != count
 }
 
-/// Has the captured thread give up.
+/// Asks the captured thread to give up.
 pub fn nudge_captured() {
     // SAFETY: a signal that the captured thread's handler takes, or nobody.
     unsafe {

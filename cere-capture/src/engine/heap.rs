@@ -13,7 +13,7 @@ pub type Block = *mut c_void;
 
 /// The thread that runs inside a captured invocation.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// Size of the region heap's range; 0: there is none.
+/// Size of the region heap's range; 0 if there is none.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
 
@@ -36,25 +36,25 @@ pub fn heap_range() -> (u64, u64) {
     }
 }
 
-/// What is known of the program's memory when a captured invocation begins.
+/// State of the allocators when a captured invocation begins.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
-    /// End of the part of the region heap that was ever handed out.
+    /// End of the used part of the region heap.
     pub used: usize,
-    /// Bytes of it in blocks that are handed out.
+    /// Bytes in allocated blocks of the region heap.
     pub live: usize,
-    /// Bytes of it in blocks that are free again.
+    /// Bytes in freed blocks of the region heap.
     pub freed: usize,
-    /// Memory of the C library's allocator; none if that cannot be told.
+    /// Memory of the C library's allocator; none if unknown.
     pub memory: Option<Memory>,
 }
 
-/// Bytes of the region heap in blocks that are handed out.
+/// Bytes in allocated blocks of the region heap.
 pub fn live_bytes() -> usize {
     with_heap(|heap| heap.live())
 }
 
-/// The present state. Other threads may run and free blocks of the region heap meanwhile.
+/// Present state of the allocators. Other threads may free blocks of the region heap meanwhile.
 pub fn read_usage() -> Usage {
     let memory = spare::read_memory();
     with_heap(|heap| {
@@ -69,7 +69,7 @@ pub fn read_usage() -> Usage {
     })
 }
 
-/// Makes the region heap what it was before its first use, if no block of it is handed out.
+/// Resets the region heap to its unused state, if none of its blocks is allocated.
 pub fn renew_if_empty() {
     with_heap(|heap| {
         let used = heap.used() - BASE;
@@ -96,10 +96,10 @@ pub fn is_inside() -> bool {
     thread != 0 && (thread == thread::pointer() || local::is_of_team()) && !local::in_library()
 }
 
-/// Works on the region heap, alone.
+/// Runs `work` on the region heap under its lock.
 pub fn with_heap<T>(work: impl FnOnce(&mut Heap) -> T) -> T {
     if is_inside_elsewhere() {
-        // Another thread waits here, and not with the lock in its hands.
+        // Another thread waits here for open memory, not with the lock held.
         // SAFETY: the heap is reserved, and not used before.
         unsafe { (BASE as *const u8).read_volatile() };
     }
@@ -110,7 +110,7 @@ pub fn with_heap<T>(work: impl FnOnce(&mut Heap) -> T) -> T {
     })
 }
 
-/// Whether a block is the region heap's.
+/// Whether a block belongs to the region heap.
 pub fn in_heap(block: Block) -> bool {
     (BASE..BASE + RESERVED.load(Ordering::Relaxed)).contains(&(block as usize))
 }
@@ -121,7 +121,7 @@ pub fn is_inside_elsewhere() -> bool {
     INSIDE.load(Ordering::Relaxed) != 0 && !is_inside()
 }
 
-/// A forked child has one thread, which is in neither of the locks.
+/// In a forked child: its one thread holds neither of the locks.
 pub fn reset_in_child() {
     arena::reset_in_child();
     LOCK.forked();

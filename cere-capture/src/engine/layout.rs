@@ -1,4 +1,4 @@
-//! Which memory a capture, or a page trace, protects. Ordinary code: for hooks with everything open.
+//! Which memory a capture or a page trace protects. Ordinary code, with everything open.
 
 use super::heap;
 use super::spans::{KIND_FILE, KIND_FOREIGN, KIND_STACK, KIND_TWICE, Span};
@@ -24,7 +24,7 @@ fn of_program(images: &[Image], address: u64) -> Option<bool> {
     images.iter().find(inside).map(|image| image.program)
 }
 
-/// Kind of the memory at `address`, the stack apart.
+/// Kind of the memory at `address`, except for the stack.
 pub fn find_kind(images: &[Image], address: u64) -> u8 {
     match of_program(images, address) {
         Some(false) => KIND_FOREIGN,
@@ -32,9 +32,9 @@ pub fn find_kind(images: &[Image], address: u64) -> u8 {
     }
 }
 
-/// Puts the memory that is to be protected into the engine's spans, as seen from a stack pointer, the loaded images and
-/// the thread's control block; `runtime` is the range of the OpenMP runtime's image. If a capture has not begun to run,
-/// describes the mappings there.
+/// Fills the engine's spans with the memory to protect. That depends on the stack pointer, the loaded images, the thread's
+/// control block and the range of the OpenMP runtime's image. For a capture that has not started to run, describes the
+/// mappings in it.
 pub fn lay_out(
     engine: &mut Engine,
     mapping_limit: usize,
@@ -43,7 +43,7 @@ pub fn lay_out(
     control: (usize, usize),
     runtime: (usize, usize),
 ) -> Result<(), String> {
-    /// Mappings left to the program and to what the estimate of splits misses.
+    /// Mappings reserved for the program, and for errors of the estimate of splits.
     const SPARE: isize = 2500;
     let fresh = engine.level.as_ref().is_some_and(|l| l.started == 0);
     let all = match fresh {
@@ -64,7 +64,7 @@ pub fn lay_out(
         let code = protection & libc::PROT_EXEC as u8 != 0;
         let (start, end) = (mapping.start as usize, mapping.end as usize);
         let mut kind = find_kind(images, mapping.start);
-        // What no image holds was made by the program: its code is the region's.
+        // Code outside all images was made by the program: it belongs to the region.
         let library = of_program(images, mapping.start) == Some(false);
         if mapping.path.starts_with('/') {
             kind |= KIND_FILE;
@@ -119,7 +119,7 @@ pub fn lay_out(
     Ok(())
 }
 
-/// Private memory without a file, the stack apart.
+/// Private memory without a file, except for the stack.
 fn list_private(mappings: &[Mapping]) -> impl Iterator<Item = (u64, u64)> {
     let own = |m: &&Mapping| {
         let place = m.path.is_empty() || m.path == "[heap]";
@@ -128,7 +128,7 @@ fn list_private(mappings: &[Mapping]) -> impl Iterator<Item = (u64, u64)> {
     mappings.iter().filter(own).map(|m| (m.start, m.end))
 }
 
-/// What of `mappings` lies outside `ranges`: the kernel makes one mapping of neighbours.
+/// The parts of `mappings` outside `ranges`: the kernel merges neighbouring mappings.
 fn subtract_ranges(mappings: Vec<Mapping>, ranges: &[(u64, u64)]) -> Vec<Mapping> {
     let mut left = Vec::new();
     let mut rest = mappings;

@@ -12,7 +12,7 @@ pub const CALLS: usize = 512;
 /// A captured invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured {
-    /// Captures of this process up to it.
+    /// Its number among the captures of this process, from 1.
     pub number: u64,
     /// Place of its region among the wanted ones.
     pub wanted: usize,
@@ -30,8 +30,8 @@ pub struct Level {
     pub invocation: u64,
     /// The processor's state at entry.
     pub entry: EntryState,
-    /// [start, end) of the thread's own stack, if the region was entered on it: nothing lives below its pointer. Empty if it
-    /// was entered on another, which may lie amid data.
+    /// [start, end) of the thread's own stack, if the region was entered on it: below the pointer nothing is in use. Empty if
+    /// the region was entered on another stack, which may lie between data.
     pub stack: (usize, usize),
     /// Thread control block and static thread-local storage at entry, whole pages.
     pub control: (usize, usize),
@@ -49,11 +49,11 @@ pub struct Level {
     pub images: Vec<Image>,
     /// Mappings at entry.
     pub mappings: Vec<Mapping>,
-    /// What of them was not in memory then: [start, end), rising.
+    /// Their pages that were not in memory at entry: [start, end), rising.
     pub absent: Vec<(u64, u64)>,
     /// Allocators at entry.
     pub heap: Usage,
-    /// Threads that the next team has; none without an OpenMP runtime.
+    /// Threads of the next team; none without an OpenMP runtime.
     pub threads: Option<u32>,
     /// Locks of the OpenMP runtime.
     pub locks: Vec<OpenMpLock>,
@@ -61,7 +61,7 @@ pub struct Level {
     pub blocks: Vec<(u32, Vec<u8>)>,
     /// The threads whose stacks are watched.
     pub resting: Vec<Resting>,
-    /// The clocks at entry, and where the answers that the region gets from the kernel begin.
+    /// The clocks at entry, and the offset of the kernel's answers to the region.
     pub clocks: (Vec<Clock>, usize),
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
@@ -101,8 +101,8 @@ impl Level {
         }
     }
 
-    /// From which address on pages of the region heap are memory that the program's allocator would have had to ask the
-    /// kernel for: what the invocation allocated and kept is more than that had free. None if it is not.
+    /// Address from which pages of the region heap count as new memory: without the capture the program's allocator would
+    /// have asked the kernel for it, as the invocation allocated and kept more than that had free. None if it did not.
     pub fn new_heap(&self) -> Option<usize> {
         let grown = heap::live_bytes().saturating_sub(self.heap.live);
         (grown > self.heap.memory?.spare).then_some(self.heap.used)

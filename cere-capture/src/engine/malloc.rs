@@ -1,5 +1,5 @@
-//! `malloc` and family. Outside captured invocations they are the next allocator's in line; inside, the region
-//! heap's. What the library's own calls of libc allocate comes from the arena.
+//! `malloc` and family. Outside captured invocations they call the next allocator; inside, they use the region heap. What
+//! the library's own calls of libc allocate comes from the arena.
 
 use super::heap::{Block, in_heap, is_inside, is_inside_elsewhere, with_heap};
 use crate::os::arena::{self, Arena};
@@ -96,7 +96,7 @@ unsafe fn real_size(block: Block) -> usize {
     unsafe { real!(c"malloc_usable_size", unsafe extern "C" fn(Block) -> usize)(block) }
 }
 
-/// Looks up what a captured invocation calls: a look-up inside would be part of it.
+/// Looks up the functions that a captured invocation calls: a look-up inside would be part of it.
 pub fn look_up_next() {
     // SAFETY: frees nothing; the block is none.
     unsafe {
@@ -196,7 +196,7 @@ unsafe extern "C" fn free(block: Block) {
     unsafe {
         let other_inside = is_inside_elsewhere();
         if in_heap(block) && other_inside {
-            // The heap is closed, and its lock the captured thread's.
+            // The heap is closed, and the captured thread may hold its lock.
             defer_free(block);
         } else if in_heap(block) {
             with_heap(|heap| heap.free(block.cast()));
@@ -339,7 +339,7 @@ unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
     unsafe { real!(c"malloc_trim", unsafe extern "C" fn(usize) -> c_int)(pad) }
 }
 
-/// Names and addresses of the functions here that stand for the C library's and give or take blocks.
+/// Names and addresses of the interposed functions that allocate or free.
 pub fn list_functions() -> Vec<(String, u64)> {
     let all = [
         ("malloc", malloc as *const () as u64),
@@ -358,12 +358,12 @@ pub fn list_functions() -> Vec<(String, u64)> {
         .to_vec()
 }
 
-/// What the OpenMP runtime calls as `malloc`: its memory is no region's.
+/// `malloc` of the OpenMP runtime: its memory belongs to no region.
 pub unsafe extern "C" fn runtime_malloc(size: usize) -> Block {
     arena_allocate(size)
 }
 
-/// As `calloc`.
+/// `calloc` of the OpenMP runtime.
 pub unsafe extern "C" fn runtime_calloc(count: usize, size: usize) -> Block {
     let Some(bytes) = count.checked_mul(size) else {
         return no_memory();
@@ -378,7 +378,7 @@ pub unsafe extern "C" fn runtime_calloc(count: usize, size: usize) -> Block {
     }
 }
 
-/// As `realloc`.
+/// `realloc` of the OpenMP runtime.
 pub unsafe extern "C" fn runtime_realloc(block: Block, size: usize) -> Block {
     // SAFETY: `block` is null or what `runtime_malloc` gave: the OpenMP runtime is C.
     unsafe {

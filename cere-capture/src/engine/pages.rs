@@ -1,22 +1,22 @@
-//! The pages of the program's memory: their protection by the program, and what of it they have now.
+//! The pages of the program's memory: the protection that the program gave them, and the one in force.
 
 use super::memory::{Access, Memory, READ, WRITE};
 use super::pool::{Page, Pool};
 use super::spans::{Span, Spans};
 use crate::os::sys::PAGE;
 
-/// Times that opening everything is tried.
+/// Attempts to open everything.
 const ROUNDS: u32 = 3;
 
 /// The program's memory under protection.
 pub struct Pages<M> {
     /// How memory is protected.
     pub memory: M,
-    /// What is known of the pages, and copies of them.
+    /// State of the pages, and copies of them.
     pub pool: Pool,
-    /// What is protected, and what the program may do there.
+    /// The protected ranges with the program's rights.
     pub spans: Spans,
-    /// The most mappings that opening pages may add before neighbouring ones are opened together.
+    /// Maximum number of mappings that opening single pages may add.
     pub budget: isize,
     /// Page states of other epochs are void.
     epoch: u32,
@@ -56,7 +56,7 @@ impl<M: Memory> Pages<M> {
     /// Gives all spans the protection that the program gave them.
     pub fn open(&mut self) {
         self.void_states();
-        // What fails for want of mappings succeeds when others have become one.
+        // A range that fails for lack of mappings succeeds once others have merged.
         for _ in 0..ROUNDS {
             if self.open_once() {
                 break;
@@ -86,7 +86,7 @@ impl<M: Memory> Pages<M> {
             }
             // SAFETY: the program's own protection.
             let result = unsafe { self.memory.protect(span.start, end, span.protection) };
-            // What is not there any more is nobody's.
+            // An unmapped range needs no opening.
             done &= result >= 0 || !self.memory.is_mapped(span.start, end - span.start);
         }
         done
@@ -104,7 +104,7 @@ impl<M: Memory> Pages<M> {
         }
     }
 
-    /// What may be done with the page at `address` now.
+    /// Rights in force on the page at `address`.
     #[inline]
     pub fn open_rights(&mut self, address: usize) -> u8 {
         let page = self.pool.page(address);
@@ -112,7 +112,7 @@ impl<M: Memory> Pages<M> {
         unsafe { page.as_ref() }.map_or(0, |page| self.rights(page))
     }
 
-    /// What may be done with this page now.
+    /// Rights in force on this page.
     #[inline]
     pub fn rights(&self, page: &Page) -> u8 {
         match page.epoch == self.epoch {
@@ -121,13 +121,13 @@ impl<M: Memory> Pages<M> {
         }
     }
 
-    /// Whether opening a page by itself may take more mappings than there are.
+    /// Whether mappings run short, so that pages should not be opened one by one.
     #[inline]
     pub fn is_short(&self) -> bool {
         self.splits >= self.budget
     }
 
-    /// Notes that `page` at `address` of `span` is open as `now`; estimates mappings.
+    /// Notes the rights `now` of the page at `address` of `span`, and updates the estimate of mappings.
     pub fn note_rights(&mut self, span: &Span, address: usize, page: &mut Page, now: u8) {
         let before = self.rights(page);
         page.open = now;

@@ -1,16 +1,16 @@
-//! Whether the main thread runs a parallel region: what it enters meanwhile is part of that.
+//! Whether the main thread runs a parallel region. Regions that it enters meanwhile are part of that one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Stack pointer where the outermost parallel region that runs was entered, or 0.
+/// Stack pointer at the entry of the outermost running parallel region, or 0.
 static PARALLEL: AtomicUsize = AtomicUsize::new(0);
 
-/// What an entry into a region is to the parallel region that runs.
+/// Relation of a region to the running parallel region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// None runs, or this is it.
+    /// No parallel region runs, or this is it.
     Outside,
-    /// Part of it.
+    /// It is part of that.
     Within,
 }
 
@@ -21,7 +21,7 @@ pub fn enters(parallel: bool, stack: usize) -> Entry {
     if outer > stack {
         return Entry::Within;
     }
-    // None, or it was left by longjmp.
+    // None runs, or it was left by longjmp.
     PARALLEL.store(if parallel { stack } else { 0 }, Ordering::Relaxed);
     Entry::Outside
 }

@@ -5,28 +5,28 @@ use crate::os::{arena, sys};
 
 /// Size of the stacks for hooks and handlers.
 pub const STACK: usize = 1 << 20;
-/// Most spans of memory under protection.
+/// Maximum number of spans under protection.
 pub const SPANS: usize = 1 << 17;
 const TOP: usize = 1 << 17;
 const CHUNK_PAGES: usize = 1 << 18;
 const CHUNK: usize = CHUNK_PAGES * size_of::<Page>();
 const POPULATE: usize = 2 << 20;
 
-/// What is known of a page. Without a capture in progress nobody has touched it.
+/// State of a page. The first three are false unless a capture is in progress.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Page {
     /// Whether the captured invocation touched it.
     pub touched: bool,
-    /// Whether it wrote it.
+    /// Whether the captured invocation wrote it.
     pub written: bool,
-    /// Whether it executed it.
+    /// Whether the captured invocation executed it.
     pub executed: bool,
-    /// Protection now, if `epoch` is the engine's; else none.
+    /// Rights in force if `epoch` is the current one; otherwise it is closed.
     pub open: u8,
-    /// When `open` was set.
+    /// Epoch in which `open` was set.
     pub epoch: u32,
-    /// When it last left the FIFO of the page trace: a sequence number, 0 for never.
+    /// Sequence number of its last removal from the FIFO of the page trace; 0 for never.
     pub last: u64,
 }
 
@@ -36,25 +36,25 @@ pub struct Page {
 pub struct Touch {
     /// Its address.
     pub address: usize,
-    /// Place of its content at entry among the copies, from 1; 0: all zero, or of no interest.
+    /// Number of the copy of its content at entry, from 1; 0 if that is all zero or not needed.
     pub copy: u32,
-    /// `KIND_` flags of its span, [`DEAD`], [`GUESSED`], and at [`TOUCHER_SHIFT`] the number of the thread that was first.
+    /// `KIND_` flags of its span, [`DEAD`], [`GUESSED`], and at [`TOUCHER_SHIFT`] the number of the first-touching thread.
     pub kind: u32,
-    /// Place of its content at exit among the copies, from 1, or [`ZEROS`]; 0: it was not kept.
+    /// Number of the copy of its content at exit, from 1, or [`ZEROS`]; 0 if it was not kept.
     pub exit: u32,
 }
 
 /// [`Touch::exit`] of a page of zeros.
 pub const ZEROS: u32 = u32::MAX;
 
-/// The page lies wholly below the stack pointer at entry.
+/// The whole page lies below the stack pointer at entry.
 pub const DEAD: u32 = 1 << 31;
-/// The page was opened for writing before the program wrote it: only its content tells whether it did.
+/// The page was opened for writing before the program wrote it: only its content shows whether it did.
 pub const GUESSED: u32 = 1 << 30;
 
-/// Where the number of the thread stands in [`Touch::kind`].
+/// Bit position of the thread's number in [`Touch::kind`].
 pub const TOUCHER_SHIFT: u32 = 8;
-/// The largest that fits; threads beyond it share it.
+/// Maximum thread number; higher ones are counted as it.
 pub const TOUCHERS: u32 = (1 << 16) - 1;
 
 /// The parts of the range.
@@ -104,7 +104,7 @@ impl Pool {
         })
     }
 
-    /// Copies may take `memory` more bytes from now on.
+    /// Limits further copies to `memory` bytes.
     pub fn allow(&mut self, memory: usize) {
         self.limit = self.end.min(self.next.saturating_add(memory));
     }
@@ -126,7 +126,7 @@ impl Pool {
         self.base + 2 * STACK + TOP * size_of::<usize>()
     }
 
-    /// What is known of the page at `address`; null if the room for such knowledge is used up.
+    /// State of the page at `address`; null if there is no room for more states.
     #[inline]
     pub fn page(&mut self, address: usize) -> *mut Page {
         let number = (address & 0x7fff_ffff_ffff) / PAGE;
@@ -145,7 +145,7 @@ impl Pool {
         }
     }
 
-    /// Forgets what is open in [start, end).
+    /// Marks the pages of [start, end) as closed.
     pub fn close(&mut self, start: usize, end: usize) {
         let top = (self.base + 2 * STACK) as *const usize;
         let mut at = start;
@@ -163,7 +163,7 @@ impl Pool {
         }
     }
 
-    /// Adds to the log of `length` entries; false if it is full.
+    /// Appends to the log, which has `length` entries; false if it is full.
     #[inline]
     pub fn append(&mut self, length: usize, touch: Touch) -> bool {
         if (length + 1) * size_of::<Touch>() > self.log_size {
@@ -221,7 +221,7 @@ impl Pool {
         unsafe { std::slice::from_raw_parts(at as *const u8, PAGE) }
     }
 
-    /// Drops all copies and gives their memory back, but for a little.
+    /// Drops all copies and returns most of their memory.
     pub fn reset(&mut self) {
         const KEPT: usize = 64 << 20;
         let kept = self.copies + KEPT;

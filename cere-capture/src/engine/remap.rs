@@ -5,8 +5,8 @@ use super::spans::Span;
 use super::state::Engine;
 
 impl<M: Memory> Engine<M> {
-    /// The program mapped, unmapped or protected [start, end): `protection` is what it may do there now, none
-    /// if nothing. Fresh memory is noted as such.
+    /// The program mapped, unmapped or protected [start, end). `protection` holds its rights there and the kind of memory; none if
+    /// it is unmapped. `fresh` memory is noted in the capture.
     pub fn remap(
         &mut self,
         start: usize,
@@ -24,7 +24,7 @@ impl<M: Memory> Engine<M> {
                     protection,
                     kind,
                 };
-                // In this order: what is closed is known, and opened whatever happens.
+                // In this order: everything that is closed has a span, by which it is opened again.
                 let known = self.pages.spans.insert(span);
                 // SAFETY: the handler opens what the program touches.
                 if known && start < end && unsafe { self.pages.memory.protect(start, end, 0) } < 0 {
@@ -40,7 +40,7 @@ impl<M: Memory> Engine<M> {
         if let Some(level) = self.level.as_mut().filter(|_| fresh) {
             let full = level.fresh.len() == level.fresh.capacity();
             let (start, end) = (start as u64, end as u64);
-            // Memory that is mapped, dropped and mapped again stands there once.
+            // Memory that is mapped, dropped and mapped again is listed once.
             if level.fresh.iter().any(|f| f.0 <= start && end <= f.1) {
                 return Ok(());
             }

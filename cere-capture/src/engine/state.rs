@@ -6,7 +6,7 @@ use super::pages::Pages;
 use super::tracer::Tracer;
 use super::{clock, gate, parallel, status, turn};
 
-/// Where the thread whose memory is closed runs.
+/// Stack and control block of the thread whose memory is closed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place {
     /// [start, end) of the mapping that holds its stack pointer.
@@ -25,13 +25,13 @@ pub struct Engine<M = System> {
     pub level: Option<Level>,
     /// The page trace.
     pub tracer: Tracer,
-    /// Of the capture, or of the tracer.
+    /// Place of the captured or traced thread.
     pub place: Place,
     /// [start, end) of what is never protected: the library's own memory and image.
     pub own: Vec<(usize, usize)>,
     /// Stacks of the other threads, never protected either.
     pub stacks: Vec<(usize, usize)>,
-    /// Number of the thread whose touch it is: 0 for the one that entered the region.
+    /// Number of the touching thread: 0 for the one that entered the region.
     pub toucher: u32,
 }
 
@@ -54,7 +54,7 @@ impl<M: Memory> Engine<M> {
         self.tracer.on || self.level.is_some()
     }
 
-    /// Has those without a turn know whether memory is to be closed: before their calls are held, and after they were let go.
+    /// Publishes [`Engine::at_work`] to threads without a turn: before their calls are held, and after they are released.
     pub fn publish(&self) {
         status::set_at_work(self.at_work());
     }
@@ -68,13 +68,13 @@ impl<M: Memory> Engine<M> {
         self.pages.close()
     }
 
-    /// Gives all memory the protection that the program gave it; other threads may go on.
+    /// Restores the program's protection of all memory; other threads continue.
     pub fn open(&mut self) {
         self.uncover();
         gate::memory_opened();
     }
 
-    /// Gives all memory the protection that the program gave it, for a moment: the system calls of other threads stay held.
+    /// Restores the program's protection for a moment: the system calls of other threads stay held.
     pub fn uncover(&mut self) {
         clock::open_shared_page();
         self.tracer.drain(&mut self.pages);
@@ -86,12 +86,12 @@ impl<M: Memory> Engine<M> {
         turn::team_exists() && parallel::in_parallel() && self.at_work()
     }
 
-    /// What a system call reached may leave the page trace, after [`super::tracer::pin_pages`]. In turn.
+    /// Ends a [`super::tracer::pin_pages`]: pages that a system call reached may leave the FIFO. In turn.
     pub fn unpin(&mut self) {
         self.tracer.unpin(&mut self.pages);
     }
 
-    /// The tracer ends while captures go on: what is open stays so.
+    /// Turns the tracer off during a capture: open pages stay open.
     pub fn detach(&mut self) {
         self.tracer.drain(&mut self.pages);
         self.tracer.on = false;

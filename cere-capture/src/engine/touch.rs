@@ -9,14 +9,14 @@ use crate::os::sys::PAGE;
 /// Pages opened together when mappings run out, smallest first.
 const BLOCKS: [usize; 5] = [16, 256, 4096, 65536, usize::MAX / PAGE / 2];
 
-/// What came of a touch.
+/// Result of a touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touched {
     /// The page is open now.
     Opened,
     /// The program has no right to it.
     NotOurs,
-    /// The page cannot be opened: what it lacks.
+    /// The page cannot be opened, for lack of this.
     Failed(&'static str),
 }
 
@@ -37,7 +37,7 @@ impl<M: Memory> Engine<M> {
             Access::Write => WRITE,
             Access::Execute => EXECUTE,
         };
-        // x86 reads whatever it may write or execute.
+        // On x86 memory that may be written or executed may be read.
         if span.protection & need == 0 && (need != READ || span.protection == 0) {
             return Touched::NotOurs;
         }
@@ -53,7 +53,7 @@ impl<M: Memory> Engine<M> {
             return Touched::Failed("memory that is mapped at two addresses, to write it");
         }
         let new = !page.touched;
-        // A page beside written ones, read for the first time, is likely to be written next: one fault for both.
+        // The first read of a page beside written ones is likely followed by a write: one fault for both.
         let guess = new
             && !twice
             && self.level.is_some()
@@ -113,7 +113,7 @@ impl<M: Memory> Engine<M> {
         self.block(span, address, access)
     }
 
-    /// Gives the page to the capture, if that has not touched it. The page is readable by now.
+    /// Adds the page to the capture, if that has not touched it. The page is readable.
     fn take(&mut self, address: usize, kind: u32, page: &mut Page) -> Result<(), &'static str> {
         let Some(level) = self.level.as_mut().filter(|_| !page.touched) else {
             return Ok(());
@@ -168,7 +168,7 @@ impl<M: Memory> Engine<M> {
             let size = pages * PAGE;
             let start = (address / size * size).max(span.start);
             let end = start.saturating_add(size).min(span.end);
-            // Where other threads run nobody writes until the copies are made.
+            // If other threads run, nobody may write until the copies are made.
             let first = if self.shared() {
                 now & !WRITE | READ
             } else {
@@ -177,7 +177,7 @@ impl<M: Memory> Engine<M> {
             // SAFETY: within the program's rights.
             let result = unsafe { self.pages.memory.protect(start, end, first) };
             if result == -(libc::ENOMEM as isize) {
-                // A part of it may be open by now.
+                // A part of it may have been opened.
                 self.pages.pool.close(start, end);
                 // SAFETY: the handler opens what the program touches.
                 if unsafe { self.pages.memory.protect(start, end, 0) } < 0 {
@@ -241,7 +241,7 @@ impl<M: Memory> Engine<M> {
         self.pages.spans.insert(grown).then_some(grown)
     }
 
-    /// Opens [start, start + length) for a system call; what the program has no right to is left to the kernel.
+    /// Opens [start, start + length) for a system call. Parts that the program may not access are left to the kernel.
     pub fn reach(
         &mut self,
         start: usize,

@@ -1,6 +1,7 @@
-//! The page trace: the pages opened last stay open in a FIFO, what leaves it is closed and logged.
+//! The page trace: the last opened pages stay open in a FIFO. A page that leaves it is closed and logged.
 //!
-//! All but windows opening and snapshots may run in a signal handler: raw system calls and reserved memory only.
+//! Except for the begin of windows and snapshots, everything may run in a signal handler: raw system calls and reserved memory
+//! only.
 
 use super::level::Captured;
 use super::memory::{Memory, WRITE};
@@ -16,11 +17,11 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// [`Page::last`] of a page that is in the FIFO.
 const IN_FIFO: u64 = u64::MAX;
-/// Room of the FIFO; half of it is for what single system calls reach.
+/// Capacity of the FIFO; half of it is for pages that single system calls reach.
 const RING: usize = 1 << 20;
-/// Log entries, at least; the rest depends on the pages wanted.
+/// Minimum number of log entries; the actual one depends on the requested pages.
 const LOG: usize = 1 << 16;
-/// Times that a window is interrupted before it is given up: each costs some milliseconds.
+/// Interruptions after which a window is given up: each costs some milliseconds.
 const HALTS: u32 = 100;
 
 /// Why a window has a gap.
@@ -84,7 +85,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether it tells the last time that its page left.
+    /// Whether it is the latest entry of its page.
     fn is_current<M: Memory>(self, pages: &mut Pages<M>) -> bool {
         let page = pages.pool.page((self.page & TRACE_PAGE) as usize);
         // SAFETY: a page of the pool, or null.
@@ -97,7 +98,7 @@ pub struct Tracer {
     plan: TracePlan,
     /// Whether what the program touches is traced.
     pub on: bool,
-    /// Set in the handler: the windows take too much.
+    /// Set in the handler: why the windows cost too much.
     pub exhausted: Option<&'static str>,
     /// Windows by rising `first`. Filled by ordinary code only.
     pub windows: Vec<Window>,
@@ -142,7 +143,7 @@ impl Tracer {
         }
     }
 
-    /// Reserves memory for a tracer, and tells where. None if the system refuses.
+    /// Reserves memory for a tracer: with its range. None if the system refuses.
     pub fn reserve(plan: TracePlan) -> Option<(Tracer, (usize, usize))> {
         let pages = usize::try_from(plan.pages).ok()?.min(1 << 28);
         let room = (2 * pages).max(LOG);
@@ -158,13 +159,13 @@ impl Tracer {
         Some((tracer, (start, start + size.next_multiple_of(PAGE))))
     }
 
-    /// Whether there is something to trace for.
+    /// Whether a window is open.
     pub fn wanted(&self) -> bool {
         self.windows.iter().any(|w| !w.ended)
     }
 
-    /// Opens a window after so many captures; `inside` one of them nothing is traced for it. The FIFO is empty: everything
-    /// is open.
+    /// Begins a window after so many captures. Nothing is traced for a window that begins `inside` one. Everything is open, so
+    /// the FIFO is empty.
     pub fn begin(&mut self, plan: usize, began: String, captures: u64, inside: Option<Captured>) {
         self.windows.push(Window {
             plan,
@@ -199,7 +200,7 @@ impl Tracer {
         }
     }
 
-    /// So many faults, or what takes as long, happened.
+    /// Counts so many faults, or work that takes as long.
     pub fn charge(&mut self, faults: u64) {
         self.since += faults;
         if self.since > self.plan.faults {
@@ -215,7 +216,7 @@ impl Tracer {
     /// A page is touched that last left the FIFO at `before`.
     fn count(&mut self, before: u64) {
         for window in self.windows.iter_mut().rev() {
-            // What is still marked was unmapped meanwhile, and counted.
+            // A page still marked as in the FIFO was unmapped meanwhile, and is counted.
             if before >= window.first {
                 break;
             }
@@ -241,15 +242,15 @@ impl Tracer {
     }
 }
 
-/// Calls under way that need what they opened to stay so. Changed out of turn as well.
+/// Calls in progress whose pages have to stay open. Changed out of turn as well.
 static PINS: AtomicU32 = AtomicU32::new(0);
 
-/// What is opened stays so until there were as many calls of [`Tracer::unpin`] or [`unpin_later`].
+/// Keeps pages open until as many calls of [`Tracer::unpin`] or [`unpin_later`].
 pub fn pin_pages() {
     PINS.fetch_add(1, SeqCst);
 }
 
-/// What a system call reached may leave, with the next page that is opened. Out of turn.
+/// Ends a [`pin_pages`] out of turn: pages leave when the next one is opened.
 pub fn unpin_later() {
     PINS.fetch_sub(1, SeqCst);
 }
@@ -289,7 +290,7 @@ impl Tracer {
         self.evict(pages);
     }
 
-    /// Closes what is beyond the FIFO's length, or beyond the mappings that there may be.
+    /// Closes pages beyond the FIFO's length, or while mappings run short.
     fn evict<M: Memory>(&mut self, pages: &mut Pages<M>) {
         while PINS.load(SeqCst) == 0
             && self.length > 8
@@ -300,7 +301,7 @@ impl Tracer {
         }
     }
 
-    /// What a system call reached may leave. In turn.
+    /// Ends a [`pin_pages`] in turn.
     pub fn unpin<M: Memory>(&mut self, pages: &mut Pages<M>) {
         unpin_later();
         if self.on {
@@ -308,7 +309,7 @@ impl Tracer {
         }
     }
 
-    /// Everything is about to be opened, or to stay as it is: the FIFO runs empty.
+    /// Empties the FIFO into the log without closing: everything is about to be opened, or stays as it is.
     pub fn drain<M: Memory>(&mut self, pages: &mut Pages<M>) {
         while let Some(page) = self.pop() {
             self.leave(pages, page, false);
@@ -346,7 +347,7 @@ impl Tracer {
         let Some(page) = (unsafe { pages.pool.page(address).as_mut() }) else {
             return;
         };
-        // It came twice: it was unmapped meanwhile.
+        // It is in the FIFO twice: it was unmapped meanwhile.
         if page.last != IN_FIFO {
             return;
         }
@@ -383,7 +384,7 @@ impl Tracer {
         self.next += 1;
     }
 
-    /// The log is full: drops what is out of date, and the oldest half if more than half is not.
+    /// The log is full: drops outdated entries, then the oldest so that at most half remain.
     fn compact<M: Memory>(&mut self, pages: &mut Pages<M>) {
         let (log, mut kept) = (self.log, 0);
         for i in 0..self.logged {

@@ -11,7 +11,7 @@ static BARRED: AtomicBool = AtomicBool::new(false);
 /// Whether the OpenMP runtime has started threads.
 static EXISTS: AtomicBool = AtomicBool::new(false);
 
-/// Tries before a thread that waits for its turn lets others run.
+/// Attempts after which a thread that waits for its turn yields.
 const SPINS: u32 = 200;
 
 /// A thread's turn.
@@ -23,7 +23,7 @@ impl Drop for Turn {
     }
 }
 
-/// Tries until nobody has a turn, or `gives_up` says so. Whether the calling thread has it now.
+/// Waits for the turn until `gives_up`. Whether the calling thread has it now.
 fn wait_for(gives_up: impl Fn() -> bool) -> bool {
     let mut tries = 0;
     while TAKEN.swap(true, SeqCst) {
@@ -40,25 +40,25 @@ fn wait_for(gives_up: impl Fn() -> bool) -> bool {
     true
 }
 
-/// The captured thread's turn, in its handlers.
+/// Waits for the turn: for the captured thread, in its handlers.
 pub fn take() -> Turn {
     wait_for(|| false);
     Turn(())
 }
 
-/// The turn, if nobody has it.
+/// Takes the turn if nobody has it.
 pub fn try_take() -> Option<Turn> {
     (!TAKEN.swap(true, SeqCst)).then(|| Turn(()))
 }
 
-/// The turn of a thread of a team; none while it is kept out.
+/// Waits for the turn: for a thread of a team. None while teams are kept out.
 pub fn take_in_team() -> Option<Turn> {
     let barred = || BARRED.load(SeqCst);
     if teams_are_barred() || !wait_for(barred) {
         return None;
     }
     let turn = Turn(());
-    // Barred meanwhile: the captured thread waits for this very turn.
+    // Barred meanwhile: the captured thread waits for this turn.
     (!teams_are_barred()).then_some(turn)
 }
 
@@ -84,7 +84,7 @@ pub fn teams_are_barred() -> bool {
     BARRED.load(SeqCst)
 }
 
-/// Runs `work` while nobody has a turn, without taking one: `work` may fault. Of the captured thread.
+/// Runs `work` of the captured thread while nobody has a turn, without taking one: `work` may fault.
 pub fn without_turns<T>(work: impl FnOnce() -> T) -> T {
     let barred = BARRED.swap(true, SeqCst);
     while TAKEN.load(SeqCst) {
@@ -95,7 +95,7 @@ pub fn without_turns<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A forked child has one thread.
+/// In a forked child: its one thread has no turn.
 pub fn reset_in_child() {
     TAKEN.store(false, SeqCst);
     BARRED.store(false, SeqCst);

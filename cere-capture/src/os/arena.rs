@@ -1,4 +1,4 @@
-//! The library's own memory: a reserved address range that the program's heap knows nothing of.
+//! The library's own memory: a reserved address range, apart from the program's heap.
 //!
 //! Allowed here: raw memory, raw system calls and atomics. Never libc.
 
@@ -7,14 +7,14 @@ use super::sys;
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the range is asked for.
+/// Preferred start of the range.
 pub const WANTED: usize = 0x2000_0000_0000;
-/// Its size: address space only.
+/// Size of the range: address space only.
 pub const SIZE: usize = 64 << 30;
-/// Its sizes where the system refuses that much.
+/// Smaller sizes, for systems that refuse [`SIZE`].
 const SMALL: [usize; 3] = [256 << 20, 16 << 20, 1 << 20];
 
-/// Where stacks of threads are asked for.
+/// Preferred addresses of thread stacks.
 pub const STACKS: usize = WANTED + 12 * SIZE;
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
@@ -58,12 +58,12 @@ pub fn reserve(wanted: usize, size: usize) -> Option<usize> {
     Some(start)
 }
 
-/// Whether `address` lies where the library asks for its address space.
+/// Whether `address` lies in the part of the address space that the library uses.
 pub fn is_ours(address: usize) -> bool {
     (WANTED..cere_heap::BASE + cere_heap::SIZE).contains(&address)
 }
 
-/// A forked child has one thread, which is not in here.
+/// In a forked child: its one thread does not hold the lock.
 pub fn reset_in_child() {
     LOCK.forked();
 }

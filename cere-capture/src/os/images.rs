@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub struct Loaded {
     /// Its file, absolute.
     pub path: PathBuf,
-    /// Added to its addresses.
+    /// Difference between its addresses in memory and in its file.
     pub bias: usize,
     /// Lowest and highest address of its segments.
     pub range: (usize, usize),
@@ -102,7 +102,7 @@ unsafe extern "C" fn visit_executable(
     0
 }
 
-/// Address of a return instruction in the image that `address` lies in, behind it.
+/// Address of a return instruction after `address`, in the same image.
 pub fn return_after(address: usize) -> Option<usize> {
     const RET: u8 = 0xc3;
     let mut range = (address, address);
@@ -144,8 +144,8 @@ unsafe extern "C" fn visit_unallocated(
     0
 }
 
-/// Lets the loader allocate the calling thread's block of every image. It does so at the first access
-/// otherwise, with `malloc`, which would then be a call of the region.
+/// Has the loader allocate the calling thread's block of every image now. Otherwise it does at the first access, with
+/// `malloc`, which would be a call of the region.
 pub fn allocate_tls() {
     let mut modules: Vec<usize> = Vec::new();
     // SAFETY: `visit_unallocated` gets the list back; the modules are loaded.
@@ -157,7 +157,7 @@ pub fn allocate_tls() {
     }
 }
 
-/// What an image's file says of CERE.
+/// What CERE has put into an image.
 pub struct Sections {
     /// Whether it holds units.
     pub instrumented: bool,

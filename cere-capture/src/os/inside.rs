@@ -1,11 +1,10 @@
-//! System calls that other threads are inside of when memory is closed: the kernel would find its addresses closed, and
-//! the call would fail. What they call later is held until memory is open again ([`crate::engine::gate::await_calls`]).
+//! System calls in which other threads are when memory is closed. The kernel would find the addresses closed, and the call
+//! would fail. Later calls are held until memory is open again ([`crate::engine::gate::await_calls`]).
 
 use super::names;
 use std::time::Duration;
 
-/// Milliseconds after which a thread that runs all the time counts as computing: no call takes it that long to leave,
-/// or to come to rest in.
+/// Milliseconds after which a running thread counts as computing: no call takes that long to return or to come to rest.
 const RUNS: u32 = 10;
 
 /// Calls that reach memory through what their arguments point to, or through what the process set up before.
@@ -69,10 +68,10 @@ const KNOWN: [(i64, &[usize]); 34] = [
     (libc::SYS_sched_yield, &[]),
 ];
 
-/// What a thread is at.
+/// What a thread does.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
-    /// On a processor, or waiting for one, be it inside a call or not.
+    /// On a processor or waiting for one, inside a call or not.
     Runs,
     /// At rest outside system calls, or gone.
     Rests,
@@ -102,7 +101,7 @@ fn parse_state(text: &str) -> State {
 /// Whether a call in which a thread rests touches closed memory before it returns.
 fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool) -> bool {
     match number as i64 {
-        // It has read its word, and writes nothing.
+        // It has read its word and writes nothing.
         libc::SYS_futex => {
             let operation = a[1] as i32 & 127;
             ![libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET].contains(&operation) && closed(a[0])
@@ -115,8 +114,8 @@ fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool)
     }
 }
 
-/// Waits until the threads `ids` rest or are known to compute. Why memory cannot be closed beside one of them, if so;
-/// `closed` tells of an address whether it would be.
+/// Waits until the threads `ids` rest or count as computing. An error says why memory cannot be closed beside one of them.
+/// `closed` says whether an address would be closed.
 pub fn await_rest(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
     for round in 0..RUNS {
         if round > 0 {

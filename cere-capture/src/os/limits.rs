@@ -1,4 +1,4 @@
-//! Where the library, or the command, would change what the program may have. Ordinary code.
+//! Limits that the program sees as without CERE: stack sizes and locked memory. Ordinary code.
 
 use super::errno::keep_errno;
 use super::section::in_library;
@@ -13,11 +13,11 @@ unsafe extern "C" {
     fn pthread_setattr_default_np(attributes: *const libc::pthread_attr_t) -> c_int;
 }
 
-/// Bytes of stack that the program would have without CERE, where the command has changed that; 0: it has not.
+/// Stack limit without CERE in bytes; 0 if the command has not changed it.
 static USUAL: AtomicU64 = AtomicU64::new(0);
-/// End of the main thread's stack, and of what the program has mapped below it.
+/// End of the main thread's stack, and end of the program's mapping below it.
 static STACK: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-/// Whether a thread asks for the main thread's stack.
+/// Whether a thread is asking libc for the main thread's stack.
 static ASKS: AtomicBool = AtomicBool::new(false);
 
 /// The kernel's limit of the stack.
@@ -33,7 +33,7 @@ fn read_limit() -> libc::rlimit {
     found
 }
 
-/// The limit that the program would have: it may have changed what the command has set.
+/// The limit without CERE. The program may have changed the limit that the command set.
 fn usual_limit_of(now: libc::rlimit) -> u64 {
     match USUAL.load(Ordering::Relaxed) {
         0 => now.rlim_cur,
@@ -42,10 +42,10 @@ fn usual_limit_of(now: libc::rlimit) -> u64 {
     }
 }
 
-/// The command gives the program all the stack there may be, for its addresses' sake. What it would have is told to it, and its
-/// threads get it: for libc an unlimited stack means threads with less of it than under the usual limit.
+/// The command raises the stack limit to the maximum, to keep addresses equal. The program is told its usual limit, and its
+/// threads get stacks of that size: with an unlimited stack libc gives threads less than under the usual limit.
 pub fn keep_stacks(told: Option<u64>) {
-    /// Of most systems.
+    /// The default of most systems.
     const COMMON: u64 = 8 << 20;
     let now = read_limit();
     if now.rlim_cur == now.rlim_max {
@@ -81,7 +81,7 @@ pub fn keep_stacks(told: Option<u64>) {
     }
 }
 
-/// Whether the mappings are read for the main thread's stack, and by nobody of the program.
+/// Whether libc reads the mappings to find the main thread's stack: the program itself does not read them.
 pub fn asks_for_stack() -> bool {
     ASKS.load(Ordering::Relaxed)
 }
@@ -95,8 +95,8 @@ unsafe extern "C" fn pthread_getattr_np(
     unsafe { stack_attributes(thread, attributes) }
 }
 
-/// `pthread_getattr_np`. libc finds the main thread's stack by the limit and by the mappings, which are neither what they would
-/// be. Under its own name it would be libc's, to which the library's references are bound.
+/// `pthread_getattr_np`. libc computes the main thread's stack from the limit and the mappings, which both differ under CERE.
+/// It has another name here because the library's own references to `pthread_getattr_np` are bound to libc's.
 pub unsafe fn stack_attributes(
     thread: libc::pthread_t,
     attributes: *mut libc::pthread_attr_t,
@@ -120,7 +120,7 @@ pub unsafe fn stack_attributes(
     }
 }
 
-/// Sets the size of the main thread's stack as libc would without us.
+/// Sets the size of the main thread's stack that libc would report without CERE.
 unsafe fn set_stack(attributes: *mut libc::pthread_attr_t) {
     let (mut start, mut size) = (std::ptr::null_mut(), 0);
     // SAFETY: attributes that libc has set.
@@ -151,7 +151,7 @@ unsafe extern "C" fn getrlimit64(resource: c_int, found: *mut libc::rlimit) -> c
     unsafe { usual_limit(resource, found) }
 }
 
-/// The program asks for a limit.
+/// `getrlimit`, with the stack limit that the program would have without CERE.
 unsafe fn usual_limit(resource: c_int, found: *mut libc::rlimit) -> c_int {
     static REAL: AtomicUsize = AtomicUsize::new(0);
     type Get = unsafe extern "C" fn(c_int, *mut libc::rlimit) -> c_int;
@@ -166,7 +166,7 @@ unsafe fn usual_limit(resource: c_int, found: *mut libc::rlimit) -> c_int {
     }
 }
 
-/// Locks what is the program's. The library's address space is far more than the machine has memory.
+/// Locks the program's memory only: the library reserves more address space than the machine has memory.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
     static REAL: AtomicUsize = AtomicUsize::new(0);
@@ -193,7 +193,7 @@ unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
     }
 }
 
-/// Locks all mappings but ours; false if the program may not.
+/// Locks all mappings but the library's. False if the program has no right to.
 unsafe fn lock_current(on_fault: u32) -> bool {
     let own = arena::arena_range();
     for mapping in mappings::read_smaps().unwrap_or_default() {

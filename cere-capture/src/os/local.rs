@@ -1,4 +1,4 @@
-//! What the library knows of each thread, in thread-local storage that no access allocates.
+//! Per-thread state of the library, in thread-local storage whose first access does not allocate.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -13,22 +13,22 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// Of the calling thread. Its own signal handlers come in between two accesses, other threads do not.
+/// State of one thread. Its own signal handlers may run between two accesses; other threads never access it.
 #[repr(C)]
 pub struct Local {
-    /// Calls of the program's allocator under way. A handler that leaves one by `longjmp` leaves it counted.
+    /// Calls of the program's allocator in progress. A handler that leaves one by `longjmp` leaves it counted.
     calls: AtomicUsize,
-    /// Library code whose calls of libc may allocate, nested.
+    /// Nesting depth of library code whose calls of libc may allocate.
     library: AtomicUsize,
-    /// Number of the thread among those that the OpenMP runtime started, from 1; 0: it did not start it.
+    /// Number among the threads that the OpenMP runtime started, from 1; 0 for others.
     team: AtomicUsize,
-    /// Sections that it is in, nested ([`super::section`]).
+    /// Nesting depth of sections ([`super::section`]).
     pub work: AtomicUsize,
-    /// Signals, blocked by us, that wait for their end.
+    /// Signals that the library has blocked until the outermost section ends.
     pub waiting: AtomicU64,
 }
 
-/// The calling thread's.
+/// State of the calling thread.
 #[inline(always)]
 pub fn local() -> &'static Local {
     // SAFETY: the thread's own copy of the symbol above, zero at first, there as long as the thread runs.
@@ -40,7 +40,7 @@ pub fn local() -> &'static Local {
     }
 }
 
-/// Counts a thing under way until it is dropped.
+/// Counts something in progress until it is dropped.
 pub struct Underway(&'static AtomicUsize);
 
 impl Underway {
@@ -64,7 +64,7 @@ pub fn calls_allocator() -> Underway {
     Underway::of(&local().calls)
 }
 
-/// Whether it is in such a call: the code that asks runs in a handler then.
+/// Whether the calling thread is in such a call; it then runs a handler.
 pub fn in_allocator() -> bool {
     local().calls.load(Relaxed) != 0
 }
@@ -75,7 +75,7 @@ pub fn enters_library() -> Underway {
     Underway::of(&local().library)
 }
 
-/// Whether it is in such code.
+/// Whether the calling thread runs such code.
 #[inline(always)]
 pub fn in_library() -> bool {
     local().library.load(Relaxed) != 0
@@ -92,7 +92,7 @@ pub fn is_of_team() -> bool {
     team_number() != 0
 }
 
-/// Its number.
+/// Its number among the threads of the OpenMP runtime, from 1; 0 for others.
 #[inline(always)]
 pub fn team_number() -> u32 {
     local().team.load(Relaxed) as u32

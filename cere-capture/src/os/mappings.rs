@@ -47,7 +47,7 @@ pub fn parse_mappings(text: &str) -> Vec<Mapping> {
     list
 }
 
-/// Where mappings start that share a part of a file with another one: what is written in one changes in the other.
+/// Starts of shared mappings that overlap another one in their file: a write to one changes the other.
 pub fn mapped_twice() -> Vec<u64> {
     let text = std::fs::read("/proc/self/maps").unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -72,24 +72,24 @@ pub fn mapped_twice() -> Vec<u64> {
     found.map(|(_, mapping)| mapping.start).collect()
 }
 
-/// Everything that is mapped, with huge pages where the kernel tells.
+/// All mappings, with huge pages if the kernel reports them.
 pub fn read_smaps() -> Result<Vec<Mapping>, String> {
     let read = |path| std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"));
     let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
     Ok(parse_mappings(&String::from_utf8_lossy(&text)))
 }
 
-/// Everything that is mapped.
+/// All mappings, without huge pages: faster.
 pub fn read_maps() -> Result<Vec<Mapping>, String> {
     let text = std::fs::read("/proc/self/maps")
         .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
     Ok(parse_mappings(&String::from_utf8_lossy(&text)))
 }
 
-/// What the program has that lets the kernel, or another process, reach its memory at any time, if it has such a thing:
-/// it would find it closed.
+/// A facility of the program through which the kernel or another process reaches its memory at any time: they would find
+/// it closed. None if it has no such facility.
 pub fn reached_by_others() -> Option<&'static str> {
-    /// Of descriptors and mappings, as the kernel names them.
+    /// Names of descriptors and mappings in the kernel.
     const NAMES: [(&str, &str); 3] = [
         ("anon_inode:[io_uring]", "an io_uring"),
         ("anon_inode:[userfaultfd]", "a userfaultfd"),
@@ -118,10 +118,10 @@ pub fn stack_start() -> Option<u64> {
     all.find(|m| m.path == STACK).map(|m| m.start)
 }
 
-/// What the kernel calls the main thread's stack.
+/// The kernel's name of the main thread's stack.
 pub const STACK: &str = "[stack]";
 
-/// Most mappings that the kernel allows.
+/// Maximum number of mappings that the kernel allows.
 pub fn mapping_limit() -> usize {
     std::fs::read("/proc/sys/vm/max_map_count")
         .ok()
@@ -129,7 +129,7 @@ pub fn mapping_limit() -> usize {
         .unwrap_or(65530)
 }
 
-/// Bytes that can be had without swapping.
+/// Bytes of memory that are available without swapping.
 pub fn available_memory() -> usize {
     let text = std::fs::read("/proc/meminfo").unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -144,10 +144,10 @@ pub fn available_memory() -> usize {
         .map_or(usize::MAX / 2, |kib: usize| kib * 1024)
 }
 
-/// Pages of mappings that are asked for, at most: 16 GiB, which takes tens of milliseconds.
+/// Maximum number of pages to look up: 16 GiB, which takes tens of milliseconds.
 const ASKED: u64 = 1 << 22;
 
-/// The pages of `ranges`, which rise, that are not there yet. What the kernel does not tell counts as there.
+/// The pages of the rising `ranges` that do not exist yet. Pages that the kernel does not report count as existing.
 pub fn find_absent(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     use std::os::unix::fs::FileExt;
     /// In memory, or swapped out.

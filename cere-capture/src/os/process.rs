@@ -12,8 +12,8 @@ pub fn id() -> i32 {
     unsafe { sys::call(libc::SYS_getpid, [0; 6]) as i32 }
 }
 
-/// Has [`is_copy`] recognise processes that this one starts. A kernel that does not clear pages (before Linux 4.14) has only
-/// those recognised that libc's `fork` starts.
+/// Prepares [`is_copy`]. Before Linux 4.14 the kernel does not clear pages: only processes started by libc's `fork` are then
+/// recognised, by its handlers.
 pub fn mark() {
     const MADV_WIPEONFORK: usize = 18;
     #[repr(align(4096))]
@@ -27,7 +27,7 @@ pub fn mark() {
     MARK.store(page.cast(), Ordering::Relaxed);
 }
 
-/// Whether this is another process than the one that results are of, started by a system call that libc knows nothing of.
+/// Whether this is a child process, started by a system call that bypassed libc: results belong to its parent.
 #[inline(always)]
 pub fn is_copy() -> bool {
     let mark = MARK.load(Ordering::Relaxed);

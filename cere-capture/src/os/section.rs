@@ -1,9 +1,9 @@
-//! The library at work in a thread of the program, outside of its hooks and handlers: what it does there holds its locks,
-//! or changes what hooks and handlers use.
+//! Sections: the library works in a thread of the program, outside of its hooks and handlers. It holds its locks there, or
+//! changes what hooks and handlers use.
 //!
-//! A signal that arrives meanwhile waits, blocked, until the section is left: what ends captures needs those locks, and
-//! so do the regions that a handler of the program may enter. Where our handlers are not in force a handler of the program
-//! does run in between: hooks ask whether it did.
+//! A signal that arrives in a section waits, blocked, until the section ends: the end of a capture needs those locks, and so
+//! do regions that a handler of the program enters. While the library's handlers are not installed, a handler of the program
+//! may interrupt a section. Hooks check for that ([`is_interrupted`]).
 
 use super::local::{self, local};
 use super::{sys, thread};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering, Ordering::Relaxed, compiler_fence}
 /// The calling thread is in a section until it is dropped.
 pub struct Section(());
 
-/// The library is at work.
+/// Begins a section.
 #[inline(always)]
 pub fn enter_section() -> Section {
     let work = &local().work;
@@ -35,7 +35,7 @@ impl Drop for Section {
     }
 }
 
-/// The signals that wait arrive now.
+/// Lets the waiting signals arrive.
 #[cold]
 fn unblock_waiting() {
     let waiting = local().waiting.swap(0, Relaxed);
@@ -51,13 +51,13 @@ fn unblock_waiting() {
     unsafe { sys::call(libc::SYS_rt_sigprocmask, arguments) };
 }
 
-/// In a handler or a hook: whether it has interrupted a section.
+/// In a handler or a hook: whether it interrupts a section.
 #[inline(always)]
 pub fn is_interrupted() -> bool {
     local().work.load(Relaxed) != 0
 }
 
-/// In a handler that has interrupted a section: its signal arrives again when that is left.
+/// In a handler that interrupts a section: its signal arrives again when the section ends.
 ///
 /// # Safety
 /// `info` and `context` are the handler's.
@@ -71,7 +71,7 @@ pub unsafe fn postpone_signal(signal: i32, info: *mut siginfo_t, context: &mut u
     }
 }
 
-/// In a handler: these signals, which only our handlers know, do not arrive any more. No handler is interrupted by them.
+/// In a handler: drops waiting signals that only the library's handlers use. They interrupt no handler.
 pub fn forget_signals(signals: u64) {
     let waiting = &local().waiting;
     if waiting.load(Relaxed) & signals == 0 {
@@ -91,8 +91,8 @@ pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A lock for as long as some code runs, in a section of its own: who has it is neither ended nor made to wait by a
-/// handler. A thread that waits for it is in none, so that its handlers can end what the holder waits for.
+/// A lock whose holder is in a section: no handler ends it or makes it wait. A thread that waits for the lock is in no
+/// section, so that its handlers can end what the holder waits for.
 pub struct Lock(AtomicBool);
 
 impl Lock {
@@ -115,7 +115,7 @@ impl Lock {
         }
     }
 
-    /// A forked child has one thread, which does not hold it.
+    /// In a forked child: its one thread does not hold the lock.
     pub fn forked(&self) {
         self.0.store(false, Ordering::Release);
     }

@@ -7,24 +7,24 @@ use libc::{siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 const SIGNALS: i32 = 64;
-/// Signal that gives up the captures; ignored by default.
+/// Signal that asks the captured thread to give up the captures; ignored by default.
 pub const NUDGE: i32 = libc::SIGURG;
-/// Seconds that a signal of the program waits before the captures are given up.
+/// Seconds that a signal of the program waits until the captures are given up.
 const PATIENCE: i64 = 3;
 /// Signals that captures need.
 const NEEDED: u64 =
     sys::signal_bit(libc::SIGSEGV) | sys::signal_bit(libc::SIGSYS) | sys::signal_bit(NUDGE);
 
-/// Those of them that may be under way to other threads when captures end.
+/// Those that other threads may still receive after captures have ended.
 const LINGERING: [i32; 2] = [libc::SIGSEGV, libc::SIGSYS];
 
-/// Code of a nudge for a section that is left.
+/// `si_code` of a nudge that waited for the end of a section.
 pub const LEFT: i32 = -77;
 
-/// Flags of the program's handlers that ours have as well.
+/// Flags that the library's handlers take over from the program's.
 const KEPT: u64 = (libc::SA_RESTART | libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT) as u64;
 
-/// Whether system calls of the program are caught: 1, or let through: 0.
+/// 1 if system calls of the captured thread are caught, 0 if they are let through.
 static SELECTOR: AtomicU8 = AtomicU8::new(0);
 static mut SAVED: Saved = Saved {
     actions: [Action {
@@ -54,10 +54,10 @@ struct Saved {
     replaced: u64,
     stack: [usize; 3],
     mask: u64,
-    /// Signals that wait, blocked by us, for the end of the captures.
+    /// Signals that the library has blocked until the captures end.
     deferred: u64,
     timer: Option<i32>,
-    /// Whether our handlers of [`LINGERING`] are still in force after the captures.
+    /// Whether the handlers of [`LINGERING`] are still installed after the captures.
     lingers: bool,
     installed: bool,
     handlers: Handlers,
@@ -84,7 +84,7 @@ pub fn register_handlers(handlers: Handlers) {
     unsafe { SAVED.handlers = handlers };
 }
 
-/// The program's disposition of `signal`, if ours stands in its place.
+/// The program's disposition of `signal`, if the library's has replaced it.
 pub fn replaced_action(signal: i32) -> Option<Action> {
     if !(1..=SIGNALS).contains(&signal) {
         return None;
@@ -139,7 +139,7 @@ pub fn install_handlers(stack: (usize, usize), mask: u64) -> Result<(), String> 
     Ok(())
 }
 
-/// Puts our handler in the place of the program's disposition.
+/// Replaces the program's disposition by the library's handler.
 unsafe fn replace_action(signal: i32, old: Action) {
     // SAFETY: main thread only.
     let handlers = unsafe { SAVED.handlers };
@@ -150,7 +150,7 @@ unsafe fn replace_action(signal: i32, old: Action) {
         _ => handlers.other,
     };
     let mut ours = Action::ours(handler);
-    // What it means for calls that it interrupts, and for children, stays as it is.
+    // Its effects on interrupted calls and on children stay the program's.
     ours.flags |= match old.handler {
         handler if handler > libc::SIG_IGN => old.flags & KEPT,
         _ => libc::SA_RESTART as u64,
@@ -163,8 +163,7 @@ unsafe fn replace_action(signal: i32, old: Action) {
     sys::exchange_action(signal, Some(&ours));
 }
 
-/// The program changes what a signal does, while handlers are installed. What it did before; none if the program may
-/// not.
+/// The program changes a disposition while handlers are installed. Returns the former one; none if the kernel would refuse.
 pub fn change_action(signal: i32, new: Option<Action>) -> Option<Action> {
     if !(1..=SIGNALS).contains(&signal) || signal == libc::SIGKILL || signal == libc::SIGSTOP {
         return None;
@@ -184,18 +183,18 @@ pub fn change_action(signal: i32, new: Option<Action>) -> Option<Action> {
     Some(old)
 }
 
-/// The signal mask while captures are in progress, of the program's.
+/// The captured thread's signal mask while captures are in progress, computed from the program's.
 pub fn mask_inside(mask: u64) -> u64 {
     // SAFETY: a plain word, main thread only.
     mask_in_team(mask) | unsafe { SAVED.deferred }
 }
 
-/// The signal mask of a thread of a team while captures are in progress, of the program's.
+/// The same for a thread of a team.
 pub fn mask_in_team(mask: u64) -> u64 {
     mask & !NEEDED
 }
 
-/// The program's signal mask, of the one that was in force while captures were in progress.
+/// The program's signal mask, computed from the mask while captures are in progress.
 pub fn mask_outside(mask: u64) -> u64 {
     // SAFETY: plain words, main thread only.
     unsafe {
@@ -218,8 +217,8 @@ pub fn program_handles() -> bool {
     (1..32).chain(34..=SIGNALS).any(handled)
 }
 
-/// Makes a call that waits, in a handler. A signal that ends the program may do so meanwhile. None if the program has
-/// handlers: a signal that arrives would have to interrupt the call.
+/// In a handler: makes a call that waits, and lets signals end the program meanwhile. None if the program has handlers: a
+/// signal would have to interrupt the call.
 pub fn wait_with_signals(call: impl FnOnce() -> isize) -> Option<isize> {
     if program_handles() {
         return None;
@@ -248,8 +247,8 @@ pub fn set_mask(mask: u64) {
     }
 }
 
-/// Puts everything back, if handlers are installed. In a handler, `context` is what it returns to. With other
-/// threads the handlers of [`LINGERING`] stay.
+/// Restores the program's dispositions, if handlers are installed. In a handler, `context` is what it returns to. If other
+/// `threads` run, the handlers of [`LINGERING`] stay.
 pub fn remove_handlers(context: Option<&mut ucontext_t>, threads: bool) {
     // SAFETY: main thread only.
     unsafe {
@@ -283,7 +282,8 @@ pub fn remove_handlers(context: Option<&mut ucontext_t>, threads: bool) {
     }
 }
 
-/// The last capture has ended: no signal waits any longer. The program's signal mask, of the one in force.
+/// Releases the signals that wait for the end of the captures. Returns the program's signal mask, computed from the present
+/// `mask`.
 pub fn release_deferred(mask: u64) -> u64 {
     let own = mask_outside(mask);
     // SAFETY: plain words, main thread only.
@@ -298,7 +298,7 @@ pub fn release_deferred(mask: u64) -> u64 {
     own
 }
 
-/// In a handler that has interrupted a section: nudges the calling thread when that is left.
+/// In a handler that interrupts a section: nudges the calling thread when the section ends.
 pub fn nudge_after(context: &mut ucontext_t) {
     // SAFETY: a record of our own, and the handler's context.
     unsafe {
@@ -309,20 +309,20 @@ pub fn nudge_after(context: &mut ucontext_t) {
     }
 }
 
-/// The stack pointer of the code that a handler interrupted.
+/// Stack pointer of the interrupted code.
 pub fn stack_pointer(context: &ucontext_t) -> usize {
     context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize
 }
 
-/// In a handler that lingers: the program's disposition of the signal is in force again. Nothing is closed.
+/// In a lingering handler, with nothing closed: restores the program's disposition of the signal.
 pub fn give_back(signal: i32) {
     // SAFETY: the main thread alone changes it, and not while nothing is captured.
     let old = unsafe { SAVED.actions[signal as usize] };
     sys::exchange_action(signal, Some(&old));
 }
 
-/// In a handler: a fault while nothing is closed. Either its signal was under way when memory was opened, and it does not
-/// happen again, or it is the program's own.
+/// In a handler: a fault while nothing is closed. Either it began before memory was opened and does not repeat, or it is the
+/// program's own.
 ///
 /// # Safety
 /// `info` is the handler's.
@@ -344,7 +344,7 @@ pub unsafe fn late_fault(address: usize, signal: i32, info: *mut siginfo_t) {
     }
 }
 
-/// In a handler: `signal` waits, blocked, until the captures end. They are given up if that takes long.
+/// In a handler: blocks `signal` until the captures end. They are given up if that takes long.
 pub fn defer_signal(signal: i32, context: &mut ucontext_t) {
     // SAFETY: the kernel's record; main thread only.
     unsafe {
@@ -356,7 +356,7 @@ pub fn defer_signal(signal: i32, context: &mut ucontext_t) {
     }
 }
 
-/// Has the calling thread nudged in a while.
+/// Starts a timer that nudges the calling thread after [`PATIENCE`].
 unsafe fn start_timer() {
     const SIGEV_THREAD_ID: i32 = 4;
     #[repr(C)]

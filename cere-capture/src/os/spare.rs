@@ -1,21 +1,21 @@
-//! What the program's allocator has, and has free.
+//! Memory of the program's allocator: total and free.
 
 use super::local;
 use super::symbols::find_next;
 use std::ffi::c_void;
 use std::sync::atomic::AtomicUsize;
 
-/// Bytes that the C library's allocator has from the kernel.
+/// Memory that the C library's allocator has from the kernel, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// All of them.
+    /// Total.
     pub all: usize,
-    /// Those that are free.
+    /// Free.
     pub spare: usize,
 }
 
-/// The memory of the C library's allocator. None if the program has another one, or if this thread is in a signal
-/// handler that interrupted the allocator: its lists may be half changed then, and its locks this thread's own.
+/// Memory of the C library's allocator. None if the program has another allocator, or in a signal handler that interrupts the
+/// allocator: its lists may be inconsistent, and this thread may hold its locks.
 pub fn read_memory() -> Option<Memory> {
     static INFO: AtomicUsize = AtomicUsize::new(0);
     static MALLOC: AtomicUsize = AtomicUsize::new(0);

@@ -1,6 +1,6 @@
-//! Whether a region has touched the stacks of other threads. They stay open, so no fault tells, and are not captured: a
-//! replay has none. The kernel tells which mappings were touched; a stack whose thread has not run meanwhile was touched by
-//! the region. Ordinary code, with everything open.
+//! Whether a region has touched stacks of other threads. These stay open, so touches do not fault, and they are not captured:
+//! a replay has no such stacks. The kernel reports referenced mappings; if the stack's thread has not run meanwhile, the region
+//! touched it. Ordinary code, with everything open.
 
 /// A thread that rests, and its stack.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct Resting {
     switches: u64,
 }
 
-/// How often a thread was taken off a processor, if it rests.
+/// Context switches of a thread so far, if it rests.
 fn count_switches(id: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
     let field = |name: &str| Some(text.lines().find_map(|l| l.strip_prefix(name))?.trim());
@@ -21,7 +21,7 @@ fn count_switches(id: i32) -> Option<u64> {
     Some(number("voluntary_ctxt_switches:")? + number("nonvoluntary_ctxt_switches:")?)
 }
 
-/// Begins to watch the stacks of these threads: those that rest.
+/// Begins to watch the stacks of those threads that rest.
 pub fn watch_stacks(threads: Vec<(i32, (usize, usize))>) -> Vec<Resting> {
     if threads.is_empty() || std::fs::write("/proc/self/clear_refs", "1").is_err() {
         return Vec::new();
@@ -37,7 +37,7 @@ pub fn watch_stacks(threads: Vec<(i32, (usize, usize))>) -> Vec<Resting> {
     threads.into_iter().filter_map(resting).collect()
 }
 
-/// Why the region cannot be replayed, if it has touched the stack of one that has not run since.
+/// Why the region cannot be replayed, if it touched the stack of a thread that has not run since.
 pub fn find_touched(watched: &[Resting]) -> Option<String> {
     if watched.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The functions that the library's own stand before.
+//! The next definitions of functions that the library interposes.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};

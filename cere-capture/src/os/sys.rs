@@ -36,8 +36,8 @@ global_asm!(
     "syscall",
     "ud2",
     // cere_on_stack(function, top, region, event, arguments, stack): runs function(region, event, arguments, stack) on
-    // another stack, all signals blocked. They stay so until the stack is free again: a handler of the program may enter a
-    // region at once. What is handed on stands in registers: a handler that comes before may close the program's stack.
+    // another stack, all signals blocked. They stay blocked until that stack is free again: a handler of the program may enter a
+    // region at once. The arguments are kept in registers: a handler that runs before may close the program's stack.
     ".globl cere_on_stack",
     ".hidden cere_on_stack",
     ".type cere_on_stack,@function",
@@ -100,10 +100,10 @@ global_asm!(
 );
 
 static ALL: u64 = !0;
-/// The signal mask that `cere_on_stack` found, and that it leaves.
+/// The signal mask that `cere_on_stack` saves on entry and restores at the end.
 pub static HOOK_MASK: AtomicU64 = AtomicU64::new(0);
 
-/// What runs on another stack: with what the probe told, and the stack pointer there.
+/// Work on another stack: gets the probe's region, event and arguments, and the stack pointer at the probe.
 pub type Work = unsafe extern "C" fn(*mut RegionDescriptor, u32, *mut u8, usize);
 
 unsafe extern "C" {

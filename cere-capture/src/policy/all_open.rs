@@ -1,4 +1,4 @@
-//! Work of the hook with the program's memory open: opened before, closed afterwards, if there is something to close it for.
+//! Work of the hook with the program's memory open. It is opened before, and closed afterwards for a capture or a page trace.
 
 use super::capture::{finish_capture, refuse_missed};
 use super::cause::take_ending;
@@ -16,19 +16,19 @@ use cere_format::capture::RegionEnd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// Times that closing memory is tried while other threads change what is mapped.
+/// Attempts to close memory while other threads change what is mapped.
 const ATTEMPTS: u32 = 10;
 const CLOSED_IN_VAIN: &str = "memory cannot be closed";
 const NO_ROOM: &str = "it writes more memory than the machine has free";
 
-/// What the hook does.
+/// Why the hook opens memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// A wanted invocation begins: every thread-local block is allocated first, if no capture is in progress.
+    /// A region that is wanted is entered: all thread-local blocks are allocated first, if no capture is in progress.
     Enters,
-    /// One ends: what it has written is kept before other threads go on.
+    /// The captured invocation ends: what it has written is kept before other threads continue.
     Leaves,
-    /// Another thing.
+    /// Anything else.
     Else,
 }
 
@@ -45,7 +45,7 @@ pub fn with_all_open(
     heap::set_inside(false);
     let was_inside = state.engine.level.is_some();
     let mut kept = true;
-    // First of all: libc's own data are closed.
+    // Before anything else: libc's data may be closed.
     if state.engine.at_work() {
         if why == Why::Leaves && !state.engine.stacks.is_empty() {
             state.engine.uncover();
@@ -94,7 +94,7 @@ pub fn with_all_open(
     };
     if !captures {
         state.engine.pages.pool.reset();
-        // Here, for the program's allocator may unmap something.
+        // Before memory is laid out: the program's allocator may unmap something.
         if was_inside && state.engine.tracer.wanted() {
             malloc::free_deferred();
         }
@@ -140,7 +140,7 @@ pub fn with_all_open(
     sys::HOOK_MASK.store(signals::mask_inside(mask), Ordering::Relaxed);
 }
 
-/// Closes everything, beside the threads that there are by now.
+/// Closes everything, except for the stacks of the threads that run now.
 pub fn close_memory(state: &mut State) -> Result<(), String> {
     state.engine.publish();
     keep_errno(|| {

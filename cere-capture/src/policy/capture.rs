@@ -1,4 +1,4 @@
-//! Captures: the entry of a wanted invocation, and its end. Ordinary code, with everything open.
+//! The begin and the end of captures. Ordinary code, with everything open.
 
 use super::mark::has_left;
 use super::regions::disarm_if_done;
@@ -43,8 +43,8 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
     disarm_if_done(&mut state.wanted[level.wanted]);
 }
 
-/// A region is entered that is wanted, or begins a window: captures the invocation if that is wanted. `wanted` is its place
-/// among the wanted ones, `stack` the program's stack pointer, `mask` its signal mask.
+/// A region is entered of which invocations are wanted, or begin windows. Captures this invocation if it is wanted. `wanted` is
+/// the region's index among the wanted ones, `stack` the program's stack pointer, `mask` its signal mask.
 ///
 /// # Safety
 /// `region` is the descriptor of an armed region.
@@ -81,7 +81,7 @@ pub unsafe fn begin_capture(
     let threads = openmp::count_threads();
     // SAFETY: by the contract.
     let forks = unsafe { (*region).kind } == KIND_PARALLEL;
-    // With one thread it starts none, which other regions could have to wait for.
+    // A team of one thread starts no threads that other regions would have to wait for.
     if forks || threads == Some(1) {
         openmp::start_team(mask);
     }
@@ -122,7 +122,7 @@ pub unsafe fn begin_capture(
     state.engine.take_control(control)
 }
 
-/// A level that begins.
+/// Description of a capture that begins.
 fn describe_capture(state: &mut State, this: Missed, entry: EntryState) -> Level {
     let images = describe_images(state);
     let control = layout::find_control(state.thread, &images);
@@ -130,7 +130,7 @@ fn describe_capture(state: &mut State, this: Missed, entry: EntryState) -> Level
     Level::new(this.region, this_one, entry, control, images)
 }
 
-/// The processor's state. `arguments_size` is told later, for the descriptor may be closed.
+/// The processor's state. `arguments_size` is set later: the descriptor may be closed.
 pub fn read_state(arguments: *mut u8, stack: usize) -> EntryState {
     let (mut mxcsr, mut x87_control) = (0u32, 0u16);
     // SAFETY: both instructions store a word each.
@@ -148,7 +148,7 @@ pub fn read_state(arguments: *mut u8, stack: usize) -> EntryState {
     }
 }
 
-/// Notes what could not be captured, as refused. Everything is open.
+/// Writes the invocations that could not be captured as refused. Everything is open.
 pub fn refuse_missed(state: &mut State) -> Result<(), String> {
     while let Some(missed) = state.missed.pop() {
         let level = describe_capture(state, missed, read_state(std::ptr::null_mut(), 0));
@@ -166,14 +166,14 @@ fn copy_thread_blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
         return Vec::new();
     };
     let (start, size) = (start as usize, size as usize);
-    // That of an image loaded later lies elsewhere in each thread.
+    // The block of an image that was loaded later lies elsewhere in each thread.
     match level.control.0 <= start && start + size <= level.control.1 {
         true => threads::copy_blocks(start, size),
         false => Vec::new(),
     }
 }
 
-/// Why no capture can begin now; else the handlers are installed.
+/// Installs the handlers, or says why no capture can begin now.
 fn install_handlers(state: &mut State, mask: u64) -> Option<String> {
     let memory = mappings::available_memory();
     state.engine.pages.pool.allow(memory - memory / 8);
@@ -188,7 +188,7 @@ fn install_handlers(state: &mut State, mask: u64) -> Option<String> {
     signals::install_handlers(state.engine.pages.pool.signal_stack(), mask).err()
 }
 
-/// Notes that an invocation cannot be captured.
+/// Writes that an invocation cannot be captured.
 fn refuse_capture(state: &mut State, level: Level, reason: String) -> Result<(), String> {
     let key = state.wanted[level.wanted].key.clone();
     let end = End {

@@ -1,4 +1,4 @@
-//! Why captures end early, and what a handler has to do for that.
+//! Why captures end early, and what a handler has to do about it.
 
 use super::halt::Halt;
 use super::team;
@@ -9,22 +9,22 @@ use crate::engine::tracer::Cut;
 pub enum Cause {
     /// Their regions were left by longjmp.
     Left,
-    /// They take what there is not.
+    /// They lack this.
     Lack(&'static str),
     /// The program may not access this address.
     Crash(usize),
-    /// An instruction of the program has this signal.
+    /// An instruction of the program raises this signal.
     Signal(i32),
     /// A system call, by number.
     Call(usize, Halt),
     /// A thread of a team cannot go on.
     Team,
-    /// In words, unless a thread of a team cannot go on.
+    /// This reason, unless a thread of a team cannot go on.
     Because(&'static str),
 }
 
 impl Cause {
-    /// For people; none if the regions do not end. In what ends captures, with everything open and threads of teams kept out.
+    /// Reason for messages; none if nothing is refused. Called while captures end: everything is open, and teams are kept out.
     pub fn reason(self) -> Option<String> {
         let of_team = || team::take_failure()?.reason();
         match self {
@@ -41,24 +41,24 @@ impl Cause {
     }
 }
 
-/// Why the captures end as soon as the captured thread has left the section that it is in. Main thread only.
+/// Cause of an end that waits for the end of the captured thread's section. Main thread only.
 static mut ENDING: Option<Cause> = None;
 
-/// Whether they do: memory is open.
+/// Whether an end waits for that: memory is open.
 pub fn is_ending() -> bool {
     let ending = &raw const ENDING;
     // SAFETY: main thread only.
     unsafe { (*ending).is_some() }
 }
 
-/// The cause, once.
+/// Takes the cause of that end.
 pub fn take_ending() -> Option<Cause> {
     let ending = &raw mut ENDING;
     // SAFETY: main thread only.
     unsafe { (*ending).take() }
 }
 
-/// Captures end for this as soon as the section is left that the captured thread is in. Main thread only.
+/// Postpones the end of captures to the end of the captured thread's section. Main thread only.
 pub fn end_later(cause: Cause) {
     let ending = &raw mut ENDING;
     // SAFETY: main thread only.
@@ -67,7 +67,7 @@ pub fn end_later(cause: Cause) {
     }
 }
 
-/// What is left to do when a system call or a fault of the captured thread was handled, out of turn.
+/// What remains to be done out of turn after a system call of the captured thread.
 pub enum After {
     /// Nothing.
     GoOn,

@@ -1,6 +1,6 @@
-//! Captures of one run that are in one another's way. Inside a captured invocation `malloc` is the region heap's: what runs
-//! there, and what the program's allocator does later, is not what it would be without the capture. What cannot be captured
-//! beside others for that is left to another run. Ordinary code.
+//! Conflicts between captures of one run. Inside a captured invocation `malloc` uses the region heap, so the program's allocator
+//! is in another state there, and later, than without the capture. Invocations that this affects are postponed to another run.
+//! Ordinary code.
 
 use super::register;
 use super::state::State;
@@ -10,12 +10,11 @@ use cere_format::capture::{Conflict, Postponed};
 use std::fs::File;
 use std::io::Write;
 
-/// Bytes that the C library's allocator keeps, or takes from the kernel, without need: its default `M_TRIM_THRESHOLD` and
-/// `M_TOP_PAD`.
+/// Bytes that the C library's allocator keeps or requests without need: its default `M_TRIM_THRESHOLD` and `M_TOP_PAD`.
 const SLACK: usize = 128 << 10;
 
-/// Notes that a capture begins, with the allocators in this state. If it can be, the region heap is the same then, whatever
-/// was captured before.
+/// Notes that a capture begins, with the allocators in this state. Resets the region heap if it is unused, so that its state does
+/// not depend on earlier captures.
 pub fn note_capture(state: &mut State, wanted: usize, invocation: u64, heap: &Usage) {
     let past = &mut state.past;
     past.number += 1;
@@ -31,7 +30,7 @@ pub fn note_capture(state: &mut State, wanted: usize, invocation: u64, heap: &Us
     heap::renew_if_empty();
 }
 
-/// What keeps the wanted invocation from being captured now.
+/// The earlier capture that prevents the capture of a wanted invocation, and why.
 pub fn find_conflict(
     state: &State,
     wanted: usize,
@@ -50,7 +49,7 @@ pub fn find_conflict(
     (freed > SLACK && grown > SLACK).then_some((captured, Conflict::Memory))
 }
 
-/// The capture that holds the beginning of the invocation's page trace, or earlier invocations of its region since then.
+/// The capture inside which the invocation's page trace began, or earlier invocations of its region since then ran.
 fn in_window(state: &State, wanted: usize, invocation: u64) -> Option<Captured> {
     let window = state.window(wanted, invocation)?;
     let began = state.engine.tracer.windows.iter();

@@ -1,4 +1,4 @@
-//! Ends captures from handlers: memory is opened, the capture is written, the process is the program's again.
+//! Ends captures from handlers: opens memory, writes the capture and restores the program's handlers.
 
 use super::all_open::close_memory;
 use super::capture::finish_capture;
@@ -15,8 +15,8 @@ use crate::os::signals;
 use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
 
-/// In a handler: ends the capture and hands the process back to the program. Where the library is at work memory is opened,
-/// and the rest waits until it is not.
+/// In a handler: ends the capture and restores the program's handlers. In a section only memory is opened; the rest waits for
+/// its end.
 pub fn end_all(state: &mut State, context: &mut ucontext_t, cause: Cause) {
     if !section::is_interrupted() {
         return end_now(state, context, || cause.reason());
@@ -26,14 +26,14 @@ pub fn end_all(state: &mut State, context: &mut ucontext_t, cause: Cause) {
     signals::nudge_after(context);
 }
 
-/// In a handler: the section is left that [`end_all`] has waited for.
+/// In a handler: the section has ended that [`end_all`] waited for.
 pub fn end_at_last(state: &mut State, context: &mut ucontext_t) {
     if let Some(cause) = take_ending() {
         end_now(state, context, || cause.reason());
     }
 }
 
-/// In a handler that ends the capture.
+/// Opens everything, for a handler that ends the capture.
 fn open_all(state: &mut State) {
     dispatch::catch_calls(false);
     heap::set_inside(false);
@@ -48,7 +48,7 @@ fn end_now(state: &mut State, context: &mut ucontext_t, reason: impl FnOnce() ->
     keep_errno(|| {
         in_library(|| {
             let reason = reason();
-            // Whatever another thread could not do, it is over.
+            // A failure of another thread no longer matters.
             team::take_failure();
             finish_capture(state, RegionEnd::Never, reason);
         })
@@ -62,7 +62,7 @@ fn end_now(state: &mut State, context: &mut ucontext_t, reason: impl FnOnce() ->
     state.engine.pages.pool.reset();
 }
 
-/// In a handler: ends the capture, which was left by longjmp. True if the page trace does not go on either.
+/// In a handler: ends the capture, which was left by longjmp. True if the page trace ends too.
 pub fn end_left_capture(state: &mut State, context: &mut ucontext_t) -> bool {
     if !state.engine.tracer.on {
         end_all(state, context, Cause::Left);

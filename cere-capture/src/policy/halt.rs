@@ -9,7 +9,7 @@ pub enum Halt {
     Exit,
     /// What it does is not part of the region's memory.
     Outside,
-    /// The same, of a descriptor.
+    /// The same, for a descriptor.
     Descriptor(usize),
     /// It waits for another thread.
     Waits,
@@ -19,13 +19,13 @@ pub enum Halt {
     Starts,
     /// It changes what signals do.
     Signals,
-    /// It drops memory that a file, or who shares it, fills again.
+    /// It drops memory whose content a file, or another user of it, provides again.
     Drops,
-    /// It fails when it has changed a part of what it is to change.
+    /// It fails after it has changed a part of its range.
     HalfWay,
     /// The capture lacks something.
     Lack(&'static str),
-    /// The same, and the call is made, with this result.
+    /// The same after the call was made, with this result.
     Made(isize, &'static str),
 }
 
@@ -36,7 +36,7 @@ impl From<&'static str> for Halt {
 }
 
 impl Halt {
-    /// For people; none if the program ends.
+    /// Reason for messages; none if the program ends.
     pub fn reason(&self, number: usize) -> Option<String> {
         let name = names::name_call(number);
         Some(match self {

@@ -1,7 +1,7 @@
-//! Locks of the OpenMP runtime: which there are, and which are held.
+//! Locks of the OpenMP runtime: which exist, and which are held.
 //!
-//! A lock's words are the runtime's: they mean nothing in another process. A replay initialises the locks that there were
-//! at entry and takes those that were held (CERE thesis, 3.5.5).
+//! A lock's words belong to the runtime and mean nothing in another process. A replay initialises the locks that existed at
+//! entry and takes those that were held (CERE thesis, 3.5.5).
 
 use crate::engine::status;
 use crate::os::section::{Lock, in_library};
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::atomic::AtomicUsize;
 
-/// By address. Guarded by `TAKEN`.
+/// Locks by address. Guarded by `TAKEN`.
 static mut KNOWN: BTreeMap<usize, OpenMpLock> = BTreeMap::new();
 static TAKEN: Lock = Lock::new();
 
-/// Works on the table, if captures are prepared.
+/// Runs `work` on the table, if captures are prepared.
 fn with_table(work: impl FnOnce(&mut BTreeMap<usize, OpenMpLock>)) {
     if !status::prepared() {
         return;
@@ -25,12 +25,12 @@ fn with_table(work: impl FnOnce(&mut BTreeMap<usize, OpenMpLock>)) {
     TAKEN.with(|| in_library(|| work(unsafe { &mut *known })));
 }
 
-/// A forked child has one thread, which is not in here.
+/// In a forked child: its one thread does not hold the table's lock.
 pub fn reset_in_child() {
     TAKEN.forked();
 }
 
-/// All locks that there are.
+/// All existing locks.
 pub fn list_locks() -> Vec<OpenMpLock> {
     let mut found = Vec::new();
     with_table(|known| found = known.values().cloned().collect());
@@ -74,7 +74,7 @@ macro_rules! real {
     }};
 }
 
-/// Functions of this kind: with what is noted, and whether that comes after the runtime's own.
+/// Interposed functions of each kind: they call the runtime's, and note the change.
 macro_rules! functions {
     (init $($name:ident $nested:literal),*) => { $(
         #[unsafe(no_mangle)]

@@ -5,7 +5,7 @@ use crate::engine::status;
 use crate::os::section;
 use cere_format::abi::RegionDescriptor;
 
-/// What of it the main thread asks without a turn. Main thread only.
+/// Main thread only.
 static mut MARK: Option<Mark> = None;
 
 /// A capture in progress as the hook knows it.
@@ -13,7 +13,7 @@ static mut MARK: Option<Mark> = None;
 pub struct Mark {
     /// Its region.
     pub region: *mut RegionDescriptor,
-    /// Place of that among the wanted ones.
+    /// Index of that among the wanted ones.
     pub wanted: usize,
     /// Which invocation, from 1.
     pub invocation: u64,
@@ -23,7 +23,7 @@ pub struct Mark {
     pub stack: (usize, usize),
 }
 
-/// The capture that is in progress from now on. Main thread only.
+/// Sets the capture in progress. Main thread only.
 pub fn note_level(level: Option<&Level>) {
     status::set_captures(level.is_some());
     let mark = level.map(|level| Mark {

@@ -1,7 +1,7 @@
-//! The OpenMP runtime of the program: a library whose memory and threads no region owns.
+//! The OpenMP runtime of the program: a library whose memory and threads belong to no region.
 //!
-//! What it keeps (teams, barriers, tasks, locks' tables) belongs to the threads that run, and a replay has a runtime of its
-//! own. So its data stay open while captures are in progress, its heap is the arena's, and nothing of it is captured.
+//! Its state (teams, barriers, tasks, tables of locks) belongs to the running threads, and a replay has its own runtime. So its
+//! data stay open during captures, its heap is in the arena, and nothing of it is captured.
 
 use crate::engine::malloc::{runtime_calloc, runtime_malloc, runtime_realloc};
 use crate::os::section::in_library;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 static RANGE: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 static C_LIBRARY: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
-/// Its function that tells the number of threads.
+/// `omp_get_max_threads`; 0 without a runtime.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Whether the runtime is part of an image of the program.
 static BUILT_IN: AtomicBool = AtomicBool::new(false);
@@ -41,8 +41,8 @@ pub fn reason_against() -> Option<&'static str> {
     )
 }
 
-/// Threads that the calling thread's next team has, unless the region says otherwise; none without a runtime. Has the
-/// runtime look at the machine and its environment, if it has not: ordinary code, with everything open.
+/// Threads of the calling thread's next team, unless the region says otherwise; none without a runtime. May initialise the
+/// runtime: ordinary code, with everything open.
 pub fn count_threads() -> Option<u32> {
     match THREADS.load(Ordering::Relaxed) {
         0 => None,
@@ -53,9 +53,9 @@ pub fn count_threads() -> Option<u32> {
     }
 }
 
-/// Has the runtime start the threads of the calling thread's next team, if it has not: in vivo they are there in all
-/// invocations but the first, and in a replay before the clock runs. `mask` is the program's signal mask. Ordinary code,
-/// with everything open.
+/// Makes the runtime start the threads of the calling thread's next team, if it has not. In vivo they exist in all invocations
+/// but the first, and in a replay before the clock runs. `mask` is the program's signal mask. Ordinary code, with everything
+/// open.
 pub fn start_team(mask: u64) {
     unsafe extern "C" fn nothing(_: *const i32, _: *const i32, _: *const c_void) {}
     STARTED.store(true, Ordering::Relaxed);
@@ -74,12 +74,12 @@ pub fn start_team(mask: u64) {
     STARTING.0.store(false, Ordering::Release);
 }
 
-/// Whether it has.
+/// Whether [`start_team`] was called.
 pub fn has_started_team() -> bool {
     STARTED.load(Ordering::Relaxed)
 }
 
-/// The signal mask of a thread that starts, where it is not the calling thread's.
+/// Signal mask of new threads; none if it is the calling thread's.
 pub fn mask_of_new() -> Option<u64> {
     let (starting, mask) = &STARTING;
     starting
@@ -141,13 +141,13 @@ pub fn find_runtime() {
     unsafe { cere_rebind::replace(fork, &functions) };
 }
 
-/// What the runtime calls as `strdup`, which allocates.
+/// `strdup` of the runtime: allocates in the arena.
 unsafe extern "C" fn duplicate_string(text: *const c_char) -> *mut c_char {
     // SAFETY: the OpenMP runtime passes a string that ends in zero, as `strdup` demands.
     in_library(|| unsafe { libc::strdup(text) })
 }
 
-/// What the runtime calls as `pthread_getattr_np`, which allocates.
+/// `pthread_getattr_np` of the runtime: allocates in the arena.
 unsafe extern "C" fn read_attributes(
     thread: libc::pthread_t,
     found: *mut libc::pthread_attr_t,

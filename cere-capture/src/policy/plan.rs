@@ -65,7 +65,7 @@ pub fn prepare_state(
     })
 }
 
-/// The windows of a plan. Puts their starts into the regions, and adds those that serve as starts only.
+/// The windows of a plan. Adds their starts to the regions, and regions that serve as starts only.
 fn plan_windows(wanted: &[Wanted], regions: &mut Vec<Region>) -> Vec<Planned> {
     let mut windows = Vec::new();
     for (index, target) in wanted.iter().enumerate() {

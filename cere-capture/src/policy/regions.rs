@@ -40,7 +40,7 @@ pub fn arm_image(
     }
 }
 
-/// Has the entry of any region call the hook, or only that of the armed ones again. Memory is open; may run in a handler.
+/// Gives all regions the hook, or only the armed ones again. Memory is open; may run in a handler.
 pub fn listen_everywhere(state: &mut State, yes: bool) {
     if state.listens == yes {
         return;
@@ -49,7 +49,7 @@ pub fn listen_everywhere(state: &mut State, yes: bool) {
     let mut known = (0, false);
     for region in state.all.iter().copied() {
         let armed = state.wanted.iter().any(|w| w.armed.contains(&region));
-        // An image may be gone that is about to be forgotten.
+        // The image may be unloaded and not forgotten yet.
         let page = region as usize & !(PAGE - 1);
         if known.0 != page {
             known = (page, sys::is_mapped(page, PAGE));
@@ -61,7 +61,7 @@ pub fn listen_everywhere(state: &mut State, yes: bool) {
     }
 }
 
-/// Forgets images that are gone.
+/// Forgets unloaded images.
 pub fn forget_images(state: &mut State, present: &dyn Fn(usize) -> bool) {
     let known = std::mem::take(&mut state.known);
     let gone = known.iter().any(|(start, _)| !present(*start));

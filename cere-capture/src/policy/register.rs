@@ -1,4 +1,4 @@
-//! The process's place in its run. Ordinary code.
+//! The process's number in its run. Ordinary code.
 
 use cere_format::capture::Process;
 use std::fs::File;
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static NUMBER: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// [`Process::number`] of this process; none as long as it holds no regions.
+/// [`Process::number`] of this process; none while it has no regions.
 pub fn process_number() -> Option<u32> {
     Some(NUMBER.load(Ordering::Relaxed)).filter(|number| *number != u32::MAX)
 }
 
-/// Takes the next number of the run, and leaves there who has it.
+/// Takes the next free number of the run, and describes the process in its file.
 pub fn claim_number(directory: &Path) -> Result<(), String> {
     for number in 0.. {
         let path = directory.join(format!("process.{number}.json"));

@@ -1,4 +1,4 @@
-//! What captures need to know beside the engine: what is wanted, what was done.
+//! The state of captures beside the engine: what is wanted, and what was done.
 
 use crate::engine::level::Captured;
 use crate::engine::state::Engine;
@@ -16,9 +16,9 @@ pub struct State {
     pub directory: PathBuf,
     /// Thread pointer of the thread that is captured.
     pub thread: usize,
-    /// Most mappings that the kernel allows.
+    /// Maximum number of mappings that the kernel allows.
     pub mapping_limit: usize,
-    /// Start of an image, and whether it is instrumented.
+    /// Starts of images, and whether they are instrumented.
     pub known: Vec<(usize, bool)>,
     /// What captures so far mean for later ones.
     pub past: Past,
@@ -26,9 +26,9 @@ pub struct State {
     pub windows: Vec<Planned>,
     /// All regions of the loaded images.
     pub all: Vec<*mut RegionDescriptor>,
-    /// Whether all of them have a hook, so that an interrupted trace goes on.
+    /// Whether all regions have the hook, so that a suspended trace continues.
     pub listens: bool,
-    /// Wanted invocations that could not be captured, to be noted. Capacity is MISSED.
+    /// Wanted invocations that could not be captured, to be written. Capacity is [`MISSED`].
     pub missed: Vec<Missed>,
 }
 
@@ -67,7 +67,7 @@ impl Region {
         }
     }
 
-    /// Finds the next invocation of interest after those that were.
+    /// Finds the next invocation of interest after the present count.
     pub fn look_ahead(&mut self) {
         let later = |i: &u64| *i > self.count;
         let wanted = self.invocations.iter().copied().find(later);
@@ -79,13 +79,13 @@ impl Region {
 
 /// A window that is to come.
 pub struct Planned {
-    /// Place of its region among the wanted ones.
+    /// Index of its region among the wanted ones.
     pub wanted: usize,
     /// The wanted invocation, where it ends.
     pub invocation: u64,
-    /// The event of the program's start, for people, if it begins with that.
+    /// Name of the program's start, if the window begins with that.
     pub at_start: Option<String>,
-    /// It has begun, or its wanted invocation has.
+    /// Whether it has begun, or its wanted invocation has.
     pub past: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Start {
     pub count: u64,
     /// Which window.
     pub window: usize,
-    /// The event for people.
+    /// Name of the event.
     pub name: String,
 }
 
@@ -104,24 +104,24 @@ pub struct Start {
 pub struct Past {
     /// Captures begun.
     pub number: u64,
-    /// Most bytes that were free in the region heap when one began.
+    /// Maximum of the free bytes in the region heap when a capture began.
     pub freed: usize,
-    /// The last one that found next to nothing free in the region heap, and how much memory the program's allocator had then.
+    /// The last capture that began with almost nothing free in the region heap, and the memory of the program's allocator then.
     pub allocator: Option<(Captured, usize)>,
 }
 
-/// An invocation that is wanted and was entered by a handler of the program that had interrupted the library.
+/// A wanted invocation that a handler of the program entered in a section of the library.
 #[derive(Debug, Clone, Copy)]
 pub struct Missed {
     /// Its descriptor.
     pub region: *mut RegionDescriptor,
-    /// Place of its region among the wanted ones.
+    /// Index of its region among the wanted ones.
     pub wanted: usize,
     /// Which invocation, from 1.
     pub invocation: u64,
 }
 
-/// How many of them can be noted.
+/// Maximum number of noted ones.
 pub const MISSED: usize = 1024;
 
 impl State {
@@ -135,7 +135,7 @@ impl State {
         })
     }
 
-    /// The window of a wanted invocation, by its place in the plan.
+    /// Index of the window of a wanted invocation.
     pub fn window(&self, wanted: usize, invocation: u64) -> Option<usize> {
         let is = |w: &Planned| w.wanted == wanted && w.invocation == invocation;
         self.windows.iter().position(is)

@@ -1,6 +1,6 @@
 //! What the probes call.
 
-/// Defines a hook of this name that adds the stack pointer before the call as fourth argument and goes on to `event`.
+/// Defines a hook of this name. It adds the stack pointer before the call as fourth argument and jumps to `event`.
 macro_rules! hook {
     ($name:ident, $event:path) => {
         std::arch::global_asm!(

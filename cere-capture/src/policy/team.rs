@@ -1,9 +1,9 @@
 //! The threads of the OpenMP runtime while captures are in progress.
 //!
-//! What they touch is touched by the region, so they do not wait until memory is open again as other threads do: their
-//! faults and system calls are handled like the captured thread's, one thread at a time. The captured thread's
-//! handlers take the same turn. Its hook, and what ends captures, keep all of them out: whoever faults then runs its
-//! instruction again, until memory is open. A thread of a team that cannot go on has the captured thread give up.
+//! Their touches belong to the region, so they do not wait for open memory as other threads do: their faults and system calls
+//! are handled like the captured thread's, one thread at a time. The captured thread's handlers take turns with them. Its
+//! hook, and what ends captures, keep all of them out: a thread that faults then repeats its instruction until memory is open.
+//! If a thread of a team cannot go on, the captured thread gives up.
 //!
 //! In handlers: raw system calls and atomics only.
 
@@ -25,17 +25,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 static mut FAILURE: Option<Failure> = None;
 
-/// Whether the captured thread has the runtime start a thread inside a captured invocation.
+/// Whether the captured thread starts a thread of the runtime inside a captured invocation.
 static CREATING: AtomicBool = AtomicBool::new(false);
-/// Where the next stack is asked for.
+/// Preferred address of the next stack.
 static NEXT_STACK: AtomicUsize = AtomicUsize::new(arena::STACKS);
-/// Bytes of a thread's stack, at least.
+/// Minimum bytes of a thread's stack.
 const LEAST_STACK: usize = 1 << 20;
 
 /// Why a thread of a team cannot go on.
 #[derive(Debug, Clone, Copy)]
 pub enum Failure {
-    /// It takes more than there is.
+    /// It lacks this.
     Lack(&'static str),
     /// It may not access this address.
     Crash(usize),
@@ -45,9 +45,9 @@ pub enum Failure {
     Trace(Cut),
 }
 
-/// Whether the calling thread, in a handler that interrupted it at this stack pointer, is one of a team. One that was
-/// started inside a captured invocation is so from its first instruction, before it has [joined](local::joins_team): the
-/// region waits for it.
+/// In a handler that interrupts the calling thread at this stack pointer: whether that is of a team. A thread that was started
+/// inside a captured invocation is, from its first instruction, before it has [joined](local::joins_team): the region waits
+/// for it.
 pub fn runs_in_team(stack: usize) -> bool {
     local::is_of_team() || (arena::STACKS..NEXT_STACK.load(SeqCst)).contains(&stack)
 }
@@ -73,7 +73,7 @@ pub fn handle_fault(mut engine: InTurn, address: usize, access: Access, ours: bo
     }
 }
 
-/// Has the captured thread give up, and waits until it has.
+/// Asks the captured thread to give up, and waits until it has.
 pub fn give_up(turn: Turn, failure: Failure) {
     // SAFETY: in turn, and read by the captured thread in its own.
     let known = unsafe {
@@ -81,7 +81,7 @@ pub fn give_up(turn: Turn, failure: Failure) {
         (*first).replace((*first).unwrap_or(failure)).is_some()
     };
     drop(turn);
-    // Who holds a lock of the library does not wait: it tries again until memory is open.
+    // A thread that holds a lock of the library does not wait: it tries again until memory is open.
     if section::is_interrupted() && known {
         return;
     }
@@ -97,14 +97,14 @@ pub fn give_up(turn: Turn, failure: Failure) {
     }
 }
 
-/// Why a thread of a team could not go on, if so; asked once, by the captured thread while the others are kept out.
+/// Takes the reason why a thread of a team could not go on. For the captured thread, while teams are kept out.
 pub fn take_failure() -> Option<Failure> {
     let failure = &raw mut FAILURE;
     // SAFETY: nobody else has a turn.
     unsafe { (*failure).take() }
 }
 
-/// Whether one could not.
+/// Whether a thread of a team could not go on.
 pub fn has_failed() -> bool {
     let failure = &raw const FAILURE;
     // SAFETY: whoever sees it too late sees it the next time.
@@ -112,7 +112,7 @@ pub fn has_failed() -> bool {
 }
 
 impl Failure {
-    /// For people; none if the program ends.
+    /// Reason for messages; none if the program ends.
     pub fn reason(&self) -> Option<String> {
         match self {
             Failure::Lack(lack) => Some(format!("it takes {lack}")),
@@ -124,7 +124,7 @@ impl Failure {
         }
     }
 
-    /// Why it interrupts the page trace.
+    /// The gap that it makes in the page trace.
     pub fn cut(&self) -> Cut {
         match *self {
             Failure::Lack(lack) => Cut::Because(lack),
@@ -135,9 +135,9 @@ impl Failure {
     }
 }
 
-/// Starts a thread, with `real`. Where the captured thread has the runtime start one inside a captured invocation, what
-/// the C library reads and writes for it is opened first, and stays open until the calls that are let through are made:
-/// the kernel takes closed memory for none at all. `span` is the n-th one under protection.
+/// Starts a thread, with `real`. If the captured thread starts one of the runtime inside a captured invocation, the memory that
+/// the C library uses for that is opened first, and stays open until its calls are made: to the kernel, closed memory does not
+/// exist. `span` returns the n-th one under protection.
 pub fn create_thread(
     team: bool,
     attributes: *const libc::pthread_attr_t,
@@ -163,7 +163,7 @@ pub fn create_thread(
     CREATING.store(true, SeqCst);
     let result = in_library(|| real(&own));
     CREATING.store(false, SeqCst);
-    // The C library has put the mask back by a call that was let through.
+    // The C library has restored the mask by a call that was let through.
     signals::set_mask(mask);
     sys::exchange_mask(signals::mask_inside(mask));
     catch_calls(true);
@@ -171,12 +171,12 @@ pub fn create_thread(
     result
 }
 
-/// Whether the captured thread has the runtime start a thread; its call that does so is made with calls let through.
+/// Whether the captured thread starts a thread of the runtime: the call that does so is let through.
 pub fn is_creating() -> bool {
     CREATING.load(SeqCst)
 }
 
-/// The attributes with a stack that no capture closes: the C library may reuse another thread's.
+/// The attributes with a stack that no capture closes: otherwise the C library may reuse another thread's.
 fn on_our_stack(attributes: *const libc::pthread_attr_t) -> Option<libc::pthread_attr_t> {
     in_library(|| {
         // SAFETY: a copy of the caller's attributes, if there are; what they lead to stays theirs. A fresh mapping.

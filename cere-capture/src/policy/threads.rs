@@ -1,8 +1,8 @@
 //! The threads of the program beside the captured one.
 //!
-//! Those that no region is a team of wait where memory is closed ([`crate::engine::gate`]): their stacks, known since their
-//! start, stay open. A region that needs such a thread to go on cannot be captured. The threads of the OpenMP runtime are
-//! another matter: what they touch is the region's, and they go on ([`super::team`]).
+//! Threads outside teams wait for closed memory ([`crate::engine::gate`]). Their stacks, known since their start, stay open. A
+//! region that needs such a thread to continue cannot be captured. Threads of the OpenMP runtime belong to the region and
+//! continue ([`super::team`]).
 
 use crate::engine::gate;
 use crate::engine::state::Engine;
@@ -24,7 +24,7 @@ struct Thread {
     /// Its alternate stack for signals, or an empty range.
     alternate: (usize, usize),
     ends: bool,
-    /// Its number among those that the OpenMP runtime started, from 1; 0: it did not start it.
+    /// Its number among the threads of the OpenMP runtime, from 1; 0 for others.
     number: u32,
     /// Its thread pointer.
     pointer: usize,
@@ -108,7 +108,7 @@ unsafe extern "C" fn note_end(_: *mut c_void) {
     gate::passed(passing);
 }
 
-/// Whether the process has no threads but the calling one and those of the OpenMP runtime.
+/// Whether all threads but the calling one belong to the OpenMP runtime.
 pub fn alone_with_team() -> bool {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return false;
@@ -122,12 +122,12 @@ pub fn alone_with_team() -> bool {
     tasks.iter().all(|task| *task == own || of_team(task))
 }
 
-/// Whether other threads may be on their way in a handler of ours.
+/// Whether other threads may be in a handler of the library.
 pub fn others_may_run(engine: &Engine) -> bool {
     !engine.stacks.is_empty() || turn::team_exists()
 }
 
-/// Whether a thread would be killed by a fault or by a call that is held, for it blocks the signal.
+/// Whether a thread blocks SIGSEGV or SIGSYS: a fault, or a call that is held, would kill it.
 fn blocks_faults(id: i32) -> bool {
     let text = std::fs::read(format!("/proc/self/task/{id}/status")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -138,8 +138,8 @@ fn blocks_faults(id: i32) -> bool {
         })
 }
 
-/// What the threads of the OpenMP runtime hold where the calling one has [start, start + size) of its static thread-local storage,
-/// by their numbers. Ordinary code; they are kept out.
+/// The thread-local blocks of the OpenMP runtime's threads that correspond to [start, start + size) of the calling thread, by
+/// thread number. Ordinary code; the threads are kept out.
 pub fn copy_blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
     let Ok(list) = LIST.lock() else {
         return Vec::new();
@@ -148,7 +148,7 @@ pub fn copy_blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
     let mut found: Vec<(u32, Vec<u8>)> = Vec::new();
     for thread in list.iter().filter(|t| t.number != 0 && !t.ends) {
         let at = thread.pointer.wrapping_sub(from);
-        // That of an image loaded later lies elsewhere.
+        // The block of an image that was loaded later lies elsewhere.
         if at < thread.stack.0 || thread.stack.1.saturating_sub(size) < at {
             continue;
         }
@@ -160,12 +160,12 @@ pub fn copy_blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
     found
 }
 
-/// Stacks of all other threads; or why the calling thread cannot be captured beside them. Bars the gate until
+/// Stacks of all other threads, or why the calling thread cannot be captured beside them. Bars the gate until
 /// [`gate::memory_opened`].
 pub fn find_other_stacks() -> Result<Vec<(usize, usize)>, String> {
     let own = thread::id();
     gate::set_captured();
-    // A thread that starts, or comes out of a handler, is soon as it should be.
+    // Threads that start, or return from a handler, are soon ready.
     let mut tries = 0;
     loop {
         tries += 1;
@@ -181,7 +181,7 @@ pub fn find_other_stacks() -> Result<Vec<(usize, usize)>, String> {
 }
 
 fn check_others(own: i32) -> Result<Vec<(usize, usize)>, String> {
-    // Those in the gate are through in no time.
+    // Threads leave the gate quickly.
     for _ in 0..1000 {
         if !gate::is_occupied() {
             break;
@@ -215,7 +215,7 @@ fn check_others(own: i32) -> Result<Vec<(usize, usize)>, String> {
     Ok(stacks.filter(|s| s.0 < s.1).collect())
 }
 
-/// The threads that no region is a team of, and their stacks. Ordinary code.
+/// The other threads outside teams, with their stacks. Ordinary code.
 pub fn list_strangers() -> Vec<(i32, (usize, usize))> {
     let own = thread::id();
     let Ok(list) = LIST.lock() else {
@@ -225,8 +225,8 @@ pub fn list_strangers() -> Vec<(i32, (usize, usize))> {
     others.map(|t| (t.id, t.stack)).collect()
 }
 
-/// Holds the system calls that other threads begin from now on until [`gate::memory_opened`]. Why memory cannot be closed beside
-/// those that they are inside of, if so; `closed` tells of an address whether it would be.
+/// Holds the system calls that other threads begin from now on, until [`gate::memory_opened`]. An error says why memory cannot
+/// be closed during their present calls. `closed` says whether an address would be closed.
 pub fn hold_calls(closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
     let ids = match LIST.lock() {
         Ok(list) => list.iter().map(|t| t.id).collect(),

@@ -1,5 +1,5 @@
-//! The windows of the page trace: where they begin, what stops them, what becomes of them. Ordinary code, but for
-//! [`suspend_trace`] and [`give_up_exhausted`].
+//! The windows of the page trace: when they begin, are suspended and end. Ordinary code, but for [`suspend_trace`] and
+//! [`give_up_exhausted`].
 
 use super::mark::note_level;
 use super::regions::listen_everywhere;
@@ -30,14 +30,14 @@ pub fn drop_window(state: &mut State, wanted: usize, invocation: u64) {
     }
 }
 
-/// Whether windows begin with the program's start, and have not.
+/// Whether windows wait for the program's start.
 pub fn awaits_start(wanted: &[Region], windows: &[Planned]) -> bool {
     let armed = wanted.iter().any(|w| !w.armed.is_empty());
     let open = |w: &Planned| w.at_start.is_some() && !w.past;
     armed && windows.iter().any(open)
 }
 
-/// The program starts.
+/// Begins the windows that wait for the program's start.
 pub fn begin_windows_at_start(state: &mut State) {
     for window in 0..state.windows.len() {
         if let Some(name) = state.windows[window].at_start.clone() {
@@ -46,7 +46,7 @@ pub fn begin_windows_at_start(state: &mut State) {
     }
 }
 
-/// A region was entered for the `count`-th time: begins windows.
+/// A region was entered: begins the windows that wait for this invocation.
 pub fn begin_windows_at(state: &mut State, region: usize) {
     let count = state.wanted[region].count;
     let starts = &state.wanted[region].starts;
@@ -57,7 +57,7 @@ pub fn begin_windows_at(state: &mut State, region: usize) {
     }
 }
 
-/// The page trace of a wanted invocation that is about to begin; its window ends. Memory is open and laid out.
+/// Ends the window of a wanted invocation that is about to begin: its page trace. Memory is open and laid out.
 pub fn take_trace(
     state: &mut State,
     wanted: usize,
@@ -94,8 +94,8 @@ pub fn take_trace(
     Some((trace, pages))
 }
 
-/// Everything is open, handlers may be in force: turns the tracer on where windows ask for it, with handlers in force,
-/// or off. `stack` is the program's stack pointer, `mask` its signal mask.
+/// Turns the tracer on if a window is open, and installs the handlers; otherwise turns it off. Everything is open. `stack` is the
+/// program's stack pointer, `mask` its signal mask.
 pub fn switch_tracer(state: &mut State, stack: usize, mask: u64) {
     let captures = state.engine.level.is_some();
     let was_on = state.engine.tracer.on;
@@ -108,7 +108,7 @@ pub fn switch_tracer(state: &mut State, stack: usize, mask: u64) {
     } else if captures || was_on {
         Ok(())
     } else if mappings::reached_by_others().is_some() {
-        // For good: each entry of a region would look for them again.
+        // The windows end: otherwise each entry of a region would look for these again.
         let why = "the program has an io_uring, a userfaultfd or a context of io_setup";
         listen_everywhere(state, false);
         return state.engine.tracer.stop(Cut::Because(why));
@@ -117,7 +117,7 @@ pub fn switch_tracer(state: &mut State, stack: usize, mask: u64) {
         let installed = signals::install_handlers(stack, mask);
         installed.map_err(|_| "the program runs in a signal handler on an alternate stack")
     };
-    // Waiting for threads to end would have each entry of a region look for them: the next event does.
+    // To wait for threads to end, each entry of a region would have to look for them. The next event does.
     listen_everywhere(state, false);
     match outcome {
         Err(why) => state.engine.tracer.halt(Cut::Because(why)),
@@ -132,8 +132,8 @@ pub fn switch_tracer(state: &mut State, stack: usize, mask: u64) {
     }
 }
 
-/// In a handler, no capture in progress: opens everything and hands the process back to the program. The trace goes on
-/// where the next region is entered. Neither allocates nor locks: the program may be anywhere.
+/// In a handler, without a capture in progress: opens everything and restores the program's handlers. The trace continues when
+/// the next region is entered. Neither allocates nor locks: the program may be anywhere.
 pub fn suspend_trace(state: &mut State, context: &mut ucontext_t, cut: Option<Cut>) {
     dispatch::catch_calls(false);
     heap::set_inside(false);
@@ -150,7 +150,7 @@ pub fn suspend_trace(state: &mut State, context: &mut ucontext_t, cut: Option<Cu
     signals::remove_handlers(Some(context), threads::others_may_run(&state.engine));
 }
 
-/// Why the windows take too much, if they do: they are given up. In turn.
+/// Gives up all windows if they cost too much, and says why. In turn.
 pub fn give_up_exhausted(engine: &mut Engine) -> Option<Cut> {
     let tracer = &mut engine.tracer;
     let cut = Cut::Because(tracer.exhausted.take()?);

@@ -20,13 +20,13 @@ pub struct End<'a> {
     pub key: &'a RegionKey,
     /// How.
     pub end: RegionEnd,
-    /// Why the capture is of no use, if so.
+    /// Why the capture is refused, if so.
     pub refused: Option<String>,
-    /// Time stamp.
+    /// Time stamp at the end.
     pub now: u64,
 }
 
-/// Files under a number of their own; only complete ones get their names.
+/// Files of one capture, under a number of their own. Only complete files get their final names.
 struct Files {
     directory: PathBuf,
     number: u32,
@@ -108,7 +108,7 @@ fn is_unchanged(engine: &Engine, touch: &Touch) -> bool {
     unsafe { at_exit(engine, touch) == engine.pages.pool.content(touch.copy) }
 }
 
-/// The record of a touched page; `new_heap` as [`Level::new_heap`] tells.
+/// The record of a touched page; `new_heap` is [`Level::new_heap`].
 fn describe_page(
     engine: &mut Engine,
     level: &Level,
@@ -124,7 +124,7 @@ fn describe_page(
     let page = unsafe { page.as_ref() }.copied().unwrap_or_default();
     let mut flags = PAGE_TOUCHED;
     let mut set = |condition: bool, flag: u32| flags |= if condition { flag } else { 0 };
-    // What was moved to where nothing was: written from nothing.
+    // Memory that was moved to a fresh place counts as written.
     let new = is_fresh(level, address as u64);
     let moved = new && touch.copy != 0;
     let mut written = if readable {
@@ -133,10 +133,10 @@ fn describe_page(
             false => page.written,
         }
     } else {
-        // Nothing is mapped there any more: it counts as zero from then on.
+        // An unmapped page counts as zero.
         touch.copy != 0 && !sys::is_mapped(address, PAGE)
     };
-    // A page of zeros costs nothing to keep as written.
+    // For a page of zeros no comparison is needed: as written it costs nothing.
     if readable && written && touch.copy != 0 && touch.kind & GUESSED != 0 {
         written = !is_unchanged(engine, touch);
     }
@@ -177,7 +177,7 @@ fn find_runtime_file(level: &Level) -> String {
     found.map_or(String::new(), |i| i.path.display().to_string())
 }
 
-/// Where locks of the OpenMP runtime are now, or were at entry.
+/// Addresses of the locks of the OpenMP runtime, now and at entry.
 fn lock_words(level: &Level) -> Vec<u64> {
     let now = locks::list_locks();
     let mut words: Vec<u64> = now.iter().chain(&level.locks).map(|l| l.address).collect();
@@ -186,7 +186,7 @@ fn lock_words(level: &Level) -> Vec<u64> {
     words
 }
 
-/// Writes a finished capture, which the engine has no more.
+/// Writes a finished capture, which is no longer the engine's.
 pub fn write_capture(
     engine: &mut Engine,
     directory: &Path,
@@ -196,7 +196,7 @@ pub fn write_capture(
     let (files, table) = Files::claim(directory)?;
     let written = write_contents(engine, &files, table, level, end);
     if written.is_err() {
-        // Perhaps for a limit on the size of files: its signal waits, and is dropped by this.
+        // A limit on the size of files may be the cause: this drops its pending signal.
         let ignored = sys::Action {
             handler: libc::SIG_IGN,
             ..sys::Action::default()
@@ -232,7 +232,7 @@ fn write_contents(
     // SAFETY: the capture's entries; no other slice of them is alive.
     let log = unsafe { engine.pages.pool.log(level.touched) };
     log.sort_unstable_by_key(|t| t.address);
-    // What a refused capture holds is of no use: its files stay empty.
+    // The files of a refused capture stay empty.
     let log = if end.refused.is_some() {
         &log[..0]
     } else {

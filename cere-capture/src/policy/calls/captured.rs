@@ -1,4 +1,4 @@
-//! System calls of a region under capture: done with the bookkeeping they need, or refused.
+//! System calls of a captured invocation: made with the necessary bookkeeping, or refused.
 //!
 //! Runs in the SIGSYS handler; the program's memory is closed until a call is refused.
 
@@ -17,13 +17,13 @@ use crate::policy::halt::Halt;
 use crate::policy::{team, windows};
 use libc::ucontext_t;
 
-/// What becomes of a call.
+/// How a call proceeds.
 enum Act {
     /// It is done, with this result.
     Done(isize),
     /// It can be made: what it reaches is open.
     Make,
-    /// The program is to make it: it is let through now.
+    /// The program makes it itself: calls are let through now.
     Again,
 }
 
@@ -50,7 +50,7 @@ pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
     }
 }
 
-/// The captures have ended for this: the program makes the call itself, if it is not made.
+/// The capture ends for this call: the program makes it itself, unless it was made.
 fn go_on(context: &mut ucontext_t, halt: Halt) {
     match halt {
         Halt::Made(result, _) => set_result(context, result),
@@ -73,7 +73,7 @@ pub fn dispatch_call(mut engine: InTurn, context: &mut ucontext_t) -> After {
     tracer::pin_pages();
     let outcome = match perform_call(&mut engine, number, arguments, context) {
         Ok(Act::Done(result)) => Ok(result),
-        // Beside other threads of the team the call is made out of turn.
+        // While other threads of the team run, the call is made out of turn.
         Ok(Act::Make) if engine.shared() => {
             tracer::unpin_later();
             let result = make_out_of_turn(engine, number, arguments, context);
@@ -129,7 +129,7 @@ fn perform_call(
         | libc::SYS_madvise => return change_mappings(engine, number as i64, a).map(Act::Done),
         libc::SYS_exit_group | libc::SYS_exit => return Err(Halt::Exit),
         libc::SYS_rt_sigprocmask => return Ok(Act::Done(change_signal_mask(engine, a, context)?)),
-        // The C library's own signals, which it sets up as the first thread starts.
+        // The C library sets up its own signals when the first thread starts.
         libc::SYS_rt_sigaction if team::is_creating() && (32..34).contains(&a[0]) => {
             engine.reach(a[1], size_of::<sys::Action>(), Read)?;
             reach[0] = (a[2], size_of::<sys::Action>(), Write);
@@ -187,7 +187,7 @@ fn perform_call(
             }
         }
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => {
-            // They would sleep as well, where they touch what is closed.
+            // Other threads that touch closed memory would sleep as well.
             if !engine.stacks.is_empty() && !engine.shared() {
                 return Err(Halt::Waits);
             }
@@ -207,11 +207,11 @@ fn perform_call(
                 .map(Act::Done)
                 .ok_or(Halt::Sleeps);
         }
-        // The runtime places the threads of the team; a replay's does so anew.
+        // The runtime pins the threads of its team; the replay's runtime does so itself.
         libc::SYS_sched_setaffinity if parallel::in_parallel() => reach[0] = (a[2], a[1], Read),
         libc::SYS_prlimit64 if a[2] == 0 => reach[0] = (a[3], 16, Write),
         libc::SYS_clone | libc::SYS_clone3 if team::is_creating() && gate::is_captured() => {
-            // Not from the handler: the new thread goes on where the call returns.
+            // Not from the handler: the new thread continues where the call returns.
             dispatch::catch_calls(false);
             return Ok(Act::Again);
         }

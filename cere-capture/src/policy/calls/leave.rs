@@ -5,18 +5,18 @@ use crate::policy::halt::Halt;
 
 /// Why the program has to make a call itself.
 pub enum Leave {
-    /// It ends the program or this.
+    /// It ends the program or the thread.
     End,
     /// It does what the trace cannot follow.
     Cut(&'static str),
-    /// The same, and for good.
+    /// The same, and the window ends.
     Stop(&'static str),
     /// The call is made, with this result, but the trace lacks something.
     Made(isize, &'static str),
 }
 
 impl Leave {
-    /// Why the trace is interrupted; none if the program ends, or the trace has.
+    /// The gap in the trace; none if the program or the window ends.
     pub fn cut(&self, number: usize) -> Option<Cut> {
         match self {
             Leave::End | Leave::Stop(_) => None,

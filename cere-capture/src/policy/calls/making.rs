@@ -6,11 +6,10 @@ use crate::engine::state::Engine;
 use crate::engine::turn;
 use crate::os::{local, signals, sys};
 
-/// Faults that a call counts as for which everything is opened.
+/// Cost of opening everything for a call, in faults.
 const PRICE: u64 = 64;
 
-/// Makes a call that finds open what it needs, without waiting where the program would have to handle signals, or where
-/// other threads wait for the turn.
+/// Makes a call whose memory is open. It must not wait if the program handles signals, or if other threads wait for the turn.
 pub fn make_in_turn(
     number: usize,
     a: [usize; 6],
@@ -37,9 +36,9 @@ pub fn make_in_turn(
     }
 }
 
-/// Whether a transfer of so many bytes does not wait.
+/// Whether a transfer of `length` bytes does not wait.
 fn is_ready(descriptor: usize, events: i16, length: usize) -> bool {
-    /// What a pipe that is ready takes at once.
+    /// Bytes that a ready pipe takes at once.
     const PIPE: usize = 4096;
     let mut poll = libc::pollfd {
         fd: descriptor as i32,
@@ -69,7 +68,7 @@ pub fn make_with_all_open(
     wait: Wait,
     length: usize,
 ) -> Result<isize, Leave> {
-    // What calls of other threads have pinned would be closed as well.
+    // Pages that calls of other threads have pinned would be closed as well.
     if local::is_of_team() || engine.shared() {
         return Err(Leave::Cut("other threads of the team run"));
     }

@@ -14,7 +14,7 @@ pub fn page_up(address: usize) -> usize {
     address.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// mprotect. One that fails half way has changed what comes before.
+/// mprotect. A call that fails half way has changed the first part of its range.
 fn change_rights<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
     const HALF_WAY: &str = "a call of mprotect that fails half way";
     let length = page_up(a[1]);
@@ -88,7 +88,7 @@ pub fn change_mappings<M: Memory>(
             libc::SYS_madvise => {
                 let drops = [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE];
                 if drops.contains(&(a[2] as i32)) || a[2] == DONTNEED_LOCKED {
-                    // A replay has private memory without a file there.
+                    // A replay has private memory without a file there, which becomes zero.
                     let end = a[0].saturating_add(a[1]);
                     if engine.level.is_some() && engine.pages.spans.any(a[0], end, KIND_FILE) {
                         return Err(Halt::Drops);
@@ -122,7 +122,7 @@ pub fn change_mappings<M: Memory>(
                 Ok(result)
             }
             _ => {
-                // mremap wants one mapping: what protection split has to be whole again.
+                // mremap needs one mapping: protection may have split it.
                 let (old, length, new) = (a[0], page_up(a[1]), page_up(a[2]));
                 let Some(span) = engine.pages.spans.find(old) else {
                     return Err(Halt::Outside);

@@ -3,10 +3,10 @@
 use crate::engine::memory::Access;
 use cere_format::answers::question;
 
-/// Memory that a call's arguments reach: start, length, what the kernel does there.
+/// Memory that a call's arguments reach: start, length, access by the kernel.
 pub type Reach = [(usize, usize, Access); 3];
 
-/// What the arguments reach of calls that only ask, and may be made anywhere. None: it is none of those.
+/// What the arguments reach if the call is a harmless question. None if it is another call.
 pub fn find_answers_reach(number: usize, a: [usize; 6]) -> Option<Reach> {
     use Access::Write;
     let written = |(start, length)| (start, length, Write);
@@ -27,7 +27,7 @@ pub fn find_answers_reach(number: usize, a: [usize; 6]) -> Option<Reach> {
 pub enum Wait {
     /// It does not.
     Never,
-    /// If the descriptor of the first argument is not ready for these events of poll.
+    /// It may unless the descriptor in the first argument is ready for these events of poll.
     Until(i16),
     /// It may.
     Perhaps,
@@ -41,11 +41,11 @@ pub fn count_written(number: usize, a: [usize; 6]) -> usize {
     }
 }
 
-/// What the arguments of a call reach. None: that is not known here.
+/// What the arguments of a call reach, and whether it may wait. None if unknown.
 pub fn find_reach(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
     use Access::{Read, Write};
     const NONE: (usize, usize, Access) = (0, 0, Read);
-    /// A path has no more bytes.
+    /// Maximum bytes of a path.
     const PATH: usize = libc::PATH_MAX as usize;
     let (mut reach, mut wait) = ([NONE; 3], Wait::Never);
     match number as i64 {

@@ -20,22 +20,22 @@ pub fn read_call(context: &ucontext_t) -> (usize, [usize; 6]) {
     (at(libc::REG_RAX), arguments)
 }
 
-/// What the call returns to the program.
+/// Sets the result of the call for the program.
 pub fn set_result(context: &mut ucontext_t, result: isize) {
     context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64;
 }
 
-/// Lets the program make the call itself: two bytes back stands its `syscall` instruction.
+/// Makes the program repeat the call itself: its `syscall` instruction has two bytes.
 pub fn repeat_call(context: &mut ucontext_t) {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] -= 2;
 }
 
-/// Where the call was made.
+/// Address after the call's instruction.
 pub fn call_address(context: &ucontext_t) -> usize {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize
 }
 
-/// The mask lies in the context that the handler returns to.
+/// `rt_sigprocmask`: changes the mask in the context that the handler returns to.
 pub fn change_signal_mask(
     engine: &mut Engine,
     a: [usize; 6],

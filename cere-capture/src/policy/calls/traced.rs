@@ -1,5 +1,5 @@
-//! System calls of the program while memory is closed for the page trace alone. None is refused: what their arguments
-//! reach is opened, or everything is, or the trace is interrupted and the program makes the call itself.
+//! System calls of the program while memory is closed for the page trace alone. None is refused. Either the memory that its
+//! arguments reach is opened, or everything is, or the trace is interrupted and the program makes the call itself.
 //!
 //! Runs in the SIGSYS handler.
 
@@ -21,7 +21,7 @@ use crate::policy::team::{self, Failure};
 use crate::policy::windows;
 use libc::ucontext_t;
 
-/// Bytes that one argument may reach before everything is opened instead.
+/// Maximum bytes that one argument may reach; beyond that everything is opened.
 const MOST: usize = 1024 * PAGE;
 /// A system call of the traced thread was caught.
 pub fn dispatch_call(mut engine: InTurn, context: &mut ucontext_t) -> After {
@@ -30,7 +30,7 @@ pub fn dispatch_call(mut engine: InTurn, context: &mut ucontext_t) -> After {
         give_way(engine.into_turn(), context);
         return After::GoOn;
     }
-    // A team may run that no region tells of: of a library that is not instrumented.
+    // A team may run without a region: in a library that is not instrumented.
     if turn::team_exists() && is_wait(number, arguments) {
         return match await_others(engine, number, arguments, context) {
             Ok(result) => {
@@ -71,8 +71,8 @@ pub fn dispatch_call(mut engine: InTurn, context: &mut ucontext_t) -> After {
     After::Suspend(cut)
 }
 
-/// A system call of a thread of the runtime was caught, which has its turn. What the trace cannot follow has the traced thread
-/// interrupt it.
+/// A system call of a thread of the runtime was caught, in its turn. If the trace cannot follow it, the traced thread
+/// interrupts the trace.
 pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
     let (number, arguments) = read_call(context);
     if number as i64 == libc::SYS_sched_yield {
@@ -114,7 +114,7 @@ pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
     }
 }
 
-/// Lets other threads run, out of turn: they may wait for it.
+/// `sched_yield`, out of turn: other threads may wait for it.
 fn give_way(turn: Turn, context: &mut ucontext_t) {
     drop(turn);
     // SAFETY: no arguments.
@@ -216,8 +216,8 @@ fn pass_call(
     }
 }
 
-/// Why a file cannot be read that tells what is mapped, for it would show what is closed. libc is done with it before a
-/// region is entered; the program may read on.
+/// Why a file that shows mappings cannot be opened: it would show closed memory. libc finishes reading it before a region is
+/// entered; the program may read on.
 fn refuse_to_show() -> Leave {
     match limits::asks_for_stack() {
         true => Leave::Cut("it asks for the stack of the main thread"),
@@ -225,10 +225,10 @@ fn refuse_to_show() -> Leave {
     }
 }
 
-/// Whether the path at `at` is that of a file which tells how memory is mapped.
+/// Whether the path at `at` is that of a file that shows how memory is mapped.
 fn tells_mappings(engine: &mut Engine, at: usize) -> Result<bool, Leave> {
     const NAMES: [&[u8]; 5] = [b"maps", b"smaps", b"smaps_rollup", b"numa_maps", b"pagemap"];
-    /// The path of a thread's is hardly longer.
+    /// Such a path is hardly longer, not even a thread's.
     const LONG: usize = 128;
     let mut path = [0u8; LONG];
     for (i, byte) in path.iter_mut().enumerate() {
@@ -263,7 +263,7 @@ fn is_accessible(engine: &mut Engine, start: usize, length: usize, access: Acces
         })
 }
 
-/// The program asks what a signal does, or changes it.
+/// `rt_sigaction`: the program reads or changes a disposition.
 fn change_disposition(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
     const SIZE: usize = size_of::<sys::Action>();
     if local::is_of_team() {
@@ -315,7 +315,7 @@ fn pass_buffers(
     make_in_turn(number, a, wait, total)
 }
 
-/// A file is mapped. Code of libraries stays open.
+/// `mmap` of a file. Code of libraries stays open.
 fn map_file(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave> {
     // SAFETY: the program's own call; the bookkeeping follows at once.
     let result = unsafe { sys::call(libc::SYS_mmap, a) };

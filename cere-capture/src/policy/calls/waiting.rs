@@ -15,7 +15,7 @@ pub const WAITS: [i32; 5] = [
 ];
 const FUTEX_LOCK_PI2: i32 = 13;
 
-/// Nanoseconds after which a thread that waits for others of its team looks whether it may go on waiting.
+/// Slice of a wait for other threads of the team, as a `timespec`: 10 ms.
 const SLICE: [i64; 2] = [0, 10_000_000];
 
 /// Whether a call waits for another thread on a word of memory.
@@ -23,15 +23,15 @@ pub fn is_wait(number: usize, a: [usize; 6]) -> bool {
     number as i64 == libc::SYS_futex && WAITS.contains(&(a[1] as i32 & 127))
 }
 
-/// Makes a call whose memory is open, when others may have their turn. What it reaches stays open meanwhile. A thread of a team
-/// may rest in it until long after the captures: it does so with the signal mask that the handler returns to.
+/// Makes a call whose memory is open while others may have their turn. The memory stays open meanwhile. A thread of a team may
+/// rest in the call until long after the captures, so it has the signal mask that the handler returns to.
 pub fn make_out_of_turn(
     mut engine: InTurn,
     number: usize,
     a: [usize; 6],
     context: &ucontext_t,
 ) -> isize {
-    // What the runtime waits on is never closed: its threads may rest there for long.
+    // The runtime's own words are never closed, and its threads may rest on them for long.
     let mut closed = |at| engine.pages.spans.find(at).is_some();
     let pin = number as i64 != libc::SYS_futex || closed(a[0]) || closed(a[3]);
     if pin {
@@ -54,8 +54,7 @@ pub fn make_out_of_turn(
     result
 }
 
-/// Makes a call whose memory is open, out of turn. One that waits for other threads of the team looks up now and then:
-/// they may have failed.
+/// Makes a call whose memory is open. A wait for other threads of the team is cut into slices: they may have failed.
 pub fn make_call(number: usize, a: [usize; 6]) -> isize {
     let active = parallel::in_parallel() || turn::team_exists() && gate::is_captured();
     let waits = number as i64 == libc::SYS_futex
@@ -65,7 +64,7 @@ pub fn make_call(number: usize, a: [usize; 6]) -> isize {
         // SAFETY: the program's own call; the memory that it reaches is open.
         return unsafe { sys::call(number as i64, a) };
     }
-    // Without a timeout both are the same, but for whom a wake-up meets; to wake up for nothing is allowed.
+    // Without a timeout both operations differ only in which waiters a wake-up selects; spurious wake-ups are allowed.
     let private = a[1] & libc::FUTEX_PRIVATE_FLAG as usize;
     let wait = libc::FUTEX_WAIT as usize | private;
     // SAFETY: as above; a wait on the program's word.

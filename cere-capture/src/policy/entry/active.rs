@@ -6,16 +6,16 @@ use crate::policy::profile::booking;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-/// The process that results are of.
+/// Id of the process that results belong to.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
-/// Results are of the calling process.
+/// Results belong to the calling process.
 pub fn claim_process() {
     PROCESS.store(process::id(), Ordering::Relaxed);
     process::mark();
 }
 
-/// Whether results are of the calling process. A child of vfork shares our memory, and ends alone.
+/// Whether results belong to the calling process. A child of vfork shares its memory, and ends alone.
 pub fn is_this_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == process::id()
 }
@@ -30,12 +30,12 @@ pub fn is_active() -> bool {
     ACTIVE.load(Ordering::Acquire)
 }
 
-/// No results are wanted from now on. Whether they were.
+/// No results are wanted from now on. Returns whether they were.
 pub fn deactivate() -> bool {
     ACTIVE.swap(false, Ordering::AcqRel)
 }
 
-/// Finishes what there is of results, and writes it.
+/// Finishes and writes the results.
 pub fn finish_results() {
     booking::finish_profile();
     hook::finish_process();

@@ -1,6 +1,6 @@
-//! System call filters (seccomp). Under one that the program puts in force the library's own calls may end it: what there
-//! is of results is finished before. `prctl` and `syscall`, by which filters come, are passed on in a jump: whatever
-//! they do with stack and return address, they do in the caller's place.
+//! System call filters (seccomp). Under a filter of the program, the library's own calls could end it: results are finished
+//! before. `prctl` and `syscall`, which install filters, are continued by a jump, so that they see the caller's stack and
+//! return address.
 
 use super::active;
 use crate::os::errno::keep_errno;
@@ -12,17 +12,17 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const NAMES: [&CStr; 2] = [c"prctl", c"syscall"];
-/// Where the functions of [`NAMES`] are.
+/// Addresses of the functions of [`NAMES`].
 static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Whether results were finished for a filter that came.
+/// Whether results were finished because of a filter.
 pub fn is_sealed() -> bool {
     SEALED.load(Ordering::Relaxed)
 }
 
 static SEALED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// The function to go on to; with the registers of the call on the stack.
+/// Address of the function to jump to. The call's registers are saved on the stack.
 extern "C" fn find_target(which: usize, first: usize, second: usize) -> usize {
     let brings_filter = match which {
         0 => first == libc::PR_SET_SECCOMP as usize,

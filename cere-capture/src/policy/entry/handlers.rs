@@ -1,5 +1,5 @@
-//! Signal handlers while captures are in progress. They hand on what they find: the engine in a turn, or the whole state to what
-//! ends captures and suspends page traces.
+//! Signal handlers while captures are in progress. They pass the engine in a turn to what handles faults and system calls, and
+//! the whole state to what ends captures and suspends page traces.
 
 use super::{engine_in_turn, whole_state};
 use crate::engine::memory::Access;
@@ -96,7 +96,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         }
     };
     if cause::is_ending() {
-        // Memory is open: the library crashes for the program, which has to do with it.
+        // Memory is open: this fault is real, and the program's handler decides.
         signals::remove_handlers(Some(context), false);
         return send_again();
     }
@@ -195,7 +195,7 @@ fn handle_call_of_team(context: &mut ucontext_t) {
     }
 }
 
-/// Another thread has waited for long, or a signal has.
+/// Another thread, or a signal, has waited for long.
 extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     // SAFETY: the kernel's records.
     let (code, own) = unsafe { ((*info).si_code, signals::replaced_action(signal)) };
@@ -231,8 +231,8 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     end_all(context, Cause::Because(reason));
 }
 
-/// Any other signal that the program has a handler for. The handler can run only when everything is open: it
-/// waits for the end of the region, and not for long.
+/// Any other signal that the program handles. Its handler can run only with everything open: it waits for the end of the region,
+/// but not for long.
 extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     // SAFETY: the kernel's records.
     let (code, context) = unsafe { ((*info).si_code, &mut *context) };
@@ -240,14 +240,14 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     let at_work = status::at_work();
     if at_work && team::runs_in_team(signals::stack_pointer(context)) {
         if fault && code > 0 {
-            // It happens again, with the program's handler in force.
+            // It repeats, with the program's handler installed.
             if let Some(turn) = turn::take_in_team() {
                 team::give_up(turn, team::Failure::Trace(Cut::Signal(signal)));
             }
             return;
         }
         if code != libc::SI_TKILL {
-            // The whole process is meant: the thread that can do something about it takes it, the team goes on.
+            // Signals to the whole process go to the captured thread, which can handle them; the team continues.
             // SAFETY: the kernel's record.
             return unsafe { thread::send(gate::captured_id(), signal, info) };
         }
@@ -263,7 +263,7 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     }
     if status::traces_alone() {
         suspend_trace(context, Some(Cut::Signal(signal)));
-        // All but a breakpoint happen again, the instruction being the same.
+        // All but a breakpoint repeat with the instruction.
         if !fault || code <= 0 || signal == libc::SIGTRAP {
             // SAFETY: the kernel's record.
             unsafe { thread::send_again(signal, info) };
@@ -272,7 +272,7 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
     }
     if fault && code > 0 {
         end_all(context, Cause::Signal(signal));
-        // All but a breakpoint happen again, the instruction being the same.
+        // All but a breakpoint repeat with the instruction.
         if signal != libc::SIGTRAP {
             return;
         }

@@ -134,7 +134,7 @@ unsafe extern "C" fn event(
     unsafe { sys::cere_on_stack(slow, top, region, event, arguments, stack) };
 }
 
-/// The region's place among the wanted ones; beyond them if it is none.
+/// The region's index among the wanted ones; beyond them if it is not wanted.
 ///
 /// # Safety
 /// It is the descriptor of an armed region.
@@ -143,7 +143,7 @@ unsafe fn wanted_place(region: *mut RegionDescriptor) -> usize {
     (unsafe { (*region).scratch } as usize).wrapping_sub(1)
 }
 
-/// A wanted invocation begins where the library is at work: it is noted as refused later. Neither allocates nor locks.
+/// A wanted invocation begins in a section of the library. Notes it, to be written as refused later. Neither allocates nor locks.
 fn note_missed(
     target: &mut Region,
     missed: &mut Vec<Missed>,
@@ -161,14 +161,14 @@ fn note_missed(
     }
 }
 
-/// Runs the hook's work on its stack: it needs nothing of the probe but the stack pointer.
+/// Runs work of the hook that needs only the stack pointer, on the hook's stack.
 fn on_stack(work: sys::Work, stack: usize) {
     let (top, nothing) = (STACK.load(Ordering::Relaxed), std::ptr::null_mut());
     // SAFETY: the stack is used by hooks alone, and none is at work.
     unsafe { sys::cere_on_stack(work, top, nothing, EVENT_ENTER, nothing.cast(), stack) };
 }
 
-/// The program starts, or has loaded an image: begins the windows that wait for that.
+/// The program has started or loaded an image: begins the windows that wait for that.
 pub fn begin_windows() {
     let busy = section::is_interrupted();
     let Some(state) = state_pointer().filter(|_| thread::is_main() && !busy) else {
@@ -184,8 +184,8 @@ pub fn begin_windows() {
     }
 }
 
-/// The main thread enters a parallel region. Has the runtime start its threads now if memory is closed for the page trace,
-/// which would be interrupted by that; ends captures that cannot hold a team.
+/// The main thread enters a parallel region. Ends a capture that cannot include a team. If memory is closed for the page trace,
+/// makes the runtime start its threads now: that would interrupt the trace later.
 fn prepare_parallel(stack: usize) {
     match status::captures() {
         _ if section::is_interrupted() => {}
@@ -306,8 +306,8 @@ fn on_stack_with<F: FnOnce(&mut State)>(work: &mut Option<F>, stack: usize) {
     unsafe { sys::cere_on_stack(run::<F>, top, nothing, EVENT_ENTER, work, stack) };
 }
 
-/// Runs `work` with everything open, while nobody else uses the state, from whichever thread. Ordinary code; nothing if no
-/// captures are prepared.
+/// Runs `work` with everything open, while nobody else uses the state, from any thread. Ordinary code. Does nothing if no captures
+/// are prepared.
 pub fn with_state_alone(work: impl FnOnce(&mut State)) {
     if !status::prepared() {
         return;
@@ -317,7 +317,7 @@ pub fn with_state_alone(work: impl FnOnce(&mut State)) {
     }
     let mut work = Some(work);
     while work.is_some() && status::prepared() {
-        // Not to wait in the gate: the main thread, in its turn, waits for that to be empty.
+        // Never waits in the gate: the main thread in its turn waits for the gate to be empty.
         gate::in_gate(|| {
             let turn = turn::try_take();
             if turn.is_some()

@@ -9,7 +9,7 @@ use crate::os::{images, sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicUsize;
 
-/// libc's `dlopen` looks at its caller, whose RUNPATH and `$ORIGIN` count: it has to return into the caller's image.
+/// libc's `dlopen` uses the RUNPATH and `$ORIGIN` of its caller: its return address has to lie in the caller's image.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {

@@ -1,5 +1,5 @@
-//! The only way in: what the loader, the probes, signals and interposed functions call. The state of captures is here, out of
-//! reach for all else, which gets what it needs as arguments.
+//! The only way in: the functions that the loader, probes, signals and the program call. The state of captures is a private static
+//! here. Other modules get what they need as arguments.
 //!
 //! A thread gets the engine with its turn ([`engine_in_turn`]), and the main thread all of the state while the threads of teams are
 //! kept out ([`whole_state`]). Both are guards: the turn is over when they are dropped.

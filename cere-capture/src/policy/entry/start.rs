@@ -93,7 +93,7 @@ fn begin_run() -> Result<(), String> {
 }
 
 extern "C" fn destructor() {
-    // Under a filter even the question who this is may end it.
+    // Under a filter even getpid may end the process.
     if filter::is_sealed() {
         return;
     }
@@ -162,7 +162,7 @@ pub fn arm_images() -> Result<(), String> {
     Ok(())
 }
 
-/// Forgets images that are gone.
+/// Forgets unloaded images.
 pub fn forget_images() {
     if let Ok(mut run) = RUN.lock()
         && let Some(run) = run.as_mut()

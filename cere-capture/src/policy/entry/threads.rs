@@ -1,4 +1,4 @@
-//! The functions of libc that start threads, or give them another stack.
+//! Interposed functions of libc that start threads, or give them an alternate stack.
 
 use super::state_pointer;
 use crate::engine::spans::Span;
@@ -20,9 +20,9 @@ struct Work {
     argument: *mut c_void,
     /// Whether it counts as passing.
     passing: bool,
-    /// Its number among those that the OpenMP runtime starts, from 1; 0: it does not start it.
+    /// Its number among the threads of the OpenMP runtime, from 1; 0 for others.
     team: usize,
-    /// Its signal mask, where it is not its creator's.
+    /// Its signal mask; none if it is its creator's.
     mask: Option<u64>,
 }
 

@@ -1,9 +1,9 @@
 //! Books what the probes report.
 //!
-//! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno, but for once before the
-//! first parallel region, where the OpenMP runtime would start its threads as well. A signal may come in
-//! between, and its handler run regions: those are counted, not booked. It may even leave the hook by longjmp: hence
-//! what the tables refer to is always complete first.
+//! The hook runs on the program's stack in the program's thread: no allocation, no libc, no errno. The exception is the start
+//! of the OpenMP runtime's threads before the first parallel region. A signal may interrupt the hook, and its handler may run
+//! regions: they are counted, not booked. It may even leave the hook by longjmp: so an entry is complete before the tables
+//! refer to it.
 
 use super::tables::Tables;
 use super::{kept, room};
@@ -95,7 +95,7 @@ fn was_left(before: u64, now: u64) -> bool {
     }
 }
 
-/// Counts anew what is active: an event was left half booked.
+/// Counts the active regions again: an event was left half booked.
 #[cold]
 unsafe fn recount_active(tables: &Tables) {
     // SAFETY: see `event`.
@@ -127,7 +127,7 @@ unsafe fn find_slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
         let id = (*(*region).unit).id;
         let header = tables.header();
         let count = (*header).regions as usize;
-        // The same region again, in another image or in one loaded anew.
+        // The same region in another image, or in an image that was loaded again.
         let found = (0..count).find(|i| {
             let raw = tables.region(*i);
             (*raw).index == (*region).index && (*raw).unit == id

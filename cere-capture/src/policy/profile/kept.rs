@@ -1,4 +1,4 @@
-//! What of a run is kept: the trace of each region, and the passages from region to region.
+//! The parts of a run that are kept: the trace of each region, and the passages between regions.
 
 use super::room;
 use super::tables::Tables;

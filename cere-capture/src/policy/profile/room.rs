@@ -1,5 +1,5 @@
-//! Room on the disk for the profile. A page of a file mapping that the disk has no room for is a SIGBUS for who writes it,
-//! the program here: so the kernel is asked for each page first.
+//! Room on the disk for the profile. Without room on the disk, a write to a page of a file mapping raises SIGBUS, here in the
+//! program. So the kernel is asked for each page first.
 
 use super::tables::Tables;
 use crate::os::sys;
