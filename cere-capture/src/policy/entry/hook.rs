@@ -20,7 +20,7 @@ use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, KIND_PARALLEL, RegionDes
 use cere_format::capture::RegionEnd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-stub::hook!(cere_capture_stub, event);
+stub::hook!(cere_capture_stub, on_event);
 stub::hook!(cere_parallel_stub, event_of_parallel);
 
 /// The hooks, to be registered.
@@ -62,7 +62,7 @@ unsafe extern "C" fn event_of_parallel(
     }
 }
 
-unsafe extern "C" fn event(
+unsafe extern "C" fn on_event(
     region: *mut RegionDescriptor,
     event: u32,
     arguments: *mut u8,
@@ -116,16 +116,16 @@ unsafe extern "C" fn event(
             }
             return;
         } else if due {
-            enter
+            enter_region
         } else if listens {
-            resume
+            resume_trace
         } else if has_left(stack + 1) {
-            sweep
+            end_left_capture
         } else {
             return;
         }
     } else if capture_in_progress().is_some_and(|l| l.region == region && l.pointer == stack) {
-        leave
+        leave_region
     } else {
         return;
     };
@@ -199,13 +199,13 @@ fn prepare_parallel(stack: usize) {
 fn all_open(stack: usize, why: Why, work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
     // The program's allocator may have regions of its own.
     let _section = section::enter_section();
-    // SAFETY: the hook's stack is the main thread's, and `event` uses no reference any more.
+    // SAFETY: the hook's stack is the main thread's, and `on_event` uses no reference any more.
     if let Some(mut all) = unsafe { whole_state() } {
         with_all_open(&mut all, stack, why, work);
     }
 }
 
-unsafe extern "C" fn enter(
+unsafe extern "C" fn enter_region(
     region: *mut RegionDescriptor,
     _: u32,
     arguments: *mut u8,
@@ -221,7 +221,7 @@ unsafe extern "C" fn enter(
     });
 }
 
-unsafe extern "C" fn leave(_: *mut RegionDescriptor, event: u32, _: *mut u8, stack: usize) {
+unsafe extern "C" fn leave_region(_: *mut RegionDescriptor, event: u32, _: *mut u8, stack: usize) {
     all_open(stack, Why::Leaves, |state, _| {
         let end = match event {
             EVENT_UNWIND => RegionEnd::Unwound,
@@ -233,7 +233,7 @@ unsafe extern "C" fn leave(_: *mut RegionDescriptor, event: u32, _: *mut u8, sta
 }
 
 /// A region is entered: ends the capture if that was left by longjmp.
-unsafe extern "C" fn sweep(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+unsafe extern "C" fn end_left_capture(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
     all_open(stack, Why::Else, |state, _| {
         if has_left(stack + 1) {
             capture::finish_capture(state, RegionEnd::Never, None);
@@ -243,7 +243,7 @@ unsafe extern "C" fn sweep(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: 
 }
 
 /// A region is entered: the page trace goes on.
-unsafe extern "C" fn resume(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+unsafe extern "C" fn resume_trace(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
     all_open(stack, Why::Else, |_, _| Ok(()));
 }
 
@@ -270,7 +270,7 @@ unsafe extern "C" fn begin_at_start(_: *mut RegionDescriptor, _: u32, _: *mut u8
     });
 }
 
-unsafe extern "C" fn stop(_: *mut RegionDescriptor, _: u32, _: *mut u8, _: usize) {
+unsafe extern "C" fn stop_captures(_: *mut RegionDescriptor, _: u32, _: *mut u8, _: usize) {
     all_open(0, Why::Else, |state, _| {
         state.engine.tracer.stop(Cut::Because("the program ends"));
         capture::finish_capture(state, RegionEnd::Never, None);
@@ -338,7 +338,7 @@ pub fn finish_process() {
         return;
     }
     if thread::is_main() || status::at_work() {
-        on_stack(stop, 0);
+        on_stack(stop_captures, 0);
     } else {
         with_state_alone(|state| {
             if let Err(message) = in_library(|| write_counts(state)) {

@@ -46,7 +46,7 @@ fn state_pointer() -> Option<NonNull<State>> {
 fn engine_in_turn(turn: Turn) -> Option<InTurn<'static>> {
     let state = state_pointer()?;
     // SAFETY: leaked at start. One thread has a turn, and uses no other reference to the engine in it: it gets one for the turn
-    // alone. `all` has a turn as well.
+    // alone. `whole_state` has a turn as well.
     let engine = unsafe { &mut (*state.as_ptr()).engine };
     Some(InTurn::new(engine, turn))
 }

@@ -26,9 +26,9 @@ static OUTSIDE: AtomicU64 = AtomicU64::new(0);
 /// Stack pointer at the probe whose event is being booked, or 0.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-stub::hook!(cere_profile_stub, event);
+stub::hook!(cere_profile_stub, on_event);
 
-unsafe extern "C" fn event(region: *mut RegionDescriptor, event: u32, _: *mut u8, stack: u64) {
+unsafe extern "C" fn on_event(region: *mut RegionDescriptor, event: u32, _: *mut u8, stack: u64) {
     let base = BASE.load(Ordering::Relaxed);
     if base.is_null() || process::is_copy() {
         return;
@@ -98,7 +98,7 @@ fn was_left(before: u64, now: u64) -> bool {
 /// Counts the active regions again: an event was left half booked.
 #[cold]
 unsafe fn recount_active(tables: &Tables) {
-    // SAFETY: see `event`.
+    // SAFETY: see `on_event`.
     unsafe {
         let header = tables.header();
         (*header).abandoned += 1;
@@ -154,7 +154,7 @@ unsafe fn find_slot(tables: &Tables, region: *mut RegionDescriptor) -> usize {
 }
 
 unsafe fn enter_region(tables: &Tables, region: *mut RegionDescriptor, stack: u64) {
-    // SAFETY: see `event`.
+    // SAFETY: see `on_event`.
     unsafe {
         let header = tables.header();
         let slot = find_slot(tables, region);
@@ -214,7 +214,7 @@ unsafe fn enter_region(tables: &Tables, region: *mut RegionDescriptor, stack: u6
 
 /// The node of `region` called from `caller`; a recursive region keeps the node it has in the chain.
 unsafe fn find_node(tables: &Tables, caller: u32, region: u32, recursive: bool) -> u32 {
-    // SAFETY: see `event`.
+    // SAFETY: see `on_event`.
     unsafe {
         if recursive {
             let mut up = caller;
@@ -271,7 +271,7 @@ unsafe fn leave_region(
     stack: u64,
     now: u64,
 ) {
-    // SAFETY: see `event`.
+    // SAFETY: see `on_event`.
     unsafe {
         let header = tables.header();
         let slot = (*region).scratch.wrapping_sub(1) as u32;
@@ -293,7 +293,7 @@ unsafe fn leave_region(
 }
 
 unsafe fn pop_active(tables: &Tables, now: u64, finished: bool) {
-    // SAFETY: see `event`; the depth is at least 1.
+    // SAFETY: see `on_event`; the depth is at least 1.
     unsafe {
         let header = tables.header();
         (*header).depth -= 1;
