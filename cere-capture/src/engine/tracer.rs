@@ -457,16 +457,16 @@ mod tests {
 
     #[test]
     fn the_page_that_was_opened_first_is_closed_first() {
-        let mut program = Program::traced(20, 8);
-        touch(&mut program, 0..10, Access::Read);
-        assert_eq!(open(&program, 20), Vec::from_iter(2..10));
+        let mut program = Program::traced(20, 10);
+        touch(&mut program, 0..12, Access::Read);
+        assert_eq!(open(&program, 20), Vec::from_iter(2..12));
         // It comes again, at the end.
         touch(&mut program, [0], Access::Read);
-        assert_eq!(open(&program, 20), [0, 3, 4, 5, 6, 7, 8, 9]);
-        let order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0];
+        assert_eq!(open(&program, 20), [0, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        let order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0];
         let expected: Vec<u64> = order.iter().map(|i| program.page(*i) as u64).collect();
         assert_eq!(snapshot(&mut program), expected);
-        assert_eq!(program.engine.tracer.windows[0].touched, 10);
+        assert_eq!(program.engine.tracer.windows[0].touched, 12);
     }
 
     #[test]
