@@ -1,0 +1,138 @@
+//! What a capture keeps without a fault: the thread control block, the frame of the region's caller, and the written pages at
+//! exit.
+
+use super::memory::{Access, Memory};
+use super::pool::{DEAD, Touch, ZEROS};
+use super::spans::KIND_FOREIGN;
+use super::state::Engine;
+use crate::os::sys::PAGE;
+
+impl<M: Memory> Engine<M> {
+    /// Copies the pages that the invocation has written. Waiting threads would change them as soon as they continue; they are
+    /// still held. Everything is open. False if there is no room.
+    pub fn keep_exit(&mut self) -> bool {
+        let Some(touched) = self.level.as_ref().map(|level| level.touched) else {
+            return true;
+        };
+        // SAFETY: the capture's entries; no other slice of them is alive.
+        for touch in unsafe { self.pages.pool.log(touched) } {
+            let page = self.pages.pool.page(touch.address);
+            // SAFETY: a page of the pool, or null.
+            let written = unsafe { page.as_ref() }.is_some_and(|p| p.written);
+            let kept = written && touch.kind & DEAD == 0;
+            if !kept || self.pages.spans.find(touch.address).is_none() {
+                continue;
+            }
+            // SAFETY: a page of the program that is open.
+            touch.exit = match unsafe { self.pages.pool.copy(touch.address) } {
+                None => return false,
+                Some(0) => ZEROS,
+                Some(copy) => copy,
+            };
+        }
+        true
+    }
+
+    /// Copies the pages of the thread control block, which stay open throughout the capture.
+    pub fn take_control(&mut self, control: (usize, usize)) -> Result<(), String> {
+        let Some(level) = &mut self.level else {
+            return Ok(());
+        };
+        for address in (control.0..control.1).step_by(PAGE) {
+            // SAFETY: the thread's own control block.
+            let copy = unsafe { self.pages.pool.copy(address) }.ok_or("no memory is left")?;
+            let touch = Touch {
+                address,
+                copy,
+                kind: KIND_FOREIGN.into(),
+                exit: 0,
+            };
+            if !self.pages.pool.append(level.touched, touch) {
+                return Err("the thread-local storage is too large".into());
+            }
+            level.touched += 1;
+        }
+        Ok(())
+    }
+
+    /// Captures the frame of the region's caller with the argument block. Code under other flags may load arguments that this
+    /// code does not, and a replay compares the frame even if the region leaves it alone.
+    pub fn keep_frame(&mut self) {
+        let Some(level) = &self.level else { return };
+        let (stack, block) = (level.entry.stack_pointer, level.entry.arguments);
+        let end = (block + u64::from(level.entry.arguments_size)).max(stack + 1);
+        let pages = (stack as usize & !(PAGE - 1)..end as usize).step_by(PAGE);
+        for page in pages {
+            // If it cannot be opened, the region's own touch is refused.
+            let _ = self.touch(page, Access::Read);
+        }
+    }
+
+    /// The captured thread faults on `address` with this stack pointer. Notes the lowest frame, if the region was entered on
+    /// a stack that the program made.
+    pub fn note_frames(&mut self, address: usize, pointer: usize) {
+        /// Of the x86-64 ABI.
+        const RED_ZONE: usize = 128;
+        /// A stack pointer farther below likely belongs to another stack.
+        const NEAR: usize = 1 << 20;
+        let lowest = match pointer.saturating_sub(RED_ZONE) <= address && address < pointer {
+            true => address,
+            false => pointer,
+        };
+        let lowest = (lowest & !(PAGE - 1)) as u64;
+        if let Some(level) = &mut self.level
+            && let Some(frames) = &mut level.entry.frames
+            && lowest < *frames
+            && *frames - lowest <= NEAR as u64
+        {
+            *frames = lowest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Access;
+    use super::super::testing::Program;
+    use crate::os::sys::PAGE;
+
+    #[test]
+    fn written_pages_are_kept_as_they_are_at_exit() {
+        let mut program = Program::captured(4);
+        let (read, written) = (program.page(0), program.page(2));
+        program.engine.touch(read, Access::Read);
+        program.engine.touch(written, Access::Write);
+        program.write(2, 42);
+        program.engine.uncover();
+        assert!(program.engine.keep_exit());
+        program.write(2, 43);
+        let touches = program.touches();
+        assert_eq!((touches[0].address, touches[0].exit), (read, 0));
+        // SAFETY: the copy was made for this touch.
+        let kept = unsafe { program.engine.pages.pool.content(touches[1].exit) };
+        assert_eq!(kept[0], 42);
+        assert_eq!(program.at_entry(&touches[1]), 3);
+    }
+
+    #[test]
+    fn frames_grow_down_and_not_to_another_stack() {
+        let mut program = Program::captured(1);
+        let frames = |program: &Program| program.engine.level.as_ref().and_then(|l| l.entry.frames);
+        let top = 0x7000_0000_0000u64;
+        program
+            .engine
+            .level
+            .as_mut()
+            .expect("a capture")
+            .entry
+            .frames = Some(top);
+        let below = top as usize - PAGE;
+        program.engine.note_frames(0x1000, below + 8);
+        assert_eq!(frames(&program), Some(below as u64));
+        // In the red zone.
+        program.engine.note_frames(below - 16, below + 8);
+        assert_eq!(frames(&program), Some((below - PAGE) as u64));
+        program.engine.note_frames(0x1000, below - (1 << 30));
+        assert_eq!(frames(&program), Some((below - PAGE) as u64));
+    }
+}

@@ -1,0 +1,195 @@
+//! The gate before closed memory. While memory is closed, a thread of the program that touches it waits in the handler until it
+//! is open again. So does a thread that makes a system call: to the kernel, closed memory does not exist.
+//!
+//! A thread that blocks SIGSEGV is killed by a fault. libc blocks it where threads start and end and where processes fork.
+//! Threads pass a gate there, which is barred while memory is closed.
+
+use super::status;
+use crate::os::signals::NUDGE;
+use crate::os::{local, process, sys, thread};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering, Ordering::SeqCst,
+};
+
+/// Seconds that another thread waits before the capture is given up.
+const PATIENCE: i64 = 10;
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+/// Counts how often memory was opened: threads wait for it to change.
+static OPENED: AtomicU32 = AtomicU32::new(0);
+/// Thread pointer and id of the thread in which the last capture began.
+static CAPTURED: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new(0));
+/// Whether the gate is barred.
+static BARRED: AtomicBool = AtomicBool::new(false);
+/// 1 if system calls of other threads are held, 0 if they are let through.
+static HELD: AtomicU8 = AtomicU8::new(0);
+/// Number of threads in the gate, or between their creation and their entry in the list.
+static PASSING: AtomicUsize = AtomicUsize::new(0);
+
+/// Enters the gate; waits while it is barred. False if the calling thread does not need to enter: it is the captured one or of
+/// its team, or nothing is ever closed.
+pub fn pass() -> bool {
+    if !waits() {
+        return false;
+    }
+    loop {
+        PASSING.fetch_add(1, SeqCst);
+        let count = OPENED.load(SeqCst);
+        if !BARRED.load(SeqCst) {
+            return true;
+        }
+        PASSING.fetch_sub(1, SeqCst);
+        if !await_opening(count, &[PATIENCE, 0]) && BARRED.load(SeqCst) {
+            nudge_captured();
+        }
+    }
+}
+
+/// Whether the calling thread has to wait for open memory: it is neither the main thread nor of a team.
+fn waits() -> bool {
+    status::prepared() && !thread::is_main() && !local::is_of_team()
+}
+
+/// Leaves the gate, if `passing`: if [`pass`] has entered it.
+pub fn passed(passing: bool) {
+    if passing {
+        PASSING.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Counts a thread that the calling one is about to start as in the gate.
+pub fn pass_another() {
+    PASSING.fetch_add(1, SeqCst);
+}
+
+/// Whether a thread is in the gate.
+pub fn is_occupied() -> bool {
+    PASSING.load(SeqCst) != 0
+}
+
+/// Bars the gate until [`memory_opened`].
+pub fn bar_gate() {
+    BARRED.store(true, SeqCst);
+}
+
+/// Holds the system calls that other threads begin from now on, until [`memory_opened`].
+pub fn hold_calls() {
+    HELD.store(1, SeqCst);
+}
+
+/// Makes the calling thread's system calls holdable. False if the kernel refuses.
+pub fn report_calls() -> bool {
+    sys::dispatch_calls(Some(HELD.as_ptr())) == 0
+}
+
+/// A capture begins in the calling thread.
+pub fn set_captured() {
+    CAPTURED.0.store(thread::pointer(), Ordering::Relaxed);
+    CAPTURED.1.store(thread::id(), Ordering::Relaxed);
+}
+
+/// Runs `work` in the gate: memory is not closed meanwhile.
+pub fn in_gate<T>(work: impl FnOnce() -> T) -> T {
+    let passing = pass();
+    let result = work();
+    passed(passing);
+    result
+}
+
+/// The calling thread is about to fork.
+pub unsafe extern "C" fn before_fork() {
+    pass();
+}
+
+/// The calling thread has forked.
+pub unsafe extern "C" fn after_fork() {
+    passed(waits());
+}
+
+/// Whether the calling thread is the one that the last capture began in.
+pub fn is_captured() -> bool {
+    thread::pointer() == CAPTURED.0.load(Ordering::Relaxed)
+}
+
+/// Id of that thread.
+pub fn captured_id() -> usize {
+    CAPTURED.1.load(Ordering::Relaxed) as usize
+}
+
+/// In a handler of another thread that is about to make a system call: waits until memory is open.
+pub fn await_calls() {
+    loop {
+        let count = OPENED.load(SeqCst);
+        if HELD.load(SeqCst) == 0 {
+            return;
+        }
+        if !await_opening(count, &[PATIENCE, 0]) {
+            nudge_captured();
+        }
+    }
+}
+
+/// Memory is about to be closed.
+pub fn memory_closes() {
+    CLOSED.store(true, Ordering::Release);
+}
+
+/// In a forked child, which has one thread: opens the gate.
+pub fn reset_in_child() {
+    HELD.store(0, SeqCst);
+    CLOSED.store(false, Ordering::Release);
+    BARRED.store(false, SeqCst);
+    PASSING.store(0, SeqCst);
+}
+
+/// Memory is open: waiting threads continue.
+pub fn memory_opened() {
+    HELD.store(0, SeqCst);
+    CLOSED.store(false, Ordering::Release);
+    BARRED.store(false, SeqCst);
+    OPENED.fetch_add(1, Ordering::Release);
+    let at = OPENED.as_ptr() as usize;
+    let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: wakes whoever waits on the word.
+    unsafe { sys::call(libc::SYS_futex, [at, wake, i32::MAX as usize, 0, 0, 0]) };
+}
+
+/// In a handler of another thread: waits until memory is open.
+pub fn await_memory() {
+    let count = OPENED.load(Ordering::Acquire);
+    if !CLOSED.load(Ordering::Acquire) {
+        return;
+    }
+    if !await_opening(count, &[PATIENCE, 0]) {
+        nudge_captured();
+    }
+}
+
+/// Waits until [`OPENED`] is no longer `count`; false if that takes longer than `patience`.
+fn await_opening(count: u32, patience: &[i64; 2]) -> bool {
+    let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let arguments = [
+        OPENED.as_ptr() as usize,
+        wait,
+        count as usize,
+        patience.as_ptr() as usize,
+        0,
+        0,
+    ];
+    // SAFETY: waits on the word.
+    let result = unsafe { sys::call(libc::SYS_futex, arguments) };
+    result != -(libc::ETIMEDOUT as isize) || OPENED.load(Ordering::Acquire) != count
+}
+
+/// Asks the captured thread to give up.
+pub fn nudge_captured() {
+    // SAFETY: a signal that the captured thread's handler takes, or nobody.
+    unsafe {
+        let process = process::id() as usize;
+        let captured = CAPTURED.1.load(Ordering::Relaxed) as usize;
+        sys::call(
+            libc::SYS_tgkill,
+            [process, captured, NUDGE as usize, 0, 0, 0],
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! The pages of the program's memory: the protection that the program gave them, and the one in force.
+
+use super::memory::{Access, Memory, READ, WRITE};
+use super::pool::{Page, Pool};
+use super::spans::{Span, Spans};
+use crate::os::sys::PAGE;
+
+/// Attempts to open everything.
+const ROUNDS: u32 = 3;
+
+/// The program's memory under protection.
+pub struct Pages<M> {
+    /// How memory is protected.
+    pub memory: M,
+    /// State of the pages, and copies of them.
+    pub pool: Pool,
+    /// The protected ranges with the program's rights.
+    pub spans: Spans,
+    /// Maximum number of mappings that opening single pages may add.
+    pub budget: isize,
+    /// Page states of other epochs are void.
+    epoch: u32,
+    /// Estimate of the mappings that opening pages has added.
+    splits: isize,
+}
+
+impl<M: Memory> Pages<M> {
+    /// No memory under protection.
+    pub fn new(memory: M, pool: Pool, spans: Spans) -> Pages<M> {
+        Pages {
+            memory,
+            pool,
+            spans,
+            budget: 0,
+            epoch: 0,
+            splits: 0,
+        }
+    }
+
+    /// Protects all spans: the next touch of each page faults.
+    pub fn close(&mut self) -> Result<(), String> {
+        self.void_states();
+        for span in self.spans.all() {
+            // SAFETY: the handler opens what the program touches.
+            let result = unsafe { self.memory.protect(span.start, span.end, 0) };
+            if result < 0 {
+                return Err(format!(
+                    "{:#x}-{:#x} cannot be protected (error {})",
+                    span.start, span.end, -result
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all spans the protection that the program gave them.
+    pub fn open(&mut self) {
+        self.void_states();
+        // A range that fails for lack of mappings succeeds once others have merged.
+        for _ in 0..ROUNDS {
+            if self.open_once() {
+                break;
+            }
+        }
+    }
+
+    fn void_states(&mut self) {
+        self.epoch += 1;
+        self.splits = 0;
+    }
+
+    /// Whether everything is open after an attempt.
+    fn open_once(&mut self) -> bool {
+        let mut done = true;
+        let all = self.spans.all();
+        let mut i = 0;
+        while let Some(&span) = all.get(i) {
+            i += 1;
+            let mut end = span.end;
+            while let Some(next) = all.get(i)
+                && next.start == end
+                && next.protection == span.protection
+            {
+                end = next.end;
+                i += 1;
+            }
+            // SAFETY: the program's own protection.
+            let result = unsafe { self.memory.protect(span.start, end, span.protection) };
+            // An unmapped range needs no opening.
+            done &= result >= 0 || !self.memory.is_mapped(span.start, end - span.start);
+        }
+        done
+    }
+
+    /// Whether the page at `address` is open for reading or writing.
+    pub fn is_open(&mut self, address: usize, access: Access) -> bool {
+        let open = self
+            .spans
+            .find(address)
+            .map_or(0, |_| self.open_rights(address));
+        match access {
+            Access::Write => open & WRITE != 0,
+            _ => open & READ != 0,
+        }
+    }
+
+    /// Rights in force on the page at `address`.
+    #[inline]
+    pub fn open_rights(&mut self, address: usize) -> u8 {
+        let page = self.pool.page(address);
+        // SAFETY: a page of the pool, or null.
+        unsafe { page.as_ref() }.map_or(0, |page| self.rights(page))
+    }
+
+    /// Rights in force on this page.
+    #[inline]
+    pub fn rights(&self, page: &Page) -> u8 {
+        match page.epoch == self.epoch {
+            true => page.open,
+            false => 0,
+        }
+    }
+
+    /// Whether mappings run short, so that pages should not be opened one by one.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.splits >= self.budget
+    }
+
+    /// Notes the rights `now` of the page at `address` of `span`, and updates the estimate of mappings.
+    pub fn note_rights(&mut self, span: &Span, address: usize, page: &mut Page, now: u8) {
+        let before = self.rights(page);
+        page.open = now;
+        page.epoch = self.epoch;
+        for (inside, at) in [
+            (address > span.start, address.wrapping_sub(PAGE)),
+            (address + PAGE < span.end, address + PAGE),
+        ] {
+            if inside {
+                let beside = self.open_rights(at);
+                self.splits += isize::from(beside != now) - isize::from(beside != before);
+            }
+        }
+    }
+
+    /// Closes the page again: its next touch faults.
+    pub fn close_page(&mut self, span: &Span, address: usize, page: &mut Page) {
+        // SAFETY: the handler opens what the program touches.
+        if unsafe { self.memory.protect(address, address + PAGE, 0) } == 0 {
+            self.note_rights(span, address, page, 0);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What any thread may ask about captures at any time: the answers are old where it has no turn.
+
+use crate::os::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static PREPARED: AtomicBool = AtomicBool::new(false);
+static AT_WORK: AtomicBool = AtomicBool::new(false);
+static CAPTURES: AtomicBool = AtomicBool::new(false);
+
+/// Whether captures are prepared.
+#[inline(always)]
+pub fn prepared() -> bool {
+    PREPARED.load(Ordering::Acquire) && !process::is_copy()
+}
+
+/// Sets [`prepared`].
+pub fn set_prepared(yes: bool) {
+    PREPARED.store(yes, Ordering::Release);
+}
+
+/// Whether memory is to be closed.
+#[inline(always)]
+pub fn at_work() -> bool {
+    prepared() && AT_WORK.load(Ordering::Acquire)
+}
+
+/// Sets [`at_work`].
+pub fn set_at_work(yes: bool) {
+    AT_WORK.store(yes, Ordering::Release);
+}
+
+/// Whether a capture is in progress.
+#[inline(always)]
+pub fn captures() -> bool {
+    CAPTURES.load(Ordering::Relaxed)
+}
+
+/// Sets [`captures`].
+pub fn set_captures(yes: bool) {
+    CAPTURES.store(yes, Ordering::Relaxed);
+}
+
+/// Whether memory is closed for the page trace alone: no capture is in progress.
+pub fn traces_alone() -> bool {
+    prepared() && !captures()
+}

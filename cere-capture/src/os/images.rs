@@ -1,0 +1,201 @@
+//! Finds the regions of the loaded images through the section headers of their files.
+//!
+//! Runs in the constructor and after `dlopen`: ordinary code.
+
+use cere_format::abi::{REGION_MAGIC, REGION_SECTION, RegionDescriptor, UNIT_SECTION};
+use object::{Object, ObjectSection};
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// A loaded image.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Its file, absolute.
+    pub path: PathBuf,
+    /// Difference between its addresses in memory and in its file.
+    pub bias: usize,
+    /// Lowest and highest address of its segments.
+    pub range: (usize, usize),
+    /// Thread-local block of the calling thread.
+    pub tls: Option<(usize, usize)>,
+}
+
+unsafe extern "C" fn visit_image(
+    info: *mut libc::dl_phdr_info,
+    size: usize,
+    data: *mut libc::c_void,
+) -> i32 {
+    // SAFETY: the loader passes its record; `data` is the list of `list_loaded`.
+    let (info, list) = unsafe { (&*info, &mut *data.cast::<Vec<Loaded>>()) };
+    // SAFETY: the loader's string and headers.
+    let (name, headers) = unsafe {
+        let name = if info.dlpi_name.is_null() {
+            c""
+        } else {
+            CStr::from_ptr(info.dlpi_name)
+        };
+        (
+            name,
+            std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+        )
+    };
+    let program = list.is_empty();
+    let path = if program {
+        std::fs::read_link("/proc/self/exe").unwrap_or_default()
+    } else {
+        let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+        std::fs::canonicalize(&path).unwrap_or(path)
+    };
+    let bias = info.dlpi_addr as usize;
+    let (mut low, mut high, mut tls) = (usize::MAX, 0, None);
+    for header in headers {
+        let start = bias.wrapping_add(header.p_vaddr as usize);
+        if header.p_type == libc::PT_LOAD {
+            low = low.min(start & !4095);
+            high = high.max((start + header.p_memsz as usize).next_multiple_of(4096));
+        } else if header.p_type == libc::PT_TLS
+            && size >= size_of::<libc::dl_phdr_info>()
+            && !info.dlpi_tls_data.is_null()
+        {
+            tls = Some((info.dlpi_tls_data as usize, header.p_memsz as usize));
+        }
+    }
+    list.push(Loaded {
+        path,
+        bias,
+        range: (low.min(high), high),
+        tls,
+    });
+    0
+}
+
+/// The loaded images, the program first.
+pub fn list_loaded() -> Vec<Loaded> {
+    let mut list: Vec<Loaded> = Vec::new();
+    // SAFETY: `visit_image` gets the list back.
+    unsafe { libc::dl_iterate_phdr(Some(visit_image), (&raw mut list).cast()) };
+    list
+}
+
+unsafe extern "C" fn visit_executable(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    data: *mut libc::c_void,
+) -> i32 {
+    // SAFETY: the loader passes its record; `data` is the range of `return_after`.
+    let (info, range) = unsafe { (&*info, &mut *data.cast::<(usize, usize)>()) };
+    // SAFETY: the loader's headers.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    for header in headers {
+        let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+        let end = start.wrapping_add(header.p_filesz as usize);
+        let readable = libc::PF_R | libc::PF_X;
+        if header.p_type == libc::PT_LOAD
+            && header.p_flags & readable == readable
+            && (start..end).contains(&range.0)
+        {
+            range.1 = end;
+            return 1;
+        }
+    }
+    0
+}
+
+/// Address of a return instruction after `address`, in the same image.
+pub fn return_after(address: usize) -> Option<usize> {
+    const RET: u8 = 0xc3;
+    let mut range = (address, address);
+    // SAFETY: `visit_executable` gets the range back; what it finds is readable code.
+    unsafe {
+        libc::dl_iterate_phdr(Some(visit_executable), (&raw mut range).cast());
+        (address..range.1).find(|at| *(*at as *const u8) == RET)
+    }
+}
+
+#[repr(C)]
+struct TlsIndex {
+    module: usize,
+    offset: usize,
+}
+
+unsafe extern "C" {
+    fn __tls_get_addr(index: *const TlsIndex) -> *mut libc::c_void;
+}
+
+/// A function of the loader.
+pub fn tls_function() -> *const () {
+    __tls_get_addr as *const ()
+}
+
+unsafe extern "C" fn visit_unallocated(
+    info: *mut libc::dl_phdr_info,
+    size: usize,
+    data: *mut libc::c_void,
+) -> i32 {
+    // SAFETY: the loader passes its record; `data` is the list of `allocate_tls`.
+    let (info, list) = unsafe { (&*info, &mut *data.cast::<Vec<usize>>()) };
+    if size >= size_of::<libc::dl_phdr_info>()
+        && info.dlpi_tls_modid != 0
+        && info.dlpi_tls_data.is_null()
+    {
+        list.push(info.dlpi_tls_modid);
+    }
+    0
+}
+
+/// Has the loader allocate the calling thread's block of every image now. Otherwise it does at the first access, with
+/// `malloc`, which would be a call of the region.
+pub fn allocate_tls() {
+    let mut modules: Vec<usize> = Vec::new();
+    // SAFETY: `visit_unallocated` gets the list back; the modules are loaded.
+    unsafe {
+        libc::dl_iterate_phdr(Some(visit_unallocated), (&raw mut modules).cast());
+        for module in modules {
+            __tls_get_addr(&TlsIndex { module, offset: 0 });
+        }
+    }
+}
+
+/// What CERE has put into an image.
+pub struct Sections {
+    /// Whether it holds units.
+    pub instrumented: bool,
+    /// Its region descriptors in memory.
+    pub regions: Vec<*mut RegionDescriptor>,
+}
+
+/// Reads the section headers of `image`.
+pub fn read_sections(image: &Loaded) -> Sections {
+    let mut found = Sections {
+        instrumented: false,
+        regions: Vec::new(),
+    };
+    let Ok(file) = std::fs::File::open(&image.path) else {
+        return found;
+    };
+    let cache = object::ReadCache::new(file);
+    let Ok(file) = object::File::parse(&cache) else {
+        return found;
+    };
+    found.instrumented = file.section_by_name(UNIT_SECTION).is_some();
+    let Some(section) = file.section_by_name(REGION_SECTION) else {
+        return found;
+    };
+    found.instrumented = true;
+    let start = image.bias.wrapping_add(section.address() as usize);
+    let end = start + section.size() as usize;
+    if start < image.range.0 || end > image.range.1 {
+        return found;
+    }
+    let mut at = start.next_multiple_of(64);
+    while at + 64 <= end {
+        let region = at as *mut RegionDescriptor;
+        // SAFETY: within a loaded, readable section of the image.
+        if unsafe { (*region).magic } == REGION_MAGIC {
+            found.regions.push(region);
+        }
+        at += 64;
+    }
+    found
+}

@@ -1,0 +1,186 @@
+//! System calls in which other threads are when memory is closed. The kernel would find the addresses closed, and the call
+//! would fail. Later calls are held until memory is open again ([`crate::engine::gate::await_calls`]).
+
+use super::names;
+use std::time::Duration;
+
+/// Milliseconds after which a running thread counts as computing: no call takes that long to return or to come to rest.
+const RUNS: u32 = 10;
+
+/// Calls that reach memory through what their arguments point to, or through what the process set up before.
+const NESTED: [i64; 18] = [
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_preadv,
+    libc::SYS_pwritev,
+    libc::SYS_preadv2,
+    libc::SYS_pwritev2,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_vmsplice,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_io_submit,
+    libc::SYS_io_uring_enter,
+    libc::SYS_ioctl,
+    libc::SYS_ptrace,
+    libc::SYS_restart_syscall,
+];
+
+/// Calls in which threads rest, and which of their arguments, the first being 1, lead to memory that they still touch
+/// then. Other registers hold anything.
+const KNOWN: [(i64, &[usize]); 34] = [
+    (libc::SYS_read, &[2]),
+    (libc::SYS_write, &[2]),
+    (libc::SYS_pread64, &[2]),
+    (libc::SYS_pwrite64, &[2]),
+    (libc::SYS_recvfrom, &[2, 5, 6]),
+    (libc::SYS_sendto, &[2]),
+    (libc::SYS_accept, &[2, 3]),
+    (libc::SYS_accept4, &[2, 3]),
+    (libc::SYS_connect, &[]),
+    (libc::SYS_open, &[]),
+    (libc::SYS_openat, &[]),
+    (libc::SYS_close, &[]),
+    (libc::SYS_fsync, &[]),
+    (libc::SYS_fdatasync, &[]),
+    (libc::SYS_flock, &[]),
+    (libc::SYS_fcntl, &[3]),
+    (libc::SYS_poll, &[1]),
+    (libc::SYS_ppoll, &[1, 3]),
+    (libc::SYS_select, &[2, 3, 4, 5]),
+    (libc::SYS_pselect6, &[2, 3, 4, 5]),
+    (libc::SYS_epoll_wait, &[2]),
+    (libc::SYS_epoll_pwait, &[2]),
+    (libc::SYS_epoll_pwait2, &[2]),
+    (libc::SYS_wait4, &[2, 4]),
+    (libc::SYS_waitid, &[3, 5]),
+    (libc::SYS_nanosleep, &[2]),
+    (libc::SYS_clock_nanosleep, &[4]),
+    (libc::SYS_pause, &[]),
+    (libc::SYS_rt_sigsuspend, &[]),
+    (libc::SYS_rt_sigtimedwait, &[2]),
+    (libc::SYS_semop, &[]),
+    (libc::SYS_semtimedop, &[]),
+    (libc::SYS_msgrcv, &[2]),
+    (libc::SYS_sched_yield, &[]),
+];
+
+/// What a thread does.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// On a processor or waiting for one, inside a call or not.
+    Runs,
+    /// At rest outside system calls, or gone.
+    Rests,
+    /// At rest in this call.
+    Inside(usize, [usize; 6]),
+}
+
+fn parse_state(text: &str) -> State {
+    let mut words = text.split_ascii_whitespace();
+    let first = words.next().unwrap_or("");
+    if first == "running" {
+        return State::Runs;
+    }
+    let Ok(number) = first.parse() else {
+        return State::Rests;
+    };
+    let mut arguments = [0; 6];
+    for argument in &mut arguments {
+        let word = words.next().and_then(|w| w.strip_prefix("0x"));
+        *argument = word
+            .and_then(|w| usize::from_str_radix(w, 16).ok())
+            .unwrap_or(0);
+    }
+    State::Inside(number, arguments)
+}
+
+/// Whether a call in which a thread rests touches closed memory before it returns.
+fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool) -> bool {
+    match number as i64 {
+        // It has read its word and writes nothing.
+        libc::SYS_futex => {
+            let operation = a[1] as i32 & 127;
+            ![libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET].contains(&operation) && closed(a[0])
+        }
+        number if NESTED.contains(&number) => true,
+        number => match KNOWN.iter().find(|known| known.0 == number) {
+            Some((_, places)) => places.iter().any(|place| closed(a[place - 1])),
+            None => a.iter().any(|at| closed(*at)),
+        },
+    }
+}
+
+/// Waits until the threads `ids` rest or count as computing. An error says why memory cannot be closed beside one of them.
+/// `closed` says whether an address would be closed.
+pub fn await_rest(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
+    for round in 0..RUNS {
+        if round > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut running = Vec::new();
+        for id in ids {
+            let path = format!("/proc/self/task/{id}/syscall");
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
+                Err(e) => {
+                    return Err(format!(
+                        "the kernel does not report what other threads do: {path}: {e}"
+                    ));
+                }
+            };
+            match parse_state(&text) {
+                State::Runs => running.push(id),
+                State::Rests => {}
+                State::Inside(number, arguments) => {
+                    if reaches_closed(number, &arguments, closed) {
+                        return Err(format!(
+                            "another thread is inside {}, which reaches memory that a capture closes",
+                            names::name_call(number)
+                        ));
+                    }
+                }
+            }
+        }
+        ids = running;
+        if ids.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_is_at() {
+        assert_eq!(parse_state("running\n"), State::Runs);
+        assert_eq!(parse_state("-1 0x7ffd 0x401000\n"), State::Rests);
+        assert_eq!(parse_state(""), State::Rests);
+        let read = "0 0x3 0x5000 0x1000 0x0 0x0 0x0 0x7ffd 0x7f00\n";
+        assert_eq!(
+            parse_state(read),
+            State::Inside(0, [3, 0x5000, 0x1000, 0, 0, 0])
+        );
+    }
+
+    #[test]
+    fn calls_that_reach_closed_memory() {
+        let closed = |at: usize| at == 0x5000;
+        let reaches = |number: i64, a: [usize; 6]| reaches_closed(number as usize, &a, &closed);
+        assert!(reaches(libc::SYS_read, [3, 0x5000, 9, 0, 0, 0]));
+        assert!(!reaches(libc::SYS_read, [3, 0x6000, 9, 0, 0x5000, 0]));
+        assert!(reaches(libc::SYS_getdents64, [3, 0x5000, 9, 0, 0, 0]));
+        let wait = libc::FUTEX_WAIT as usize | 128;
+        assert!(!reaches(libc::SYS_futex, [0x5000, wait, 0, 0, 0, 0]));
+        assert!(!reaches(libc::SYS_nanosleep, [0x5000, 0, 0, 0, 0, 0]));
+        assert!(reaches(libc::SYS_nanosleep, [0, 0x5000, 0, 0, 0, 0]));
+        assert!(reaches(libc::SYS_readv, [3, 0x6000, 1, 0, 0, 0]));
+    }
+}

@@ -1,0 +1,213 @@
+//! What `/proc` says of the process's memory. Ordinary code: for hooks with everything open.
+
+use super::sys::PAGE;
+use cere_format::capture::Mapping;
+
+fn parse_hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
+}
+
+/// A line that opens a mapping: `start-end permissions offset device inode path`.
+fn parse_header(line: &str) -> Option<Mapping> {
+    let mut rest = line;
+    let mut field = || {
+        let trimmed = rest.trim_start_matches(' ');
+        let (field, after) = trimmed.split_once(' ').unwrap_or((trimmed, ""));
+        rest = after;
+        field
+    };
+    let (start, end) = field().split_once('-')?;
+    let (start, end) = (parse_hexadecimal(start)?, parse_hexadecimal(end)?);
+    let permissions = field().to_owned();
+    let offset = parse_hexadecimal(field())?;
+    let (_, _) = (field(), field());
+    let path = rest.trim_start_matches(' ').to_owned();
+    Some(Mapping {
+        start,
+        end,
+        permissions,
+        offset,
+        path,
+        huge: false,
+    })
+}
+
+/// Mappings of a text in the form of `/proc/self/smaps` or `maps`.
+pub fn parse_mappings(text: &str) -> Vec<Mapping> {
+    let mut list: Vec<Mapping> = Vec::new();
+    for line in text.lines() {
+        if let Some(mapping) = parse_header(line) {
+            list.push(mapping);
+        } else if let Some(last) = list.last_mut() {
+            let given = |prefix| line.strip_prefix(prefix).map(str::trim);
+            last.huge |= given("AnonHugePages:").is_some_and(|size| size != "0 kB")
+                || given("VmFlags:").is_some_and(|flags| flags.split(' ').any(|f| f == "hg"));
+        }
+    }
+    list
+}
+
+/// Starts of shared mappings that overlap another one in their file: a write to one changes the other.
+pub fn mapped_twice() -> Vec<u64> {
+    let text = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let shared = |l: &&str| parse_header(l).is_some_and(|m| m.permissions.ends_with('s'));
+    let file = |l: &str| {
+        let fields: Vec<&str> = l.split_ascii_whitespace().collect();
+        (fields.len() > 5).then(|| (fields[3].to_owned(), fields[4].to_owned()))
+    };
+    let all: Vec<_> = text.lines().filter(shared).collect();
+    let all: Vec<_> = all
+        .iter()
+        .filter_map(|l| Some((file(l)?, parse_header(l)?)))
+        .collect();
+    let last = |m: &Mapping| m.offset + (m.end - m.start);
+    let meets = |one: &Mapping, other: &Mapping| {
+        one.start != other.start && one.offset < last(other) && other.offset < last(one)
+    };
+    let found = all.iter().filter(|(file, mapping)| {
+        let mut others = all.iter();
+        others.any(|(other, m)| other == file && meets(m, mapping))
+    });
+    found.map(|(_, mapping)| mapping.start).collect()
+}
+
+/// All mappings, with huge pages if the kernel reports them.
+pub fn read_smaps() -> Result<Vec<Mapping>, String> {
+    let read = |path| std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"));
+    let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
+    Ok(parse_mappings(&String::from_utf8_lossy(&text)))
+}
+
+/// All mappings, without huge pages: faster.
+pub fn read_maps() -> Result<Vec<Mapping>, String> {
+    let text = std::fs::read("/proc/self/maps")
+        .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
+    Ok(parse_mappings(&String::from_utf8_lossy(&text)))
+}
+
+/// A facility of the program through which the kernel or another process reaches its memory at any time: they would find
+/// it closed. None if it has no such facility.
+pub fn reached_by_others() -> Option<&'static str> {
+    /// Names of descriptors and mappings in the kernel.
+    const NAMES: [(&str, &str); 3] = [
+        ("anon_inode:[io_uring]", "an io_uring"),
+        ("anon_inode:[userfaultfd]", "a userfaultfd"),
+        ("/[aio]", "a context of io_setup (aio)"),
+    ];
+    let known = |name: &[u8]| {
+        let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+        let found = NAMES.iter().find(|n| name.ends_with(n.0.as_bytes()));
+        found.map(|n| n.1)
+    };
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.flatten();
+    let mut names = open.filter_map(|d| std::fs::read_link(d.path()).ok());
+    names
+        .find_map(|name| known(name.as_os_str().as_encoded_bytes()))
+        .or_else(|| {
+            let text = std::fs::read("/proc/self/maps").unwrap_or_default();
+            text.split(|byte| *byte == b'\n').find_map(known)
+        })
+}
+
+/// Start of the main thread's stack, which grows down.
+pub fn stack_start() -> Option<u64> {
+    let text = std::fs::read("/proc/self/maps").ok()?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut all = text.lines().filter_map(parse_header);
+    all.find(|m| m.path == STACK).map(|m| m.start)
+}
+
+/// The kernel's name of the main thread's stack.
+pub const STACK: &str = "[stack]";
+
+/// Maximum number of mappings that the kernel allows.
+pub fn mapping_limit() -> usize {
+    std::fs::read("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|text| String::from_utf8_lossy(&text).trim().parse().ok())
+        .unwrap_or(65530)
+}
+
+/// Bytes of memory that are available without swapping.
+pub fn available_memory() -> usize {
+    let text = std::fs::read("/proc/meminfo").unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.lines()
+        .find_map(|l| {
+            l.strip_prefix("MemAvailable:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse()
+                .ok()
+        })
+        .map_or(usize::MAX / 2, |kib: usize| kib * 1024)
+}
+
+/// Maximum number of pages to look up: 16 GiB, which takes tens of milliseconds.
+const ASKED: u64 = 1 << 22;
+
+/// The pages of the rising `ranges` that do not exist yet. Pages that the kernel does not report count as existing.
+pub fn find_absent(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    use std::os::unix::fs::FileExt;
+    /// In memory, or swapped out.
+    const SOMEWHERE: u64 = 3 << 62;
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    let Ok(file) = std::fs::File::open("/proc/self/pagemap") else {
+        return found;
+    };
+    let mut words = vec![0u8; 8 << 12];
+    let mut asked = 0;
+    for &(start, end) in ranges {
+        let pages = (end - start) / PAGE as u64;
+        if asked + pages > ASKED {
+            continue;
+        }
+        asked += pages;
+        let mut at = start;
+        while at < end {
+            let count = ((end - at) as usize / PAGE).min(words.len() / 8);
+            let words = &mut words[..8 * count];
+            if file.read_exact_at(words, at / PAGE as u64 * 8).is_err() {
+                break;
+            }
+            for (word, page) in words.as_chunks::<8>().0.iter().zip((at..).step_by(PAGE)) {
+                if u64::from_le_bytes(*word) & SOMEWHERE != 0 {
+                    continue;
+                }
+                match found.last_mut() {
+                    Some(last) if last.1 == page => last.1 += PAGE as u64,
+                    _ => found.push((page, page + PAGE as u64)),
+                }
+            }
+            at += (count * PAGE) as u64;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smaps_with_names_and_huge_pages() {
+        let list = parse_mappings(
+            "55e0-55f0 r-xp 00001000 08:01 12 /a b/c (deleted)\nSize: 64 kB\nVmFlags: rd ex \n\
+             7f00-8f00 rw-p 00000000 00:00 0 \nAnonHugePages: 2048 kB\n\
+             9f00-af00 rw-p 00000000 00:00 0 [stack]\nVmFlags: rd wr hg\n",
+        );
+        assert_eq!(list.len(), 3);
+        assert_eq!(
+            (list[0].start, list[0].end, list[0].offset),
+            (0x55e0, 0x55f0, 0x1000)
+        );
+        assert_eq!(list[0].path, "/a b/c (deleted)");
+        assert_eq!(list[0].permissions, "r-xp");
+        assert!(!list[0].huge && list[1].huge && list[2].huge);
+        assert_eq!(
+            (list[1].path.as_str(), list[2].path.as_str()),
+            ("", "[stack]")
+        );
+    }
+}

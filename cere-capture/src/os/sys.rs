@@ -1,0 +1,321 @@
+//! Raw system calls and signal plumbing, usable in signal handlers: no libc, no errno, no thread-local storage.
+//!
+//! All of it lies between two symbols, the only code that Syscall User Dispatch lets through to the kernel.
+
+use cere_format::abi::RegionDescriptor;
+use std::arch::global_asm;
+use std::sync::atomic::AtomicU64;
+
+/// Bytes of a page; the only size that x86-64 has.
+pub const PAGE: usize = 4096;
+
+global_asm!(
+    ".pushsection .text.cere_calls,\"ax\",@progbits",
+    ".balign 16",
+    ".globl cere_calls_start",
+    ".hidden cere_calls_start",
+    "cere_calls_start:",
+    ".globl cere_syscall",
+    ".hidden cere_syscall",
+    ".type cere_syscall,@function",
+    "cere_syscall:",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov r10, r8",
+    "mov r8, r9",
+    "mov r9, [rsp + 8]",
+    "syscall",
+    "ret",
+    ".globl cere_restorer",
+    ".hidden cere_restorer",
+    ".type cere_restorer,@function",
+    "cere_restorer:",
+    "mov eax, 15",
+    "syscall",
+    "ud2",
+    // cere_on_stack(function, top, region, event, arguments, stack): runs function(region, event, arguments, stack) on
+    // another stack, all signals blocked. They stay blocked until that stack is free again: a handler of the program may enter a
+    // region at once. The arguments are kept in registers: a handler that runs before may close the program's stack.
+    ".globl cere_on_stack",
+    ".hidden cere_on_stack",
+    ".type cere_on_stack,@function",
+    "cere_on_stack:",
+    "push rbp",
+    "mov rbp, rsp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push rbx",
+    "mov r12, rdi",
+    "mov r13, rsi",
+    "mov r14, rdx",
+    "mov ebx, ecx",
+    "mov eax, 14",
+    "mov edi, 2",
+    "lea rsi, [rip + {all}]",
+    "lea rdx, [rip + {mask}]",
+    "mov r10d, 8",
+    "syscall",
+    "mov rsp, r13",
+    "mov rdi, r14",
+    "mov esi, ebx",
+    "mov rdx, r8",
+    "mov rcx, r9",
+    "call r12",
+    "lea rsp, [rbp - 32]",
+    "mov eax, 14",
+    "mov edi, 2",
+    "lea rsi, [rip + {mask}]",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "syscall",
+    "pop rbx",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "ret",
+    ".globl cere_calls_end",
+    ".hidden cere_calls_end",
+    "cere_calls_end:",
+    // cere_call_from(function, a, b, at): function(a, b), which returns to the return instruction at `at`.
+    ".globl cere_call_from",
+    ".hidden cere_call_from",
+    ".type cere_call_from,@function",
+    "cere_call_from:",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov esi, edx",
+    "lea r11, [rip + 2f]",
+    "push r11",
+    "push rcx",
+    "jmp rax",
+    "2:",
+    "ret",
+    ".popsection",
+    all = sym ALL,
+    mask = sym HOOK_MASK,
+);
+
+static ALL: u64 = !0;
+/// The signal mask that `cere_on_stack` saves on entry and restores at the end.
+pub static HOOK_MASK: AtomicU64 = AtomicU64::new(0);
+
+/// Work on another stack: gets the probe's region, event and arguments, and the stack pointer at the probe.
+pub type Work = unsafe extern "C" fn(*mut RegionDescriptor, u32, *mut u8, usize);
+
+unsafe extern "C" {
+    static cere_calls_start: u8;
+    static cere_calls_end: u8;
+    fn cere_syscall(
+        number: usize,
+        a: usize,
+        b: usize,
+        c: usize,
+        d: usize,
+        e: usize,
+        f: usize,
+    ) -> isize;
+    fn cere_restorer();
+    /// Calls `function(a, b)` so that its return address is `at`, where a return instruction is.
+    pub fn cere_call_from(
+        function: usize,
+        a: *const u8,
+        b: i32,
+        at: usize,
+    ) -> *mut std::ffi::c_void;
+    /// Runs `function(region, event, arguments, stack)` on the stack that ends at `top` (a multiple of 16), all signals
+    /// blocked; they are as in [`HOOK_MASK`] before and after.
+    pub fn cere_on_stack(
+        function: Work,
+        top: usize,
+        region: *mut RegionDescriptor,
+        event: u32,
+        arguments: *mut u8,
+        stack: usize,
+    );
+}
+
+/// A system call; negative results are negated errors.
+///
+/// # Safety
+/// As the call itself.
+pub unsafe fn call(number: i64, a: [usize; 6]) -> isize {
+    // SAFETY: by the contract.
+    unsafe { cere_syscall(number as usize, a[0], a[1], a[2], a[3], a[4], a[5]) }
+}
+
+/// mprotect. Zero or a negated error.
+///
+/// # Safety
+/// Nobody relies on the former protection.
+pub unsafe fn protect(start: usize, end: usize, protection: u8) -> isize {
+    // SAFETY: by the contract.
+    unsafe {
+        call(
+            libc::SYS_mprotect,
+            [start, end - start, protection.into(), 0, 0, 0],
+        )
+    }
+}
+
+/// Whether all of [start, start + length) is mapped; `start` is a page's.
+pub fn is_mapped(start: usize, length: usize) -> bool {
+    let flags = libc::MS_ASYNC as usize;
+    // SAFETY: the call has no other effect.
+    unsafe { call(libc::SYS_msync, [start, length, flags, 0, 0, 0]) >= 0 }
+}
+
+/// A signal's disposition as the kernel keeps it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Action {
+    /// Function, or SIG_DFL (0) or SIG_IGN (1).
+    pub handler: usize,
+    /// `SA_` flags.
+    pub flags: u64,
+    /// Where the handler returns to.
+    pub restorer: usize,
+    /// Signals blocked in the handler.
+    pub mask: u64,
+}
+
+/// A handler with context.
+pub type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::ucontext_t);
+
+impl Action {
+    /// `handler` on the alternate stack, all signals blocked.
+    pub fn ours(handler: Handler) -> Action {
+        const SA_RESTORER: u64 = 0x0400_0000;
+        Action {
+            handler: handler as *const () as usize,
+            flags: (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | SA_RESTORER,
+            restorer: cere_restorer as *const () as usize,
+            mask: !0,
+        }
+    }
+}
+
+/// Reads a signal's disposition, and sets it if `new` is given.
+pub fn exchange_action(signal: i32, new: Option<&Action>) -> Action {
+    let mut old = Action::default();
+    let new = new.map_or(0, |a| a as *const Action as usize);
+    let at = &raw mut old as usize;
+    // SAFETY: both structures are the kernel's.
+    unsafe { call(libc::SYS_rt_sigaction, [signal as usize, new, at, 8, 0, 0]) };
+    old
+}
+
+/// Sets the calling thread's signal mask, returns the former one.
+pub fn exchange_mask(new: u64) -> u64 {
+    let mut old = 0u64;
+    let (new, at) = (&raw const new as usize, &raw mut old as usize);
+    let how = libc::SIG_SETMASK as usize;
+    // SAFETY: two words of eight bytes.
+    unsafe { call(libc::SYS_rt_sigprocmask, [how, new, at, 8, 0, 0]) };
+    old
+}
+
+/// Bit of a signal in a mask.
+pub const fn signal_bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Turns Syscall User Dispatch on for the calling thread with the given selector byte (1 blocks), or off.
+/// Zero or a negated error.
+pub fn dispatch_calls(selector: Option<*const u8>) -> isize {
+    const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
+    let (start, end) = (
+        &raw const cere_calls_start as usize,
+        &raw const cere_calls_end as usize,
+    );
+    let arguments = match selector {
+        Some(at) => [
+            PR_SET_SYSCALL_USER_DISPATCH,
+            1,
+            start,
+            end - start,
+            at as usize,
+            0,
+        ],
+        None => [PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0, 0],
+    };
+    // SAFETY: the selector is a static of this library.
+    unsafe { call(libc::SYS_prctl, arguments) }
+}
+
+/// Copies `size` bytes. Not `copy_nonoverlapping`: libc's memcpy reads libc's data, which may be closed, or would count as
+/// touched by the region.
+///
+/// # Safety
+/// Both hold `size` bytes and do not overlap.
+pub unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        std::arch::asm!("rep movsb", inout("rcx") size => _, inout("rsi") from => _, inout("rdi") to => _,
+            options(nostack, preserves_flags));
+    }
+}
+
+/// Copies a page.
+///
+/// # Safety
+/// Both are pages that do not overlap, readable and writable.
+#[inline(always)]
+pub unsafe fn copy_page(from: usize, to: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") 4096usize => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// Whether a page is all zero.
+///
+/// # Safety
+/// `page` is a readable page.
+#[inline(always)]
+pub unsafe fn zero_page(page: usize) -> bool {
+    let found: usize;
+    // SAFETY: reads 4096 bytes from `page`.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "mov {word}, [{at}]",
+            "or {word}, [{at} + 8]",
+            "or {word}, [{at} + 16]",
+            "or {word}, [{at} + 24]",
+            "or {word}, [{at} + 32]",
+            "or {word}, [{at} + 40]",
+            "or {word}, [{at} + 48]",
+            "or {word}, [{at} + 56]",
+            "jnz 3f",
+            "add {at}, 64",
+            "cmp {at}, {end}",
+            "jne 2b",
+            "3:",
+            at = inout(reg) page => _,
+            end = in(reg) page + 4096,
+            word = out(reg) found,
+            options(nostack, readonly)
+        );
+    }
+    found == 0
+}
+
+/// Makes the kernel give `page` memory of its own without changing it.
+///
+/// # Safety
+/// `page` is writable.
+#[inline(always)]
+pub unsafe fn populate(page: usize) {
+    // SAFETY: by the contract; or-ing zero changes nothing.
+    unsafe { std::arch::asm!("lock or byte ptr [{}], 0", in(reg) page, options(nostack)) };
+}

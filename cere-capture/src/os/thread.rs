@@ -1,0 +1,60 @@
+//! The calling thread, the main one, and signals to threads.
+
+use super::{process, sys};
+use libc::siginfo_t;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Control block of the main thread; 0 before [`begin_main`].
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+
+/// The calling thread's control block.
+#[inline(always)]
+pub fn pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: the first word of the control block is its own address on x86-64.
+    unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    pointer
+}
+
+/// The calling thread's number in the kernel.
+pub fn id() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { sys::call(libc::SYS_gettid, [0; 6]) as i32 }
+}
+
+/// The calling thread is the main one: the one that the library starts in.
+pub fn begin_main() {
+    MAIN.store(pointer(), Ordering::Relaxed);
+}
+
+/// Control block of the main thread.
+pub fn main_pointer() -> usize {
+    MAIN.load(Ordering::Relaxed)
+}
+
+/// Whether the calling thread is the main one.
+pub fn is_main() -> bool {
+    main_pointer() == pointer()
+}
+
+/// Gives a signal to a thread of this process, with this record of it.
+///
+/// # Safety
+/// `info` is a record of this signal.
+pub unsafe fn send(thread: usize, signal: i32, info: *mut siginfo_t) {
+    let process = process::id() as usize;
+    let arguments = [process, thread, signal as usize, info as usize, 0, 0];
+    // SAFETY: by the contract.
+    unsafe { sys::call(libc::SYS_rt_tgsigqueueinfo, arguments) };
+}
+
+/// Gives the signal to the calling thread again, whose disposition may be another now.
+///
+/// # Safety
+/// `info` is a record of this signal.
+pub unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
+    // SAFETY: by the contract.
+    unsafe { send(id() as usize, signal, info) };
+}

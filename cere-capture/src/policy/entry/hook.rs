@@ -1,0 +1,350 @@
+//! The hooks of a capture run. They run on the program's stack only to count; what they begin or end runs on a stack of the
+//! pool.
+
+use super::{abandon_state, state_pointer, whole_state};
+use crate::engine::level::Captured;
+use crate::engine::parallel::{self, Entry};
+use crate::engine::tracer::Cut;
+use crate::engine::turn;
+use crate::engine::{gate, status};
+use crate::os::report::complain;
+use crate::os::section::{self, in_library};
+use crate::os::{sys, thread};
+use crate::policy::all_open::{Why, with_all_open};
+use crate::policy::hooks::Hooks;
+use crate::policy::mark::{capture_in_progress, has_left};
+use crate::policy::regions::write_counts;
+use crate::policy::state::{MISSED, Missed, Region, State};
+use crate::policy::{capture, openmp, stub, windows};
+use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, KIND_PARALLEL, RegionDescriptor};
+use cere_format::capture::RegionEnd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+stub::hook!(cere_capture_stub, on_event);
+stub::hook!(cere_parallel_stub, event_of_parallel);
+
+/// The hooks, to be registered.
+pub fn make_hooks() -> Hooks {
+    let hook = |stub: *const ()| {
+        // SAFETY: a stub, which has the hook's interface.
+        unsafe { std::mem::transmute::<*const (), Hook>(stub) }
+    };
+    Hooks {
+        capture: hook(cere_capture_stub as *const ()),
+        parallel: hook(cere_parallel_stub as *const ()),
+    }
+}
+
+/// Top of the stack for hooks.
+static STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// Hooks work on the stack that ends at `top`.
+pub fn use_stack(top: usize) {
+    STACK.store(top, Ordering::Relaxed);
+}
+
+/// The main thread enters or leaves a parallel region of which nothing is wanted.
+unsafe extern "C" fn event_of_parallel(
+    _: *mut RegionDescriptor,
+    event: u32,
+    _: *mut u8,
+    stack: usize,
+) {
+    if !thread::is_main() {
+        return;
+    }
+    match event {
+        EVENT_ENTER if parallel::enters(true, stack) == Entry::Outside => prepare_parallel(stack),
+        EVENT_ENTER => {}
+        _ => {
+            parallel::leaves(stack);
+        }
+    }
+}
+
+unsafe extern "C" fn on_event(
+    region: *mut RegionDescriptor,
+    event: u32,
+    arguments: *mut u8,
+    stack: usize,
+) {
+    let Some(state) = state_pointer() else {
+        return;
+    };
+    if !thread::is_main() {
+        return;
+    }
+    let place = match event {
+        // SAFETY: the descriptor of an armed region.
+        EVENT_ENTER => parallel::enters(unsafe { (*region).kind } == KIND_PARALLEL, stack),
+        _ => parallel::leaves(stack),
+    };
+    if place == Entry::Within {
+        return;
+    }
+    // SAFETY: the descriptor of an armed region.
+    if event == EVENT_ENTER && unsafe { (*region).kind } == KIND_PARALLEL {
+        prepare_parallel(stack);
+    }
+    // SAFETY: the descriptor of an armed region.
+    let wanted = unsafe { wanted_place(region) };
+    let slow: sys::Work = if event == EVENT_ENTER {
+        // SAFETY: main thread only, and no hook is at work that would use them, but where a section is interrupted: that
+        // ends nowhere near the counts.
+        let (targets, listens, missed, number) = unsafe {
+            let state = state.as_ptr();
+            (
+                &mut (*state).wanted,
+                (*state).listens,
+                &mut (*state).missed,
+                (*state).past.number,
+            )
+        };
+        let captured = capture_in_progress().map(|mark| Captured {
+            number,
+            wanted: mark.wanted,
+            invocation: mark.invocation,
+        });
+        let due = targets.get_mut(wanted).is_some_and(|target| {
+            target.count += 1;
+            target.inside = captured.or(target.inside);
+            target.count == target.next
+        });
+        if section::is_interrupted() {
+            if due {
+                note_missed(&mut targets[wanted], missed, region, wanted);
+            }
+            return;
+        } else if due {
+            enter_region
+        } else if listens {
+            resume_trace
+        } else if has_left(stack + 1) {
+            end_left_capture
+        } else {
+            return;
+        }
+    } else if capture_in_progress().is_some_and(|l| l.region == region && l.pointer == stack) {
+        leave_region
+    } else {
+        return;
+    };
+    let top = STACK.load(Ordering::Relaxed);
+    // SAFETY: the stack is used by hooks alone, and they do not nest.
+    unsafe { sys::cere_on_stack(slow, top, region, event, arguments, stack) };
+}
+
+/// The region's index among the wanted ones; beyond them if it is not wanted.
+///
+/// # Safety
+/// It is the descriptor of an armed region.
+unsafe fn wanted_place(region: *mut RegionDescriptor) -> usize {
+    // SAFETY: by the contract.
+    (unsafe { (*region).scratch } as usize).wrapping_sub(1)
+}
+
+/// A wanted invocation begins in a section of the library. Notes it, to be written as refused later. Neither allocates nor locks.
+fn note_missed(
+    target: &mut Region,
+    missed: &mut Vec<Missed>,
+    region: *mut RegionDescriptor,
+    wanted: usize,
+) {
+    let invocation = target.count;
+    target.look_ahead();
+    if target.invocations.contains(&invocation) && missed.len() < MISSED {
+        missed.push(Missed {
+            region,
+            wanted,
+            invocation,
+        });
+    }
+}
+
+/// Runs work of the hook that needs only the stack pointer, on the hook's stack.
+fn on_stack(work: sys::Work, stack: usize) {
+    let (top, nothing) = (STACK.load(Ordering::Relaxed), std::ptr::null_mut());
+    // SAFETY: the stack is used by hooks alone, and none is at work.
+    unsafe { sys::cere_on_stack(work, top, nothing, EVENT_ENTER, nothing.cast(), stack) };
+}
+
+/// The program has started or loaded an image: begins the windows that wait for that.
+pub fn begin_windows() {
+    let busy = section::is_interrupted();
+    let Some(state) = state_pointer().filter(|_| thread::is_main() && !busy) else {
+        return;
+    };
+    // SAFETY: main thread only, and no hook is at work.
+    let awaited = unsafe {
+        let state = state.as_ptr();
+        windows::awaits_start(&(*state).wanted, &(*state).windows)
+    };
+    if awaited {
+        on_stack(begin_at_start, (&raw const busy) as usize);
+    }
+}
+
+/// The main thread enters a parallel region. Ends a capture that cannot include a team. If memory is closed for the page trace,
+/// makes the runtime start its threads now: that would interrupt the trace later.
+fn prepare_parallel(stack: usize) {
+    match status::captures() {
+        _ if section::is_interrupted() => {}
+        true if openmp::reason_against().is_some() => on_stack(give_up, stack),
+        false if status::at_work() && !openmp::has_started_team() => on_stack(start_team, stack),
+        _ => {}
+    }
+}
+
+/// Work of the hook, with everything open, if captures are prepared.
+fn all_open(stack: usize, why: Why, work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
+    // The program's allocator may have regions of its own.
+    let _section = section::enter_section();
+    // SAFETY: the hook's stack is the main thread's, and `on_event` uses no reference any more.
+    if let Some(mut all) = unsafe { whole_state() } {
+        with_all_open(&mut all, stack, why, work);
+    }
+}
+
+unsafe extern "C" fn enter_region(
+    region: *mut RegionDescriptor,
+    _: u32,
+    arguments: *mut u8,
+    stack: usize,
+) {
+    let entry = capture::read_state(arguments, stack);
+    all_open(stack, Why::Enters, |state, mask| {
+        // SAFETY: the descriptor of an armed region.
+        unsafe {
+            let wanted = wanted_place(region);
+            capture::begin_capture(state, region, wanted, entry, stack, mask)
+        }
+    });
+}
+
+unsafe extern "C" fn leave_region(_: *mut RegionDescriptor, event: u32, _: *mut u8, stack: usize) {
+    all_open(stack, Why::Leaves, |state, _| {
+        let end = match event {
+            EVENT_UNWIND => RegionEnd::Unwound,
+            _ => RegionEnd::Returned,
+        };
+        capture::finish_capture(state, end, None);
+        Ok(())
+    });
+}
+
+/// A region is entered: ends the capture if that was left by longjmp.
+unsafe extern "C" fn end_left_capture(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    all_open(stack, Why::Else, |state, _| {
+        if has_left(stack + 1) {
+            capture::finish_capture(state, RegionEnd::Never, None);
+        }
+        Ok(())
+    });
+}
+
+/// A region is entered: the page trace goes on.
+unsafe extern "C" fn resume_trace(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    all_open(stack, Why::Else, |_, _| Ok(()));
+}
+
+/// A parallel region is entered that no capture can hold.
+unsafe extern "C" fn give_up(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    all_open(stack, Why::Else, |state, _| {
+        let reason = openmp::reason_against().map(str::to_owned);
+        capture::finish_capture(state, RegionEnd::Never, reason);
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn start_team(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    all_open(stack, Why::Else, |_, mask| {
+        openmp::start_team(mask);
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn begin_at_start(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
+    all_open(stack, Why::Else, |state, _| {
+        windows::begin_windows_at_start(state);
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn stop_captures(_: *mut RegionDescriptor, _: u32, _: *mut u8, _: usize) {
+    all_open(0, Why::Else, |state, _| {
+        state.engine.tracer.stop(Cut::Because("the program ends"));
+        capture::finish_capture(state, RegionEnd::Never, None);
+        write_counts(state)
+    });
+}
+
+/// Runs `work` on the hook's stack, with everything open. Main thread only.
+fn with_state(work: impl FnOnce(&mut State)) {
+    let mut work = Some(work);
+    let here = (&raw const work) as usize;
+    on_stack_with(&mut work, here);
+}
+
+fn on_stack_with<F: FnOnce(&mut State)>(work: &mut Option<F>, stack: usize) {
+    unsafe extern "C" fn run<F: FnOnce(&mut State)>(
+        _: *mut RegionDescriptor,
+        _: u32,
+        work: *mut u8,
+        stack: usize,
+    ) {
+        all_open(stack, Why::Else, |state, _| {
+            // SAFETY: handed on below, on the program's stack, which is open.
+            if let Some(work) = unsafe { (*work.cast::<Option<F>>()).take() } {
+                work(state);
+            }
+            Ok(())
+        });
+    }
+    let (top, nothing) = (STACK.load(Ordering::Relaxed), std::ptr::null_mut());
+    let work = (&raw mut *work).cast();
+    // SAFETY: as above.
+    unsafe { sys::cere_on_stack(run::<F>, top, nothing, EVENT_ENTER, work, stack) };
+}
+
+/// Runs `work` with everything open, while nobody else uses the state, from any thread. Ordinary code. Does nothing if no captures
+/// are prepared.
+pub fn with_state_alone(work: impl FnOnce(&mut State)) {
+    if !status::prepared() {
+        return;
+    }
+    if thread::is_main() {
+        return with_state(work);
+    }
+    let mut work = Some(work);
+    while work.is_some() && status::prepared() {
+        // Never waits in the gate: the main thread in its turn waits for the gate to be empty.
+        gate::in_gate(|| {
+            let turn = turn::try_take();
+            if turn.is_some()
+                && let Some(state) = state_pointer()
+                && let Some(work) = work.take()
+            {
+                // SAFETY: the main thread works on the state in its turn only, but for counts that `work` leaves alone.
+                work(unsafe { &mut *state.as_ptr() });
+            }
+        });
+        std::thread::yield_now();
+    }
+}
+
+/// The program ends: finishes what is in progress and writes the counts.
+pub fn finish_process() {
+    if !status::prepared() {
+        return;
+    }
+    if thread::is_main() || status::at_work() {
+        on_stack(stop_captures, 0);
+    } else {
+        with_state_alone(|state| {
+            if let Err(message) = in_library(|| write_counts(state)) {
+                complain(&message);
+            }
+        });
+    }
+    abandon_state();
+}

@@ -1,0 +1,122 @@
+//! Interposed functions of libc that start threads, or give them an alternate stack.
+
+use super::state_pointer;
+use crate::engine::spans::Span;
+use crate::engine::{gate, status, turn};
+use crate::os::section::in_library;
+use crate::os::symbols::find_next;
+use crate::os::{local, sys};
+use crate::policy::{openmp, team, threads};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// Threads that the OpenMP runtime has started.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+struct Work {
+    start: Start,
+    argument: *mut c_void,
+    /// Whether it counts as passing.
+    passing: bool,
+    /// Its number among the threads of the OpenMP runtime, from 1; 0 for others.
+    team: usize,
+    /// Its signal mask; none if it is its creator's.
+    mask: Option<u64>,
+}
+
+unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
+    // SAFETY: boxed by `pthread_create` below for this thread alone.
+    let work = unsafe { Box::from_raw(work.cast::<Work>()) };
+    let (start, argument, passing) = (work.start, work.argument, work.passing);
+    local::joins_team(work.team);
+    if let Some(mask) = work.mask {
+        sys::exchange_mask(mask);
+    }
+    drop(work);
+    in_library(threads::list_this);
+    gate::passed(passing);
+    // SAFETY: as the program's.
+    unsafe { start(argument) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> i32 {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    type Create = unsafe extern "C" fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        Start,
+        *mut c_void,
+    ) -> i32;
+    let real = find_next(&REAL, c"pthread_create");
+    // SAFETY: libc's function; the box is the new thread's.
+    unsafe {
+        let real = std::mem::transmute::<usize, Create>(real);
+        if !status::prepared() {
+            return real(thread, attributes, start, argument);
+        }
+        let passing = gate::pass();
+        if passing {
+            gate::pass_another();
+        }
+        let team = openmp::is_in_runtime(start as *const () as usize);
+        let number = if team {
+            STARTED.fetch_add(1, SeqCst) + 1
+        } else {
+            0
+        };
+        let work = Box::into_raw(Box::new(Work {
+            start,
+            argument,
+            passing,
+            team: number,
+            mask: openmp::mask_of_new(),
+        }));
+        let result = team::create_thread(team, attributes, span, |attributes| {
+            real(thread, attributes, run, work.cast())
+        });
+        if result != 0 {
+            drop(Box::from_raw(work));
+            gate::passed(passing);
+        }
+        gate::passed(passing);
+        result
+    }
+}
+
+/// The `i`-th span, for the captured thread, whose stack may be closed: it must not fault in its turn.
+#[inline(never)]
+fn span(i: usize) -> Option<Span> {
+    turn::without_turns(|| {
+        let state = state_pointer()?;
+        // SAFETY: nobody has a turn, and nobody gets one.
+        let engine = unsafe { &(*state.as_ptr()).engine };
+        engine.pages.spans.all().get(i).copied()
+    })
+}
+
+/// The handlers run on a thread's alternate stack, if it has one: that stays open as well.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> i32 {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    type Set = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> i32;
+    let real = find_next(&REAL, c"sigaltstack");
+    // SAFETY: libc's function; `new` is readable, for the call has succeeded.
+    unsafe {
+        let real = std::mem::transmute::<usize, Set>(real);
+        let passing = !new.is_null() && gate::pass();
+        let result = real(new, old);
+        if passing && result == 0 {
+            threads::note_alternate_stack(&*new);
+        }
+        gate::passed(passing);
+        result
+    }
+}

@@ -1,0 +1,26 @@
+//! What is wanted of a run, and how it is done: profiles, captures and page traces from the probes, signals and system calls to
+//! the written results. [`entry`] is the only way in.
+
+mod all_open;
+mod calls;
+mod capture;
+mod cause;
+mod conflict;
+mod ending;
+mod entry;
+mod halt;
+mod hooks;
+mod locks;
+mod mark;
+mod openmp;
+mod plan;
+mod profile;
+mod regions;
+mod register;
+mod state;
+mod stub;
+mod surroundings;
+mod team;
+mod threads;
+mod windows;
+mod write;

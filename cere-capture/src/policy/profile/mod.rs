@@ -1,0 +1,7 @@
+//! Profiles: a tree of active regions in a shared file mapping.
+
+pub mod booking;
+mod kept;
+mod room;
+pub mod start;
+mod tables;

@@ -1,0 +1,61 @@
+//! What surrounds a region: the images that are loaded, the memory that is mapped. Ordinary code.
+
+use super::openmp;
+use super::state::State;
+use crate::engine::layout;
+use crate::os::images;
+use cere_format::capture::Image;
+use cere_format::system::taken_fresh;
+
+/// The loaded images but ours, the program first.
+pub fn describe_images(state: &mut State) -> Vec<Image> {
+    let own = state.engine.own.clone();
+    let mut list = Vec::new();
+    for image in images::list_loaded() {
+        let ours = own
+            .iter()
+            .any(|o| o.0 <= image.range.0 && image.range.0 < o.1);
+        if ours || !image.path.is_absolute() || image.range.0 >= image.range.1 {
+            continue;
+        }
+        let known = state
+            .known
+            .iter()
+            .find(|k| k.0 == image.range.0)
+            .map(|k| k.1);
+        let instrumented = known.unwrap_or_else(|| {
+            let found = images::read_sections(&image).instrumented;
+            state.known.push((image.range.0, found));
+            found
+        });
+        let fresh = taken_fresh(&image.path) || openmp::is_in_runtime(image.range.0);
+        list.push(Image {
+            program: list.is_empty() || instrumented || !fresh,
+            path: image.path,
+            bias: image.bias as u64,
+            range: (image.range.0 as u64, image.range.1 as u64),
+            instrumented,
+            tls: image.tls.map(|(at, size)| (at as u64, size as u64)),
+        });
+    }
+    list
+}
+
+/// Finds out what is mapped: for the capture in progress, or for the page trace with this stack pointer of the program.
+pub fn lay_out(state: &mut State, stack: usize) -> Result<(), String> {
+    let limit = state.mapping_limit;
+    let (pointer, images, control) = match state.engine.level.as_ref() {
+        Some(level) => (
+            level.entry.stack_pointer,
+            level.images.clone(),
+            level.control,
+        ),
+        None => {
+            let images = describe_images(state);
+            let control = layout::find_control(state.thread, &images);
+            (stack as u64, images, control)
+        }
+    };
+    let runtime = openmp::runtime_range();
+    layout::lay_out(&mut state.engine, limit, pointer, &images, control, runtime)
+}
