@@ -3,6 +3,7 @@
 //! `CERE_SHAPES` it tells what the pipeline makes of variables; with none it does nothing.
 
 mod bind;
+mod captured;
 mod ir;
 mod lost;
 mod names;
@@ -13,6 +14,7 @@ mod runtime;
 mod shapes;
 mod shim;
 mod split;
+mod symbols;
 mod team;
 mod unit;
 mod vectors;

@@ -2,14 +2,15 @@
 //! shrank or removed them. Each becomes a reference to a place of its own; rows tell the runtime what to put there before
 //! the region runs, and where the image has it.
 
-use crate::bind::{Captured, declare, publish, size};
+use crate::captured::{Captured, size};
+use crate::symbols::{declare, publish};
 use crate::{ir, shapes, shim};
 use cere_format::build::{Form, Piece};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMLinkage, LLVMTypeKind};
 
-/// Bytes of a lost variable and where they come from; a row in `cere-runtime/src/lost.rs`.
+/// Bytes of a lost variable and where they come from; a row in `cere-runtime/src/glue.rs`.
 struct Row {
     /// Offset in the variable.
     at: u64,

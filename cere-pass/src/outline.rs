@@ -1,6 +1,6 @@
 //! Turns outermost loops and parallel regions into functions.
 
-use crate::{ir, names, probe, shim, unit};
+use crate::{ir, names, probe, shim};
 use cere_format::build::{CompileCommand, Language, LiveIn, Region, RegionKind};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
@@ -37,9 +37,10 @@ pub fn all(
     marker: LLVMValueRef,
     command: &CompileCommand,
     source: &Path,
+    language: Language,
 ) -> Vec<Region> {
     let mut regions = Vec::<Region>::new();
-    let cxx = unit::language(source, command) == Language::Cxx;
+    let cxx = language == Language::Cxx;
     for function in ir::functions(module) {
         // SAFETY: the function is live.
         let linkage = unsafe { LLVMGetLinkage(function) };

@@ -4,7 +4,7 @@
 //! same machine code. What it calls it takes along in copies of its own; variables, and functions whose address is a
 //! value, are the rest's.
 
-use crate::bind::{declare, fix_address, publish, second_name};
+use crate::symbols::{declare, fix_address, keep_reached, publish, second_name};
 use crate::unit::run;
 use crate::{ir, shim, team, vectors};
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
@@ -54,19 +54,6 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
         unsafe { shim::cere_append_compiler_used(module, value) };
     }
     Ok(())
-}
-
-/// Leaves what `roots` reach: what the rest of the unit does need not be compiled for them. Nothing is kept for being
-/// listed as used.
-pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
-    ir::drop_lists(module, &["llvm.used", "llvm.compiler.used"]);
-    // SAFETY: the module is live, the roots are its functions.
-    unsafe {
-        shim::cere_keep_reached(module, roots.as_mut_ptr(), roots.len());
-        for root in ir::defined(roots) {
-            shim::cere_append_compiler_used(module, root);
-        }
-    }
 }
 
 /// A region's outlined function.

@@ -2,6 +2,7 @@
 //! defines a name that the runtime takes from elsewhere (`write`, `malloc`), the units call theirs another.
 
 use crate::compile::Compiled;
+use crate::glue::renamed_symbol;
 use crate::{Options, ReplayError, link};
 use cere_driver::command::{Line, hash, run};
 use cere_driver::unit::LLD;
@@ -40,11 +41,6 @@ pub struct Runtime {
     pub object: PathBuf,
     /// Names that it defines for others, and those that it needs.
     names: BTreeSet<String>,
-}
-
-/// What a program's own `name` is called in the replay.
-pub fn renamed(name: &str) -> String {
-    format!("cere.p.{name}")
 }
 
 /// Makes the runtime's object, or takes it from the cache.
@@ -101,7 +97,7 @@ pub fn line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
         .args(
             names
                 .iter()
-                .map(|n| format!("--redefine-sym={n}={}", renamed(n))),
+                .map(|n| format!("--redefine-sym={n}={}", renamed_symbol(n))),
         )
         .path(from)
         .output(to)

@@ -1,7 +1,6 @@
 //! The glue: assembly that defines what the recompiled units need from the captured process.
 
 use crate::ReplayError;
-use crate::apart;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
 use cere_format::package::{Manifest, TlsBlock};
@@ -46,6 +45,11 @@ fn symbols(objects: &[&Path]) -> Result<(BTreeSet<String>, BTreeSet<String>), Re
     }
     needed.retain(|n| !defined.contains(n));
     Ok((defined, needed))
+}
+
+/// What a program's own `name` is called in the replay.
+pub fn renamed_symbol(name: &str) -> String {
+    format!("cere.p.{name}")
 }
 
 /// The glue.
@@ -117,7 +121,7 @@ fn names(
         .collect();
     // Symbol in the replay of a name that belongs to a unit, or to all; none if the unit is not here.
     let symbol = |name: &str, unit: &Option<String>| match unit {
-        None if renamed.contains(name) => Some(apart::renamed(name)),
+        None if renamed.contains(name) => Some(renamed_symbol(name)),
         None => Some(name.to_owned()),
         Some(id) => index
             .get(id.as_str())

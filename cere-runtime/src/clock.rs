@@ -5,7 +5,7 @@
 //! their captured addresses. The answers are given on the region's stack: no allocation.
 
 use crate::pages::PAGE;
-use crate::{fault, pass, space, trampoline};
+use crate::{pass, space, trampoline};
 use cere_format::answers::{
     ANSWER_CALL, Answers, COUNTER, Clock, Head, Question, ask, decode, question,
 };
@@ -61,6 +61,9 @@ fn thread() -> usize {
     pointer
 }
 
+/// The processor's number of a general protection fault.
+pub const PROTECTION: i64 = 13;
+
 /// Has the calling thread's readings of the time stamp counter fault, or not.
 fn trap_counter(yes: bool) {
     let how = if yes {
@@ -78,7 +81,7 @@ fn trap_counter(yes: bool) {
 pub fn counter(context: &mut libc::ucontext_t) -> bool {
     let registers = &mut context.uc_mcontext.gregs;
     let at = registers[libc::REG_RIP as usize] as usize;
-    if registers[libc::REG_TRAPNO as usize] != fault::PROTECTION {
+    if registers[libc::REG_TRAPNO as usize] != PROTECTION {
         return false;
     }
     // SAFETY: the instruction that was just executed.
@@ -509,7 +512,7 @@ pub fn prepare(
 /// Catches system calls of the region from now on where the capture has answers of some; what people should know of it.
 pub fn listen() -> Option<String> {
     let calls = CALLS.load(Relaxed);
-    (calls > 0 && !pass::prepare()).then(|| {
+    (calls > 0 && !pass::prepare(answer)).then(|| {
         format!(
             "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it): {calls} system calls that the region \
              asks with are answered anew"

@@ -13,8 +13,6 @@ static MANIFEST: OnceLock<&'static Manifest> = OnceLock::new();
 static IN_HANDLER: AtomicBool = AtomicBool::new(false);
 /// Address of the C library's pointer to its last message, or 0.
 static ABORT: AtomicUsize = AtomicUsize::new(0);
-/// The processor's number of a general protection fault.
-pub const PROTECTION: i64 = 13;
 /// Exit status after such a message.
 const STATUS: i32 = 4;
 
@@ -162,7 +160,7 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
             registers[libc::REG_RIP as usize] = new as i64;
             return;
         }
-        let protection = registers[libc::REG_TRAPNO as usize] == PROTECTION;
+        let protection = registers[libc::REG_TRAPNO as usize] == clock::PROTECTION;
         let write = registers[libc::REG_ERR as usize] & 2 != 0 && !protection;
         ((*info).si_addr() as u64, rip, write, protection)
     };

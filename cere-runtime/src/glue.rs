@@ -1,7 +1,6 @@
 //! What the generator's glue defines.
 
 use crate::code::Jump;
-use crate::lost::Row;
 use std::sync::atomic::AtomicU64;
 
 /// A variable that the recompiled code names and the captured image lacks.
@@ -19,6 +18,24 @@ pub struct Lost {
     pub kind: u64,
     /// Whether the region has used it.
     pub used: AtomicU64,
+}
+
+/// Bytes of a variable, and where they come from.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Row {
+    /// Where the region has them.
+    pub place: u64,
+    /// Where they are kept; 0: they are zero.
+    pub kept: u64,
+    /// Their number.
+    pub length: u64,
+    /// 0: `kept` is the initial value; 1: the same bytes in the image; 2: a byte of the image that is 0 or 1.
+    pub how: u64,
+    /// The value that a kept 0 stands for.
+    pub first: u64,
+    /// The value that a kept 1 stands for.
+    pub other: u64,
 }
 
 #[cfg(not(test))]

@@ -8,31 +8,13 @@
 //! which their pages are closed. Those of which nothing is known stay closed.
 
 use crate::glue::{
-    Lost, cere_glue_byte_row_count, cere_glue_byte_rows, cere_glue_lost, cere_glue_lost_count,
+    Lost, Row, cere_glue_byte_row_count, cere_glue_byte_rows, cere_glue_lost, cere_glue_lost_count,
 };
 use crate::pages::{PAGE, Pages};
 use libc::c_int;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Bytes of a variable, and where they come from.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Row {
-    /// Where the region has them.
-    place: u64,
-    /// Where they are kept; 0: they are zero.
-    kept: u64,
-    /// Their number.
-    length: u64,
-    /// [`INITIAL`], [`PLAIN`] or [`ONE_OF_TWO`].
-    how: u64,
-    /// The value that a kept 0 stands for.
-    first: u64,
-    /// The value that a kept 1 stands for.
-    other: u64,
-}
 
 /// `kept` is the initial value.
 const INITIAL: u64 = 0;

@@ -145,7 +145,10 @@ pub fn run() -> Result<(), String> {
     } else {
         Pinned::here()
     };
-    let absent: u64 = pages.absent().iter().map(|r| (r.1 - r.0) / PAGE).sum();
+    let absent: u64 = space::absent(&pages.all)
+        .iter()
+        .map(|r| (r.1 - r.0) / PAGE)
+        .sum();
     let environment = Environment::find(&origins, &pages);
     let region = Region::new(manifest, invoke, environment, absent, several);
     let mut outcome = ReplayOutcome {

@@ -1,7 +1,7 @@
 //! Reserving and opening the addresses that the captured process used.
 
 use crate::pages::{PAGE, Page};
-use cere_format::capture::Mapping;
+use cere_format::capture::{Mapping, PAGE_ABSENT};
 use cere_format::package::Manifest;
 use libc::c_void;
 use std::sync::OnceLock;
@@ -179,6 +179,12 @@ fn huge_pages(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
         .map(|start| (start, start + HUGE))
         .filter(|r| huge.iter().any(|m| m.start <= r.0 && r.1 <= m.end))
         .collect()
+}
+
+/// Ranges of pages that were not there at entry.
+pub fn absent(pages: &[Page]) -> Vec<(u64, u64)> {
+    let absent = pages.iter().filter(|p| p.is(PAGE_ABSENT));
+    merge(absent.map(|p| (p.start(), p.end())).collect(), 0)
 }
 
 /// Opens all captured pages for writing, the stack below them, the region heap and what was mapped inside.

@@ -75,7 +75,7 @@ impl<'a> State<'a> {
             masked,
             changed: pages.all.iter().filter(|p| restored(p)).copied().collect(),
             shares: Vec::new(),
-            absent: pages.absent(),
+            absent: space::absent(&pages.all),
             words,
             block,
         };

@@ -1,6 +1,5 @@
 //! The files of codelets in the store.
 
-use crate::current::Current;
 use crate::results::{Database, Record};
 use crate::state;
 use anyhow::{Context, Result};
@@ -72,11 +71,11 @@ impl Verdicts {
 }
 
 impl Listed {
-    /// The entry for `file`.
+    /// The entry for `file`, whose manifest is `manifest`; `current`: see the field.
     pub fn of(
         manifest: &Manifest,
         file: &Path,
-        current: &Current,
+        current: Option<bool>,
         verdicts: &Verdicts,
     ) -> Result<Self> {
         let metadata =
@@ -90,7 +89,7 @@ impl Listed {
             bytes: metadata.len(),
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
             verdict: verdicts.last(&manifest.name, file)?,
-            current: current.holds(manifest),
+            current,
         })
     }
 }

@@ -1,14 +1,13 @@
 //! Reading and writing the store: units, lock, JSON files written to a temporary name and renamed.
 
-use crate::missing;
 use anyhow::{Context, Result, bail};
 use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::hexadecimal;
-use cere_format::profile::{PROFILE_VERSION, Profile, RegionProfile};
+use cere_format::profile::{PROFILE_VERSION, Profile};
 use cere_format::store::Store;
 use cere_package::io::PACKAGE_UNFINISHED;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -198,26 +197,6 @@ pub fn profile(store: &Store) -> Result<Profile> {
             path.display(),
             profile.version
         );
-    }
-    Ok(profile)
-}
-
-/// The store's last profile, if it is of the build that the store records; that build's regions.
-pub fn current_profile(store: &Store) -> Result<Profile> {
-    let profile = profile(store)?;
-    let built: HashSet<(String, u32)> = current_units(store)?
-        .into_iter()
-        .flat_map(|u| u.regions.into_iter().map(move |r| (u.id.clone(), r.index)))
-        .collect();
-    let older = |r: &&RegionProfile| !built.contains(&(r.key.unit.clone(), r.key.index));
-    if let Some(region) = profile.regions.iter().find(older) {
-        return Err(missing::profile(store, |line| {
-            format!(
-                "the profile in {} is of another build than the last one ({} is not in it): run `{line}` again",
-                store.root().display(),
-                region.name
-            )
-        }));
     }
     Ok(profile)
 }
