@@ -21,6 +21,7 @@ pub mod compile;
 pub mod glue;
 pub mod keep;
 pub mod link;
+mod names;
 pub mod objects;
 pub mod plan;
 mod process;

@@ -1,13 +1,9 @@
 //! What the outcome of a replay means.
 
-use crate::{Built, Options, Replay, ReplayError, Tolerance, plan, process};
-use cere_driver::command::{Line, run_with_input};
-use cere_format::package::{CapturedFunction, Manifest};
+use crate::{Built, Options, Replay, ReplayError, Tolerance, names, plan, process};
+use cere_format::package::Manifest;
 use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
 use std::path::Path;
-
-/// The tool that gives names in the source's terms.
-const DEMANGLE: &str = "llvm-cxxfilt-22";
 
 /// The verdict on a comparison.
 pub fn verdict(
@@ -203,30 +199,6 @@ pub fn undecided(replay: &mut Replay, seconds: u64) {
     );
 }
 
-/// `functions` by their names in the source's terms.
-fn demangled(
-    mut functions: Option<Vec<CapturedFunction>>,
-    options: &Options,
-) -> Result<Option<Vec<CapturedFunction>>, ReplayError> {
-    let mangled = functions.iter_mut().flatten();
-    let mangled: Vec<&mut String> = mangled
-        .map(|f| &mut f.name)
-        .filter(|name| name.starts_with("_Z"))
-        .collect();
-    if !mangled.is_empty() {
-        let text: String = mangled.iter().map(|name| format!("{name}\n")).collect();
-        let what = "the names of functions";
-        let line = Line::new(DEMANGLE)
-            .confined(&options.settings.sandbox)
-            .arg("-p");
-        let plain = run_with_input(&line, what, &text)?;
-        for (name, plain) in mangled.into_iter().zip(plain.lines()) {
-            plain.clone_into(name);
-        }
-    }
-    Ok(functions)
-}
-
 /// Runs `built`.
 pub fn run(
     package: &Path,
@@ -283,6 +255,10 @@ pub fn run(
         plan.threads,
     );
     let reason = with_questions(verdict, reason, outcome.asked_more);
+    let mut captured_code = manifest.captured_code.clone();
+    for function in captured_code.iter_mut().flatten() {
+        function.name = names::demangle(&function.name);
+    }
     let replay = Replay {
         codelet: manifest.name.clone(),
         flags: options.settings.flags.clone(),
@@ -309,7 +285,7 @@ pub fn run(
         in_vivo_seconds: manifest.in_vivo.map(|v| v.seconds),
         repeatable: outcome.repeatable,
         same_code: built.same_code,
-        captured_code: demangled(manifest.captured_code.clone(), options)?,
+        captured_code,
         comparison: outcome.comparison,
         preparation: outcome.preparation,
         lacking: outcome.lacking,
