@@ -2,13 +2,12 @@
 //! defines a name that the runtime takes from elsewhere (`write`, `malloc`), the units call theirs another.
 
 use crate::compile::Compiled;
-use crate::glue::renamed_symbol;
+use crate::glue::{globals, renamed_symbol};
 use crate::{Options, ReplayError, link};
 use cere_driver::command::{Line, hash, run};
 use cere_driver::unit::LLD;
 use cere_driver::{cached, stamp};
 use cere_format::package::Manifest;
-use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -73,22 +72,6 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
     })?;
     let names = globals(&object)?.into_iter().map(|s| s.0).collect();
     Ok(Runtime { object, names })
-}
-
-/// Names that are not local, and whether they are defined.
-fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
-    let bad = |reason: String| ReplayError::Object {
-        path: path.to_owned(),
-        reason,
-    };
-    let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
-    let global = file
-        .symbols()
-        .filter(|s| s.is_undefined() || s.is_global())
-        .filter_map(|s| Some((s.name().ok()?.to_owned(), !s.is_undefined())))
-        .filter(|s| !s.0.is_empty());
-    Ok(global.collect())
 }
 
 /// The command that renames `names` in an object.

@@ -21,26 +21,33 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// Names that are not local, and whether they are defined.
+pub fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
+    let bad = |reason: String| ReplayError::Object {
+        path: path.to_owned(),
+        reason,
+    };
+    let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
+    let global = file
+        .symbols()
+        .filter(|s| s.is_undefined() || s.is_global())
+        .filter_map(|s| Some((s.name().ok()?.to_owned(), !s.is_undefined())))
+        .filter(|s| !s.0.is_empty());
+    Ok(global.collect())
+}
+
 /// Symbols that the objects define and those that they need.
 fn symbols(objects: &[&Path]) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
     let (mut defined, mut needed) = (BTreeSet::new(), BTreeSet::new());
     for path in objects {
-        let bad = |reason: String| ReplayError::Object {
-            path: path.to_path_buf(),
-            reason,
-        };
-        let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-        let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
-        for symbol in file.symbols() {
-            let Ok(name) = symbol.name() else { continue };
-            if name.is_empty() {
-                continue;
-            }
-            if symbol.is_undefined() {
-                needed.insert(name.to_owned());
-            } else if symbol.is_global() {
-                defined.insert(name.to_owned());
-            }
+        for (name, is_defined) in globals(path)? {
+            let of_kind = if is_defined {
+                &mut defined
+            } else {
+                &mut needed
+            };
+            of_kind.insert(name);
         }
     }
     needed.retain(|n| !defined.contains(n));

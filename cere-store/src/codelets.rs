@@ -161,10 +161,7 @@ pub fn files(store: &Store) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
-        if !hidden && path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
+        if !state::is_hidden(&path) && path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
             files.push(path);
         }
     }
