@@ -34,7 +34,7 @@ impl<'a> Captured<'a> {
         }
     }
 
-    /// Whether a variable is there as it is here.
+    /// Whether the image has a variable in the same form as the module.
     pub fn has(&self, module: LLVMModuleRef, variable: LLVMValueRef) -> bool {
         let name = ir::name(variable);
         if !self.names.contains(name.as_str()) {
@@ -48,7 +48,7 @@ impl<'a> Captured<'a> {
         }
     }
 
-    /// Where the image has bytes of the variable that the unit's IR calls so: its symbols, and what of it they are.
+    /// Where the image has bytes of the unit's `variable`: the symbols, and the piece of it that each holds.
     pub fn places(&self, variable: &str) -> &[(&'a str, &'a Piece)] {
         self.places.get(variable).map_or(&[], Vec::as_slice)
     }

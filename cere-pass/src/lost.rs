@@ -79,7 +79,7 @@ unsafe fn lose(
                 rows[0].from = Some((address, 0));
                 Some(size)
             }
-            None => find(module, variable, captured, &mut rows),
+            None => find_rows(module, variable, captured, &mut rows),
         };
         declare(module, variable);
         let kind = match found {
@@ -89,7 +89,7 @@ unsafe fn lose(
         };
         publish(variable, &format!("{prefix}{kind}.{size}.{name}"));
         for row in rows {
-            tell(module, variable, &row, &format!("{prefix}bytes.{number}"));
+            add_row(module, variable, &row, &format!("{prefix}bytes.{number}"));
             *number += 1;
         }
     }
@@ -127,15 +127,15 @@ unsafe fn block(
             return None;
         }
         let address = LLVMAddGlobal(module, kind, c"cere.block".as_ptr());
-        LLVMSetInitializer(address, image(module, &body, captured));
+        LLVMSetInitializer(address, image_symbol(module, &body, captured));
         LLVMSetLinkage(address, LLVMLinkage::LLVMInternalLinkage);
         Some(address)
     }
 }
 
-/// Adds rows for what the image has of a variable. The number of its bytes that are told; none if some are in the image in a
-/// form that is not known.
-fn find(
+/// Adds rows for the bytes of a variable that the image has. Returns their number; none if some are in the image in a form that
+/// is not known.
+fn find_rows(
     module: LLVMModuleRef,
     variable: LLVMValueRef,
     captured: &Captured,
@@ -155,10 +155,10 @@ fn find(
             if !captured.knows(symbol) || piece.form != Form::Plain {
                 return None;
             }
-            let (how, from) = told(there, first, last)?;
+            let (how, from) = kept_as(there, first, last)?;
             rows.push(Row {
                 at: piece.at + first - piece.offset,
-                from: Some((image(module, symbol, captured), from)),
+                from: Some((image_symbol(module, symbol, captured), from)),
                 length: last - first,
                 how,
             });
@@ -169,7 +169,7 @@ fn find(
 }
 
 /// How the bytes of a variable from `first` to `last` are kept in a piece of the image, and at which offset.
-fn told(there: &Piece, first: u64, last: u64) -> Option<(How, u64)> {
+fn kept_as(there: &Piece, first: u64, last: u64) -> Option<(How, u64)> {
     match there.form {
         Form::Plain => Some((How::Plain, there.at + first - there.offset)),
         Form::OneOfTwo { first: a, other: b } => {
@@ -182,7 +182,7 @@ fn told(there: &Piece, first: u64, last: u64) -> Option<(How, u64)> {
 }
 
 /// The image's variable `symbol`, a local one of this unit.
-fn image(module: LLVMModuleRef, symbol: &str, captured: &Captured) -> LLVMValueRef {
+fn image_symbol(module: LLVMModuleRef, symbol: &str, captured: &Captured) -> LLVMValueRef {
     let name = format!("{}{symbol}", captured.plan.prefix);
     if let Some(known) = ir::variable(module, &name) {
         return known;
@@ -197,7 +197,7 @@ fn image(module: LLVMModuleRef, symbol: &str, captured: &Captured) -> LLVMValueR
 }
 
 /// Adds a row to the object, under a name.
-unsafe fn tell(module: LLVMModuleRef, variable: LLVMValueRef, row: &Row, name: &str) {
+unsafe fn add_row(module: LLVMModuleRef, variable: LLVMValueRef, row: &Row, name: &str) {
     // SAFETY: the module and all values are live and belong together.
     unsafe {
         let context = LLVMGetModuleContext(module);

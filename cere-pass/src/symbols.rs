@@ -8,8 +8,7 @@ use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMPreferredAlignmentOfGlobal};
 use llvm_sys::{LLVMLinkage, LLVMVisibility};
 use std::ptr::null_mut;
 
-/// Leaves what `roots` reach: what the rest of the unit does need not be compiled for them. Nothing is kept for being
-/// listed as used.
+/// Removes what `roots` do not reach: it need not be compiled for them. Being listed as used keeps nothing.
 pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
     ir::drop_lists(module, &["llvm.used", "llvm.compiler.used"]);
     // SAFETY: the module is live, the roots are its functions.
@@ -47,6 +46,7 @@ pub unsafe fn second_name(module: LLVMModuleRef, function: LLVMValueRef, name: &
     }
 }
 
+/// Renames a value to `name`, hidden: the other objects of the link can use it.
 pub unsafe fn publish(value: LLVMValueRef, name: &str) {
     // SAFETY: the value is live.
     unsafe {

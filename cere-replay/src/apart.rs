@@ -1,5 +1,5 @@
-//! The runtime and the program apart: what the runtime is made of is local to one object, and where a program
-//! defines a name that the runtime takes from elsewhere (`write`, `malloc`), the units call theirs another.
+//! Keeps the names of the runtime and of the program apart: the runtime's own symbols are local to one object, and where a
+//! program defines a name that the runtime takes from elsewhere (`write`, `malloc`), the program's is renamed in its units.
 
 use crate::compile::Compiled;
 use crate::glue::{globals, renamed_symbol};
@@ -75,7 +75,7 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
 }
 
 /// The command that renames `names` in an object.
-pub fn line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
+pub fn rename_line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
     Line::new(OBJCOPY)
         .args(
             names
@@ -86,8 +86,8 @@ pub fn line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
         .output(to)
 }
 
-/// Renames in the units what the program defines and the runtime means otherwise; gives those names.
-pub fn units(
+/// Renames in the units what the program defines and the runtime takes from elsewhere; returns those names.
+pub fn rename_in_units(
     manifest: &Manifest,
     compiled: &mut [Compiled],
     runtime: &Runtime,
@@ -126,7 +126,7 @@ pub fn units(
         let old = unit.object.as_os_str().as_encoded_bytes();
         let key = hash(&[old, list.join("\0").as_bytes()]);
         unit.object = cached::get(&options.cache, &format!("{key}.o"), |made| {
-            let line = line(&here, &unit.object, made).confined(&options.settings.sandbox);
+            let line = rename_line(&here, &unit.object, made).confined(&options.settings.sandbox);
             run(&line, "a unit's names").map(drop)
         })?;
         unit.renamed = here;

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Least alignment of the thread-local segment, that of the runtime's own part included.
+/// Minimum alignment of the thread-local segment, including the runtime's own part.
 const THREAD_ALIGN: u64 = 64;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Where code that tells what it stores finds whom to tell.
+/// Symbol of the word with the runtime's function that code with reported stores calls.
 const STORE: &str = "cere_glue_store";
 
 fn quote(name: &str) -> String {
@@ -63,7 +63,7 @@ pub fn renamed_symbol(name: &str) -> String {
 pub struct Glue {
     /// Assembly.
     pub text: String,
-    /// Bytes, about, that it takes up without being in a file.
+    /// Bytes, about, that it takes in memory and not in a file.
     pub room: u64,
 }
 
@@ -80,7 +80,7 @@ struct Names {
     thread: BTreeMap<String, u64>,
     /// Variables that the captured image lacks.
     lost: BTreeMap<String, Lost>,
-    /// Rows that tell where their bytes are.
+    /// Rows that say where their bytes are.
     bytes: BTreeSet<String>,
 }
 
@@ -90,7 +90,7 @@ struct Lost {
     name: String,
     /// Bytes.
     size: u64,
-    /// What is known of its bytes: as `Lost::kind` of the runtime has it.
+    /// What is known of its bytes: a value of the runtime's `Lost::kind`.
     kind: u8,
 }
 
@@ -225,7 +225,7 @@ fn thread_block(text: &mut String, tls: Option<&TlsBlock>, variables: &BTreeMap<
     let _ = writeln!(text, ".zero {size}");
 }
 
-/// Room for the lost variables, each on pages of its own, their table, and the one of the rows that tell of their bytes.
+/// Room for the lost variables, each on pages of its own; their table, and the table of the rows that describe their bytes.
 fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>, rows: &BTreeSet<String>) {
     let _ = writeln!(text, ".section cere_lost,\"aw\",@nobits");
     for (symbol, lost) in variables {

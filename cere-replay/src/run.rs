@@ -121,7 +121,7 @@ fn same(c: &Comparison) -> (Verdict, String) {
     )
 }
 
-/// The reason of a verdict on a region that asked for the time and the like so many times beyond what it asked in vivo.
+/// The reason of a verdict on a region that asked for the time and the like `asked_more` times more than in vivo.
 fn with_questions(verdict: Verdict, reason: String, asked_more: u64) -> String {
     match (verdict, asked_more) {
         (Verdict::Different | Verdict::Tolerance, 1..) => format!(
@@ -154,23 +154,24 @@ pub fn may_be_floating(replay: &Replay, several: bool) -> bool {
     })
 }
 
-/// `replay` judged by what its code, telling its stores, was found to leave: the same differences, their kind known.
-/// With `several` threads the differences vary from run to run: their kind is what the code tells of those that it met.
+/// Judges `replay` again by the comparison of a run whose code reports its stores: the same differences, their kind known.
+/// With `several` threads the differences vary from run to run: the kind is that of the run with reported stores.
 pub fn judge_again(
     replay: &mut Replay,
-    told: Option<Comparison>,
+    reported: Option<Comparison>,
     options: &Options,
     several: bool,
 ) {
-    let (Some(before), Some(told)) = (&replay.comparison, told) else {
+    let (Some(before), Some(reported)) = (&replay.comparison, reported) else {
         return;
     };
     if several {
-        let floating =
-            told.typed && told.different_words > 0 && told.floating_words == told.different_words;
+        let floating = reported.typed
+            && reported.different_words > 0
+            && reported.floating_words == reported.different_words;
         if floating
-            && told.same_end
-            && options.settings.tolerance.holds(&told)
+            && reported.same_end
+            && options.settings.tolerance.holds(&reported)
             && options.settings.tolerance.holds(before)
         {
             replay.verdict = Verdict::Tolerance;
@@ -182,14 +183,20 @@ pub fn judge_again(
         }
         return;
     }
-    let same = before.different_words == told.different_words && before.first == told.first;
-    if !same || !told.same_end {
+    let same = before.different_words == reported.different_words && before.first == reported.first;
+    if !same || !reported.same_end {
         return;
     }
-    let (found, reason) = verdict(Some(&told), true, None, options.settings.tolerance, None);
+    let (found, reason) = verdict(
+        Some(&reported),
+        true,
+        None,
+        options.settings.tolerance,
+        None,
+    );
     replay.reason = with_questions(found, reason, replay.asked_more);
     replay.verdict = found;
-    replay.comparison = Some(told);
+    replay.comparison = Some(reported);
 }
 
 /// What is said of `replay` if the kind of what differs was not found out within `seconds`: the verdict stays.

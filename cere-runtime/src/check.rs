@@ -1,4 +1,4 @@
-//! Whether what the package says can be true. What passes here still cannot take this process's own memory:
+//! Checks that a manifest is possible. One that passes still cannot take this process's own memory:
 //! every captured address is mapped with MAP_FIXED_NOREPLACE.
 
 use crate::pages::{PAGE, TOP};

@@ -109,7 +109,7 @@ fn aborted(words: Option<&str>) -> String {
     }
 }
 
-/// `protection`: a general protection fault, of which the processor does not tell the address.
+/// `protection`: a general protection fault, whose address the processor does not report.
 fn message(
     manifest: &Manifest,
     signal: i32,
@@ -119,9 +119,9 @@ fn message(
     protection: bool,
 ) -> String {
     // What a lost variable held may lead anywhere.
-    let lost: Vec<String> = match lost::named(address) {
+    let lost: Vec<String> = match lost::name_at(address) {
         Some(name) if !protection => vec![name],
-        _ => lost::used(),
+        _ => lost::used_names(),
     };
     match signal {
         libc::SIGILL => format!(

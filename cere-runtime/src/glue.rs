@@ -54,11 +54,11 @@ unsafe extern "C" {
     pub static cere_glue_lost: Lost;
     /// Their number.
     pub static cere_glue_lost_count: u64;
-    /// Addresses of the rows that tell where their bytes are.
+    /// Addresses of the rows that say where their bytes are.
     pub static cere_glue_byte_rows: *const Row;
     /// Their number.
     pub static cere_glue_byte_row_count: u64;
-    /// What code that tells its stores calls.
+    /// The function that code with reported stores calls.
     pub static mut cere_glue_store: u64;
     /// Whether there is such code.
     pub static cere_glue_typed: u64;

@@ -50,7 +50,7 @@ pub fn used() -> u64 {
     unsafe { whole() }.used() as u64
 }
 
-/// What of the region heap depends on the order in which threads took and gave back blocks; by rising address.
+/// Parts of the region heap that depend on the order in which threads took and gave back blocks; by rising address.
 pub fn unordered() -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     if START.load(Relaxed) < END.load(Relaxed) {
@@ -61,7 +61,7 @@ pub fn unordered() -> Vec<(u64, u64)> {
     found
 }
 
-/// What free blocks of the region heap hold behind their first word, which leads to the next one; by rising address.
+/// Free blocks of the region heap without their first word, which leads to the next one; by rising address.
 pub fn freed() -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     // SAFETY: the region rests.

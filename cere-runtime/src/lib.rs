@@ -27,7 +27,7 @@
 //! | [`fault`] | what an access outside the capture ends with |
 //! | [`guard`] | names the system call that the sandbox refuses the region |
 //! | [`lost`] | room for variables that the captured image lacks |
-//! | [`typed`] | what code that tells its stores has stored where |
+//! | [`typed`] | the kinds of stored values, from code that reports its stores |
 //! | [`compare`] | exit state in vitro against in vivo |
 
 mod caches;

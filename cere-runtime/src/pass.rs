@@ -1,5 +1,5 @@
-//! System calls of the region that ask what a capture has kept the answers of: caught by Syscall User Dispatch and answered.
-//! All others are made as they are.
+//! System calls of the region whose answers were captured: Syscall User Dispatch catches and answers them. All others are made
+//! unchanged.
 
 use crate::guard;
 use libc::ucontext_t;

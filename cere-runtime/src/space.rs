@@ -53,7 +53,7 @@ pub fn merge(mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
     merged
 }
 
-/// What of `ranges` lies outside `taken`; both rising and apart.
+/// The parts of `ranges` outside `taken`; both rising and disjoint.
 pub fn without(ranges: &[(u64, u64)], taken: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut left = Vec::new();
     for &(start, end) in ranges {
@@ -81,7 +81,7 @@ pub enum Refusal {
 }
 
 /// The captured stack below the captured pointer: the room that the region has. On a stack of the program's own, of which
-/// only its frames tell, a little more than it used in vivo.
+/// only the frames are known, a little more than it used in vivo.
 pub fn stack(manifest: &Manifest) -> (u64, u64) {
     let top = manifest.entry.stack_pointer;
     let Some(frames) = manifest.entry.frames else {
@@ -152,7 +152,7 @@ pub fn protect(start: u64, end: u64, protection: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// The parts of [start, end) that are in memory. All of it where the system does not tell.
+/// The parts of [start, end) that are in memory. All of it where the system does not say.
 pub fn resident(start: u64, end: u64) -> Vec<(u64, u64)> {
     let (start, end) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
     let mut pages = vec![0u8; ((end.max(start) - start) / PAGE) as usize];

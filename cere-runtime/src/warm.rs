@@ -26,7 +26,7 @@ pub struct Warm<'a> {
     lines: Lines,
     /// Memory that the region uses.
     data: Vec<(u64, u64)>,
-    /// What of it the trace does not hold.
+    /// The part of it that the trace does not hold.
     untraced: Vec<(u64, u64)>,
     /// As much memory as was not there at entry.
     frames: Option<Area>,

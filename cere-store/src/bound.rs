@@ -20,14 +20,14 @@ pub struct InUse(File);
 
 impl InUse {
     /// Waits while another command removes things. None where files cannot be locked: nothing is removed then.
-    pub fn share(cache: &Path) -> Option<Self> {
+    pub fn lock_shared(cache: &Path) -> Option<Self> {
         let file = state::open_lock(&cache.join("lock")).ok()?;
         file.lock_shared().ok()?;
         Some(Self(file))
     }
 
     /// Runs `f` if no other replay shares the cache.
-    pub fn alone(&self, f: impl FnOnce()) {
+    pub fn if_alone(&self, f: impl FnOnce()) {
         // On Linux a descriptor has one lock, which these calls convert.
         if self.0.try_lock().is_ok() {
             f();
@@ -140,16 +140,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let ran_alone = |mine: &InUse| {
             let mut ran = false;
-            mine.alone(|| ran = true);
+            mine.if_alone(|| ran = true);
             ran
         };
-        let mine = InUse::share(directory.path()).unwrap();
-        let other = InUse::share(directory.path()).unwrap();
+        let mine = InUse::lock_shared(directory.path()).unwrap();
+        let other = InUse::lock_shared(directory.path()).unwrap();
         assert!(!ran_alone(&mine));
         drop(other);
         assert!(ran_alone(&mine));
         // The share is still held.
-        let other = InUse::share(directory.path()).unwrap();
+        let other = InUse::lock_shared(directory.path()).unwrap();
         assert!(!ran_alone(&other));
     }
 }

@@ -119,7 +119,7 @@ pub fn file_of(store: &Store, name: &str) -> PathBuf {
         .join(format!("{encoded}.{PACKAGE_EXTENSION}"))
 }
 
-/// The name of the codelet in `file`, if the file's name tells it.
+/// The name of the codelet in `file`, if the file's name holds it.
 fn name_of(file: &Path) -> Option<String> {
     let stem = file.file_stem()?.to_str()?;
     if stem.contains('!') {
@@ -140,8 +140,8 @@ fn name_of(file: &Path) -> Option<String> {
         .filter(|name| name.chars().all(is_plain))
 }
 
-/// What to call the codelet in `file`, which may be damaged.
-pub fn called(file: &Path) -> String {
+/// The name to show for the codelet in `file`, which may be damaged.
+pub fn display_name(file: &Path) -> String {
     match read_manifest(file) {
         Ok(manifest) => manifest.name,
         Err(_) => name_of(file).unwrap_or_else(|| file.display().to_string()),
@@ -169,7 +169,7 @@ pub fn files(store: &Store) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Names and files of the codelets in the store; damaged ones whose file does not tell the name are left out.
+/// Names and files of the codelets in the store; damaged ones whose file name does not hold it are left out.
 pub fn names(store: &Store) -> Result<Vec<(String, PathBuf)>> {
     let named = |file: PathBuf| {
         let name = name_of(&file).or_else(|| read_manifest(&file).ok().map(|m| m.name))?;

@@ -104,7 +104,7 @@ pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// Bytes free for this user on the file system of `path`, if that can be told.
+/// Bytes free for this user on the file system of `path`, if that is known.
 pub fn free_space(path: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(path).ok()?;
     Some(found.f_bavail * found.f_frsize)
