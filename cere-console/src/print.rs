@@ -1,10 +1,15 @@
 //! Messages to stderr; text, tables and JSON to stdout.
 
-use crate::{progress, short};
+use crate::short;
 use anyhow::{Context, Result};
 use cere_format::untrusted::{is_plain, visible};
+use indicatif::MultiProgress;
 use std::io::{ErrorKind, Write};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The progress that is shown: hidden while a line is written.
+pub(crate) static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// How much is said on stderr.
 static VERBOSITY: AtomicU8 = AtomicU8::new(1);
@@ -55,7 +60,7 @@ macro_rules! detail {
 /// Writes a line to stderr.
 pub fn line(text: &str) {
     // A reader that went away misses it.
-    progress::aside(|| {
+    SHOWN.suspend(|| {
         let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
     });
 }

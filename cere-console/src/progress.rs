@@ -1,15 +1,11 @@
 //! Progress on stderr, where that is a terminal and the command is not to be quiet. Messages of [`mod@crate::print`] go above it.
 
-use crate::print::{Verbosity, time, verbosity};
+use crate::print::{SHOWN, Verbosity, time, verbosity};
 use cere_format::untrusted::visible;
 pub use indicatif::ProgressBar;
-use indicatif::{HumanDuration, MultiProgress, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
-use std::sync::LazyLock;
 use std::time::Duration;
-
-/// All that is shown: messages have to know of it.
-static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// A bar over `total` steps, with the time left; its message names the present step.
 pub fn bar(what: &'static str, total: u64) -> ProgressBar {
@@ -76,11 +72,6 @@ fn taken(elapsed: Duration, expected: Option<f64>) -> String {
         Some(expected) => format!(" ({} s of about {})", elapsed.as_secs(), time(expected)),
         None => format!(" ({} s)", elapsed.as_secs()),
     }
-}
-
-/// Does `work`, which writes to stderr, with nothing in its way.
-pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
-    SHOWN.suspend(work)
 }
 
 #[cfg(test)]

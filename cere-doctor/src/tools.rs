@@ -17,7 +17,6 @@ const PROGRAMS: &[(&str, &str, bool, &str)] = &[
     ("llvm-objcopy-22", "`cere hybrid`", true, "llvm-22"),
     ("llvm-ar-22", "`cere hybrid`", true, "llvm-22"),
     ("llvm-dis-22", "`cere replay --keep`", false, "llvm-22"),
-    ("llvm-cxxfilt-22", "names of C++ regions", false, "llvm-22"),
 ];
 
 /// The major version that is needed.

@@ -229,7 +229,7 @@ pub struct BindPlan {
     /// the pipeline, and one that the captured image lacks becomes `<prefix><kind>.<size>.<name>`, which the glue puts where
     /// no access goes unnoticed. The kind is `whole` if all of its bytes are in the image, in another form; `removed` if some or
     /// all are not there, as nobody reads them; `lost` if it is not known where they are. Symbols `<prefix>bytes.<number>`
-    /// are rows that tell the runtime where bytes are (`Row` in `cere-runtime/src/lost.rs`).
+    /// are rows that tell the runtime where bytes are (`Row` in `cere-runtime/src/glue.rs`).
     #[serde(default)]
     pub pinned: bool,
     /// With `pinned`: functions that are compiled, with what they reach, the rest of the unit is not; none: all of it.

@@ -11,6 +11,7 @@ use cere_measure::decide::deciding_rounds;
 use cere_measure::{Linked, Replays, Trial};
 use cere_run::input::Input;
 use cere_run::selection::Selection;
+use cere_store::current;
 use cere_store::names::{self, Named};
 use cere_store::state;
 use cere_tune::{Choices, Chosen};
@@ -221,7 +222,7 @@ fn others(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
         let own = |key: &RegionKey| tuned.iter().any(|t| t.key == *key);
         Ok(keys.filter(|key| image.holds(key) && !own(key)).collect())
     };
-    let profile = state::current_profile(store);
+    let profile = current::profile(store);
     profile.and_then(|p| of(&p)).unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 /// How code of one image finds thread-local variables.
 struct Ways {
-    /// Addresses of the words that tell where one is, as far as the region touched their pages.
+    /// Addresses of the words that hold the address of one, as far as the region touched their pages.
     slots: HashSet<u64>,
     /// Whether the image has some of its own, so that code may know their distance from the thread pointer.
     own: bool,

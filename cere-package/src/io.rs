@@ -1,7 +1,7 @@
 //! Reads and writes codelet packages. The layout is in `docs/formats.md`.
 //!
-//! A reader trusts nothing: the checksum of the whole is verified before anything is decompressed, the
-//! manifest before any member, and every size against the manifest before bytes are taken for it.
+//! A reader trusts nothing: it verifies the checksum of the whole before it decompresses anything, the manifest before any
+//! member, and every size against the manifest before it reserves memory.
 //!
 //! | module | what |
 //! |---|---|
@@ -45,19 +45,19 @@ pub const PREAMBLE_LENGTH: u32 = 12 + 4 + 8 + 32;
 pub const HEADER_LENGTH: u64 = 8 + PREAMBLE_LENGTH as u64;
 /// Oldest package version that this build reads.
 pub const OLDEST_VERSION: u32 = 3;
-/// Most bytes of a manifest that are read.
+/// Maximum bytes of a manifest.
 pub const MANIFEST_LIMIT: u64 = 1 << 28;
 /// Bytes of a manifest that any package may have.
 pub const MANIFEST_SMALL: u64 = 1 << 22;
-/// Bytes of a manifest for each byte of its package: text is not compressed further, unless it says nothing.
+/// Maximum bytes of a manifest for each byte of its package: real text is not compressed further.
 pub const MANIFEST_RATIO: u64 = 256;
-/// Most pages in a page table or a page trace: 64 GiB of the common size.
+/// Maximum pages in a page table or a page trace: 64 GiB of the common size.
 pub const PAGES_LIMIT: u64 = 1 << 24;
-/// Most bytes of a thread-local block, and of all blocks in a member.
+/// Maximum bytes of a thread-local block, and of all blocks in a member.
 pub const TLS_LIMIT: u64 = 1 << 30;
-/// Most units of a package.
+/// Maximum units of a package.
 pub const UNITS_LIMIT: usize = 1 << 14;
-/// Most shared libraries, directories of them, features of a processor and flags of a unit.
+/// Maximum shared libraries, directories of them, features of a processor and flags of a unit.
 pub const WORDS_LIMIT: usize = 1 << 12;
 /// Bytes of a page record on disk.
 pub const RECORD_LENGTH: u64 = 16;
@@ -137,7 +137,7 @@ fn copy_hashed(
     Ok((total, hash.finalize().into()))
 }
 
-/// Most bytes of the manifest in a package of so many.
+/// Maximum bytes of the manifest in a package of `package` bytes.
 fn manifest_limit(package: u64) -> u64 {
     let by_size = package.saturating_mul(MANIFEST_RATIO);
     by_size.clamp(MANIFEST_SMALL, MANIFEST_LIMIT)

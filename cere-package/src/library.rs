@@ -33,7 +33,7 @@ fn rank(symbol: &LibrarySymbol) -> impl Ord + use<> {
 
 impl Symbols {
     /// Collects the dynamic symbols of all libraries, and what the loader resolved for the program's images, which
-    /// alone tells the name of an implementation that it chose by processor (`memcpy`) or that was interposed.
+    /// alone has the name of an implementation that it chose by processor (`memcpy`) or that was interposed.
     pub fn collect(raw: &Raw, images: &[Loaded]) -> Result<Self, PackError> {
         let mut known: HashMap<u64, LibrarySymbol> = HashMap::new();
         let mut owners: HashMap<String, String> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What of the program's code a replay compiles, and what it runs as captured: where the region's code leads to and
+//! Which of the program's code a replay compiles, and what it runs as captured: where the region's code leads to and
 //! may have run.
 
 use crate::file_name;

@@ -168,7 +168,7 @@ impl<'a> RegionImage<'a> {
     }
 
     /// Functions of the image, and those that other images of the program export; of those that the loader chose by
-    /// processor (`ifunc`) the chosen ones, which the captured words of relocations tell.
+    /// processor (`ifunc`) the chosen ones, from the captured words of relocations.
     pub fn functions(&self, images: &[Loaded], raw: &Raw) -> Result<Vec<Function>, PackError> {
         let mut functions: Vec<Function> = self
             .named()

@@ -120,7 +120,7 @@ pub fn set_name(value: LLVMValueRef, name: &str) {
 }
 
 /// Takes a string that the shim or LLVM allocated with malloc.
-pub fn take(text: *mut c_char) -> Option<String> {
+pub fn take_string(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }

@@ -1,8 +1,10 @@
 //! The LLVM plugin. With `CERE_COMMAND` it outlines the unit's loops, puts probes around them and keeps the
 //! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with
-//! `CERE_SHAPES` it tells what the pipeline makes of variables, with `CERE_COUNT` it makes code that reports what it executes; with none it does nothing.
+//! `CERE_SHAPES` it reports what the pipeline makes of variables, with `CERE_COUNT` it makes code that reports what it
+//! executes; with none it does nothing.
 
 mod bind;
+mod captured;
 mod ir;
 mod lost;
 mod names;
@@ -13,6 +15,7 @@ mod runtime;
 mod shapes;
 mod shim;
 mod split;
+mod symbols;
 mod team;
 mod unit;
 mod vectors;

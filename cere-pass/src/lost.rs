@@ -2,14 +2,15 @@
 //! shrank or removed them. Each becomes a reference to a place of its own; rows tell the runtime what to put there before
 //! the region runs, and where the image has it.
 
-use crate::bind::{Captured, declare, publish, size};
+use crate::captured::{Captured, size};
+use crate::symbols::{declare, publish};
 use crate::{ir, shapes, shim};
 use cere_format::build::{Form, Piece};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMLinkage, LLVMTypeKind};
 
-/// Bytes of a lost variable and where they come from; a row in `cere-runtime/src/lost.rs`.
+/// Bytes of a lost variable and where they come from; a row in `cere-runtime/src/glue.rs`.
 struct Row {
     /// Offset in the variable.
     at: u64,
@@ -78,7 +79,7 @@ unsafe fn lose(
                 rows[0].from = Some((address, 0));
                 Some(size)
             }
-            None => find(module, variable, captured, &mut rows),
+            None => find_rows(module, variable, captured, &mut rows),
         };
         declare(module, variable);
         let kind = match found {
@@ -88,7 +89,7 @@ unsafe fn lose(
         };
         publish(variable, &format!("{prefix}{kind}.{size}.{name}"));
         for row in rows {
-            tell(module, variable, &row, &format!("{prefix}bytes.{number}"));
+            add_row(module, variable, &row, &format!("{prefix}bytes.{number}"));
             *number += 1;
         }
     }
@@ -126,15 +127,15 @@ unsafe fn block(
             return None;
         }
         let address = LLVMAddGlobal(module, kind, c"cere.block".as_ptr());
-        LLVMSetInitializer(address, image(module, &body, captured));
+        LLVMSetInitializer(address, image_symbol(module, &body, captured));
         LLVMSetLinkage(address, LLVMLinkage::LLVMInternalLinkage);
         Some(address)
     }
 }
 
-/// Adds rows for what the image has of a variable. The number of its bytes that are told; none if some are in the image in a
-/// form that is not known.
-fn find(
+/// Adds rows for the bytes of a variable that the image has. Returns their number; none if some are in the image in a form that
+/// is not known.
+fn find_rows(
     module: LLVMModuleRef,
     variable: LLVMValueRef,
     captured: &Captured,
@@ -154,10 +155,10 @@ fn find(
             if !captured.knows(symbol) || piece.form != Form::Plain {
                 return None;
             }
-            let (how, from) = told(there, first, last)?;
+            let (how, from) = kept_as(there, first, last)?;
             rows.push(Row {
                 at: piece.at + first - piece.offset,
-                from: Some((image(module, symbol, captured), from)),
+                from: Some((image_symbol(module, symbol, captured), from)),
                 length: last - first,
                 how,
             });
@@ -168,7 +169,7 @@ fn find(
 }
 
 /// How the bytes of a variable from `first` to `last` are kept in a piece of the image, and at which offset.
-fn told(there: &Piece, first: u64, last: u64) -> Option<(How, u64)> {
+fn kept_as(there: &Piece, first: u64, last: u64) -> Option<(How, u64)> {
     match there.form {
         Form::Plain => Some((How::Plain, there.at + first - there.offset)),
         Form::OneOfTwo { first: a, other: b } => {
@@ -181,7 +182,7 @@ fn told(there: &Piece, first: u64, last: u64) -> Option<(How, u64)> {
 }
 
 /// The image's variable `symbol`, a local one of this unit.
-fn image(module: LLVMModuleRef, symbol: &str, captured: &Captured) -> LLVMValueRef {
+fn image_symbol(module: LLVMModuleRef, symbol: &str, captured: &Captured) -> LLVMValueRef {
     let name = format!("{}{symbol}", captured.plan.prefix);
     if let Some(known) = ir::variable(module, &name) {
         return known;
@@ -196,7 +197,7 @@ fn image(module: LLVMModuleRef, symbol: &str, captured: &Captured) -> LLVMValueR
 }
 
 /// Adds a row to the object, under a name.
-unsafe fn tell(module: LLVMModuleRef, variable: LLVMValueRef, row: &Row, name: &str) {
+unsafe fn add_row(module: LLVMModuleRef, variable: LLVMValueRef, row: &Row, name: &str) {
     // SAFETY: the module and all values are live and belong together.
     unsafe {
         let context = LLVMGetModuleContext(module);

@@ -11,13 +11,13 @@ pub fn function(function: LLVMValueRef) -> String {
     let symbol = ir::name(function);
     // SAFETY: the function is live; the shim returns malloc'ed strings or null.
     unsafe {
-        if let Some(name) = ir::take(shim::cere_demangle(ir::c(&symbol).as_ptr())) {
+        if let Some(name) = ir::take_string(shim::cere_demangle(ir::c(&symbol).as_ptr())) {
             return name;
         }
         let subprogram = LLVMGetSubprogram(function);
         if !subprogram.is_null()
             && let Some(name) =
-                ir::take(shim::cere_scoped_name(subprogram)).filter(|name| !name.is_empty())
+                ir::take_string(shim::cere_scoped_name(subprogram)).filter(|name| !name.is_empty())
         {
             return name;
         }

@@ -1,6 +1,6 @@
 //! Turns outermost loops and parallel regions into functions.
 
-use crate::{ir, names, probe, shim, unit};
+use crate::{ir, names, probe, shim};
 use cere_format::build::{CompileCommand, Language, LiveIn, Region, RegionKind};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
@@ -37,9 +37,10 @@ pub fn all(
     marker: LLVMValueRef,
     command: &CompileCommand,
     source: &Path,
+    language: Language,
 ) -> Vec<Region> {
     let mut regions = Vec::<Region>::new();
-    let cxx = unit::language(source, command) == Language::Cxx;
+    let cxx = language == Language::Cxx;
     for function in ir::functions(module) {
         // SAFETY: the function is live.
         let linkage = unsafe { LLVMGetLinkage(function) };
@@ -75,7 +76,7 @@ pub fn all(
             }
             regions.push(region);
         }
-        outline(module, function, &wanted, marker, cxx, &mut regions);
+        outline_regions(module, function, &wanted, marker, cxx, &mut regions);
     }
     // SAFETY: the module is live.
     unsafe { shim::cere_restore_types(module) };
@@ -157,7 +158,7 @@ fn places(function: LLVMValueRef) -> Vec<(Place, LLVMMetadataRef)> {
 
 /// Outlines the regions of one function: first all of them, then the probes, so that what one region's call
 /// does to the arguments is known when the next one's are described.
-fn outline(
+fn outline_regions(
     module: LLVMModuleRef,
     function: LLVMValueRef,
     wanted: &[(Place, usize)],
@@ -181,7 +182,7 @@ fn outline(
         }
         let mut outlined = Vec::new();
         for &(place, at) in wanted {
-            if let Some(new) = one(module, function, place, &mut regions[at]) {
+            if let Some(new) = outline_region(module, function, place, &mut regions[at]) {
                 check(&regions[at], &[function, new]);
                 outlined.push((new, at));
             }
@@ -213,7 +214,7 @@ fn outline(
 unsafe fn check(region: &Region, functions: &[LLVMValueRef]) {
     for &function in functions {
         // SAFETY: by the contract; the shim returns a malloc'ed string or null.
-        if let Some(message) = ir::take(unsafe { shim::cere_verify(function) }) {
+        if let Some(message) = ir::take_string(unsafe { shim::cere_verify(function) }) {
             give_up(region, &format!("the verifier rejects it: {message}"));
         }
     }
@@ -223,7 +224,7 @@ unsafe fn check(region: &Region, functions: &[LLVMValueRef]) {
 ///
 /// # Safety
 /// Function and place are live and belong to `module`.
-unsafe fn one(
+unsafe fn outline_region(
     module: LLVMModuleRef,
     function: LLVMValueRef,
     place: Place,

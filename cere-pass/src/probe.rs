@@ -343,7 +343,7 @@ impl Build {
         }
     }
 
-    /// The personality of the slow path; `None` if nothing unwinds through it that could be told.
+    /// The personality of the slow path; `None` if no unwinding passes it.
     unsafe fn personality(&self) -> Option<LLVMValueRef> {
         // SAFETY: everything is live and of this module.
         unsafe {

@@ -4,7 +4,7 @@
 //! same machine code. What it calls it takes along in copies of its own; variables, and functions whose address is a
 //! value, are the rest's.
 
-use crate::bind::{declare, fix_address, publish, second_name};
+use crate::symbols::{declare, fix_address, keep_reached, publish, second_name};
 use crate::unit::run;
 use crate::{ir, shim, team, vectors};
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
@@ -56,19 +56,6 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves what `roots` reach: what the rest of the unit does need not be compiled for them. Nothing is kept for being
-/// listed as used.
-pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
-    ir::drop_lists(module, &["llvm.used", "llvm.compiler.used"]);
-    // SAFETY: the module is live, the roots are its functions.
-    unsafe {
-        shim::cere_keep_reached(module, roots.as_mut_ptr(), roots.len());
-        for root in ir::defined(roots) {
-            shim::cere_append_compiler_used(module, root);
-        }
-    }
-}
-
 /// A region's outlined function.
 fn outlined(module: LLVMModuleRef, index: u32) -> Option<LLVMValueRef> {
     ir::function(module, &format!("{OUTLINED_SYMBOL_PREFIX}{index}"))
@@ -79,7 +66,7 @@ fn outlined(module: LLVMModuleRef, index: u32) -> Option<LLVMValueRef> {
 pub fn cut(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     match plan.part {
         Some(index) => cut_out(module, index, plan),
-        None => share(module, plan),
+        None => publish_shared(module, plan),
     }
 }
 
@@ -108,7 +95,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn share(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
+fn publish_shared(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     let wanted = Wanted::of(plan);
     let mut missing = wanted.locals.clone();
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
@@ -144,20 +131,20 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
     for function in ir::defined(ir::functions(module)) {
         if function != root {
             // SAFETY: the function is live and defined.
-            unsafe { take_along(module, function, plan) };
+            unsafe { copy_into_part(module, function, plan) };
         }
     }
     for alias in ir::aliases(module) {
         // SAFETY: the alias is live; what it stands for is called in its place.
         unsafe {
-            fix_address(module, alias, &outside(alias, plan));
+            fix_address(module, alias, &symbol_in_rest(alias, plan));
             LLVMReplaceAllUsesWith(alias, LLVMAliasGetAliasee(alias));
             LLVMSetLinkage(alias, LLVMLinkage::LLVMInternalLinkage);
         }
     }
     for variable in ir::defined(ir::globals(module)) {
         // SAFETY: the variable is live and defined.
-        unsafe { leave(module, variable, plan)? };
+        unsafe { leave_to_rest(module, variable, plan)? };
     }
     // SAFETY: the function is live.
     unsafe {
@@ -174,7 +161,7 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
 }
 
 /// The name by which a part knows what the rest has.
-fn outside(value: LLVMValueRef, plan: &SplitPlan) -> String {
+fn symbol_in_rest(value: LLVMValueRef, plan: &SplitPlan) -> String {
     match is_local(value) {
         true => format!("{}at.{}", plan.prefix, ir::name(value)),
         false => ir::name(value),
@@ -185,7 +172,7 @@ fn outside(value: LLVMValueRef, plan: &SplitPlan) -> String {
 ///
 /// # Safety
 /// The function is live and defined.
-unsafe fn take_along(module: LLVMModuleRef, function: LLVMValueRef, plan: &SplitPlan) {
+unsafe fn copy_into_part(module: LLVMModuleRef, function: LLVMValueRef, plan: &SplitPlan) {
     use LLVMLinkage::*;
     // SAFETY: by the contract.
     unsafe {
@@ -200,7 +187,7 @@ unsafe fn take_along(module: LLVMModuleRef, function: LLVMValueRef, plan: &Split
             return;
         }
         if !shim::cere_is_for_runtime(function) {
-            let address = outside(function, plan);
+            let address = symbol_in_rest(function, plan);
             if !is_local(function) {
                 ir::set_name(function, &format!("{}copy.{address}", plan.prefix));
             }
@@ -213,11 +200,11 @@ unsafe fn take_along(module: LLVMModuleRef, function: LLVMValueRef, plan: &Split
     }
 }
 
-/// Leaves a variable to the rest, unless nobody can tell a copy from it.
+/// Leaves a variable to the rest, unless the part can have a copy: no code notices the difference.
 ///
 /// # Safety
 /// The variable is live and defined.
-unsafe fn leave(
+unsafe fn leave_to_rest(
     module: LLVMModuleRef,
     variable: LLVMValueRef,
     plan: &SplitPlan,
@@ -227,7 +214,7 @@ unsafe fn leave(
         let constant = LLVMIsGlobalConstant(variable) != 0;
         let local = is_local(variable);
         let nameless = LLVMGetUnnamedAddress(variable) == LLVMUnnamedAddr::LLVMGlobalUnnamedAddr
-            || !named(variable);
+            || !has_symbol(variable);
         let labels = shim::cere_holds_labels(variable);
         if labels && !constant && !LLVMGetFirstUse(variable).is_null() {
             return Err(format!(
@@ -241,7 +228,7 @@ unsafe fn leave(
             LLVMSetLinkage(variable, LLVMLinkage::LLVMInternalLinkage);
             return Ok(());
         }
-        let name = outside(variable, plan);
+        let name = symbol_in_rest(variable, plan);
         declare(module, variable);
         if local {
             publish(variable, &name);
@@ -255,7 +242,7 @@ unsafe fn leave(
 }
 
 /// Whether a value has a place in the symbol table.
-fn named(value: LLVMValueRef) -> bool {
+fn has_symbol(value: LLVMValueRef) -> bool {
     // SAFETY: the value is live.
     unsafe { LLVMGetLinkage(value) != LLVMLinkage::LLVMPrivateLinkage }
 }

@@ -31,7 +31,8 @@ pub fn instrument(
     show_constants(module);
     let source = source(module, &command);
     let marker = marker(module);
-    let regions = outline::all(module, marker, &command, &source);
+    let language = language(&source, &command);
+    let regions = outline::all(module, marker, &command, &source, language);
     if !command.debug {
         // SAFETY: the module is live.
         unsafe { LLVMStripModuleDebugInfo(module) };
@@ -41,7 +42,7 @@ pub fn instrument(
     let unit = Unit {
         version: BUILD_VERSION,
         id,
-        language: language(&source, &command),
+        language,
         source,
         regions,
         defines: defines(module),

@@ -11,7 +11,7 @@ use cere_hybrid::{Choice, Image, Recipe, scratch};
 use cere_measure::{Build, Lab, Replays, Shares, Target, Trial, decide};
 use cere_package::{lacks, machine};
 use cere_stats::spearman;
-use cere_store::current::codelets;
+use cere_store::current::{self, codelets};
 use cere_store::missing;
 use cere_store::names::named;
 use cere_store::state;
@@ -146,7 +146,7 @@ pub struct Request<'a> {
 pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     let variants = &sets.variants;
     let store = request.store;
-    let profile = state::current_profile(store)?;
+    let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
     let codelets = codelets(store)?;
     let replays = Replays::open(store)?;

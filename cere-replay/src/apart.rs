@@ -1,13 +1,13 @@
-//! The runtime and the program apart: what the runtime is made of is local to one object, and where a program
-//! defines a name that the runtime takes from elsewhere (`write`, `malloc`), the units call theirs another.
+//! Keeps the names of the runtime and of the program apart: the runtime's own symbols are local to one object, and where a
+//! program defines a name that the runtime takes from elsewhere (`write`, `malloc`), the program's is renamed in its units.
 
 use crate::compile::Compiled;
+use crate::glue::{globals, renamed_symbol};
 use crate::{Options, ReplayError, link};
 use cere_driver::command::{Line, hash, run};
 use cere_driver::unit::LLD;
 use cere_driver::{cached, stamp};
 use cere_format::package::Manifest;
-use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -42,11 +42,6 @@ pub struct Runtime {
     names: BTreeSet<String>,
 }
 
-/// What a program's own `name` is called in the replay.
-pub fn renamed(name: &str) -> String {
-    format!("cere.p.{name}")
-}
-
 /// Makes the runtime's object, or takes it from the cache.
 pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
     let key = hash(&[&stamp(&options.runtime)?, SHARED.join("\0").as_bytes()]);
@@ -79,36 +74,20 @@ pub fn runtime(options: &Options) -> Result<Runtime, ReplayError> {
     Ok(Runtime { object, names })
 }
 
-/// Names that are not local, and whether they are defined.
-fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
-    let bad = |reason: String| ReplayError::Object {
-        path: path.to_owned(),
-        reason,
-    };
-    let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
-    let global = file
-        .symbols()
-        .filter(|s| s.is_undefined() || s.is_global())
-        .filter_map(|s| Some((s.name().ok()?.to_owned(), !s.is_undefined())))
-        .filter(|s| !s.0.is_empty());
-    Ok(global.collect())
-}
-
 /// The command that renames `names` in an object.
-pub fn line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
+pub fn rename_line(names: &BTreeSet<String>, from: &Path, to: &Path) -> Line {
     Line::new(OBJCOPY)
         .args(
             names
                 .iter()
-                .map(|n| format!("--redefine-sym={n}={}", renamed(n))),
+                .map(|n| format!("--redefine-sym={n}={}", renamed_symbol(n))),
         )
         .path(from)
         .output(to)
 }
 
-/// Renames in the units what the program defines and the runtime means otherwise; gives those names.
-pub fn units(
+/// Renames in the units what the program defines and the runtime takes from elsewhere; returns those names.
+pub fn rename_in_units(
     manifest: &Manifest,
     compiled: &mut [Compiled],
     runtime: &Runtime,
@@ -147,7 +126,7 @@ pub fn units(
         let old = unit.object.as_os_str().as_encoded_bytes();
         let key = hash(&[old, list.join("\0").as_bytes()]);
         unit.object = cached::get(&options.cache, &format!("{key}.o"), |made| {
-            let line = line(&here, &unit.object, made).confined(&options.settings.sandbox);
+            let line = rename_line(&here, &unit.object, made).confined(&options.settings.sandbox);
             run(&line, "a unit's names").map(drop)
         })?;
         unit.renamed = here;

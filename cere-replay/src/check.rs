@@ -44,45 +44,45 @@ const INNER: [&str; 10] = [
 ];
 
 /// A value that names no file: features, processors, numbers.
-fn value(text: &str) -> bool {
+fn is_plain_value(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-+_.,=:".contains(c);
     !text.is_empty() && text.chars().all(plain)
 }
 
 /// An option of LLVM's own that changes code and nothing else.
-fn llvm(option: &str) -> bool {
+fn is_llvm_option(option: &str) -> bool {
     let name = option
         .split('=')
         .next()
         .unwrap_or("")
         .trim_start_matches('-');
     let writes = ["file", "output", "plugin", "directory"];
-    value(option) && name != "load" && !writes.iter().any(|part| name.contains(part))
+    is_plain_value(option) && name != "load" && !writes.iter().any(|part| name.contains(part))
 }
 
 /// Whether a single flag only decides code generation.
-fn flag(text: &str) -> bool {
+fn is_code_flag(text: &str) -> bool {
     if READS.iter().any(|start| text.starts_with(start)) {
         return true;
     }
     if let Some(option) = text.strip_prefix("-mllvm=") {
-        return llvm(option);
+        return is_llvm_option(option);
     }
     let kind = ["-O", "-f", "-m", "--target="];
-    value(text)
+    is_plain_value(text)
         && (text == "-pg" || kind.iter().any(|start| text.starts_with(start)))
         && !FILES.iter().any(|start| text.starts_with(start))
 }
 
 /// Whether `text` may follow `-Xclang`.
-fn inner(text: &str) -> bool {
+fn may_follow_xclang(text: &str) -> bool {
     let starts = |list: &[&str]| list.iter().any(|start| text.starts_with(start));
     let known = !text.starts_with('-') || starts(&INNER);
-    value(text) && known && !starts(&FILES) && !text.starts_with("-mlink")
+    is_plain_value(text) && known && !starts(&FILES) && !text.starts_with("-mlink")
 }
 
 /// The first of a unit's flags that does more than decide code generation.
-fn odd(flags: &[String]) -> Option<&str> {
+fn first_refused(flags: &[String]) -> Option<&str> {
     let words: Vec<&str> = flags.iter().map(String::as_str).collect();
     let mut at = 0;
     // Whether the last word after `-Xclang` was `-mllvm`, whose value then follows in the same way.
@@ -91,11 +91,11 @@ fn odd(flags: &[String]) -> Option<&str> {
         let next = words.get(at + 1).copied();
         let good = match (text, next) {
             ("-mllvm" | "-target" | "-Xclang", None) => false,
-            ("-mllvm", Some(option)) => llvm(option),
-            ("-target", Some(target)) => value(target),
-            ("-Xclang", Some(option)) if inside => llvm(option),
-            ("-Xclang", Some(option)) => inner(option),
-            _ => flag(text),
+            ("-mllvm", Some(option)) => is_llvm_option(option),
+            ("-target", Some(target)) => is_plain_value(target),
+            ("-Xclang", Some(option)) if inside => is_llvm_option(option),
+            ("-Xclang", Some(option)) => may_follow_xclang(option),
+            _ => is_code_flag(text),
         };
         if !good {
             return Some(text);
@@ -159,7 +159,7 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
         return refuse(format!("libraries are looked for in {directory:?}"));
     }
     for unit in &manifest.units {
-        if let Some(flag) = odd(&unit.codegen) {
+        if let Some(flag) = first_refused(&unit.codegen) {
             return refuse(format!(
                 "{} was compiled with {flag:?}, which does more than decide code generation",
                 unit.source
@@ -181,7 +181,7 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
 
 #[cfg(test)]
 mod tests {
-    use super::odd;
+    use super::first_refused;
 
     fn flags(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -195,7 +195,7 @@ mod tests {
             "-mllvm -enable-load-pre -Xclang -target-feature -Xclang +avx2 -Xclang -disable-O0-optnone",
             "-Xclang -mllvm -Xclang -slp-threshold=5 -fno-builtin-memcpy -fveclib=libmvec -fsanitize=address",
         ] {
-            assert_eq!(odd(&flags(good)), None, "{good}");
+            assert_eq!(first_refused(&flags(good)), None, "{good}");
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
             "--config=x",
             "-fsanitize-blacklist=/x",
         ] {
-            assert!(odd(&flags(bad)).is_some(), "{bad}");
+            assert!(first_refused(&flags(bad)).is_some(), "{bad}");
         }
     }
 }

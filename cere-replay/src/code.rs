@@ -62,8 +62,8 @@ pub fn same(package: &Path, manifest: &Manifest, object: Option<&Path>) -> SameC
     }
 }
 
-/// What tells the code and constants of some objects from others: sections that are loaded, and what is relocated in them.
-pub fn told(objects: &[&Path]) -> Result<String, ReplayError> {
+/// A hash over the code and constants of objects: sections that are loaded, and their relocations.
+pub fn fingerprint(objects: &[&Path]) -> Result<String, ReplayError> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     for path in objects {
         let data = std::fs::read(path).map_err(io("read", path))?;

@@ -1,7 +1,6 @@
 //! The glue: assembly that defines what the recompiled units need from the captured process.
 
 use crate::ReplayError;
-use crate::apart;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
 use cere_format::package::{Manifest, TlsBlock};
@@ -10,49 +9,61 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Least alignment of the thread-local segment, that of the runtime's own part included.
+/// Minimum alignment of the thread-local segment, including the runtime's own part.
 const THREAD_ALIGN: u64 = 64;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Where code that tells what it stores finds whom to tell.
+/// Symbol of the word with the runtime's function that code with reported stores calls.
 const STORE: &str = "cere_glue_store";
 
 fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// Names that are not local, and whether they are defined.
+pub fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
+    let bad = |reason: String| ReplayError::Object {
+        path: path.to_owned(),
+        reason,
+    };
+    let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
+    let global = file
+        .symbols()
+        .filter(|s| s.is_undefined() || s.is_global())
+        .filter_map(|s| Some((s.name().ok()?.to_owned(), !s.is_undefined())))
+        .filter(|s| !s.0.is_empty());
+    Ok(global.collect())
+}
+
 /// Symbols that the objects define and those that they need.
 fn symbols(objects: &[&Path]) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
     let (mut defined, mut needed) = (BTreeSet::new(), BTreeSet::new());
     for path in objects {
-        let bad = |reason: String| ReplayError::Object {
-            path: path.to_path_buf(),
-            reason,
-        };
-        let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-        let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
-        for symbol in file.symbols() {
-            let Ok(name) = symbol.name() else { continue };
-            if name.is_empty() {
-                continue;
-            }
-            if symbol.is_undefined() {
-                needed.insert(name.to_owned());
-            } else if symbol.is_global() {
-                defined.insert(name.to_owned());
-            }
+        for (name, is_defined) in globals(path)? {
+            let of_kind = if is_defined {
+                &mut defined
+            } else {
+                &mut needed
+            };
+            of_kind.insert(name);
         }
     }
     needed.retain(|n| !defined.contains(n));
     Ok((defined, needed))
 }
 
+/// What a program's own `name` is called in the replay.
+pub fn renamed_symbol(name: &str) -> String {
+    format!("cere.p.{name}")
+}
+
 /// The glue.
 pub struct Glue {
     /// Assembly.
     pub text: String,
-    /// Bytes, about, that it takes up without being in a file.
+    /// Bytes, about, that it takes in memory and not in a file.
     pub room: u64,
 }
 
@@ -69,7 +80,7 @@ struct Names {
     thread: BTreeMap<String, u64>,
     /// Variables that the captured image lacks.
     lost: BTreeMap<String, Lost>,
-    /// Rows that tell where their bytes are.
+    /// Rows that say where their bytes are.
     bytes: BTreeSet<String>,
 }
 
@@ -79,7 +90,7 @@ struct Lost {
     name: String,
     /// Bytes.
     size: u64,
-    /// What is known of its bytes: as `Lost::kind` of the runtime has it.
+    /// What is known of its bytes: a value of the runtime's `Lost::kind`.
     kind: u8,
 }
 
@@ -117,7 +128,7 @@ fn names(
         .collect();
     // Symbol in the replay of a name that belongs to a unit, or to all; none if the unit is not here.
     let symbol = |name: &str, unit: &Option<String>| match unit {
-        None if renamed.contains(name) => Some(apart::renamed(name)),
+        None if renamed.contains(name) => Some(renamed_symbol(name)),
         None => Some(name.to_owned()),
         Some(id) => index
             .get(id.as_str())
@@ -214,7 +225,7 @@ fn thread_block(text: &mut String, tls: Option<&TlsBlock>, variables: &BTreeMap<
     let _ = writeln!(text, ".zero {size}");
 }
 
-/// Room for the lost variables, each on pages of its own, their table, and the one of the rows that tell of their bytes.
+/// Room for the lost variables, each on pages of its own; their table, and the table of the rows that describe their bytes.
 fn lost_room(text: &mut String, variables: &BTreeMap<String, Lost>, rows: &BTreeSet<String>) {
     let _ = writeln!(text, ".section cere_lost,\"aw\",@nobits");
     for (symbol, lost) in variables {

@@ -22,8 +22,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), CompileError> {
     std::fs::copy(from, to).map(drop).map_err(io("write", to))
 }
 
-/// Page files can be large: the same disk blocks do.
-fn share(from: &Path, to: &Path) -> Result<(), CompileError> {
+/// A hard link where that is possible: page files can be large.
+fn link_or_copy(from: &Path, to: &Path) -> Result<(), CompileError> {
     let _ = std::fs::remove_file(to);
     std::fs::hard_link(from, to).or_else(|_| copy(from, to))
 }
@@ -72,7 +72,7 @@ pub fn keep(
             let _ = writeln!(script, "{line}");
         }
         if !compiled.renamed.is_empty() {
-            let line = apart::line(&compiled.renamed, &files.object, &files.object);
+            let line = apart::rename_line(&compiled.renamed, &files.object, &files.object);
             let _ = writeln!(script, "{line}");
         }
         objects.push(files.object);
@@ -130,7 +130,7 @@ pub fn keep(
     ] {
         let from = package.join(member);
         if from.exists() {
-            share(&from, &data.join(member))?;
+            link_or_copy(&from, &data.join(member))?;
         }
     }
     let (warmup, _) = plan::warmup(

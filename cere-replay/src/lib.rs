@@ -8,7 +8,7 @@
 //! | [`mod@compile`] | units to objects, under the pass's bind mode |
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
-//! | [`plan`] | what the executable is told to do |
+//! | [`plan`] | the plan that the executable reads |
 //! | [`mod@process`] | starts it in the sandbox and reads the outcome |
 //! | [`run`] | what the outcome means |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
@@ -21,6 +21,7 @@ pub mod compile;
 pub mod glue;
 pub mod keep;
 pub mod link;
+mod names;
 pub mod objects;
 pub mod plan;
 mod process;
@@ -220,7 +221,7 @@ pub struct Options {
 pub struct Team {
     /// Threads, whatever the region says itself; none: as when it was captured.
     pub threads: Option<u32>,
-    /// Variables of the environment that tell the runtime more, and their values.
+    /// Variables of the environment for the OpenMP runtime, and their values.
     pub environment: Vec<(String, String)>,
     /// The library that stands for the runtime of the capture.
     pub runtime: Option<PathBuf>,
@@ -229,8 +230,8 @@ pub struct Team {
 impl Team {
     /// What it says beside the number of threads, in a line; empty if nothing.
     pub fn placement(&self) -> String {
-        let told = self.environment.iter();
-        let mut words: Vec<String> = told
+        let variables = self.environment.iter();
+        let mut words: Vec<String> = variables
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         words.extend(self.runtime.iter().map(|path| path.display().to_string()));
@@ -297,7 +298,7 @@ pub struct Replay {
     /// Whether the machine code is the original's.
     pub same_code: SameCode,
     /// Functions of the program that may have run as captured machine code, whatever the flags; none if the package
-    /// does not tell.
+    /// does not list them.
     pub captured_code: Option<Vec<CapturedFunction>>,
     /// Details of the comparison.
     pub comparison: Option<Comparison>,
@@ -305,7 +306,7 @@ pub struct Replay {
     pub preparation: Preparation,
     /// Variables that the region used and the captured process did not have.
     pub lacking: Vec<String>,
-    /// How often the region asked for the time and the like beyond what the captured invocation asked, where its state differs.
+    /// How many more times than the captured invocation the region asked for the time and the like, where its state differs.
     pub asked_more: u64,
     /// The executable.
     pub executable: PathBuf,
@@ -318,16 +319,15 @@ pub fn manifest(package: &Path) -> Result<Manifest, ReplayError> {
     serde_json::from_slice(&text).map_err(ReplayError::Manifest)
 }
 
-/// Seconds of repetitions that the kind of differences between threads is looked for in.
-const TOLD_SECONDS: f64 = 5.0;
+/// Seconds of repetitions with reported stores, where threads make the differences vary.
+const TYPED_SECONDS: f64 = 5.0;
 
-/// What runs of code that tells its stores may take to find out the kind of what differs: so many seconds, and so many
-/// times the region's.
-const TOLD_LIMIT: (f64, f64) = (60.0, 60.0);
+/// The time limit of a run of code that reports its stores: so many seconds, and so many times the region's time.
+const TYPED_LIMIT: (f64, f64) = (60.0, 60.0);
 
 /// How long such a run may take of a region of `seconds`.
-fn told_limit(seconds: f64, options: &Options) -> Duration {
-    let limit = TOLD_LIMIT.0 + TOLD_LIMIT.1 * seconds;
+fn typed_limit(seconds: f64, options: &Options) -> Duration {
+    let limit = TYPED_LIMIT.0 + TYPED_LIMIT.1 * seconds;
     let limit = Duration::try_from_secs_f64(limit.ceil()).unwrap_or(Duration::MAX);
     limit.min(options.settings.timeout)
 }
@@ -360,14 +360,14 @@ pub fn count(
     Ok(replay)
 }
 
-/// Whether the state that a replay ended in can be the original's but for rounding within the tolerance; [`judge`] tells
+/// Whether the state that a replay ended in can be the original's but for rounding within the tolerance; [`judge`] finds out
 /// whether it is.
 pub fn may_be_rounding(replay: &Replay, options: &Options) -> bool {
     let within = |c: &Comparison| options.settings.tolerance.holds(c);
     run::may_be_floating(replay, false) && replay.comparison.as_ref().is_some_and(within)
 }
 
-/// Has code that tells its stores decide whether what differs is rounding, if it can be.
+/// Decides, with code that reports its stores, whether what differs is rounding, if it can be.
 pub fn judge(
     package: &Path,
     manifest: &Manifest,
@@ -395,7 +395,7 @@ fn judge_rounding(
     }
     // Of threads that run at the same time what differs is not the same in each run, and may not differ in a few.
     let together = plan::threads(manifest, options.settings.team.threads).is_some_and(|n| n > 1);
-    let many = (2.0 * TOLD_SECONDS / replay.seconds_median.max(1e-9)).clamp(10.0, 500.0) as u32;
+    let many = (2.0 * TYPED_SECONDS / replay.seconds_median.max(1e-9)).clamp(10.0, 500.0) as u32;
     let runs = match together || !replay.repeatable {
         true => &[10, many][..],
         false => &[1],
@@ -404,14 +404,14 @@ fn judge_rounding(
         true => Warmup::WorkingSet,
         false => Warmup::Cold,
     };
-    let limit = told_limit(replay.seconds_median, options);
+    let limit = typed_limit(replay.seconds_median, options);
     let mut once = Options {
         keep: None,
         ..options.clone()
     };
     once.settings.warmup = Some(warmup);
     once.settings.timeout = limit;
-    // What is a matter of a moment needs no word.
+    // A short run needs no message.
     if let Some(announce) = options.announce.filter(|_| replay.seconds_median > 0.1) {
         announce(&format!(
             "{}: words differ that may be floating-point: running code that reports its stores to find out, {} s at most",
@@ -423,19 +423,19 @@ fn judge_rounding(
         objects::objects(package, manifest, Code::Typed, &once)?.link(package, manifest, &once)?;
     for runs in runs {
         once.settings.repetitions = Repetitions {
-            seconds: TOLD_SECONDS,
+            seconds: TYPED_SECONDS,
             ..Repetitions::exactly(*runs)
         };
-        let told = match run::run(package, manifest, &built, &once) {
-            Ok(told) => told.comparison,
+        let reported = match run::run(package, manifest, &built, &once) {
+            Ok(replay) => replay.comparison,
             Err(ReplayError::Late { seconds, .. }) => {
                 run::undecided(replay, seconds);
                 break;
             }
             Err(other) => return Err(other),
         };
-        let differs = told.as_ref().is_some_and(|c| c.different_words > 0);
-        run::judge_again(replay, told, options, several);
+        let differs = reported.as_ref().is_some_and(|c| c.different_words > 0);
+        run::judge_again(replay, reported, options, several);
         if differs {
             break;
         }

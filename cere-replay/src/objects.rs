@@ -28,9 +28,9 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Tells the machine code from another: builds with the same have the same.
+    /// Identifies the machine code: two builds have the same string if their code is the same.
     pub fn code(&self) -> Result<String, ReplayError> {
-        code::told(&self.paths())
+        code::fingerprint(&self.paths())
     }
 
     fn paths(&self) -> Vec<&Path> {
@@ -87,7 +87,7 @@ pub(crate) fn objects(
     std::fs::create_dir_all(&options.cache).map_err(io("create", &options.cache))?;
     let runtime = apart::runtime(options)?;
     let mut compiled = compile::all(package, manifest, kind, options)?;
-    let renamed = apart::units(manifest, &mut compiled, &runtime, options)?;
+    let renamed = apart::rename_in_units(manifest, &mut compiled, &runtime, options)?;
     Ok(Objects {
         compiled,
         renamed,

@@ -1,4 +1,4 @@
-//! What a replay executable is told to do.
+//! The plan of a replay, which its executable reads.
 
 use crate::{Options, ReplayError};
 use cere_format::package::Manifest;

@@ -148,8 +148,8 @@ fn command(
     Ok(command)
 }
 
-/// How it ended, if not well.
-fn badly(status: ExitStatus, options: &Options) -> Option<String> {
+/// How a process failed, if it did.
+fn describe_failure(status: ExitStatus, options: &Options) -> Option<String> {
     let confined = |signal: &i32| options.settings.sandbox.is_on() && *signal != 0;
     match (status.success(), status.code(), status.signal()) {
         (true, ..) => None,
@@ -198,7 +198,7 @@ pub fn outcome(
             seconds: options.settings.timeout.as_secs(),
         });
     };
-    if let Some(how) = badly(status, options) {
+    if let Some(how) = describe_failure(status, options) {
         let said = read(&place.errors(), MESSAGE).unwrap_or_default();
         let said = String::from_utf8_lossy(&said).trim().to_owned();
         let message = match said.is_empty() {

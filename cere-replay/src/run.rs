@@ -1,14 +1,10 @@
 //! What the outcome of a replay means.
 
-use crate::{Built, Options, Replay, ReplayError, Tolerance, plan, process};
-use cere_driver::command::{Line, run_with_input};
-use cere_format::package::{CapturedFunction, Manifest};
+use crate::{Built, Options, Replay, ReplayError, Tolerance, names, plan, process};
+use cere_format::package::Manifest;
 use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-
-/// The tool that gives names in the source's terms.
-const DEMANGLE: &str = "llvm-cxxfilt-22";
 
 /// The verdict on a comparison.
 pub fn verdict(
@@ -126,7 +122,7 @@ fn same(c: &Comparison) -> (Verdict, String) {
     )
 }
 
-/// The reason of a verdict on a region that asked for the time and the like so many times beyond what it asked in vivo.
+/// The reason of a verdict on a region that asked for the time and the like `asked_more` times more than in vivo.
 fn with_questions(verdict: Verdict, reason: String, asked_more: u64) -> String {
     match (verdict, asked_more) {
         (Verdict::Different | Verdict::Tolerance, 1..) => format!(
@@ -159,23 +155,24 @@ pub fn may_be_floating(replay: &Replay, several: bool) -> bool {
     })
 }
 
-/// `replay` judged by what its code, telling its stores, was found to leave: the same differences, their kind known.
-/// With `several` threads the differences vary from run to run: their kind is what the code tells of those that it met.
+/// Judges `replay` again by the comparison of a run whose code reports its stores: the same differences, their kind known.
+/// With `several` threads the differences vary from run to run: the kind is that of the run with reported stores.
 pub fn judge_again(
     replay: &mut Replay,
-    told: Option<Comparison>,
+    reported: Option<Comparison>,
     options: &Options,
     several: bool,
 ) {
-    let (Some(before), Some(told)) = (&replay.comparison, told) else {
+    let (Some(before), Some(reported)) = (&replay.comparison, reported) else {
         return;
     };
     if several {
-        let floating =
-            told.typed && told.different_words > 0 && told.floating_words == told.different_words;
+        let floating = reported.typed
+            && reported.different_words > 0
+            && reported.floating_words == reported.different_words;
         if floating
-            && told.same_end
-            && options.settings.tolerance.holds(&told)
+            && reported.same_end
+            && options.settings.tolerance.holds(&reported)
             && options.settings.tolerance.holds(before)
         {
             replay.verdict = Verdict::Tolerance;
@@ -187,14 +184,20 @@ pub fn judge_again(
         }
         return;
     }
-    let same = before.different_words == told.different_words && before.first == told.first;
-    if !same || !told.same_end {
+    let same = before.different_words == reported.different_words && before.first == reported.first;
+    if !same || !reported.same_end {
         return;
     }
-    let (found, reason) = verdict(Some(&told), true, None, options.settings.tolerance, None);
+    let (found, reason) = verdict(
+        Some(&reported),
+        true,
+        None,
+        options.settings.tolerance,
+        None,
+    );
     replay.reason = with_questions(found, reason, replay.asked_more);
     replay.verdict = found;
-    replay.comparison = Some(told);
+    replay.comparison = Some(reported);
 }
 
 /// What is said of `replay` if the kind of what differs was not found out within `seconds`: the verdict stays.
@@ -202,30 +205,6 @@ pub fn undecided(replay: &mut Replay, seconds: u64) {
     replay.reason += &format!(
         "; whether that is rounding is not known: code that reports its stores ran longer than {seconds} s"
     );
-}
-
-/// `functions` by their names in the source's terms.
-fn demangled(
-    mut functions: Option<Vec<CapturedFunction>>,
-    options: &Options,
-) -> Result<Option<Vec<CapturedFunction>>, ReplayError> {
-    let mangled = functions.iter_mut().flatten();
-    let mangled: Vec<&mut String> = mangled
-        .map(|f| &mut f.name)
-        .filter(|name| name.starts_with("_Z"))
-        .collect();
-    if !mangled.is_empty() {
-        let text: String = mangled.iter().map(|name| format!("{name}\n")).collect();
-        let what = "the names of functions";
-        let line = Line::new(DEMANGLE)
-            .confined(&options.settings.sandbox)
-            .arg("-p");
-        let plain = run_with_input(&line, what, &text)?;
-        for (name, plain) in mangled.into_iter().zip(plain.lines()) {
-            plain.clone_into(name);
-        }
-    }
-    Ok(functions)
 }
 
 /// Runs `built`.
@@ -295,6 +274,10 @@ pub fn run_with(
         plan.threads,
     );
     let reason = with_questions(verdict, reason, outcome.asked_more);
+    let mut captured_code = manifest.captured_code.clone();
+    for function in captured_code.iter_mut().flatten() {
+        function.name = names::demangle(&function.name);
+    }
     let replay = Replay {
         codelet: manifest.name.clone(),
         flags: options.settings.flags.clone(),
@@ -321,7 +304,7 @@ pub fn run_with(
         in_vivo_seconds: manifest.in_vivo.map(|v| v.seconds),
         repeatable: outcome.repeatable,
         same_code: built.same_code,
-        captured_code: demangled(manifest.captured_code.clone(), options)?,
+        captured_code,
         comparison: outcome.comparison,
         preparation: outcome.preparation,
         lacking: outcome.lacking,

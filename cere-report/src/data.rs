@@ -10,7 +10,7 @@ use cere_measure::matching::{Matching, Measured, Pair};
 use cere_package::io::read_manifest;
 use cere_run::capture::Refused;
 use cere_store::codelets::files;
-use cere_store::current::Current;
+use cere_store::current::{self, Current};
 use cere_store::results::{Database, Machine, Record, counting, warmup_name};
 use cere_store::state;
 use std::collections::{BTreeMap, HashSet};
@@ -89,7 +89,7 @@ pub fn warmup_title(warmup: Warmup) -> &'static str {
 impl Data {
     /// Reads `store`.
     pub fn read(store: &Store, max_error: f64) -> Result<Self> {
-        let profile = state::current_profile(store)?;
+        let profile = current::profile(store)?;
         let units = state::current_units(store)?;
         let mut notes = Vec::new();
         let codelets = codelets(store, &mut notes)?;

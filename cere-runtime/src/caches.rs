@@ -4,7 +4,7 @@ use crate::lines::Lines;
 use cere_format::caches::Cache;
 use cere_format::replay::CacheLevel;
 
-/// Bytes of the first area to try where the machine does not tell its caches' sizes.
+/// Bytes of the first area to try where the sizes of the caches are not known.
 const FIRST: u64 = 1 << 20;
 /// Bytes of the largest.
 const LAST: u64 = 1 << 30;
@@ -121,8 +121,8 @@ fn latency(probe: &[u64], area: &Area, lines: &Lines) -> u64 {
 /// An area whose walk empties every cache: from what the machine tells, or [`FIRST`], doubled for as long as what
 /// was read before the walk takes noticeably longer to read again after it (Whaley and Castaldo, 3).
 pub fn emptying(caches: &[Cache], lines: &Lines) -> Result<Area, String> {
-    let told: u64 = caches.iter().map(|c| c.size).sum();
-    let mut area = Area::new((2 * told).clamp(FIRST, LAST))?;
+    let known: u64 = caches.iter().map(|c| c.size).sum();
+    let mut area = Area::new((2 * known).clamp(FIRST, LAST))?;
     let probe = vec![0u64; 512 * 8];
     let least = |area: &Area| {
         let once = |_| latency(&probe, area, lines);

@@ -1,11 +1,8 @@
-//! Whether what the package says can be true. What passes here still cannot take this process's own memory:
+//! Checks that a manifest is possible. One that passes still cannot take this process's own memory:
 //! every captured address is mapped with MAP_FIXED_NOREPLACE.
 
-use crate::pages::PAGE;
+use crate::pages::{PAGE, TOP};
 use cere_format::package::Manifest;
-
-/// End of user addresses (four-level page tables).
-pub const TOP: u64 = 1 << 47;
 
 /// Refuses a manifest that no capture writes.
 pub fn check(manifest: &Manifest) -> Result<(), String> {

@@ -5,7 +5,7 @@
 //! their captured addresses. The answers are given on the region's stack: no allocation.
 
 use crate::pages::PAGE;
-use crate::{fault, pass, space, trampoline};
+use crate::{pass, space, trampoline};
 use cere_format::answers::{
     ANSWER_CALL, Answers, COUNTER, Clock, Head, Question, ask, decode, question,
 };
@@ -48,8 +48,8 @@ static RUNS: AtomicBool = AtomicBool::new(false);
 static ENTERS: AtomicUsize = AtomicUsize::new(0);
 /// When the repetition was first asked what the captured invocation was not, in nanoseconds; 0: not yet.
 static SINCE: AtomicI64 = AtomicI64::new(0);
-/// Questions beyond the captured ones in this repetition.
-static BEYOND: AtomicU64 = AtomicU64::new(0);
+/// Questions of this repetition that the capture has no answer of.
+static ASKED_MORE: AtomicU64 = AtomicU64::new(0);
 
 /// The first word of the control block is its own address.
 fn thread() -> usize {
@@ -61,6 +61,9 @@ fn thread() -> usize {
     pointer
 }
 
+/// The processor's number of a general protection fault.
+pub const PROTECTION: i64 = 13;
+
 /// Has the calling thread's readings of the time stamp counter fault, or not.
 fn trap_counter(yes: bool) {
     let how = if yes {
@@ -69,7 +72,7 @@ fn trap_counter(yes: bool) {
         libc::PR_TSC_ENABLE
     };
     let arguments = [libc::PR_SET_TSC as usize, how as usize, 0, 0, 0, 0];
-    // SAFETY: the handler answers readings; where the kernel refuses, they are as ever.
+    // SAFETY: the handler answers readings; where the kernel refuses, nothing changes.
     unsafe { pass::call(libc::SYS_prctl as usize, arguments) };
 }
 
@@ -78,7 +81,7 @@ fn trap_counter(yes: bool) {
 pub fn counter(context: &mut libc::ucontext_t) -> bool {
     let registers = &mut context.uc_mcontext.gregs;
     let at = registers[libc::REG_RIP as usize] as usize;
-    if registers[libc::REG_TRAPNO as usize] != fault::PROTECTION {
+    if registers[libc::REG_TRAPNO as usize] != PROTECTION {
         return false;
     }
     // SAFETY: the instruction that was just executed.
@@ -96,9 +99,9 @@ pub fn counter(context: &mut libc::ucontext_t) -> bool {
     let mut processor = 0;
     let place = &raw mut processor as usize;
     // SAFETY: a word of our own.
-    let told = || unsafe { captured(COUNTER, [length - 2, place, 0, 0, 0, 0]) };
-    let now = match regions.then(told).flatten() {
-        Some(told) => told as u64,
+    let answer = || unsafe { captured(COUNTER, [length - 2, place, 0, 0, 0, 0]) };
+    let now = match regions.then(answer).flatten() {
+        Some(answer) => answer as u64,
         None => {
             trap_counter(false);
             let (now, here) = cere_clock::processor();
@@ -121,7 +124,7 @@ pub fn begin() {
     let Some(known) = KNOWN.get() else { return };
     known.queues.iter().for_each(|q| q.asked.store(0, Relaxed));
     SINCE.store(0, Relaxed);
-    BEYOND.store(0, Relaxed);
+    ASKED_MORE.store(0, Relaxed);
     RUNS.store(true, Release);
     if known.counts {
         trap_counter(true);
@@ -231,7 +234,7 @@ impl Known {
         a: [usize; 6],
         last: Option<&(Head, Vec<u8>)>,
     ) -> Option<isize> {
-        let told = last.filter(|l| l.0.result >= 0).map(|l| words(&l.1));
+        let time = last.filter(|l| l.0.result >= 0).map(|l| words(&l.1));
         let realtime = || {
             self.clock(libc::CLOCK_REALTIME)
                 .map(|t| [t[0], t[1] / 1000])
@@ -243,12 +246,12 @@ impl Known {
         unsafe {
             match number as i64 {
                 libc::SYS_clock_gettime => {
-                    let from = told.or_else(|| self.clock(a[0] as i32))?;
+                    let from = time.or_else(|| self.clock(a[0] as i32))?;
                     store(a[1], later(from, NANO, elapsed()));
                     Some(0)
                 }
                 libc::SYS_gettimeofday => {
-                    store(a[0], later(told.or_else(realtime)?, NANO / 1000, elapsed()));
+                    store(a[0], later(time.or_else(realtime)?, NANO / 1000, elapsed()));
                     Some(0)
                 }
                 libc::SYS_time => {
@@ -264,10 +267,10 @@ impl Known {
                     let passed = elapsed();
                     let ticks = passed / (NANO / TICKS);
                     if number as i64 == libc::SYS_times {
-                        store(a[0], told?[0] + ticks);
+                        store(a[0], time?[0] + ticks);
                         return Some(result + ticks as isize);
                     }
-                    store(a[1], later(told?, NANO / 1000, passed));
+                    store(a[1], later(time?, NANO / 1000, passed));
                     Some(result)
                 }
                 libc::SYS_getrandom => None,
@@ -314,7 +317,7 @@ unsafe fn captured(number: usize, a: [usize; 6]) -> Option<isize> {
                 .get(queue.asked.load(Relaxed).saturating_sub(1)),
         };
     }
-    BEYOND.fetch_add(1, Relaxed);
+    ASKED_MORE.fetch_add(1, Relaxed);
     // SAFETY: by the contract.
     unsafe { known.go_on(number, a, last) }
 }
@@ -509,7 +512,7 @@ pub fn prepare(
 /// Catches system calls of the region from now on where the capture has answers of some; what people should know of it.
 pub fn listen() -> Option<String> {
     let calls = CALLS.load(Relaxed);
-    (calls > 0 && !pass::prepare()).then(|| {
+    (calls > 0 && !pass::prepare(answer)).then(|| {
         format!(
             "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it): {calls} system calls that the region \
              asks with are answered anew"
@@ -542,9 +545,9 @@ fn what(queues: &[Queue]) -> Option<String> {
     })
 }
 
-/// How often the last repetition asked beyond what was captured.
-pub fn beyond() -> u64 {
-    BEYOND.load(Relaxed)
+/// Questions of the last repetition that the capture had no answer of.
+pub fn asked_more() -> u64 {
+    ASKED_MORE.load(Relaxed)
 }
 
 #[cfg(test)]
@@ -596,7 +599,7 @@ mod tests {
             begin();
             let monotonic = || read(libc::CLOCK_MONOTONIC).unwrap();
             assert_eq!(
-                (monotonic(), monotonic(), beyond()),
+                (monotonic(), monotonic(), asked_more()),
                 ((5, 7), (5, 999_999_000), 0)
             );
             // What was never read starts where it stood at entry.
@@ -612,7 +615,7 @@ mod tests {
             // Another thread does not take the answers of this one.
             begin();
             std::thread::scope(|s| s.spawn(|| read(libc::CLOCK_MONOTONIC)).join()).unwrap();
-            assert_eq!(((5, 7), 1), (monotonic(), beyond()));
+            assert_eq!(((5, 7), 1), (monotonic(), asked_more()));
             end();
         }
     }

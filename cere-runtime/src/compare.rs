@@ -9,7 +9,7 @@ use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::{Manifest, Mask};
 use cere_format::replay::{Comparison, Difference, LeftOut, left_out};
 
-/// Relative errors from this on are not taken for those of floating point where types are not told.
+/// Relative errors from this on are not taken for rounding where the types of stores are not known.
 const LIKELY: f64 = 0.5;
 /// Differences listed.
 const LISTED: usize = 16;
@@ -53,7 +53,7 @@ fn single(a: u64, b: u64) -> Option<f64> {
 }
 
 /// How two words differ as floating point, if they can be that: by what their halves were stored as, or, where that
-/// is not told, in the way with the smaller error.
+/// is not known, in the way with the smaller error.
 pub fn floating(a: u64, b: u64, kinds: Option<[Kind; 2]>) -> Option<Floating> {
     let Some(kinds) = kinds else {
         let likely = |e: &f64| *e < LIKELY;
@@ -67,12 +67,12 @@ pub fn floating(a: u64, b: u64, kinds: Option<[Kind; 2]>) -> Option<Floating> {
     if kinds == [Kind::Double; 2] {
         return double(a, b).map(Floating::Double);
     }
-    let told = |half: usize| {
+    let fits = |half: usize| {
         let shift = 32 * half as u32;
         (a >> shift) as u32 == (b >> shift) as u32 || kinds[half] == Kind::Single
     };
     single(a, b)
-        .filter(|_| told(0) && told(1))
+        .filter(|_| fits(0) && fits(1))
         .map(Floating::Single)
 }
 
@@ -298,7 +298,7 @@ impl Allowed<'_> {
 /// Compares all pages.
 pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Comparison {
     let mut comparison = Comparison {
-        typed: typed::told(),
+        typed: typed::is_active(),
         ..Comparison::default()
     };
     for page in &pages.all {

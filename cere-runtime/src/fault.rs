@@ -13,8 +13,6 @@ static MANIFEST: OnceLock<&'static Manifest> = OnceLock::new();
 static IN_HANDLER: AtomicBool = AtomicBool::new(false);
 /// Address of the C library's pointer to its last message, or 0.
 static ABORT: AtomicUsize = AtomicUsize::new(0);
-/// The processor's number of a general protection fault.
-pub const PROTECTION: i64 = 13;
 /// Exit status after such a message.
 const STATUS: i32 = 4;
 
@@ -111,7 +109,7 @@ fn aborted(words: Option<&str>) -> String {
     }
 }
 
-/// `protection`: a general protection fault, of which the processor does not tell the address.
+/// `protection`: a general protection fault, whose address the processor does not report.
 fn message(
     manifest: &Manifest,
     signal: i32,
@@ -121,9 +119,9 @@ fn message(
     protection: bool,
 ) -> String {
     // What a lost variable held may lead anywhere.
-    let lost: Vec<String> = match lost::named(address) {
+    let lost: Vec<String> = match lost::name_at(address) {
         Some(name) if !protection => vec![name],
-        _ => lost::used(),
+        _ => lost::used_names(),
     };
     match signal {
         libc::SIGILL => format!(
@@ -162,7 +160,7 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
             registers[libc::REG_RIP as usize] = new as i64;
             return;
         }
-        let protection = registers[libc::REG_TRAPNO as usize] == PROTECTION;
+        let protection = registers[libc::REG_TRAPNO as usize] == clock::PROTECTION;
         let write = registers[libc::REG_ERR as usize] & 2 != 0 && !protection;
         ((*info).si_addr() as u64, rip, write, protection)
     };

@@ -38,7 +38,7 @@ fn packages() {
             for page in &pages.all {
                 let _ = (pages.entry(page), pages.exit(page));
             }
-            let _ = (pages.word(random.number(0x1000)), pages.absent());
+            let _ = (pages.word(random.number(0x1000)), space::absent(&pages.all));
             let at = random.number(0x1000);
             let _ = pages.both(at, at.saturating_add(0x3000));
         }

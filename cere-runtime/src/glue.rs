@@ -1,7 +1,6 @@
 //! What the generator's glue defines.
 
 use crate::code::Jump;
-use crate::lost::Row;
 use std::sync::atomic::AtomicU64;
 
 /// A variable that the recompiled code names and the captured image lacks.
@@ -21,6 +20,24 @@ pub struct Lost {
     pub used: AtomicU64,
 }
 
+/// Bytes of a variable, and where they come from.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Row {
+    /// Where the region has them.
+    pub place: u64,
+    /// Where they are kept; 0: they are zero.
+    pub kept: u64,
+    /// Their number.
+    pub length: u64,
+    /// 0: `kept` is the initial value; 1: the same bytes in the image; 2: a byte of the image that is 0 or 1.
+    pub how: u64,
+    /// The value that a kept 0 stands for.
+    pub first: u64,
+    /// The value that a kept 1 stands for.
+    pub other: u64,
+}
+
 #[cfg(not(test))]
 unsafe extern "C" {
     /// The region's trampoline.
@@ -37,11 +54,11 @@ unsafe extern "C" {
     pub static cere_glue_lost: Lost;
     /// Their number.
     pub static cere_glue_lost_count: u64;
-    /// Addresses of the rows that tell where their bytes are.
+    /// Addresses of the rows that say where their bytes are.
     pub static cere_glue_byte_rows: *const Row;
     /// Their number.
     pub static cere_glue_byte_row_count: u64;
-    /// What code that tells its stores calls.
+    /// The function that code with reported stores calls.
     pub static mut cere_glue_store: u64;
     /// Whether there is such code.
     pub static cere_glue_typed: u64;

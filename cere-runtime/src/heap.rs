@@ -1,9 +1,10 @@
 //! `malloc` and family. Outside the region they are the C library's. Inside, memory comes from the region heap at
 //! the captured addresses, and pointers of captured memory are never handed to a fresh allocator.
 
-use crate::{space, team};
+use crate::space;
 use cere_heap::Heap;
 use libc::{c_int, c_void, size_t};
+use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize,
@@ -14,6 +15,19 @@ use std::sync::atomic::{
 pub static ACTIVE: AtomicBool = AtomicBool::new(false);
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Whether the calling thread does something whose memory is not the region's.
+    static OF_LIBRARY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work` of the OpenMP runtime: what it allocates comes from the C library.
+pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
+    let before = OF_LIBRARY.replace(true);
+    let result = work();
+    OF_LIBRARY.set(before);
+    result
+}
 
 /// Where the region heap lies; an empty range if there is none.
 pub fn place((start, end): (u64, u64)) {
@@ -36,7 +50,7 @@ pub fn used() -> u64 {
     unsafe { whole() }.used() as u64
 }
 
-/// What of the region heap depends on the order in which threads took and gave back blocks; by rising address.
+/// Parts of the region heap that depend on the order in which threads took and gave back blocks; by rising address.
 pub fn unordered() -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     if START.load(Relaxed) < END.load(Relaxed) {
@@ -47,7 +61,7 @@ pub fn unordered() -> Vec<(u64, u64)> {
     found
 }
 
-/// What free blocks of the region heap hold behind their first word, which leads to the next one; by rising address.
+/// Free blocks of the region heap without their first word, which leads to the next one; by rising address.
 pub fn freed() -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     // SAFETY: the region rests.
@@ -118,7 +132,7 @@ impl std::ops::Deref for Locked {
 /// The region heap while the region runs, for what is the region's.
 fn region() -> Option<Locked> {
     let there = START.load(Relaxed) < END.load(Relaxed);
-    if !there || !ACTIVE.load(Relaxed) || team::of_library() {
+    if !there || !ACTIVE.load(Relaxed) || OF_LIBRARY.get() {
         return None;
     }
     while LOCK.swap(true, Acquire) {

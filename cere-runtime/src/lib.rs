@@ -28,7 +28,7 @@
 //! | [`guard`] | names the system call that the sandbox refuses the region |
 //! | [`lost`] | room for variables that the captured image lacks |
 //! | [`count`] | the stream of counted code |
-//! | [`typed`] | what code that tells its stores has stored where |
+//! | [`typed`] | the kinds of stored values, from code that reports its stores |
 //! | [`compare`] | exit state in vitro against in vivo |
 
 mod caches;

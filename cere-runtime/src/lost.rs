@@ -1,38 +1,20 @@
 //! Variables that the recompiled code names and the captured image does not have as such: its build's optimiser split, shrank
-//! or removed them. Each has room of its own. Rows that the pass wrote tell what it holds before the region runs: its initial
-//! value, and what the image has of it, be it in parts or as a bit that stands for one of two values. What the region leaves
-//! there goes to the image's places before the exit state is compared.
+//! or removed them. Each has room of its own. Rows that the pass wrote say what it holds before the region runs: its initial
+//! value, and the bytes that the image has, in parts or as a byte that stands for one of two values. What the region leaves
+//! there is copied to the image's places before the exit state is compared.
 //!
 //! Bytes that the image has nowhere were always the initial value, or nobody read them: code of the region that reads
 //! them all the same and minds ends in another state. Which variables a region uses shows in the faults of its first run, until
 //! which their pages are closed. Those of which nothing is known stay closed.
 
 use crate::glue::{
-    Lost, cere_glue_byte_row_count, cere_glue_byte_rows, cere_glue_lost, cere_glue_lost_count,
+    Lost, Row, cere_glue_byte_row_count, cere_glue_byte_rows, cere_glue_lost, cere_glue_lost_count,
 };
 use crate::pages::{PAGE, Pages};
 use libc::c_int;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Bytes of a variable, and where they come from.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Row {
-    /// Where the region has them.
-    place: u64,
-    /// Where they are kept; 0: they are zero.
-    kept: u64,
-    /// Their number.
-    length: u64,
-    /// [`INITIAL`], [`PLAIN`] or [`ONE_OF_TWO`].
-    how: u64,
-    /// The value that a kept 0 stands for.
-    first: u64,
-    /// The value that a kept 1 stands for.
-    other: u64,
-}
 
 /// `kept` is the initial value.
 const INITIAL: u64 = 0;
@@ -89,7 +71,7 @@ fn protect(lost: &Lost, protection: c_int) -> bool {
 }
 
 /// Whether the region may use it: what the image has of it is in the package.
-fn known(lost: &Lost, captured: &Pages) -> bool {
+fn is_usable(lost: &Lost, captured: &Pages) -> bool {
     let kept = |row: &Row| match row.how {
         INITIAL => true,
         PLAIN => captured.holds(row.kept) && captured.holds(row.kept + row.length - 1),
@@ -151,13 +133,14 @@ impl Row {
 }
 
 fn fill(lost: &Lost) {
-    // SAFETY: open pages of this executable, of the region alone, which does not run; see `known` for the image's.
+    // SAFETY: open pages of this executable, of the region alone, which does not run; see `is_usable` for the image's.
     rows_of(lost).for_each(|row| unsafe { row.load() });
 }
 
 /// Fills the lost variables and closes their pages. The captured state is in place.
 pub fn close(captured: &Pages) {
-    let allowed = ALLOWED.get_or_init(|| all().iter().map(|lost| known(lost, captured)).collect());
+    let allowed =
+        ALLOWED.get_or_init(|| all().iter().map(|lost| is_usable(lost, captured)).collect());
     for (lost, allowed) in all().iter().zip(allowed) {
         if *allowed {
             fill(lost);
@@ -191,7 +174,7 @@ pub fn restore() {
 }
 
 /// Puts what the region left in them to where the image has them.
-pub fn give_back() {
+pub fn write_back() {
     // SAFETY: as in `fill`.
     in_use().for_each(|lost| rows_of(lost).for_each(|row| unsafe { row.store() }));
 }
@@ -211,11 +194,11 @@ fn name(lost: &Lost) -> String {
 }
 
 /// Name of the lost variable at `address`, if there is one.
-pub fn named(address: u64) -> Option<String> {
+pub fn name_at(address: u64) -> Option<String> {
     find(address).map(|(_, lost)| name(lost))
 }
 
 /// Names of those that the region used, and of whose bytes the captured process did not have all.
-pub fn used() -> Vec<String> {
+pub fn used_names() -> Vec<String> {
     in_use().filter(|l| l.kind != WHOLE).map(name).collect()
 }

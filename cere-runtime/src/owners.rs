@@ -34,7 +34,7 @@ pub trait Nodes {
     fn of_threads(&self) -> Vec<i32>;
 }
 
-/// As the kernel tells.
+/// From the kernel.
 pub struct System<'a>(pub &'a Team);
 
 impl Nodes for System<'_> {
@@ -161,8 +161,8 @@ mod tests {
             threads: vec![0, 1],
             touched: all.iter().map(|p| (p.0, 0)).collect(),
         };
-        let told = misplaced(&share(2), &machine).unwrap();
-        assert!(told.starts_with("2 of 4 pages"), "{told}");
+        let warning = misplaced(&share(2), &machine).unwrap();
+        assert!(warning.starts_with("2 of 4 pages"), "{warning}");
         // Memory that is not there is nowhere.
         let machine = Machine {
             threads: vec![0, 1],

@@ -1,15 +1,14 @@
 //! The page table and the content of pages at both ends of the region.
 
-use crate::space::merge;
-use cere_format::capture::{
-    PAGE_ABSENT, PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN, PageRecord,
-};
+use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN, PageRecord};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// Bytes of a page; packages of other page sizes are refused.
 pub const PAGE: u64 = 4096;
+/// End of user addresses (four-level page tables).
+pub const TOP: u64 = 1 << 47;
 
 /// A file mapped for reading.
 pub struct Bytes {
@@ -127,7 +126,7 @@ impl Pages {
             let address = u64::from(word(0)) | u64::from(word(4)) << 32;
             let flags = word(8);
             let rising = all.last().is_none_or(|p| p.start() < address);
-            if !rising || !address.is_multiple_of(PAGE) || address > crate::check::TOP - PAGE {
+            if !rising || !address.is_multiple_of(PAGE) || address > TOP - PAGE {
                 return Err(format!(
                     "the page table holds {address:#x}: not a page, or out of order"
                 ));
@@ -199,12 +198,6 @@ impl Pages {
             at = page + PAGE;
         }
         Some((exit, entry))
-    }
-
-    /// Ranges of memory that was not there at entry.
-    pub fn absent(&self) -> Vec<(u64, u64)> {
-        let absent = self.all.iter().filter(|p| p.is(PAGE_ABSENT));
-        merge(absent.map(|p| (p.start(), p.end())).collect(), 0)
     }
 
     /// The captured page that holds `address`.

@@ -4,7 +4,7 @@ use libc::cpu_set_t;
 
 /// Where the process runs, and where it might have run before.
 pub struct Pinned {
-    /// The processors allowed at first; none if the system does not tell.
+    /// The processors allowed at first; none if the system does not say.
     allowed: Option<cpu_set_t>,
     /// The one it stays on, if the system lets it.
     to: Option<u32>,
@@ -12,7 +12,7 @@ pub struct Pinned {
     refused: Option<String>,
 }
 
-/// The number of this processor; 0 where the system does not tell.
+/// The number of this processor; 0 where the system does not say.
 pub fn current() -> u32 {
     // SAFETY: takes nothing.
     let processor = unsafe { libc::sched_getcpu() };

@@ -46,7 +46,8 @@ const TRAINING: Repetitions = Repetitions {
 const LONG: u64 = 2_000_000;
 const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
 
-fn again((start, end): (u64, u64)) -> String {
+/// Starts this executable again, as its addresses are taken; returns why that failed.
+fn start_again((start, end): (u64, u64)) -> String {
     let attempt = std::env::var(ENV_ATTEMPT).ok();
     let attempt: u32 = attempt.and_then(|a| a.parse().ok()).unwrap_or(0);
     if attempt >= ATTEMPTS {
@@ -95,7 +96,7 @@ pub fn run() -> Result<(), String> {
     let block = Block::new(files, numbers)?;
     match space::reserve(manifest, &pages.all) {
         Ok(()) => {}
-        Err(Refusal::Taken(start, end)) => return Err(again((start, end))),
+        Err(Refusal::Taken(start, end)) => return Err(start_again((start, end))),
         Err(Refusal::System(message)) => return Err(message),
     }
     space::open(manifest, &pages.all)?;
@@ -146,7 +147,10 @@ pub fn run() -> Result<(), String> {
     } else {
         Pinned::here()
     };
-    let absent: u64 = pages.absent().iter().map(|r| (r.1 - r.0) / PAGE).sum();
+    let absent: u64 = space::absent(&pages.all)
+        .iter()
+        .map(|r| (r.1 - r.0) / PAGE)
+        .sum();
     let environment = Environment::find(&origins, &pages);
     let region = Region::new(manifest, invoke, environment, absent, several);
     let mut outcome = ReplayOutcome {
@@ -193,8 +197,8 @@ pub fn run() -> Result<(), String> {
     if let Some(counting) = &counting {
         counting.end();
     }
-    outcome.asked_more = clock::beyond();
-    lost::give_back();
+    outcome.asked_more = clock::asked_more();
+    lost::write_back();
     state.find_changed();
     // Of no use where nothing is compared.
     let named = LazyCell::new(|| compare::Named::new(manifest));
@@ -223,7 +227,7 @@ pub fn run() -> Result<(), String> {
         outcome.comparison = Some(compared(unwound));
     }
     if counting.is_some() {
-        outcome.lacking = lost::used();
+        outcome.lacking = lost::used_names();
         return write_outcome(&plan, &outcome);
     }
     let digest = |state: &State| state.digest(&unordered());
@@ -256,7 +260,7 @@ pub fn run() -> Result<(), String> {
         if left == first {
             return;
         }
-        outcome.asked_more = outcome.asked_more.max(clock::beyond());
+        outcome.asked_more = outcome.asked_more.max(clock::asked_more());
         if outcome.repeatable {
             outcome.repeatable = false;
             let mut pairs = first.1.iter().zip(&left.1);
@@ -283,7 +287,7 @@ pub fn run() -> Result<(), String> {
         warming += cere_clock::start().saturating_sub(restored);
         restoring += restored.saturating_sub(began);
         let (timed, unwound) = region.run();
-        lost::give_back();
+        lost::write_back();
         check(unwound);
         clear();
         timed
@@ -304,13 +308,13 @@ pub fn run() -> Result<(), String> {
                 put_back(&state);
             })
         });
-        // Where putting back takes so long that its own spread hides the region, single readings tell more.
+        // Where putting back takes so long that its own spread hides the region, single readings are more precise.
         let width = |s: &Samples| s.half_width().unwrap_or(u64::MAX);
         if width(&together) <= width(&samples).max(region.cost) {
             (samples, outcome.batch) = (together, batch);
         }
     }
-    outcome.lacking = lost::used();
+    outcome.lacking = lost::used_names();
     outcome.tsc_hz = frequency(before);
     outcome.preparation = Preparation {
         restoring: restoring as f64 / outcome.tsc_hz,

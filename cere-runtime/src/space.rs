@@ -1,7 +1,7 @@
 //! Reserving and opening the addresses that the captured process used.
 
 use crate::pages::{PAGE, Page};
-use cere_format::capture::Mapping;
+use cere_format::capture::{Mapping, PAGE_ABSENT};
 use cere_format::package::Manifest;
 use libc::c_void;
 use std::sync::OnceLock;
@@ -53,7 +53,7 @@ pub fn merge(mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
     merged
 }
 
-/// What of `ranges` lies outside `taken`; both rising and apart.
+/// The parts of `ranges` outside `taken`; both rising and disjoint.
 pub fn without(ranges: &[(u64, u64)], taken: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut left = Vec::new();
     for &(start, end) in ranges {
@@ -81,7 +81,7 @@ pub enum Refusal {
 }
 
 /// The captured stack below the captured pointer: the room that the region has. On a stack of the program's own, of which
-/// only its frames tell, a little more than it used in vivo.
+/// only the frames are known, a little more than it used in vivo.
 pub fn stack(manifest: &Manifest) -> (u64, u64) {
     let top = manifest.entry.stack_pointer;
     let Some(frames) = manifest.entry.frames else {
@@ -152,7 +152,7 @@ pub fn protect(start: u64, end: u64, protection: i32) -> Result<(), String> {
     Ok(())
 }
 
-/// The parts of [start, end) that are in memory. All of it where the system does not tell.
+/// The parts of [start, end) that are in memory. All of it where the system does not say.
 pub fn resident(start: u64, end: u64) -> Vec<(u64, u64)> {
     let (start, end) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
     let mut pages = vec![0u8; ((end.max(start) - start) / PAGE) as usize];
@@ -179,6 +179,12 @@ fn huge_pages(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
         .map(|start| (start, start + HUGE))
         .filter(|r| huge.iter().any(|m| m.start <= r.0 && r.1 <= m.end))
         .collect()
+}
+
+/// Ranges of pages that were not there at entry.
+pub fn absent(pages: &[Page]) -> Vec<(u64, u64)> {
+    let absent = pages.iter().filter(|p| p.is(PAGE_ABSENT));
+    merge(absent.map(|p| (p.start(), p.end())).collect(), 0)
 }
 
 /// Opens all captured pages for writing, the stack below them, the region heap and what was mapped inside.

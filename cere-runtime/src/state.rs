@@ -75,15 +75,16 @@ impl<'a> State<'a> {
             masked,
             changed: pages.all.iter().filter(|p| restored(p)).copied().collect(),
             shares: Vec::new(),
-            absent: pages.absent(),
+            absent: space::absent(&pages.all),
             words,
             block,
         };
-        state.share();
+        state.divide_pages();
         state
     }
 
-    fn share(&mut self) {
+    /// Divides the changed pages among the threads that touch them first.
+    fn divide_pages(&mut self) {
         let threads = self.team.map_or(1, Team::threads) as usize;
         self.shares = vec![Vec::new(); threads];
         for page in &self.changed {
@@ -150,7 +151,7 @@ impl<'a> State<'a> {
             .collect();
         self.changed.extend(found);
         self.changed.sort_unstable_by_key(Page::start);
-        self.share();
+        self.divide_pages();
     }
 
     /// After a repetition: memory that it took from the region heap, or that it mapped, and that the package

@@ -1,11 +1,10 @@
 //! The team of the OpenMP runtime in this process: fresh, started before the clock runs, its threads' own memory as in
 //! threads that have just started.
 
-use crate::heap;
+use crate::heap::{self, in_library};
 use crate::thread::Others;
 use cere_format::abi::{FORK_SYMBOL, Fork, Ident};
 use cere_format::capture::OpenMpLock;
-use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -23,21 +22,12 @@ pub struct Team {
     fork: Fork,
 }
 
-thread_local! {
-    static OF_LIBRARY: Cell<bool> = const { Cell::new(false) };
-}
-
 /// The library's own function that starts threads.
 static CREATE: AtomicUsize = AtomicUsize::new(0);
 
 fn find(name: &CStr) -> usize {
     // SAFETY: a plain look-up.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
-}
-
-/// Whether the calling thread is at something whose memory is not the region's.
-pub fn of_library() -> bool {
-    OF_LIBRARY.get()
 }
 
 unsafe extern "C" fn create(
@@ -57,14 +47,6 @@ unsafe extern "C" fn create(
         let real = std::mem::transmute::<usize, Create>(CREATE.load(Relaxed));
         real(thread, attributes, start, argument)
     })
-}
-
-/// Runs what allocates for the OpenMP runtime.
-fn in_library<T>(work: impl FnOnce() -> T) -> T {
-    let before = OF_LIBRARY.replace(true);
-    let result = work();
-    OF_LIBRARY.set(before);
-    result
 }
 
 unsafe extern "C" fn duplicate(text: *const c_char) -> *mut c_char {

@@ -54,7 +54,7 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     for word in words {
         let word = u64::from_le_bytes(*word);
         let page = word & TRACE_PAGE;
-        if !page.is_multiple_of(PAGE) || page > crate::check::TOP - PAGE {
+        if !page.is_multiple_of(PAGE) || page > crate::pages::TOP - PAGE {
             return Err(format!(
                 "the page trace holds {word:#x}, which is no page; capture the codelet again"
             ));

@@ -1,5 +1,5 @@
-//! What recompiled code that tells its stores (the pass, `types.cpp`) has stored last, in units of four bytes: floating
-//! point or not. What it stored stands beside it, so that a change by other code is noticed.
+//! The kind of what recompiled code that reports its stores (the pass, `types.cpp`) stored last in each four bytes: floating
+//! point or not. The stored value is kept beside it, so that a change by other code is noticed.
 
 use crate::glue::{cere_glue_store, cere_glue_typed};
 use crate::pages::{PAGE, Page, Pages};
@@ -115,7 +115,7 @@ extern "C" fn stored(place: u64, size: u64, what: u64) {
     let mut at = place & !3;
     while at < end {
         if let Some(cell) = cells.at(at) {
-            // Overlapping copies are seen behind the copy, and told by the content.
+            // Overlapping copies are seen after the copy, and noticed by the content.
             let kind = from.map_or(plain, |from| {
                 let source = cells.at(from + (at - place));
                 source.map_or(OTHER, |source| source.load(Relaxed) >> 32)
@@ -144,7 +144,8 @@ fn note(cell: &AtomicU64, now: &AtomicU32, kind: u64, several: bool) {
     }
 }
 
-/// Before the first run; nothing happens if the code does not tell. `several`: threads may store at the same time.
+/// Receives reported stores from now on, if the code reports them. Called before the first run. `several`: threads may store
+/// at the same time.
 pub fn listen(pages: &Pages, several: bool) -> Result<(), String> {
     // SAFETY: the glue's word.
     let typed = unsafe { (&raw const cere_glue_typed).read() };
@@ -158,7 +159,8 @@ pub fn listen(pages: &Pages, several: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What the two halves of the word at `address`, which holds `word` now, were stored as; none if the code does not tell.
+/// What the two halves of the word at `address`, which holds `word` now, were stored as; none if the code does not report
+/// its stores.
 pub fn kinds(address: u64, word: u64) -> Option<[Kind; 2]> {
     let cells = CELLS_OF.get()?;
     let half = |at: u64, content: u32| {
@@ -175,8 +177,8 @@ pub fn kinds(address: u64, word: u64) -> Option<[Kind; 2]> {
     ])
 }
 
-/// Whether the code tells what it stores.
-pub fn told() -> bool {
+/// Whether the code reports its stores.
+pub fn is_active() -> bool {
     CELLS_OF.get().is_some()
 }
 

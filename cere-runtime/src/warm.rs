@@ -26,7 +26,7 @@ pub struct Warm<'a> {
     lines: Lines,
     /// Memory that the region uses.
     data: Vec<(u64, u64)>,
-    /// What of it the trace does not hold.
+    /// The part of it that the trace does not hold.
     untraced: Vec<(u64, u64)>,
     /// As much memory as was not there at entry.
     frames: Option<Area>,
@@ -118,7 +118,7 @@ impl<'a> Warm<'a> {
         let (low, top) = space::stack(manifest);
         data.extend(space::resident(low, top));
         data.extend(trace.as_ref().and_then(Trace::scratch));
-        let absent: u64 = pages.absent().iter().map(|r| r.1 - r.0).sum();
+        let absent: u64 = space::absent(&pages.all).iter().map(|r| r.1 - r.0).sum();
         let frames = match absent > 0 && lines.can_flush() {
             true => Some(Area::new(absent)?),
             false => None,

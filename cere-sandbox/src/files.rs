@@ -38,14 +38,13 @@ const READ: [&str; 8] = [
 /// Where anyone may write.
 const SINKS: [&str; 2] = ["/dev/null", "/dev/full"];
 /// Programs that tools start, which may lie outside the system's directories.
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 7] = [
     "clang-22",
     "flang-22",
     "opt-22",
     "ld.lld-22",
     "llvm-objcopy-22",
     "llvm-dis-22",
-    "llvm-cxxfilt-22",
     "llvm-ar-22",
 ];
 /// Parts of the place where a toolchain is installed.

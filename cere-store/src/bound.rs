@@ -3,9 +3,9 @@
 //! Every replay holds the cache's lock shared. Things are removed under the exclusive lock alone, hence when no other
 //! replay runs, and are renamed before, so that a command killed half way leaves nothing half-removed under its name.
 
+use crate::state;
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -18,30 +18,21 @@ pub const BUILDS: u64 = 512 << 20;
 /// A replay's share in a cache; given back when dropped.
 pub struct InUse(File);
 
-fn flock(file: &File, operation: i32) -> bool {
-    // SAFETY: takes no pointers; the descriptor is open for as long as `file` lives.
-    unsafe { libc::flock(file.as_raw_fd(), operation) == 0 }
-}
-
 impl InUse {
     /// Waits while another command removes things. None where files cannot be locked: nothing is removed then.
-    pub fn share(cache: &Path) -> Option<Self> {
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(cache.join("lock"))
-            .ok()?;
-        flock(&file, libc::LOCK_SH).then_some(Self(file))
+    pub fn lock_shared(cache: &Path) -> Option<Self> {
+        let file = state::open_lock(&cache.join("lock")).ok()?;
+        file.lock_shared().ok()?;
+        Some(Self(file))
     }
 
     /// Runs `f` if no other replay shares the cache.
-    pub fn alone(&self, f: impl FnOnce()) {
-        if flock(&self.0, libc::LOCK_EX | libc::LOCK_NB) {
+    pub fn if_alone(&self, f: impl FnOnce()) {
+        // On Linux a descriptor has one lock, which these calls convert.
+        if self.0.try_lock().is_ok() {
             f();
         }
-        flock(&self.0, libc::LOCK_SH);
+        let _ = self.0.lock_shared();
     }
 }
 
@@ -149,16 +140,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let ran_alone = |mine: &InUse| {
             let mut ran = false;
-            mine.alone(|| ran = true);
+            mine.if_alone(|| ran = true);
             ran
         };
-        let mine = InUse::share(directory.path()).unwrap();
-        let other = InUse::share(directory.path()).unwrap();
+        let mine = InUse::lock_shared(directory.path()).unwrap();
+        let other = InUse::lock_shared(directory.path()).unwrap();
         assert!(!ran_alone(&mine));
         drop(other);
         assert!(ran_alone(&mine));
         // The share is still held.
-        let other = InUse::share(directory.path()).unwrap();
+        let other = InUse::lock_shared(directory.path()).unwrap();
         assert!(!ran_alone(&other));
     }
 }

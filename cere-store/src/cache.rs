@@ -58,7 +58,7 @@ impl Cache {
 
     fn at(directory: PathBuf, temporary: Option<tempfile::TempDir>) -> Self {
         Self {
-            in_use: InUse::share(&directory),
+            in_use: InUse::lock_shared(&directory),
             directory,
             hashes: Mutex::default(),
             _temporary: temporary,
@@ -77,14 +77,14 @@ impl Cache {
 
     /// The same between the replays of a command, which may use a package again: a quarter of the free room is theirs.
     pub fn trim_between(&self) {
-        self.trim_to(bound::PACKAGES.max(room(&self.directory) / 4));
+        self.trim_to(bound::PACKAGES.max(unpack_limit(&self.directory) / 4));
     }
 
     fn trim_to(&self, packages: u64) {
         let Some(in_use) = &self.in_use else {
             return;
         };
-        in_use.alone(|| {
+        in_use.if_alone(|| {
             bound::trim(&self.packages(), packages, |name, m| {
                 m.is_dir() && !name.starts_with('.')
             });
@@ -120,7 +120,7 @@ impl Cache {
             .prefix(".unpack")
             .tempdir_in(&packages)
             .with_context(|| format!("cannot write in {}", packages.display()))?;
-        let room = room(&packages);
+        let room = unpack_limit(&packages);
         let manifest = unpack_package(file, temporary.path(), room).map_err(|error| {
             let error = anyhow::Error::from(error);
             if room > SCARCE {
@@ -157,6 +157,6 @@ impl Cache {
 }
 
 /// Bytes that a package may take: half of what is free, for a small file may unpack to anything.
-fn room(directory: &Path) -> u64 {
+fn unpack_limit(directory: &Path) -> u64 {
     state::free_space(directory).map_or(u64::MAX, |free| free / 2)
 }

@@ -1,6 +1,5 @@
 //! The files of codelets in the store.
 
-use crate::current::Current;
 use crate::results::{Database, Record};
 use crate::state;
 use anyhow::{Context, Result};
@@ -72,11 +71,11 @@ impl Verdicts {
 }
 
 impl Listed {
-    /// The entry for `file`.
+    /// The entry for `file`, whose manifest is `manifest`; `current`: see the field.
     pub fn of(
         manifest: &Manifest,
         file: &Path,
-        current: &Current,
+        current: Option<bool>,
         verdicts: &Verdicts,
     ) -> Result<Self> {
         let metadata =
@@ -90,7 +89,7 @@ impl Listed {
             bytes: metadata.len(),
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
             verdict: verdicts.last(&manifest.name, file)?,
-            current: current.holds(manifest),
+            current,
         })
     }
 }
@@ -120,7 +119,7 @@ pub fn file_of(store: &Store, name: &str) -> PathBuf {
         .join(format!("{encoded}.{PACKAGE_EXTENSION}"))
 }
 
-/// The name of the codelet in `file`, if the file's name tells it.
+/// The name of the codelet in `file`, if the file's name holds it.
 fn name_of(file: &Path) -> Option<String> {
     let stem = file.file_stem()?.to_str()?;
     if stem.contains('!') {
@@ -141,8 +140,8 @@ fn name_of(file: &Path) -> Option<String> {
         .filter(|name| name.chars().all(is_plain))
 }
 
-/// What to call the codelet in `file`, which may be damaged.
-pub fn called(file: &Path) -> String {
+/// The name to show for the codelet in `file`, which may be damaged.
+pub fn display_name(file: &Path) -> String {
     match read_manifest(file) {
         Ok(manifest) => manifest.name,
         Err(_) => name_of(file).unwrap_or_else(|| file.display().to_string()),
@@ -162,10 +161,7 @@ pub fn files(store: &Store) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
-        if !hidden && path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
+        if !state::is_hidden(&path) && path.extension().is_some_and(|e| e == PACKAGE_EXTENSION) {
             files.push(path);
         }
     }
@@ -173,7 +169,7 @@ pub fn files(store: &Store) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Names and files of the codelets in the store; damaged ones whose file does not tell the name are left out.
+/// Names and files of the codelets in the store; damaged ones whose file name does not hold it are left out.
 pub fn names(store: &Store) -> Result<Vec<(String, PathBuf)>> {
     let named = |file: PathBuf| {
         let name = name_of(&file).or_else(|| read_manifest(&file).ok().map(|m| m.name))?;

@@ -1,11 +1,11 @@
-//! Which codelets are of the current build.
+//! What the store has of the current build: its profile, its codelets.
 
 use crate::codelets::files;
 use crate::names::named;
 use crate::{missing, state};
 use anyhow::{Context, Result};
 use cere_format::package::Manifest;
-use cere_format::profile::RegionKey;
+use cere_format::profile::{Profile, RegionKey, RegionProfile};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use std::collections::HashSet;
@@ -62,4 +62,24 @@ pub fn codelets(store: &Store) -> Result<Vec<Codelet>> {
         }));
     }
     Ok(found)
+}
+
+/// The store's last profile, if it is of the build that the store records; that build's regions.
+pub fn profile(store: &Store) -> Result<Profile> {
+    let profile = state::profile(store)?;
+    let built: HashSet<(String, u32)> = state::current_units(store)?
+        .into_iter()
+        .flat_map(|u| u.regions.into_iter().map(move |r| (u.id.clone(), r.index)))
+        .collect();
+    let older = |r: &&RegionProfile| !built.contains(&(r.key.unit.clone(), r.key.index));
+    if let Some(region) = profile.regions.iter().find(older) {
+        return Err(missing::profile(store, |line| {
+            format!(
+                "the profile in {} is of another build than the last one ({} is not in it): run `{line}` again",
+                store.root().display(),
+                region.name
+            )
+        }));
+    }
+    Ok(profile)
 }

@@ -40,13 +40,13 @@ pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
         return Ok(vec![file.clone()]);
     }
     let mut what = what;
-    if met(&known, what).is_empty()
+    if matching(&known, what).is_empty()
         && let Some((regions, of_invocation)) = invocation(&known, what)
     {
         (what, known) = (regions, of_invocation);
     }
     leave_out_older(store, what, &mut known)?;
-    chosen(&known, what).map_err(|error| without_codelet(store, what).unwrap_or(error))
+    pick_packages(&known, what).map_err(|error| without_codelet(store, what).unwrap_or(error))
 }
 
 /// Codelets by name and file.
@@ -65,20 +65,20 @@ fn invocation<'a>(known: &Known, what: &'a str) -> Option<(&'a str, Known)> {
     let end = format!(":{number}");
     let mut left = known.clone();
     left.retain(|(name, _)| name.ends_with(&end));
-    (!met(&left, regions).is_empty()).then_some((regions, left))
+    (!matching(&left, regions).is_empty()).then_some((regions, left))
 }
 
-/// The positions of the codelets that `what` may mean: those of a region of that name, or what a glob takes, by
-/// their own names or else by their regions', or what it begins.
-fn met(known: &[(String, PathBuf)], what: &str) -> Vec<usize> {
+/// The positions of the codelets that `what` may mean: those of the region of that name; or those that it matches as a glob,
+/// by their own names or else by their regions'; or those that begin with it.
+fn matching(known: &[(String, PathBuf)], what: &str) -> Vec<usize> {
     let find = |f: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (0..known.len()).filter(|i| f(&known[*i].0)).collect()
     };
-    let mut found = find(&|name| region(name) == what);
+    let mut found = find(&|name| region_of(name) == what);
     if found.is_empty() && is_glob(what) {
         found = find(&|name| glob(what, name));
         if found.is_empty() {
-            found = find(&|name| glob(what, region(name)));
+            found = find(&|name| glob(what, region_of(name)));
         }
     } else if found.is_empty() {
         found = find(&|name| name.starts_with(what));
@@ -108,9 +108,9 @@ fn without_codelet(store: &Store, what: &str) -> Option<anyhow::Error> {
     }))
 }
 
-/// Where `what` meets codelets of the current build and older ones, the older ones go out of `known`, with a word.
+/// Where `what` matches codelets of the current build and older ones, removes the older ones from `known`, with a note.
 fn leave_out_older(store: &Store, what: &str, known: &mut Vec<(String, PathBuf)>) -> Result<()> {
-    let met = met(known, what);
+    let met = matching(known, what);
     if met.len() < 2 {
         return Ok(());
     }
@@ -135,11 +135,11 @@ fn leave_out_older(store: &Store, what: &str, known: &mut Vec<(String, PathBuf)>
     Ok(())
 }
 
-/// Of `known`, those that `what` picks: a region with all its codelets, or codelets.
-fn chosen(known: &[(String, PathBuf)], what: &str) -> Result<Vec<PathBuf>> {
+/// The packages of `known` that `what` picks: all codelets of a region, or single codelets.
+fn pick_packages(known: &[(String, PathBuf)], what: &str) -> Result<Vec<PathBuf>> {
     let of_region: Vec<PathBuf> = known
         .iter()
-        .filter(|(name, _)| region(name) == what)
+        .filter(|(name, _)| region_of(name) == what)
         .map(|(_, file)| file.clone())
         .collect();
     if !of_region.is_empty() {
@@ -147,7 +147,7 @@ fn chosen(known: &[(String, PathBuf)], what: &str) -> Result<Vec<PathBuf>> {
     }
     let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
     if is_glob(what) {
-        let met = met(known, what);
+        let met = matching(known, what);
         if !met.is_empty() {
             return Ok(met.into_iter().map(|i| known[i].1.clone()).collect());
         }
@@ -156,14 +156,14 @@ fn chosen(known: &[(String, PathBuf)], what: &str) -> Result<Vec<PathBuf>> {
     let mut begun: Vec<&str> = names
         .iter()
         .filter(|name| name.starts_with(what))
-        .map(|name| region(name))
+        .map(|name| region_of(name))
         .collect();
     begun.sort_unstable();
     begun.dedup();
     if let [only] = begun[..]
         && !names.contains(&what)
     {
-        return chosen(known, only);
+        return pick_packages(known, only);
     }
     Ok(pick(&names, what)?
         .into_iter()
@@ -172,7 +172,7 @@ fn chosen(known: &[(String, PathBuf)], what: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// The region's part of a codelet's name.
-fn region(name: &str) -> &str {
+fn region_of(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(region, _)| region)
 }
 

@@ -37,7 +37,7 @@ impl Processes {
         self.0.iter().find(|p| p.number == number)
     }
 
-    /// What tells `process` from the others, in this run and the next.
+    /// What identifies `process` among the others, in this run and the next.
     pub fn name(&self, process: &Process) -> ProcessName {
         let same = |p: &&Process| {
             p.number < process.number

@@ -1,19 +1,15 @@
 //! Reading and writing the store: units, lock, JSON files written to a temporary name and renamed.
 
-use crate::missing;
 use anyhow::{Context, Result, bail};
 use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::hexadecimal;
-use cere_format::profile::{PROFILE_VERSION, Profile, RegionProfile};
+use cere_format::profile::{PROFILE_VERSION, Profile};
 use cere_format::store::Store;
 use cere_package::io::PACKAGE_UNFINISHED;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashSet};
-use std::ffi::CString;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -108,14 +104,10 @@ pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
 }
 
-/// Bytes free for this user on the file system of `path`, if that can be told.
+/// Bytes free for this user on the file system of `path`, if that is known.
 pub fn free_space(path: &Path) -> Option<u64> {
-    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: all-zero is a valid statvfs; the path is a string that ends in zero, the result is written to `found`.
-    unsafe {
-        let mut found: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(path.as_ptr(), &mut found) == 0).then(|| found.f_bavail * found.f_frsize)
-    }
+    let found = rustix::fs::statvfs(path).ok()?;
+    Some(found.f_bavail * found.f_frsize)
 }
 
 /// The exclusive right to write to a store; given back when dropped.
@@ -124,24 +116,24 @@ pub struct Lock {
     _file: File,
 }
 
+/// Opens a file to lock; it is created if it is not there, and its content stays.
+pub(crate) fn open_lock(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    options.open(path)
+}
+
 /// Takes the store's lock, or says which process holds it.
 pub fn lock(store: &Store) -> Result<Lock> {
     make_directory(store.root())?;
     let path = store.lock();
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .with_context(|| {
-            format!(
-                "cannot open the lock {}: give a writable place with --store",
-                path.display()
-            )
-        })?;
-    // SAFETY: flock takes no pointers; the descriptor is open for as long as `file` lives.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+    let mut file = open_lock(&path).with_context(|| {
+        format!(
+            "cannot open the lock {}: give a writable place with --store",
+            path.display()
+        )
+    })?;
+    if file.try_lock().is_err() {
         let mut holder = String::new();
         let _ = file.read_to_string(&mut holder);
         // The holder writes its number after it has taken the lock.
@@ -202,24 +194,10 @@ pub fn profile(store: &Store) -> Result<Profile> {
     Ok(profile)
 }
 
-/// The store's last profile, if it is of the build that the store records; that build's regions.
-pub fn current_profile(store: &Store) -> Result<Profile> {
-    let profile = profile(store)?;
-    let built: HashSet<(String, u32)> = current_units(store)?
-        .into_iter()
-        .flat_map(|u| u.regions.into_iter().map(move |r| (u.id.clone(), r.index)))
-        .collect();
-    let older = |r: &&RegionProfile| !built.contains(&(r.key.unit.clone(), r.key.index));
-    if let Some(region) = profile.regions.iter().find(older) {
-        return Err(missing::profile(store, |line| {
-            format!(
-                "the profile in {} is of another build than the last one ({} is not in it): run `{line}` again",
-                store.root().display(),
-                region.name
-            )
-        }));
-    }
-    Ok(profile)
+/// Whether the name of a file begins with a dot: it is being written.
+pub(crate) fn is_hidden(path: &Path) -> bool {
+    let name = path.file_name();
+    name.is_some_and(|n| n.as_encoded_bytes().starts_with(b"."))
 }
 
 /// The record of a unit.
@@ -248,10 +226,7 @@ pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
     let mut units: BTreeMap<(PathBuf, String), Unit> = BTreeMap::new();
     for entry in entries {
         let path = entry?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
-        if hidden {
+        if is_hidden(&path) {
             continue;
         }
         let id =

@@ -121,22 +121,24 @@ fn flags(text: &str, line: usize) -> Result<Vec<String>, SpaceError> {
     }
 }
 
-/// [`Space::parse`].
-pub(crate) fn parse(text: &str) -> Result<Space, SpaceError> {
-    let lines = Lines(text);
-    let file: SpaceText = toml::from_str(text).map_err(|e| SpaceError::Syntax {
-        line: lines.at(e.span().map_or(0, |s| s.start)),
-        message: e.message().to_owned(),
-    })?;
-    let mut groups = Vec::new();
-    for group in file.groups {
-        groups.push(lines.group(group, &groups)?);
+impl Space {
+    /// The space of a text in TOML, as the built-in ones are.
+    pub fn parse(text: &str) -> Result<Space, SpaceError> {
+        let lines = Lines(text);
+        let file: SpaceText = toml::from_str(text).map_err(|e| SpaceError::Syntax {
+            line: lines.at(e.span().map_or(0, |s| s.start)),
+            message: e.message().to_owned(),
+        })?;
+        let mut groups = Vec::new();
+        for group in file.groups {
+            groups.push(lines.group(group, &groups)?);
+        }
+        let sequences = file.sequences.map(|s| lines.sequences(s)).transpose()?;
+        if groups.is_empty() && sequences.is_none() {
+            return Err(SpaceError::Empty);
+        }
+        Ok(Space { groups, sequences })
     }
-    let sequences = file.sequences.map(|s| lines.sequences(s)).transpose()?;
-    if groups.is_empty() && sequences.is_none() {
-        return Err(SpaceError::Empty);
-    }
-    Ok(Space { groups, sequences })
 }
 
 #[cfg(test)]
@@ -167,19 +169,20 @@ levels = ["-O1"]
     /// The error of the good text with one part replaced.
     fn error(part: &str, with: &str) -> SpaceError {
         assert!(GOOD.contains(part), "{part}");
-        parse(&GOOD.replacen(part, with, 1)).unwrap_err()
+        Space::parse(&GOOD.replacen(part, with, 1)).unwrap_err()
     }
 
     #[test]
     fn all_there_is() {
-        let space = parse(GOOD).unwrap();
+        let space = Space::parse(GOOD).unwrap();
         assert_eq!(space.groups[0].choices, [["-O1"], ["-O2"]]);
         assert_eq!(space.groups[1].choices[1].len(), 6);
         assert!(space.groups[1].changes_values && !space.groups[0].changes_values);
         let sequences = space.sequences.unwrap();
         assert_eq!((sequences.drop, sequences.rounds), (0.7, 4));
         assert_eq!(sequences.levels, [["-O1"]]);
-        let whole = parse("[sequences]\npipeline = \"sroa\"\ndrop = 1\nrounds = 1\n").unwrap();
+        let whole =
+            Space::parse("[sequences]\npipeline = \"sroa\"\ndrop = 1\nrounds = 1\n").unwrap();
         assert_eq!(whole.sequences.unwrap().drop, 1.0);
     }
 
@@ -241,7 +244,7 @@ levels = ["-O1"]
             source: PipelineError::Open { open: '<', at: 7 },
         };
         assert_eq!(error("<O3>", "<O3"), pipeline);
-        assert_eq!(parse("# nothing\n").unwrap_err(), SpaceError::Empty);
+        assert_eq!(Space::parse("# nothing\n").unwrap_err(), SpaceError::Empty);
     }
 
     #[test]

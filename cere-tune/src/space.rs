@@ -157,11 +157,6 @@ pub(crate) const WITH_VALUE: [&str; 3] = ["-mllvm", "-Xclang", "--param"];
 pub(crate) const ROUNDS: u32 = 100;
 
 impl Space {
-    /// Of a text in TOML, as the built-in ones are.
-    pub fn parse(text: &str) -> Result<Space, SpaceError> {
-        crate::file::parse(text)
-    }
-
     /// The text of a space that comes with CERE: `levels`, `codegen`, `passes` or `full`.
     pub fn built_in(name: &str) -> Option<&'static str> {
         let found = BUILT_IN.iter().find(|(n, _)| *n == name);

@@ -11,8 +11,7 @@ use cere_measure::decide::rounds;
 use cere_measure::matching::{LEVELS, Matching};
 use cere_replay::Team;
 use cere_run::capture::Refused;
-use cere_store::current::codelets;
-use cere_store::state;
+use cere_store::current::{self, codelets};
 
 /// Compare replays with the run: time and result of every region
 #[derive(clap::Args)]
@@ -93,7 +92,7 @@ pub fn run(options: &Options) -> Result<u8> {
         return counted(options);
     }
     let store = options.common.store()?;
-    let profile = state::current_profile(&store)?;
+    let profile = current::profile(&store)?;
     let codelets = codelets(&store)?;
     let settings = options.timing.settings(Team::default())?;
     let plan = Plan {

@@ -49,7 +49,7 @@ pub fn run(options: &Options) -> Result<u8> {
     for file in files(&store)? {
         let listed = read_manifest(&file)
             .map_err(anyhow::Error::from)
-            .and_then(|manifest| Listed::of(&manifest, &file, &current, &verdicts));
+            .and_then(|manifest| Listed::of(&manifest, &file, current.holds(&manifest), &verdicts));
         match listed {
             Ok(listed) => sound.push(listed),
             Err(error) => damaged.push((file, error)),

@@ -6,7 +6,7 @@ use cere_console::{note, print};
 use cere_measure::decide::rounds;
 use cere_predict::{flags, model, plot, rounds::Rounds};
 use cere_replay::Team;
-use cere_store::current::codelets;
+use cere_store::current::{self, codelets};
 use cere_store::{names, state};
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ pub fn run(options: &Options) -> Result<u8> {
         return under_flags(options, file);
     }
     let store = options.common.store()?;
-    let profile = state::current_profile(&store)?;
+    let profile = current::profile(&store)?;
     let units = state::current_units(&store)?;
     let codelets = codelets(&store)?;
     let mut threads = options.threads.clone();

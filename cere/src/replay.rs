@@ -105,7 +105,7 @@ fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
             1 => keep.clone(),
             _ => keep.join(file.file_stem().unwrap_or_default()),
         });
-        let spinner = progress::spinner(format!("replaying {}", codelets::called(file)));
+        let spinner = progress::spinner(format!("replaying {}", codelets::display_name(file)));
         let replay = replays.replay(&settings, file, keep);
         spinner.finish_and_clear();
         match replay {
@@ -117,7 +117,7 @@ fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
                 results.push(show::replay::json(&replay, &options.flags));
             }
             Err(error) => {
-                let name = codelets::called(file);
+                let name = codelets::display_name(file);
                 results.push(show::replay::failure(&name, &options.flags, &error));
                 if files.len() == 1 {
                     return Err(error);

@@ -7,7 +7,7 @@ use cere_console::print;
 use cere_format::profile::{Profile, RegionProfile};
 use cere_run::classes;
 use cere_run::selection::nodes;
-use cere_store::state;
+use cere_store::current;
 
 /// Choose the cheapest regions to replay that cover the run
 #[derive(clap::Args)]
@@ -80,7 +80,7 @@ fn replays(profile: &Profile) -> Vec<Option<Replay>> {
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
-    let profile = state::current_profile(&store)?;
+    let profile = current::profile(&store)?;
     let replays = replays(&profile);
     let costs: Vec<Option<f64>> = replays
         .iter()

@@ -1,7 +1,6 @@
 //! The file as a checked sequence of members.
 
 use super::check::check_stored;
-use super::read::Receiver;
 use super::{
     HEADER_LENGTH, PREAMBLE_LENGTH, PREAMBLE_MAGIC, SKIPPABLE_MAGIC, check_manifest, check_version,
     copy_hashed, decode_table, decode_trace, invalid, manifest_limit,
@@ -16,6 +15,16 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a block of a tar archive.
 const BLOCK: u64 = 512;
+
+/// Takes the members of a package as they are read, each after its name and size were checked.
+pub(super) trait Receiver {
+    fn receive(
+        &mut self,
+        member: &str,
+        contents: &mut dyn Read,
+        size: u64,
+    ) -> Result<(u64, [u8; 32]), FormatError>;
+}
 
 /// A package whose preamble and overall checksum are good.
 pub(super) struct Archive<'a> {

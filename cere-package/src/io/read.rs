@@ -1,6 +1,6 @@
 //! A package into memory or into a directory.
 
-use super::archive::Archive;
+use super::archive::{Archive, Receiver};
 use super::{Package, copy_hashed};
 use cere_format::FormatError;
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
@@ -8,16 +8,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-
-/// Takes the members of a package as they are read, each after its name and size were checked.
-pub(super) trait Receiver {
-    fn receive(
-        &mut self,
-        member: &str,
-        contents: &mut dyn Read,
-        size: u64,
-    ) -> Result<(u64, [u8; 32]), FormatError>;
-}
 
 /// Reads the manifest only. The checksum of the whole is verified all the same.
 pub fn read_manifest(path: &Path) -> Result<Manifest, FormatError> {

@@ -15,7 +15,7 @@ const WINDOW_LOG: u32 = 27;
 /// Bytes of members from which on the large window is worth its memory.
 const LONG: u64 = 2 << 20;
 
-/// Opens a member's bytes anew.
+/// Opens a member's bytes again, from their start.
 pub type OpenStream<'a> = Box<dyn Fn() -> io::Result<Box<dyn Read + 'a>> + 'a>;
 
 /// Where a new member's bytes come from.

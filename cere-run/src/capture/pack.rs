@@ -174,8 +174,9 @@ impl Packing<'_> {
         for extension in ["table", "entry", "exit", "trace", "blocks"] {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
         }
-        let listed = Listed::of(&manifest, &destination, &self.current, &Verdicts::default())
-            .map_err(lost)?;
+        let current = self.current.holds(&manifest);
+        let listed =
+            Listed::of(&manifest, &destination, current, &Verdicts::default()).map_err(lost)?;
         Ok((listed, untimed))
     }
 

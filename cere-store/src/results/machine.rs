@@ -4,7 +4,7 @@ use super::Machine;
 use std::sync::LazyLock;
 
 /// This machine. The id is a hash over the CPU's model and the system's own id (of `/etc/machine-id`, or the host's
-/// name where there is none), so that a record tells machines apart and names none.
+/// name where there is none), so that a record identifies a machine and does not name it.
 pub fn this() -> Machine {
     static THIS: LazyLock<Machine> = LazyLock::new(|| {
         let machine = cere_package::machine();

@@ -19,7 +19,7 @@ pub struct Setting {
     pub warmup: Warmup,
     /// Threads of a team; none: the program has no OpenMP runtime.
     pub threads: Option<u32>,
-    /// What else the OpenMP runtime was told; empty: nothing.
+    /// Other settings of the OpenMP runtime; empty: none.
     pub placement: String,
 }
 
@@ -30,22 +30,22 @@ pub struct Machine {
     pub cpu: String,
     /// Kernel release.
     pub kernel: String,
-    /// 16 hexadecimal digits that tell it from other machines.
+    /// 16 hexadecimal digits that identify it.
     pub id: String,
 }
 
 /// What a replay took.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Times {
-    /// Least cycles of the time stamp counter.
+    /// Minimum cycles of the time stamp counter.
     pub cycles_min: u64,
     /// Median cycles.
     pub cycles_median: u64,
-    /// Least seconds.
+    /// Minimum seconds.
     pub seconds_min: f64,
     /// Median seconds.
     pub seconds_median: f64,
-    /// Seconds of the repetitions at [`QUANTILES`] places between the least and the most; none in records of older versions.
+    /// Seconds of the repetitions at [`QUANTILES`] places between the minimum and the maximum; none in records of older versions.
     pub quantiles: Vec<f64>,
     /// Confidence interval of the median in seconds, at [`cere_format::replay::CONFIDENCE`], if it is known.
     pub interval: Option<(f64, f64)>,
@@ -114,7 +114,7 @@ pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
     }
 }
 
-/// Values that tell of a distribution: the least, each twentieth, the most.
+/// Values that describe a distribution: the minimum, each twentieth, the maximum.
 pub const QUANTILES: usize = 21;
 
 /// Columns of the table, in order.

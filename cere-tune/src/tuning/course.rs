@@ -1,8 +1,8 @@
 //! The search of one region.
 
 use super::ahead::Ahead;
+use super::arms::{Arm, Arms, ratios};
 use super::baseline::Baseline;
-use super::confirm::{Arm, Arms, ratios};
 use super::journal::{Event, Journal, Told};
 use crate::{Outcome, Search, Variant};
 use anyhow::{Context, Result, anyhow};

@@ -1,6 +1,7 @@
 //! The search of all regions on their codelets.
 
 mod ahead;
+mod arms;
 mod baseline;
 pub mod budget;
 mod confirm;
@@ -22,7 +23,7 @@ use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_measure::{Lab, Replays, Shares, Target};
 use cere_stats::Gain;
-use cere_store::current::{Codelet, codelets};
+use cere_store::current::{self, Codelet, codelets};
 use cere_store::missing;
 use cere_store::names::{Named, named, select};
 use cere_store::state;
@@ -112,7 +113,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         // Without it the search is another one.
         text.push_str(&format!("\n# without {choice}"));
     }
-    let profile = state::current_profile(store)?;
+    let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
     let replays = Replays::open(store)?;
     let targets = targets(request, &replays, &profile, &known, &codelets(store)?)?;
