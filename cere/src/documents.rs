@@ -142,7 +142,7 @@ fn calls(line: &str) -> Vec<Vec<String>> {
     let line = line.trim();
     let Some(line) = line
         .strip_prefix("$ ")
-        .or(Some(line).filter(|l| l.starts_with("cere ")))
+        .or(Some(line).filter(|l| l.starts_with("cere ") && !l.contains(" -> ")))
     else {
         return Vec::new();
     };

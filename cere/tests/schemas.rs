@@ -2,9 +2,11 @@
 
 mod common;
 
+use cere_format::build::RegionKind;
+use cere_format::replay::{CacheLevel, Verdict, Warmup};
 use common::{built, run, succeed, text, write};
 use jsonschema::Validator;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -80,6 +82,28 @@ fn every_command_with_json_has_a_strict_schema() {
         schemas["study"]["properties"],
         schemas["check"]["properties"]
     );
+}
+
+#[test]
+fn schemas_list_every_variant() {
+    let schemas = schemas();
+    let known = &schemas["results"]["$defs"]["verdict"]["enum"];
+    let known = known.as_array().expect("an array").iter();
+    let known: BTreeSet<&str> = known.filter_map(Value::as_str).collect();
+    assert_eq!(known, Verdict::ALL.map(Verdict::name).into());
+    let warmup = &schemas["results"]["$defs"]["warmup"];
+    let validator = jsonschema::draft202012::new(warmup).expect("a schema");
+    for state in [
+        Warmup::Cold,
+        Warmup::Partial(CacheLevel::L2),
+        Warmup::Partial(CacheLevel::Llc),
+        Warmup::WorkingSet,
+        Warmup::PageTrace,
+    ] {
+        assert!(validator.is_valid(&json!(state)), "{state:?}");
+    }
+    let kinds = &schemas["regions"]["items"]["properties"]["kind"]["enum"];
+    assert_eq!(kinds, &json!([RegionKind::Loop, RegionKind::Parallel]));
 }
 
 /// A program and the store of its build, with the schemas that the output is held against.
@@ -187,7 +211,7 @@ fn every_command_prints_what_its_schema_describes() {
     assert!(some(&session.check("predict", &flags), "rows"));
     let tune = ["--space", "levels", "--budget", "6", "--threads", "1,2"];
     assert!(some(&session.check("tune", &tune), "regions"));
-    let mut names = regions.as_array().expect("regions").iter();
+    let names = regions.as_array().expect("regions").iter();
     let step = names
         .filter_map(|r| r["name"].as_str())
         .find(|n| n.starts_with("step@"))
