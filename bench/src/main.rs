@@ -12,7 +12,7 @@
 //! | [`searches`] | which search finds good flags with few evaluations? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
-//! A and B always alternate within one run; the least of the rounds counts.
+//! A and B always alternate within one run; the minimum over the rounds counts.
 
 mod aa;
 mod accuracy;

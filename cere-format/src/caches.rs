@@ -11,7 +11,7 @@ pub struct Cache {
     pub size: u64,
 }
 
-/// `32K` in bytes.
+/// Parses a size such as `32K`; in bytes.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.as_bytes().last()? {

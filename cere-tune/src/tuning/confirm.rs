@@ -1,4 +1,4 @@
-//! The winner measured again against the code as built, in alternation, before it is believed.
+//! Measures the winner again in turns with the code as built, before it is accepted.
 
 use super::course::Failure;
 use crate::Variant;
@@ -9,36 +9,36 @@ use cere_replay::Team;
 use cere_stats::{Gain, race};
 use std::time::{Duration, Instant};
 
-/// Candidates that race for their places, at most: the best of many that were timed once owe that to luck.
+/// Maximum candidates of the race: the best of many variants that were timed once are partly lucky.
 const FIELD: usize = 12;
-/// Replays of a race for each that races, at most.
+/// Maximum replays for each candidate of the race.
 const REPLAYS: f64 = 6.0;
-/// Those of them that are measured by themselves, at most.
+/// Maximum finalists, which are measured again after the race.
 pub const FINALISTS: usize = 4;
-/// Arms that are timed between two timings of the code as built.
+/// Arms timed between two timings of the code as built.
 const PAIR: usize = 2;
 
-/// A variant that is believed.
+/// A confirmed variant.
 #[derive(Debug, Clone)]
 pub struct Winner {
-    /// It.
+    /// The variant.
     pub variant: Variant,
-    /// Its time over that of the code as built, with the interval that holds it with 95 %.
+    /// Its time over that of the code as built, with the 95 % interval.
     pub gain: Gain,
 }
 
 /// A variant with a team.
 pub struct Arm<'b> {
-    /// What is replayed.
+    /// The variant to replay.
     pub variant: Variant,
     /// Its builds.
     pub builds: &'b Builds,
-    /// Its team, if not that of the capture.
+    /// Its team; `None` for that of the capture.
     pub team: Option<Team>,
 }
 
 impl<'b> Arm<'b> {
-    /// With the team of the capture.
+    /// An arm with the team of the capture.
     pub fn of(variant: &Variant, builds: &'b Builds) -> Self {
         Self {
             variant: variant.clone(),
@@ -53,14 +53,14 @@ pub struct Arms<'t, 'b> {
     lab: &'t Lab<'t>,
     target: &'t Target,
     arms: Vec<Arm<'b>>,
-    /// Whether the results of an arm were judged: they may be other ones by rounding, which is looked at once.
+    /// Whether the result of an arm was judged: differences by rounding are examined once.
     judged: Vec<bool>,
     /// Seconds that the longest timing took, with start and restoring.
     wall: f64,
 }
 
 impl<'t, 'b> Arms<'t, 'b> {
-    /// Arms to be timed in turns, the baseline first.
+    /// Prepares arms for timing in turns; the baseline comes first.
     pub fn turns(lab: &'t Lab<'t>, target: &'t Target, arms: Vec<Arm<'b>>) -> Turns<Self> {
         let judged = vec![false; arms.len()];
         let arms = Self {
@@ -99,11 +99,11 @@ pub fn ratios(turns: &Turns<Arms>, arm: usize) -> Vec<f64> {
         .ratios(arm, |base, now| target.ratio(base, now))
 }
 
-/// What came of measuring again.
+/// The outcome of measuring again.
 pub struct Confirmed {
-    /// The variant that is believed.
+    /// The confirmed variant, if any.
     pub winner: Option<Winner>,
-    /// Whether the time was over before it was sure that the best is the best.
+    /// Whether the time was over before a decision.
     pub hurried: bool,
 }
 
@@ -115,8 +115,8 @@ fn failure(variant: &Variant, reason: String) -> Failure {
     }
 }
 
-/// The finalists among so many arms, the best first. Those that cannot be used leave the race.
-fn ranked(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
+/// The finalists of so many arms, the best first. Arms that fail leave the race.
+fn run_race(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
     let found = race(arms, FINALISTS, |running| {
         let some: Vec<usize> = running.iter().map(|place| place + 1).collect();
         turns.round(&some)?;
@@ -129,8 +129,9 @@ fn ranked(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
     Ok(found.into_iter().map(|place| place + 1).collect())
 }
 
-/// The first of `candidates`, those that seem the best first, that is surely faster than `default` and whose result is right, if
-/// `most`, the time for it, suffices; the order among the first is that of a race. Those whose result is not right go to `wrong`.
+/// The first of `candidates` (in the order of the search, the best first) that is surely faster than `default` and has a
+/// right result, within the time `most`. A race decides the order of the first ones. Candidates with a wrong result go to
+/// `wrong`.
 pub fn confirm(
     lab: &Lab,
     target: &Target,
@@ -150,7 +151,7 @@ pub fn confirm(
     let as_built = || Arm::of(&Variant::default(), default);
     let mut first = Arms::turns(lab, target, vec![as_built()]);
     first.round(&[])?;
-    // Half of the time is for the finalists.
+    // The race gets half of the time, the finalists the other half.
     let fitting = most.as_secs_f64() / 2.0 / (REPLAYS * first.bench.wall);
     let field = (fitting as usize).clamp(FINALISTS, FIELD);
     let mut builds = Vec::new();
@@ -167,11 +168,11 @@ pub fn confirm(
     let mut race = Arms::turns(lab, target, arms());
     let raced = builds.len() > 1 && fitting >= FINALISTS as f64;
     let mut order: Vec<usize> = match raced {
-        true => ranked(&mut race, builds.len())?,
+        true => run_race(&mut race, builds.len())?,
         false => (1..=builds.len()).collect(),
     };
     order.truncate(FINALISTS);
-    // What chose them is no measure of them.
+    // The times that chose them are biased: they are not used again.
     let mut turns = Arms::turns(lab, target, arms());
     turns.bench.judged = race.bench.judged.clone();
     let rule = Rule::for_rivals();
@@ -206,8 +207,7 @@ pub fn confirm(
     Ok(decided)
 }
 
-/// The number of threads with which the region is surely faster than with as many as at capture, and by how much, if there
-/// is one.
+/// The number of threads with which the region is surely faster than with as many as at capture, with the gain.
 pub fn threads(
     lab: &Lab,
     target: &Target,
