@@ -2,7 +2,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test install deb demo bench
+.PHONY: all setup build check test install deb demo bench book
 
 all: build
 
@@ -29,6 +29,8 @@ install:
 	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so $(BUILT)/libcere_counted.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
 	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
+	install -d "$(DESTDIR)$(PREFIX)/share/cere/schemas"
+	install -m 644 docs/schemas/*.json "$(DESTDIR)$(PREFIX)/share/cere/schemas"
 
 # A Debian package, in $(BUILT)/../debian.
 deb: build
@@ -44,3 +46,8 @@ demo: build
 # Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, clara, memory, aa) for one of them.
 bench: build
 	@$(BUILT)/cere-bench $(BENCH)
+
+# The guide as HTML, in docs/guide/book.
+book:
+	@command -v mdbook >/dev/null || { echo "book: mdbook is not in PATH: cargo install mdbook --locked" >&2; exit 1; }
+	mdbook build docs/guide

@@ -1,4 +1,4 @@
-//! Clustering of more invocations than one would keep.
+//! Clustering of very many invocations.
 
 use anyhow::{Context, Result};
 use cere_cluster::{Criterion, Sampling, Timed, Whole, clara, classes, line};
@@ -14,7 +14,7 @@ fn cycles(i: u64) -> u64 {
     base + (z >> 32) % (base / 5)
 }
 
-/// The most memory that was resident since the last call, in MiB.
+/// Peak resident memory since the last call, in MiB.
 fn peak() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

@@ -10,7 +10,7 @@ use std::time::Instant;
 const TIMES: u64 = 4000;
 /// Rounds of a comparison.
 const ROUNDS: [usize; 3] = [7, 14, 21];
-/// What the variant's time over the baseline's really is.
+/// The true ratio of the variant's time to the baseline's.
 const TRUTH: f64 = 0.9;
 /// Recorded series of one and the same work, one number a line.
 const SERIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/series");
@@ -52,7 +52,7 @@ fn trimmed(ratios: &[f64]) -> f64 {
 }
 
 const CANDIDATES: [(&str, Estimator); 7] = [
-    ("least / least", |a, b, _| least(b) / least(a)),
+    ("minimum / minimum", |a, b, _| least(b) / least(a)),
     ("20 % quantiles", |a, b, _| {
         quantile(b, 0.2) / quantile(a, 0.2)
     }),
@@ -81,7 +81,7 @@ fn comparison(machine: &mut Machine, rounds: usize) -> Series {
     series
 }
 
-/// Bias of each candidate, and the half width of what holds 95 % of its values, in per cent of the truth.
+/// Bias of each candidate, and half the width of the range of 95 % of its values, in per cent of the truth.
 fn errors(noise: &Noise, rounds: usize) -> Vec<(f64, f64)> {
     let mut found = vec![Vec::new(); CANDIDATES.len()];
     for seed in 0..TIMES {
@@ -117,7 +117,7 @@ fn recorded() -> Result<Vec<(String, Noise)>> {
     Ok(all)
 }
 
-/// Share of comparisons in which one of `rivals` with this true ratio is believed to be faster.
+/// Share of comparisons in which one of `rivals` with this true ratio is accepted as faster.
 fn believed(rule: &Rule, rivals: usize, truth: f64, noise: &Noise) -> f64 {
     let one = |machine: &mut Machine| {
         let mut series = Series::default();
@@ -141,7 +141,7 @@ fn believed(rule: &Rule, rivals: usize, truth: f64, noise: &Noise) -> f64 {
     (0..TIMES).filter(any).count() as f64 / TIMES as f64
 }
 
-/// How often decisions are wrong where there is no gain, and right where there is.
+/// How often decisions are wrong without a gain, and right with one.
 fn decisions(all: &[(String, Noise)]) {
     let rules = [
         ("four finalists, no gain", Rule::for_rivals(), 4, 1.0),

@@ -13,7 +13,7 @@
 //! | [`memory`] | how many accesses a second does the simulator of caches take? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
-//! A and B always alternate within one run; the least of the rounds counts.
+//! A and B always alternate within one run; the minimum over the rounds counts.
 
 mod aa;
 mod accuracy;

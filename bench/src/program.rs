@@ -52,7 +52,7 @@ pub fn all() -> Vec<Program> {
     examples.into_iter().chain(kernels.map(kernel)).collect()
 }
 
-/// What the tables name: processor, number of cores, kernel.
+/// The machine in the headings of tables: processor, number of cores, kernel.
 pub fn machine() -> String {
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
@@ -108,7 +108,7 @@ impl Program {
     }
 }
 
-/// Seconds of one run, output thrown away.
+/// Seconds of one run, without its output.
 pub fn seconds(command: &mut Command) -> Result<f64> {
     command
         .stdout(Stdio::null())
@@ -123,7 +123,7 @@ pub fn seconds(command: &mut Command) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The least of the values.
+/// The minimum of the values.
 pub fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

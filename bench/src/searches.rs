@@ -1,4 +1,4 @@
-//! Which search finds good flags with few evaluations: all of them on recorded evaluations of ten regions.
+//! Compares the search methods on recorded evaluations of ten regions: which one finds good flags with few evaluations.
 
 use crate::program::{geometric_mean, kernel, least};
 use anyhow::{Context, Result, ensure};
@@ -29,10 +29,10 @@ const BUDGETS: [usize; 4] = [10, 20, 40, 80];
 /// Searches of each kind.
 const SEEDS: u64 = 100;
 
-/// Of each variant's flags the ratio; none: it failed.
+/// The ratio by flags of the variant; `None` if it failed.
 type Table = HashMap<String, Option<f64>>;
 
-/// Evaluates the whole space for the main region of each kernel, and writes it down.
+/// Evaluates the whole space for the main region of each kernel, and records it.
 pub fn record(machine: &str) -> Result<()> {
     let mut text =
         format!("# Time over that as built (-O2) of every variant of searches.toml. {machine}\n");

@@ -1,4 +1,4 @@
-//! What a program's file tells: where it is, whether it was instrumented, and by which build.
+//! A program's file: where it is, whether it was instrumented, and by which build.
 
 use crate::units;
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The file that a shell would run for `program`.
+/// Finds the file that a shell would run for `program`.
 pub fn locate(program: &str) -> Result<PathBuf> {
     if program.contains('/') {
         let path = std::path::absolute(program)?;
@@ -28,7 +28,7 @@ pub fn locate(program: &str) -> Result<PathBuf> {
         })
 }
 
-/// Ids of the units that the image `bytes` holds; none if it was not instrumented.
+/// Ids of the units in the image `bytes`; empty if it was not instrumented.
 pub fn units_of(bytes: &[u8]) -> Result<Vec<String>> {
     Ok(units::of(bytes)?)
 }
@@ -40,8 +40,8 @@ pub struct Program {
     pub path: PathBuf,
     /// SHA-256 of the file in hexadecimal.
     pub hash: String,
-    /// Ids of the units that it holds and those of every shared library of the build, which it may load; none for
-    /// a script, which may start anything.
+    /// Ids of its units and of those of every shared library of the build, which it may load; `None` for a script, which may
+    /// start anything.
     pub units: Option<HashSet<String>>,
 }
 

@@ -1,10 +1,10 @@
-//! The user's own build, instrumented, and what it recorded.
+//! The user's build under the compiler wrappers, and its records.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`wrapper`] | the compilers' wrappers: instrumented compiles, recorded links |
-//! | [`image`] | what a program's file tells: where it is, by which build |
-//! | [`units`] | the units that a file holds |
+//! | [`image`] | a program's file: where it is, by which build |
+//! | [`units`] | the units in a file |
 
 pub mod image;
 pub mod units;

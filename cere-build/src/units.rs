@@ -1,9 +1,9 @@
-//! Which units a file holds.
+//! The units in a file.
 
 use cere_format::abi::{UNIT_ID_LENGTH, UNIT_MAGIC, UNIT_SECTION, UnitMarker};
 use object::{Object, ObjectSection};
 
-/// Ids of the units that the object or image `bytes` holds; none if it was not instrumented.
+/// Ids of the units in the object or image `bytes`; empty if it was not instrumented.
 pub fn of(bytes: &[u8]) -> Result<Vec<String>, object::Error> {
     let file = object::File::parse(bytes)?;
     let Some(section) = file.section_by_name(UNIT_SECTION) else {

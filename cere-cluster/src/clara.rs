@@ -28,10 +28,10 @@ impl Default for Sampling {
     }
 }
 
-/// What CLARA found.
+/// A clustering by CLARA.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Medoids<P> {
-    /// A medoid a cluster, with its place in the source, by rising place.
+    /// The medoid of each cluster with its index in the source, by rising index.
     pub medoids: Vec<(u64, P)>,
     /// Weight of all points that have this medoid for their nearest.
     pub weights: Vec<f64>,

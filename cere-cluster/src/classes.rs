@@ -1,11 +1,11 @@
-//! Performance classes of a region's invocations (CERE thesis, 4.2.1): which invocations stand for all.
+//! Performance classes of a region's invocations (CERE thesis, 4.2.1), and the invocations that represent them.
 
 use crate::clara::{Sampling, clara};
 use crate::line::Line;
 use crate::point::{ClusterError, Point, valid};
 use std::collections::BTreeMap;
 
-/// Different times up to which the classes are the best there are; of more, CLARA's.
+/// Number of different times up to which the classes are optimal; beyond it CLARA makes them.
 pub const EXACT_TIMES: usize = 1 << 14;
 
 /// An invocation whose time was kept.
@@ -13,9 +13,9 @@ pub const EXACT_TIMES: usize = 1 << 14;
 pub struct Timed {
     /// Its number, from 1.
     pub invocation: u64,
-    /// Its inclusive cycles; 0 and `u64::MAX`: not known, it is left out.
+    /// Its inclusive cycles; 0 and `u64::MAX` mean unknown: it is ignored.
     pub cycles: u64,
-    /// Invocations that it stands for.
+    /// Number of invocations that it represents.
     pub weight: f64,
 }
 
@@ -25,7 +25,7 @@ impl Point for Timed {
     }
 }
 
-/// The whole region that the kept invocations are of.
+/// The region of the kept invocations as a whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Whole {
     /// Its invocations.
@@ -34,13 +34,13 @@ pub struct Whole {
     pub total: f64,
 }
 
-/// When the classes are enough.
+/// When there are enough classes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criterion {
-    /// The least number of classes is taken for which taking each invocation's time for its medoid's is wrong by at most
-    /// this on the average: mean absolute deviation from the own medoid over mean cycles.
+    /// The smallest number of classes is chosen whose mean absolute deviation from the own medoid, over the mean cycles, is at
+    /// most this.
     pub deviation: f64,
-    /// Not more classes than this, whatever the deviation; 0 counts as 1.
+    /// Maximum number of classes, whatever the deviation; 0 counts as 1.
     pub most: usize,
 }
 
@@ -65,9 +65,9 @@ pub struct Class {
     pub count: u64,
     /// Their time in the unit of [`Whole::total`]; over all classes, that.
     pub total: f64,
-    /// Least cycles kept of the class.
+    /// Minimum cycles of its kept invocations.
     pub least: u64,
-    /// Most cycles kept.
+    /// Maximum cycles of its kept invocations.
     pub most: u64,
     /// Mean absolute deviation from the medoid, in cycles.
     pub deviation: f64,
@@ -86,7 +86,7 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// The class, as place in `classes`, of an invocation that took `cycles`.
+    /// The class, as index in `classes`, of an invocation that took `cycles`.
     pub fn of(&self, cycles: u64) -> usize {
         nearest(self.classes.iter().map(|c| c.cycles), cycles)
     }
@@ -95,7 +95,7 @@ impl Classes {
 /// No classes could be made.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ClassError {
-    /// No invocation was kept, or all took less than the clock can tell.
+    /// No invocation was kept, or all took less than the resolution of the clock.
     #[error("none of the region's invocations was kept with a time above zero")]
     NoTimes,
     /// More invocations than the region had.
@@ -109,7 +109,7 @@ pub enum ClassError {
     /// The total is negative, infinite or not a number.
     #[error("the region's total time is {0}")]
     Total(f64),
-    /// As the clustering says.
+    /// The clustering failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
 }
@@ -196,7 +196,7 @@ fn exact(
     criterion: &Criterion,
     enough: impl Fn(f64) -> bool,
 ) -> Vec<u64> {
-    // A time without weight is no reason for a class.
+    // A time without weight must not make a class.
     let times: Vec<(u64, f64)> = times
         .iter()
         .filter(|(_, weight)| **weight > 0.0)
@@ -231,7 +231,7 @@ fn sample<I: Iterator<Item = Timed>>(
     }
 }
 
-/// What the invocations of a class add up to.
+/// Sums over the invocations of a class.
 #[derive(Clone)]
 struct Sum {
     invocation: u64,
@@ -273,7 +273,7 @@ fn sum_up(known: impl Iterator<Item = Timed>, medoids: &[u64]) -> Vec<Sum> {
     sums
 }
 
-/// `invocations` shared out by the classes' weights: to the largest remainders, and one at least.
+/// Distributes `invocations` by the classes' weights, by largest remainders, with at least one for each class.
 fn counts(sums: &[Sum], invocations: u64, weight: f64) -> Vec<u64> {
     let exact: Vec<f64> = sums
         .iter()
@@ -300,7 +300,7 @@ fn counts(sums: &[Sum], invocations: u64, weight: f64) -> Vec<u64> {
     }
 }
 
-/// Place of the nearest of `medoids`; at equal distance that of the shorter one.
+/// Index of the nearest of `medoids`; at equal distance that of the shorter one.
 fn nearest(medoids: impl Iterator<Item = u64>, cycles: u64) -> usize {
     medoids
         .enumerate()

@@ -9,7 +9,7 @@ use good_lp::{
 };
 use std::collections::BTreeSet;
 
-/// What is asked for.
+/// The goal of a cover.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
     /// Share of the run's time that the chosen regions must cover, 0 to 1.
@@ -43,13 +43,13 @@ pub struct Cover {
 /// No choice was made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CoverError {
-    /// As the tree says.
+    /// The tree is invalid.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// A coverage that is not one.
+    /// A coverage that is not between 0 and 1.
     #[error("the coverage {0} is not between 0 and 1")]
     Coverage(f64),
-    /// A limit that is not one.
+    /// A limit that is not a positive number of seconds.
     #[error("the time limit of {0} seconds is not above zero")]
     Limit(f64),
     /// A cost that is negative, infinite or not a number.
@@ -63,7 +63,7 @@ pub enum CoverError {
     /// The run took no time.
     #[error("the run took no time: there is nothing to cover")]
     NoTime,
-    /// Too much is asked for.
+    /// The coverage cannot be reached.
     #[error(
         "no choice of regions covers {:.2} % of the run: {:.2} % is the most that those that may be chosen reach",
         wanted * 100.0, best * 100.0
@@ -74,7 +74,7 @@ pub enum CoverError {
         /// The best reachable one.
         best: f64,
     },
-    /// The solver gave up.
+    /// The solver failed.
     #[error("the integer program was not solved: {0}")]
     Unsolved(String),
 }
@@ -153,8 +153,8 @@ fn above<'a>(tree: &'a [Node], node: &Node) -> impl Iterator<Item = usize> + use
     std::iter::successors(node.parent, up).filter_map(|at| tree[at].region)
 }
 
-/// Sets of regions of which one at most can be chosen: the chains of callers down to the leaves, those left out that
-/// lie within another.
+/// Sets of regions of which at most one can be chosen: the chains of callers down to the leaves, without chains that are
+/// part of another.
 fn chains(tree: &[Node], eligible: impl Fn(usize) -> bool) -> Vec<BTreeSet<usize>> {
     let mut leaf = vec![true; tree.len()];
     for node in tree {

@@ -1,4 +1,4 @@
-//! Statistics, and nothing else: no file is opened here, and nothing depends on the clock but the limit of [`cover`].
+//! Pure functions: no file is opened here, and only the limit of [`cover`] depends on the clock.
 //!
 //! | question | answer |
 //! |---|---|

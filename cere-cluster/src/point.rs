@@ -1,8 +1,8 @@
-//! What is clustered, and how input can be wrong.
+//! Points to cluster, and errors of the input.
 
 /// Something with a dissimilarity to others of its kind: symmetric, finite, at least 0, and 0 to itself.
 pub trait Point {
-    /// How far `other` is.
+    /// The dissimilarity to `other`.
     fn distance(&self, other: &Self) -> f64;
 }
 
@@ -20,7 +20,7 @@ impl<const N: usize> Point for [f64; N] {
     }
 }
 
-/// Input that has no clusters.
+/// Why an input cannot be clustered.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ClusterError {
     /// Nothing to cluster.
@@ -65,7 +65,7 @@ pub enum ClusterError {
     },
 }
 
-/// Whether a weight or a dissimilarity is one.
+/// Whether a weight or a dissimilarity is valid: finite and not negative.
 pub(crate) fn valid(number: f64) -> bool {
     number.is_finite() && number >= 0.0
 }

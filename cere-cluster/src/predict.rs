@@ -1,4 +1,4 @@
-//! From the times of representatives to the time of what they represent (CERE thesis, 4.2.2).
+//! Predicts the time of a region from the times of its representatives (CERE thesis, 4.2.2).
 
 use crate::point::valid;
 

@@ -1,6 +1,6 @@
-//! Which regions of a profile are worth a codelet.
+//! Selects the regions of a profile that are worth a codelet.
 
-/// What a profile says of one region.
+/// The data of one region from a profile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
     /// Self time over the run time, 0 to 1.

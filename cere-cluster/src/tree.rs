@@ -1,4 +1,4 @@
-//! The tree of regions calling regions, and what becomes of the time of regions that are dropped.
+//! The tree of regions calling regions, and the time of dropped regions.
 
 use crate::point::valid;
 
@@ -17,10 +17,10 @@ pub struct Node {
     pub invocations: u64,
 }
 
-/// Nodes that are no tree.
+/// Why nodes are not a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// Not even a root.
+    /// No root.
     #[error("the tree of regions has no nodes")]
     Empty,
     /// A node without a caller before it, or a root with one or with a region.
@@ -29,7 +29,7 @@ pub enum TreeError {
         /// Which.
         node: usize,
     },
-    /// A region number that there is none for.
+    /// A region number that is too large.
     #[error("node {node} of the tree of regions names none of the {regions} regions")]
     Region {
         /// Which.
@@ -45,7 +45,7 @@ pub enum TreeError {
     },
 }
 
-/// Refuses what the functions here rely on not being there.
+/// Checks the assumptions of the functions here.
 pub(crate) fn check(tree: &[Node], regions: usize) -> Result<(), TreeError> {
     if tree.is_empty() {
         return Err(TreeError::Empty);

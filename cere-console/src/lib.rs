@@ -1,5 +1,5 @@
-//! What the commands print. A reader that went away ends the output, not the command, and what a terminal would obey is
-//! made visible, for names and messages may be a stranger's.
+//! Output of the commands. A closed pipe ends the output, not the command. Control characters are made visible, because names
+//! and messages may come from strangers.
 //!
 //! | module | what |
 //! |---|---|

@@ -11,26 +11,26 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// The progress that is shown: hidden while a line is written.
 pub(crate) static SHOWN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// How much is said on stderr.
+/// The verbosity of this process.
 static VERBOSITY: AtomicU8 = AtomicU8::new(1);
 
-/// How much a command says on stderr, beside errors and warnings.
+/// How much a command writes to stderr, besides errors and warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
-    /// Nothing.
+    /// Nothing else.
     Quiet,
-    /// What a user should know.
+    /// Notes and progress.
     Normal,
-    /// What is done, step by step, too.
+    /// Each step too.
     Verbose,
 }
 
-/// Sets how much this process says from here on.
+/// Sets the verbosity of this process.
 pub fn set_verbosity(verbosity: Verbosity) {
     VERBOSITY.store(verbosity as u8, Ordering::Relaxed);
 }
 
-/// How much this process says.
+/// The verbosity of this process.
 pub fn verbosity() -> Verbosity {
     match VERBOSITY.load(Ordering::Relaxed) {
         0 => Verbosity::Quiet,
@@ -59,7 +59,7 @@ macro_rules! detail {
 
 /// Writes a line to stderr.
 pub fn line(text: &str) {
-    // A reader that went away misses it.
+    // A closed stderr is no reason to fail.
     SHOWN.suspend(|| {
         let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
     });
@@ -90,7 +90,7 @@ fn lines(text: &str) -> String {
         return text.to_owned();
     }
     let mut lines: Vec<String> = text.split('\n').map(line).collect();
-    // What no line feed follows is no end of a line.
+    // A carriage return without a line feed does not end a line.
     if let Some(last) = lines.last_mut()
         && last.ends_with('\r')
     {
@@ -111,8 +111,8 @@ pub fn out(text: &str) -> Result<()> {
     }
 }
 
-/// What went wrong and why: the error and its causes, each said once though the one above may quote it. Lines after the first
-/// are indented: what a stranger's code or a tool wrote looks like nothing of the command's own.
+/// The error and its causes; a cause that the text above already contains is not repeated. Lines after the first are
+/// indented, so that text of a tool or of a stranger's code cannot look like a message of this command.
 pub fn error(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -173,8 +173,8 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// As [`table`], with the names in the first column cut so that a line fits the terminal, the last column, if it is
-/// text, left out of account.
+/// Like [`table`], with the names in the first column cut so that a line fits the terminal. A last column of text may exceed
+/// it.
 pub fn table_of_names(heading: &[&str], mut rows: Vec<Vec<String>>) -> String {
     let open = heading.last().is_some_and(|h| h.starts_with('<'));
     let counted = 1..heading.len() - usize::from(open);
@@ -186,7 +186,7 @@ pub fn table_of_names(heading: &[&str], mut rows: Vec<Vec<String>>) -> String {
         })
         .sum();
     let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
-    // Text at the end gets some columns all the same.
+    // A last column of text gets some columns too.
     let room = short::columns().saturating_sub(others + if open { 20 } else { 0 });
     let cut = short::names(&names, room);
     for (row, name) in rows.iter_mut().zip(cut) {
@@ -195,7 +195,7 @@ pub fn table_of_names(heading: &[&str], mut rows: Vec<Vec<String>>) -> String {
     table(heading, &rows)
 }
 
-/// `text`, cut off after `most` characters.
+/// `text`, cut after `most` characters.
 pub fn short(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => format!("{}...", text.chars().take(most).collect::<String>()),
@@ -203,7 +203,7 @@ pub fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// How many times less something is, or how many times more if `reduction` is below 1.
+/// A reduction in words: `3.0 times less`, or `2.0 times more` if it is below 1.
 pub fn times(reduction: f64) -> String {
     match reduction {
         less if less >= 1.0 => format!("{less:.1} times less"),
@@ -211,7 +211,7 @@ pub fn times(reduction: f64) -> String {
     }
 }
 
-/// A time with a unit that suits it.
+/// A time with a suitable unit.
 pub fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.3} s"),

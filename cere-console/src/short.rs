@@ -1,19 +1,19 @@
-//! Names of regions cut to fit a table: the middle of a long function's name (templates) becomes `*`, so that what is
-//! shown is still a glob that means this region alone, and the file and line stay.
+//! Names of regions cut to fit a table: the middle of a long function name (templates) becomes `*`. The result is still a glob
+//! that matches this region alone, and file and line stay.
 
 use std::os::fd::AsRawFd;
 use wildmatch::WildMatch;
 
 /// Columns without a terminal.
 const PLAIN: usize = 100;
-/// Columns that a name may always have.
+/// Minimum columns of a name.
 const LEAST: usize = 45;
-/// Characters kept of the inside, where names of one beginning differ.
+/// Characters kept from the inside, where names with the same beginning differ.
 const INSIDE: usize = 12;
-/// Least characters kept of the beginning.
+/// Minimum characters kept of the beginning.
 const SOME: usize = 5;
 
-/// Columns of the terminal that stdout is, or what suits a file.
+/// Columns of the terminal on stdout, or a default for files.
 pub fn columns() -> usize {
     // SAFETY: all-zero is a valid winsize; the result is written to `size`.
     let size = unsafe {
@@ -27,7 +27,7 @@ pub fn columns() -> usize {
     }
 }
 
-/// `names` in `width` columns each, if that leaves them apart; `width` is taken for 45 if it is less.
+/// Cuts `names` to `width` columns each (45 at least), as long as they stay distinct.
 pub fn names(names: &[&str], width: usize) -> Vec<String> {
     let width = width.max(LEAST);
     names.iter().map(|name| one(name, names, width)).collect()
@@ -44,7 +44,7 @@ fn one<'a>(name: &str, all: &[&'a str], width: usize) -> String {
         return name.to_owned();
     }
     let part = |from: usize, to: usize| characters[from..to].iter().collect::<String>();
-    // The names but this one that a pattern means as well.
+    // Other names that the pattern matches too.
     let rivals = |pattern: &str, among: &[&'a str]| -> Vec<&'a str> {
         let met = among
             .iter()

@@ -1,12 +1,12 @@
-//! What captures and replays ask the kernel for. Each is tried: a version says little of a container. CERE uses neither
-//! ptrace nor userfaultfd nor perf events, so that these are not looked for.
+//! Kernel features that captures and replays need. Each is tried, because a container may refuse what the kernel version has.
+//! CERE uses neither ptrace nor userfaultfd nor perf events, so these are not checked.
 
 use crate::Item;
 use cere_sandbox::Sandbox;
 use std::io::Error;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// All of them.
+/// All items.
 pub fn items() -> Vec<Item> {
     let mut items = vec![
         dispatch(),
@@ -21,7 +21,7 @@ pub fn items() -> Vec<Item> {
     items
 }
 
-/// What to do where a container stands in the way.
+/// The remedy where a container refuses a feature.
 const CONTAINER: &str = "run CERE outside of the container, or allow the call there (docker: --security-opt seccomp=unconfined)";
 
 /// Syscall User Dispatch: system calls of a captured region are seen in the process.
@@ -71,7 +71,7 @@ fn pidfd() -> Item {
     Item::good(NAME, "works")
 }
 
-/// MAP_FIXED_NOREPLACE: replays map captured addresses, and only where nothing is.
+/// MAP_FIXED_NOREPLACE: replays map captured addresses only where nothing is mapped.
 fn fixed_mappings() -> Item {
     const NAME: &str = "MAP_FIXED_NOREPLACE";
     const PAGE: usize = 4096;
@@ -104,7 +104,7 @@ fn fixed_mappings() -> Item {
     }
 }
 
-/// Fixed addresses: every run of a program then has the same ones.
+/// Fixed addresses: all runs of a program then have the same ones.
 fn fixed_addresses() -> Item {
     const NAME: &str = "fixed addresses";
     // SAFETY: takes no pointers; what is changed counts from the next program on, and is changed back.
@@ -132,7 +132,7 @@ fn fixed_addresses() -> Item {
     }
 }
 
-/// Stack: captured programs get as much as there may be.
+/// Stack: captured programs get an unlimited one.
 fn stack() -> Item {
     const NAME: &str = "stack";
     let mut limit = libc::rlimit {
@@ -155,7 +155,7 @@ fn stack() -> Item {
     }
 }
 
-/// Referenced bits of pages: a capture tells by them whether a region touches another thread's stack.
+/// Referenced bits of pages: a capture uses them to detect that a region touches another thread's stack.
 fn referenced_pages() -> Item {
     const NAME: &str = "referenced pages";
     match std::fs::write("/proc/self/clear_refs", "1") {
@@ -163,7 +163,7 @@ fn referenced_pages() -> Item {
         Err(error) => Item::limited(
             NAME,
             format!(
-                "/proc/self/clear_refs is refused ({error}): a region that touches another thread's stack is not found out"
+                "/proc/self/clear_refs is refused ({error}): a region that touches another thread's stack is not detected"
             ),
             "take a kernel with CONFIG_PROC_PAGE_MONITOR",
         ),
@@ -174,14 +174,14 @@ fn referenced_pages() -> Item {
 fn counter() -> Item {
     const NAME: &str = "time stamp counter";
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    match steady(&flags) {
+    match has_constant_rate(&flags) {
         Some(true) => Item::good(
             NAME,
             format!("steady, {:.0} MHz", cere_clock::calibrate(20) / 1e6),
         ),
         Some(false) => Item::limited(
             NAME,
-            "it may change its rate with the processor's: times are not to be believed",
+            "it may change its rate with the processor's: times are unreliable",
             "take a machine whose /proc/cpuinfo has constant_tsc and nonstop_tsc",
         ),
         None => Item::missing(
@@ -192,14 +192,14 @@ fn counter() -> Item {
     }
 }
 
-/// Whether the counter has one rate, by the text of `/proc/cpuinfo`; none if there is no `rdtscp`.
-fn steady(information: &str) -> Option<bool> {
+/// Whether the counter has a constant rate, from the text of `/proc/cpuinfo`; `None` without `rdtscp`.
+fn has_constant_rate(information: &str) -> Option<bool> {
     let line = information.lines().find(|l| l.starts_with("flags"))?;
     let has = |flag: &str| line.split_whitespace().any(|f| f == flag);
     has("rdtscp").then(|| has("constant_tsc") && has("nonstop_tsc"))
 }
 
-/// The layers of the sandbox that this system refuses, or that there are all.
+/// The layers of the sandbox that this system refuses, if any.
 fn sandbox() -> Vec<Item> {
     const NAME: &str = "sandbox";
     let warnings = Sandbox::new().warnings();
@@ -222,14 +222,16 @@ mod tests {
 
     #[test]
     fn rates_of_counters() {
-        let of = |flags: &str| steady(&format!("processor\t: 0\nflags\t\t: fpu {flags} sse\n"));
+        let of = |flags: &str| {
+            has_constant_rate(&format!("processor\t: 0\nflags\t\t: fpu {flags} sse\n"))
+        };
         assert_eq!(of("rdtscp constant_tsc nonstop_tsc"), Some(true));
         assert_eq!(of("rdtscp constant_tsc"), Some(false));
         assert_eq!(of("constant_tsc nonstop_tsc"), None);
-        assert_eq!(steady(""), None);
+        assert_eq!(has_constant_rate(""), None);
     }
 
-    /// What the tests of captures need works here.
+    /// The features that the tests of captures need work here.
     #[test]
     fn this_kernel() {
         for item in items() {

@@ -1,5 +1,5 @@
-//! Whether this machine has what CERE needs, and how well it measures now. A crate of its own: it asks the sandbox, the
-//! compilers' finder, the store and the clock, and none of these may know the others.
+//! Checks whether this machine has what CERE needs, and how well it measures now. It is a crate of its own because it uses
+//! the sandbox, the wrappers, the store and the clock, which must not depend on one another.
 //!
 //! | module | what |
 //! |---|---|
@@ -18,28 +18,28 @@ use machine::Machine;
 use noise::Noise;
 use serde::Serialize;
 
-/// Whether something is there.
+/// The state of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It is.
+    /// Present.
     Good,
-    /// It is not, and CERE works with less.
+    /// Absent, and CERE works with restrictions.
     Limited,
-    /// It is not, and CERE needs it.
+    /// Absent, and CERE needs it.
     Missing,
 }
 
-/// One thing that was looked for.
+/// One checked item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// What.
+    /// Its name.
     pub name: &'static str,
-    /// Whether it is there.
+    /// Its state.
     pub state: State,
-    /// What was found, or why it is not there and what that means.
+    /// What was found, or why it is absent and what that means.
     pub found: String,
-    /// What to do, unless it is there.
+    /// What to do; `None` if it is present.
     pub remedy: Option<String>,
 }
 
@@ -70,28 +70,28 @@ impl Item {
     }
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
     /// The kernel.
     pub kernel: Vec<Item>,
     /// LLVM and CERE's parts.
     pub tools: Vec<Item>,
-    /// Memory, disk and what else may be scarce.
+    /// Memory, disk and limits.
     pub room: Vec<Item>,
     /// The machine.
     pub machine: Machine,
-    /// How well it measures now; none if the kernel could not be timed.
+    /// The noise; `None` if the kernel could not be timed.
     pub noise: Option<Noise>,
 }
 
 impl Findings {
-    /// Looks at everything; takes about three seconds.
+    /// Checks everything; takes about three seconds.
     pub fn here(store: &Store) -> Self {
         Self {
             kernel: kernel::items(),
             tools: tools::items(),
-            room: machine::room(store),
+            room: machine::free_room(store),
             machine: Machine::here(),
             noise: noise::measure(noise::SECONDS),
         }

@@ -29,12 +29,12 @@ pub struct Cache {
     pub shared: String,
 }
 
-/// What the kernel tells of the machine.
+/// The machine as the kernel describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: Option<String>,
-    /// Cores that have a thread here.
+    /// Number of cores.
     pub cores: Option<usize>,
     /// Hardware threads.
     pub threads: usize,
@@ -46,12 +46,12 @@ pub struct Machine {
     pub governor: Option<String>,
     /// Whether the processor may raise its frequency when few cores work.
     pub boost: Option<bool>,
-    /// Whether it is a virtual machine, and whose.
+    /// The hypervisor, if this is a virtual machine.
     pub hypervisor: Option<String>,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub fn here() -> Self {
         Self::of(
             Path::new(PROCESSORS),
@@ -59,21 +59,21 @@ impl Machine {
         )
     }
 
-    /// As told by the kernel's directory of processors and the text of `/proc/cpuinfo`.
+    /// Reads the kernel's directory of processors and the text of `/proc/cpuinfo`.
     fn of(processors: &Path, information: &str) -> Self {
         let threads = field(information, "processor").count();
         let allowed = std::thread::available_parallelism().map_or(threads, usize::from);
         let first = processors.join("cpu0");
         let flags = field(information, "flags").next().unwrap_or_default();
         let virtual_machine = flags.split_whitespace().any(|f| f == "hypervisor");
-        let product = || word(Path::new("/sys/class/dmi/id/product_name"));
+        let product = || read_line(Path::new("/sys/class/dmi/id/product_name"));
         Self {
             processor: field(information, "model name").next().map(str::to_owned),
             cores: cores(processors),
             threads,
             allowed: (allowed < threads).then_some(allowed),
             caches: caches(&first.join("cache")),
-            governor: word(&first.join("cpufreq/scaling_governor")),
+            governor: read_line(&first.join("cpufreq/scaling_governor")),
             boost: boost(processors),
             hypervisor: virtual_machine.then(|| product().unwrap_or_else(|| "unknown".into())),
         }
@@ -89,7 +89,7 @@ fn field<'a>(information: &'a str, name: &'a str) -> impl Iterator<Item = &'a st
 }
 
 /// The text of a file of one line.
-fn word(path: &Path) -> Option<String> {
+fn read_line(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|t| !t.is_empty())
 }
@@ -98,8 +98,8 @@ fn cores(processors: &Path) -> Option<usize> {
     let mut cores = BTreeSet::new();
     for entry in fs::read_dir(processors).ok()?.flatten() {
         let topology = entry.path().join("topology");
-        if let Some(id) = word(&topology.join("core_id")) {
-            cores.insert((word(&topology.join("physical_package_id")), id));
+        if let Some(id) = read_line(&topology.join("core_id")) {
+            cores.insert((read_line(&topology.join("physical_package_id")), id));
         }
     }
     (!cores.is_empty()).then_some(cores.len())
@@ -117,12 +117,12 @@ fn caches(directory: &Path) -> Vec<Cache> {
 }
 
 fn boost(processors: &Path) -> Option<bool> {
-    let is = |path: &str, on: &str| word(&processors.join(path)).map(|text| text == on);
+    let is = |path: &str, on: &str| read_line(&processors.join(path)).map(|text| text == on);
     is("cpufreq/boost", "1").or_else(|| is("intel_pstate/no_turbo", "0"))
 }
 
-/// Memory, disk and mappings that are left, and the frequency governor.
-pub fn room(store: &Store) -> Vec<Item> {
+/// Free memory, disk and mappings, and the frequency governor.
+pub fn free_room(store: &Store) -> Vec<Item> {
     let mut items = vec![disk(store), memory(), mappings()];
     items.extend(governor(&Machine::here()));
     items
@@ -158,7 +158,7 @@ fn memory() -> Item {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let remedy = "end other programs, or take a machine with more memory";
     match available(&text) {
-        None => Item::limited(NAME, "/proc/meminfo does not tell what is free", remedy),
+        None => Item::limited(NAME, "/proc/meminfo does not show the free memory", remedy),
         Some(free) if free >= SCARCE_MEMORY => Item::good(NAME, shown(free)),
         Some(free) => Item::limited(
             NAME,
@@ -168,7 +168,7 @@ fn memory() -> Item {
     }
 }
 
-/// Bytes of memory that programs can get, by the text of `/proc/meminfo`.
+/// Available memory in bytes, from the text of `/proc/meminfo`.
 fn available(information: &str) -> Option<u64> {
     let value = field(information, "MemAvailable").next()?;
     value
@@ -181,7 +181,7 @@ fn available(information: &str) -> Option<u64> {
 
 fn mappings() -> Item {
     const NAME: &str = "mappings";
-    match word(Path::new("/proc/sys/vm/max_map_count")).and_then(|t| t.parse::<u64>().ok()) {
+    match read_line(Path::new("/proc/sys/vm/max_map_count")).and_then(|t| t.parse::<u64>().ok()) {
         Some(few) if few < MAPPINGS => Item::limited(
             NAME,
             format!("a process may have {few}: captures of scattered memory may be refused"),
@@ -196,7 +196,7 @@ fn mappings() -> Item {
     }
 }
 
-/// That the governor changes the frequency while programs run; nothing where there is none to be seen.
+/// Warns if the governor changes the frequency while programs run; nothing if no governor is visible.
 fn governor(machine: &Machine) -> Option<Item> {
     const NAME: &str = "frequency governor";
     let governor = machine.governor.as_deref()?;
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(available(""), None);
     }
 
-    /// A store that is not there yet has its parent's disk.
+    /// A store that does not exist yet will be on its parent's disk.
     #[test]
     fn room_for_a_store() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! How well this machine measures now: one kernel is timed in two series, A and B, in turn. Both are the same code, so
-//! that all that differs is noise.
+//! How well this machine measures now: one kernel is timed in two series, A and B, in turns. Both are the same code, so any
+//! difference is noise.
 
 use cere_stats::{Gain, Spread, gain};
 use serde::Serialize;
@@ -9,37 +9,37 @@ use std::hint::black_box;
 pub const SECONDS: f64 = 2.0;
 /// Words of the kernel's memory: 128 KiB, which fit the second cache.
 const WORDS: usize = 16 << 10;
-/// How often the kernel goes through its memory: a few milliseconds.
+/// Passes of the kernel over its memory: a few milliseconds.
 const PASSES: u32 = 100;
 /// Timings of each series in one comparison of builds.
 const RUNS: usize = 9;
-/// Fewer timings of each series say nothing.
+/// Minimum timings of each series.
 const LEAST: usize = 6;
 
-/// What was measured.
+/// The measured noise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Noise {
     /// Timings of each series.
     pub timings: usize,
     /// Median of all, in seconds.
     pub median: f64,
-    /// The quartiles' distance over the median, of all.
+    /// Interquartile range over the median, of all.
     pub spread: f64,
     /// Median of B over that of A, less 1: 0 without noise.
     pub difference: f64,
-    /// What each B is over its A, less 1: lower end of the median's 95 % interval.
+    /// Lower end of the 95 % interval of the median of B over A, less 1.
     pub low: f64,
     /// Upper end.
     pub high: f64,
     /// Timings of each series in one comparison, for [`untold`](Self::untold).
     pub runs: usize,
-    /// Smaller differences cannot be told in so many runs: half of the comparisons have an interval that reaches so far
-    /// from no difference.
+    /// Smallest relative difference that so many runs detect: in half of the comparisons the interval reaches farther from no
+    /// difference.
     pub untold: f64,
 }
 
 impl Noise {
-    /// What `a` and `b`, seconds of the same code in turn, tell; none of fewer than 6 each.
+    /// Computes the noise from `a` and `b`, seconds of the same code in turns; `None` for fewer than 6 each.
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
         let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / a).collect();
         if ratios.len() < LEAST {
@@ -47,7 +47,7 @@ impl Noise {
         }
         let all = Spread::of(&[a, b].concat()).ok()?;
         let whole = gain(&ratios)?;
-        // One side of no difference or the other, whichever the interval reaches farther into.
+        // The larger distance of the interval's ends from no difference.
         let reach = |g: Gain| (1.0 - g.low).max(g.high - 1.0).max(0.0);
         let runs = RUNS.min(ratios.len());
         let reaches: Vec<f64> = ratios
@@ -66,7 +66,7 @@ impl Noise {
         })
     }
 
-    /// What it means for accuracy, for people.
+    /// The meaning for measurements, as a sentence.
     pub fn meaning(&self) -> String {
         let speed = match self.untold {
             ..0.01 => "quiet",
@@ -74,19 +74,19 @@ impl Noise {
             _ => "noisy: end other programs, or measure at another time",
         };
         format!(
-            "differences below {:.1} % cannot be told here in {} runs; the machine is {speed}",
+            "differences below {:.1} % cannot be detected here in {} runs; the machine is {speed}",
             100.0 * self.untold,
             self.runs
         )
     }
 }
 
-/// Times the kernel for so many seconds.
+/// Times the kernel for the given number of seconds.
 pub fn measure(seconds: f64) -> Option<Noise> {
     let mut memory: Vec<u64> = (0..WORDS as u64).collect();
     let mut timings = [Vec::new(), Vec::new()];
-    // The first one finds neither memory nor frequency as the others do.
-    once(&mut memory);
+    // The first timing is discarded: memory is fresh and the frequency still rises.
+    run_kernel(&mut memory);
     let from = cere_clock::moment();
     loop {
         let now = cere_clock::moment();
@@ -102,14 +102,14 @@ pub fn measure(seconds: f64) -> Option<Noise> {
             return Noise::of(&a, &b);
         }
         for series in &mut timings {
-            series.push(once(&mut memory));
+            series.push(run_kernel(&mut memory));
         }
     }
 }
 
 /// The kernel's cycles: dependent arithmetic over memory that is read and written.
 #[inline(never)]
-fn once(memory: &mut [u64]) -> u64 {
+fn run_kernel(memory: &mut [u64]) -> u64 {
     let from = cere_clock::start();
     let mut state = 1u64;
     for _ in 0..PASSES {

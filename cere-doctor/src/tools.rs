@@ -7,7 +7,7 @@ use cere_store::components;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Programs, what needs them, whether nothing works without, and the package of Debian.
+/// Programs: name, what needs them, whether they are required, and the Debian package.
 const PROGRAMS: &[(&str, &str, bool, &str)] = &[
     ("clang-22", "all compiles", true, "clang-22"),
     ("clang++-22", "C++", true, "clang-22"),
@@ -21,10 +21,10 @@ const PROGRAMS: &[(&str, &str, bool, &str)] = &[
 
 /// The major version that is needed.
 const MAJOR: &str = "22";
-/// Longest that a program may take to print its version.
+/// Time limit for a program to print its version.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// All of them.
+/// All items.
 pub fn items() -> Vec<Item> {
     let programs = PROGRAMS.iter().map(program);
     let parts = [
@@ -46,13 +46,13 @@ pub fn items() -> Vec<Item> {
 fn program((name, used, needed, package): &(&'static str, &str, bool, &str)) -> Item {
     let why = match wrapper::compiler(name) {
         Err(_) => "is not in PATH".to_owned(),
-        Ok(path) => match said(Command::new(&path).arg("--version")) {
+        Ok(path) => match output_of(Command::new(&path).arg("--version")) {
             Some(text) => match version(&text) {
                 Some(found) if found.split('.').next() == Some(MAJOR) => {
                     return Item::good(name, format!("{found}, {}", path.display()));
                 }
                 Some(found) => format!("{} is version {found}, not {MAJOR}", path.display()),
-                None => format!("{} does not tell its version", path.display()),
+                None => format!("{} does not print its version", path.display()),
             },
             None => format!("{} cannot be run", path.display()),
         },
@@ -65,14 +65,14 @@ fn program((name, used, needed, package): &(&'static str, &str, bool, &str)) -> 
     }
 }
 
-/// What the command prints, if it ends well in time.
-fn said(command: &mut Command) -> Option<String> {
+/// The output of the command, if it succeeds in time.
+fn output_of(command: &mut Command) -> Option<String> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
-    // A version fits a pipe, so that nobody waits for the other.
+    // A version fits into a pipe, so the program never blocks on writing.
     let status = wait::within(&mut child, PATIENCE).ok()??;
     let output = child.wait_with_output().ok()?;
     status
@@ -80,7 +80,7 @@ fn said(command: &mut Command) -> Option<String> {
         .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The first word of the kind 22.1.0 in a text.
+/// The first version number, such as 22.1.0, in a text.
 fn version(text: &str) -> Option<&str> {
     text.split_whitespace().find(|word| {
         word.starts_with(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! What a compiler's arguments mean: inputs, mode, output, code generation. Nothing here runs anything.
+//! Parses a compiler's arguments: inputs, mode, output, code generation. Nothing here runs anything.
 
 use super::codegen;
 
@@ -6,14 +6,14 @@ use anyhow::{Context, Result};
 use cere_format::build::Language;
 use std::path::{Path, PathBuf};
 
-/// What the driver was asked for.
+/// The mode of a driver call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Preprocess, print a version, check syntax: nothing that makes code.
+    /// Preprocess, print a version, check syntax: no code is made.
     PassThrough,
     /// `-c` or `-S`.
     Compile,
-    /// Link, after compiling what is source.
+    /// Link, after compiling the sources.
     Link,
 }
 
@@ -43,7 +43,7 @@ pub enum Item {
 /// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
-    /// What is asked.
+    /// The mode.
     pub mode: Mode,
     /// Whether `-S` was given.
     pub assembly: bool,
@@ -120,7 +120,7 @@ const SOURCES: &[&str] = &[
 /// Extensions of headers.
 const HEADERS: &[&str] = &["h", "hpp", "hh", "H", "hxx", "h++", "tcc"];
 
-/// Options that make a driver do something else than compile and link.
+/// Options that make a driver do something other than compiling and linking.
 const PASS_THROUGH: &[&str] = &[
     "-E",
     "-M",
@@ -163,7 +163,7 @@ pub fn expand(arguments: Vec<String>, depth: u32) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// What an input is by its name or the `-x` in force.
+/// The kind of an input, from its name or the `-x` in force.
 fn input(path: &str, explicit: Option<&str>) -> Item {
     let owned = explicit.map(str::to_owned);
     let source = Item::Source {
@@ -281,7 +281,7 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
         _ => parsed.items.iter().any(|i| !matches!(i, Item::Option(_))),
     };
     let header = |item: &Item| matches!(item, Item::Assembler { path, explicit } if is_header(path, explicit.as_deref()));
-    // The driver has its own words for this.
+    // The driver reports this error itself.
     let ambiguous = parsed.mode == Mode::Compile
         && parsed.output.is_some()
         && parsed.items.iter().filter(|i| source(i)).count() > 1;
@@ -303,7 +303,7 @@ pub fn default_output(source: &str, assembly: bool) -> PathBuf {
     name.into()
 }
 
-/// Whether a link option asks to drop local symbols, which the later stages need; `Some` holds what remains of it.
+/// Whether a link option drops local symbols, which later stages need; `Some` holds the rest of the option.
 pub fn without_strip(option: &str) -> Option<Option<String>> {
     if option == "-s" {
         return Some(None);

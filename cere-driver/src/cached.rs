@@ -1,11 +1,10 @@
-//! Files of the cache, each named by what it is made of: there whole or not at all.
+//! Files of the cache, named by a hash of their inputs and written atomically.
 
 use crate::{CompileError, io};
 use cere_console::detail;
 use std::path::{Path, PathBuf};
 
-/// The file `name` of `cache`; if it is not there, `make` makes it at the path that it is given, in a scratch
-/// directory.
+/// The file `name` of `cache`. If it is missing, `make` makes it at the given path in a scratch directory.
 pub fn get<E: From<CompileError>>(
     cache: &Path,
     name: &str,
@@ -16,19 +15,19 @@ pub fn get<E: From<CompileError>>(
         detail!("takes {} from the cache", file.display());
         return Ok(file);
     }
-    // Another replay may have been faster: either file is the same, and the first stays, which a sandbox of that replay may
-    // name by now.
+    // Another replay may have made the same file meanwhile. The first one stays, because that replay's sandbox may refer to
+    // it already.
     publish(cache, &file, make, |made| {
         match std::fs::hard_link(made, &file) {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            // A file system without hard links.
+            // The file system has no hard links.
             Err(_) => std::fs::rename(made, &file),
             Ok(()) => Ok(()),
         }
     })
 }
 
-/// Like [`get`], but makes the file anew if it is there.
+/// Like [`get`], but makes the file again if it exists.
 pub fn replace<E: From<CompileError>>(
     cache: &Path,
     name: &str,

@@ -1,7 +1,7 @@
-//! Which arguments decide code generation, so that they make the same machine code again from the unit's IR.
-//! What a front end writes into the IR is left out.
+//! The arguments that decide code generation: with them the unit's IR becomes the same machine code again. Arguments whose
+//! effect the front end writes into the IR are not among them.
 
-/// `-f` flags whose name begins with one of these say nothing about the machine code once there is IR.
+/// Prefixes of `-f` flags that do not affect the machine code made from IR.
 const NOT_CODEGEN: &[&str] = &[
     "-fpass-plugin",
     "-fplugin",
@@ -54,7 +54,7 @@ const NOT_CODEGEN: &[&str] = &[
     "-frandom-seed",
 ];
 
-/// What of a Fortran compile's `-f` flags clang understands for IR.
+/// The `-f` flags of a Fortran compile that clang understands for IR.
 const FORTRAN_CODEGEN: &[&str] = &[
     "-fPIC",
     "-fpic",

@@ -1,4 +1,4 @@
-//! Tools: commands that can be run here and printed for running by hand.
+//! Command lines of tools, to run here or to print for running by hand.
 
 use crate::CompileError;
 use cere_console::detail;
@@ -37,13 +37,13 @@ pub struct Line {
     libraries: Vec<PathBuf>,
 }
 
-/// Seconds of processor time for each processor that a confined tool has where no limit is set.
+/// Default limit of a confined tool: seconds of processor time for each processor.
 const LONG: u64 = 3600;
-/// Bytes of a tool's output that are kept.
+/// Maximum bytes of a tool's output that are kept.
 const KEPT: u64 = 256 << 20;
 
 impl Line {
-    /// Starts with the program.
+    /// A line with the program only.
     pub fn new(program: &str) -> Self {
         Self {
             program: program.to_owned(),
@@ -57,17 +57,17 @@ impl Line {
             libraries: Vec::new(),
         }
     }
-    /// Runs in `sandbox`: reads the paths among its arguments, and changes the directories of its outputs.
+    /// Runs in `sandbox`: may read the paths among its arguments and write in the directories of its outputs.
     pub fn confined(mut self, sandbox: &Sandbox) -> Self {
         self.sandbox = sandbox.clone();
         self
     }
-    /// Reads a file that no argument names as such.
+    /// Allows reading a file that is not an input argument.
     pub fn reads(mut self, path: &Path) -> Self {
         self.reads.push(path.to_owned());
         self
     }
-    /// Reads the shared libraries of a directory.
+    /// Allows reading the shared libraries of a directory.
     pub fn loads(mut self, directory: &Path) -> Self {
         self.libraries.push(directory.to_owned());
         self
@@ -88,7 +88,7 @@ impl Line {
         self.directory = Some(directory.to_owned());
         self
     }
-    /// Is killed after so long.
+    /// Sets a time limit, after which it is killed.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
@@ -108,7 +108,7 @@ impl Line {
             .extend(arguments.into_iter().map(|a| a.as_ref().to_owned()));
         self
     }
-    /// What its process does in a sandbox.
+    /// The permissions of its process in the sandbox.
     fn task(&self) -> Task {
         Task {
             kind: Kind::Tool,
@@ -146,7 +146,7 @@ fn quote(word: &str) -> String {
     }
 }
 
-/// As a shell would take it.
+/// The line in shell syntax.
 impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(directory) = &self.directory {
@@ -163,11 +163,11 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// What a failed tool in a sandbox may have failed of.
+/// Possible causes when a tool in a sandbox fails.
 const HINT: &str = "; it ran in a sandbox, in which it reads the system's libraries, the toolchain and its inputs alone: \
                     --no-sandbox runs it without one, on packages that you trust";
 
-/// The reason of a failure, for people.
+/// The reason of a failure in words.
 fn reason(output: &Output, late: Option<Duration>, confined: bool) -> String {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let ended = output.status.signal().filter(|_| confined);
@@ -180,7 +180,7 @@ fn reason(output: &Output, late: Option<Duration>, confined: bool) -> String {
     if let Some(ended) = ended.and_then(|signal| ended_by(signal, Kind::Tool)) {
         return ended;
     }
-    // What the kernel says of a path that is not to be read, and what LLVM's assembler makes of it.
+    // The kernel's message for a path that may not be read, and that of LLVM's assembler.
     let refusals = [
         "Permission denied",
         "permission denied",
@@ -191,7 +191,7 @@ fn reason(output: &Output, late: Option<Duration>, confined: bool) -> String {
     let refused = confined && refusals.iter().any(|r| said.contains(r));
     match said.is_empty() {
         true => output.status.to_string(),
-        // The line that says most is the one that people see.
+        // Only the most informative line is shown.
         false if refused => format!("{}{HINT}", crate::first(&said)),
         false => said,
     }
@@ -214,7 +214,7 @@ fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, Compi
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(start)?;
     if let (Some(text), Some(mut pipe)) = (input, child.stdin.take()) {
-        // A compiler that refuses its flags does not read: its message is what counts.
+        // A compiler that refuses its flags closes its input; its message is what counts.
         let _ = pipe.write_all(text.as_bytes());
     }
     let (output, late) = within(child, line.limit).map_err(start)?;
@@ -273,7 +273,7 @@ pub fn run_with_input(line: &Line, what: &str, input: &str) -> Result<String, Co
     execute(line, what, Some(input))
 }
 
-/// What a line writes to its standard error; none if it fails.
+/// The standard error of a line; `None` if the line fails.
 pub fn told(line: &Line) -> Option<Vec<u8>> {
     let output = line.command().ok()?.stdin(Stdio::null()).output().ok()?;
     output.status.success().then_some(output.stderr)

@@ -1,4 +1,4 @@
-//! What GCC's drivers take and LLVM's do not: dropped with a warning, or said in the other's words.
+//! Options that GCC's drivers accept and LLVM's refuse: dropped with a warning, or translated.
 //!
 //! `gcc-flags.txt` lists, without `-` and `no-`, the `-f` and `-m` options of GCC 12 that clang 22 or flang 22 refuses or
 //! ignores. A flag on the list is dropped only if the compiler at hand does say so.
@@ -26,12 +26,12 @@ const NOT_FLANG: &[&str] = &[
     "-static-libstdc++",
 ];
 
-/// Arguments that the compiler takes, and what to tell the user about the others.
+/// Arguments that the compiler accepts, and messages about the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapted {
-    /// What to run with.
+    /// The accepted arguments.
     pub arguments: Vec<String>,
-    /// One sentence a change.
+    /// One sentence for each change.
     pub warnings: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ fn refusals(text: &str) -> HashSet<String> {
         .collect()
 }
 
-/// The words in which flang's front end takes an x86 feature such as `-mfma`, which its driver refuses.
+/// The options of flang's front end for an x86 feature such as `-mfma`, which its driver refuses.
 fn feature(argument: &str) -> Option<Vec<String>> {
     let name = argument.strip_prefix("-m")?;
     let (sign, name) = match name.strip_prefix("no-") {
@@ -107,7 +107,7 @@ fn feature(argument: &str) -> Option<Vec<String>> {
     Some(words.map(str::to_owned).to_vec())
 }
 
-/// Makes `arguments` such that `compiler` takes them where GCC would.
+/// Changes `arguments` so that `compiler` accepts them if GCC would.
 pub fn adapt(arguments: &[String], compiler: &Path, language: Language) -> Result<Adapted> {
     let fortran = language == Language::Fortran;
     let mut words = Vec::new();
@@ -162,11 +162,11 @@ pub fn adapt(arguments: &[String], compiler: &Path, language: Language) -> Resul
                 adapted.arguments.extend(words);
             }
             None if lto => adapted.warnings.push(format!(
-                "{argument} is left out: regions are taken from whole objects"
+                "{argument} is dropped: regions are taken from whole objects"
             )),
             None if dropped => adapted
                 .warnings
-                .push(format!("{argument} is left out: {name} does not take it")),
+                .push(format!("{argument} is dropped: {name} does not support it")),
             None => adapted.arguments.extend(group),
         }
     }

@@ -1,5 +1,5 @@
-//! All that is known of clang and flang: what their arguments mean, what gcc's mean to them, and how kept IR and flags
-//! become an object, for every stage that compiles it again: replays and the hybrid binary.
+//! Knowledge about clang and flang: their arguments, those of gcc that they lack, and how kept IR and flags become an object.
+//! Every stage that compiles IR again uses it: replays and the hybrid binary.
 //!
 //! | module | what |
 //! |---|---|
@@ -33,7 +33,7 @@ pub enum CompileError {
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum CompileError {
         "cannot confine {what}: {source}; --no-sandbox runs it without a sandbox, on packages that you trust"
     )]
     Sandbox {
-        /// What was to run.
+        /// The program to run.
         what: String,
         /// The system's reason.
         source: std::io::Error,
@@ -80,17 +80,17 @@ pub enum CompileError {
     },
 }
 
-/// The line of a tool's message that says most.
+/// The most informative line of a tool's message.
 fn first(message: &str) -> &str {
     let mut lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
-    // What the compiler died of says more than that it died, which comes first in some messages and last in others.
+    // The cause of a crash says more than the line about the crash, which may come first or last.
     let fatal = lines.clone().find(|l| l.starts_with("LLVM ERROR:"));
     let telling = |l: &str| l.contains("error:") || l.starts_with("cere:");
     let found = fatal.or_else(|| lines.clone().find(|l| telling(l)));
     found.or_else(|| lines.next()).unwrap_or(message)
 }
 
-/// Turns a failed file operation into an error that tells what was attempted, and on what.
+/// Turns a failed file operation into an error with the operation and the file.
 pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> CompileError {
     let path = path.to_owned();
     move |source| CompileError::Io {
@@ -100,7 +100,7 @@ pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> C
     }
 }
 
-/// What tells one version of a file from another without reading it.
+/// Distinguishes versions of a file without reading it.
 pub fn stamp(path: &Path) -> Result<Vec<u8>, CompileError> {
     use std::os::unix::fs::MetadataExt;
     let data = std::fs::metadata(path).map_err(io("read", path))?;

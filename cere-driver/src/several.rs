@@ -1,8 +1,8 @@
-//! Work that goes on beside other work of its kind.
+//! Parallel work.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What `work` makes of each number below `count`, in their order; as many at a time as there are processors.
+/// The results of `work` for each number below `count`, in order; as many at a time as there are processors.
 pub fn several<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);

@@ -16,14 +16,14 @@ pub const OPT: &str = "opt-22";
 /// The linker.
 pub const LLD: &str = "ld.lld-22";
 
-/// What tells the tools, and for code that is made for the machine at hand the machine, from others.
+/// Identifies the tools and, for code made for the machine at hand, the machine.
 pub fn tools(flags: &[String]) -> Result<Vec<u8>, CompileError> {
     let mut stamps = Vec::new();
     let path = std::env::var_os("PATH").unwrap_or_default();
     for tool in [CLANG, FLANG, OPT, LLD] {
         let mut places = std::env::split_paths(&path).map(|d| d.join(tool));
         if let Some(found) = places.find(|p| p.is_file()) {
-            // The file behind all links: an update replaces it.
+            // Follows all links, because an update replaces the file.
             let real = std::fs::canonicalize(&found).map_err(io("read", &found))?;
             stamps.extend(stamp(&real)?);
         }
@@ -40,7 +40,7 @@ pub fn tools(flags: &[String]) -> Result<Vec<u8>, CompileError> {
     Ok(stamps)
 }
 
-/// What is compiled how.
+/// How to compile a unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Recipe<'a> {
     /// Language of the unit.
@@ -57,7 +57,7 @@ pub struct Recipe<'a> {
     pub variable: &'static str,
     /// Whether the plugin is to prepare the IR before the user's pipeline.
     pub prepare: bool,
-    /// What the compilers run in.
+    /// The sandbox of the compilers.
     pub sandbox: &'a Sandbox,
 }
 
@@ -163,7 +163,7 @@ pub struct Job<'a> {
     pub limit: Option<Duration>,
 }
 
-/// The object, which lies in `cache`, a directory, under a name that ends in `suffix`.
+/// Compiles the unit and returns the object, a file of the directory `cache` whose name ends in `suffix`.
 pub fn object(job: Job, cache: &Path, suffix: &str) -> Result<PathBuf, CompileError> {
     let recipe = &job.recipe;
     let content = std::fs::read(&job.ir).map_err(io("read", &job.ir))?;

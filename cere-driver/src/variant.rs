@@ -1,10 +1,10 @@
-//! What a region may be compiled with.
+//! Variants of a region's code.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a region is compiled with instead of the build's own: flags after those of the build, and/or an `opt` pipeline
-/// in the compiler's own's place.
+/// How a region is compiled differently from the build: with flags after those of the build, with an `opt` pipeline instead
+/// of the compiler's own, or both.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Variant {
     /// Flags after those of the build, a word each.

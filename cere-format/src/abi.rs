@@ -2,9 +2,9 @@
 //!
 //! The pass puts one [`UnitMarker`] into the section [`UNIT_SECTION`] of every object and one
 //! [`RegionDescriptor`] a region into [`REGION_SECTION`]. The linker concatenates both, so a linked image
-//! tells which units and regions it holds. A region is dormant while [`RegionDescriptor::hook`] is null.
+//! lists its units and regions. A region is dormant while [`RegionDescriptor::hook`] is null.
 //!
-//! And what the preload library and a replay both call of an OpenMP runtime.
+//! The module also has the functions of an OpenMP runtime that both the preload library and a replay call.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -13,7 +13,7 @@ pub const UNIT_SECTION: &str = "cere_units";
 /// Section that holds the region descriptors of an image. Linkers may leave zero bytes between them.
 pub const REGION_SECTION: &str = "cere_regions";
 /// Prefix of the local symbol that names a unit marker; the unit's id follows. It stands among the local
-/// symbols of its object, which tells the unit of every static variable and function beside it.
+/// symbols of its object, and so identifies the unit of every static variable and function beside it.
 pub const UNIT_SYMBOL_PREFIX: &str = "cere.unit.";
 /// Prefix of the local symbol of a region descriptor; the region's index follows.
 pub const REGION_SYMBOL_PREFIX: &str = "cere.region.";
@@ -24,11 +24,11 @@ pub const OUTLINED_SYMBOL_PREFIX: &str = "cere.outlined.";
 /// Prefix of the local symbol of the slow path that calls the hook around a region; the index follows.
 pub const PROBED_SYMBOL_PREFIX: &str = "cere.probed.";
 
-/// Prefix of the local symbols of the constants that tell the OpenMP runtime where in the source it is called. Nobody asks
-/// for their addresses.
+/// Prefix of the local symbols of the constants that give the OpenMP runtime the source location of a call. Their addresses
+/// do not matter.
 pub const IDENT_SYMBOL_PREFIX: &str = "cere.ident";
 
-/// Forks a team: each OpenMP runtime that speaks LLVM's interface (openmp/runtime/src/kmp.h) exports it.
+/// Forks a team: each OpenMP runtime with LLVM's interface (openmp/runtime/src/kmp.h) exports it.
 pub const FORK_SYMBOL: &CStr = c"__kmpc_fork_call";
 /// `ident_t` of that interface: where in the source the runtime is called.
 #[repr(C)]
@@ -39,13 +39,13 @@ pub struct Ident {
     reserved_too: [i32; 2],
     source: *const c_char,
 }
-/// What each thread of a team runs: with its number, its number within the team, and what the fork was given.
+/// The function that each thread of a team runs: its number, its number within the team, and the arguments of the fork.
 pub type Microtask = unsafe extern "C" fn(*const i32, *const i32, *const c_void);
-/// The function of [`FORK_SYMBOL`]: place, number of further arguments, what to run, those arguments.
+/// The function of [`FORK_SYMBOL`]: source location, number of further arguments, function to run, those arguments.
 pub type Fork = unsafe extern "C" fn(*const Ident, i32, Microtask, ...);
 
 impl Ident {
-    /// A call from no place of a source, as code that a compiler made calls.
+    /// A call without a source location, as in code that a compiler made.
     pub const fn unknown() -> Self {
         /// `KMP_IDENT_KMPC`.
         const COMPILED: i32 = 2;
@@ -66,11 +66,11 @@ pub const REGION_MAGIC: u64 = u64::from_le_bytes(*b"CEREREG1");
 /// Length of a unit id: 32 lower-case hexadecimal digits.
 pub const UNIT_ID_LENGTH: usize = 32;
 
-/// What the hook is told: the region is about to run.
+/// Event for the hook: the region is about to run.
 pub const EVENT_ENTER: u32 = 0;
-/// What the hook is told: the region returned; its return value is in the argument block.
+/// Event for the hook: the region returned; its return value is in the argument block.
 pub const EVENT_LEAVE: u32 = 1;
-/// What the hook is told: an exception is leaving the region.
+/// Event for the hook: an exception is leaving the region.
 pub const EVENT_UNWIND: u32 = 2;
 
 /// The probe. Called with the descriptor, one of the `EVENT_` values and the argument block, from the

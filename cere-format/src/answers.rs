@@ -1,12 +1,12 @@
-//! What the kernel answers a region that asks for the time, for numbers of processes and the like: kept at capture, given
-//! again in a replay. `<n>.answers` of a raw capture, member `answers` of a package.
+//! Answers of the kernel to a region that asks for the time, process numbers and the like: recorded at capture, repeated in a
+//! replay. `<n>.answers` of a raw capture, member `answers` of a package.
 
 use crate::FormatError;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of [`Head`] on disk.
 pub const ANSWER_HEAD: usize = 24;
-/// Bytes of answers that a capture keeps, at most.
+/// Maximum bytes of answers that a capture keeps.
 pub const ANSWERS_MOST: u64 = 16 << 20;
 /// The longest answer of `getrandom` that is kept: a region that asks for more is refused.
 pub const RANDOM_MOST: usize = 64 << 10;
@@ -27,7 +27,7 @@ pub const CLOCKS: [i32; 9] = [
     libc::CLOCK_TAI,
 ];
 
-/// What a capture knows of its answers.
+/// Metadata of a capture's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answers {
     /// Bytes of them.
@@ -36,7 +36,7 @@ pub struct Answers {
     pub clocks: Vec<Clock>,
     /// The functions of the kernel's shared page (vDSO) that ask, and their addresses.
     pub functions: Vec<(String, u64)>,
-    /// Why not all of what the region asked is there, if so.
+    /// Why answers are missing, if any are.
     pub cut: Option<String>,
 }
 
@@ -126,17 +126,17 @@ pub fn decode(what: &str, bytes: &[u8]) -> Result<Vec<(Head, Vec<u8>)>, FormatEr
     Ok(found)
 }
 
-/// What a call asks.
+/// The question of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
-    /// What tells it from other questions of the same call: the number of a clock, say.
+    /// Distinguishes questions of the same call: the number of a clock, for example.
     pub key: u32,
     /// Memory that the kernel writes: address (0: none) and bytes.
     pub writes: [(usize, usize); 2],
 }
 
-/// What the system call `number` (or [`COUNTER`]) asks with these arguments, if an answer can be kept and given again: the time, or who
-/// and where the process is.
+/// The question of the system call `number` (or [`COUNTER`]) with these arguments, if its answer can be recorded and
+/// repeated: the time, or the identity of the process and its processor.
 pub fn question(number: usize, a: [usize; 6]) -> Option<Question> {
     const NONE: (usize, usize) = (0, 0);
     let one = |key: usize, at, length| {
@@ -176,7 +176,7 @@ pub fn question(number: usize, a: [usize; 6]) -> Option<Question> {
     }
 }
 
-/// What `number` asks, for people; none if its answers are not kept.
+/// The question of `number` in words; `None` if its answers are not kept.
 pub fn ask(number: usize, key: u32) -> Option<String> {
     question(number, [0; 6])?;
     if number == COUNTER {

@@ -1,5 +1,5 @@
-//! What a build leaves in the store: compile commands, units with their regions, link commands; and what
-//! a replay's compile asks of the pass.
+//! Files of a build in the store: compile commands, units with their regions, link commands; and the plans of
+//! the pass for a replay's compile.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -86,8 +86,8 @@ pub struct Unit {
     pub runtime_words: Vec<RuntimeWord>,
 }
 
-/// A variable that the OpenMP runtime is given: the lock of a `critical` or of a reduction, the table of the copies of a `threadprivate`
-/// variable. A replay's runtime finds it as it is before its first use.
+/// A variable that the OpenMP runtime uses: the lock of a `critical` or of a reduction, the table of the copies of a
+/// `threadprivate` variable. A replay resets it to its state before the first use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeWord {
     /// Name in the symbol table.
@@ -96,7 +96,7 @@ pub struct RuntimeWord {
     pub bytes: u64,
 }
 
-/// What a region is in the program.
+/// The kind of a region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RegionKind {
@@ -110,7 +110,7 @@ pub enum RegionKind {
 /// A place in the source that can become a codelet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Region {
-    /// What it is.
+    /// Its kind.
     #[serde(default)]
     pub kind: RegionKind,
     /// Index among the regions of the unit, from 0.
@@ -129,9 +129,9 @@ pub struct Region {
     pub outlined: bool,
     /// Why it was refused.
     pub reason: Option<String>,
-    /// What the region takes from its surroundings, in the order of the arguments.
+    /// The live-ins, in the order of the arguments.
     pub live_ins: Vec<LiveIn>,
-    /// Number of different blocks that the region leaves to.
+    /// Number of different exit blocks.
     pub exits: u32,
 }
 
@@ -161,8 +161,8 @@ pub struct LinkCommand {
     pub output: PathBuf,
 }
 
-/// What a compile made of the bytes of a unit's local variables: by the variable as it is in the object, those of the
-/// variables as they are in the unit's IR. What is listed nowhere was always the variable's initial value, or is never read.
+/// Where a compile placed the bytes of a unit's local variables: for each variable of the object, bytes of variables of the
+/// unit's IR. A byte that is not listed always had its initial value, or is never read.
 pub type Shapes = std::collections::BTreeMap<String, Vec<Piece>>;
 
 /// Bytes of a variable.
@@ -184,7 +184,7 @@ pub struct Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// As they were.
+    /// Unchanged.
     Plain,
     /// As a byte that is 0 or 1, and stands for one of these values.
     OneOfTwo {
@@ -193,11 +193,11 @@ pub enum Form {
         /// For 1.
         other: u64,
     },
-    /// In a way that is not known.
+    /// Unknown.
     Unknown,
 }
 
-/// What the pass does to a unit on its way into a replay. At the start of the pipeline it applies
+/// The plan of the pass for a unit of a replay. At the start of the pipeline it applies
 /// `retarget`; after the pipeline, just before code generation, it binds symbols, so that optimisation sees
 /// what it saw in vivo.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -213,16 +213,16 @@ pub struct BindPlan {
     /// Functions (names in the IR) whose captured address is known: every use as a value, other than as
     /// a call's target, becomes the symbol `<prefix>at.<name>`, which the glue defines as that address.
     pub functions: Vec<String>,
-    /// Attribute changes that other flags ask for.
+    /// Attribute changes for other flags.
     pub retarget: Retarget,
-    /// Bytes that each of the unit's local variables takes in the captured program; none: not known.
+    /// Sizes of the unit's local variables in the captured program, in bytes; `None` if unknown.
     #[serde(default)]
     pub sizes: Option<std::collections::BTreeMap<String, u64>>,
     /// Those of the unit's local `variables` that the package lacks pages of. With `pinned`, constants among them that are only
     /// read keep their definition: other code may read what the captured invocation did not have to.
     #[serde(default)]
     pub untouched: Vec<String>,
-    /// What the build made of the unit's local variables; none: not known, and not asked for unless `pinned`.
+    /// Where the build placed the bytes of the unit's local variables; `None` if unknown. Used only with `pinned`.
     #[serde(default)]
     pub shapes: Option<Shapes>,
     /// Whether other flags or passes than the build's make the code: variables then keep shape and alignment through
@@ -235,7 +235,7 @@ pub struct BindPlan {
     /// With `pinned`: functions that are compiled, with what they reach, the rest of the unit is not; none: all of it.
     #[serde(default)]
     pub roots: Option<Vec<String>>,
-    /// Whether each store tells the runtime which type it stores, through the pointer `cere_glue_store`.
+    /// Whether each store reports its type to the runtime through the pointer `cere_glue_store`.
     #[serde(default)]
     pub typed: bool,
     /// Id of the unit, if its machine code is to report what it executes, as [`crate::count`] describes.
@@ -252,35 +252,35 @@ pub struct CountPlan {
     pub unit: String,
 }
 
-/// What the pass does to a unit that is split for a hybrid binary: each chosen region becomes a part with flags of its own, the
-/// rest keeps the build's. What a part of a region reaches goes through the whole pipeline, as in a replay, and the part is cut
-/// out before code generation; the rest calls `<prefix><index>` where a region was.
+/// The plan of the pass for a unit that is split for a hybrid binary: each chosen region becomes a part with its own flags, the
+/// rest keeps the build's. A part goes through the whole pipeline with everything that it reaches, as in a replay, and is cut
+/// out before code generation. The rest calls `<prefix><index>` where a region was.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SplitPlan {
     /// [`BUILD_VERSION`].
     pub version: u32,
     /// Index of the region whose code is made; none: the rest of the unit.
     pub part: Option<u32>,
-    /// Begins the names that the parts of this unit know each other by: `<prefix><index>` is a region, `<prefix>at.x` a
+    /// Prefix of the symbols by which the parts of this unit refer to each other: `<prefix><index>` is a region, `<prefix>at.x` a
     /// variable or function `x` that is local to the unit.
     pub prefix: String,
     /// Indices of the regions that are parts of their own.
     pub regions: Vec<u32>,
-    /// For the rest: what the other parts need of it, by the names that they use.
+    /// For the rest: symbols that the other parts need from it.
     pub shared: Vec<String>,
-    /// Attribute changes that the part's flags ask for.
+    /// Attribute changes for the part's flags.
     pub retarget: Retarget,
     /// The team that a part of a parallel region forks.
     #[serde(default)]
     pub team: Option<SplitTeam>,
 }
 
-/// The team of a parallel region in a hybrid binary, instead of what the program asks for.
+/// The team of a parallel region in a hybrid binary, instead of the program's own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitTeam {
-    /// Threads; none: as the program says.
+    /// Number of threads; `None` for the program's own.
     pub threads: Option<u32>,
-    /// Where they go, as OpenMP numbers it (`omp_proc_bind_t`: 2 primary, 3 close, 4 spread); none: as the program says.
+    /// Their affinity as `omp_proc_bind_t`: 2 primary, 3 close, 4 spread; `None` for the program's own.
     pub bind: Option<u32>,
 }
 

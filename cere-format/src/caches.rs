@@ -31,7 +31,7 @@ impl Cache {
     }
 }
 
-/// `32K` in bytes.
+/// Parses a size such as `32K`; in bytes.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.as_bytes().last()? {

@@ -1,4 +1,4 @@
-//! What the command asks of the preload library, and the raw captures that it answers with.
+//! Plans of the command for the preload library, and the raw captures that it writes.
 
 use crate::answers::Answers;
 use crate::profile::RegionKey;
@@ -11,14 +11,14 @@ pub const CAPTURE_VERSION: u32 = 5;
 /// Environment variable that names the [`RunPlan`] file; without it the preload library does nothing.
 pub const ENV_RUN: &str = "CERE_RUN";
 
-/// What the preload library is to do in a run.
+/// The plan of a run for the preload library.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunPlan {
     /// [`CAPTURE_VERSION`].
     pub version: u32,
     /// Scratch directory of this run, absolute, existing: results go there.
     pub directory: PathBuf,
-    /// Bytes of stack that the program would have without CERE (`RLIM_INFINITY`: any); none if that is what it has.
+    /// Stack limit in bytes of the program without CERE (`RLIM_INFINITY` for none); `None` if the limit is unchanged.
     #[serde(default)]
     pub stack_limit: Option<u64>,
     /// Profile all regions, time or capture some.
@@ -31,13 +31,13 @@ pub struct RunPlan {
 pub enum RunMode {
     /// Time every region.
     Profile,
-    /// Time these alone, as a profile; the others' probes stay dormant and cost what they always do.
+    /// Profile these alone; the probes of the others stay dormant.
     Time(Vec<RegionKey>),
     /// Capture these.
     Capture {
         /// Regions and the invocations (from 1) wanted of each, rising.
         wanted: Vec<Wanted>,
-        /// How to trace pages before them; none: not at all.
+        /// How to trace pages before them; `None` for no traces.
         #[serde(default)]
         trace: Option<TracePlan>,
     },
@@ -48,7 +48,7 @@ pub enum RunMode {
 pub struct TracePlan {
     /// Pages that stay open at first: the length of the FIFO, at least 8.
     pub slots: u32,
-    /// Most pages that are stored of a trace: those touched last.
+    /// Maximum pages stored in a trace: those touched last.
     pub pages: u64,
     /// Faults that a window may take before its FIFO doubles, and between doublings.
     pub faults: u64,
@@ -73,7 +73,7 @@ pub struct TraceStart {
     pub invocation: u64,
     /// The event: a region is entered for the n-th time, from 1. None: the program starts.
     pub event: Option<(RegionKey, u64)>,
-    /// The event for people, as in [`PageTrace::began`].
+    /// The event in words, as in [`PageTrace::began`].
     #[serde(default)]
     pub name: String,
 }
@@ -81,7 +81,7 @@ pub struct TraceStart {
 /// A process of a run that holds regions: `process.<number>.json` in the run's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its place in the order in which the run's processes first loaded regions, from 0.
+    /// Its number in the order in which the run's processes first loaded regions, from 0.
     pub number: u32,
     /// Its id. A process that executes another program is another one with the same id.
     pub id: u32,
@@ -91,8 +91,8 @@ pub struct Process {
     pub arguments: Vec<String>,
 }
 
-/// A wanted invocation that a run did not capture, for a capture of the same run was in the way: a line of
-/// `postponed.<number>.json` in the run's directory, of the process of that number. Another run can take it.
+/// A wanted invocation that a run did not capture because another capture of the run disturbed it: a line of
+/// `postponed.<number>.json` in the run's directory, of the process of that number. Another run can capture it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Postponed {
     /// Which region.
@@ -103,11 +103,11 @@ pub struct Postponed {
     pub process: u32,
     /// What was captured: region and invocation.
     pub captured: (RegionKey, u64),
-    /// How that is in the way.
+    /// How that disturbs it.
     pub conflict: Conflict,
 }
 
-/// How a capture is in the way of another one in the same run: inside a captured invocation `malloc` is the region heap's.
+/// How a capture disturbs another one of the same run: inside a captured invocation `malloc` is the region heap's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Conflict {
@@ -171,12 +171,12 @@ pub struct RawCapture {
     /// The OpenMP runtime, if the process had one.
     #[serde(default)]
     pub openmp: Option<OpenMp>,
-    /// What the region asked the kernel.
+    /// Answers of the kernel to the region.
     #[serde(default)]
     pub answers: Option<Answers>,
 }
 
-/// What is known of a page trace.
+/// Metadata of a page trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageTrace {
     /// Pages stored.
@@ -187,7 +187,7 @@ pub struct PageTrace {
     pub slots: u32,
     /// Faults taken in the window.
     pub faults: u64,
-    /// The event that it began with, for people: `the program's start`, `f@a.c:3, invocation 7`.
+    /// The event that it began with, in words: `the program's start`, `f@a.c:3, invocation 7`.
     pub began: String,
     /// Why the trace does not reach from there to the entry without a gap, if so.
     pub cut: Option<String>,
@@ -244,8 +244,8 @@ pub struct Image {
     pub range: (u64, u64),
     /// Whether it holds CERE units.
     pub instrumented: bool,
-    /// Whether it belongs to the program: its memory is captured and compared, its code without IR runs as captured. Others
-    /// a replay takes fresh: [`crate::system::taken_fresh`].
+    /// Whether it belongs to the program: its memory is captured and compared, its code without IR runs as captured. A replay
+    /// loads other images fresh: [`crate::system::taken_fresh`].
     pub program: bool,
     /// Its thread-local block in the captured thread: (address, size); none if it has none or it is not allocated.
     pub tls: Option<(u64, u64)>,
@@ -264,7 +264,7 @@ pub struct Mapping {
     pub offset: u64,
     /// File, `[heap]`, `[stack]`, or empty.
     pub path: String,
-    /// Whether the kernel was told to use huge pages (or did), where that is known.
+    /// Whether the kernel was advised to use huge pages, or did, if known.
     pub huge: bool,
 }
 
@@ -332,8 +332,8 @@ pub const PAGE_ENTRY_STORED: u32 = 4;
 pub const PAGE_EXIT_STORED: u32 = 8;
 /// A page of program code that was executed; its content is the original machine code.
 pub const PAGE_CODE: u32 = 16;
-/// The page belongs to a library that a replay takes fresh, or to the thread control block or the kernel: it is
-/// restored for those who read it through old pointers, and not compared.
+/// The page belongs to a library that a replay loads fresh, or to the thread control block or the kernel: it is
+/// restored for reads through old pointers, and not compared.
 pub const PAGE_FOREIGN: u32 = 32;
 /// The page lies in the stack of the captured thread.
 pub const PAGE_STACK: u32 = 64;

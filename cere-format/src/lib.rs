@@ -1,4 +1,4 @@
-//! The formats that the stages of CERE share, and what reads them the same way for all: no stage's own logic lives here.
+//! The formats that the stages of CERE share, and their common readers. The logic of single stages is elsewhere.
 //!
 //! | module | written by | read by |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //! | [`store`] | everyone | everyone: where each file lies |
 //! | [`caches`] | the kernel (sysfs) | the command, the replay runtime |
 //! | [`system`] | | the preload library and the packager: which libraries a replay takes fresh |
-//! | [`error`] | | whoever reads one of them |
-//! | [`untrusted`] | | whoever reads or prints what a stranger wrote |
+//! | [`error`] | | all readers |
+//! | [`untrusted`] | | all readers and printers of untrusted text |
 //!
 //! ```
 //! use cere_format::store::Store;

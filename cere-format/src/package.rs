@@ -60,13 +60,13 @@ pub struct Manifest {
     /// The performance class that this invocation stands for, if it was chosen for one.
     #[serde(default)]
     pub represents: Option<Represents>,
-    /// What [`MEMBER_TRACE`] holds, if the package has one.
+    /// Metadata of [`MEMBER_TRACE`], if the package has one.
     #[serde(default)]
     pub trace: Option<PageTrace>,
     /// The OpenMP runtime of the captured process, if it had one.
     #[serde(default)]
     pub openmp: Option<OpenMp>,
-    /// What the region asked the kernel, if the capture kept it.
+    /// The kernel's answers to the region, if the capture kept them.
     #[serde(default)]
     pub answers: Option<Answers>,
     /// Bytes in a page.
@@ -85,14 +85,14 @@ pub struct Manifest {
     /// Functions of the image and of other images of the program, at their captured addresses.
     pub functions: Vec<Function>,
     /// Functions of the program that may have run and that a replay does not compile, so that they run as captured:
-    /// they lie on executed pages, and what ran refers to them. None if the writer did not look.
+    /// they lie on executed pages, and executed code refers to them. `None` if the writer did not determine them.
     #[serde(default)]
     pub captured_code: Option<Vec<CapturedFunction>>,
     /// Addresses of library functions and library variables that the captured memory or code refers to.
     pub library_symbols: Vec<LibrarySymbol>,
     /// Shared libraries to link, by soname, in order.
     pub libraries: Vec<String>,
-    /// Directories to look for them in beside the system's.
+    /// Directories to search for them in addition to the system's.
     pub library_directories: Vec<String>,
     /// Everything that was mapped at entry, to reserve and to explain stray accesses with.
     pub mappings: Vec<Mapping>,
@@ -103,7 +103,7 @@ pub struct Manifest {
     /// Names and addresses of the preload library's `malloc` and family at capture.
     #[serde(default)]
     pub interposed: Vec<(String, u64)>,
-    /// Offset ranges in written pages that a comparison leaves out, with the reason.
+    /// Offset ranges in written pages that a comparison excludes, with the reason.
     pub masks: Vec<Mask>,
     /// System calls made inside the region.
     pub system_calls: Vec<SystemCall>,
@@ -221,7 +221,7 @@ pub struct Variable {
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// Whether the captured invocation left a page of it untouched, so that the package does not have it.
+    /// Whether the captured invocation did not touch all of its pages, so that the package lacks some.
     #[serde(default)]
     pub untouched: bool,
 }
@@ -270,7 +270,7 @@ pub struct LibrarySymbol {
     pub words: Vec<u64>,
 }
 
-/// What a [`LibrarySymbol`] is.
+/// The kind of a [`LibrarySymbol`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LibrarySymbolKind {
@@ -280,7 +280,7 @@ pub enum LibrarySymbolKind {
     Variable,
 }
 
-/// Bytes that a comparison of exit states leaves out.
+/// Bytes that a comparison of exit states excludes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mask {
     /// First address.

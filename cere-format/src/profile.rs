@@ -14,7 +14,7 @@ pub struct RegionKey {
     pub index: u32,
 }
 
-/// A process of a run, by what it has in common with the same one of the next run.
+/// A process of a run, identified so that the same process of another run is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessName {
     /// The file that it runs.
@@ -25,7 +25,7 @@ pub struct ProcessName {
     pub before: u32,
 }
 
-/// A file at one moment.
+/// The state of a file at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     /// Device that holds it.
@@ -38,7 +38,7 @@ pub struct FileState {
     pub modified: i64,
 }
 
-/// What a run had on its standard input.
+/// The standard input of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stdin {
@@ -46,18 +46,18 @@ pub enum Stdin {
     Nothing,
     /// A file, from this offset on.
     File(FileState, u64),
-    /// A pipe, a socket, another device: no other run reads the same, as far as can be told.
+    /// A pipe, a socket, another device: another run may read something else.
     #[default]
     Unknown,
 }
 
-/// What a run read, as far as that can be told without watching it.
+/// The known input of a run: standard input and files named as arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInput {
     /// Its standard input.
     pub stdin: Stdin,
-    /// What the arguments name as files, whole or after a `=`: none if there is no such file. Those that the run
-    /// wrote are left out.
+    /// The files that arguments name, whole or after a `=`; `None` if there is no such file. Files that the run
+    /// wrote are excluded.
     pub files: Vec<(String, Option<FileState>)>,
 }
 
@@ -73,7 +73,7 @@ pub struct Profile {
     /// SHA-256 of the program's file, in hexadecimal; empty if it is not known.
     #[serde(default)]
     pub program: String,
-    /// Runs that the profile is of: times are the middle of theirs.
+    /// Number of runs of the profile: times are medians over the runs.
     #[serde(default = "once")]
     pub runs: u32,
     /// The process of the run that was profiled.
@@ -82,7 +82,7 @@ pub struct Profile {
     /// What the run read.
     #[serde(default)]
     pub input: RunInput,
-    /// Run time of the program in seconds, the probes' own time taken off.
+    /// Run time of the program in seconds, without the cost of the probes.
     pub seconds: f64,
     /// Share of the run time spent inside regions, 0 to 1.
     pub coverage: f64,
@@ -106,7 +106,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What the profile tells of a region, if it knows it.
+    /// The entry of a region, if there is one.
     pub fn region(&self, key: &RegionKey) -> Option<&RegionProfile> {
         self.regions.iter().find(|r| r.key == *key)
     }
@@ -127,7 +127,7 @@ pub struct Passage {
     pub start: u64,
 }
 
-/// What one region did in a run.
+/// The times of one region in a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RegionProfile {
     /// Which region.
@@ -148,21 +148,20 @@ pub struct RegionProfile {
     pub cycles_mean: f64,
     /// Longest inclusive cycles of an invocation.
     pub cycles_max: u64,
-    /// How far an invocation's time is from what it would be in more runs, on the average, over the mean time; 0 if one run
-    /// alone is known.
+    /// Estimated mean error of an invocation's time over the mean time, from the differences between runs; 0 for a single run.
     #[serde(default)]
     pub noise: f64,
     /// The kept part of the per-invocation trace.
     pub trace: Trace,
 }
 
-/// Inclusive cycles of single invocations, in bounded space: the first ones all, then those that [`is_sampled`] chooses
-/// and those that the run was asked for.
+/// Inclusive cycles of single invocations, in bounded space: all of the first ones, then those that [`is_sampled`] chooses
+/// and those that the run was asked to keep.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Cycles of invocations 1, 2, 3, ... without gap.
     pub first: Vec<u64>,
-    /// One in so many of the later invocations is kept unasked; a power of two.
+    /// One in this many later invocations is sampled; a power of two.
     pub stride: u64,
     /// (invocation, cycles) of later ones, by rising invocation.
     pub sampled: Vec<(u64, u64)>,

@@ -2,8 +2,8 @@
 //!
 //! One file `profile.<pid>.<number>` a process in the run's directory: a [`RawHeader`], then the tables of
 //! regions, nodes and active entries, then one [`RawTrace`] a region. The file is sparse. Nothing in it needs
-//! closing, so a crash or `_exit` loses at most the regions that were active. What the disk has room for is known before it
-//! is written: on a full one times are left out, and counted.
+//! closing, so a crash or `_exit` loses at most the regions that were active. Disk space is reserved before it is written:
+//! on a full disk times are dropped and counted.
 
 mod reader;
 
@@ -19,11 +19,11 @@ pub const RAW_VERSION: u32 = 4;
 pub const RAW_PREFIX: &str = "profile.";
 /// Regions that fit; more are counted in [`RawHeader::regions_lost`].
 pub const RAW_REGIONS: usize = 16384;
-/// Nodes that fit; a region entered from a new chain beyond that is booked on its caller's node.
+/// Nodes that fit; a region entered from a further chain counts for its caller's node.
 pub const RAW_NODES: usize = 1 << 18;
 /// Depth of active regions that fits; invocations beyond it are counted in [`RawHeader::depth_lost`].
 pub const RAW_DEPTH: usize = 1 << 20;
-/// Invocations of which every one is kept.
+/// The first invocations, all of which are kept.
 pub const TRACE_FIRST: usize = 4096;
 /// File in the run's directory, if the command left one: a JSON array of rising invocation numbers to be kept of
 /// every region, whatever the stride.
@@ -33,7 +33,7 @@ pub const TRACE_WANTED: &str = "invocations.json";
 pub const TRACE_SAMPLED: usize = 4096;
 /// Passages that fit; when full the spacing doubles until those at least that far apart are at most half as many.
 pub const RAW_PASSAGES: usize = 1 << 16;
-/// Least nanoseconds between two passages at first.
+/// Initial minimum nanoseconds between two passages.
 pub const PASSAGE_NANOSECONDS: u64 = 200_000;
 
 /// Start of the mapping.
@@ -76,13 +76,13 @@ pub struct RawHeader {
     pub regions_lost: u64,
     /// Regions left without a leave event (longjmp).
     pub abandoned: u64,
-    /// Invocations that were not booked, for more regions were active than the table, or the disk, has room for.
+    /// Invocations that were not recorded because more regions were active than the table, or the disk, has room for.
     pub depth_lost: u64,
-    /// Invocations in signal handlers that were not booked, for the signal came while a probe's event was.
+    /// Invocations in signal handlers that were not recorded because the signal interrupted a probe.
     pub interrupted: u64,
     /// Passages in use.
     pub passages: u64,
-    /// Least cycles between two passages.
+    /// Minimum cycles between two passages.
     pub spacing: u64,
     /// Counter from which on the next entry is a passage.
     pub next_passage: u64,
@@ -96,7 +96,7 @@ pub struct RawHeader {
     pub passages_room: u64,
     /// 1 since the disk had no room for more: tables and traces keep the size that they had then.
     pub full: u64,
-    /// Times of invocations that were not kept for want of room on the disk.
+    /// Times of invocations that were not kept because the disk was full.
     pub times_lost: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Between the replay generator and the runtime inside the replay executable.
+//! The interface between the replay generator and the runtime inside the replay executable.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ pub const REPLAY_VERSION: u32 = 3;
 /// Environment variable that names the [`ReplayPlan`] file for a replay executable.
 pub const ENV_PLAN: &str = "CERE_REPLAY_PLAN";
 
-/// What a replay executable is to do. The page files lie unpacked beside the plan.
+/// The plan of a replay executable. The page files lie unpacked beside it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReplayPlan {
     /// [`REPLAY_VERSION`].
@@ -20,11 +20,11 @@ pub struct ReplayPlan {
     pub outcome: PathBuf,
     /// State of the caches at the start of each timed repetition.
     pub warmup: Warmup,
-    /// How often.
+    /// When it has repeated enough.
     pub repetitions: Repetitions,
     /// Whether to compare the exit state.
     pub compare: bool,
-    /// Threads of the teams that the region forks, where it says nothing else; none: it has no OpenMP runtime.
+    /// Threads of the teams that the region forks, unless it says otherwise; `None` without an OpenMP runtime.
     pub threads: Option<u32>,
     /// Whether `threads` counts even where the region says otherwise (`num_threads`).
     pub insist: bool,
@@ -44,7 +44,7 @@ pub enum Warmup {
     Cold,
     /// As `Cold`, then everything was read once: what fits is in this cache, nothing in those nearer to the core.
     Partial(CacheLevel),
-    /// The codelet ran over itself, and its state was put back.
+    /// The codelet ran once, and its state was restored.
     WorkingSet,
     /// The pages of the captured trace were touched in their order.
     PageTrace,
@@ -63,11 +63,11 @@ pub enum CacheLevel {
 /// When a replay has repeated enough.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Repetitions {
-    /// Good samples, at least.
+    /// Minimum undisturbed samples.
     pub least: u32,
-    /// Repetitions, at most, those discarded included.
+    /// Maximum repetitions, including discarded ones.
     pub most: u32,
-    /// Half the width of the median's confidence interval over the median that is narrow enough; 0: never.
+    /// Half the width of the median's confidence interval over the median at which the interval is narrow enough; 0 for never.
     pub precision: f64,
     /// Seconds after which no further repetition starts once three samples are there; after ten times as many one is
     /// enough, and disturbed ones will do.
@@ -75,7 +75,7 @@ pub struct Repetitions {
 }
 
 impl Repetitions {
-    /// `n` repetitions, whatever comes of them.
+    /// Exactly `n` repetitions.
     pub const fn exactly(n: u32) -> Self {
         Self {
             least: n,
@@ -114,7 +114,7 @@ pub struct SetAside {
     pub stolen: u64,
 }
 
-/// What a replay executable reports.
+/// The report of a replay executable.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReplayOutcome {
     /// [`REPLAY_VERSION`].
@@ -124,20 +124,20 @@ pub struct ReplayOutcome {
     pub cycles: Vec<u64>,
     /// Repetitions discarded.
     pub set_aside: SetAside,
-    /// Whether `cycles` are of disturbed repetitions for want of others.
+    /// Whether `cycles` are of disturbed repetitions because there were no others.
     pub disturbed: bool,
-    /// Runs of the codelet, each with its state put back, that share one reading of the clock; `cycles` are of one run, the
-    /// measured cost of putting the state back taken off, and the warm-up is that of [`Warmup::WorkingSet`]. 1 unless the
-    /// codelet is too short for the clock.
+    /// Runs of the codelet, each with its state restored, that share one reading of the clock. `cycles` are of one run, with the
+    /// measured cost of restoring subtracted, and the warm-up is that of [`Warmup::WorkingSet`]. 1 unless the codelet is too
+    /// short for the clock.
     pub batch: u32,
     /// Cycles that reading the clock takes, already subtracted.
     pub clock_cost: u64,
-    /// What people should know of how it was measured: one sentence each.
+    /// Notes on the measurement, one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Frequency of the time stamp counter in Hz.
     pub tsc_hz: f64,
-    /// Comparison of the exit state after the first repetition; none if it was not asked for.
+    /// Comparison of the exit state after the first repetition; `None` if it was not requested.
     pub comparison: Option<Comparison>,
     /// Whether every later repetition ended in the same state as the first.
     pub repeatable: bool,
@@ -148,7 +148,7 @@ pub struct ReplayOutcome {
     /// invocation asked: a clock that ran on answered.
     #[serde(default)]
     pub asked_more: u64,
-    /// What the timed repetitions' preparation took.
+    /// Time of preparing the timed repetitions.
     #[serde(default)]
     pub preparation: Preparation,
     /// Variables of the program that the region used and the captured process did not have: they held nothing that came
@@ -157,7 +157,7 @@ pub struct ReplayOutcome {
     pub lacking: Vec<String>,
 }
 
-/// What a replay fails with whose region needs `variables` that the captured process did not have.
+/// The error of a replay whose region needs `variables` that the captured process did not have.
 pub fn lacks(variables: &[String]) -> String {
     let (noun, it) = match variables.len() {
         1 => ("variable", "it"),
@@ -170,10 +170,10 @@ pub fn lacks(variables: &[String]) -> String {
     )
 }
 
-/// What preparing repetitions took, all of them together.
+/// Time of preparing all repetitions together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preparation {
-    /// Seconds of putting the captured state back.
+    /// Seconds of restoring the captured state.
     pub restoring: f64,
     /// Seconds of warming up.
     pub warming: f64,
@@ -187,7 +187,7 @@ pub struct Comparison {
     /// Of those, bytes in words that the region changed in vivo.
     #[serde(default)]
     pub changed: u64,
-    /// Bytes left out, by reason.
+    /// Excluded bytes, by reason.
     pub masked: Vec<LeftOut>,
     /// 8-byte words that differ.
     pub different_words: u64,
@@ -200,7 +200,7 @@ pub struct Comparison {
     /// Likewise, of floats.
     #[serde(default)]
     pub largest_float_error: f64,
-    /// Whether the code told which types it stored.
+    /// Whether the code reported the types of its stores.
     #[serde(default)]
     pub typed: bool,
     /// The first words that differ.
@@ -209,10 +209,10 @@ pub struct Comparison {
     pub same_end: bool,
 }
 
-/// Bytes that a comparison left out for one reason.
+/// Bytes that a comparison excluded for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Why: one of [`left_out`], or what the package says.
+    /// The reason: one of [`left_out`], or one of the package.
     pub reason: String,
     /// How many.
     pub bytes: u64,
@@ -220,19 +220,19 @@ pub struct LeftOut {
     pub changed: u64,
 }
 
-/// Why bytes are left out of a comparison.
+/// Why bytes are excluded from a comparison.
 pub mod left_out {
     /// Below the stack pointer at entry, on the thread's own stack.
     pub const DEAD_STACK: &str = "dead stack";
-    /// As `EntryState::frames` (of [`crate::capture`]) tells.
+    /// On a stack of the program's own: see `EntryState::frames` of [`crate::capture`].
     pub const OWN_STACK: &str = "frames, or data, on a stack of the program's own";
     /// Code pages that the region wrote.
     pub const CODE: &str = "code that the region wrote";
-    /// What the preload library writes to the program's regions.
+    /// Written by the preload library.
     pub const PROBE: &str = "probe slot";
     /// Of a library that a replay takes fresh, or of the thread control block.
     pub const LIBRARY: &str = "library or thread state";
-    /// Addresses that mean the same here and there.
+    /// Addresses with the same meaning on both sides.
     pub const LIBRARY_ADDRESS: &str = "address of a library variable";
     /// What the C++ runtime keeps of an exception in flight.
     pub const HANDLER: &str = "handler of the exception";
@@ -242,9 +242,9 @@ pub mod left_out {
     pub const CODE_ADDRESS: &str = "address inside recompiled code or its tables";
     /// Locks, caches of `threadprivate`.
     pub const OPENMP: &str = "state of the OpenMP runtime";
-    /// What is compared by variable, not by address.
+    /// Compared by variable, not by address.
     pub const APART: &str = "thread-local block, compared apart";
-    /// What was printed is compared as such.
+    /// The printed text is compared itself.
     pub const STREAM: &str = "buffer of a standard stream";
 
     /// Reasons that cannot hide a result of the program.
@@ -261,7 +261,7 @@ pub mod left_out {
         STREAM,
     ];
 
-    /// Whether bytes left out for `reason` cannot carry results of the program.
+    /// Whether bytes excluded for `reason` cannot carry results of the program.
     pub fn harmless(reason: &str) -> bool {
         HARMLESS.contains(&reason)
     }
@@ -272,7 +272,7 @@ pub mod left_out {
 pub struct Difference {
     /// Its address.
     pub address: u64,
-    /// The variable or mapping that it belongs to, for people: `grid+16`, `[heap]`, `[stack]`, `return value`.
+    /// The variable or mapping that it belongs to: `grid+16`, `[heap]`, `[stack]`, `return value`.
     pub place: String,
     /// The value in vivo.
     pub in_vivo: u64,
@@ -286,7 +286,7 @@ pub struct Difference {
 pub enum Verdict {
     /// Every byte that can carry a result was compared and is the same.
     Exact,
-    /// Every compared byte is the same, but bytes that the region wrote and that may carry results were left out.
+    /// Every compared byte is the same, but bytes that the region wrote and that may carry results were excluded.
     Partly,
     /// Only floating-point words differ, within the tolerance.
     Tolerance,
@@ -318,11 +318,11 @@ impl Verdict {
     }
 }
 
-/// A filter of system calls (classic BPF) that the runtime adds before the region runs first, so that it can name what the
-/// sandbox refuses. It traps; the runtime then makes the call itself, with `token` as its sixth argument.
+/// A filter of system calls (classic BPF) that the runtime installs before the region's first run, so that it can name a call
+/// that the sandbox refuses. It traps; the runtime then makes the call itself, with `token` as the sixth argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
-    /// Told apart from the region's own sixth argument; no secret.
+    /// Distinguishes the runtime's calls from the region's; not a secret.
     pub token: u64,
     /// Instructions: code, jumps if true and if false, operand.
     pub program: Vec<(u16, u8, u8, u32)>,

@@ -1,9 +1,9 @@
-//! Which shared libraries a replay takes fresh from the machine that it runs on. All others are the program's: captured,
-//! put back and compared, whether they were instrumented or not.
+//! The shared libraries that a replay loads fresh from the machine that it runs on. All others are the program's: captured,
+//! restored and compared, whether they were instrumented or not.
 
 use std::path::Path;
 
-/// Libraries whose state is the process's own affair: libc's parts, the loader, the compilers' runtimes, OpenMP's.
+/// Libraries whose state belongs to the process: libc's parts, the loader, the compilers' runtimes, OpenMP's.
 const FRESH: [&str; 21] = [
     "ld-linux-x86-64",
     "libc",

@@ -1,19 +1,18 @@
-//! What a stranger wrote: JSON is measured before anything is made of it, and text shows what a terminal would obey.
+//! Untrusted input: JSON is checked for its size before it is parsed, and control characters in text are made visible.
 
 use crate::FormatError;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Most values in a JSON document: strings, numbers, truth values, nulls and keys, lists and objects.
+/// Maximum values in a JSON document: strings, numbers, truth values, nulls and keys, lists and objects.
 pub const VALUES: u64 = 1 << 23;
-/// Most elements of a list.
+/// Maximum elements of a list.
 pub const ELEMENTS: u64 = 1 << 20;
-/// Most bytes of a string.
+/// Maximum bytes of a string.
 pub const STRING: usize = 1 << 20;
 
-/// Whether a terminal shows `c` and does nothing else: it is no control character and does not turn the direction of what
-/// follows.
+/// Whether a terminal only shows `c`: it is not a control character and does not change the direction of the text.
 pub fn is_plain(c: char) -> bool {
     let turns = ['\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{61c}'];
     let embeds = ['\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
@@ -45,7 +44,7 @@ impl Left {
     }
 }
 
-/// Reads a value and makes nothing of it.
+/// Reads a value and discards it.
 struct Measure<'a>(&'a mut Left);
 
 impl<'de> DeserializeSeed<'de> for Measure<'_> {
@@ -109,8 +108,8 @@ impl<'de> Visitor<'de> for Measure<'_> {
     }
 }
 
-/// Fails if the JSON `text` of `what` is none, holds more than the limits of this module allow, or a string in it holds what a
-/// terminal obeys. Takes no memory to speak of.
+/// Fails if the JSON `text` of `what` is invalid, exceeds the limits of this module, or has control characters in a string.
+/// Needs little memory.
 pub fn measure(what: &str, text: &[u8]) -> Result<(), FormatError> {
     let mut left = Left(VALUES);
     let mut source = serde_json::Deserializer::from_slice(text);
@@ -122,7 +121,7 @@ pub fn measure(what: &str, text: &[u8]) -> Result<(), FormatError> {
         })
 }
 
-/// Reads the JSON `text` of `what`, measured before.
+/// Checks and parses the JSON `text` of `what`.
 pub fn json<T: DeserializeOwned>(what: &str, text: &[u8]) -> Result<T, FormatError> {
     measure(what, text)?;
     serde_json::from_slice(text).map_err(|source| FormatError::Json {

@@ -1,4 +1,4 @@
-//! Many runs, each held to bounds.
+//! Campaigns of many runs with limits on memory and time.
 
 use crate::Random;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes that a run may hold at once, and take in all.
+/// Maximum bytes that a run may hold at once, and allocate in all.
 pub const HELD: usize = 256 << 20;
 /// See above.
 pub const TAKEN: usize = 2 << 30;
-/// Seconds of processor time that a run may take: what ends at all ends long before.
+/// Maximum seconds of processor time of a run: every run that ends at all ends long before.
 pub const SECONDS: f64 = 20.0;
 
 /// The counts are of the process: one campaign at a time.
@@ -19,7 +19,7 @@ static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static ALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts what is allocated, in all threads: the test's `#[global_allocator]`.
+/// Counts allocations in all threads: the test's `#[global_allocator]`.
 pub struct Counting;
 
 fn took(bytes: usize) {
@@ -72,7 +72,7 @@ fn of_environment(name: &str, default: u64) -> u64 {
 /// Whether `runs` says that it succeeded, as many times as are asked for.
 ///
 /// # Panics
-/// Where a run panics or passes a bound; the message names its seed.
+/// If a run panics or exceeds a limit; the message names its seed.
 pub fn campaign(name: &str, runs: u64, mut run: impl FnMut(&mut Random) -> bool) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let runs = of_environment("CERE_FUZZ_RUNS", runs);

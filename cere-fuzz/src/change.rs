@@ -1,9 +1,9 @@
-//! JSON, binary records and text, changed.
+//! Random changes of JSON, binary records and text.
 
 use crate::Random;
 use serde_json::{Value, json};
 
-/// Texts that something may stumble over.
+/// Texts that are likely to expose errors.
 const TEXTS: [&str; 16] = [
     "",
     " ",
@@ -34,7 +34,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The value at place `at` in the order of [`count`].
+/// The value with index `at` in the order of [`count`].
 fn nth<'a>(value: &'a mut Value, at: &mut usize) -> Option<&'a mut Value> {
     if *at == 0 {
         return Some(value);

@@ -3,12 +3,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`random`] | reproducible numbers, those at the ends of ranges above all |
-//! | [`change`] | JSON, binary records and text, changed |
+//! | [`random`] | reproducible numbers, mostly at the ends of ranges |
+//! | [`change`] | random changes of JSON, binary records and text |
 //! | [`package`] | a manifest with every list filled, and packages around any members |
 //! | [`noise`] | models of a machine that others share |
-//! | [`profile`] | profiles for tests of what is done with them |
-//! | [`mod@campaign`] | many runs, each held to the bounds |
+//! | [`profile`] | profiles for tests |
+//! | [`mod@campaign`] | many runs with limits on memory and time |
 //!
 //! `CERE_FUZZ_RUNS` is the number of runs of each campaign instead of the few that the tests take, `CERE_FUZZ_SEED` the
 //! first seed. A failure names the seed of its run.

@@ -1,8 +1,8 @@
-//! Seeded models of a machine that others share: how much longer than on an idle machine a sample takes.
+//! Seeded models of a shared machine: the factor by which a sample takes longer than on an idle machine.
 
 use crate::Random;
 
-/// What disturbs the machine.
+/// The kind of disturbance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Noise {
     /// Half a per cent, nothing else.
@@ -15,7 +15,7 @@ pub enum Noise {
     Drift,
     /// Two speeds, bursts and drift together.
     All,
-    /// A recorded series of times of one and the same work, from a place that the seed decides.
+    /// A recorded series of times of the same work, from a start that the seed decides.
     Recorded(Vec<f64>),
 }
 
@@ -31,7 +31,7 @@ pub struct Machine {
 impl Machine {
     /// A machine whose disturbances the seed decides.
     pub fn new(noise: Noise, seed: u64) -> Self {
-        // Of neighbouring seeds a generator gives the same numbers, one later.
+        // Neighbouring seeds would give the same numbers, shifted by one.
         let mut random = Random::new(Random::new(seed).any());
         let at = match &noise {
             Noise::Recorded(series) => random.below(series.len().max(1)),

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
-/// Where ranges, sizes and formats end.
+/// Boundaries of ranges, sizes and formats.
 const ENDS: [u64; 28] = [
     0,
     1,
@@ -61,7 +61,7 @@ impl Random {
     pub fn one<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
-    /// A number that may be the end of something, or near `old`.
+    /// A number that is a boundary, or near `old`.
     pub fn number(&mut self, old: u64) -> u64 {
         match self.below(8) {
             0..4 => *self.one(&ENDS),

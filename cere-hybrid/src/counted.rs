@@ -72,7 +72,7 @@ impl Request<'_> {
                         "the invocation did not return in the counted program (by an exception?)"
                     );
                 }
-                let (package, ..) = replays.unpacked(file)?;
+                let (package, ..) = replays.unpack(file)?;
                 let options = replays.options(self.settings, None)?;
                 let counted = Counted::new(&package, &options)?;
                 Ok(fidelity::compare(
@@ -111,7 +111,7 @@ impl Request<'_> {
         };
         let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
         let mut input = Input::open()?;
-        let mut feed = input.again()?;
+        let mut feed = input.for_next_run()?;
         let mut command = Command::new(&counted);
         command
             .arg0(&self.profile.command[0])

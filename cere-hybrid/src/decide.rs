@@ -1,5 +1,5 @@
-//! Which regions keep their flags in the linked program (CERE thesis, 6.5.2: neighbours interact). Regions that do not gain
-//! there, and regions that make others lose more than they gain, are put back, until the hybrid is the best that is known.
+//! Decides which regions keep their flags in the linked program (CERE thesis, 6.5.2: neighbours interact). Regions that do
+//! not gain there, and regions that cost others more than they gain, are put back, until no known choice is better.
 
 use crate::{Choice, Image, Recipe};
 use anyhow::Result;
@@ -9,14 +9,14 @@ use cere_measure::{Build, Linked, RegionTimes, Runs, Trial};
 use cere_stats::{Gain, gain};
 use std::path::{Path, PathBuf};
 
-/// A region keeps its flags if they take at least this share off its time.
+/// Minimum gain of a region that keeps its flags, as a share of its time.
 const GAINS: f64 = 0.005;
-/// What regions that were not tuned may lose together, as a share of the run.
+/// Time that regions without own flags may lose together, as a share of the run.
 const LOST: f64 = 0.01;
-/// Levels that the whole program is compiled at for comparison.
+/// Levels at which the whole program is compiled for comparison.
 const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
 
-/// A region with flags of its own.
+/// A region with its own flags.
 #[derive(Debug, Clone)]
 pub struct Tuned {
     /// Name.
@@ -29,13 +29,13 @@ pub struct Tuned {
     pub back: Option<String>,
     /// Its times in the plain build and in the last hybrid with its flags.
     pub times: Option<RegionTimes>,
-    /// Where its team goes, as the flags file says.
+    /// The thread affinity of its team from the flags file.
     pub bind: Option<String>,
-    /// What tuning found it to gain.
+    /// The gain that tuning measured.
     pub gain: Option<f64>,
 }
 
-/// What was decided.
+/// The outcome of the decision.
 #[derive(Debug)]
 pub struct Decision {
     /// What the hybrid is compiled with.
@@ -46,15 +46,15 @@ pub struct Decision {
     pub plain_seconds: f64,
     /// Seconds of the hybrid, at the plain build's speed of the machine.
     pub hybrid_seconds: f64,
-    /// The hybrid's time over the plain build's, as far as it was measured; none if they are the same code.
+    /// The hybrid's time over the plain build's, if it was measured; `None` if they are the same code.
     pub gain: Option<Gain>,
     /// The fastest of the levels whose output is right, and its seconds.
     pub level: Option<(String, f64)>,
-    /// What people should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What decides.
+/// Decides which regions keep their flags.
 pub struct Decider<'a> {
     /// The image.
     pub image: &'a Image<'a>,
@@ -66,7 +66,7 @@ pub struct Decider<'a> {
     pub trial: Trial<'a>,
     /// Runs for regions' times.
     pub linked: Linked<'a>,
-    /// Regions of the profile that matter and have no flags of their own.
+    /// Regions of the profile that matter and have no own flags.
     pub others: Vec<RegionKey>,
     /// Flags of all other code.
     pub rest: Choice,
@@ -83,7 +83,7 @@ fn build(name: &str, path: &Path) -> Build {
     }
 }
 
-/// What is kept of `tuned`, but for the one at the place `without`.
+/// The recipe with the kept regions of `tuned`, except the one with index `without`.
 pub fn recipe(tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe {
     let kept = tuned.iter().enumerate();
     let kept = kept.filter(|(i, t)| t.back.is_none() && Some(*i) != without);
@@ -95,7 +95,7 @@ pub fn recipe(tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe 
     }
 }
 
-/// That runs do not show whether the hybrid gains.
+/// The message that the runs do not show whether the hybrid gains.
 fn inconclusive(runs: usize, gain: &Gain) -> String {
     format!(
         "inconclusive: after {runs} runs the hybrid has {:.3} times the plain build's speed, and with {:.0} % between {:.3} and {:.3}; \
@@ -108,12 +108,12 @@ fn inconclusive(runs: usize, gain: &Gain) -> String {
 }
 
 impl Decider<'_> {
-    /// Puts back what does not gain, in `tuned` as well.
+    /// Decides, and marks regions that are put back in `tuned`.
     pub fn decide(mut self, tuned: &mut [Tuned]) -> Result<Decision> {
         let mut notes = Vec::new();
         let mut hybrid = self.make("hybrid", tuned, None, &self.rest)?;
         let plain = build("plain", self.plain);
-        // Right before fast: an output that differs says which region it is, or that it is several together.
+        // Correctness before speed: find the region, or the regions together, that change the output.
         let runs = self
             .trial
             .run(&[plain.clone(), build("hybrid", &hybrid)], 2)?;
@@ -154,7 +154,7 @@ impl Decider<'_> {
             let other = self.make("with-level", tuned, None, &rest)?;
             let plain = builds[0].clone();
             let with_level = build("hybrid with level", &other);
-            // What chose the level is no measure of it.
+            // The runs that chose the level are biased: it is measured again.
             let rivals = [plain, with_level, builds[best].clone(), builds[1].clone()];
             let (again, of_best) = self.trial.decide(&rivals, &rule)?;
             let fastest = (1..rivals.len())
@@ -211,7 +211,7 @@ impl Decider<'_> {
             recipe: kept,
             hybrid,
             plain_seconds: runs.seconds(0),
-            // The same code otherwise: what its runs differ by is noise.
+            // Without kept regions the code is the plain build's: differences between their runs are noise.
             hybrid_seconds: runs.seconds(usize::from(believed)),
             gain: runs.gain(1).filter(|_| believed),
             level,
@@ -237,7 +237,7 @@ impl Decider<'_> {
         self.make(level.trim_start_matches('-'), &[], None, &rest)
     }
 
-    /// Puts back each region with which alone the output is another one; all, if none is it alone.
+    /// Puts back each region that changes the output alone; all regions if only several together do.
     fn put_back_wrong(&mut self, tuned: &mut [Tuned], why: &str) -> Result<PathBuf> {
         let plain = build("plain", self.plain);
         for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
@@ -278,7 +278,7 @@ impl Decider<'_> {
             {
                 let Some(found) = *times else { continue };
                 region.times = Some(found);
-                // Its codelets have shown a gain; here it is enough that nothing speaks against it.
+                // Its codelets have shown a gain; here it suffices that there is no evidence against it.
                 if found.gain.ratio > 1.0 - GAINS {
                     region.back = Some("it does not gain in the linked program".into());
                     lost = true;
@@ -301,7 +301,7 @@ impl Decider<'_> {
         }
     }
 
-    /// Puts back the region without which the program is fastest, if it is faster so.
+    /// Puts back the one region without which the program is fastest, if it is faster without it.
     fn put_back_one(&mut self, tuned: &mut [Tuned], hybrid: &mut PathBuf) -> Result<bool> {
         let kept: Vec<usize> = (0..tuned.len())
             .filter(|i| tuned[*i].back.is_none())

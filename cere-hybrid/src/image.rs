@@ -1,4 +1,4 @@
-//! The program's image, made again from its recorded link and kept units.
+//! Makes the program's image again from its recorded link and kept units.
 
 use crate::link::{Item, Link};
 use crate::parts::Workshop;
@@ -21,7 +21,7 @@ use wrapper::LinkItem;
 pub struct Recipe {
     /// All code but that of `regions`.
     pub rest: Choice,
-    /// Regions with flags of their own.
+    /// Regions with their own flags.
     pub regions: BTreeMap<RegionKey, Choice>,
 }
 
@@ -33,7 +33,7 @@ pub struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// The image in `program`, which `store` knows the link of. Objects are kept with those of `replays`.
+    /// Opens the image `program`, whose link `store` has recorded. Objects are cached with those of `replays`.
     pub fn open(store: &'a Store, replays: &Replays, program: &Path) -> Result<Self> {
         let bytes =
             std::fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
@@ -46,7 +46,7 @@ impl<'a> Image<'a> {
                 program.display()
             );
         }
-        let command = record(store, program, &held)?;
+        let command = find_record(store, program, &held)?;
         let mut units = BTreeMap::new();
         for id in &held {
             let path = store.unit_record(id);
@@ -68,12 +68,12 @@ impl<'a> Image<'a> {
                 cache: replays.builds(),
             },
         };
-        image.check(&held)?;
+        image.check_inputs(&held)?;
         Ok(image)
     }
 
-    /// Whether its link still takes in what it did.
-    fn check(&self, held: &BTreeSet<String>) -> Result<()> {
+    /// Checks that the inputs of its link still hold its units.
+    fn check_inputs(&self, held: &BTreeSet<String>) -> Result<()> {
         let there = self.link.units()?;
         let Some(lost) = held.iter().find(|id| !there.contains(*id)) else {
             return Ok(());
@@ -83,7 +83,7 @@ impl<'a> Image<'a> {
         Err(HybridError::Changed {
             image: self.link.command.output.clone(),
             reason: format!(
-                "no input of it holds the code of {} any more ({} was rebuilt since, or the link step is another)",
+                "no input of it holds the code of {} any more ({} was rebuilt since, or the link step has changed)",
                 unit.source.display(),
                 object.display()
             ),
@@ -129,8 +129,8 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The record of the link that made `program`, or what `program` is a copy of.
-fn record(store: &Store, program: &Path, held: &BTreeSet<String>) -> Result<LinkCommand> {
+/// The record of the link that made `program`, or that made the file of which it is a copy.
+fn find_record(store: &Store, program: &Path, held: &BTreeSet<String>) -> Result<LinkCommand> {
     let program = program
         .canonicalize()
         .unwrap_or_else(|_| program.to_owned());
@@ -161,7 +161,7 @@ fn record(store: &Store, program: &Path, held: &BTreeSet<String>) -> Result<Link
     }
 }
 
-/// The recorded link, understood.
+/// Parses the recorded link.
 fn link(command: LinkCommand, units: &BTreeMap<String, Unit>) -> Result<Link> {
     let unit_of = |path: &str| {
         let source: PathBuf = command.directory.join(path);
@@ -193,7 +193,7 @@ fn link(command: LinkCommand, units: &BTreeMap<String, Unit>) -> Result<Link> {
     Ok(Link { command, items })
 }
 
-/// A directory for builds that goes when this command ends.
+/// A directory for builds that is removed when this command ends.
 pub fn scratch(store: &Store) -> Result<tempfile::TempDir> {
     let directory = store.cache();
     state::make_directory(&directory)?;

@@ -1,4 +1,4 @@
-//! The hybrid binary: chosen regions with flags of their own, the rest as the build had it (CERE thesis, 3.6).
+//! The hybrid binary: chosen regions with their own flags, the rest with those of the build (CERE thesis, 3.6).
 //!
 //! | module | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The recorded link command again, with the objects of some units replaced, in archives as well.
+//! Repeats the recorded link command with the objects of some units replaced, also inside archives.
 
 use crate::HybridError;
 use cere_build::units;
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 /// The archiver.
 const AR: &str = "llvm-ar-22";
 
-/// A word of the link command, or what it means.
+/// A part of the link command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// Options with their values, and what else goes to the driver as it is.
+    /// An option or value that goes to the driver unchanged.
     Words(Vec<String>),
     /// A source that the same command compiled, with its unit.
     Source {
         /// As given.
         path: String,
-        /// Id of its unit; none: it was compiled without the pass.
+        /// Id of its unit; `None` if it was compiled without the pass.
         unit: Option<String>,
     },
     /// An object, an archive or a shared library.
@@ -30,22 +30,22 @@ pub enum Item {
     Library(String),
 }
 
-/// A recorded link, understood.
+/// A parsed recorded link.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// What was recorded.
+    /// The record.
     pub command: LinkCommand,
     /// Its words, without `-o`.
     pub items: Vec<Item>,
 }
 
-/// What an input holds.
+/// The content of an input.
 enum Content {
     /// An object and its units.
     Object(Vec<String>),
     /// Members with their units.
     Archive(Vec<(String, Vec<u8>, Vec<String>)>),
-    /// No unit that the link takes in.
+    /// No unit of this build.
     Other,
 }
 
@@ -54,7 +54,7 @@ impl Link {
         self.command.directory.join(given)
     }
 
-    /// The archive that `-l` takes, if it takes one: the first directory with the library decides, shared ones first.
+    /// The archive that `-l` refers to, if any: the first directory with the library decides, and there a shared library wins.
     fn archive_of(&self, library: &str) -> Option<PathBuf> {
         let directories = self.items.iter().filter_map(|item| match item {
             Item::Words(words) => match &words[..] {
@@ -113,7 +113,7 @@ impl Link {
                 } else {
                     member.data(&*bytes).map_err(unreadable)?.to_vec()
                 };
-                // What is no object (a list of names, say) holds no unit.
+                // A file that is not an object, such as a list of names, holds no unit.
                 let units = units::of(&data).unwrap_or_default();
                 members.push((name, data, units));
             }
@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    /// The files that it reads, archives of `-l` included.
+    /// The files that the link reads, including archives of `-l`.
     fn files(&self) -> impl Iterator<Item = PathBuf> {
         self.items.iter().filter_map(|item| match item {
             Item::File(given) => Some(self.path(given)),
@@ -136,7 +136,7 @@ impl Link {
         })
     }
 
-    /// Ids of the units that it may take in.
+    /// Ids of the units that the link may use.
     pub fn units(&self) -> Result<BTreeSet<String>, HybridError> {
         let mut found: BTreeSet<String> = self
             .items
@@ -156,8 +156,8 @@ impl Link {
         Ok(found)
     }
 
-    /// Links again into `output`, which is there whole or not at all. `replacement` gives the object to take for a unit; where
-    /// it gives none, what is there stays; sources have to have one.
+    /// Links into `output` atomically. `replacement` gives the new object of a unit. Without one the recorded object stays;
+    /// sources need a replacement.
     pub fn relink(
         &self,
         output: &Path,
@@ -206,7 +206,7 @@ impl Link {
         Ok(())
     }
 
-    /// What takes the place of an input, if anything of it is replaced.
+    /// The file that replaces an input, if any unit in it is replaced.
     fn replaced(
         &self,
         path: &Path,
@@ -238,7 +238,7 @@ impl Link {
     }
 }
 
-/// An archive with some members replaced, in the order that they had.
+/// Writes a copy of an archive with some members replaced, in the original order.
 fn archive(
     path: &Path,
     members: Vec<(String, Vec<u8>, Vec<String>)>,
@@ -251,7 +251,7 @@ fn archive(
     let made = room.join(name);
     line = line.path(&made);
     for (number, ((name, data, _), other)) in members.into_iter().zip(others).enumerate() {
-        // Members may share a name.
+        // Several members may have the same name.
         let directory = room.join(number.to_string());
         std::fs::create_dir_all(&directory).map_err(io("create", &directory))?;
         let file = directory.join(Path::new(&name).file_name().unwrap_or_default());

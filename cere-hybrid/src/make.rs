@@ -1,4 +1,4 @@
-//! `cere hybrid`: the choices of regions become a binary, tried against the plain build.
+//! `cere hybrid`: links the choices of regions into a binary and compares it with the plain build.
 
 use crate::decide::{Decider, Decision, Tuned, recipe};
 use crate::{Choice, Image, scratch};
@@ -17,48 +17,48 @@ use cere_store::state;
 use cere_tune::{Choices, Chosen};
 use std::path::{Path, PathBuf};
 
-/// What is to be linked, and how it is tried.
+/// What to link, and how to try it.
 pub struct Request<'a> {
-    /// Where builds and choices are.
+    /// The store with builds and choices.
     pub store: &'a Store,
     /// The hybrid binary.
     pub output: &'a Path,
     /// Choices to take instead of what `cere tune` found.
     pub flags_file: Option<&'a Path>,
-    /// Where the kept choices are written; none: the output's name with .flags behind it.
+    /// Where the kept choices are written; `None` for the output's name with `.flags` appended.
     pub write_flags: Option<&'a Path>,
-    /// Runs of each build; none: by the program's time.
+    /// Runs of each build; `None` derives it from the program's time.
     pub rounds: Option<u32>,
-    /// Whether the whole program is compared at other levels.
+    /// Whether to compare with the whole program at other levels.
     pub levels: bool,
-    /// Lines of the output that hold one of these are not compared.
+    /// Lines of the output that contain one of these are not compared.
     pub ignore: &'a [String],
-    /// Largest relative error of a number in the output that is still accepted.
+    /// Largest accepted relative error of a number in the output.
     pub tolerance: f64,
     /// Seconds after which a run is killed.
     pub timeout: Option<f64>,
     /// The image to link without running it.
     pub image: Option<&'a Path>,
-    /// Program and arguments, for runs of it; none: it is not run.
+    /// Program and arguments; empty if it is not run.
     pub command: &'a [String],
 }
 
 /// A hybrid binary.
 pub struct Made {
-    /// What its runs decided; none: it was not run.
+    /// The decision from its runs; `None` if it was not run.
     pub decision: Option<Decision>,
-    /// The regions with flags of their own.
+    /// The regions with their own flags.
     pub tuned: Vec<Tuned>,
     /// The file of what was kept.
     pub flags_file: PathBuf,
 }
 
-/// Links it, and puts back what does not gain if the program is to run.
+/// Links the binary. If the program can be run, puts back regions that do not gain.
 pub fn make(request: &Request) -> Result<Made> {
     let store = request.store;
     let flags = match request.flags_file {
         Some(file) => Choices::read(file)?,
-        None => tuned(store)?,
+        None => stored_choices(store)?,
     };
     let written = request.write_flags.map_or_else(
         || {
@@ -119,7 +119,7 @@ pub fn make(request: &Request) -> Result<Made> {
                 input: Input::open()?,
                 timeout: request.timeout,
             },
-            others: others(store, &image, &tuned),
+            others: regions_without_choice(store, &image, &tuned),
             rest: rest.clone(),
             rounds: request.rounds.unwrap_or_else(|| rounds(store)),
             levels: request.levels,
@@ -130,8 +130,8 @@ pub fn make(request: &Request) -> Result<Made> {
     let made = decision
         .as_ref()
         .map_or(scratch.path().join("hybrid"), |d| d.hybrid.clone());
-    place(&made, request.output)?;
-    kept(&flags, &tuned, decision.as_ref()).write(&written)?;
+    move_into_place(&made, request.output)?;
+    kept_choices(&flags, &tuned, decision.as_ref()).write(&written)?;
     Ok(Made {
         decision,
         tuned,
@@ -139,8 +139,8 @@ pub fn make(request: &Request) -> Result<Made> {
     })
 }
 
-/// The choices that `cere tune` left.
-fn tuned(store: &Store) -> Result<Choices> {
+/// The choices of `cere tune` in the store.
+fn stored_choices(store: &Store) -> Result<Choices> {
     let file = store.tuned();
     if !file.is_file() {
         bail!(
@@ -215,7 +215,7 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
 }
 
 /// The regions of the profile that matter and have no choice.
-fn others(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
+fn regions_without_choice(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
     let of = |profile: &Profile| -> Result<Vec<RegionKey>> {
         let kept = Selection::of(profile)?.kept.into_iter();
         let keys = kept.map(|kept| profile.regions[kept.region].key.clone());
@@ -226,12 +226,12 @@ fn others(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
     profile.and_then(|p| of(&p)).unwrap_or_default()
 }
 
-/// Rounds for a program as long as that of the profile.
+/// Default number of rounds, from the time in the profile.
 fn rounds(store: &Store) -> u32 {
     deciding_rounds(state::profile(store).map_or(10.0, |p| p.seconds))
 }
 
-/// Fails if one of the files that are written cannot be, or is one that is read, before anything long is done.
+/// Fails early if an output file is not writable, or is one of the files that are read.
 fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
     let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
@@ -244,7 +244,7 @@ fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
         );
     }
     for (path, option) in [(request.output, "-o"), (written, "--write-flags")] {
-        writable(path)?;
+        check_writable(path)?;
         if same(path, plain) {
             bail!(
                 "{option} names the program itself, {}: name another file",
@@ -264,22 +264,22 @@ fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
 }
 
 /// Fails if `path` cannot be written.
-fn writable(path: &Path) -> Result<()> {
+fn check_writable(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     if path.is_dir() {
         bail!("{} is a directory: name a file", path.display());
     }
     if path.exists() && !path.is_file() {
-        bail!("{} is no ordinary file: name another one", path.display());
+        bail!("{} is not a regular file: name another one", path.display());
     }
     tempfile::tempfile_in(parent)
         .map(drop)
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Puts a finished build in its place, whole or not at all.
-fn place(made: &Path, output: &Path) -> Result<()> {
+/// Moves a finished build to its destination atomically.
+fn move_into_place(made: &Path, output: &Path) -> Result<()> {
     let failed = || format!("cannot write {}", output.display());
     let mut name = output.file_name().with_context(failed)?.to_owned();
     name.push(".new");
@@ -289,7 +289,7 @@ fn place(made: &Path, output: &Path) -> Result<()> {
 }
 
 /// The file of what was kept.
-fn kept(flags: &Choices, tuned: &[Tuned], decision: Option<&Decision>) -> Choices {
+fn kept_choices(flags: &Choices, tuned: &[Tuned], decision: Option<&Decision>) -> Choices {
     let regions = tuned.iter().filter(|t| t.back.is_none()).map(|t| Chosen {
         name: t.name.clone(),
         flags: shell_words::join(&t.choice.flags),

@@ -1,4 +1,4 @@
-//! A unit's kept IR to one object: whole, or as the rest and a part for each region with flags of its own.
+//! Compiles a unit's kept IR to one object: whole, or as one part for each region with its own flags and one for the rest.
 
 use crate::{Choice, HybridError};
 use cere_console::progress;
@@ -24,13 +24,13 @@ pub struct Workshop<'a> {
     pub cache: PathBuf,
 }
 
-/// Begins the names that the parts of a unit know each other by.
+/// Prefix of the symbols by which the parts of a unit refer to each other.
 fn prefix(unit: &Unit) -> String {
     format!("cere.hybrid.{}.", unit.id.get(..16).unwrap_or(&unit.id))
 }
 
 impl Workshop<'_> {
-    /// An object of each unit, with the choices beside it for its regions by index, and `rest` for all other code.
+    /// Makes the object of each unit. The choices beside a unit are for its regions by index, `rest` is for all other code.
     pub fn objects(
         &self,
         rest: &Choice,
@@ -115,7 +115,7 @@ impl Workshop<'_> {
         }
         let mut shared = BTreeSet::new();
         for part in parts {
-            shared.extend(needs(part)?);
+            shared.extend(undefined_symbols(part)?);
         }
         let at = format!("{}at.", prefix(unit));
         shared.retain(|name| name.starts_with(&at) || unit.defines.contains(name));
@@ -142,7 +142,7 @@ impl Workshop<'_> {
         mut plan: SplitPlan,
         choice: &Choice,
     ) -> Result<PathBuf, HybridError> {
-        // The user's own code.
+        // Not a package: the user's own code needs no sandbox.
         let own = Sandbox::none();
         flags::check(&choice.flags)?;
         let codegen = &unit.command.codegen;
@@ -183,8 +183,8 @@ fn plan(unit: &Unit, part: Option<u32>, regions: &[u32]) -> SplitPlan {
     }
 }
 
-/// Names that an object needs from others.
-fn needs(path: &Path) -> Result<Vec<String>, HybridError> {
+/// Undefined symbols of an object.
+fn undefined_symbols(path: &Path) -> Result<Vec<String>, HybridError> {
     let unreadable = |reason: object::Error| HybridError::Unreadable {
         path: path.to_owned(),
         reason: reason.to_string(),

@@ -15,42 +15,42 @@ use cere_store::results::Record;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Least seconds that a codelet is repeated in a round, if it takes so long to know its median.
-const LEAST: f64 = 0.4;
+/// Minimum seconds that a codelet is repeated in a round while the interval of its median is still too wide.
+const MIN_SECONDS: f64 = 0.4;
 
 /// What is to be measured, and how.
 pub struct Plan<'a> {
     /// Where records go.
     pub store: &'a Store,
-    /// What the codelets' classes are of.
+    /// The profile that the codelets' classes come from.
     pub profile: &'a Profile,
     /// The codelets.
     pub codelets: &'a [Codelet],
     /// How to replay them.
     pub settings: Settings,
-    /// Whether to replay again what was replayed before.
+    /// Whether to ignore earlier records.
     pub again: bool,
-    /// Rounds; 0: one, without runs of the program.
+    /// Number of rounds; 0 means one round without runs of the program.
     pub rounds: u32,
 }
 
 impl Plan<'_> {
-    /// Measures all codelets, or takes what is known of them.
+    /// Measures all codelets, or returns their earlier records if all have usable ones.
     pub fn measure(mut self) -> Result<Vec<Measured>> {
         let replays = Replays::open(self.store)?;
-        let known = self.known(&replays)?;
+        let known = self.known_records(&replays)?;
         let all = |known: &Vec<Record>| !known.is_empty();
         if known.iter().all(all) {
-            return Ok(self.measured(known.into_iter().map(Ok).collect()));
+            return Ok(self.pair_with_codelets(known.into_iter().map(Ok).collect()));
         }
         if self.rounds > 0 {
             let manifests: Vec<_> = self.codelets.iter().map(|c| &c.1).collect();
             match InVivo::open(self.store, self.profile, &manifests) {
                 Ok(mut program) => {
                     let seconds = &mut self.settings.repetitions.seconds;
-                    *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
+                    *seconds = (*seconds / f64::from(self.rounds)).max(MIN_SECONDS);
                     let found = self.rounds(&replays, &mut program)?;
-                    return Ok(self.measured(found));
+                    return Ok(self.pair_with_codelets(found));
                 }
                 Err(error) => note!(
                     "the program is not run again, so replays are compared with the times of its profile: {}",
@@ -58,17 +58,17 @@ impl Plan<'_> {
                 ),
             }
         }
-        let found = self.once(&replays, known)?;
-        Ok(self.measured(found))
+        let found = self.replay_once(&replays, known)?;
+        Ok(self.pair_with_codelets(found))
     }
 
-    /// The records that will do, for each codelet; those of rounds are of use only if there are enough.
-    fn known(&self, replays: &Replays) -> Result<Vec<Vec<Record>>> {
+    /// The usable records of each codelet. Records of rounds are usable only if there are enough rounds.
+    fn known_records(&self, replays: &Replays) -> Result<Vec<Vec<Record>>> {
         let known = self.codelets.iter().map(|(file, _)| {
             if self.again {
                 return Ok(Vec::new());
             }
-            let known = replays.known(&self.settings, file)?;
+            let known = replays.known_records(&self.settings, file)?;
             let enough = self.rounds == 0
                 || known.len() >= self.rounds as usize
                     && known.iter().all(|record| record.session.is_some());
@@ -77,8 +77,8 @@ impl Plan<'_> {
         known.collect()
     }
 
-    /// A replay of each codelet that nothing is known of.
-    fn once(&self, replays: &Replays, known: Vec<Vec<Record>>) -> Result<Vec<Found>> {
+    /// Replays each codelet without records once.
+    fn replay_once(&self, replays: &Replays, known: Vec<Vec<Record>>) -> Result<Vec<Found>> {
         let bar = progress::bar("replaying", self.codelets.len() as u64);
         let found = self
             .codelets
@@ -87,7 +87,9 @@ impl Plan<'_> {
             .map(|((file, manifest), known)| {
                 bar.set_message(manifest.name.clone());
                 let found = match known.is_empty() {
-                    true => self.replay(replays, file).inspect(|all| self.keep(all)),
+                    true => self
+                        .replay(replays, file)
+                        .inspect(|all| self.store_records(all)),
                     false => Ok(known),
                 };
                 bar.inc(1);
@@ -125,13 +127,13 @@ impl Plan<'_> {
         let mut found: Vec<Found> = each
             .map(|(records, failure)| failure.map_or(Ok(records), Err))
             .collect();
-        self.complete(&runs, &mut found);
+        self.finish_records(&runs, &mut found);
         Ok(found)
     }
 
-    /// Gives the rounds' records their times in vivo, and keeps them.
-    fn complete(&self, runs: &[Times], found: &mut [Found]) {
-        let session = session();
+    /// Sets the times in vivo of the rounds' records, and stores the records.
+    fn finish_records(&self, runs: &[Times], found: &mut [Found]) {
+        let session = session_name();
         let mut differ = BTreeSet::new();
         for ((_, manifest), found) in self.codelets.iter().zip(found) {
             let Ok(records) = found else { continue };
@@ -143,7 +145,7 @@ impl Plan<'_> {
                 record.in_vivo_seconds = in_vivo.or(record.in_vivo_seconds);
                 record.session = Some(session.clone());
             }
-            self.keep(records);
+            self.store_records(records);
         }
         for region in differ {
             note!(
@@ -153,20 +155,20 @@ impl Plan<'_> {
         }
     }
 
-    /// A replay's record, which is still to be kept; that of one that failed is.
+    /// Replays a codelet. The record of a success is returned for storing; that of a failure is stored here.
     fn replay(&self, replays: &Replays, file: &Path) -> Found {
         let done = replays.replay_unrecorded(&self.settings, file, None);
         let (replay, record) = done.map_err(|error| print::error(&error))?;
         match replay {
             Ok(_) => Ok(vec![record]),
             Err(error) => {
-                self.keep(&[record]);
+                self.store_records(&[record]);
                 Err(print::error(&error))
             }
         }
     }
 
-    fn keep(&self, records: &[Record]) {
+    fn store_records(&self, records: &[Record]) {
         for record in records {
             results::keep_or_warn(self.store, record);
         }
@@ -181,7 +183,7 @@ impl Plan<'_> {
         vivo::seconds(runs, self.profile, manifest, &captured)
     }
 
-    fn measured(&self, found: Vec<Found>) -> Vec<Measured> {
+    fn pair_with_codelets(&self, found: Vec<Found>) -> Vec<Measured> {
         let of = |((_, manifest), found): (&Codelet, Found)| Measured {
             key: manifest.key.clone(),
             represents: manifest.represents,
@@ -194,8 +196,8 @@ impl Plan<'_> {
 /// A codelet's records, or why there are none.
 type Found = Result<Vec<Record>, String>;
 
-/// A name for this check's records.
-fn session() -> String {
+/// The session name of this check's records.
+fn session_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     format!(
         "{:x}.{}",

@@ -1,13 +1,13 @@
-//! Whether a subject is faster than the baseline: looks at the ratios as they come, and when to stop.
+//! Decides whether a subject is faster than the baseline, looking at the ratios several times as they come in.
 //!
-//! Pure: every decision can be tried on a modelled machine.
+//! Pure functions: every decision can be tried on a modelled machine.
 
 use cere_stats::{Gain, gain_with};
 
-/// The samples after which a comparison is looked at, and what it takes to believe in a gain.
+/// After how many samples a comparison is looked at, and what counts as a gain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Numbers of ratios, rising, after each of which a gain may be believed. The last one ends the comparison.
+    /// Numbers of ratios, rising, after which a gain may be accepted. The last one ends the comparison.
     pub looks: Vec<usize>,
     /// Number of ratios after which a subject without any gain so far is given up.
     pub first: usize,
@@ -17,12 +17,12 @@ pub struct Rule {
     pub confidence: f64,
 }
 
-/// A look at a comparison.
+/// The result of looking at a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Answer {
     /// The subject is faster than the baseline.
     Faster(Gain),
-    /// It is not, or it cannot be shown by the last look.
+    /// The subject is not faster, or the last look could not show it.
     NotFaster(Option<Gain>),
     /// More ratios are needed.
     Open,
@@ -32,8 +32,8 @@ pub enum Answer {
 pub const MARGIN: f64 = 0.002;
 
 impl Rule {
-    /// For each of a few rivals (four in the tests of this module), of which none may be faster: one is believed then with a
-    /// probability of 5 % at most, over all rivals and looks.
+    /// The rule for a few rivals (four in the tests of this module). If none is faster, the probability that any is accepted is
+    /// 5 % at most, over all rivals and looks.
     pub fn for_rivals() -> Self {
         Self {
             looks: vec![9, 15, 21],
@@ -43,7 +43,7 @@ impl Rule {
         }
     }
 
-    /// For whole programs, of which `rounds` fit in a sensible time: looks after one, two and three times as many.
+    /// The rule for whole programs: looks after `rounds`, two and three times as many.
     pub fn for_program(rounds: u32) -> Self {
         let rounds = rounds.max(1) as usize;
         Self {
@@ -69,7 +69,7 @@ impl Rule {
         if looks && found.level >= self.confidence && found.high < faster {
             return Answer::Faster(found);
         }
-        // A median without a gain does not become a sure gain by a few more ratios.
+        // A few more ratios do not turn a median without a gain into a sure gain.
         match count >= last || found.ratio > faster {
             true => Answer::NotFaster(Some(found)),
             false => Answer::Open,
@@ -77,7 +77,7 @@ impl Rule {
     }
 }
 
-/// Rounds that fit in a sensible time for a program that takes so many seconds: of a long one each is one to think twice about.
+/// Default number of rounds for a program that takes so many seconds: fewer for long programs.
 pub fn rounds(seconds: f64) -> u32 {
     match seconds {
         ..2.0 => 9,
@@ -87,7 +87,7 @@ pub fn rounds(seconds: f64) -> u32 {
     }
 }
 
-/// The same where rounds are to decide, at least 3: a decision takes three times as many, if need be.
+/// The same for a decision: at least 3. A decision takes up to three times as many.
 pub fn deciding_rounds(seconds: f64) -> u32 {
     rounds(seconds).max(3)
 }
@@ -107,7 +107,7 @@ mod tests {
     fn looks() {
         let sure = |answer| matches!(answer, Answer::Faster(_));
         let hopeless = |answer| matches!(answer, Answer::NotFaster(_));
-        // However clear it is, it takes some.
+        // A clear gain needs a minimum of ratios too.
         assert_eq!(after(&[0.5], 8), Answer::Open);
         assert!(sure(after(&[0.5], 9)));
         // No gain at first.
@@ -119,11 +119,11 @@ mod tests {
         assert_eq!(after(&disturbed, 5), Answer::Open);
         assert_eq!(after(&disturbed, 9), Answer::Open);
         assert!(sure(after(&disturbed, 15)));
-        // So little that not even the last look shows it.
+        // Too small a gain for even the last look.
         let little = [0.97, 0.99, 1.2, 0.7, 1.2, 0.98, 0.96, 1.2, 0.97];
         assert_eq!(after(&little, 9), Answer::Open);
         assert!(hopeless(after(&little, 21)));
-        // What cannot be compared is no gain.
+        // Without ratios there is no gain.
         assert_eq!(
             Rule::for_program(9).look(&[0.0; 9]),
             Answer::NotFaster(None)
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!([0.1, 2.0, 30.0, 300.0].map(deciding_rounds), [9, 5, 3, 3]);
     }
 
-    /// What `rule` says of a subject with this true ratio on a machine, sampled in turns with the baseline.
+    /// The decision of `rule` on a subject with this true ratio on a machine, sampled in turns with the baseline.
     fn decided(rule: &Rule, truth: f64, machine: &mut Machine) -> bool {
         let mut series = Series::default();
         for number in 0.. {
@@ -169,7 +169,7 @@ mod tests {
         Noise::All,
     ];
 
-    /// Share of comparisons in which one of `rivals` with this true ratio is believed to be faster.
+    /// Share of comparisons in which one of `rivals` with this true ratio is accepted as faster.
     fn believed(rule: &Rule, rivals: usize, truth: f64, noise: &Noise) -> f64 {
         const TIMES: u64 = 1000;
         let one = |seed: &u64| {

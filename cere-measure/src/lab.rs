@@ -11,43 +11,43 @@ use cere_replay::{Built, Objects, Options, Replay, ReplayError, Team};
 use cere_store::results;
 use std::time::{Duration, Instant};
 
-/// Of a codelet's repetitions the time that this share stays below counts: fast ones, as other users of a machine only
-/// ever lengthen them, but not the single fastest.
+/// Quantile of a codelet's repetitions that counts. It is low because other users of a machine only ever lengthen
+/// repetitions, and not 0 because the single fastest may be luck.
 const FAST: f64 = 0.2;
 
-/// Where variants are built and timed.
+/// Builds and times variants.
 #[derive(Clone)]
 pub struct Lab<'a> {
-    /// Gets the records.
+    /// The store for the records.
     pub store: &'a Store,
-    /// Knows the codelets' packages.
+    /// Replays of that store.
     pub replays: &'a Replays<'a>,
-    /// How to replay; flags and passes are a variant's.
+    /// How to replay; flags and passes come from the variant.
     pub settings: Settings,
-    /// Whether variants may round otherwise, within the tolerance.
+    /// Whether variants may round differently, within the tolerance.
     pub rounds: bool,
 }
 
 /// Builds of all codelets of a region.
 pub struct Builds {
-    /// One for each member; empty where the code is known.
+    /// One build for each member; empty if the machine code is known already.
     pub built: Vec<Built>,
-    /// Tells the machine code from another.
+    /// Hash of the machine code.
     pub code: String,
-    /// Seconds that it took.
+    /// Seconds of the build.
     pub seconds: f64,
 }
 
 /// Times of all codelets of a region.
 #[derive(Debug, Clone)]
 pub struct Timed {
-    /// Seconds of each member, or of the first ones alone if those were hopeless; 0 of one that is too short to be timed.
+    /// Seconds of each member, or of the first ones alone if those were too slow; 0 for a member too short to be timed.
     pub seconds: Vec<f64>,
     /// Seconds that the replays took, with start and restoring.
     pub wall: f64,
-    /// Seconds of those in timed repetitions.
+    /// Of those, seconds in timed repetitions.
     pub timed: f64,
-    /// Seconds of preparing them.
+    /// Of those, seconds of restoring and warming up.
     pub preparation: Preparation,
 }
 
@@ -72,15 +72,20 @@ impl Lab<'_> {
 
     /// Compiles and links all codelets of `target`.
     pub fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
-        self.make(target, variant, false)
+        self.build_unless_known(target, variant, false)
     }
 
-    /// Likewise, but only compiles them if the target knows what comes of the code.
+    /// Likewise, but does not link if the target knows the outcome of the machine code.
     pub fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
-        self.make(target, variant, true)
+        self.build_unless_known(target, variant, true)
     }
 
-    fn make(&self, target: &Target, variant: &Variant, new: bool) -> Result<Builds, String> {
+    fn build_unless_known(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        new: bool,
+    ) -> Result<Builds, String> {
         let start = Instant::now();
         let options = self.options(&self.settings(target, variant, None))?;
         let compile = |m: &Member| cere_replay::compile(&m.package, &m.manifest, &options);
@@ -112,8 +117,8 @@ impl Lab<'_> {
         })
     }
 
-    /// Replays them. An error tells why the variant cannot be used. `judged`: whether code that tells its stores is asked
-    /// if what differs is rounding.
+    /// Replays all members. The error says why the variant cannot be used. `judged`: whether differences are checked for
+    /// rounding with code that reports its stores.
     pub fn time(
         &self,
         target: &Target,
@@ -125,7 +130,7 @@ impl Lab<'_> {
         self.time_while(target, variant, builds, (judged, team), |_| true)
     }
 
-    /// Likewise, as long as `goes_on` after the times so far.
+    /// Likewise, while `goes_on` holds for the times so far.
     pub fn time_while(
         &self,
         target: &Target,
@@ -162,9 +167,9 @@ impl Lab<'_> {
             match replay.verdict {
                 Verdict::Exact => {}
                 Verdict::Tolerance if rounds => {}
-                // The winner is judged before it is believed.
+                // The winner is judged before it is accepted.
                 _ if rounds && !judged && cere_replay::may_be_rounding(&replay, &options) => {}
-                // A program may count its threads.
+                // The result may depend on the number of threads.
                 Verdict::Different if several => {}
                 verdict => {
                     let what = match verdict {
@@ -178,13 +183,13 @@ impl Lab<'_> {
             timed.preparation.restoring += replay.preparation.restoring;
             timed.preparation.warming += replay.preparation.warming;
             timed.timed += cycles_to_seconds(&replay, replay.cycles.iter().sum::<u64>() as f64);
-            timed.seconds.push(fast(&replay));
+            timed.seconds.push(low_quantile(&replay));
             if !goes_on(&timed.seconds) {
                 break;
             }
         }
         timed.wall = start.elapsed().as_secs_f64();
-        target.tells(&timed.seconds)?;
+        target.check_timed_weight(&timed.seconds)?;
         Ok(timed)
     }
 }
@@ -196,8 +201,8 @@ fn cycles_to_seconds(replay: &Replay, cycles: f64) -> f64 {
     }
 }
 
-/// The fast repetitions' time in seconds; 0 if that is below what the clock tells.
-fn fast(replay: &Replay) -> f64 {
+/// The low quantile of the repetitions in seconds; 0 if it is below the resolution of the clock.
+fn low_quantile(replay: &Replay) -> f64 {
     let mut cycles = replay.cycles.clone();
     cycles.sort_unstable();
     let place = (FAST * cycles.len() as f64) as usize;

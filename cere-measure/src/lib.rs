@@ -15,7 +15,7 @@ mod turns;
 pub mod vivo;
 
 pub use cere_replay::Settings;
-pub use fast::{least, region_seconds};
+pub use fast::{minimum, region_seconds};
 pub use lab::{Builds, Lab, Timed};
 pub use linked::{Linked, RegionTimes};
 pub use replays::Replays;

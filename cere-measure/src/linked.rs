@@ -1,4 +1,4 @@
-//! Regions in the linked program: their times in the plain and in another build, in alternation.
+//! Times of regions in the linked program, in the plain and in another build, run in turns.
 
 use crate::{Bench, Turns};
 use anyhow::Result;
@@ -15,22 +15,22 @@ use std::path::Path;
 
 /// How regions are timed in a build.
 pub struct Linked<'a> {
-    /// Knows the regions; the caller holds its lock.
+    /// The store that knows the regions; the caller holds its lock.
     pub store: &'a Store,
     /// Program and arguments as given.
     pub command: &'a [String],
-    /// What it reads.
+    /// The program's standard input.
     pub input: Input,
     /// Seconds that a run may take.
     pub timeout: Option<f64>,
 }
 
-/// What a region takes in another build.
+/// A region's time in another build.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RegionTimes {
     /// Median seconds of all its invocations in a run of the plain build.
     pub plain: f64,
-    /// Its time in the other build over that in the plain build at that moment.
+    /// Its time in the other build over its time in the plain build at that moment.
     pub gain: Gain,
 }
 
@@ -42,7 +42,7 @@ impl RegionTimes {
 }
 
 impl Linked<'_> {
-    /// What `regions` take in the builds `plain` and `other`, in `rounds` rounds; none for one that did not run.
+    /// Times of `regions` in the builds `plain` and `other`, in `rounds` rounds; `None` for a region that did not run.
     pub fn compare(
         &mut self,
         plain: &Path,
@@ -90,7 +90,7 @@ impl Bench for Timing<'_, '_> {
     type Error = anyhow::Error;
 
     fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
-        let mut feed = self.linked.input.again()?;
+        let mut feed = self.linked.input.for_next_run()?;
         let run = Run {
             store: self.linked.store,
             program: &self.programs[subject],

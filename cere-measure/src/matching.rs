@@ -5,7 +5,7 @@ use cere_cluster::{Replayed, predict};
 use cere_format::package::Represents;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::replay::Verdict;
-use cere_run::selection::{Selection, nodes, own};
+use cere_run::selection::{Selection, own_seconds, tree_nodes};
 use cere_store::results::Record;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -13,23 +13,23 @@ use std::collections::{BTreeMap, HashMap};
 /// Tolerated errors that totals are given for.
 pub const LEVELS: [f64; 3] = [0.15, 0.10, 0.05];
 
-/// A codelet and what its replays at the capture's flags found.
+/// A codelet and the results of its replays at the flags of the capture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Its region.
     pub key: RegionKey,
-    /// The class that it stands for; none if it was chosen by number.
+    /// The class that it represents; `None` if it was chosen by number.
     pub represents: Option<Represents>,
     /// Its replays, at least one, or why there is none.
     pub replays: Result<Vec<Pair>, String>,
 }
 
-/// A replay and what it is compared with.
+/// A replay and the time in vivo that it is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
     /// Median seconds in vitro.
     pub in_vitro: f64,
-    /// Of a round of several: how the repetitions spread, as in a record.
+    /// Quantiles of the repetitions, as in a record; only for one of several rounds.
     pub spread: Vec<f64>,
     /// Seconds in vivo, if they are known.
     pub in_vivo: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// What a record tells, if its replay did not fail.
+    /// The times of a record; `None` if its replay failed.
     pub fn of(record: &Record) -> Option<Self> {
         let mut pair = Self::in_round(record)?;
         if record.session.is_none() {
@@ -47,7 +47,7 @@ impl Pair {
         Some(pair)
     }
 
-    /// The same, of a record that is to be one of several.
+    /// The same, for a record of one of several rounds.
     pub fn in_round(record: &Record) -> Option<Self> {
         let times = record.times.as_ref()?;
         Some(Self {
@@ -59,16 +59,16 @@ impl Pair {
     }
 }
 
-/// Seconds in vitro by the replays of `pairs`, to be compared with the time in vivo. Of rounds between runs of the program
-/// that is the least of one more runs, in the median of many invocations: what one repetition in 1 - 0.5^(1 / runs) stays
-/// below.
+/// Seconds in vitro from the replays of `pairs`, to be compared with the time in vivo. For rounds between runs of the program
+/// the time in vivo is a minimum over runs, in the median of many invocations. The quantile 1 - 0.5^(1 / runs) of the
+/// repetitions corresponds to it. Without quantiles: the minimum of the medians.
 pub fn in_vitro(pairs: &[Pair], runs: usize) -> f64 {
     let mut all: Vec<f64> = pairs.iter().flat_map(|p| &p.spread).copied().collect();
     all.sort_by(f64::total_cmp);
     let share = 1.0 - 0.5f64.powf(1.0 / runs as f64);
     match all.get((share * all.len() as f64) as usize) {
         Some(seconds) => *seconds,
-        None => least(pairs.iter().map(|p| p.in_vitro)),
+        None => minimum(pairs.iter().map(|p| p.in_vitro)),
     }
 }
 
@@ -77,23 +77,23 @@ pub fn in_vitro(pairs: &[Pair], runs: usize) -> f64 {
 pub struct Row {
     /// Its name.
     pub name: String,
-    /// Its self time over the run time, that of the dropped regions that it calls included; 0 to 1.
+    /// Its self time over the run time, including dropped regions that it calls; 0 to 1.
     pub share: f64,
-    /// Performance classes of its invocations; 0 if no codelet of it is there.
+    /// Number of performance classes of its invocations; 0 if it has no codelet.
     pub classes: u32,
-    /// How far the time that its replays predict is from the time in vivo, as a fraction of that.
+    /// Absolute error of the predicted time, as a fraction of the time in vivo.
     pub error: Option<f64>,
     /// Predicted time over time in vivo.
     pub ratio: Option<f64>,
-    /// Least and largest of the rounds' ratios.
+    /// Minimum and maximum of the ratios of single rounds.
     pub ratio_range: Option<(f64, f64)>,
-    /// Rounds of replays that it is of.
+    /// Number of rounds of replays.
     pub rounds: u32,
     /// The worst verdict of its codelets.
     pub verdict: Option<Verdict>,
     /// Whether predictions may use it.
     pub accepted: bool,
-    /// Why not.
+    /// Why it is not accepted.
     pub reason: Option<String>,
     /// Seconds that one run of each of its codelets takes.
     #[serde(skip)]
@@ -105,7 +105,7 @@ pub struct Row {
 pub struct Matching {
     /// By falling share.
     pub rows: Vec<Row>,
-    /// Time in regions that were captured and whose replays' results are the originals'.
+    /// Time in captured regions whose replays leave the original's result.
     pub coverage: f64,
     /// Time in regions accurately replayed, for each of [`LEVELS`].
     pub accurate: [f64; 3],
@@ -116,7 +116,7 @@ pub struct Matching {
     pub reduction: Option<f64>,
 }
 
-/// What a region's codelets say together.
+/// The joint result of a region's codelets.
 #[derive(Default)]
 struct Judged {
     classes: u32,
@@ -126,7 +126,7 @@ struct Judged {
     rounds: usize,
 }
 
-fn least(values: impl Iterator<Item = f64>) -> f64 {
+fn minimum(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(f64::INFINITY, f64::min)
 }
 
@@ -141,7 +141,7 @@ fn worst(a: Verdict, b: Verdict) -> Verdict {
     if rank(a) >= rank(b) { a } else { b }
 }
 
-/// Those of a region's codelets that count: one for each of its classes, or, if none was chosen for a class, all.
+/// The codelets of a region that count: one for each of its classes or, if none represents a class, all.
 pub fn counting<'a, T>(
     all: &[&'a T],
     represents: impl Fn(&T) -> Option<Represents>,
@@ -168,14 +168,14 @@ pub fn counting<'a, T>(
     }
     if chosen.len() > classes as usize {
         return Err(
-            "its codelets are of several captures: `cere codelets --prune`, or capture it again"
+            "its codelets come from several captures: `cere codelets --prune`, or capture it again"
                 .into(),
         );
     }
     Ok((classes, chosen))
 }
 
-/// Predicted time over time in vivo, or why that cannot be told; `judged` is filled as far as possible.
+/// Predicted time over time in vivo, or why it is unknown; fills `judged` as far as possible.
 fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
     if all.is_empty() {
         return Err("it has no codelet".into());
@@ -199,7 +199,7 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
             unknown = true;
             continue;
         };
-        let in_vivo = least(in_vivo.into_iter());
+        let in_vivo = minimum(in_vivo.into_iter());
         let total = measured.represents.map_or(in_vivo, |r| r.seconds);
         let rounds = pairs
             .iter()
@@ -209,7 +209,7 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
     if unknown {
         return Err("its time in vivo is not known".into());
     }
-    // Of all classes together, by what each comes to.
+    // All classes together, each with its weight.
     type Class = (f64, f64, Vec<f64>);
     let whole = |ratio: &dyn Fn(&Class) -> f64| -> Result<f64, String> {
         let of = |class: &Class| Replayed {
@@ -226,14 +226,14 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
         let rounds = (0..judged.rounds).map(|round| whole(&|class| class.2[round]));
         let rounds = rounds.collect::<Result<Vec<f64>, String>>()?;
         let most = rounds.iter().copied().fold(0.0, f64::max);
-        judged.range = Some((least(rounds.into_iter()), most));
+        judged.range = Some((minimum(rounds.into_iter()), most));
     }
     whole(&|class| class.1)
 }
 
 impl Matching {
-    /// The regions that `profile` selects, by what their codelets say. A region whose error is above `most` is
-    /// ill-behaved: its time goes to the regions that call it. `refused` tells by name why regions have no codelets.
+    /// Judges the regions that `profile` selects by their codelets. A region whose error is above `most` is ill-behaved: its
+    /// time goes to the regions that call it. `refused` gives by name why regions have no codelets.
     pub fn of(
         profile: &Profile,
         codelets: &[Measured],
@@ -285,9 +285,9 @@ impl Matching {
                 cost: judged.cost,
             });
         }
-        let tree = nodes(profile);
+        let tree = tree_nodes(profile);
         let covered = |keep: &[bool]| -> Result<f64> {
-            Ok((own(&tree, keep)?.iter().sum::<f64>() / profile.seconds).min(1.0))
+            Ok((own_seconds(&tree, keep)?.iter().sum::<f64>() / profile.seconds).min(1.0))
         };
         let within = |level: f64| -> Result<f64> {
             let is_within = |e: &Option<f64>| e.is_some_and(|e| e <= level);

@@ -1,4 +1,4 @@
-//! Whether two outputs are the same, but for what differs between runs of one build.
+//! Whether two outputs are the same, apart from words that differ between runs of one build.
 
 /// The plain build's output, with the words that differ from run to run.
 pub struct Varying {
@@ -11,7 +11,7 @@ struct Word {
     varies: bool,
 }
 
-fn lines(output: &[u8], ignored: &[String]) -> Vec<Vec<String>> {
+fn words_by_line(output: &[u8], ignored: &[String]) -> Vec<Vec<String>> {
     let text = String::from_utf8_lossy(output);
     let wanted = text
         .lines()
@@ -20,9 +20,10 @@ fn lines(output: &[u8], ignored: &[String]) -> Vec<Vec<String>> {
     wanted.map(words).collect()
 }
 
-/// Of outputs of several runs; an error tells where they are not even alike in lines and words.
-pub fn varying(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Varying, String> {
-    let mut all = outputs.iter().map(|o| lines(o, ignored));
+/// Finds the words that differ between the outputs of several runs. The error says where the numbers of lines or words
+/// differ.
+pub fn find_varying_words(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Varying, String> {
+    let mut all = outputs.iter().map(|o| words_by_line(o, ignored));
     let first = all.next().unwrap_or_default();
     let word = |text: String| Word {
         text,
@@ -56,7 +57,7 @@ pub fn varying(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Varying, Strin
 }
 
 impl Varying {
-    /// How many words differ from run to run, and the first line with one.
+    /// The number of words that differ from run to run, and the first line with such a word.
     pub fn told(&self) -> Option<(usize, String)> {
         let varies = |line: &&Vec<Word>| line.iter().any(|w| w.varies);
         let first = self.lines.iter().find(varies)?;
@@ -66,8 +67,8 @@ impl Varying {
     }
 
     /// How `output` differs from the plain build's, if it does; numbers may be off by the relative error `tolerance`.
-    pub fn differs(&self, output: &[u8], tolerance: f64) -> Option<String> {
-        let found = lines(output, &self.ignored);
+    pub fn difference(&self, output: &[u8], tolerance: f64) -> Option<String> {
+        let found = words_by_line(output, &self.ignored);
         if found.len() != self.lines.len() {
             return Some(format!(
                 "{} lines instead of {}",
@@ -76,7 +77,7 @@ impl Varying {
             ));
         }
         let same = |word: &Word, other: &String| {
-            word.varies || word.text == *other || near(&word.text, other, tolerance)
+            word.varies || word.text == *other || numbers_agree(&word.text, other, tolerance)
         };
         for (line, other) in self.lines.iter().zip(found) {
             let whole = line.len() == other.len();
@@ -93,8 +94,9 @@ impl Varying {
     }
 }
 
-/// Whether both words are numbers that are near each other. Fortran writes exponents with D as well.
-fn near(a: &str, b: &str, tolerance: f64) -> bool {
+/// Whether both words are numbers that differ by a relative error of `tolerance` at most. Fortran writes exponents with D
+/// as well.
+fn numbers_agree(a: &str, b: &str, tolerance: f64) -> bool {
     let number = |text: &str| {
         let plain = text
             .trim_end_matches([',', ';', ')'])
@@ -115,7 +117,7 @@ mod tests {
     fn what_varies_is_not_compared() {
         let of = |texts: &[&str]| {
             let outputs: Vec<Vec<u8>> = texts.iter().map(|t| t.as_bytes().to_vec()).collect();
-            varying(&outputs, &["date".to_owned()])
+            find_varying_words(&outputs, &["date".to_owned()])
         };
         let plain = of(&[
             "sum 3.5\ntime 1.2 s\ndate a\n",
@@ -123,20 +125,23 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(plain.told().unwrap(), (1, "time 1.2 s".to_owned()));
-        assert_eq!(plain.differs(b"sum 3.5\ntime 9 s\ndate x y z", 0.0), None);
-        assert!(plain.differs(b"sum 3.6\ntime 9 s", 0.0).is_some());
-        assert!(plain.differs(b"sum 3.5\n", 0.0).is_some());
-        assert!(plain.differs(b"sum 3.5\ntime 9 s s", 0.0).is_some());
-        assert_eq!(plain.differs(b"sum 3.5000001\ntime 9 s", 1e-6), None);
+        assert_eq!(
+            plain.difference(b"sum 3.5\ntime 9 s\ndate x y z", 0.0),
+            None
+        );
+        assert!(plain.difference(b"sum 3.6\ntime 9 s", 0.0).is_some());
+        assert!(plain.difference(b"sum 3.5\n", 0.0).is_some());
+        assert!(plain.difference(b"sum 3.5\ntime 9 s s", 0.0).is_some());
+        assert_eq!(plain.difference(b"sum 3.5000001\ntime 9 s", 1e-6), None);
         assert!(of(&["a\n", "a\nb\n"]).is_err());
         assert!(of(&["a\n", "a b\n"]).is_err());
     }
 
     #[test]
     fn numbers_that_are_near() {
-        assert!(near("1.5D+01", "15.00001", 1e-5));
-        assert!(near("0", "0", 0.0));
-        assert!(!near("1", "-1", 0.5));
-        assert!(!near("x", "x1", 0.5));
+        assert!(numbers_agree("1.5D+01", "15.00001", 1e-5));
+        assert!(numbers_agree("0", "0", 0.0));
+        assert!(!numbers_agree("1", "-1", 0.5));
+        assert!(!numbers_agree("x", "x1", 0.5));
     }
 }

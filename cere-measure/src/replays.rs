@@ -12,7 +12,7 @@ use cere_store::results::{Database, Record, Setting};
 use cere_store::{components, results};
 use std::path::{Path, PathBuf};
 
-/// What a record of a replay of this package is found by.
+/// The setting by which records of this package's replays are found.
 fn setting(settings: &Settings, manifest: &Manifest) -> Setting {
     Setting {
         flags: settings.flags.clone(),
@@ -28,7 +28,7 @@ fn setting(settings: &Settings, manifest: &Manifest) -> Setting {
     }
 }
 
-/// The record of a replay with these settings that has just ended.
+/// The record of a replay that has just ended.
 pub fn record(
     settings: &Settings,
     manifest: &Manifest,
@@ -45,7 +45,7 @@ pub struct Replays<'a> {
 }
 
 impl<'a> Replays<'a> {
-    /// Finds a place for what replays are made of.
+    /// Finds a writable directory for builds and unpacked packages.
     pub fn open(store: &'a Store) -> Result<Self> {
         Ok(Self {
             store,
@@ -53,7 +53,7 @@ impl<'a> Replays<'a> {
         })
     }
 
-    /// Replays the codelet in `file`; `keep` is where all of it is left, if that is wanted. A record is kept.
+    /// Replays the codelet in `file` and stores a record. The files of the build go to `keep`, if given.
     pub fn replay(
         &self,
         settings: &Settings,
@@ -65,7 +65,7 @@ impl<'a> Replays<'a> {
         replay
     }
 
-    /// Replays the codelet in `file`. The record is for the caller to keep; the replay may have failed.
+    /// Replays the codelet in `file`. The caller stores the record; the replay may have failed.
     pub fn replay_unrecorded(
         &self,
         settings: &Settings,
@@ -73,7 +73,7 @@ impl<'a> Replays<'a> {
         keep: Option<PathBuf>,
     ) -> Result<(Result<Replay>, Record)> {
         self.cache.trim_between();
-        let (package, manifest, sha256) = self.unpacked(file)?;
+        let (package, manifest, sha256) = self.unpack(file)?;
         let replay = cere_replay::replay(&package, &self.options(settings, keep)?);
         let record = record(settings, &manifest, &sha256, replay.as_ref());
         let replay = replay.map_err(anyhow::Error::from).and_then(|replay| {
@@ -88,7 +88,7 @@ impl<'a> Replays<'a> {
 
     /// The records of earlier replays of the codelet in `file` with `settings` on this machine that count: see
     /// [`results::counting`]. None if one of them failed.
-    pub fn known(&self, settings: &Settings, file: &Path) -> Result<Vec<Record>> {
+    pub fn known_records(&self, settings: &Settings, file: &Path) -> Result<Vec<Record>> {
         let Some(database) = Database::existing(self.store)? else {
             return Ok(Vec::new());
         };
@@ -103,8 +103,8 @@ impl<'a> Replays<'a> {
         })
     }
 
-    /// The package in `file`, unpacked, its manifest and SHA-256. It must be of this machine's kind.
-    pub fn unpacked(&self, file: &Path) -> Result<(PathBuf, Manifest, String)> {
+    /// Unpacks the package in `file`: directory, manifest and SHA-256. Fails if it is for another kind of machine.
+    pub fn unpack(&self, file: &Path) -> Result<(PathBuf, Manifest, String)> {
         let found = self
             .cache
             .unpack(file)
@@ -115,12 +115,12 @@ impl<'a> Replays<'a> {
         Ok(found)
     }
 
-    /// Where objects and executables are kept by content, as long as this is there.
+    /// Directory of objects and executables, named by content. It lasts as long as `self`.
     pub fn builds(&self) -> PathBuf {
         self.cache.builds()
     }
 
-    /// What the replay generator is told for `settings`.
+    /// The options of the replay generator for `settings`.
     pub fn options(
         &self,
         settings: &Settings,

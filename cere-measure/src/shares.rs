@@ -1,21 +1,21 @@
-//! What regions take of the run, and which of them flags can be judged by.
+//! Shares of regions in the run time, and the regions whose codelets show what flags do.
 
 use anyhow::Result;
 use cere_format::profile::{Profile, RegionKey};
 use cere_run::selection::Selection;
 use cere_store::names::Named;
 
-/// Share of a region's time that has to be its own for its codelet to tell of it: else it tells of the regions inside.
+/// Minimum of self time over inclusive time of a region that is tuned: below, its codelet measures the regions inside.
 const OWN: f64 = 0.3;
 
-/// The regions of a profile by what they take.
+/// The regions of a profile with their times.
 pub struct Shares<'a> {
     profile: &'a Profile,
     selection: Selection,
 }
 
 impl<'a> Shares<'a> {
-    /// Those of `profile`.
+    /// Reads the shares from `profile`.
     pub fn of(profile: &'a Profile) -> Result<Self> {
         Ok(Self {
             profile,
@@ -23,26 +23,27 @@ impl<'a> Shares<'a> {
         })
     }
 
-    /// Share of the run that is in the region and in no other that matters; of one that does not matter, its self time's.
+    /// Share of the run inside the region and outside all other regions that matter. For a region that does not matter, the
+    /// share of its self time.
     pub fn of_region(&self, key: &RegionKey) -> f64 {
-        match self.kept(key) {
+        match self.counted_seconds(key) {
             Some(seconds) => seconds / self.profile.seconds,
             None => self.profile.region(key).map_or(0.0, |r| r.share),
         }
     }
 
-    /// Those of `known` that matter and whose time is mostly their own, not that of regions inside.
-    pub fn own<'k>(&self, known: &'k [Named]) -> impl Iterator<Item = &'k Named> {
+    /// Those of `known` that matter and whose own time is at least [`OWN`] of their inclusive time.
+    pub fn mostly_own<'k>(&self, known: &'k [Named]) -> impl Iterator<Item = &'k Named> {
         known.iter().filter(|named| {
             let region = self.profile.region(&named.key);
             let whole = region.map_or(0.0, |r| r.inclusive_seconds);
-            self.kept(&named.key)
+            self.counted_seconds(&named.key)
                 .is_some_and(|seconds| seconds >= OWN * whole)
         })
     }
 
-    /// Seconds that are the region's, if it matters.
-    fn kept(&self, key: &RegionKey) -> Option<f64> {
+    /// Seconds that count for the region; `None` if it does not matter.
+    fn counted_seconds(&self, key: &RegionKey) -> Option<f64> {
         let mut kept = self.selection.kept.iter();
         let found = kept.find(|k| self.profile.regions[k.region].key == *key)?;
         Some(found.seconds)

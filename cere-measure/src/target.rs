@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-/// A codelet of a region.
+/// A codelet of a region to tune.
 pub struct Member {
     /// Unpacked.
     pub package: PathBuf,
@@ -28,13 +28,13 @@ pub struct Member {
 pub struct Target {
     /// Name.
     pub name: String,
-    /// What it is.
+    /// Its identity.
     pub kind: RegionKind,
     /// Share of the run's time.
     pub share: f64,
     /// One codelet a class, that of the class with most of the time first.
     pub members: Vec<Member>,
-    /// Seconds that a compile or a replay of a variant may take, once it is known what those of the code as built take.
+    /// Limit in seconds for a compile or a replay of a variant; set once those of the code as built are known.
     pub limit: OnceLock<f64>,
     codes: RwLock<HashMap<String, Option<f64>>>,
 }
@@ -54,7 +54,7 @@ impl Target {
             .map_err(|why| anyhow::anyhow!("{name} cannot be tuned: {why}"))?;
         let mut members = Vec::new();
         for (file, _) in chosen {
-            let (package, manifest, sha256) = replays.unpacked(file)?;
+            let (package, manifest, sha256) = replays.unpack(file)?;
             let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
             members.push(Member {
                 package,
@@ -74,32 +74,32 @@ impl Target {
         })
     }
 
-    /// What came of variants with this machine code, if one was evaluated: the time over that of the code as built, or none
-    /// if it failed.
+    /// The outcome of a variant with this machine code, if one was evaluated: its time over that of the code as built, or
+    /// `None` if it failed.
     pub fn known(&self, code: &str) -> Option<Option<f64>> {
         let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
         codes.get(code).copied()
     }
 
-    /// Keeps what came of machine code.
+    /// Remembers the outcome of machine code.
     pub fn learn(&self, code: String, ratio: Option<f64>) {
         let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
         codes.insert(code, ratio);
     }
 
-    /// Whether `seconds` of the first codelets, 0 of those too short to be timed, are of most of what they stand for: else the
-    /// error says so.
-    pub fn tells(&self, seconds: &[f64]) -> Result<(), String> {
+    /// Checks that the codelets with a time represent most of what the first codelets stand for. `seconds` holds 0 for a
+    /// codelet too short to be timed.
+    pub fn check_timed_weight(&self, seconds: &[f64]) -> Result<(), String> {
         let weights = self.weights();
         let all: f64 = weights.iter().take(seconds.len()).sum();
-        if told(&weights, seconds) * 2.0 > all {
+        if timed_weight(&weights, seconds) * 2.0 > all {
             return Ok(());
         }
         Err("its invocations are too short to be timed one by one".into())
     }
 
-    /// The time of the codelets over that of `before`, class by class; `now` may have the first ones alone. Classes of
-    /// invocations too short to be timed, before or now, are left out; 1 if that is all of them.
+    /// The weighted mean over the classes of `now` over `before`. `now` may hold the first codelets alone. Classes too short to
+    /// be timed, before or now, are excluded; 1 if none is left.
     pub fn ratio(&self, before: &[f64], now: &[f64]) -> f64 {
         ratio(&self.weights(), before, now)
     }
@@ -109,8 +109,8 @@ impl Target {
     }
 }
 
-/// Weight of those of the first ones that were timed.
-fn told(weights: &[f64], seconds: &[f64]) -> f64 {
+/// Summed weight of the codelets that were timed.
+fn timed_weight(weights: &[f64], seconds: &[f64]) -> f64 {
     let each = weights.iter().zip(seconds);
     each.filter(|(_, s)| **s > 0.0).map(|(w, _)| w).sum()
 }
@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(ratio(&weights, &[2.0, 0.0], &[1.0, 8.0]), 0.5);
         assert_eq!(ratio(&weights, &[2.0, 4.0], &[1.0]), 0.5);
         assert_eq!(ratio(&weights, &[2.0, 4.0], &[0.0]), 1.0);
-        assert_eq!(told(&weights, &[1.0, 0.0]), 3.0);
-        assert_eq!(told(&weights, &[0.0, 1.0]), 1.0);
-        assert_eq!(told(&weights, &[0.0]), 0.0);
+        assert_eq!(timed_weight(&weights, &[1.0, 0.0]), 3.0);
+        assert_eq!(timed_weight(&weights, &[0.0, 1.0]), 1.0);
+        assert_eq!(timed_weight(&weights, &[0.0]), 0.0);
     }
 }

@@ -17,25 +17,25 @@ use std::process::{Command, ExitStatus, Stdio};
 /// A build of the program.
 #[derive(Debug, Clone)]
 pub struct Build {
-    /// What people call it.
+    /// Its name in messages.
     pub name: String,
     /// Its file.
     pub path: PathBuf,
 }
 
-/// What runs of some builds in turns showed; the plain build has place 0.
+/// Results of builds run in turns; the plain build has index 0.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
     /// Seconds of the plain build's runs.
     pub plain: Vec<f64>,
-    /// For each build the times of its runs over the plain build's at that moment; none for the plain build.
+    /// For each build the times of its runs over the plain build's at that moment; empty for the plain build.
     pub ratios: Vec<Vec<f64>>,
     /// How a build's output differed from the plain build's, if it did.
     pub differs: Vec<Option<String>>,
 }
 
 impl Runs {
-    /// Seconds of the build at `place`: the median ratio times the plain build's median; NaN if it was not run.
+    /// Seconds of the build with index `place`: the median ratio times the plain build's median; NaN if it was not run.
     pub fn seconds(&self, place: usize) -> f64 {
         let plain = median(&self.plain);
         match place {
@@ -44,24 +44,24 @@ impl Runs {
         }
     }
 
-    /// Time of the build at `place` over the plain build's, with its interval; none if it was not run.
+    /// Time of the build with index `place` over the plain build's, with its interval; `None` if it was not run.
     pub fn gain(&self, place: usize) -> Option<Gain> {
         gain(&self.ratios[place])
     }
 
-    /// Time of the build at `place` over that of `other` in the same rounds.
+    /// Time of the build with index `place` over that of `other` in the same rounds.
     pub fn ratios_over(&self, place: usize, other: usize) -> Vec<f64> {
         let pairs = self.ratios[place].iter().zip(&self.ratios[other]);
         pairs.map(|(own, other)| own / other).collect()
     }
 
-    /// Whether the output of the build at `place` is the plain build's.
+    /// Whether the output of the build with index `place` is the plain build's.
     pub fn is_right(&self, place: usize) -> bool {
         self.differs[place].is_none()
     }
 }
 
-/// The median of `values`; NaN of none.
+/// The median of `values`; NaN if there are none.
 fn median(values: &[f64]) -> f64 {
     cere_stats::middle(values).unwrap_or(f64::NAN)
 }
@@ -73,13 +73,13 @@ const PAIR: usize = 2;
 pub struct Trial<'a> {
     /// Program and arguments as given.
     pub command: &'a [String],
-    /// What it reads.
+    /// The program's standard input.
     pub input: Input,
     /// Seconds that a run may take.
     pub timeout: Option<f64>,
-    /// Lines that hold one of these are not compared.
+    /// Lines of the output that contain one of these are not compared.
     pub ignored: &'a [String],
-    /// Largest relative error of a number that is still the same.
+    /// Largest accepted relative error of a number in the output.
     pub tolerance: f64,
     /// Outputs of the plain build so far.
     plain: Vec<Vec<u8>>,
@@ -87,7 +87,7 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// None run yet.
+    /// A trial without runs.
     pub fn new(
         command: &'a [String],
         timeout: Option<f64>,
@@ -110,14 +110,14 @@ impl<'a> Trial<'a> {
         self.run_while(builds, rounds, |turns| turns < rounds as usize)
     }
 
-    /// The same, until `rule` decides whether the build at place 1 is faster than the plain one.
+    /// The same, until `rule` decides whether the build with index 1 is faster than the plain one.
     pub fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)> {
         let all: Vec<usize> = (1..builds.len()).collect();
         let rounds = rule.looks.first().copied().unwrap_or(1);
         let mut runs = self.start(builds, rounds as u32);
         let mut done = 0;
         let answer = loop {
-            // The others are run as often as the first look needs, the first build as long as it is open.
+            // The first build runs until the decision, the others as often as the first look needs.
             let some = if done < rounds { &all[..] } else { &all[..1] };
             runs.round(some)?;
             done += 1;
@@ -166,36 +166,36 @@ impl<'a> Trial<'a> {
         Turns::new(running, PAIR)
     }
 
-    /// What of the plain build's output differs from run to run.
+    /// The words of the plain build's output that differ from run to run.
     pub fn varying(&self) -> Result<Varying> {
-        output::varying(&self.plain, self.ignored).map_err(|why| {
+        output::find_varying_words(&self.plain, self.ignored).map_err(|why| {
             anyhow::anyhow!(
-                "the output of {} differs from run to run ({why}), so nobody can tell whether another build's is right: \
-                 leave such lines out by --ignore TEXT, or have the program print none",
+                "the output of {} differs from run to run ({why}), so the output of another build cannot be checked: \
+                 exclude such lines with --ignore TEXT, or have the program print none",
                 self.command[0]
             )
         })
     }
 
-    fn settle(&mut self, status: ExitStatus) -> Result<()> {
+    fn check_status(&mut self, status: ExitStatus) -> Result<()> {
         match self.status.replace(status) {
             None if !status.success() => bail!(
                 "{} {}: give it a run that succeeds",
                 self.command[0],
-                told(status)
+                describe_status(status)
             ),
             Some(before) if before != status => bail!(
                 "{} {} in one run and {} in another: it does not do the same each time",
                 self.command[0],
-                told(before),
-                told(status)
+                describe_status(before),
+                describe_status(status)
             ),
             _ => Ok(()),
         }
     }
 
-    fn once(&mut self, build: &Build) -> Result<(f64, ExitStatus, Vec<u8>)> {
-        let mut feed = self.input.again()?;
+    fn run_once(&mut self, build: &Build) -> Result<(f64, ExitStatus, Vec<u8>)> {
+        let mut feed = self.input.for_next_run()?;
         let mut file = tempfile::tempfile().context("cannot keep the program's output")?;
         let own: File = file
             .try_clone()
@@ -243,25 +243,25 @@ impl Bench for Running<'_, '_> {
         let build = &self.builds[subject];
         self.bar.set_message(build.name.clone());
         let spinner = progress::run(format!("running {}", self.trial.command[0]), self.before);
-        let (seconds, status, output) = self.trial.once(build)?;
+        let (seconds, status, output) = self.trial.run_once(build)?;
         spinner.finish_and_clear();
         self.before = Some(seconds);
         self.bar.inc(1);
         if subject == 0 {
-            self.trial.settle(status)?;
+            self.trial.check_status(status)?;
             self.trial.plain.push(output);
         } else if self.trial.status == Some(status) {
             self.outputs[subject].push(output);
         } else {
-            let plain = self.trial.status.map(told).unwrap_or_default();
-            let own = told(status);
+            let plain = self.trial.status.map(describe_status).unwrap_or_default();
+            let own = describe_status(status);
             return Ok(Err(format!("it {own}, and the plain build {plain}")));
         }
         Ok(Ok(vec![seconds]))
     }
 }
 
-/// What the runs showed, now that all outputs of the plain build are known.
+/// The results, compared with all outputs of the plain build.
 fn finish(turns: Turns<Running>) -> Result<Runs> {
     let Running {
         trial,
@@ -278,7 +278,7 @@ fn finish(turns: Turns<Running>) -> Result<Runs> {
     };
     for place in 0..builds.len() {
         let outputs = outputs[place].iter();
-        let mut other = outputs.filter_map(|o| varying.differs(o, trial.tolerance));
+        let mut other = outputs.filter_map(|o| varying.difference(o, trial.tolerance));
         let differs = turns.failure(place).map(str::to_owned);
         runs.differs.push(differs.or_else(|| other.next()));
         runs.ratios.push(turns.series().part_ratios(place, 0));
@@ -286,7 +286,7 @@ fn finish(turns: Turns<Running>) -> Result<Runs> {
     Ok(runs)
 }
 
-fn told(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with status {code}"),

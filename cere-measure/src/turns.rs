@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 /// Subjects that can be timed, by number; 0 is the baseline.
 pub trait Bench {
-    /// Why nothing more can be timed.
+    /// The error that ends all timing.
     type Error;
 
-    /// Times `subject` once: seconds of its parts, 0 of those too short to be timed. The inner error says why the subject
-    /// cannot be used; it is not timed again then.
+    /// Times `subject` once: seconds of its parts, 0 for a part too short to be timed. The inner error says why the subject
+    /// cannot be used; it is then not timed again.
     fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, Self::Error>;
 }
 
@@ -27,7 +27,7 @@ pub struct Turns<B> {
 }
 
 impl<B: Bench> Turns<B> {
-    /// None timed yet; the baseline is to be timed before and after `every` subjects.
+    /// A comparison without samples, which times the baseline before and after `every` subjects.
     pub fn new(bench: B, every: usize) -> Self {
         Self {
             bench,

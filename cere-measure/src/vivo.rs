@@ -1,12 +1,12 @@
-//! The program run again between replays, with only the regions timed that have codelets. A machine that others share is
-//! slower at some times than at others; what an invocation took at least in several runs is its own time.
+//! Runs the program again between replays and times only the regions that have codelets. The speed of a shared machine
+//! varies, so the minimum over several runs is taken as an invocation's undisturbed time.
 
 use anyhow::{Context, Result, bail};
 use cere_build::image::Program;
 use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
 use cere_format::store::Store;
-use cere_run::classes::kept;
+use cere_run::classes::kept_invocations;
 use cere_run::input::Input;
 use cere_run::launch::Output;
 use cere_run::profile::{DISPLACED, Run};
@@ -15,17 +15,17 @@ use cere_stats::weighted_median;
 use cere_store::state;
 use std::collections::HashMap;
 
-/// The program that a profile is of, to be run as it was then.
+/// The program of a profile, to be run as it was run then.
 pub struct InVivo<'a> {
     store: &'a Store,
     profile: &'a Profile,
     program: Program,
     input: Input,
-    /// What is timed in one run: no region much inside another one.
+    /// Groups of regions that one run times: regions that hardly run inside one another.
     groups: Vec<Vec<RegionKey>>,
     /// Captured invocations, rising.
     invocations: Vec<u64>,
-    /// As many threads as at capture.
+    /// The environment that gives as many threads as at capture.
     environment: Vec<(String, String)>,
     _lock: state::Lock,
 }
@@ -47,7 +47,7 @@ impl From<&Profile> for Times {
 }
 
 impl<'a> InVivo<'a> {
-    /// Goes to the directory that the profile's run was in. An error tells why the program cannot be run as it was.
+    /// Changes to the directory of the profile's run. The error says why the program cannot be run as it was.
     pub fn open(store: &'a Store, profile: &'a Profile, codelets: &[&Manifest]) -> Result<Self> {
         let program = reopen(store, profile)?;
         let mut regions: Vec<RegionKey> = codelets.iter().map(|c| c.key.clone()).collect();
@@ -61,7 +61,7 @@ impl<'a> InVivo<'a> {
             profile,
             program,
             input: Input::open()?,
-            groups: groups(profile, &regions),
+            groups: group_regions(profile, &regions),
             invocations,
             environment: environment(codelets),
             _lock: state::lock(store)?,
@@ -75,10 +75,10 @@ impl<'a> InVivo<'a> {
             tsc_hz: 0.0,
         };
         for group in &self.groups {
-            let mut feed = self.input.again()?;
+            let mut feed = self.input.for_next_run()?;
             let run = Run {
                 trace: &self.invocations,
-                ..quiet(
+                ..unprinted_run(
                     self.store,
                     &self.program,
                     self.profile,
@@ -100,17 +100,17 @@ impl<'a> InVivo<'a> {
         only: &[RegionKey],
         environment: &[(String, String)],
     ) -> Result<Profile> {
-        let mut feed = self.input.again()?;
+        let mut feed = self.input.for_next_run()?;
         let run = Run {
             trace: &self.invocations,
-            ..quiet(self.store, &self.program, self.profile, only, environment)
+            ..unprinted_run(self.store, &self.program, self.profile, only, environment)
         };
         Ok(profile::collect(&run, feed.stdin.take())?.profile)
     }
 }
 
-/// A run as the profile's was, without output, with only these regions timed.
-fn quiet<'r>(
+/// One run like the profile's, without output, that times only these regions.
+fn unprinted_run<'r>(
     store: &'r Store,
     program: &'r Program,
     profile: &'r Profile,
@@ -138,7 +138,7 @@ pub fn threads<'m>(codelets: impl IntoIterator<Item = &'m Manifest>) -> Vec<u32>
     threads
 }
 
-/// Goes to the directory that the profile's run was in, and opens its program. An error tells why it cannot run as it did.
+/// Changes to the directory of the profile's run and opens its program. The error says why it cannot be run as it was.
 pub fn reopen(store: &Store, profile: &Profile) -> Result<Program> {
     let directory = &profile.directory;
     std::env::set_current_dir(directory)
@@ -148,13 +148,13 @@ pub fn reopen(store: &Store, profile: &Profile) -> Result<Program> {
     if program.hash != profile.program {
         bail!("{name} is not the program of the profile any more");
     }
-    if !reads::same(&profile.input, &reads::of(&profile.command)) {
+    if !reads::would_read_same(&profile.input, &reads::of(&profile.command)) {
         bail!("it would not read what it read in the profile's run (give it the same input)");
     }
     Ok(program)
 }
 
-/// What an OpenMP program needs to run with as many threads as its codelets were captured with, if that is one number.
+/// The environment for as many threads as the codelets were captured with; empty unless that is one number.
 pub fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
     match threads(codelets.iter().copied())[..] {
         [n] => vec![("OMP_NUM_THREADS".to_owned(), n.to_string())],
@@ -162,11 +162,11 @@ pub fn environment(codelets: &[&Manifest]) -> Vec<(String, String)> {
     }
 }
 
-/// Share of a region's time that probes inside may so add.
+/// Share of a region's time that probes inside it may add.
 const TOLERATED: f64 = 0.002;
 
-/// `regions` in groups such that the probes of a group hardly lengthen its other regions.
-fn groups(profile: &Profile, regions: &[RegionKey]) -> Vec<Vec<RegionKey>> {
+/// Splits `regions` into groups such that the probes of a group hardly lengthen its other regions.
+fn group_regions(profile: &Profile, regions: &[RegionKey]) -> Vec<Vec<RegionKey>> {
     let place = |key: &RegionKey| profile.regions.iter().position(|r| r.key == *key);
     // Invocations of one region (second) inside another one.
     let mut inside: HashMap<(usize, usize), u64> = HashMap::new();
@@ -198,9 +198,9 @@ fn groups(profile: &Profile, regions: &[RegionKey]) -> Vec<Vec<RegionKey>> {
     groups.into_iter().map(keys).collect()
 }
 
-/// Seconds in vivo of what `codelet` stands for, by `runs`: each invocation counts with the least that it took in any; of a
-/// class their median. Classes are those that the captured invocations of the region, `captured`, had in
-/// `profile`; a codelet that was chosen by number stands for its own invocation. None if a run was not of the same invocations.
+/// Seconds in vivo of the class that `codelet` represents: the median over its invocations of their minima over `runs`.
+/// The classes are those that the captured invocations of the region, `captured`, had in `profile`; a codelet that was
+/// chosen by number stands for its own invocation. `None` if a run had other invocations.
 pub fn seconds(
     runs: &[Times],
     profile: &Profile,
@@ -213,13 +213,13 @@ pub fn seconds(
 /// Seconds of a class of invocations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Class {
-    /// All of it.
+    /// Sum over all its invocations.
     pub total: f64,
-    /// The median of its invocations.
+    /// Median of its invocations.
     pub middle: f64,
 }
 
-/// The same, with the time of the whole class; of a codelet that was chosen by number, of all invocations.
+/// The same, with the time of the whole class; for a codelet that was chosen by number, of all invocations.
 pub fn class(
     runs: &[Times],
     profile: &Profile,
@@ -244,11 +244,11 @@ pub fn class(
     let total = |times: &[(f64, f64)]| times.iter().map(|(time, weight)| time * weight).sum();
     let (times, middle) = match codelet.represents {
         None => {
-            let all = kept(base).filter_map(|m| Some((least(m.invocation)?, m.weight)));
+            let all = kept_invocations(base).filter_map(|m| Some((least(m.invocation)?, m.weight)));
             (all.collect(), least(codelet.invocation)?)
         }
         Some(_) => {
-            let times = members(base, codelet.invocation, captured, least);
+            let times = class_members(base, codelet.invocation, captured, least);
             let middle = weighted_median(times.clone())?;
             (times, middle)
         }
@@ -259,8 +259,8 @@ pub fn class(
     })
 }
 
-/// `time`, with its weight, of the invocations that in `base` took more nearly as long as `own` than as another of `captured`.
-fn members(
+/// `time` and weight of the invocations whose time in `base` is nearer to that of `own` than to any other of `captured`.
+fn class_members(
     base: &RegionProfile,
     own: u64,
     captured: &[u64],
@@ -270,7 +270,7 @@ fn members(
         .iter()
         .filter_map(|i| Some((*i, base.trace.get(*i)?)))
         .collect();
-    let members = kept(base).filter(|timed| {
+    let members = kept_invocations(base).filter(|timed| {
         let nearest = medoids.iter().min_by_key(|m| m.1.abs_diff(timed.cycles));
         timed.cycles > 0 && nearest.is_some_and(|m| m.0 == own)
     });
@@ -296,7 +296,7 @@ mod tests {
         // Invocation 5 was disturbed, 4 was fast, 3 is not known.
         let now = [120.0, 1000.0, 0.0, 400.0, 5000.0];
         let time = |i: u64| now.get(i as usize - 1).copied().filter(|t| *t > 0.0);
-        let times = |own, captured: &[u64]| members(&base, own, captured, time);
+        let times = |own, captured: &[u64]| class_members(&base, own, captured, time);
         let middle = |own, captured: &[u64]| weighted_median(times(own, captured));
         assert_eq!(times(1, &[1, 2]), [(120.0, 1.0), (5000.0, 1.0)]);
         assert_eq!(middle(1, &[1, 2]), Some(120.0));
@@ -317,7 +317,7 @@ mod tests {
         // A million probe pairs of a nanosecond a cycle against 0.9 s.
         profile.tree[2].invocations = 1_000_000;
         let keys: Vec<RegionKey> = profile.regions.iter().map(|r| r.key.clone()).collect();
-        let found = groups(&profile, &keys);
+        let found = group_regions(&profile, &keys);
         let places = |group: &Vec<RegionKey>| group.iter().map(|k| k.index).collect::<Vec<_>>();
         let found: Vec<Vec<u32>> = found.iter().map(places).collect();
         assert_eq!(found, [vec![0, 2, 3], vec![1]]);

@@ -1,4 +1,4 @@
-//! The run's time under other flags for all of the program, from its codelets.
+//! Predicts the run's time under other flags for the whole program, from its codelets.
 
 use super::ratios::{Found, ratios};
 use anyhow::{Context, Result, bail};
@@ -21,7 +21,7 @@ use std::path::Path;
 /// Largest relative error of a number in the output under flags that may change rounding.
 const NUMBERS: f64 = 1e-6;
 
-/// Characters of flags, at most, in what people read.
+/// Maximum characters of flags in the table.
 const LONG: usize = 80;
 
 /// The run under one set of flags.
@@ -29,13 +29,13 @@ const LONG: usize = 80;
 struct Row {
     /// Line of the list, from 1.
     line: usize,
-    /// Flags after those of the build, and a pipeline in brackets.
+    /// Flags after those of the build, then the pipeline in brackets.
     flags: String,
-    /// Predicted seconds; none: it cannot be predicted.
+    /// Predicted seconds; `None` if it cannot be predicted.
     predicted_seconds: Option<f64>,
     /// Measured seconds.
     measured_seconds: Option<f64>,
-    /// Least and largest prediction of single rounds.
+    /// Minimum and maximum prediction of single rounds.
     range: Option<(f64, f64)>,
     /// Why it is not predicted or measured.
     reason: Option<String>,
@@ -46,7 +46,7 @@ struct Row {
 pub struct Flags {
     /// Seconds of the plain build.
     plain_seconds: f64,
-    /// Whether that is of runs beside the replays, not of the profile.
+    /// Whether that was measured beside the replays; if not, it is the profile's.
     measured: bool,
     /// Share of the run's time in regions that are replayed.
     covered: f64,
@@ -55,18 +55,18 @@ pub struct Flags {
     accuracy: Option<f64>,
     /// Spearman's rank correlation of predictions and measurements.
     rank_correlation: Option<f64>,
-    /// What the runs themselves come to: one half of their rounds as a prediction of the other. A prediction that is as good
-    /// as this is as good as this machine can tell.
+    /// Split-half agreement of the runs: one half of their rounds as a prediction of the other. This is the noise floor: a
+    /// prediction that agrees as well cannot be improved on this machine.
     runs: Option<Repeated>,
     /// Seconds that compiling the codelets took, on all processors together.
     compiling_seconds: f64,
     /// Seconds that replaying them took, all rounds together.
     replaying_seconds: f64,
-    /// Time of the runs over that of the replays in as many rounds, compiling excluded on both sides.
+    /// Time of the runs over the time of the replays in as many rounds, compiling excluded on both sides.
     reduction: Option<f64>,
 }
 
-/// Runs against runs of the same builds.
+/// Agreement of runs with other runs of the same builds.
 #[derive(Debug, Serialize)]
 struct Repeated {
     /// Mean of 1 - |difference|.
@@ -75,14 +75,14 @@ struct Repeated {
     rank_correlation: Option<f64>,
 }
 
-/// Sets of flags, and the lines where they stand, from 1.
+/// Sets of flags with their lines in the file, from 1.
 #[derive(Debug)]
 pub struct Sets {
     lines: Vec<usize>,
     variants: Vec<Variant>,
 }
 
-/// Sets of flags, one a line: flags, and a pipeline in brackets behind them; `#` begins a comment.
+/// Reads sets of flags, one a line: flags, then a pipeline in brackets; `#` begins a comment.
 pub fn read(path: &Path) -> Result<Sets> {
     let text = state::read_text(path)
         .with_context(|| format!("cannot read the list of flags {}", path.display()))?;
@@ -110,10 +110,7 @@ pub fn read(path: &Path) -> Result<Sets> {
         let lacking = lacks(&machine, &flags);
         if !lacking.is_empty() {
             let all = lacking.join(", ");
-            note!(
-                "{}: {line} is left out: this processor lacks {all}",
-                place()
-            );
+            note!("{}: {line} is skipped: this processor lacks {all}", place());
             continue;
         }
         lines.push(number + 1);
@@ -128,17 +125,17 @@ pub fn read(path: &Path) -> Result<Sets> {
     Ok(Sets { lines, variants })
 }
 
-/// What is to be predicted, and how.
+/// How to predict.
 pub struct Request<'a> {
-    /// Where codelets and records are.
+    /// The store with codelets and records.
     pub store: &'a Store,
     /// How to replay, at the flags of the build.
     pub replays: cere_measure::Settings,
-    /// Rounds; none: by the program's time.
+    /// Number of rounds; `None` derives it from the program's time.
     pub rounds: Option<u32>,
     /// Whether the program is built with each set, and run.
     pub measure: bool,
-    /// Lines of its output that hold one of these are not compared.
+    /// Lines of its output that contain one of these are not compared.
     pub ignore: &'a [String],
 }
 
@@ -152,7 +149,7 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     let replays = Replays::open(store)?;
     let mut targets = Vec::new();
     let shares = Shares::of(&profile)?;
-    for region in shares.own(&known) {
+    for region in shares.mostly_own(&known) {
         match Target::of(&replays, region, shares.of_region(&region.key), &codelets) {
             Ok(target) => targets.push(target),
             Err(error) => note!("{error}: its time counts as in the profile"),
@@ -184,8 +181,8 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     Ok(table((plain, rounds), sets, replayed, measured))
 }
 
-/// The median of `values`; NaN of none.
-fn middle(values: &[f64]) -> f64 {
+/// The median of `values`; NaN if there are none.
+fn median(values: &[f64]) -> f64 {
     cere_stats::middle(values).unwrap_or(f64::NAN)
 }
 
@@ -193,16 +190,16 @@ fn middle(values: &[f64]) -> f64 {
 struct Measured {
     /// Seconds of the plain build.
     plain: f64,
-    /// Seconds of each variant, round by round, or why there are none.
+    /// Seconds of each variant, round by round, or why it was not run.
     each: Vec<Result<Vec<f64>, String>>,
 }
 
 impl Measured {
-    /// The even rounds as a prediction of the odd ones, for the variants `counted`; none with a single round.
-    fn repeated(&self, counted: impl Fn(usize) -> bool) -> Option<Repeated> {
+    /// The even rounds as a prediction of the odd ones, for the variants `counted`; `None` with a single round.
+    fn split_half_agreement(&self, counted: impl Fn(usize) -> bool) -> Option<Repeated> {
         let half = |seconds: &[f64], odd: usize| {
             let some: Vec<f64> = seconds.iter().copied().skip(odd).step_by(2).collect();
-            (!some.is_empty()).then(|| middle(&some))
+            (!some.is_empty()).then(|| median(&some))
         };
         let each = self.each.iter().enumerate();
         let each = each.filter_map(|(place, seconds)| {
@@ -271,11 +268,11 @@ fn measure(
     bar.finish_and_clear();
     let mut trial = Trial::new(&profile.command, None, request.ignore, NUMBERS)?;
     let runs = trial.run(&builds, rounds)?;
-    let plain = middle(&runs.plain);
+    let plain = median(&runs.plain);
     let each = places.into_iter().map(|place| {
         let place = place?;
         match &runs.differs[place] {
-            Some(why) => Err(format!("its output is another: {why}")),
+            Some(why) => Err(format!("its output differs: {why}")),
             None => Ok(runs.ratios[place].iter().map(|r| plain * r).collect()),
         }
     });
@@ -298,7 +295,7 @@ fn table(
         .map(|(place, ((line, variant), ratios))| {
             let own = measured.as_ref().map(|m| &m.each[place]);
             let failed = ratios.as_ref().err().cloned();
-            let seconds = |ratios: &Vec<f64>| plain * middle(ratios);
+            let seconds = |ratios: &Vec<f64>| plain * median(ratios);
             let range = |ratios: Vec<f64>| {
                 let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = ratios.iter().copied().fold(0.0, f64::max);
@@ -308,7 +305,7 @@ fn table(
                 line: *line,
                 flags: variant.to_string(),
                 predicted_seconds: ratios.as_ref().ok().map(seconds),
-                measured_seconds: own.and_then(|m| Some(middle(m.as_ref().ok()?))),
+                measured_seconds: own.and_then(|m| Some(median(m.as_ref().ok()?))),
                 reason: failed.or_else(|| own.and_then(|m| m.as_ref().err().cloned())),
                 range: ratios.ok().map(range),
             }
@@ -327,7 +324,7 @@ fn table(
         rank_correlation: spearman(&predicted, &seconds),
         runs: measured
             .as_ref()
-            .and_then(|m| m.repeated(|place| rows[place].predicted_seconds.is_some())),
+            .and_then(|m| m.split_half_agreement(|place| rows[place].predicted_seconds.is_some())),
         compiling_seconds: replayed.compiled,
         replaying_seconds: replayed.replayed,
         reduction: (ran > 0.0 && replayed.replayed > 0.0).then(|| ran / replayed.replayed),
@@ -412,16 +409,16 @@ mod tests {
                 Ok(vec![3.0, 4.0]),
             ],
         };
-        let runs = measured.repeated(|place| place != 3).unwrap();
+        let runs = measured.split_half_agreement(|place| place != 3).unwrap();
         assert!((runs.accuracy - (1.0 - (0.0 + 0.1 + 0.25) / 3.0)).abs() < 1e-9);
         assert!((runs.rank_correlation.unwrap() - 1.0).abs() < 1e-9);
-        assert!(measured.repeated(|place| place == 1).is_none());
+        assert!(measured.split_half_agreement(|place| place == 1).is_none());
         let once = vec![Ok(vec![1.0])];
         let once = Measured {
             plain: 1.0,
             each: once,
         };
-        assert!(once.repeated(|_| true).is_none());
+        assert!(once.split_half_agreement(|_| true).is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is predicted: the sequential part, and regions by their classes.
+//! The model of a prediction: the sequential part, and regions by their classes.
 
 use anyhow::{Result, bail};
 use cere_cluster::predict;
@@ -16,9 +16,9 @@ use cere_store::results::Record;
 use serde::Serialize;
 use std::path::Path;
 
-/// Per cent of the run from which on a region that is not predicted is named.
+/// Minimum share of the run, in per cent, of an unpredicted region that a warning names.
 const TOLD: f64 = 1.0;
-/// How much of a run's time the sequential part may change with the number of threads before people are told.
+/// Change of the sequential part with the number of threads, as a share of the run, above which a warning is given.
 const CONSTANT: f64 = 0.05;
 
 /// A codelet of a parallel region.
@@ -28,9 +28,9 @@ pub struct OfClass<'a> {
     pub file: &'a Path,
     /// Its manifest.
     pub manifest: &'a Manifest,
-    /// Seconds that its class took in the runs that the replays are compared with: at first, in the profile.
+    /// Seconds of its class in the runs that the replays are compared with; at first those of the profile.
     pub seconds: f64,
-    /// Seconds of one invocation of the class there, if they are known.
+    /// Seconds of one invocation of the class there, if known.
     pub reference: Option<f64>,
 }
 
@@ -45,18 +45,18 @@ pub struct Region<'a> {
     codelets: Vec<OfClass<'a>>,
 }
 
-/// What a prediction is made of.
+/// The input of a prediction.
 pub struct Plan<'a> {
     /// Parallel regions by falling time.
     pub regions: Vec<Region<'a>>,
     /// Seconds outside of them.
     pub sequential: f64,
-    /// Seconds of the run that this is of.
+    /// Seconds of that run.
     pub total: f64,
 }
 
 impl<'a> Plan<'a> {
-    /// The parallel regions of the profile, with their codelets.
+    /// Collects the parallel regions of the profile with their codelets.
     pub fn of(profile: &Profile, known: &[Named], codelets: &'a [Codelet]) -> Result<Self> {
         let parallel = |key: &RegionKey| {
             let found = known.iter().find(|n| n.key == *key);
@@ -91,7 +91,7 @@ impl<'a> Plan<'a> {
         self.regions.iter().flat_map(|r| &r.codelets)
     }
 
-    /// Has the classes' times be those of `runs` of the program, where they had the invocations of `profile`.
+    /// Takes the classes' times from `runs` of the program, for regions whose invocations are those of `profile`.
     pub fn refer_to(&mut self, runs: &[Times], profile: &Profile) {
         for region in &mut self.regions {
             let captured: Vec<u64> = region
@@ -113,7 +113,7 @@ impl<'a> Plan<'a> {
         self.each().count()
     }
 
-    /// Numbers of threads that they were captured with.
+    /// Numbers of threads at their capture.
     pub fn captured(&self) -> Vec<u32> {
         threads(self.each().map(|c| c.manifest))
     }
@@ -123,7 +123,7 @@ fn captured(manifest: &Manifest) -> u32 {
     manifest.openmp.as_ref().map_or(1, |o| o.threads)
 }
 
-/// The codelets of a region that together stand for all of its invocations; none if they do not.
+/// The codelets of a region that together represent all of its invocations; empty if they do not.
 fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec<OfClass<'a>> {
     let own: Vec<&Codelet> = codelets.iter().filter(|c| c.1.key == *key).collect();
     let of = |(file, manifest): &'a Codelet| OfClass {
@@ -133,21 +133,21 @@ fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec
         reference: manifest.in_vivo.as_ref().map(|in_vivo| in_vivo.seconds),
     };
     match counting(&own, |c| c.1.represents) {
-        // Several that were chosen by number stand for nothing but themselves.
+        // Several codelets chosen by number represent only their own invocations.
         Ok((_, all)) if all.len() > 1 && all[0].1.represents.is_none() => Vec::new(),
         Ok((_, all)) => all.into_iter().map(of).collect(),
         Err(_) => Vec::new(),
     }
 }
 
-/// What became of the replays of a codelet with a number of threads.
+/// The replays of a codelet with a number of threads.
 pub struct Replayed {
     name: String,
     threads: u32,
     captured: u32,
     /// Round by round.
     outcome: Result<Vec<Pair>, String>,
-    /// How the state that it ends in is another, if its time counts all the same.
+    /// How its exit state differs, if its time counts nevertheless.
     other: Option<String>,
 }
 
@@ -163,13 +163,13 @@ impl Replayed {
         }
     }
 
-    /// Whether another replay is of use: what fails once does not get better by repetition.
+    /// Whether to replay again: a replay that failed once would fail again.
     pub fn goes_on(&self) -> bool {
         self.outcome.is_ok()
     }
 
-    /// One more, with its record. A state that is not the original's is no reason against its time where there are several
-    /// threads, or were at capture: a program may count its threads, or race.
+    /// Adds a replay with its record. With several threads, now or at capture, a different exit state does not exclude the time:
+    /// a program may count its threads, or race.
     pub fn add(&mut self, outcome: Result<Replay>, record: &Record) {
         let one = self.threads == 1 && self.captured == 1;
         match outcome {
@@ -190,12 +190,13 @@ impl Replayed {
         }
     }
 
-    /// It cannot be replayed.
+    /// Records that it cannot be replayed.
     pub fn fails(&mut self, error: &anyhow::Error) {
         self.outcome = Err(print::error(error));
     }
 
-    /// The time by a round's replay, or by all: what the fast repetitions take, as many as there are runs to be compared with.
+    /// The time from the replay of one round, or from all: a low quantile of the repetitions that corresponds to the number of
+    /// runs.
     fn seconds(&self, round: Option<usize>) -> Result<f64, String> {
         let pairs = self.outcome.clone()?;
         let found = match round {
@@ -216,7 +217,7 @@ pub struct RegionTime {
     pub predicted_seconds: f64,
     /// Measured seconds.
     pub measured_seconds: Option<f64>,
-    /// Why it counts as profiled, if it does.
+    /// Why its profiled time is used, if so.
     pub reason: Option<String>,
 }
 
@@ -245,7 +246,7 @@ pub fn error(predicted: f64, measured: Option<f64>) -> Option<f64> {
     Some(predicted / measured - 1.0)
 }
 
-/// All of it.
+/// A whole prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// Numbers of threads that the codelets were captured with.
@@ -263,7 +264,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Of what replays found.
+    /// Computes the prediction from the replays.
     pub fn of(plan: &Plan, threads: &[u32], replayed: &[Replayed], as_profiled: bool) -> Self {
         let runs = threads.iter().map(|n| run(plan, *n, replayed)).collect();
         Self {
@@ -276,7 +277,7 @@ impl Prediction {
         }
     }
 
-    /// What the sequential part is of, for people.
+    /// Where the sequential part was measured, in words.
     pub fn sequential_of(&self) -> &'static str {
         match self.as_profiled {
             true => "the profile",
@@ -290,7 +291,7 @@ impl Prediction {
         regions.clone().all(|r| r.reason.is_some())
     }
 
-    /// The run that takes least: as measured where all were, else as predicted.
+    /// The fastest run: as measured if all were measured, else as predicted.
     pub fn best(&self) -> Option<&RunTime> {
         let measured = self.runs.iter().all(|r| r.measured_seconds.is_some());
         let seconds = |r: &&RunTime| match measured {
@@ -311,7 +312,7 @@ impl Prediction {
         (replays > 0.0).then_some(runs / replays)
     }
 
-    /// What people should know.
+    /// Warnings for the user.
     pub fn warnings(&self) -> Vec<String> {
         let mut found = Vec::new();
         if let Some(first) = self.runs.first() {
@@ -358,7 +359,7 @@ impl Prediction {
     }
 }
 
-/// What is to be said of codelets that end in another state, once each.
+/// The messages about codelets that end in another state, each once.
 fn depends(replayed: &[Replayed]) -> Vec<String> {
     let mut found: Vec<(&str, String)> = Vec::new();
     for replay in replayed {
@@ -418,9 +419,9 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
     }
 }
 
-/// Predicted seconds of a region, and those that one run of each of its codelets takes; or why there are none. The reference of
-/// a class is its representative's time in the profile (thesis, 4.2): how fast the machine was then cancels out. Where that is
-/// not known, its replay with as many threads as at capture stands in.
+/// Predicted seconds of a region, and seconds of one run of each of its codelets; or why it is not predicted. The reference
+/// of a class is its representative's time in the profile (thesis, 4.2), so the speed of the machine at that time cancels
+/// out. If that is unknown, the reference is its replay with as many threads as at capture.
 fn region_seconds(
     region: &Region,
     threads: u32,
@@ -444,7 +445,7 @@ fn region_seconds(
         let found = found.find(|r| r.name == *name && r.threads == threads);
         found.map_or(Err("it was not replayed".into()), |r| r.seconds(None))
     };
-    // One that fails with any number of threads is of no use with the others.
+    // A codelet that fails with one number of threads is not used with the others.
     for replay in replayed {
         let own = |c: &OfClass| c.manifest.name == replay.name;
         if region.codelets.iter().any(own) {

@@ -1,4 +1,4 @@
-//! The picture: seconds against threads, predicted and measured.
+//! The plot of predicted and measured seconds against threads.
 
 use super::model::{Prediction, RunTime};
 use cere_plot::axis::Scale;
@@ -9,7 +9,7 @@ const STYLE: &str = "<style>text{font:12px sans-serif;fill:#333}.title{font-weig
     .grid{stroke:#ddd}.predicted{stroke:#1f6feb;fill:none;stroke-width:2}.measured{fill:none;stroke:#d1242f;stroke-width:2}\
     .dot{fill:#1f6feb}</style>";
 
-/// A file of its own.
+/// The plot as an SVG file.
 pub fn svg(prediction: &Prediction) -> String {
     let (left, top, right, bottom) = AREA;
     let seconds = |run: &RunTime| [Some(run.predicted_seconds), run.measured_seconds];

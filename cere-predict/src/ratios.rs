@@ -1,4 +1,4 @@
-//! What flags do to each region's replays, and so to the run.
+//! Ratios of replays under flags to replays as built, for each region and for the run.
 
 use cere_console::{note, progress};
 use cere_driver::several::several;
@@ -9,26 +9,26 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// What the error of one region's replays may add to the predicted time, as a share of it.
+/// Error that the replays of one region may add to the predicted time, as a share of it.
 const PRECISION: f64 = 0.002;
-/// The narrowest and the widest interval of a replay's median that this may come to, as a share.
+/// Bounds of the resulting interval of a replay's median, as a share.
 const NARROWEST: f64 = 0.002;
 const WIDEST: f64 = 0.05;
-/// Seconds of repetitions of one codelet in all rounds together, of a region with a mean share.
+/// Seconds of repetitions of one codelet in all rounds together, for a region with the mean share.
 const SECONDS: f64 = 0.6;
-/// Their bounds in one round.
+/// Their bounds for one round.
 const LEAST: f64 = 0.02;
 const MOST: f64 = 0.3;
 
-/// Variants that are timed between two timings of the code as built: the machine may be at another speed.
+/// Variants timed between two timings of the code as built: the speed of the machine may change.
 const BETWEEN: usize = 4;
 
-/// Of each variant in each round the run's time over that of the plain build, or why it cannot be told.
+/// For each variant and round, the run's time over that of the plain build, or why it is unknown.
 pub type Ratios = Vec<Result<Vec<f64>, String>>;
 
-/// What came of all replays.
+/// The outcome of all replays.
 pub struct Found {
-    /// For each variant.
+    /// One entry for each variant.
     pub ratios: Ratios,
     /// Share of the run's time in regions that were replayed.
     pub covered: f64,
@@ -43,18 +43,18 @@ struct Region<'a> {
     lab: Lab<'a>,
     target: &'a Target,
     as_built: Builds,
-    /// Builds of different machine code, none that as built, with the first variant that gives it.
+    /// Builds of different machine code, other than the code as built, each with the first variant that gives it.
     others: Vec<(&'a Variant, Builds)>,
-    /// Of each variant the place of its code in `others`, none if it is that as built; or why there is none.
+    /// For each variant the index of its code in `others`, `None` for the code as built; or why it has none.
     places: Vec<Result<Option<usize>, String>>,
     /// Seconds that compiling took, on all processors together.
     compiled: f64,
-    /// Those of `others`, from 1, whose results were judged.
+    /// Numbers of those of `others`, from 1, whose results were judged.
     judged: RefCell<BTreeSet<usize>>,
 }
 
-/// Replays all regions under all variants. What a region's error adds to that of the run is its share's, so those of small
-/// share get fewer rounds and shorter ones.
+/// Replays all regions under all variants. A region's error counts in proportion to its share, so regions with a small share
+/// get fewer and shorter rounds.
 pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> Found {
     let bar = progress::bar("replaying", targets.len() as u64 * variants.len() as u64);
     let covered: f64 = targets.iter().map(|t| t.share).sum();
@@ -106,7 +106,7 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
 }
 
 impl<'a> Region<'a> {
-    /// Compiles the codelets of `target`, for rounds of so many times [`SECONDS`] each.
+    /// Compiles the codelets of `target`, for rounds of that many times [`SECONDS`] each.
     fn build(
         lab: &Lab<'a>,
         target: &'a Target,
@@ -151,7 +151,7 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// Of each variant the time over that as built, round by round; an error if the code as built cannot be timed.
+    /// For each variant the time over that as built, round by round; an error if the code as built cannot be timed.
     fn rounds(&self, rounds: u32) -> Result<Ratios, String> {
         let others: Vec<usize> = (1..=self.others.len()).collect();
         let mut turns = Turns::new(self, BETWEEN);

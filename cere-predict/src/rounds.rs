@@ -1,5 +1,4 @@
-//! Replays with each number of threads, in alternation with runs of the program if those are wanted: a machine that others
-//! share is slower at some times than at others.
+//! Replays with each number of threads, in turns with runs of the program if requested: the speed of a shared machine varies.
 
 use super::model::{Plan, Prediction, Replayed};
 use anyhow::Result;
@@ -7,34 +6,34 @@ use cere_console::{note, print, progress};
 use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
-use cere_measure::{InVivo, Replays, Settings, Times, least, region_seconds};
+use cere_measure::{InVivo, Replays, Settings, Times, minimum, region_seconds};
 use cere_replay::Team;
 use cere_store::results;
 
-/// Least seconds that a codelet is repeated in a round, if it takes so long to know its median.
+/// Minimum seconds that a codelet is repeated in a round while the interval of its median is still too wide.
 const LEAST: f64 = 0.4;
 
-/// What is to be replayed and run, and how.
+/// What to replay and run, and how.
 pub struct Rounds<'a> {
-    /// Where codelets and records are.
+    /// The store with codelets and records.
     pub store: &'a Store,
-    /// What they were chosen from.
+    /// The profile that they were chosen from.
     pub profile: &'a Profile,
     /// The codelets.
     pub plan: Plan<'a>,
     /// Numbers of threads.
     pub threads: &'a [u32],
-    /// How to replay; its team says where threads run, not how many there are.
+    /// How to replay; its team says where threads run, not how many.
     pub settings: Settings,
     /// Rounds, at least 1.
     pub rounds: u32,
     /// Whether the program runs with each number of threads.
     pub measure: bool,
-    /// Whether it runs with as many as at capture, for the sequential part.
+    /// Whether it runs with as many threads as at capture, for the sequential part.
     pub sequential: bool,
 }
 
-/// The runs of the program with a number of threads, by its place.
+/// The runs of the program, by index of the number of threads.
 type Runs = Vec<Vec<Profile>>;
 
 /// What they find.
@@ -64,8 +63,8 @@ impl<'a> Rounds<'a> {
         if let Some(runs) = own {
             let times: Vec<Times> = runs.iter().map(Times::from).collect();
             self.plan.refer_to(&times, self.profile);
-            self.plan.sequential = least(runs.iter().map(outside)).unwrap_or_default();
-            self.plan.total = least(runs.iter().map(|p| p.seconds)).unwrap_or_default();
+            self.plan.sequential = minimum(runs.iter().map(seconds_outside)).unwrap_or_default();
+            self.plan.total = minimum(runs.iter().map(|p| p.seconds)).unwrap_or_default();
         }
         let as_profiled = own.is_none();
         let mut prediction = Prediction::of(&self.plan, self.threads, &replayed, as_profiled);
@@ -79,7 +78,7 @@ impl<'a> Rounds<'a> {
         let mut program = self.program()?;
         let replays = Replays::open(self.store)?;
         let mut replayed: Vec<Replayed> = Vec::new();
-        // The number at capture tells whether the codelet is the original: one replay is enough.
+        // Replays with the number of threads at capture only check the result: one is enough.
         let mut counts = self.threads.to_vec();
         let captured = self.plan.captured();
         counts.extend(captured.iter().filter(|n| !self.threads.contains(n)));
@@ -157,19 +156,19 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Seconds outside of the regions that were timed: none of them is inside another.
-fn outside(profile: &Profile) -> f64 {
+/// Seconds outside the timed regions; none of them is inside another.
+fn seconds_outside(profile: &Profile) -> f64 {
     let inside: f64 = profile.regions.iter().map(|r| r.inclusive_seconds).sum();
     (profile.seconds - inside).max(0.0)
 }
 
-/// Adds what runs took: as with replays, the fast times count.
+/// Adds the measured times. As for replays, a low quantile counts.
 fn add(prediction: &mut Prediction, keys: &[RegionKey], runs: &Runs) {
     for (run, found) in prediction.runs.iter_mut().zip(runs) {
         for (round, profile) in run.rounds.iter_mut().zip(found) {
             round.1 = Some(profile.seconds);
         }
-        run.measured_sequential = least(found.iter().map(outside));
+        run.measured_sequential = minimum(found.iter().map(seconds_outside));
         for (region, key) in run.regions.iter_mut().zip(keys) {
             region.measured_seconds = region_seconds(found, key);
         }

@@ -1,4 +1,4 @@
-//! A prediction for people.
+//! A prediction as tables.
 
 use super::model::{Prediction, RunTime, error};
 use cere_console::print;
@@ -56,7 +56,7 @@ impl Prediction {
     }
 }
 
-/// Least and largest error of single rounds; without measurements, how far their predictions are from the middle one.
+/// Minimum and maximum error of single rounds; without measurements, the distance of their predictions from the median.
 fn range(run: &RunTime) -> String {
     let of = |round: &(f64, Option<f64>)| match run.measured_seconds {
         Some(_) => error(round.0, round.1),

@@ -1,4 +1,4 @@
-//! What a report is made of, out of a store.
+//! Collects the data of a report from a store.
 
 use anyhow::Result;
 use cere_format::build::Unit;
@@ -29,7 +29,7 @@ pub struct Codelet {
 
 /// Where a region's source is.
 pub struct Place {
-    /// Which region.
+    /// The region.
     pub key: RegionKey,
     /// File, absolute or below `directory`.
     pub file: PathBuf,
@@ -37,7 +37,7 @@ pub struct Place {
     pub directory: PathBuf,
     /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// When the unit was compiled, if the store tells.
+    /// When the unit was compiled, if known.
     pub built: Option<SystemTime>,
 }
 
@@ -47,11 +47,11 @@ pub struct Compared {
     pub warmup: Warmup,
     /// Number of its colour, from 1.
     pub colour: usize,
-    /// What came out.
+    /// The comparison.
     pub matching: Matching,
 }
 
-/// All of it.
+/// All data of a report.
 pub struct Data {
     /// The store's profile.
     pub profile: Profile,
@@ -59,11 +59,11 @@ pub struct Data {
     pub places: Vec<Place>,
     /// Codelets of the build, by name.
     pub codelets: Vec<Codelet>,
-    /// What was left out and why, for people.
+    /// What was excluded and why, for the user.
     pub notes: Vec<String>,
     /// Records of replays of `codelets` at the capture flags, the oldest first.
     pub records: Vec<Record>,
-    /// The machine that measured what is compared; none without records.
+    /// The machine of the compared records; `None` without records.
     pub machine: Option<Machine>,
     /// Warm-ups with records, the default first.
     pub compared: Vec<Compared>,
@@ -71,7 +71,7 @@ pub struct Data {
     pub max_error: f64,
 }
 
-/// Warm-ups in the order that they are shown, with their names for people.
+/// Warm-ups in display order, with their display names.
 pub const WARMUPS: [(Warmup, &str); 5] = [
     (Warmup::PageTrace, "page trace"),
     (Warmup::WorkingSet, "working set"),
@@ -80,7 +80,7 @@ pub const WARMUPS: [(Warmup, &str); 5] = [
     (Warmup::Partial(CacheLevel::Llc), "warm to LLC"),
 ];
 
-/// A warm-up's name for people.
+/// The display name of a warm-up.
 pub fn warmup_title(warmup: Warmup) -> &'static str {
     let found = WARMUPS.iter().find(|w| w.0 == warmup);
     found.map_or(warmup_name(warmup), |w| w.1)
@@ -104,7 +104,7 @@ impl Data {
         )
     }
 
-    /// Puts together what is known.
+    /// Combines profile, codelets and records.
     pub fn of(
         profile: Profile,
         places: Vec<Place>,
@@ -128,7 +128,7 @@ impl Data {
         let others = records.len() - records.iter().filter(of_machine).count();
         if others > 0 {
             notes.push(format!(
-                "{others} records are of other machines: regions list them, the comparison leaves them out"
+                "{others} records come from other machines: regions list them, the comparison ignores them"
             ));
         }
         let mut compared = Vec::new();
@@ -140,7 +140,7 @@ impl Data {
             let measured: Vec<Measured> = codelets
                 .iter()
                 .map(|codelet| {
-                    // As a replay without --warmup does where there is no page trace.
+                    // The default warm-up of a replay without a page trace.
                     let instead = match warmup {
                         Warmup::PageTrace => {
                             cere_replay::plan::warmup(&codelet.manifest, None, None)
@@ -208,7 +208,7 @@ fn codelets(store: &Store, notes: &mut Vec<String>) -> Result<Vec<Codelet>> {
         });
     }
     if older > 0 {
-        notes.push(format!("{older} codelets of older builds are left out"));
+        notes.push(format!("{older} codelets of older builds are ignored"));
     }
     Ok(found)
 }

@@ -42,7 +42,7 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// A region's name for a table: of a long one its beginning and its end, which tells file and line.
+/// A region's name for a table: a long one is cut in the middle, so that file and line stay.
 pub fn name(name: &str) -> String {
     const LONGEST: usize = 110;
     let length = name.chars().count();
@@ -62,7 +62,7 @@ pub fn name(name: &str) -> String {
 pub struct Cell {
     /// Text.
     pub text: String,
-    /// Sort key; not a number: unknown, sorted last.
+    /// Sort key; NaN if unknown, which sorts last.
     pub key: f64,
 }
 

@@ -1,19 +1,19 @@
-//! Which regions have a page in the report, and its anchor.
+//! The regions with a page in the report, and the anchors of their pages.
 
 use cere_format::profile::Profile;
 use std::collections::HashSet;
 
 /// Share of the run time from which on a region has a page.
 const LEAST: f64 = 0.0005;
-/// Pages at most.
+/// Maximum number of pages.
 const MOST: usize = 400;
 
-/// Anchors by place in [`Profile::regions`].
+/// Anchors by index in [`Profile::regions`].
 pub struct Ids(Vec<Option<String>>);
 
 impl Ids {
-    /// Anchors that stay the same between reports of one program, as far as names do. Regions in `always` get one
-    /// whatever their share.
+    /// Chooses the pages. Anchors are the same in all reports of a program while the names of its regions are. Regions in
+    /// `always` get a page whatever their share.
     pub fn new(profile: &Profile, always: &HashSet<usize>) -> Self {
         let mut taken = HashSet::new();
         let mut pages = 0;
@@ -43,7 +43,7 @@ impl Ids {
         Self(profile.regions.iter().enumerate().map(anchor).collect())
     }
 
-    /// The anchor of the region at `place`.
+    /// The anchor of the region with index `place`.
     pub fn of(&self, place: usize) -> Option<String> {
         self.0.get(place).cloned().flatten()
     }

@@ -13,11 +13,11 @@ use std::collections::{HashMap, HashSet};
 
 /// A figure at the top.
 pub struct Total {
-    /// What.
+    /// Its label.
     pub label: String,
-    /// How much.
+    /// Its value.
     pub value: String,
-    /// A word on it.
+    /// An explanation.
     pub note: String,
 }
 

@@ -9,7 +9,7 @@ use cere_format::profile::RegionProfile;
 use cere_measure::matching::Row as Matched;
 use cere_store::results::Record;
 
-/// Records that are listed at most.
+/// Maximum number of listed records.
 const RECORDS: usize = 200;
 
 /// A performance class.
@@ -22,9 +22,9 @@ pub struct Class {
     pub share: String,
     /// The invocation that represents it.
     pub medoid: String,
-    /// That one's time.
+    /// Time of the representative.
     pub time: String,
-    /// Least and most time.
+    /// Minimum and maximum time.
     pub range: String,
     /// Whether it was captured.
     pub captured: bool,
@@ -52,9 +52,9 @@ pub struct Replay {
     pub verdict: &'static str,
     /// Why.
     pub reason: String,
-    /// Where, if it was elsewhere.
+    /// The machine, if it is another one.
     pub elsewhere: bool,
-    /// When.
+    /// Date.
     pub when: String,
 }
 
@@ -115,13 +115,13 @@ pub struct Section {
     pub id: String,
     /// Name.
     pub name: String,
-    /// Facts: what and how much.
+    /// Facts: label and value.
     pub facts: Vec<(&'static str, String)>,
-    /// Whether predictions may use it and if not, why; none: it was not compared.
+    /// Whether predictions may use it and if not, why; `None` if it was not compared.
     pub state: Option<(bool, String)>,
     /// The trace, or why there is none.
     pub trace: Result<trace::Plot, String>,
-    /// What the trace leaves out.
+    /// What the trace does not show.
     pub trace_note: String,
     /// Classes.
     pub classes: Vec<Class>,
@@ -129,7 +129,7 @@ pub struct Section {
     pub captured: Vec<Captured>,
     /// Replays, the newest first.
     pub replays: Vec<Replay>,
-    /// Older ones that are not listed.
+    /// Number of older ones that are not listed.
     pub more_replays: usize,
     /// Source.
     pub source: Excerpt,

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 /// Lines before the loop's first.
 const BEFORE: usize = 5;
-/// Lines after it: how far the loop reaches is not known.
+/// Lines after it: the end of the loop is unknown.
 const AFTER: usize = 25;
-/// Characters of a line.
+/// Maximum characters of a line.
 const LONGEST: usize = 300;
-/// Bytes of a file that is read.
+/// Maximum bytes of a file that is read.
 const LARGEST: u64 = 32 << 20;
 
 /// A line of the source.
@@ -22,14 +22,14 @@ pub struct Line {
     pub here: bool,
 }
 
-/// Lines, or a word why there are none; and what to know of them.
+/// The lines, or why there are none, with remarks.
 #[derive(Default)]
 pub struct Excerpt {
     /// The file, if it is known.
     pub file: String,
     /// Lines.
     pub lines: Vec<Line>,
-    /// What is wrong.
+    /// Why there are no lines, or why they may be wrong.
     pub note: Option<String>,
 }
 

@@ -8,12 +8,12 @@ use cere_plot::frame::{AREA, Axis, END, begin};
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// Most points that are drawn.
+/// Maximum number of points.
 const MOST: usize = 1500;
 /// Largest over smallest time from which on the scale is logarithmic.
 const WIDE: f64 = 12.0;
 
-/// A plot and what it leaves out.
+/// A plot and the numbers of points that it shows and does not show.
 pub struct Plot {
     /// The picture.
     pub svg: String,
@@ -23,7 +23,7 @@ pub struct Plot {
     pub kept: usize,
 }
 
-/// A point: invocation, x in its own unit, seconds, class.
+/// A point: invocation, x, seconds, class.
 #[derive(Clone, Copy)]
 struct Point {
     invocation: u64,
@@ -56,7 +56,7 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-/// Of points that would cover each other one of each class is drawn: cells grow until few enough are left.
+/// Thins the points: of those in one cell, one of each class is drawn. Cells grow until few enough points are left.
 fn thin(placed: &[(f64, f64, usize)]) -> Vec<usize> {
     let mut cell = 1.0;
     loop {
@@ -140,10 +140,10 @@ fn x_axis(low: f64, high: f64, timed: bool) -> Axis {
     }
 }
 
-/// The plot; none if no invocation's time was kept.
+/// The plot; `None` if no invocation's time was kept.
 pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Plot> {
     let trace = &region.trace;
-    // Starts are of use if all have one: the axis has one meaning.
+    // The x axis shows start times only if all invocations have one.
     let timed = !trace.first.is_empty()
         && trace.first_starts.len() == trace.first.len()
         && trace.sampled_starts.len() == trace.sampled.len()
@@ -195,7 +195,7 @@ pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Plot> 
     })
 }
 
-/// Marks the medoids with their classes' numbers, aside where two would cover each other.
+/// Marks the medoids with the numbers of their classes, moved aside where two would overlap.
 fn mark(svg: &mut String, medoids: &[(usize, u64, (f64, f64, usize))]) {
     const SIZE: f64 = 20.0;
     let (left, top, right, bottom) = AREA;

@@ -4,11 +4,11 @@ use super::format::{self, count, percent, time};
 use super::ids::Ids;
 use cere_format::profile::Profile;
 
-/// Share of the run time below which a branch is left out.
+/// Share of the run time below which a branch is not shown.
 const LEAST: f64 = 0.0005;
-/// Rows at most.
+/// Maximum number of rows.
 const MOST: usize = 1500;
-/// Depth from which on rows are no longer set in.
+/// Maximum depth of indentation.
 const DEEP: usize = 20;
 
 /// A node.
@@ -33,11 +33,11 @@ pub struct Row {
     pub own_time: String,
     /// Time with what it calls.
     pub inclusive: String,
-    /// Times entered.
+    /// Number of invocations.
     pub invocations: String,
 }
 
-/// The rows, callers first, the longest branch first; and how many nodes were left out.
+/// The rows, callers first and the longest branch first, and the number of nodes that are not shown.
 pub fn rows(profile: &Profile, ids: &Ids) -> (Vec<Row>, usize) {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); profile.tree.len()];
     for (node, entry) in profile.tree.iter().enumerate() {

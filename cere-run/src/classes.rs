@@ -1,12 +1,12 @@
-//! Performance classes of a region, out of its part of a profile.
+//! Performance classes of a region of a profile.
 
 use cere_cluster::{ClassError, Classes, Criterion, Timed, Whole, classes};
 use cere_format::package::Represents;
 use cere_format::profile::{RegionProfile, is_sampled};
 
-/// The invocations whose time the profile kept, each with the number of those that it stands for. Those that the run
-/// was asked for beside its sample are left out: they are no random choice.
-pub fn kept(region: &RegionProfile) -> impl Iterator<Item = Timed> {
+/// The invocations whose time the profile kept, each with the number of invocations that it represents. Invocations that
+/// the run was asked to keep are excluded: they are not a random sample.
+pub fn kept_invocations(region: &RegionProfile) -> impl Iterator<Item = Timed> {
     let trace = &region.trace;
     let first = trace.first.len() as u64;
     let sampled = || {
@@ -35,14 +35,14 @@ pub fn of(region: &RegionProfile) -> Result<Classes, ClassError> {
     };
     let usual = Criterion::default();
     let criterion = Criterion {
-        // What noise makes is no class.
+        // Noise must not make classes.
         deviation: usual.deviation.max(region.noise),
         ..usual
     };
-    classes(|| kept(region), whole, criterion)
+    classes(|| kept_invocations(region), whole, criterion)
 }
 
-/// The invocations that stand for all of the region, each with its class, rising.
+/// The representatives of the region's classes, rising, each with its class.
 pub fn representatives(region: &RegionProfile) -> Result<Vec<(u64, Represents)>, ClassError> {
     let found = of(region)?.classes;
     let count = found.len() as u32;

@@ -1,4 +1,4 @@
-//! The program's stdin, for two runs that must read the same.
+//! The program's standard input, for several runs that must read the same.
 
 use anyhow::{Context, Result};
 use cere_console::warning;
@@ -13,22 +13,22 @@ use std::thread::JoinHandle;
 
 /// What a program reads.
 pub enum Input {
-    /// A terminal or nothing that ends: passed on as it is.
+    /// A terminal or another device: passed on unchanged.
     Passed,
-    /// A file, to be put back to where it was.
+    /// A file, which is set back to its offset before each run.
     Rewound(u64),
-    /// A pipe, which is passed on as it comes.
+    /// A pipe, which is copied to each run.
     Relayed(Arc<Mutex<Copy>>),
 }
 
-/// What has come through a pipe so far.
+/// The data that a pipe has delivered so far.
 pub struct Copy {
     file: File,
     length: u64,
     ended: bool,
 }
 
-/// What one run reads, as long as this is there.
+/// The standard input of one run, while this exists.
 pub struct Feed {
     /// Instead of this command's stdin.
     pub stdin: Option<Stdio>,
@@ -62,8 +62,8 @@ impl Input {
         Ok(Self::Passed)
     }
 
-    /// For the next run, from the start.
-    pub fn again(&mut self) -> Result<Feed> {
+    /// The input for the next run, from the start.
+    pub fn for_next_run(&mut self) -> Result<Feed> {
         let mut feed = Feed {
             stdin: None,
             relay: None,
@@ -103,7 +103,7 @@ impl Drop for Feed {
     }
 }
 
-/// Writes what has come to `to`, then what comes, until the end or until `stop` is closed.
+/// Writes to `to` what the pipe has delivered and then what follows, until the end or until `stop` is closed.
 fn relay(copy: &mut Copy, to: PipeWriter, stop: &PipeReader) -> std::io::Result<()> {
     let mut from = stdin();
     let mut buffer = vec![0; 1 << 16];
@@ -121,7 +121,7 @@ fn relay(copy: &mut Copy, to: PipeWriter, stop: &PipeReader) -> std::io::Result<
             break;
         }
         if ready && waits {
-            // Less than PIPE_BUF: what the pipe has room for, so that the write does not wait.
+            // At most PIPE_BUF bytes: a pipe that is ready has room for them, so the write does not block.
             let count = (copy.length - sent).min(4096) as usize;
             copy.file.read_exact_at(&mut buffer[..count], sent)?;
             match (&to).write(&buffer[..count]) {
@@ -139,7 +139,7 @@ fn relay(copy: &mut Copy, to: PipeWriter, stop: &PipeReader) -> std::io::Result<
     Ok(())
 }
 
-/// Waits until a descriptor is ready for what is asked of it, or broken.
+/// Waits until a descriptor is ready or broken.
 fn wait(asked: [(i32, i16); 2]) -> std::io::Result<[bool; 2]> {
     let mut events = asked.map(|(fd, events)| libc::pollfd {
         fd,
@@ -153,7 +153,7 @@ fn wait(asked: [(i32, i16); 2]) -> std::io::Result<[bool; 2]> {
     Ok(events.map(|event| event.revents != 0))
 }
 
-/// Signals are for the thread that waits for the program.
+/// Blocks signals in this thread: the thread that waits for the program handles them.
 fn block_signals() {
     // SAFETY: the set is written before it is read.
     unsafe {

@@ -20,16 +20,16 @@ pub enum Output {
     Kept,
     /// To stderr: stdout is for the report.
     ToStderr,
-    /// Nowhere, stderr neither: the program runs a second time for its output.
+    /// Nowhere, like its stderr: the output was shown by an earlier run.
     Dropped,
 }
 
-/// Bytes that have to be free for a run's results.
+/// Minimum free bytes for the results of a run.
 const ROOM: u64 = 4 << 20;
 
-/// What a run is to do.
+/// How to run a program.
 pub struct Launch<'a> {
-    /// Store that the results are for.
+    /// The store for the results.
     pub store: &'a Store,
     /// The program.
     pub program: &'a Program,
@@ -37,38 +37,38 @@ pub struct Launch<'a> {
     pub command: &'a [String],
     /// Profile or capture.
     pub mode: RunMode,
-    /// Invocations, rising, whose times a profile keeps of every region beyond those that it keeps anyway.
+    /// Further invocations, rising, whose times a profile keeps for every region.
     pub trace: &'a [u64],
     /// End it after this many seconds.
     pub timeout: Option<f64>,
     /// Where its output goes.
     pub output: Output,
-    /// Variables of the environment that it gets beside this command's.
+    /// Environment variables in addition to this command's.
     pub environment: &'a [(String, String)],
-    /// What it reads instead of this command's stdin.
+    /// Its standard input, if not this command's.
     pub input: Option<Stdio>,
 }
 
-/// How a run ended, and the directory with its results, which goes when this is dropped.
+/// How a run ended, and the directory with its results, which is removed when this is dropped.
 pub struct Finished {
     /// The program's exit status.
     pub status: ExitStatus,
     /// Process id that the program had.
     pub pid: u32,
-    /// Results of the preload library.
+    /// Directory with the results of the preload library.
     pub directory: tempfile::TempDir,
     /// Why it was killed, if its time was up.
     pub late: Option<String>,
-    /// Why it did not do all of its work, if this command was told to end meanwhile.
+    /// Why it was cut short, if this command received a signal to end.
     pub told: Option<String>,
 }
 
 impl Launch<'_> {
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub fn run(self) -> Result<Finished> {
         let preload = components::find(components::PRELOAD)?;
         state::make_directory(&self.store.runs())?;
-        // Less leaves no room for what every run writes.
+        // The files that every run writes need this much.
         if let Some(free) = state::free_space(&self.store.runs())
             && free < ROOM
         {
@@ -107,7 +107,7 @@ impl Launch<'_> {
             .env("LD_PRELOAD", preloads)
             .env(ENV_RUN, &plan)
             .envs(self.environment.iter().cloned());
-        // A capture wants all addresses of functions resolved; a plugin with one that is missing fails to load then.
+        // A capture needs all addresses of functions resolved. A plugin with an undefined function then fails to load.
         if captures {
             command.env("LD_BIND_NOW", "1");
         }
@@ -140,21 +140,21 @@ impl Launch<'_> {
     }
 }
 
-/// What is shown while `command` runs without output.
+/// The progress that is shown while `command` runs without output.
 fn running(store: &Store, command: &[String]) -> ProgressBar {
     let shown = print::verbosity() != Verbosity::Quiet && std::io::stderr().is_terminal();
     let expected = shown.then(|| known_seconds(store, command)).flatten();
     progress::run(format!("running {}", command[0]), expected)
 }
 
-/// The seconds that the store's profile has of this command, if it is of that.
+/// The run time in the store's profile, if it belongs to this command.
 fn known_seconds(store: &Store, command: &[String]) -> Option<f64> {
     let profile = state::profile(store).ok()?;
     let here = std::env::current_dir().ok()?;
     (profile.command == command && profile.directory == here).then_some(profile.seconds)
 }
 
-/// Bytes of stack that a program has.
+/// The stack limit of programs in bytes.
 fn stack_limit() -> Option<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -165,8 +165,7 @@ fn stack_limit() -> Option<u64> {
     (!failed).then_some(limit.rlim_cur)
 }
 
-/// Fixed addresses, all the stack there may be. A container may refuse
-/// either; the run then goes on with what it gets.
+/// Sets fixed addresses and an unlimited stack. If a container refuses either, the run continues without.
 pub fn prepare(command: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe system calls are made, on values of this frame.
     unsafe {

@@ -1,4 +1,4 @@
-//! What a run reads, as far as it can be told beforehand: whether another run of the command would read the same.
+//! The input of a run as far as it is known beforehand, to decide whether another run would read the same.
 
 use cere_format::profile::{FileState, RunInput, Stdin};
 use std::fs::Metadata;
@@ -6,7 +6,7 @@ use std::io::Seek;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// What a run of `command` would read now.
+/// The input that a run of `command` would read now.
 pub fn of(command: &[String]) -> RunInput {
     let named = |argument: &String| {
         let tail = argument.split_once('=').map(|(_, tail)| tail.to_owned());
@@ -19,14 +19,14 @@ pub fn of(command: &[String]) -> RunInput {
     }
 }
 
-/// What a run read: `before`, without the files that it wrote itself.
-pub fn left(mut before: RunInput, after: &RunInput) -> RunInput {
+/// The input that a run has read: `before`, without the files that the run wrote itself.
+pub fn without_own_output(mut before: RunInput, after: &RunInput) -> RunInput {
     before.files.retain(|file| after.files.contains(file));
     before
 }
 
-/// Whether a run would read `now` what another one read.
-pub fn same(read: &RunInput, now: &RunInput) -> bool {
+/// Whether a run that reads `now` reads the same as an earlier one.
+pub fn would_read_same(read: &RunInput, now: &RunInput) -> bool {
     read.stdin == now.stdin
         && read.stdin != Stdin::Unknown
         && read.files.iter().all(|file| now.files.contains(file))
@@ -91,12 +91,12 @@ mod tests {
             ..of(&command)
         };
         // The run's own output may change.
-        let read = left(before.clone(), &now());
+        let read = without_own_output(before.clone(), &now());
         std::fs::write(at("out"), "333").expect("a file");
-        assert!(same(&read, &now()) && !same(&before, &now()));
+        assert!(would_read_same(&read, &now()) && !would_read_same(&before, &now()));
         std::fs::write(at("in"), "22").expect("a file");
-        assert!(!same(&read, &now()));
+        assert!(!would_read_same(&read, &now()));
         let unknown = RunInput::default();
-        assert!(!same(&unknown, &unknown));
+        assert!(!would_read_same(&unknown, &unknown));
     }
 }

@@ -1,30 +1,30 @@
-//! Which regions of a profile matter (CERE thesis, 3.4): those too small or too short are taken off the tree of regions,
-//! and leave their self time to those that call them.
+//! The regions of a profile that matter (CERE thesis, 3.4). Regions that are too small or too short are removed from the tree,
+//! and their self time goes to the regions that call them.
 
 use anyhow::{Context, Result};
 use cere_cluster::{Candidate, Node, Rejection, Rule, prune, select};
 use cere_format::profile::{Profile, TreeNode};
 
-/// A region that is left on the tree.
+/// A region that stays in the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kept {
-    /// Its place in the profile.
+    /// Its index in the profile.
     pub region: usize,
-    /// Its self time and that of dropped regions under it, in seconds.
+    /// Its self time and that of dropped regions that it calls, in seconds.
     pub seconds: f64,
 }
 
 /// The tree after pruning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
-    /// What is left, by falling time.
+    /// The regions that stay, by falling time.
     pub kept: Vec<Kept>,
-    /// Regions that take time enough, in invocations too short to be timed alone.
+    /// Regions that take enough time, but in invocations too short to be timed alone.
     pub short: Vec<(usize, Rejection)>,
 }
 
-/// The profile's tree as the statistics know it.
-pub fn nodes(profile: &Profile) -> Vec<Node> {
+/// The profile's tree in the form that `cere-cluster` takes.
+pub fn tree_nodes(profile: &Profile) -> Vec<Node> {
     let node = |n: &TreeNode| Node {
         parent: n.parent,
         region: n.region,
@@ -36,11 +36,11 @@ pub fn nodes(profile: &Profile) -> Vec<Node> {
 }
 
 impl Selection {
-    /// Drops the short regions first, then those below the share, callees before their callers: what they leave may lift
-    /// a caller above it.
+    /// Drops the short regions first, then those below the share, callees before their callers, because a dropped callee's time
+    /// may lift its caller above the share.
     pub fn of(profile: &Profile) -> Result<Self> {
         let rule = Rule::default();
-        let (tree, regions) = (nodes(profile), &profile.regions);
+        let (tree, regions) = (tree_nodes(profile), &profile.regions);
         let candidates: Vec<Candidate> = regions
             .iter()
             .map(|r| Candidate {
@@ -58,7 +58,7 @@ impl Selection {
             .map(|r| r.cycles_mean >= rule.cycles)
             .collect();
         loop {
-            let own = own(&tree, &keep)?;
+            let own = own_seconds(&tree, &keep)?;
             let bound = rule.share * profile.seconds;
             let small: Vec<bool> = (0..keep.len())
                 .map(|region| keep[region] && own[region] <= bound)
@@ -88,7 +88,7 @@ impl Selection {
     }
 }
 
-/// Which regions call one of `of`, another than themselves, directly or not.
+/// The regions that call one of `of` other than themselves, directly or indirectly.
 fn callers(tree: &[Node], of: &[bool]) -> Vec<bool> {
     let mut found = vec![false; of.len()];
     for node in tree {
@@ -107,8 +107,8 @@ fn callers(tree: &[Node], of: &[bool]) -> Vec<bool> {
     found
 }
 
-/// Self seconds of each region once those that `keep` does not keep have left theirs to their callers.
-pub fn own(tree: &[Node], keep: &[bool]) -> Result<Vec<f64>> {
+/// Self seconds of each region after the regions that `keep` drops gave theirs to their callers.
+pub fn own_seconds(tree: &[Node], keep: &[bool]) -> Result<Vec<f64>> {
     let pruned = prune(tree, keep.len(), |region| keep[region])
         .context("the profile is damaged: run `cere profile` again")?;
     Ok(pruned.own)

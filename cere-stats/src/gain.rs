@@ -1,11 +1,11 @@
-//! What a variant gains, with the uncertainty of its measurements.
+//! The gain of a variant with its confidence interval.
 
 /// Time of a variant over that of the baseline; below 1 it is faster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
     /// Median of the ratios.
     pub ratio: f64,
-    /// Lower end of the interval of the median; of fewer than 6 ratios the least of them.
+    /// Lower end of the interval of the median; the minimum for fewer than 6 ratios.
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -13,9 +13,9 @@ pub struct Gain {
     pub level: f64,
 }
 
-/// What ratios of neighbours in time say ([`crate::Series`]): their median, and the interval between order statistics that
-/// holds it with 95 % ([`crate::interval`]). This is the one estimator for comparisons; docs/design/measure.md has the
-/// experiment that chose it. None of no ratios, or if one is not positive and finite.
+/// The gain from ratios of neighbours in time ([`crate::Series`]): their median, and its 95 % interval between order
+/// statistics ([`crate::interval`]). All comparisons use this estimator; docs/design/measure.md has the experiment that
+/// chose it. `None` without ratios, or if one is not positive and finite.
 pub fn gain(ratios: &[f64]) -> Option<Gain> {
     gain_with(ratios, 0.95)
 }

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | where does the median lie? | [`median`], [`interval`], [`ranks`] |
 //! | which values are disturbed? | [`far`] |
-//! | how do subjects compare that were sampled in turns? | [`Series::ratios`], [`round`] |
+//! | how do subjects compare if they are sampled in turns? | [`Series::ratios`], [`round`] |
 //! | how far do values spread? | [`Spread::of`] |
-//! | what does a variant gain, and how sure is that? | [`gain`] |
+//! | how much does a variant gain, and in which interval? | [`gain`] |
 //! | which of many are the fastest? | [`race`] |
 //! | do two measures put things in the same order? | [`spearman`] |
 //! | is a share of failures chance? | [`fisher`] |

@@ -1,4 +1,4 @@
-//! A sample's median and what is known of it without any assumption on the distribution.
+//! The median of a sample and its confidence interval, without any assumption on the distribution.
 
 /// A confidence interval of the median between two order statistics.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,8 +12,8 @@ pub struct Ranks {
 }
 
 /// The narrowest symmetric interval for `n` independent values that holds the median with probability `confidence`
-/// or more. Samples too small for that (fewer than 6 for 0.95) get the widest there is, and `level` says what it
-/// is worth. None of nothing.
+/// or more. Samples too small for that (fewer than 6 for 0.95) get the widest interval, and `level` gives its
+/// probability. `None` for an empty sample.
 ///
 /// The number of values below the median is binomial with one half, whatever the distribution (Conover, *Practical
 /// Nonparametric Statistics*, 3.2; Hahn and Meeker, *Statistical Intervals*, 5.2).
@@ -47,7 +47,7 @@ pub fn ranks(n: usize, confidence: f64) -> Option<Ranks> {
     })
 }
 
-/// The median of a rising sample; 0 of nothing. Between the middle values of an even number.
+/// The median of a rising sample: for an even number the mean of the two middle values; 0 for an empty sample.
 pub fn median(sorted: &[u64]) -> u64 {
     let upper = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
     match sorted.len() % 2 {
@@ -66,12 +66,12 @@ pub fn interval<T: Copy>(sorted: &[T], confidence: f64) -> Option<(T, T, Ranks)>
 
 /// Interquartile ranges above the upper quartile beyond which a value lies far above the others (Tukey's outer fence).
 pub const FENCE: u64 = 3;
-/// The part of a sample, one in this many, that may lie far above the others and still be taken for disturbed.
+/// At most one in this many values can count as disturbed.
 pub const FAR_AT_MOST: usize = 10;
 
 /// How many of the largest values lie far above the others: more than [`FENCE`] interquartile ranges and more than
-/// `margin` above the upper quartile. None if they are more than one in [`FAR_AT_MOST`]: what comes so often is the
-/// program's own second mode, not a disturbance.
+/// `margin` above the upper quartile. 0 if they are more than one in [`FAR_AT_MOST`]: such frequent values are the
+/// program's own second mode, not disturbances.
 pub fn far(sorted: &[u64], margin: u64) -> usize {
     let n = sorted.len();
     if n == 0 {

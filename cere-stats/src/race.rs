@@ -1,8 +1,8 @@
-//! Which of many variants are the fastest, where each single time may be luck.
+//! Finds the fastest of many variants whose single times are noisy.
 
 use crate::middle;
 
-/// The median of some ratios; those of who has none come last.
+/// The median of some ratios; infinite without ratios, which sorts last.
 fn median(ratios: &[f64]) -> f64 {
     middle(ratios).unwrap_or(f64::INFINITY)
 }
@@ -10,10 +10,10 @@ fn median(ratios: &[f64]) -> f64 {
 /// Rounds of a heat.
 const ROUNDS: usize = 2;
 
-/// The `left` fastest of so many runners, the fastest first, or fewer where runners fail. `time` times those it is given
-/// once, and tells each one's time over that of the code as built, or none if it failed. All run in the first heat; after each
-/// heat the slower half leaves, by the medians of what all heats told (successive halving; Karnin, Koren and Somekh 2013), and
-/// so the time goes to those between which it is hard to choose.
+/// The `left` fastest of the runners, the fastest first; fewer if runners fail. `time` times the given runners once and returns
+/// each one's time over that of the code as built, or `None` if it failed. All run in the first heat. After each heat the
+/// slower half leaves, by the medians over all heats (successive halving; Karnin, Koren and Somekh 2013). So most of the time
+/// goes to runners between which it is hard to choose.
 pub fn race<E>(
     runners: usize,
     left: usize,

@@ -1,4 +1,4 @@
-//! Samples in the order in which they were taken, and what they say of one subject against the baseline.
+//! Samples in the order in which they were taken, and the ratios of a subject to the baseline.
 
 /// A sample of a subject: a time for each of its parts, 0 for a part too short to be timed.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +47,7 @@ impl Series {
             .collect()
     }
 
-    /// The times of a part in all samples of `subject`, those too short to be timed left out.
+    /// The times of a part in all samples of `subject`, without those too short to be timed.
     pub fn times(&self, subject: usize, part: usize) -> Vec<f64> {
         let own = self.samples.iter().filter(|s| s.subject == subject);
         let times = own.filter_map(|s| s.parts.get(part).copied());
@@ -55,7 +55,7 @@ impl Series {
     }
 }
 
-/// Times of parts at the place `part`, 0 to 1, between two samples; 0 of those too short to be timed in either.
+/// Times of parts interpolated at `part`, 0 to 1, between two samples; 0 for those too short to be timed in either.
 pub fn between(before: &[f64], after: &[f64], part: f64) -> Vec<f64> {
     let each = before.iter().zip(after);
     each.map(|(&before, &after)| match before > 0.0 && after > 0.0 {

@@ -40,7 +40,7 @@ impl Spread {
         })
     }
 
-    /// The quartiles' distance over the median: 0 for a steady sample.
+    /// Interquartile range over the median: 0 for a steady sample.
     pub fn relative(&self) -> f64 {
         if self.median == 0.0 {
             0.0
@@ -50,12 +50,13 @@ impl Spread {
     }
 }
 
-/// The median of `values`, in any order; of an even number the mean of the two middle ones; none of no value.
+/// The median of `values`, in any order: for an even number the mean of the two middle ones; `None` without values.
 pub fn middle(values: &[f64]) -> Option<f64> {
     Spread::of(values).ok().map(|spread| spread.median)
 }
 
-/// The least of `values` (value, weight) such that it and those below it have half of the weight; none of no value.
+/// The weighted median of `values` (value, weight): the minimum value such that it and those below it have half of the weight.
+/// `None` without values.
 pub fn weighted_median(mut values: Vec<(f64, f64)>) -> Option<f64> {
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let half = values.iter().map(|v| v.1).sum::<f64>() / 2.0;

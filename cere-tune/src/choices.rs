@@ -1,4 +1,4 @@
-//! The file of choices: which flags each region gets. It is kept with the program's source and used by later builds.
+//! The flags file: which flags each region gets. It is kept with the program's source and used by later builds.
 
 use anyhow::{Context, Result, bail};
 use cere_console::note;
@@ -52,7 +52,7 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Of these regions.
+    /// The choices for these regions.
     pub fn of(regions: Vec<Chosen>) -> Self {
         Self {
             version: VERSION,
@@ -77,14 +77,14 @@ impl Choices {
         Ok(choices)
     }
 
-    /// Writes a file, whole or not at all.
+    /// Writes a file atomically.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = format!("{HEADER}{}", toml::to_string(self)?);
         state::write_text(path, &text)
     }
 
-    /// The regions of the current build that are meant, each with its choice. Lines may have moved since: a region that is
-    /// not there by name is the only one of its function and file.
+    /// The regions of the current build that the choices name, each with its choice. If lines have moved since, a name stands
+    /// for the only region of the same function and file.
     pub fn find<'a>(&'a self, known: &'a [Named]) -> Result<Vec<(&'a Named, &'a Chosen)>> {
         let names: Vec<&str> = known.iter().map(|n| n.name.as_str()).collect();
         let mut found: Vec<(&Named, &Chosen)> = Vec::new();
@@ -92,7 +92,7 @@ impl Choices {
             let place = match names.iter().position(|n| *n == chosen.name) {
                 Some(place) => place,
                 None => {
-                    let place = moved(&names, &chosen.name)?;
+                    let place = find_moved(&names, &chosen.name)?;
                     note!(
                         "{} is taken for {}, which the flags file has flags for",
                         names[place],
@@ -110,8 +110,8 @@ impl Choices {
     }
 }
 
-/// The only region of the function and file that `name` tells of.
-fn moved(names: &[&str], name: &str) -> Result<usize> {
+/// The only region of the function and file in `name`.
+fn find_moved(names: &[&str], name: &str) -> Result<usize> {
     let start = name.rsplit_once(':').map_or(name, |(start, _)| start);
     let same = |n: &&str| n.rsplit_once(':').is_some_and(|(other, _)| other == start);
     let places: Vec<usize> = (0..names.len()).filter(|i| same(&names[*i])).collect();
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn regions_that_moved() {
         let names = ["f@a.c:10", "g@a.c:20", "g@a.c:30"];
-        assert_eq!(moved(&names, "f@a.c:12").unwrap(), 0);
-        let error = moved(&names, "g@a.c:21").unwrap_err().to_string();
+        assert_eq!(find_moved(&names, "f@a.c:12").unwrap(), 0);
+        let error = find_moved(&names, "g@a.c:21").unwrap_err().to_string();
         assert!(error.contains("2 regions"), "{error}");
-        assert!(moved(&names, "h@a.c:1").is_err());
+        assert!(find_moved(&names, "h@a.c:1").is_err());
     }
 
     #[test]

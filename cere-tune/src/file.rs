@@ -101,7 +101,7 @@ impl Lines<'_> {
 
 fn flags(text: &str, line: usize) -> Result<Vec<String>, SpaceError> {
     let mut flags: Vec<String> = Vec::new();
-    // Whether the last word is still to get its value.
+    // Whether the last word still needs its value.
     let mut waits = false;
     for word in text.split_whitespace() {
         if !waits && (!word.starts_with('-') || word.len() < 2) {
@@ -166,7 +166,7 @@ rounds = 4
 levels = ["-O1"]
 "#;
 
-    /// The error of the good text with one part replaced.
+    /// The error of the valid text with one part replaced.
     fn error(part: &str, with: &str) -> SpaceError {
         assert!(GOOD.contains(part), "{part}");
         Space::parse(&GOOD.replacen(part, with, 1)).unwrap_err()

@@ -1,5 +1,5 @@
-//! Searches compiler flags and passes for regions, on their codelets. What to try next is a pure function of a seed and of the
-//! outcomes so far; [`tuning`] alone opens files, starts processes and reads clocks.
+//! Searches compiler flags and passes for regions on their codelets. The next proposal is a pure function of a seed and the
+//! outcomes so far; only [`tuning`] opens files, starts processes and reads clocks.
 //!
 //! | question | answer | file |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | which orders of passes are like this one? | [`Pipeline`], `parse(text)`, `sample(drop, rounds, rng)` | `pipeline.rs` |
 //! | what is tried next? | [`Search`], `propose() -> Option<(number, Variant)>`, `tell(number, ratio)`, `best()` | `search/` |
 //! | which flags break code? | `suspects(space, regions) -> Vec<Suspect>` | `suspects.rs` |
-//! | which region is looked at next? | [`Turns`], an iterator | `turns.rs` |
+//! | which region gets the next evaluation? | [`Turns`], an iterator | `turns.rs` |
 //!
 //! Ratios are times over the time of the code as built: 1 is no change, 0.5 twice as fast.
 

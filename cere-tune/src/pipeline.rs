@@ -1,9 +1,9 @@
-//! Pipelines of passes, as `opt -passes=` takes them, and samples of them.
+//! Pass pipelines in the syntax of `opt -passes=`, and samples of them.
 
 use rand::{Rng, RngExt};
 use std::fmt;
 
-/// A text that is no pipeline. Offsets are bytes of the text, from 0.
+/// Why a text is not a pipeline. Offsets are bytes of the text, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineError {
     /// A pass was expected, and something else is there, or the text's end.
@@ -22,7 +22,7 @@ pub enum PipelineError {
         /// Where it is.
         at: usize,
     },
-    /// What cannot follow a pass.
+    /// A character that cannot follow a pass.
     #[error("{found:?} at offset {at} cannot follow a pass; a comma, `<`, `(` or the end can")]
     Unexpected {
         /// The character.
@@ -30,7 +30,7 @@ pub enum PipelineError {
         /// Where.
         at: usize,
     },
-    /// Adaptors in adaptors in adaptors.
+    /// Adaptors are nested too deeply.
     #[error("adaptors are nested deeper than {DEPTH} at offset {at}")]
     Deep {
         /// Where.
@@ -38,7 +38,7 @@ pub enum PipelineError {
     },
 }
 
-/// Adaptors in each other: real pipelines have five.
+/// Maximum nesting of adaptors: real pipelines have five.
 const DEPTH: usize = 64;
 
 /// A pipeline of the new pass manager: a tree of passes.
@@ -48,14 +48,14 @@ pub struct Pipeline(Vec<Pass>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pass {
     name: String,
-    /// Between the angle brackets, if there are any.
+    /// The text between the angle brackets, if there are any.
     parameters: Option<String>,
-    /// What an adaptor runs.
+    /// The passes that an adaptor runs.
     inner: Option<Vec<Pass>>,
 }
 
 impl Pipeline {
-    /// Of `text`, with names that nothing is known about here; spaces around it are left out.
+    /// Parses `text`. Names of passes are not checked; spaces around the text are ignored.
     pub fn parse(text: &str) -> Result<Self, PipelineError> {
         let mut parser = Parser {
             text: text.trim(),
@@ -80,8 +80,8 @@ impl Pipeline {
         count(&self.0)
     }
 
-    /// Down-samples the pipeline `rounds` times and strings the results together (CERE thesis, 5.4.4): each pass is left
-    /// out with probability `drop`, and so is an adaptor without any left. Empty if nothing remains.
+    /// Down-samples the pipeline `rounds` times and concatenates the results (CERE thesis, 5.4.4): each pass is dropped with
+    /// probability `drop`, and so is an adaptor that becomes empty. Empty if nothing remains.
     pub fn sample(&self, drop: f64, rounds: u32, rng: &mut impl Rng) -> String {
         let rounds = (0..rounds).map(|_| self.round(drop, rng));
         let rounds: Vec<String> = rounds.filter(|r| !r.is_empty()).collect();
@@ -90,15 +90,15 @@ impl Pipeline {
 
     /// One round of [`Pipeline::sample`].
     pub(crate) fn round(&self, drop: f64, rng: &mut impl Rng) -> String {
-        Self(thinned(&self.0, drop, rng)).to_string()
+        Self(drop_passes(&self.0, drop, rng)).to_string()
     }
 }
 
-/// What code is wrong or not compiled without. That is what `default<O0>` runs: calls of `always_inline` functions and of
-/// instrumentation, coroutines, tokens of allocations. All else the code generator lowers itself, as it has to at -O0:
-/// `llvm.expect`, `llvm.is.constant`, `llvm.objectsize`. Analyses are kept, since passes ask for them without running
-/// them, and `verify`, which tells of a broken sample before it is code.
-fn kept(pass: &Pass) -> bool {
+/// Whether a pass is required for correct code. Those are the passes of `default<O0>`: calls of `always_inline` functions
+/// and of instrumentation, coroutines, allocation tokens. The code generator lowers everything else itself, as it has to at
+/// -O0: `llvm.expect`, `llvm.is.constant`, `llvm.objectsize`. Analyses are kept because passes use them without running
+/// them, and `verify` because it reports a broken sample before code is generated.
+fn is_required(pass: &Pass) -> bool {
     const KEPT: [&str; 6] = [
         "always-inline",
         "alloc-token",
@@ -110,17 +110,17 @@ fn kept(pass: &Pass) -> bool {
     pass.name.starts_with("coro-") || KEPT.contains(&pass.name.as_str())
 }
 
-/// The mark of functions that the pipeline is done with: later rounds, which have other passes, would leave them out.
+/// The mark of functions that the pipeline has finished: later rounds, with other passes, would skip them.
 fn marks_as_done(pass: &Pass) -> bool {
     pass.name == "require" && pass.parameters.as_deref() == Some("should-not-run-function-passes")
 }
 
-fn thinned(passes: &[Pass], drop: f64, rng: &mut impl Rng) -> Vec<Pass> {
+fn drop_passes(passes: &[Pass], drop: f64, rng: &mut impl Rng) -> Vec<Pass> {
     let mut left = Vec::new();
     for pass in passes {
         match &pass.inner {
             Some(inner) => {
-                let inner = thinned(inner, drop, rng);
+                let inner = drop_passes(inner, drop, rng);
                 if !inner.is_empty() {
                     left.push(Pass {
                         inner: Some(inner),
@@ -129,14 +129,14 @@ fn thinned(passes: &[Pass], drop: f64, rng: &mut impl Rng) -> Vec<Pass> {
                 }
             }
             None if marks_as_done(pass) => {}
-            None if kept(pass) || rng.random::<f64>() >= drop => left.push(pass.clone()),
+            None if is_required(pass) || rng.random::<f64>() >= drop => left.push(pass.clone()),
             None => {}
         }
     }
     left
 }
 
-/// The text, byte by byte as it was but for spaces around it.
+/// The original text, byte by byte, without spaces around it.
 impl fmt::Display for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         list(&self.0, f)
@@ -175,8 +175,8 @@ impl<'a> Parser<'a> {
         self.rest().chars().next()
     }
 
-    /// Steps over `wanted` if it is next.
-    fn take(&mut self, wanted: char) -> bool {
+    /// Consumes `wanted` if it is next.
+    fn consume(&mut self, wanted: char) -> bool {
         let there = self.peek() == Some(wanted);
         self.at += if there { wanted.len_utf8() } else { 0 };
         there
@@ -184,7 +184,7 @@ impl<'a> Parser<'a> {
 
     fn list(&mut self, depth: usize) -> Result<Vec<Pass>, PipelineError> {
         let mut passes = vec![self.pass(depth)?];
-        while self.take(',') {
+        while self.consume(',') {
             passes.push(self.pass(depth)?);
         }
         Ok(passes)
@@ -202,8 +202,11 @@ impl<'a> Parser<'a> {
         self.at += name.len();
         let parameters = self.parameters()?;
         let open = self.at;
-        let inner = self.take('(').then(|| self.list(depth + 1)).transpose()?;
-        if inner.is_some() && !self.take(')') {
+        let inner = self
+            .consume('(')
+            .then(|| self.list(depth + 1))
+            .transpose()?;
+        if inner.is_some() && !self.consume(')') {
             return Err(match self.peek() {
                 Some(found) => PipelineError::Unexpected { found, at: self.at },
                 None => PipelineError::Open {
@@ -221,7 +224,7 @@ impl<'a> Parser<'a> {
 
     fn parameters(&mut self) -> Result<Option<String>, PipelineError> {
         let open = self.at;
-        if !self.take('<') {
+        if !self.consume('<') {
             return Ok(None);
         }
         let mut depth = 1;

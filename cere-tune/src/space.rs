@@ -1,4 +1,4 @@
-//! What may be tried: groups of flags that exclude each other, and orders of passes.
+//! Search spaces: groups of flags that exclude each other, and orders of passes.
 
 use crate::pipeline::PipelineError;
 
@@ -22,31 +22,31 @@ const BUILT_IN: [(&str, &str); 4] = [
 pub struct Space {
     /// Groups, in the order of their flags on the command line.
     pub groups: Vec<Group>,
-    /// Orders of passes, if they are to be tried.
+    /// Orders of passes, if the space has any.
     pub sequences: Option<Sequences>,
 }
 
 /// Flags of which at most one choice is taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What errors and users call it. Searches begin with the choices of the group `level`.
+    /// Its name in files and messages. Searches begin with the choices of the group `level`.
     pub name: String,
-    /// Lists of flags. Nothing is another choice, which is not listed.
+    /// Lists of flags. No flags at all is a further choice, which is not listed.
     pub choices: Vec<Vec<String>>,
-    /// Whether results may differ, be it in their last bits.
+    /// Whether results may differ, even in the last bit.
     pub changes_values: bool,
 }
 
 /// Orders of passes: samples of a pipeline (CERE thesis, 5.4.4).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequences {
-    /// What `opt -passes=` takes: `default<O3>`, or a text in full.
+    /// A pipeline for `opt -passes=`: `default<O3>`, or a full list.
     pub pipeline: String,
     /// Probability that a pass is left out, 0 to 1.
     pub drop: f64,
     /// How often the pipeline is sampled for one sequence, 1 to 100.
     pub rounds: u32,
-    /// Lists of flags for the code generator; none is another choice, which is not listed.
+    /// Lists of flags for the code generator. No flags is a further choice, which is not listed.
     pub levels: Vec<Vec<String>>,
 }
 
@@ -59,7 +59,7 @@ pub enum SpaceError {
     Syntax {
         /// Where.
         line: usize,
-        /// What the parser says of it.
+        /// The parser's message.
         message: String,
     },
     /// Neither groups nor sequences.
@@ -85,7 +85,7 @@ pub enum SpaceError {
         /// Both groups' name.
         name: String,
     },
-    /// A choice that is there twice.
+    /// A choice that is listed twice.
     #[error("line {line} of the space: {choice:?} is listed before; remove one")]
     ChoiceTwice {
         /// Where the second is.
@@ -101,7 +101,7 @@ pub enum SpaceError {
         /// Where.
         line: usize,
     },
-    /// What is no flag.
+    /// A word that is not a flag.
     #[error("line {line} of the space: {flag:?} is no flag; a flag starts with a dash, or is the value of {}", WITH_VALUE.join(", "))]
     Flag {
         /// Where.
@@ -117,7 +117,7 @@ pub enum SpaceError {
         /// The flag.
         flag: String,
     },
-    /// A probability that is none.
+    /// A probability that is not between 0 and 1.
     #[error("line {line} of the space: drop is {drop}; it is a probability, from 0 to 1")]
     Drop {
         /// Where.
@@ -151,9 +151,9 @@ pub enum SpaceError {
     },
 }
 
-/// Flags followed by a value of their own.
+/// Flags that take the next word as their value.
 pub(crate) const WITH_VALUE: [&str; 3] = ["-mllvm", "-Xclang", "--param"];
-/// The most rounds: a round of -O3 is some 40 passes and 1500 characters.
+/// Maximum rounds: a round of -O3 has about 40 passes and 1500 characters.
 pub(crate) const ROUNDS: u32 = 100;
 
 impl Space {
@@ -168,7 +168,7 @@ impl Space {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Without the groups that change values.
+    /// This space without the groups that change values.
     pub fn values_kept(mut self) -> Space {
         self.groups.retain(|g| !g.changes_values);
         self
@@ -248,7 +248,7 @@ mod tests {
         assert!(flags.contains(&"-mavx2"));
     }
 
-    /// LLVM refuses an option that is given twice, so that choices of two groups that share one exclude each other.
+    /// LLVM refuses an option that is given twice, so choices of two groups must not share one.
     #[test]
     fn options_are_of_one_group() {
         let mut owners = BTreeMap::new();

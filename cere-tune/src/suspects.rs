@@ -1,9 +1,9 @@
-//! Choices that break code: a compiler has options that few use, and some of them miscompile, now and then.
+//! Choices that break code: rarely used compiler options sometimes miscompile.
 
 use crate::{Space, Variant};
 use cere_stats::fisher;
 
-/// Of a choice that breaks nothing, as many failures as that would be seen with this probability at most.
+/// Significance level: the maximum probability of so many failures for a choice that breaks nothing.
 const CHANCE: f64 = 1e-4;
 
 /// A choice with which variants fail more often than by chance.
@@ -15,7 +15,7 @@ pub struct Suspect {
     pub failed: usize,
     /// Variants with it.
     pub tried: usize,
-    /// Variants without it that failed, but for those with a suspect told before.
+    /// Variants without it that failed, except those with a suspect reported before.
     pub failed_without: usize,
     /// Variants without it, likewise.
     pub tried_without: usize,
@@ -24,20 +24,21 @@ pub struct Suspect {
 impl Suspect {
     /// Whether `variant` has the choice.
     pub fn is_in(&self, variant: &Variant) -> bool {
-        has(variant, &self.choice)
+        has_choice(variant, &self.choice)
     }
 }
 
-fn has(variant: &Variant, choice: &[String]) -> bool {
+fn has_choice(variant: &Variant, choice: &[String]) -> bool {
     variant.flags.windows(choice.len()).any(|w| w == choice)
 }
 
-/// A variant whose code no other of its region has, and whether it failed.
+/// A variant with machine code of its own in its region, and whether it failed.
 pub type Outcome<'a> = (&'a Variant, bool);
 
-/// The choices of `space` with which variants failed more often than without (Fisher's exact test, one-sided), in one of the
-/// regions or in all of them together, the surest first; what one of them explains is no evidence against another. Levels are
-/// none, for everybody uses them, nor is what may change values, for what that does depends on the region.
+/// The choices of `space` with which variants failed more often than without (Fisher's exact test, one-sided), in one region
+/// or in all regions together, the most significant first. A failure that one suspect explains is no evidence against
+/// another. Levels are never suspects because everybody uses them, nor are choices that may change values, whose effect
+/// depends on the region.
 pub fn suspects(space: &Space, mut regions: Vec<Vec<Outcome>>) -> Vec<Suspect> {
     let groups = space.groups.iter();
     let groups = groups.filter(|g| g.name != "level" && !g.changes_values);
@@ -62,10 +63,10 @@ pub fn suspects(space: &Space, mut regions: Vec<Vec<Outcome>>) -> Vec<Suspect> {
     }
 }
 
-/// What tells against `choice` among `pool`, and the probability that chance does.
+/// The evidence against `choice` in `pool`, and the probability that it is chance.
 fn test(pool: &[Outcome], choice: &[String]) -> (f64, Suspect) {
     let fails = pool.iter().filter(|v| v.1).count();
-    let with = pool.iter().filter(|v| has(v.0, choice));
+    let with = pool.iter().filter(|v| has_choice(v.0, choice));
     let (tried, failed) = with.fold((0, 0), |(n, f), v| (n + 1, f + usize::from(v.1)));
     let suspect = Suspect {
         choice: choice.to_vec(),
@@ -114,7 +115,7 @@ mod tests {
         suspects(&space(), vec![outcomes(right, failed)])
     }
 
-    /// What fails has the wide flag too, but fails for the bad one.
+    /// The failing variants have the wide flag too, but the bad one is the cause.
     #[test]
     fn one_culprit() {
         let mut right: Vec<Variant> = (0..40)
@@ -139,7 +140,7 @@ mod tests {
         // A level that the codelet cannot follow.
         let failed = vec![variant("-O1"); 20];
         assert!(of(&right, &failed).is_empty());
-        // Once is no evidence.
+        // A single failure is no evidence.
         assert!(of(&right, &[variant("-mllvm -bad")]).is_empty());
     }
 

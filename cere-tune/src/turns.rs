@@ -1,6 +1,6 @@
-//! Which region is looked at next.
+//! Which region gets the next evaluation.
 
-/// The least weight of a region over the greatest: small regions get their turns, too.
+/// Minimum weight of a region over the maximum: small regions get turns too.
 const LEAST: f64 = 0.1;
 
 /// Turns of regions that are not done, those with more run time more often: each region's turns are spaced by the
@@ -13,13 +13,13 @@ pub struct Turns {
 #[derive(Debug, Clone)]
 struct Region {
     weight: f64,
-    /// When its next turn is due.
+    /// Virtual time of its next turn.
     due: f64,
     done: bool,
 }
 
 impl Turns {
-    /// Of regions by their shares of the run time, in any unit; a share that is not positive counts as the least.
+    /// Turns for regions by their shares of the run time, in any unit; a share that is not positive counts as the minimum.
     pub fn new(shares: &[f64]) -> Self {
         let weights = weights(shares);
         let region = |weight: f64| Region {
@@ -32,7 +32,7 @@ impl Turns {
         }
     }
 
-    /// No more turns for region `i`.
+    /// Ends the turns of region `i`.
     pub fn done(&mut self, i: usize) {
         if let Some(region) = self.regions.get_mut(i) {
             region.done = true;

@@ -65,7 +65,7 @@ pub struct Options {
 /// Compares counts instead of times.
 fn counted(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
-    let profile = state::current_profile(&store)?;
+    let profile = current::profile(&store)?;
     let codelets = codelets(&store)?;
     let compared = cere_hybrid::counted::Request {
         store: &store,

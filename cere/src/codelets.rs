@@ -22,7 +22,7 @@ pub struct Options {
     prune: bool,
 }
 
-/// Removes those of `codelets` that are not of the current build; gives back the others.
+/// Removes the files of those `codelets` that do not belong to the current build. Returns the others.
 fn prune(codelets: Vec<Listed>) -> Result<Vec<Listed>> {
     if codelets.iter().any(|c| c.current.is_none()) {
         bail!(

@@ -83,7 +83,7 @@ fn count(
     counting: &cere_count::Settings,
     file: &Path,
 ) -> Result<Counts> {
-    let (package, ..) = replays.unpacked(file)?;
+    let (package, ..) = replays.unpack(file)?;
     let options = replays.options(settings, None)?;
     Ok(cere_count::count(&package, counting, &options)?)
 }
@@ -111,7 +111,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut all: Vec<Counts> = Vec::new();
     let mut failed = 0;
     for file in &files {
-        let spinner = progress::spinner(format!("counting {}", codelets::called(file)));
+        let spinner = progress::spinner(format!("counting {}", codelets::display_name(file)));
         let counts = count(&replays, &settings, &counting, file);
         spinner.finish_and_clear();
         match counts {
@@ -127,7 +127,7 @@ pub fn run(options: &Options) -> Result<u8> {
                 failed += 1;
                 note!(
                     "not counted: {}: {}",
-                    codelets::called(file),
+                    codelets::display_name(file),
                     print::error(&error)
                 );
             }

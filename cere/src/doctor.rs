@@ -11,7 +11,7 @@ use cere_doctor::Findings;
 #[command(after_help = "\
 Tries what CERE asks the kernel for, looks for LLVM 22 and CERE's own parts, and says what the machine is. Then it times one\n\
 kernel against itself for two seconds: all that differs is noise, and smaller differences between two builds\n\
-cannot be told here. Takes less than five seconds.\n\
+cannot be detected here. Takes less than five seconds.\n\
 \n\
 Ends with status 1 if something is missing that CERE needs. Each such item says what to do.\n\
 \n\

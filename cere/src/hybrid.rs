@@ -33,7 +33,7 @@ pub struct Options {
     /// Choices to take instead of what `cere tune` found
     #[arg(long, value_name = "FILE")]
     flags_file: Option<PathBuf>,
-    /// Where the kept choices are written [default: the output's name with .flags behind it]
+    /// Where the kept choices are written [default: the output's name with .flags appended]
     #[arg(long, value_name = "FILE")]
     write_flags: Option<PathBuf>,
     /// Print the contribution of each region
@@ -46,7 +46,7 @@ pub struct Options {
     /// Do not compare with the whole program at -O1, -O2 and -O3
     #[arg(long)]
     no_levels: bool,
-    /// Lines of the output that hold TEXT are not compared; may stand several times
+    /// Lines of the output that contain TEXT are not compared; may be given several times
     #[arg(long, value_name = "TEXT")]
     ignore: Vec<String>,
     /// Largest relative error of a number in the output that is accepted, for flags that change values

@@ -46,7 +46,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let _lock = state::lock(&store)?;
     place_wrappers(&store.wrappers())?;
     let _ = std::fs::remove_dir_all(store.failures());
-    let started = stamp(&store)?;
+    let started = file_system_time(&store)?;
     let mut build = command(options, &store)?;
     let ended = supervise::run(&mut build, &options.command[0], options.timeout)?;
     if let Some(late) = ended.late {
@@ -145,7 +145,7 @@ fn command(options: &Options, store: &Store) -> Result<Command> {
 }
 
 /// The file system's time, which is coarser than the clock's.
-fn stamp(store: &Store) -> Result<SystemTime> {
+fn file_system_time(store: &Store) -> Result<SystemTime> {
     let path = state::scratch(store).join("start");
     state::make_directory(&state::scratch(store))?;
     std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))?;

@@ -11,12 +11,12 @@
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `select` | chooses the cheapest regions to replay that cover the run |
 //! | `check` | compares replays with the run, region by region |
-//! | `predict` | the run's time with other numbers of threads |
+//! | `predict` | the run's time with other numbers of threads, or under other flags |
 //! | `tune` | searches compiler flags for each region, on its codelets |
 //! | `hybrid` | links the binary in which each tuned region has its own flags |
 //! | `study` | build, capture, check and report in one go |
 //! | `results` | shows the records of replays |
-//! | `report` | all of it as one page |
+//! | `report` | writes profile, classes and replays as one page |
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
@@ -25,6 +25,8 @@ mod check;
 mod codelets;
 mod count;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod hybrid;
 mod instrument;
 mod manual;
@@ -53,7 +55,7 @@ use std::process::ExitCode;
     version,
     about,
     after_help = "\
-`cere COMMAND --help` tells more and gives examples. What the commands keep lies in .cere/, or where --store says.
+`cere COMMAND --help` lists the options and gives examples. The commands keep their files in .cere/, or where --store says.
 
 Example:
 \x20 cere instrument -- make              # build, with any build tool
@@ -97,7 +99,7 @@ fn main() -> ExitCode {
         None => run(Cli::parse()),
     });
     let outcome = match outcome {
-        Err(error) => offer::mend(&error).unwrap_or(Err(error)),
+        Err(error) => offer::offer_to_make(&error).unwrap_or(Err(error)),
         done => done,
     };
     match outcome {

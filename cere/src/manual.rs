@@ -11,42 +11,42 @@ use std::path::{Path, PathBuf};
 #[command(
     hide = true,
     after_help = "\
-DIR is what is /usr/share of an installed system: man/man1, bash-completion/completions, zsh/site-functions and\n\
-fish/vendor_completions.d are made in it.\n\
+DIR corresponds to /usr/share: man/man1, bash-completion/completions, zsh/site-functions and\n\
+fish/vendor_completions.d are created in it.\n\
 \n\
 Example:\n\
 \x20 cere manual /usr/local/share"
 )]
 pub struct Options {
-    /// Where to
+    /// Directory to write to
     directory: PathBuf,
 }
 
-/// Where each shell looks, and under which name.
+/// The directory that each shell searches, and the name of the file there.
 const SHELLS: [(Shell, &str, &str); 3] = [
     (Shell::Bash, "bash-completion/completions", "cere"),
     (Shell::Zsh, "zsh/site-functions", "_cere"),
     (Shell::Fish, "fish/vendor_completions.d", "cere.fish"),
 ];
 
-/// Runs the subcommand, of `cli`.
+/// Runs the subcommand; `cli` is the whole command's parser.
 pub fn run(options: &Options, cli: &clap::Command) -> Result<u8> {
-    let shown = listed(cli);
+    let shown = without_hidden_commands(cli);
     for (shell, directory, name) in SHELLS {
-        let directory = made(&options.directory.join(directory))?;
+        let directory = create_directory(&options.directory.join(directory))?;
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut shown.clone(), "cere", &mut text);
         let file = directory.join(name);
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let pages = made(&options.directory.join("man/man1"))?;
+    let pages = create_directory(&options.directory.join("man/man1"))?;
     clap_mangen::generate_to(shown, &pages)
         .with_context(|| format!("cannot write in {}", pages.display()))?;
     Ok(0)
 }
 
 /// `cli` without hidden subcommands.
-fn listed(cli: &clap::Command) -> clap::Command {
+fn without_hidden_commands(cli: &clap::Command) -> clap::Command {
     let shown = cli.get_subcommands().filter(|s| !s.is_hide_set()).cloned();
     clap::Command::new("cere")
         .version(env!("CARGO_PKG_VERSION"))
@@ -57,7 +57,7 @@ fn listed(cli: &clap::Command) -> clap::Command {
         .subcommands(shown)
 }
 
-fn made(directory: &Path) -> Result<PathBuf> {
+fn create_directory(directory: &Path) -> Result<PathBuf> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot create {}", directory.display()))?;
     Ok(directory.to_owned())

@@ -1,4 +1,4 @@
-//! Offers to make what a command needs and did not find: on a terminal, and where the program to run is known.
+//! Offers to run the command that makes a missing codelet or profile: on a terminal, if the program to run is known.
 
 use crate::options;
 use anyhow::{Context, Result};
@@ -8,22 +8,22 @@ use cere_store::missing::{Maker, Missing};
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-/// If the user wants it, makes what `error` says is missing, and then does again what this command was asked for. None if
-/// there is nothing to offer, or it is not wanted.
-pub fn mend(error: &anyhow::Error) -> Option<Result<u8>> {
+/// If the user agrees, runs the command that makes what `error` names as missing, then runs this command again. `None` if
+/// there is nothing to offer, or the user declines.
+pub fn offer_to_make(error: &anyhow::Error) -> Option<Result<u8>> {
     let maker = error.downcast_ref::<Missing>()?.maker.as_ref()?;
     let asks = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if !asks || !maker.runs_alone {
         return None;
     }
     print::line(&format!("cere: error: {}", print::error(error)));
-    match agreed(&maker.line()) {
-        true => Some(make(maker)),
+    match user_agrees(&maker.line()) {
+        true => Some(run_maker(maker)),
         false => Some(Ok(1)),
     }
 }
 
-fn agreed(line: &str) -> bool {
+fn user_agrees(line: &str) -> bool {
     let mut stderr = std::io::stderr().lock();
     let asked = write!(stderr, "cere: run `{line}` now? [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
@@ -34,11 +34,11 @@ fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
 }
 
-/// Runs the maker, then this command again.
-fn make(maker: &Maker) -> Result<u8> {
+/// Runs the command that makes the missing file, then this command again.
+fn run_maker(maker: &Maker) -> Result<u8> {
     let own = std::env::current_exe().context("cannot find this command's own file")?;
     let failed = || format!("cannot start {}", own.display());
-    // What is on stdout is for whoever reads this command's.
+    // stdout belongs to the reader of this command's output.
     let made = Command::new(&own)
         .args(options::messages())
         .args(&maker.arguments[..1])

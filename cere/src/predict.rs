@@ -33,10 +33,10 @@ pub struct Options {
     /// Numbers of threads
     #[arg(long, value_name = "N,...", required_unless_present = "flags_file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
-    /// Sets of flags for the whole program, one a line, with a pipeline in brackets behind; instead of --threads
+    /// Sets of flags for the whole program, one a line, optionally with a pipeline in brackets after it; instead of --threads
     #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime"])]
     flags_file: Option<PathBuf>,
-    /// With --flags-file and --measure: lines of the output that hold TEXT are not compared; may stand several times
+    /// With --flags-file and --measure: lines of the output that contain TEXT are not compared; may be given several times
     #[arg(long, value_name = "TEXT", requires = "flags_file")]
     ignore: Vec<String>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let plan = model::Plan::of(&profile, &known, &codelets)?;
     // The program runs in the directory of its profile.
     let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
-    for note in notes(&threads, &plan) {
+    for note in team_warnings(&threads, &plan) {
         note!("{note}");
     }
     let rounds = Rounds {
@@ -126,8 +126,8 @@ fn under_flags(options: &Options, file: &Path) -> Result<u8> {
     Ok(0)
 }
 
-/// What numbers of threads are beyond the machine, or beyond what the codelets know.
-fn notes(threads: &[u32], plan: &model::Plan) -> Vec<String> {
+/// Warnings: more threads than processors, or more than the codelets were captured with.
+fn team_warnings(threads: &[u32], plan: &model::Plan) -> Vec<String> {
     let mut notes = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     for &n in threads.iter().filter(|n| **n > cores) {
@@ -141,19 +141,19 @@ fn notes(threads: &[u32], plan: &model::Plan) -> Vec<String> {
         .filter(|n| **n > captured)
         .map(u32::to_string)
         .collect();
-    if nodes() > 1 && !beyond.is_empty() {
+    if numa_nodes() > 1 && !beyond.is_empty() {
         notes.push(format!(
             "captured with {captured} threads, so where more ({}) would have their memory on this machine's {} nodes is not \
              known: capture with as many for that",
             beyond.join(", "),
-            nodes()
+            numa_nodes()
         ));
     }
     notes
 }
 
-/// Memory nodes of this machine.
-fn nodes() -> usize {
+/// Number of NUMA nodes of this machine.
+fn numa_nodes() -> usize {
     let entries = std::fs::read_dir("/sys/devices/system/node");
     let names = entries.into_iter().flatten().flatten();
     let node = |name: &str| {

@@ -80,7 +80,7 @@ fn pipeline(text: &str) -> Result<String, String> {
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     let mut results = Vec::new();
-    let outcome = all(options, &mut results);
+    let outcome = replay_all(options, &mut results);
     if let (Err(error), true) = (&outcome, results.is_empty()) {
         results.push(show::replay::failure(&options.what, &options.flags, error));
     }
@@ -93,8 +93,8 @@ pub fn run(options: &Options) -> Result<u8> {
     outcome
 }
 
-/// Replays what is named; `results` gets an entry for each codelet, whatever became of it.
-fn all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
+/// Replays the named codelets; `results` gets an entry for each one, also for those that fail.
+fn replay_all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
     let store = options.common.store()?;
     let settings = options.settings()?;
     let files = find::packages(&store, &options.what)?;

@@ -35,7 +35,7 @@ pub fn run(options: &Options) -> Result<u8> {
         None => Vec::new(),
     };
     let none = all.is_empty();
-    let records = chosen(all, &options.regions)?;
+    let records = matching_records(all, &options.regions)?;
     if options.common.json {
         print::json(&records)?;
     } else if options.csv {
@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<u8> {
 }
 
 /// The records of the regions that any of `patterns` picks; all without patterns.
-fn chosen(mut records: Vec<Record>, patterns: &[String]) -> Result<Vec<Record>> {
+fn matching_records(mut records: Vec<Record>, patterns: &[String]) -> Result<Vec<Record>> {
     if patterns.is_empty() {
         return Ok(records);
     }

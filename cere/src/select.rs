@@ -6,7 +6,7 @@ use cere_cluster::{Goal, Rule, cover};
 use cere_console::print;
 use cere_format::profile::{Profile, RegionProfile};
 use cere_run::classes;
-use cere_run::selection::nodes;
+use cere_run::selection::tree_nodes;
 use cere_store::current;
 
 /// Choose the cheapest regions to replay that cover the run
@@ -45,7 +45,7 @@ fn percent(text: &str) -> Result<f64, String> {
 #[derive(Debug, serde::Serialize)]
 struct Chosen {
     name: String,
-    /// Time inside over the run time, 0 to 1.
+    /// Inclusive time over the run time, 0 to 1.
     share: f64,
     classes: usize,
     invocations: u64,
@@ -60,7 +60,7 @@ struct Replay {
     seconds: f64,
 }
 
-/// What a replay of each region takes; none where it cannot be replayed.
+/// The cost of replaying each region; `None` where it cannot be replayed.
 fn replays(profile: &Profile) -> Vec<Option<Replay>> {
     let long = |r: &&RegionProfile| r.cycles_mean >= Rule::default().cycles;
     let replay = |region: &RegionProfile| {
@@ -90,7 +90,7 @@ pub fn run(options: &Options) -> Result<u8> {
         coverage: options.coverage / 100.0,
         seconds: options.seconds,
     };
-    let found = cover(&nodes(&profile), &costs, goal).context("no regions were chosen")?;
+    let found = cover(&tree_nodes(&profile), &costs, goal).context("no regions were chosen")?;
     let chosen: Vec<Chosen> = found
         .regions
         .iter()

@@ -42,8 +42,8 @@ pub struct Options {
     command: Vec<String>,
 }
 
-/// A step: its subcommand, arguments, and whether its status 1 may mean results that are not the original's, which the
-/// report then tells.
+/// A step: its subcommand, its arguments, and whether its status 1 may mean results that are not the original's. The
+/// report then shows them.
 struct Step {
     name: &'static str,
     arguments: Vec<OsString>,

@@ -1,5 +1,5 @@
-//! Programs that csmith generates: free of undefined behaviour, so that the instrumented build prints what the plain one
-//! prints, and every replay is exact under every flag.
+//! Programs that csmith generates. They have no undefined behaviour, so the instrumented build has to print what the plain one
+//! prints, and every replay has to be exact under every flag.
 
 use crate::study::{array, same, string};
 use crate::tools::{cere, json, output, succeed, text};
@@ -14,10 +14,10 @@ pub const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 pub const FLAGS: [&str; 4] = ["", "-O0", "-O1", "-O3 -march=native"];
 /// Seconds that a program may run; csmith's may run forever.
 const PROGRAM_SECONDS: u32 = 5;
-/// Seconds that a command may take. Nothing takes that long unless it hangs.
+/// Time limit of a command in seconds, which only a command that hangs reaches.
 const COMMAND_SECONDS: u32 = 300;
 
-/// What csmith is asked for.
+/// A set of options for csmith.
 #[derive(Debug)]
 pub struct Set {
     /// Its name.
@@ -89,12 +89,12 @@ pub const SETS: &[Set] = &[
     },
 ];
 
-/// What became of a comparison or a codelet.
+/// The outcome of a comparison or a codelet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// The instrumented program prints what the plain one prints.
     SameOutput,
-    /// It does not.
+    /// It prints something else.
     OtherOutput,
     /// The plain program runs too long.
     TooLong,
@@ -102,7 +102,7 @@ pub enum Outcome {
     Refused,
     /// The replay ended in the captured state.
     Exact,
-    /// What was compared is the same, and some of what the region wrote was left out.
+    /// All compared bytes are the same, but some that the region wrote were excluded.
     Partly,
     /// It differs in floating-point words, within the tolerance.
     Tolerance,
@@ -113,12 +113,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether CERE computed something else than the program.
+    /// Whether CERE computed something other than the program.
     pub fn is_wrong(self) -> bool {
         matches!(self, Self::OtherOutput | Self::Different)
     }
 
-    /// Whether there is nothing to look at.
+    /// Whether the outcome needs no attention.
     pub fn is_right(self) -> bool {
         matches!(self, Self::SameOutput | Self::Exact | Self::TooLong)
     }
@@ -144,7 +144,7 @@ pub struct Finding {
     pub level: &'static str,
     /// Region or codelet; empty for a program.
     pub of: String,
-    /// Flags of the replay; none for what is not a replay.
+    /// Flags of the replay; `None` if it is not a replay.
     pub flags: Option<&'static str>,
     /// The outcome.
     pub outcome: Outcome,
@@ -153,7 +153,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The reason without what is particular to this program: words with digits, paths.
+    /// The reason without words of this program alone: words with digits, paths.
     pub fn cause(&self) -> String {
         let particular = |word: &str| {
             word.contains(|c: char| c.is_ascii_digit()) || word.contains('/') || word.contains('@')
@@ -272,7 +272,7 @@ impl Program<'_> {
         )
     }
 
-    /// What the plain program prints, twice the same way: all of it, then as it is captured. None if it runs too long.
+    /// The outputs of the plain program: with all checksums, and as it is captured. `None` if it runs too long.
     fn plain(&self, level: &str) -> Result<Option<Runs>> {
         let directory = self.directory.join(format!("plain{level}"));
         std::fs::create_dir_all(&directory)?;

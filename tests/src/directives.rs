@@ -9,17 +9,17 @@
 //! | `env: A=b` | environment of the program | none |
 //! | `teams: 1 2` | all of it once with each of these numbers of OpenMP threads | not set |
 //! | `status: 3` | exit status of the program | 0 |
-//! | `capture: GLOB` | regions to capture; may stand several times | all that ran |
+//! | `capture: GLOB` | regions to capture; may be given several times | all that ran |
 //! | `invocation: 1,3` | invocations to capture | 1 |
-//! | `refused: GLOB ~ text` | the capture of these regions is refused with a reason that holds `text` | |
+//! | `refused: GLOB ~ text` | the capture of these regions is refused with a reason that contains `text` | |
 //! | `loop-refused: GLOB ~ text` | these loops are not outlined, with that reason | |
 //! | `regions: 3` | number of outlined regions | not checked |
-//! | `codelets: 3` | least number of codelets that must come out | 1 |
+//! | `codelets: 3` | minimum number of codelets | 1 |
 //! | `other-code: GLOB ~ why` | the machine code of these is not identical, for this reason | |
-//! | `threads: 1 2 8` | every codelet is replayed with so many threads as well, and exact | none |
-//! | `flags: -O0 ; -Os` | every codelet is replayed under these flags as well, and exact | none |
+//! | `threads: 1 2 8` | every codelet is also replayed with these numbers of threads, and exact | none |
+//! | `flags: -O0 ; -Os` | every codelet is also replayed under these flags, and exact | none |
 //! | `unflipped: why` | no bits are flipped in its codelets' states at exit, for this reason | |
-//! | `under: FLAGS ~ GLOB ~ VERDICT ~ text` | under these of the flags, these codelets may have that verdict instead (`unchecked` if they are refused), with `text` in the reason; FLAGS `build`: those of the build alone | |
+//! | `under: FLAGS ~ GLOB ~ VERDICT ~ text` | under these flags, these codelets may have that verdict (`unchecked` if refused), with `text` in the reason; FLAGS `build` means the build's own | |
 
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub struct Under {
     pub text: String,
 }
 
-/// What a program asks for.
+/// The directives of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Directives {
     /// Flags of each build.
@@ -79,7 +79,7 @@ pub struct Directives {
     pub loop_refused: Vec<Expectation>,
     /// Number of outlined regions.
     pub regions: Option<usize>,
-    /// Least number of codelets.
+    /// Minimum number of codelets.
     pub codelets: usize,
     /// Codelets whose code differs.
     pub other_code: Vec<Expectation>,
@@ -87,7 +87,7 @@ pub struct Directives {
     pub threads: Vec<u32>,
     /// Further flags of replays.
     pub flags: Vec<String>,
-    /// What replays under them may end with.
+    /// Verdicts that replays under them may have.
     pub under: Vec<Under>,
     /// Why no bits are flipped in states at exit, if none are.
     pub unflipped: Option<String>,
@@ -202,7 +202,7 @@ pub fn matches(glob: &str, name: &str) -> bool {
     }
 }
 
-/// The programs of a directory, sorted; what stands in its subdirectories belongs to them.
+/// The programs of a directory, sorted. Files in its subdirectories are parts of programs.
 pub fn programs(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {

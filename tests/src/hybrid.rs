@@ -1,4 +1,4 @@
-//! Regions of a program with flags of their own, linked and run: it must do what the plain program does.
+//! Links a program with own flags for some regions and runs it: it must do what the plain program does.
 
 use crate::study::{Study, array, same, string};
 use crate::tools::{cere, json};
@@ -16,7 +16,7 @@ fn level(flags: &str) -> &str {
     words.find(|f| f.starts_with("-O")).unwrap_or("-O0")
 }
 
-/// Flags of every other region, by the level of the build: another level than that. Those between have the build's own.
+/// Flags for every other region: another level than the build's. The regions between keep the build's flags.
 fn others(flags: &str) -> &'static str {
     match level(flags) {
         "-O0" => "-O2",

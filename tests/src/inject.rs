@@ -1,5 +1,5 @@
-//! Whether the comparison finds what differs: flips a bit of each word that the region wrote, in the state at exit that a
-//! package holds, replays it, and counts.
+//! Tests the comparison: flips a bit of each word that the region wrote, in the exit state of a package, replays it, and counts
+//! the differences found.
 
 use crate::tools::{cere, json, shown, text};
 use anyhow::{Context, Result, ensure};
@@ -10,20 +10,20 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Words flipped of a codelet, at most: every n-th of those that the region wrote.
+/// Maximum flipped words of a codelet: every n-th of those that the region wrote.
 const MOST: usize = 50_000;
 /// Bytes of a package that are read.
 const LIMIT: u64 = 4 << 30;
 const PAGE: usize = 4096;
 
-/// What came of the flipped words.
+/// The outcome for the flipped words.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Injected {
     /// Words flipped.
     pub flipped: u64,
-    /// Of those, words that the replay told from what it left.
+    /// Of those, words that the replay detected.
     pub detected: u64,
-    /// Of those, words that the comparison leaves out.
+    /// Of those, words that the comparison excludes.
     pub masked: u64,
 }
 
@@ -47,7 +47,7 @@ impl std::fmt::Display for Injected {
     }
 }
 
-/// What came of all calls of [`inject`] so far.
+/// Sum over all calls of [`inject`] so far.
 pub fn total() -> Injected {
     *TOTAL.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -143,7 +143,7 @@ fn counts(result: &Value) -> Result<(u64, u64)> {
         .as_array()
         .context("no list of what is left out")?;
     let bytes = masked.iter().map(|m| number(&m["bytes"]));
-    // What was printed is compared beside memory: a flipped word of a stream's buffer is left out there, and found here.
+    // Printed text is compared besides memory: a flipped word of a stream's buffer is excluded there and found here.
     let first = comparison["first"].as_array().into_iter().flatten();
     let printed = first.filter(|d| {
         d["place"]
@@ -201,14 +201,14 @@ pub fn inject(directory: &Path, file: &Path, threads: Option<u32>) -> Result<Inj
         (counts(&plain)?, counts(&result).with_context(fail)?);
     ensure!(none == 0, "{} words differ before any is flipped", none);
     let masked = after.saturating_sub(before) / 8;
-    // Words that the plain replay left out because they differ are left out once more, and not counted anew.
+    // Words that the plain replay excluded because they differ are excluded again and not counted again.
     let known = masked_words(&plain);
     ensure!(
         detected + masked <= flipped && flipped <= detected + masked + known,
         "{flipped} words flipped, {detected} found, {masked} left out, {known} of them before\n{}",
         fail()
     );
-    // What reads as rounding between threads is told as such, and not passed over.
+    // A difference that looks like rounding between threads is reported as such, not ignored.
     let noticed = result["verdict"] == "different" || result["verdict"] == "tolerance";
     ensure!(detected == 0 || noticed, "{result}\n{}", fail());
     let found = Injected {
@@ -221,7 +221,7 @@ pub fn inject(directory: &Path, file: &Path, threads: Option<u32>) -> Result<Inj
     Ok(found)
 }
 
-/// Words that a comparison left out because they differ, not because of where they lie.
+/// Words that a comparison excluded because they differ, not because of their address.
 fn masked_words(result: &Value) -> u64 {
     use cere_format::replay::left_out::{CODE, DEAD_STACK, LIBRARY};
     let masked = result["comparison"]["masked"].as_array();

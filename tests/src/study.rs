@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 pub struct Study<'a> {
     /// The main source.
     pub source: &'a Path,
-    /// What it asks for.
+    /// Its directives.
     pub directives: &'a Directives,
     /// Compiler flags.
     pub flags: &'a str,
@@ -21,7 +21,8 @@ pub struct Study<'a> {
     pub directory: &'a Path,
 }
 
-/// A trial for each level that `directives` name; `prepare` completes the directives when a trial runs. What failed is kept.
+/// A trial for each level of `directives`; `prepare` completes the directives when a trial runs. The directory of a failed
+/// trial is kept.
 pub fn trials(
     source: &Path,
     directives: &Directives,
@@ -77,7 +78,7 @@ pub fn string<'v>(value: &'v Value, key: &str) -> Result<&'v str> {
 }
 
 impl Study<'_> {
-    /// Does all of it.
+    /// Runs all steps.
     pub fn run(&self) -> Result<()> {
         let plain = self.build_plain()?;
         let expected = self.program(&plain)?;
@@ -129,12 +130,12 @@ impl Study<'_> {
         for codelet in codelets {
             let name = string(codelet, "name")?;
             match self.replay(name, None) {
-                // Where the replay itself differs nothing can be told from flipped bits.
+                // If the replay itself differs, flipped bits show nothing.
                 Ok(plain) if plain["verdict"] == "different" || plain["comparison"].is_null() => {}
                 Ok(_) if self.directives.unflipped.is_some() => {}
                 Ok(_) => {
                     let file = Path::new(string(codelet, "file")?);
-                    // Several threads leave other words out from run to run, and counts of two replays would not compare.
+                    // With several threads the excluded words vary from run to run, so counts of two replays cannot be compared.
                     let threads = self.in_teams().then_some(1);
                     let injected = inject(self.directory, file, threads);
                     if let Err(error) = injected.context("a bit flipped in each written word") {

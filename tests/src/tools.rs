@@ -48,14 +48,14 @@ pub fn shown(command: &Command) -> String {
     format!("{place}{command:?}")
 }
 
-/// Runs to the end.
+/// Runs a command to its end.
 pub fn output(command: &mut Command) -> Result<Output> {
     command
         .output()
         .with_context(|| format!("cannot start {}", shown(command)))
 }
 
-/// Runs; anything but success is an error with what was printed.
+/// Runs a command; a failure is an error with the output.
 pub fn succeed(command: &mut Command) -> Result<Output> {
     let output = output(command)?;
     if !output.status.success() {
@@ -69,7 +69,7 @@ pub fn succeed(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Runs; its standard output is JSON, whatever its status.
+/// Runs a command; its standard output must be JSON, whatever its status.
 pub fn json(command: &mut Command) -> Result<(Value, Output)> {
     let output = output(command)?;
     let value = serde_json::from_slice(&output.stdout).with_context(|| {
@@ -83,7 +83,7 @@ pub fn json(command: &mut Command) -> Result<(Value, Output)> {
     Ok((value, output))
 }
 
-/// What a run printed, for messages.
+/// The output of a run, for messages.
 pub fn text(output: &Output) -> String {
     let cut = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);

@@ -1,5 +1,5 @@
-//! What can be wrong with what a user hands over: each ends in a message that says what to do, without a panic, with nothing
-//! half-written taken for whole.
+//! Wrong input from users: each case ends with a message that says what to do, without a panic, and no half-written file counts
+//! as complete.
 
 use anyhow::{Context, Result, ensure};
 use cere_tests::tools::{cere, json, output, succeed, text};

@@ -1,4 +1,4 @@
-//! OpenMP regions: what users may hand over that is wrong or unusual, and predictions.
+//! OpenMP regions: wrong or unusual input from users, and predictions.
 
 use anyhow::{Context, Result, ensure};
 use cere_tests::tools::{cere, json, output, succeed, text};

@@ -1,4 +1,4 @@
-//! What a replay under other flags compiles: what its region reaches, alone.
+//! A replay under other flags compiles only what its region reaches.
 
 use anyhow::{Result, ensure};
 use cere_tests::tools::{cere, json, output, succeed};

@@ -1,5 +1,5 @@
-//! Flags for single regions: what `cere tune` finds, `cere hybrid` links and `cere predict --flags-file` foretells. Nothing
-//! here depends on which build is faster.
+//! Flags for single regions with `cere tune`, `cere hybrid` and `cere predict --flags-file`. No test depends on which build is
+//! faster.
 
 use anyhow::{Context, Result, ensure};
 use cere_tests::sources::WORK;
@@ -106,8 +106,8 @@ fn region(directory: &Path, function: &str) -> Result<String> {
     Ok(found[0].to_owned())
 }
 
-/// Of a JSON answer about regions, what it says of the one of `function`.
-fn told<'a>(found: &'a Value, function: &str) -> Result<&'a Value> {
+/// The entry of the region of `function` in a JSON result.
+fn entry_of<'a>(found: &'a Value, function: &str) -> Result<&'a Value> {
     let is = |r: &&Value| {
         r["name"]
             .as_str()
@@ -219,7 +219,7 @@ fn a_search_goes_on_where_it_was() -> Result<()> {
         whole[0].starts_with(&begun[0]) && whole != begun,
         "{whole:?}"
     );
-    let own = told(&found, "mixes")?;
+    let own = entry_of(&found, "mixes")?;
     ensure!(array(own, "failed")?.is_empty(), "{own}");
     let records = replayed(directory, own["name"].as_str().context("a name")?)?;
     for flags in [r#"["-O2"]"#, "[]"] {
@@ -261,7 +261,7 @@ fn a_finished_region_leaves_the_others_their_turns() -> Result<()> {
     tune(directory.path(), &["20", "compensated@*"])?;
     let found = tune(directory.path(), &["20"])?;
     for function in ["compensated", "mixes"] {
-        let own = told(&found, function)?;
+        let own = entry_of(&found, function)?;
         ensure!(own["evaluations"] == 2, "{found}");
         ensure!(own["ended"] == "all was tried", "{found}");
     }
@@ -335,7 +335,7 @@ fn variants_with_another_result() -> Result<()> {
 
     let found = tune(directory, &["20", "--change-values", "compensated@*"])?;
     ensure!(tried(&replayed(directory, &name)?), "{name}: {found}");
-    let own = told(&found, "compensated")?;
+    let own = entry_of(&found, "compensated")?;
     ensure!(own["evaluations"] == 5, "{own}");
     let flags = own["flags"].as_str().unwrap_or("");
     ensure!(!flags.contains("fast-math"), "{own}");
@@ -427,11 +427,11 @@ fn hybrids_that_are_only_linked() -> Result<()> {
         ensure!(found.get(key) == Some(&Value::Null), "{key}: {found}");
     }
     ensure!(array(&found, "regions")?.len() == 2, "{found}");
-    let own = told(&found, "mixes")?;
+    let own = entry_of(&found, "mixes")?;
     ensure!(own["name"] == *mixes && own["kept"] == true, "{own}");
     ensure!(own["flags"] == "-O3 -funroll-loops", "{own}");
     ensure!(
-        told(&found, "compensated")?["passes"] == "function(sroa,instcombine)",
+        entry_of(&found, "compensated")?["passes"] == "function(sroa,instcombine)",
         "{found}"
     );
     same(directory, "tuned")?;
@@ -561,14 +561,14 @@ fn regions_that_change_the_output_are_put_back() -> Result<()> {
     command.args(["--json", "--no-levels", "--rounds", "2", "--", "./program"]);
     let (found, run) = json(&mut command)?;
     ensure!(run.status.success(), "{}", text(&run));
-    let own = told(&found, "compensated")?;
+    let own = entry_of(&found, "compensated")?;
     let reason = own["reason"].as_str().unwrap_or("");
     ensure!(own["kept"] == false, "{own}");
     ensure!(
         reason.contains("output") && reason.contains("sum"),
         "{reason}"
     );
-    let other = told(&found, "mixes")?["reason"].as_str().unwrap_or("");
+    let other = entry_of(&found, "mixes")?["reason"].as_str().unwrap_or("");
     ensure!(!other.contains("output"), "{found}");
     same(directory, "tuned")?;
     let kept = std::fs::read_to_string(directory.join("tuned.flags"))?;
@@ -581,7 +581,7 @@ fn regions_that_change_the_output_are_put_back() -> Result<()> {
         command.args(["--json", "--no-levels", "--rounds", "2"]);
         command.args(["--tolerance", tolerance, "--", "./program"]);
         let (found, _) = json(&mut command)?;
-        let reason = told(&found, "compensated")?["reason"].as_str();
+        let reason = entry_of(&found, "compensated")?["reason"].as_str();
         let wrong = reason.is_some_and(|r| r.contains("output"));
         ensure!(wrong != right, "{tolerance}: {found}");
     }
@@ -676,7 +676,7 @@ fn linked_again(directory: &Path, image: &str) -> Result<()> {
     let plain = printed(directory, "program", &[])?;
     let mut command = hybrid(directory, &flags, "tuned");
     let (found, _) = json(command.args(["--json", "--image", image]))?;
-    ensure!(told(&found, "work")?["kept"] == true, "{found}");
+    ensure!(entry_of(&found, "work")?["kept"] == true, "{found}");
     let [before, tuned] = [image, "tuned"].map(|name| std::fs::read(directory.join(name)));
     ensure!(before? != tuned?, "it is the plain build");
     std::fs::rename(directory.join("tuned"), directory.join(image))?;
@@ -686,7 +686,7 @@ fn linked_again(directory: &Path, image: &str) -> Result<()> {
         // The program itself has none of the region's code.
         let mut command = hybrid(directory, &flags, "other");
         let (found, _) = json(command.args(["--json", "--image", "program"]))?;
-        let reason = told(&found, "work")?["reason"].as_str().unwrap_or("");
+        let reason = entry_of(&found, "work")?["reason"].as_str().unwrap_or("");
         ensure!(reason.contains("--image"), "{found}");
     }
     Ok(())
@@ -738,7 +738,7 @@ fn teams_of_regions() -> Result<()> {
         let (found, _) = json(command.args(["--json", "--image", "program"]))?;
         let threads = lines.starts_with("threads").then_some(3);
         ensure!(
-            told(&found, "first")?["threads"].as_u64() == threads,
+            entry_of(&found, "first")?["threads"].as_u64() == threads,
             "{found}"
         );
         let own = printed(directory, "tuned", &[])?;
@@ -753,7 +753,7 @@ fn teams_of_regions() -> Result<()> {
     let mut command = hybrid(directory, &flags, "tuned");
     command.args(["--json", "--no-levels", "--rounds", "2", "--", "./program"]);
     let (found, _) = json(command.env("OMP_NUM_THREADS", "1"))?;
-    let own = told(&found, "first")?;
+    let own = entry_of(&found, "first")?;
     let reason = own["reason"].as_str().unwrap_or("");
     ensure!(own["kept"] == false && reason.contains("output"), "{found}");
     // Nothing is left of it: what its runs took is the plain build's time.

@@ -1,5 +1,5 @@
-//! What can be wrong with what a user hands to `cere tune`, `cere hybrid` and `cere predict --flags-file`: each ends in a
-//! message that names it, and leaves nothing half-written.
+//! Wrong input for `cere tune`, `cere hybrid` and `cere predict --flags-file`: each case ends with a message that names the
+//! cause, and leaves no half-written file.
 
 use anyhow::{Context, Result, ensure};
 use cere_tests::sources::WORK;

@@ -1,4 +1,4 @@
-//! The compile of one source under the pass.
+//! Compiles one source with the pass.
 
 use super::job::Job;
 use super::{ENV_KEEP_GOING, Failure};
@@ -42,25 +42,25 @@ impl Job {
             input = Some(bytes);
         }
         let path = scratch.join("command.json");
-        let full = self.extended(line, &plugin);
+        let full = self.with_plugin(line, &plugin);
         loop {
             state::write_json(&path, &record)?;
             let (status, text) = self.attempt(&full, input.as_deref(), Some(&path))?;
             if status.success() {
-                forward(&text);
+                print_messages(&text);
                 let _ = std::fs::remove_file(self.failure(source));
                 return Ok(0);
             }
-            if let Some(skip) = retry(&text)
+            if let Some(skip) = parse_retry(&text)
                 && record.skip.iter().all(|other| other.index != skip.index)
             {
                 record.skip.push(skip);
                 continue;
             }
-            // Is it the program's fault or ours? The plain compiler tells.
+            // The plain compiler shows whether the source or the pass is the cause.
             let (plain, plain_text) = self.attempt(line, input.as_deref(), None)?;
             if !plain.success() {
-                forward(&plain_text);
+                print_messages(&plain_text);
                 return Ok(shell_code(plain));
             }
             let failure = Failure {
@@ -70,11 +70,11 @@ impl Job {
             };
             let recorded = state::write_json(&self.failure(source), &failure);
             if std::env::var_os(ENV_KEEP_GOING).is_some() && recorded.is_ok() {
-                forward(&plain_text);
+                print_messages(&plain_text);
                 warning!("{source} is compiled without regions: {}", failure.reason);
                 return Ok(0);
             }
-            // Not the null device, say.
+            // Only a regular file is removed, not the null device.
             if output.symlink_metadata().is_ok_and(|m| m.is_file()) {
                 let _ = std::fs::remove_file(output);
             }
@@ -85,8 +85,8 @@ impl Job {
         }
     }
 
-    /// `line` with the plugin and what it needs. Later options win, so ours stand behind the user's.
-    fn extended(&self, line: &[String], plugin: &Path) -> Vec<String> {
+    /// `line` with the plugin and its options. Later options win, so ours come after the user's.
+    fn with_plugin(&self, line: &[String], plugin: &Path) -> Vec<String> {
         let end = line
             .iter()
             .rposition(|a| a == "-c" || a == "-S")
@@ -97,7 +97,7 @@ impl Job {
             full.push("-gline-tables-only".into());
         }
         if self.name != "flang-22" {
-            // So that live-ins have names.
+            // Keeps the names of live-ins.
             full.push("-fno-discard-value-names".into());
         }
         full.extend(line[end..].iter().cloned());
@@ -128,7 +128,7 @@ impl Job {
         if input.is_some() {
             command.stdin(Stdio::piped());
         }
-        // wait_with_output() would take a stdout that is not piped for an empty one, which is what is wanted.
+        // stdout is not piped, so wait_with_output() returns an empty one, as intended.
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot run {}", self.compiler.display()))?;
@@ -146,7 +146,7 @@ impl Job {
     }
 }
 
-/// What went wrong, in a few lines, the compiler's stack dump left out.
+/// The error in a few lines, without the compiler's stack dump.
 fn reason(text: &str, status: ExitStatus) -> String {
     let dump = ["PLEASE submit a bug report", "Stack dump:"];
     let lines: Vec<&str> = text
@@ -163,7 +163,7 @@ fn reason(text: &str, status: ExitStatus) -> String {
     }
 }
 
-fn retry(text: &str) -> Option<SkippedLoop> {
+fn parse_retry(text: &str) -> Option<SkippedLoop> {
     let line = text.lines().find_map(|line| line.strip_prefix(RETRY))?;
     let (index, reason) = line
         .split_once(' ')
@@ -174,8 +174,8 @@ fn retry(text: &str) -> Option<SkippedLoop> {
     })
 }
 
-/// Hands the compiler's messages on.
-fn forward(text: &str) {
+/// Prints the compiler's messages.
+fn print_messages(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
@@ -185,11 +185,11 @@ mod tests {
 
     #[test]
     fn the_pass_asks_for_another_try() {
-        let skip = retry("a\nCERE-RETRY-SKIP 3 the verifier says no\n").unwrap();
+        let skip = parse_retry("a\nCERE-RETRY-SKIP 3 the verifier says no\n").unwrap();
         assert_eq!(
             (skip.index, skip.reason.as_str()),
             (3, "the verifier says no")
         );
-        assert!(retry("error: x\n").is_none());
+        assert!(parse_retry("error: x\n").is_none());
     }
 }

@@ -10,23 +10,23 @@ use cere_store::state;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A driver's call.
+/// A call of a driver.
 pub struct Job {
     /// The compiler's name, for records.
     pub name: &'static str,
     /// Its file.
     pub compiler: PathBuf,
-    /// Where records go.
+    /// The store for records.
     pub store: Store,
     /// The working directory.
     pub directory: PathBuf,
     /// The arguments as given, response files expanded.
     pub expanded: Vec<String>,
-    /// What they mean.
+    /// The parsed arguments.
     pub parsed: Parsed,
 }
 
-/// Options that only a link takes.
+/// Options for links only.
 const LINKING: &[&str] = &[
     "-Xlinker",
     "-T",
@@ -55,7 +55,7 @@ fn links_only(name: &str) -> bool {
             .any(|start| name.starts_with(start))
 }
 
-/// An option as a link gets it: nothing that strips symbols, nothing of dependency files.
+/// An option as passed to the link, without stripping symbols and dependency files.
 pub fn link_words(words: &[String]) -> Option<Vec<String>> {
     if words[0] == "-Xlinker" {
         let strips = matches!(words[1].as_str(), "-s" | "--strip-all" | "-x");
@@ -69,7 +69,7 @@ pub fn link_words(words: &[String]) -> Option<Vec<String>> {
 }
 
 impl Job {
-    /// Does what the driver would do; the result is its exit status.
+    /// Does the driver's work and returns its exit status.
     pub fn run(&self) -> Result<u8> {
         let temporary = state::scratch(&self.store);
         state::make_directory(&temporary)?;
@@ -101,7 +101,7 @@ impl Job {
             } else {
                 self.plain(&line)?
             };
-            // As a driver does: the other sources still get their messages.
+            // Like a driver, go on: the other sources may have errors to report too.
             if status != 0 && failed == 0 {
                 failed = status;
             }
@@ -121,7 +121,7 @@ impl Job {
         Ok(shell_code(status))
     }
 
-    /// What the compile of `output` ends in: the object, or the image if compiling and linking are one call.
+    /// The final output of the compile to `output`: the object, or the image if compiling and linking are one call.
     pub fn recorded(&self, output: &Path) -> PathBuf {
         match self.parsed.mode {
             Mode::Link => self.image(),
@@ -134,8 +134,7 @@ impl Job {
             .join(self.parsed.output.as_deref().unwrap_or("a.out"))
     }
 
-    /// The compile of one source: the options, without those that only a link takes; `-c` or `-S`, the source and
-    /// the output stand at the end.
+    /// The command line that compiles one source: the options except those for links, then `-c` or `-S`, source and output.
     fn compile_line(&self, path: &str, explicit: Option<&str>, output: &Path) -> Vec<String> {
         let mut line = Vec::new();
         for item in &self.parsed.items {
@@ -157,8 +156,8 @@ impl Job {
         line
     }
 
-    /// Compiling and linking in one go names the dependency file after the image or the source, not after our
-    /// temporary object.
+    /// When one call compiles and links, the dependency file is named after the image or the source, not after our temporary
+    /// object.
     fn place_dependencies(&self, line: &mut Vec<String>, source: &str) {
         let wanted = line.iter().any(|a| a == "-MD" || a == "-MMD");
         let has = |line: &[String], name: &str| line.iter().any(|a| a.starts_with(name));
@@ -183,7 +182,7 @@ impl Job {
     fn link(&self, objects: &[PathBuf]) -> Result<u8> {
         let mut line = Vec::new();
         if !objects.is_empty() {
-            // What only the compiles used is no reason for a warning.
+            // Options for the compiles alone would cause warnings.
             line.push("-Qunused-arguments".into());
         }
         let mut objects = objects.iter();

@@ -47,14 +47,14 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// A compiler that this process stands for.
+/// A compiler that this process acts as.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
     language: Language,
     compiler: &'static str,
 }
 
-/// The compiler that a file name stands for, if it is one's: `gcc`, `gcc-12`, `x86_64-linux-gnu-gcc`.
+/// The compiler with this file name, if there is one: `gcc`, `gcc-12`, `x86_64-linux-gnu-gcc`.
 pub fn tool(name: &str) -> Option<Tool> {
     let plain = ["x86_64-linux-gnu-", "x86_64-pc-linux-gnu-"]
         .iter()
@@ -80,7 +80,7 @@ pub fn tool_of_argv0() -> Option<Tool> {
     tool(name.file_name()?.to_str()?)
 }
 
-/// Names to put wrappers under: the plain ones, and what PATH has with a version or a target.
+/// Names of wrappers: the plain ones, and those in PATH with a version or a target.
 pub fn names() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = TOOLS.iter().map(|(name, ..)| (*name).to_owned()).collect();
     for directory in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
@@ -95,7 +95,7 @@ fn store() -> Result<Store> {
     if let Some(path) = std::env::var_os(ENV_STORE) {
         return Ok(Store::new(std::path::absolute(PathBuf::from(path))?));
     }
-    // A wrapper that was called by its path, say from a configured build directory, knows its store.
+    // A wrapper called by its path, for example from a configured build directory, lies in its store.
     let name = PathBuf::from(std::env::args_os().next().unwrap_or_default());
     if let Some(bin) = name
         .parent()
@@ -118,7 +118,7 @@ pub fn compiler(name: &str) -> Result<PathBuf> {
         .ok_or_else(|| anyhow!("{name} is not in PATH: install LLVM 22 with clang and flang"))
 }
 
-/// What a recorded link was made of, in order: options as the driver got them, sources, and other files.
+/// The parts of a recorded link, in order: options, sources and other files.
 pub fn link_items(command: &LinkCommand) -> Result<Vec<LinkItem>> {
     let (_, language, _) = TOOLS
         .iter()
@@ -149,7 +149,7 @@ pub enum LinkItem {
     Words(Vec<String>),
     /// A source that the same command compiled under the pass.
     Source(String),
-    /// One that it compiled without.
+    /// A source that it compiled without the pass.
     Assembler(String),
     /// An object, archive or library file.
     File(String),

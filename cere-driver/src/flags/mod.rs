@@ -1,5 +1,5 @@
-//! What other flags change in kept IR. The front end has run; what it writes into attributes of functions and into
-//! floating-point instructions is found by compiling a probe under both sets of flags and comparing.
+//! Changes in kept IR under other flags. The front end has run already. Its effects on attributes of functions and on
+//! floating-point instructions are found by compiling a probe under both sets of flags and comparing.
 
 mod probe;
 mod refused;
@@ -16,9 +16,9 @@ use std::sync::{Mutex, PoisonError};
 
 pub use refused::check;
 
-/// Comes before each option of the back end: the front end does not read those.
+/// Precedes each option of the back end, which the front end does not read.
 const BACK_END: &str = "-mllvm";
-/// Flags that tell the optimiser alone.
+/// Flags that affect the optimiser alone.
 const UNSEEN: [&str; 6] = [
     "-fvectorize",
     "-fno-vectorize",
@@ -28,22 +28,23 @@ const UNSEEN: [&str; 6] = [
     "-fno-unroll-loops",
 ];
 
-/// What flags of the user's mean for a unit.
+/// The effect of the user's flags on a unit.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
-    /// Whether they ask for other code than the unit's own flags.
+    /// Whether they may give other code than the unit's own flags.
     pub other: bool,
-    /// What they change in its IR.
+    /// Changes in its IR.
     pub retarget: Retarget,
-    /// What the unit's compiler is told of them: all, but for flang's own spelling.
+    /// The flags for the unit's compiler, in flang's spelling for flang.
     pub flags: Vec<String>,
 }
 
-/// What compilers were asked for before, by compiler and flags.
+/// Earlier answers of compilers, by compiler and flags.
 type Asked = BTreeMap<(String, Vec<String>), Option<Vec<u8>>>;
 static ASKED: Mutex<Asked> = Mutex::new(BTreeMap::new());
 
-/// What the compiler proper is asked for under `flags`; none if the driver refuses them, which the compile will tell.
+/// The options that the driver passes to the compiler proper under `flags`. `None` if the driver refuses them; the compile
+/// will report that.
 fn asked(compiler: &str, flags: &[String], sandbox: &Sandbox) -> Option<Vec<u8>> {
     let known = || ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (compiler.to_owned(), flags.to_vec());
@@ -88,7 +89,7 @@ fn groups(flags: &[String]) -> Vec<&[String]> {
     groups
 }
 
-/// `flags` in flang's words. What it does not know is left out where the IR carries it, and refused elsewhere.
+/// `flags` in flang's spelling. A flag that flang does not know is dropped if the IR carries its effect, and refused otherwise.
 fn in_fortran(flags: &[String], sandbox: &Sandbox) -> Result<Vec<String>, CompileError> {
     let mut known = Vec::new();
     for group in groups(flags) {
@@ -109,7 +110,7 @@ fn in_fortran(flags: &[String], sandbox: &Sandbox) -> Result<Vec<String>, Compil
     Ok(known)
 }
 
-/// What `flags` after `original` change for `compiler`; `original` may be a stranger's, hence the sandbox.
+/// The changes by `flags` after `original` for `compiler`. `original` may come from a stranger, hence the sandbox.
 pub fn change(
     original: &[String],
     language: Language,
@@ -120,7 +121,7 @@ pub fn change(
     if flags.is_empty() {
         return Ok(Change::default());
     }
-    // Options of the back end that the build does not have are surely others: a search asks for many.
+    // Options of the back end that the build does not have always change the code. A search tries many, so this saves probes.
     let known = groups(original);
     let others = groups(flags)
         .into_iter()
@@ -142,8 +143,8 @@ pub fn change(
     })
 }
 
-/// What `flags` after `original` change in the attributes of kept IR. For Fortran the probe, which is C, sees
-/// only those original flags that both compilers know.
+/// The changes by `flags` after `original` in the attributes of kept IR. For Fortran the probe, which is C, gets only those
+/// original flags that both compilers know.
 fn retarget(
     original: &[String],
     language: Language,
@@ -164,7 +165,7 @@ fn retarget(
         .flatten()
         .cloned()
         .collect();
-    // What levels of optimisation change in the front end is no concern of the code generator's.
+    // Changes of the front end by optimisation levels do not concern the code generator.
     let level = flags.iter().rfind(|f| f.starts_with("-O")).cloned();
     let level = level.map(|l| if l == "-Ofast" { "-O3".to_owned() } else { l });
     let (before_seen, base, after) = std::thread::scope(|scope| {
@@ -179,7 +180,7 @@ fn retarget(
     let (after, before_seen) = (after?, join(before_seen)?);
     let base = base.map_or_else(|| Ok(before_seen.clone()), join)?;
     if let Some(reason) = beyond(&base, &after) {
-        // The first one that does it alone, if one does.
+        // The first flag that has this effect alone, if any.
         let alone = |flag: &&String| {
             let seen = probe(&with(&[(*flag).clone()]), "a flag");
             !flag.starts_with("-O") && seen.is_ok_and(|s| beyond(&before_seen, &s).is_some())

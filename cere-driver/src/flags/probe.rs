@@ -1,4 +1,4 @@
-//! What flags make of a probe: attributes of functions, floating-point instructions, bodies, module flags.
+//! Effects of flags on a probe: attributes of functions, floating-point instructions, bodies, module flags.
 
 use super::refused::DECIDED;
 use crate::CompileError;
@@ -9,7 +9,7 @@ use cere_sandbox::{Sandbox, files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-/// One thing that flags decide in the front end in each function; the first one's attributes count for all.
+/// The probe: each function shows one effect of flags in the front end. The attributes of the first one count for all.
 const PROBE: &str = "\
 double sqrt(double);
 enum shape { A, B };
@@ -25,10 +25,10 @@ int size(void) { return sizeof(enum shape) + 64 * sizeof(long double) + 4096 * s
 float single(float a, int b) { return (float)(a / b) < 1 ? a : -a; }
 int narrow(char c, unsigned n) { return c >> (n & 7); }
 ";
-/// Functions of the probe whose change a replay can follow, in part: see [`beyond`].
+/// Functions of the probe whose change a replay can follow in part: see [`beyond`].
 const CONTRACTED: &str = "contracted";
 const ROOT: &str = "root";
-/// Module flags that code generation takes from its own flags, or that only concern functions it makes up.
+/// Module flags that code generation takes from its own flags, or that concern only functions that it creates.
 const MODULE_FLAGS: [&str; 6] = [
     "Code Model",
     "Debug Info Version",
@@ -48,7 +48,7 @@ const ENUMS: [&str; 8] = [
     "sspstrong",
     "sspreq",
 ];
-/// String attributes that say something of one function alone.
+/// String attributes that concern one function alone.
 const OWN: [&str; 1] = ["min-legal-vector-width"];
 /// Fast-math flags as IR spells them, with their bits in LLVM's C API.
 const FAST: [(&str, u32); 8] = [
@@ -64,13 +64,13 @@ const FAST: [(&str, u32); 8] = [
 pub(super) const CONTRACT: u32 = 32;
 /// No NaNs, no infinities.
 const FINITE: u32 = 6;
-/// What the front end put on the probe.
+/// The output of the front end for the probe.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Seen {
     strings: BTreeMap<String, String>,
     enums: BTreeSet<String>,
     fast: u32,
-    /// Body of each function but for what is carried otherwise.
+    /// Body of each function, without the parts that are compared otherwise.
     bodies: BTreeMap<String, String>,
     /// Module flags with their values.
     module: BTreeMap<String, String>,
@@ -161,7 +161,7 @@ fn bodies(ir: &str, seen: &mut Seen) {
     }
 }
 
-/// What the front end did under other flags that no change of the IR can make good; `base` has the same `-O`.
+/// The effects of other flags in the front end that no change of the IR can reproduce; `base` has the same `-O`.
 pub(super) fn beyond(base: &Seen, after: &Seen) -> Option<String> {
     let with = |seen: &Seen, name: &str, text: &str| {
         let body = seen.bodies.get(name);
@@ -182,12 +182,14 @@ pub(super) fn beyond(base: &Seen, after: &Seen) -> Option<String> {
         .iter()
         .filter(|(name, body)| base.bodies.get(*name) != Some(body) && !followed(name));
     let mut lost: Vec<&str> = lost.map(|(name, _)| name.as_str()).collect();
-    // What changes other functions too has another reason than these have.
+    // If other functions change too, the cause is another one.
     lost.sort_by_key(|name| [CONTRACTED, ROOT].contains(name));
     match lost.first() {
         Some(&CONTRACTED) => return Some("which operations may be contracted is lost".to_owned()),
         Some(&ROOT) => {
-            return Some("that mathematical functions set errno has been left out".to_owned());
+            return Some(
+                "the build's code does not set errno in mathematical functions".to_owned(),
+            );
         }
         Some(_) => return Some(DECIDED.to_owned()),
         None => {}
@@ -203,7 +205,7 @@ pub(super) fn beyond(base: &Seen, after: &Seen) -> Option<String> {
     Some(format!("the front end has decided the functions' {name:?}"))
 }
 
-/// How IR made under the flags of `before` becomes that of `after`.
+/// The changes that turn IR made under the flags of `before` into that of `after`.
 pub(super) fn difference(before: &Seen, after: &Seen) -> Retarget {
     let mut retarget = Retarget::default();
     let get = |seen: &Seen, name: &str| seen.strings.get(name).cloned().unwrap_or_default();
@@ -243,7 +245,7 @@ pub(super) fn difference(before: &Seen, after: &Seen) -> Retarget {
     retarget
 }
 
-/// What was seen under flags before: a search asks for the same ones again and again.
+/// Cached probes by flags: a search uses the same flags many times.
 static KNOWN: Mutex<BTreeMap<Vec<String>, Seen>> = Mutex::new(BTreeMap::new());
 
 /// Compiles the probe under `flags`, called `what` in errors.

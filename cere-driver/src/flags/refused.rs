@@ -2,7 +2,7 @@
 
 use crate::CompileError;
 
-/// Flags followed by a value of their own.
+/// Flags that take the next word as their value.
 pub(super) const WITH_VALUE: [&str; 5] = ["-mllvm", "-Xclang", "-target", "-Xassembler", "--param"];
 /// A reason.
 pub(super) const DECIDED: &str = "the front end has decided it";
@@ -104,7 +104,7 @@ const REFUSED_STARTS: [(&str, &str); 58] = [
     ("--", WRITES),
 ];
 
-/// Refuses flags that would be without effect or break the build of a replay.
+/// Refuses flags that would have no effect or break the build of a replay.
 pub fn check(flags: &[String]) -> Result<(), CompileError> {
     let refuse = |flag: &str, reason: &str| {
         Err(CompileError::Flag {

@@ -135,7 +135,7 @@ pub fn read_raw(
     let own_sum: u64 = (0..count)
         .map(|slot| word!(&table, slot * size_of::<RawRegion>(), RawRegion, own))
         .fold(0, u64::saturating_add);
-    // The probe's cost is known to some cycles: regions shorter than it may add up to more than is left.
+    // The probe's cost is known to a few cycles only: many short regions may add up to more than the remaining time.
     let total = total.max(own_sum as f64);
     let mut regions = Vec::with_capacity(count);
     for slot in 0..count {
@@ -283,7 +283,7 @@ fn trace(
         .collect();
     later.sort_unstable();
     later.dedup_by_key(|l| l[0]);
-    // The difference leaves what is unknown at 0.
+    // Unknown starts stay 0.
     let since = |counter: u64| counter.saturating_sub(origin);
     Ok(Trace {
         first: words(offset_of!(RawTrace, first))?,

@@ -1,4 +1,4 @@
-//! Which regions a capture run is after.
+//! Chooses the regions of a capture run.
 
 use crate::classes;
 use crate::selection::Selection;
@@ -16,9 +16,9 @@ pub struct Choice {
     pub name: String,
     /// Its identity.
     pub key: RegionKey,
-    /// Whether the user named it, so that missing it is a failure of its own.
+    /// Whether the user named it: then a missing codelet is an error.
     pub named: bool,
-    /// The wanted invocations, rising, with the class that each was chosen for, if it was for one.
+    /// The wanted invocations, rising, each with the class that it represents, if any.
     pub invocations: Vec<(u64, Option<Represents>)>,
 }
 
@@ -34,8 +34,8 @@ pub struct Skipped {
     pub named: bool,
 }
 
-/// The regions that `patterns` pick. Those that were not outlined are skipped: with a word where they were named,
-/// silently where a glob met them. `held` are the units that the program may load.
+/// The regions that match `patterns`. Regions that were not outlined are skipped, with a message if they were named and
+/// silently if a glob matched them. `held` are the units that the program may load.
 pub fn by_pattern(
     all: &[Named],
     patterns: &[String],
@@ -69,8 +69,7 @@ pub fn by_pattern(
     Ok((choices, skipped))
 }
 
-/// The regions of `profile` that are worth a codelet. Of the others those are listed that take time, but in too
-/// short invocations.
+/// The regions of `profile` that matter, and those skipped because their invocations are too short.
 fn by_profile(profile: &Profile) -> Result<(Vec<Choice>, Vec<Skipped>)> {
     let selection = Selection::of(profile)?;
     let choices = selection.kept.iter().map(|kept| {
@@ -92,14 +91,14 @@ fn by_profile(profile: &Profile) -> Result<(Vec<Choice>, Vec<Skipped>)> {
 
 /// What the command line asks for.
 pub struct Wish {
-    /// The regions that it names, and those of them that there can be no codelets of.
+    /// The regions that it names, and those of them that cannot have codelets.
     pub named: Option<(Vec<Choice>, Vec<Skipped>)>,
     /// The invocations that it lists.
     pub list: Option<Vec<u64>>,
 }
 
 impl Wish {
-    /// Regions with their invocations: what is not listed is chosen by `profile`. Nothing if there is none to choose by.
+    /// Regions with their invocations. What is not listed is chosen from `profile`; `None` if that is needed and missing.
     pub fn choices(&self, profile: Option<&Profile>) -> Result<(Vec<Choice>, Vec<Skipped>)> {
         let (mut choices, mut skipped) = match (&self.named, profile) {
             (Some(named), _) => named.clone(),
@@ -112,14 +111,16 @@ impl Wish {
                     choice.invocations = list.iter().map(|i| (*i, None)).collect();
                 }
             }
-            (None, Some(profile)) => skipped.append(&mut represent(&mut choices, profile)),
+            (None, Some(profile)) => {
+                skipped.append(&mut choose_representatives(&mut choices, profile))
+            }
             (None, None) => choices.clear(),
         }
         Ok((choices, skipped))
     }
 
-    /// Whether it can be followed without a profile.
-    pub fn complete(&self) -> bool {
+    /// Whether it needs no profile.
+    pub fn needs_no_profile(&self) -> bool {
         self.named.is_some() && self.list.is_some()
     }
 }
@@ -134,14 +135,14 @@ pub fn never_ran(profile: &Profile) -> &'static str {
     }
 }
 
-/// Wants the representatives of every region, by `profile`; gives those that have none, with the reason.
-fn represent(choices: &mut Vec<Choice>, profile: &Profile) -> Vec<Skipped> {
+/// Requests the representatives of every region from `profile`. Returns the regions without any, with the reason.
+fn choose_representatives(choices: &mut Vec<Choice>, profile: &Profile) -> Vec<Skipped> {
     let mut skipped = Vec::new();
     choices.retain_mut(|choice| {
         let found = match profile.region(&choice.key) {
             None => Err(never_ran(profile).to_owned()),
             Some(region) => match classes::representatives(region) {
-                // None was left by its end, or all are too short: one is as good as another.
+                // No invocation finished, or all are too short: any one will do.
                 Err(ClassError::NoTimes) => Ok(vec![(1, None)]),
                 Err(error) => Err(error.to_string()),
                 Ok(found) => Ok(found.into_iter().map(|(i, r)| (i, Some(r))).collect()),

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-/// Most invocations that one list may name.
+/// Maximum invocations in a list.
 const MOST: usize = 10_000;
 
 /// The invocations that `text` lists, rising, each once.

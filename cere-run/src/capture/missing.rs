@@ -1,4 +1,4 @@
-//! What earlier captures of a program took, and what they could not take.
+//! Remembers what earlier captures of a program could not capture.
 
 use super::choose::{Choice, Skipped};
 use anyhow::Result;
@@ -17,12 +17,12 @@ pub struct Refused {
     /// SHA-256 of the program's file.
     program: String,
     command: Vec<String>,
-    /// By region's name, the reason.
+    /// The reason by name of the region.
     regions: BTreeMap<String, String>,
 }
 
 impl Refused {
-    /// What is known of this program with these arguments.
+    /// The refusals for this program with these arguments.
     pub fn of(store: &Store, program: &Program, command: &[String]) -> Self {
         let known: Option<Self> = state::read_json(&store.captures()).ok();
         known
@@ -34,13 +34,13 @@ impl Refused {
             })
     }
 
-    /// What is known of the last program that was captured.
+    /// The refusals for the last captured program.
     pub fn last(store: &Store) -> BTreeMap<String, String> {
         let known: Option<Self> = state::read_json(&store.captures()).ok();
         known.unwrap_or_default().regions
     }
 
-    /// Adds what a capture skipped, takes out what it took.
+    /// Adds the regions that a capture skipped and removes those that it captured.
     pub fn update(
         &mut self,
         store: &Store,
@@ -56,7 +56,7 @@ impl Refused {
         state::write_json(&store.captures(), self)
     }
 
-    /// Takes out of `choices` what the store has, and what was refused before, which it gives back.
+    /// Removes from `choices` what the store has, and what was refused before. Returns the latter.
     pub fn leave_out(&self, store: &Store, choices: &mut Vec<Choice>) -> Result<Vec<Skipped>> {
         let mut there: HashMap<(RegionKey, u64), Option<Represents>> = HashMap::new();
         for file in codelets::files(store)? {
@@ -80,7 +80,7 @@ impl Refused {
                 let found = there.get(&(choice.key.clone(), *invocation));
                 found.is_some_and(|found| represents.is_none() || found == represents)
             };
-            // All or none: a region's representatives replace one another.
+            // All or none: a new representative replaces all earlier ones of its region.
             !choice.invocations.iter().all(known)
         });
         Ok(skipped)

@@ -1,4 +1,4 @@
-//! Captures: codelets taken out of runs of the program.
+//! Captures: runs of the program that yield codelets.
 
 mod choose;
 mod invocations;
@@ -29,29 +29,29 @@ use choose::{Choice, Wish};
 use runs::Runs;
 use std::process::ExitStatus;
 
-/// What is to be captured.
+/// What to capture, and how.
 pub struct Request<'a> {
     /// The store; its lock is taken.
     pub store: &'a Store,
     /// Program and arguments as given.
     pub command: &'a [String],
-    /// Names, globs or unique prefixes of regions; none: those that matter.
+    /// Names, globs or unique prefixes of regions; empty for those that matter.
     pub patterns: &'a [String],
-    /// Invocations, rising, from 1; none: the representatives.
+    /// Invocations, rising, from 1; `None` for the representatives.
     pub invocations: Option<Vec<u64>>,
-    /// Whether what the store has, and what could not be captured before, is left out.
+    /// Whether to skip what the store has and what could not be captured before.
     pub missing: bool,
-    /// How pages are traced before captured invocations; none: not at all.
+    /// How pages are traced before captured invocations; `None` for no traces.
     pub tracing: Option<Tracing>,
     /// Seconds after which a run is killed.
     pub timeout: Option<f64>,
-    /// Runs for the times in vivo; none: as [`profile::enough`] says.
+    /// Runs for the times in vivo; `None` for the number of [`profile::sufficient_runs`].
     pub runs: Option<u32>,
     /// Where the output of the first run goes.
     pub output: Output,
 }
 
-/// What was captured.
+/// The result of a capture.
 pub struct Taken {
     /// New codelets.
     pub codelets: Vec<Listed>,
@@ -67,18 +67,18 @@ pub struct Taken {
 pub enum End {
     /// The store has all codelets that can be had.
     Complete,
-    /// No region is worth a codelet; whether regions ran in other threads, which are not captured.
+    /// No region matters.
     Nothing {
-        /// Whether they did.
+        /// Whether regions ran in other threads, which are not captured.
         other_threads: bool,
     },
     /// The program ran.
     Ran {
         /// How its first run ended.
         status: ExitStatus,
-        /// Why it was not run to its end as often as needed, if so.
+        /// Why not all needed runs came to their end, if so.
         cut: Option<String>,
-        /// Whether there are captures that should have become codelets and did not.
+        /// Whether a capture that should have become a codelet was lost.
         lost: bool,
     },
 }
@@ -89,7 +89,7 @@ struct Session<'a> {
     input: Input,
 }
 
-/// Captures. An error says why nothing could be tried.
+/// Captures. The error says why the program was not run.
 pub fn take(request: &Request) -> Result<Taken> {
     let store = request.store;
     let program = Program::open(&request.command[0], store)?;
@@ -105,7 +105,10 @@ pub fn take(request: &Request) -> Result<Taken> {
     let _lock = state::lock(store)?;
     let mut profile = fitting_profile(store, &program, request.command, &all);
     if let Some(stored) = &profile
-        && (stored.runs < request.runs.unwrap_or_else(|| profile::enough(stored))
+        && (stored.runs
+            < request
+                .runs
+                .unwrap_or_else(|| profile::sufficient_runs(stored))
             || !times::all_known(stored, &wish.choices(profile.as_ref())?.0))
     {
         profile = None;
@@ -115,7 +118,7 @@ pub fn take(request: &Request) -> Result<Taken> {
         input: Input::open()?,
         program,
     };
-    if profile.is_none() && !wish.complete() {
+    if profile.is_none() && !wish.needs_no_profile() {
         note!(
             "the store has no sufficient profile of this command with what it reads now: profiling first, without its output"
         );
@@ -142,7 +145,7 @@ pub fn take(request: &Request) -> Result<Taken> {
     let runs = Runs::make(&choices, |choices, first| {
         session.capture(choices, first, profile.as_ref(), &all)
     })?;
-    // What would not end in time for a capture would not for its times either.
+    // If a capture ran out of time, runs for its times would too.
     if profile.is_none() && runs.usable() && runs.cut.is_none() {
         note!("running once more, without output, for the times in vivo");
         match session.profile(wish.list.as_deref().unwrap_or(&[])) {
@@ -150,7 +153,7 @@ pub fn take(request: &Request) -> Result<Taken> {
             Err(error) => warning!("no times in vivo: {}", print::error(&error)),
         }
     }
-    let mut outcome = pack::all(store, &runs, &choices, profile.as_ref())?;
+    let mut outcome = pack::pack_all(store, &runs, &choices, profile.as_ref())?;
     skipped.append(&mut outcome.skipped);
     refused.update(store, &outcome.codelets, &skipped)?;
     skipped.append(&mut outcome.postponed);
@@ -166,7 +169,7 @@ pub fn take(request: &Request) -> Result<Taken> {
     })
 }
 
-/// The stored profile, if it is of this very command, which reads the same now.
+/// The stored profile, if it belongs to this command and the command would read the same input now.
 fn fitting_profile(
     store: &Store,
     program: &Program,
@@ -180,7 +183,7 @@ fn fitting_profile(
         && profile.program == program.hash
         && profile.command == command
         && profile.directory == here
-        && reads::same(&profile.input, &reads::of(command))
+        && reads::would_read_same(&profile.input, &reads::of(command))
         && profile.regions.iter().all(known);
     fits.then_some(profile)
 }
@@ -201,7 +204,7 @@ impl Session<'_> {
         Ok(collected.profile)
     }
 
-    /// One run; the output of the first goes where it was asked to.
+    /// One run; only the output of the first one is shown.
     fn capture(
         &mut self,
         choices: &[Choice],
@@ -226,7 +229,7 @@ impl Session<'_> {
                 },
             })
             .collect();
-        let mut feed = self.input.again()?;
+        let mut feed = self.input.for_next_run()?;
         Launch {
             store: self.request.store,
             program: &self.program,

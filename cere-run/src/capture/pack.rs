@@ -1,4 +1,4 @@
-//! From raw captures to codelets.
+//! Makes codelets from raw captures.
 
 use super::choose::{Choice, Skipped, never_ran};
 use super::runs::{Found, Runs};
@@ -14,19 +14,19 @@ use cere_store::current::Current;
 use cere_store::{codelets, state};
 
 /// How often a region ran in the profile.
-fn ran(profile: &Profile, key: &RegionKey) -> u64 {
+fn invocations_in(profile: &Profile, key: &RegionKey) -> u64 {
     let region = profile.region(key);
     region.map_or(0, |r| r.invocations)
 }
 
-/// What became of the wanted invocations.
+/// The outcome of the wanted invocations.
 #[derive(Default)]
 pub struct Outcome {
     /// New codelets.
     pub codelets: Vec<Listed>,
-    /// What there is none of, and why.
+    /// Regions and invocations without a codelet, and why.
     pub skipped: Vec<Skipped>,
-    /// What no run took, for others were in the way.
+    /// Invocations that no run captured because other captures disturbed them.
     pub postponed: Vec<Skipped>,
     /// Whether there are captures that should have become codelets and did not.
     pub lost: bool,
@@ -35,7 +35,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn miss(&mut self, choice: &Choice, missing: Missing) {
+    fn add_missing(&mut self, choice: &Choice, missing: Missing) {
         let (reason, list) = match missing {
             Missing::Refused(reason) => (reason, &mut self.skipped),
             Missing::Postponed(reason) => (reason, &mut self.postponed),
@@ -52,7 +52,7 @@ impl Outcome {
     }
 }
 
-/// What there is to make codelets with.
+/// The input for making codelets.
 struct Packing<'a> {
     store: &'a Store,
     runs: &'a Runs,
@@ -61,8 +61,8 @@ struct Packing<'a> {
     current: Current,
 }
 
-/// Packs every wanted invocation that was captured, and says why for the others.
-pub fn all(
+/// Packs every wanted invocation that was captured; gives the reason for the others.
+pub fn pack_all(
     store: &Store,
     runs: &Runs,
     choices: &[Choice],
@@ -89,18 +89,18 @@ pub fn all(
                         .extend(untimed.map(|why| format!("{}: {why}", listed.name)));
                     outcome.codelets.push(listed);
                 }
-                Err(missing) => outcome.miss(choice, missing),
+                Err(missing) => outcome.add_missing(choice, missing),
             }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    replace(store, choices, &outcome.codelets)?;
+    remove_replaced(store, choices, &outcome.codelets)?;
     Ok(outcome)
 }
 
-/// Removes the codelets that an earlier capture took as representatives of regions that `new` has representatives of.
-fn replace(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
+/// Removes older representatives of the regions that have new representatives in `new`.
+fn remove_replaced(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
     let represented = |key: &RegionKey| {
         let of = |c: &&Choice| c.key == *key && c.invocations.iter().any(|(_, r)| r.is_some());
         let choice = choices.iter().find(of);
@@ -119,18 +119,18 @@ fn replace(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
     Ok(())
 }
 
-/// Why there is no codelet of an invocation.
+/// Why an invocation has no codelet.
 enum Missing {
-    /// There can be none.
+    /// It cannot have one.
     Refused(String),
-    /// Others were in the way.
+    /// Other captures disturbed it.
     Postponed(String),
-    /// There should be one.
+    /// It should have one.
     Lost(String),
 }
 
 impl Packing<'_> {
-    /// Makes the codelet of one invocation; gives with it why its time in vivo is not known, if it should be.
+    /// Makes the codelet of one invocation. Also returns why its time in vivo is unknown, if it should be known.
     fn make(
         &self,
         choice: &Choice,
@@ -170,7 +170,7 @@ impl Packing<'_> {
             Err(PackError::Refused { reason, .. }) => return Err(Missing::Refused(reason)),
             Err(error) => return Err(lost(error.into())),
         };
-        // A large region's pages need not lie there twice.
+        // Frees the disk space of the raw capture, which may be large.
         for extension in ["table", "entry", "exit", "trace", "blocks"] {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
         }
@@ -187,7 +187,7 @@ impl Packing<'_> {
 
     fn missing(&self, choice: &Choice, invocation: u64) -> Missing {
         let entered = self.runs.entered(&choice.key);
-        let ran = entered.or_else(|| Some(ran(self.profile?, &choice.key)));
+        let ran = entered.or_else(|| Some(invocations_in(self.profile?, &choice.key)));
         let reason = match ran {
             None => format!("invocation {invocation} never came"),
             Some(0) => self

@@ -1,7 +1,7 @@
-//! The runs of the program that the codelets of one command take.
+//! The runs of the program that one capture command needs.
 //!
-//! Captures of one run do not lie in one another, for inside a captured invocation `malloc` is not the program's. What a run
-//! postpones for that another one takes.
+//! Captures of one run are not nested, because inside a captured invocation `malloc` is not the program's. A run postpones
+//! such invocations, and another run captures them.
 
 use super::choose::Choice;
 use super::times;
@@ -31,7 +31,7 @@ struct Count {
     invocations: u64,
 }
 
-/// What a capture run left.
+/// The results of a capture run.
 pub struct Run {
     processes: Processes,
     raws: Vec<Raw>,
@@ -39,11 +39,11 @@ pub struct Run {
     postponed: Vec<Postponed>,
 }
 
-/// What became of a wanted invocation that came.
+/// The outcome of a wanted invocation that was reached.
 pub enum Found<'a> {
     /// It was captured, or refused.
     Raw(&'a Raw),
-    /// Another run has to take it.
+    /// Another run has to capture it.
     Postponed(&'a Postponed),
 }
 
@@ -67,7 +67,7 @@ impl Run {
             } else if stem.starts_with("postponed.") {
                 let text = std::fs::read(&path)
                     .with_context(|| format!("cannot read {}", path.display()))?;
-                // The last line of a process that was killed may be cut.
+                // A process that was killed may have cut its last line.
                 let lines = serde_json::Deserializer::from_slice(&text).into_iter::<Postponed>();
                 postponed.extend(lines.map_while(Result::ok));
             }
@@ -86,7 +86,7 @@ impl Run {
         counts.map(|c| c.invocations).max()
     }
 
-    /// What became of an invocation: in the process that `profile` is of, else in the first process where it came.
+    /// The outcome of an invocation: in the process of `profile`, else in the first process that reached it.
     fn find(
         &self,
         profile: Option<&Profile>,
@@ -106,8 +106,8 @@ impl Run {
         found.map(|(_, found)| found)
     }
 
-    /// What another run has to take of `choices`.
-    fn left(&self, choices: &[Choice]) -> Vec<Choice> {
+    /// The part of `choices` that another run has to capture.
+    fn remaining(&self, choices: &[Choice]) -> Vec<Choice> {
         let mut left = choices.to_vec();
         for choice in &mut left {
             let key = &choice.key;
@@ -119,7 +119,7 @@ impl Run {
         left
     }
 
-    /// How many invocations captures of this run were in the way of, and how.
+    /// How many invocations the captures of this run disturbed, and how.
     fn why(&self) -> String {
         let texts = [
             (Conflict::Inside, "inside one"),
@@ -135,7 +135,7 @@ impl Run {
         counted.collect::<Vec<_>>().join(", ")
     }
 
-    /// The time of a captured invocation in `profile`, or why it is not known.
+    /// The time of a captured invocation in `profile`, or why it is unknown.
     pub fn in_vivo(&self, profile: &Profile, capture: &RawCapture) -> Result<InVivo, String> {
         let process = self.processes.by_number(capture.process);
         let name = process.map(|p| self.processes.name(p)).unwrap_or_default();
@@ -154,16 +154,16 @@ impl Run {
 /// All runs for one command.
 pub struct Runs {
     runs: Vec<Run>,
-    /// How the first one ended, whose output is shown.
+    /// How the first run ended; its output is shown.
     pub first: Finished,
-    /// The later ones: their directories hold their results.
+    /// The later runs, whose directories hold their results.
     later: Vec<Finished>,
-    /// Why the program was not run to its end as often as would be needed, if so.
+    /// Why not all needed runs came to their end, if so.
     pub cut: Option<String>,
 }
 
 impl Runs {
-    /// Has `run` run the program for `choices`, then, without output, for what was left, until nothing is.
+    /// Calls `run` for `choices`, then, without output, for what remains, until nothing remains.
     pub fn make(
         choices: &[Choice],
         mut run: impl FnMut(&[Choice], bool) -> Result<Finished>,
@@ -175,7 +175,7 @@ impl Runs {
             first,
             later: Vec::new(),
         };
-        let mut left = all.runs[0].left(choices);
+        let mut left = all.runs[0].remaining(choices);
         while all.cut.is_none() && !left.is_empty() {
             match all.go_on(&left, &mut run) {
                 Ok(now) => left = now,
@@ -185,7 +185,7 @@ impl Runs {
         Ok(all)
     }
 
-    /// Runs the program for what is left; gives what is left then.
+    /// Runs the program for what remains. Returns what remains after that.
     fn go_on(
         &mut self,
         left: &[Choice],
@@ -209,7 +209,7 @@ impl Runs {
         }
         let cut = finished.late.clone().or_else(|| finished.told.clone());
         let run = Run::read(finished.directory.path())?;
-        let now = run.left(left);
+        let now = run.remaining(left);
         self.runs.push(run);
         self.later.push(finished);
         match cut {
@@ -219,7 +219,7 @@ impl Runs {
         }
     }
 
-    /// Whether a codelet can be made of anything.
+    /// Whether any capture can become a codelet.
     pub fn usable(&self) -> bool {
         let captured = |run: &Run| run.raws.iter().any(|r| r.capture.refused.is_none());
         self.runs.iter().any(captured)
@@ -230,7 +230,7 @@ impl Runs {
         self.runs[0].entered(key)
     }
 
-    /// What became of an invocation, in the last run where it came.
+    /// The outcome of an invocation in the last run that reached it.
     pub fn find(
         &self,
         profile: Option<&Profile>,
@@ -241,7 +241,7 @@ impl Runs {
         self.runs.iter().rev().find_map(found)
     }
 
-    /// Why no run took what `postponed` is about; `name` names regions.
+    /// Why no run captured a postponed invocation; `name` gives names of regions.
     pub fn missed(&self, postponed: &Postponed, name: impl Fn(&RegionKey) -> String) -> String {
         let (key, invocation) = &postponed.captured;
         let captured = format!("invocation {invocation} of {}", name(key));
@@ -249,7 +249,7 @@ impl Runs {
             Conflict::Inside => format!("it runs inside {captured}"),
             Conflict::Trace => format!("its page trace runs through {captured}"),
             Conflict::Memory => {
-                format!("the program's allocator lacks the memory that {captured} gave back")
+                format!("the program's allocator lacks the memory that {captured} freed")
             }
         };
         let number = postponed.invocation;

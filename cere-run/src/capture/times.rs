@@ -1,4 +1,4 @@
-//! Times in vivo of captured invocations, out of a profile of the same command.
+//! Times in vivo of captured invocations, from a profile of the same command.
 
 use super::choose::Choice;
 use cere_console::print;
@@ -6,7 +6,7 @@ use cere_format::capture::RawCapture;
 use cere_format::package::InVivo;
 use cere_format::profile::{Profile, RegionKey};
 
-/// Whether another run would tell no more: `profile` kept each wanted invocation that came.
+/// Whether `profile` kept every wanted invocation that was reached, so that another run would add nothing.
 pub fn all_known<'a>(profile: &Profile, choices: impl IntoIterator<Item = &'a Choice>) -> bool {
     choices.into_iter().all(|choice| {
         profile.region(&choice.key).is_none_or(|r| {
@@ -17,7 +17,8 @@ pub fn all_known<'a>(profile: &Profile, choices: impl IntoIterator<Item = &'a Ch
     })
 }
 
-/// A captured invocation runs slower than any other: a time beyond so many times its own is not its.
+/// Captured invocations run slower than others. A time in vivo above this many times the captured time belongs to another
+/// invocation.
 const IMPOSSIBLE: u64 = 2;
 
 /// The undisturbed time of the invocation that `capture` is of, or why it is unknown.

@@ -1,4 +1,4 @@
-//! Where the page traces of wanted invocations begin, and how long they get.
+//! Start and length of the page traces of wanted invocations.
 
 use cere_format::caches;
 use cere_format::capture::{TracePlan, TraceStart};
@@ -6,36 +6,36 @@ use cere_format::profile::{Profile, RegionKey};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes of the largest cache where the system does not tell.
+/// Assumed bytes of the largest cache where the system does not report it.
 const CACHE: u64 = 32 << 20;
 
 /// How pages are traced before captured invocations.
 #[derive(Debug, Clone)]
 pub struct Tracing {
-    /// Pages that stay open while pages are traced, before faults get too many.
+    /// Pages that stay open while pages are traced, until faults get too many.
     pub slots: u32,
-    /// Most pages of a trace; none: as many as fill the largest cache twice.
+    /// Maximum pages of a trace; `None` for as many as fill the largest cache twice.
     pub pages: Option<u64>,
-    /// A trace begins so many invocations of its region earlier, or before that.
+    /// A trace begins at least this many invocations of its region earlier.
     pub invocations: u64,
-    /// A trace begins so many seconds earlier, or before that, as far as the profile tells.
+    /// A trace begins at least this many seconds earlier, as far as the profile shows.
     pub window: f64,
 }
 
 impl Tracing {
-    /// What the preload library is to do.
+    /// The plan for the preload library.
     pub fn plan(&self) -> TracePlan {
         let cache = caches::of(0).last().map_or(CACHE, |cache| cache.size);
         let pages = self.pages.unwrap_or(2 * cache / PAGE);
         TracePlan {
             slots: self.slots,
             pages,
-            // Enough to fill the trace before the FIFO grows, and no more: each takes some microseconds.
+            // Just enough faults to fill the trace before the FIFO grows: each takes some microseconds.
             faults: (pages + pages / 4).clamp(1000, 100_000),
         }
     }
 
-    /// Where the traces of `invocations` (from 1) of the region `key` begin. `name` names regions.
+    /// Where the traces of `invocations` (from 1) of the region `key` begin. `name` gives names of regions.
     pub fn starts(
         &self,
         profile: Option<&Profile>,
@@ -72,8 +72,8 @@ impl Tracing {
     }
 }
 
-/// The last event of the profile that comes at least `window` seconds before the invocation; `Some(None)` is the
-/// program's start, none that the profile does not tell.
+/// The last event of the profile at least `window` seconds before the invocation. `Some(None)` is the program's start,
+/// `None` that the profile does not show it.
 fn by_time(
     profile: &Profile,
     key: &RegionKey,

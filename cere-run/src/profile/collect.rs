@@ -23,7 +23,7 @@ pub struct Collected {
     pub profile: Profile,
     /// The program's exit status as a shell reports it.
     pub code: u8,
-    /// What a reader of the profile should know.
+    /// Notes for readers of the profile.
     pub notes: Vec<String>,
 }
 
@@ -39,11 +39,11 @@ pub struct Run<'a> {
     pub timeout: Option<f64>,
     /// Where its output goes.
     pub output: Output,
-    /// Invocations whose times are kept of every region beyond those that are kept anyway.
+    /// Further invocations whose times are kept for every region.
     pub trace: &'a [u64],
     /// The regions to time; none: all.
     pub only: Option<&'a [RegionKey]>,
-    /// Variables of the environment that it gets beside this command's.
+    /// Environment variables in addition to this command's.
     pub environment: &'a [(String, String)],
 }
 
@@ -78,7 +78,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     if let Some(late) = finished.late {
         bail!(late);
     }
-    // A profile of what ran so far is of use; a run beside replays is one of several.
+    // The profile up to here is useful, except for runs beside replays, of which there are several.
     if let (Some(told), Some(_)) = (finished.told, run.only) {
         bail!(told);
     }
@@ -116,7 +116,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         ));
     }
     profile.program = program.hash.clone();
-    profile.input = reads::left(before, &reads::of(command));
+    profile.input = reads::without_own_output(before, &reads::of(command));
     Ok(Collected {
         profile,
         code,
@@ -124,14 +124,14 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     })
 }
 
-/// The process id in the name of a raw profile, and how many with the same id were before it.
+/// The process id in the name of a raw profile, and how many processes had the same id before.
 fn process_of(path: &Path) -> Option<(u32, usize)> {
     let name = path.file_name()?.to_str()?.strip_prefix(RAW_PREFIX)?;
     let (id, earlier) = name.split_once('.')?;
     Some((id.parse().ok()?, earlier.parse().ok()?))
 }
 
-/// What the raw profile's header says was left out.
+/// Notes on what the raw profile lacks, from its header.
 fn notes(path: &Path) -> Result<Vec<String>> {
     use std::io::Read;
     let mut header = [0; size_of::<RawHeader>()];

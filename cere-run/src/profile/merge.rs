@@ -1,27 +1,29 @@
-//! Several runs of one command as one profile: what disturbs a machine does not come at the same invocation again.
+//! Merges several runs of one command into one profile: a disturbance seldom hits the same invocation twice.
 
 use cere_format::profile::{Profile, RegionKey, RegionProfile, TreeNode};
 use std::collections::HashMap;
 
-/// The middle one; of an even number the lower of the two.
-fn middle<T: Copy>(mut values: Vec<T>, order: impl Fn(&T, &T) -> std::cmp::Ordering) -> Option<T> {
+/// The median; for an even number the lower of the two middle values.
+fn lower_median<T: Copy>(
+    mut values: Vec<T>,
+    order: impl Fn(&T, &T) -> std::cmp::Ordering,
+) -> Option<T> {
     values.sort_by(order);
     values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
-/// The [`middle`] of these times.
+/// The [`lower_median`] of times.
 pub fn seconds(values: impl Iterator<Item = f64>) -> Option<f64> {
-    middle(values.collect(), f64::total_cmp)
+    lower_median(values.collect(), f64::total_cmp)
 }
 
-/// Cycles of one invocation over the runs that know them; 0 if none does.
+/// Median cycles of one invocation over the runs that kept it; 0 if none did.
 fn cycles(values: impl Iterator<Item = u64>) -> u64 {
-    middle(values.filter(|c| *c > 0).collect(), u64::cmp).unwrap_or(0)
+    lower_median(values.filter(|c| *c > 0).collect(), u64::cmp).unwrap_or(0)
 }
 
-/// One profile out of `runs` of the same command, which has to have at least one: the run of middling length, with the
-/// middle of each time over the runs, invocation by invocation. The second value tells what could not be merged, for
-/// people.
+/// Merges `runs` of the same command, at least one: the run of median length, with each time replaced by its median over
+/// the runs, invocation by invocation. The second value describes what could not be merged.
 pub fn merge(mut runs: Vec<Profile>) -> Option<(Profile, Option<String>)> {
     runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let at = runs.len().checked_sub(1)? / 2;
@@ -39,7 +41,7 @@ pub fn merge(mut runs: Vec<Profile>) -> Option<(Profile, Option<String>)> {
         let others: Option<Vec<&RegionProfile>> = by_key
             .iter()
             .map(|run| run.get(&region.key).copied())
-            .map(|other| other.filter(|o| alike(o, region)))
+            .map(|other| other.filter(|o| have_same_invocations(o, region)))
             .collect();
         match others {
             Some(others) => merge_region(region, &others),
@@ -54,12 +56,12 @@ pub fn merge(mut runs: Vec<Profile>) -> Option<(Profile, Option<String>)> {
         )
     });
     merge_tree(&mut base, &runs);
-    weigh(&mut base);
+    compute_shares(&mut base);
     Some((base, note))
 }
 
-/// Sets the regions' shares and the coverage by the run time and the regions' own times, which were changed.
-pub fn weigh(profile: &mut Profile) {
+/// Computes shares and coverage again after times were changed.
+pub fn compute_shares(profile: &mut Profile) {
     let own: f64 = profile.regions.iter().map(|r| r.self_seconds).sum();
     profile.coverage = (own / profile.seconds).min(1.0);
     for region in &mut profile.regions {
@@ -67,8 +69,8 @@ pub fn weigh(profile: &mut Profile) {
     }
 }
 
-/// Whether both are of the same invocations.
-fn alike(a: &RegionProfile, b: &RegionProfile) -> bool {
+/// Whether both have the same invocations.
+fn have_same_invocations(a: &RegionProfile, b: &RegionProfile) -> bool {
     let sampled = |r: &RegionProfile| r.trace.sampled.iter().map(|s| s.0).collect::<Vec<_>>();
     a.invocations == b.invocations
         && a.trace.first.len() == b.trace.first.len()
@@ -78,7 +80,7 @@ fn alike(a: &RegionProfile, b: &RegionProfile) -> bool {
 fn merge_region(region: &mut RegionProfile, others: &[&RegionProfile]) {
     let own = region.clone();
     let all = || others.iter().copied().chain(std::iter::once(&own));
-    region.noise = noise(&all().collect::<Vec<_>>());
+    region.noise = estimate_noise(&all().collect::<Vec<_>>());
     for (place, kept) in region.trace.first.iter_mut().enumerate() {
         *kept = cycles(all().map(|r| r.trace.first[place]));
     }
@@ -93,9 +95,9 @@ fn merge_region(region: &mut RegionProfile, others: &[&RegionProfile]) {
     region.cycles_max = cycles(all().map(|r| r.cycles_max));
 }
 
-/// Mean distance of the middle of `runs` from the true time, over the mean time. Each run's times are taken in parts of
-/// their mean first: that one run is slower than another as a whole makes no class of invocations.
-fn noise(runs: &[&RegionProfile]) -> f64 {
+/// Estimated mean error of the median over `runs`, over the mean time. Each run's times are first divided by their mean: a
+/// run that is slower as a whole must not make classes.
+fn estimate_noise(runs: &[&RegionProfile]) -> f64 {
     let times = |run: &RegionProfile| -> Vec<u64> {
         let sampled = run.trace.sampled.iter().map(|s| s.1);
         run.trace.first.iter().copied().chain(sampled).collect()
@@ -123,12 +125,12 @@ fn noise(runs: &[&RegionProfile]) -> f64 {
     if pairs == 0.0 {
         return 0.0;
     }
-    // Of three runs the middle's mean distance is 0.48 of the mean distance of two of them, by the normal law; it falls with
-    // the root of their number.
+    // For normal errors the mean error of the median of three runs is 0.48 of the mean distance between two runs. It falls with
+    // the square root of their number.
     0.48 * (3.0 / runs.len() as f64).sqrt() * (sum / pairs)
 }
 
-/// The regions' chain from the root to each node.
+/// The chain of regions from the root to each node.
 fn chains(profile: &Profile) -> Vec<Vec<RegionKey>> {
     let mut chains: Vec<Vec<RegionKey>> = Vec::with_capacity(profile.tree.len());
     for node in &profile.tree {
@@ -141,7 +143,7 @@ fn chains(profile: &Profile) -> Vec<Vec<RegionKey>> {
     chains
 }
 
-/// Nodes that every run has get the middle of their times.
+/// Sets the times of nodes that every run has to their medians.
 fn merge_tree(base: &mut Profile, runs: &[Profile]) {
     let own = chains(base);
     let others: Vec<HashMap<Vec<RegionKey>, &TreeNode>> = runs

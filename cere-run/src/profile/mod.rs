@@ -7,4 +7,4 @@ mod several;
 
 pub use collect::{Collected, Run, collect};
 pub use probes::DISPLACED;
-pub use several::{Command, enough};
+pub use several::{Command, sufficient_runs};

@@ -1,14 +1,14 @@
-//! What probes cost beyond what the preload library measures at the program's start: they keep the code on both sides
-//! of them from overlapping, and displace some of it from caches. Where they take much of a run, runs almost without
-//! them tell how much that is.
+//! The cost of probes in addition to what the preload library measures at the program's start: they keep the code before and
+//! after them from overlapping and displace some of it from caches. If probes take much of a run, runs almost without probes
+//! measure this cost.
 
 use super::merge;
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
 
-/// Share of the run that probes take, by their own measure, from which on runs without them are made.
+/// Share of the run that probes take, by their own measure, above which runs without them are made.
 const HEAVY: f64 = 0.05;
 
-/// Cycles that a probe pair adds to what is around it beyond what is taken off, at most.
+/// Maximum cycles that a probe pair adds to the code around it and that are not subtracted yet.
 pub const DISPLACED: f64 = 500.0;
 
 /// Entries of regions.
@@ -17,18 +17,18 @@ fn pairs(profile: &Profile) -> u64 {
     inner.map(|node| node.invocations).sum()
 }
 
-/// Cycles of a probe pair, as far as they are known.
+/// Known cycles of a probe pair.
 fn pair(profile: &Profile) -> f64 {
     profile.probe_inside + profile.probe_outside
 }
 
-/// Share of the run, before they were taken off, that its probes took by their own measure.
+/// Share of its probes in the run before their cost was subtracted, by their own measure.
 fn share(profile: &Profile) -> f64 {
     let taken = pairs(profile) as f64 * pair(profile) / profile.tsc_hz;
     taken / (profile.seconds + taken)
 }
 
-/// What a reader of a profile of a single run should know of its probes.
+/// The note on probes for a profile of a single run.
 pub fn warning(profile: &Profile) -> Option<String> {
     let share = share(profile);
     (share > HEAVY).then(|| {
@@ -39,9 +39,9 @@ pub fn warning(profile: &Profile) -> Option<String> {
     })
 }
 
-/// The region alone to be timed in runs that show what the probes of all of them cost: the one that is entered least
-/// often. None where probes are too few to matter.
-pub fn rarest(profile: &Profile) -> Option<RegionKey> {
+/// The only region to time in runs that measure the cost of all probes: the one that is entered least often. `None` if there
+/// are too few probes to matter.
+pub fn least_entered_region(profile: &Profile) -> Option<RegionKey> {
     let ran = profile.regions.iter().filter(|r| r.invocations > 0);
     let rarest = ran.min_by(|a, b| {
         let longer = b.inclusive_seconds.total_cmp(&a.inclusive_seconds);
@@ -50,17 +50,17 @@ pub fn rarest(profile: &Profile) -> Option<RegionKey> {
     (share(profile) > HEAVY).then(|| rarest.key.clone())
 }
 
-/// Takes off `profile` what probes cost as `bare` tells, those of `wanted` runs of the same command with fewer of
-/// them that ended well. Text for people, if there is something to say.
-pub fn settle(profile: &mut Profile, bare: &[Profile], wanted: usize) -> Option<String> {
-    // What ended early or did something else is no measure.
+/// Subtracts the remaining cost of probes from `profile`. `bare` holds the successful ones of `wanted` runs of the same command
+/// with fewer probes. Returns a note for the user, if any.
+pub fn subtract_probes(profile: &mut Profile, bare: &[Profile], wanted: usize) -> Option<String> {
+    // Runs that ended early or did something else cannot be compared.
     let alike = |run: &Profile| {
         let met = |r: &RegionProfile| profile.region(&r.key).map_or(0, |known| known.invocations);
         !run.regions.is_empty() && run.regions.iter().all(|r| r.invocations == met(r))
     };
     if bare.len() < wanted || !bare.iter().all(alike) {
         return Some(
-            "runs without probes did not do what those with them did: what probes cost beyond their own measure is not known, and times around regions that are entered often may be too long".into(),
+            "runs without probes behaved differently: the full cost of the probes is unknown, and times around regions that are entered often may be too long".into(),
         );
     }
     let seconds = merge::seconds(bare.iter().map(|run| run.seconds))?;
@@ -83,12 +83,12 @@ pub fn settle(profile: &mut Profile, bare: &[Profile], wanted: usize) -> Option<
     ))
 }
 
-/// Has each probe pair have cost `each` seconds more. The region's own part of that is in the proportion of what is known.
+/// Subtracts `each` further seconds for every probe pair, split between region and caller like the known cost.
 fn take_off(profile: &mut Profile, each: f64) {
     let inside = each * profile.probe_inside / pair(profile).max(1.0);
     let outside = each - inside;
     let count = profile.tree.len();
-    // Entries of regions from a node, and from all that are below it, which come later.
+    // Entries of regions from a node and all nodes below it, which come later.
     let (mut direct, mut below) = (vec![0.0; count], vec![0.0; count]);
     let mut called = vec![0.0; count];
     let mut own = vec![0.0; profile.regions.len()];
@@ -120,7 +120,7 @@ fn take_off(profile: &mut Profile, each: f64) {
         region.self_seconds = (region.self_seconds - own[place]).max(0.0);
         let before = region.inclusive_seconds;
         region.inclusive_seconds = (before - inclusive[place]).max(region.self_seconds);
-        // Which invocations are alike stays as it is if all are shortened alike.
+        // Shortening all invocations equally keeps the classes.
         let ratio = match before > 0.0 {
             true => region.inclusive_seconds / before,
             false => 1.0,
@@ -140,7 +140,7 @@ fn take_off(profile: &mut Profile, each: f64) {
             .iter_mut()
             .for_each(|s| shorten(&mut s.1));
     }
-    merge::weigh(profile);
+    merge::compute_shares(profile);
     profile.probe_inside += inside * profile.tsc_hz;
     profile.probe_outside += outside * profile.tsc_hz;
 }
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn what_a_bare_run_takes_less_is_the_probes() {
         let mut profile = profile();
-        assert_eq!(rarest(&profile).map(|key| key.index), Some(0));
+        assert_eq!(least_entered_region(&profile).map(|key| key.index), Some(0));
         assert!(warning(&profile).is_some_and(|text| text.contains("17 %")));
         let runs = [bare(0.7), bare(0.9), bare(0.95)];
-        let note = settle(&mut profile, &runs, 3).expect("a note");
+        let note = subtract_probes(&mut profile, &runs, 3).expect("a note");
         assert!(note.contains("100 cycles more than the 200 "), "{note}");
         near(profile.seconds, 0.9);
         // A quarter of the 0.1 s is the short region's, the rest its caller's.
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn bare_runs_that_take_longer_tell_nothing() {
         let mut profile = profile();
-        assert_eq!(settle(&mut profile, &[bare(1.1)], 1), None);
+        assert_eq!(subtract_probes(&mut profile, &[bare(1.1)], 1), None);
         near(profile.seconds, 1.0);
     }
 
@@ -212,9 +212,9 @@ mod tests {
         let mut profile = profile();
         let mut other = bare(0.2);
         other.regions[0].invocations = 7;
-        let note = settle(&mut profile, &[bare(0.9), other], 2).expect("a note");
+        let note = subtract_probes(&mut profile, &[bare(0.9), other], 2).expect("a note");
         assert!(note.contains("not known"), "{note}");
-        let note = settle(&mut profile, &[bare(0.9)], 2).expect("a note");
+        let note = subtract_probes(&mut profile, &[bare(0.9)], 2).expect("a note");
         assert!(note.contains("not known"), "{note}");
         near(profile.seconds, 1.0);
     }
@@ -223,7 +223,7 @@ mod tests {
     fn no_more_is_taken_off_than_probes_can_cost() {
         let mut profile = profile();
         profile.tree[2].invocations = 100_000;
-        let note = settle(&mut profile, &[bare(0.5)], 1).expect("a note");
+        let note = subtract_probes(&mut profile, &[bare(0.5)], 1).expect("a note");
         assert!(note.contains("500 cycles more"), "{note}");
         near(profile.seconds, 0.95);
     }
@@ -232,7 +232,7 @@ mod tests {
     fn few_probes_need_no_other_run() {
         let mut profile = profile();
         profile.tree[2].invocations = 100_000;
-        assert_eq!(rarest(&profile), None);
+        assert_eq!(least_entered_region(&profile), None);
         assert_eq!(warning(&profile), None);
     }
 }

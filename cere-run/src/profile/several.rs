@@ -14,25 +14,24 @@ use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_store::state;
 
-/// Seconds from which on a program takes long: each of its runs is one to think twice about.
+/// Seconds above which a program counts as long: then as few runs as possible are made.
 const LONG: f64 = 20.0;
 
-/// Classes of a region, in the mean, from which on they are likely to be noise.
+/// Mean number of classes of a region above which they are likely to be noise.
 const MANY: usize = 2;
 
-/// Runs for times that can be believed on a machine where other things happen: 3. Of a program that takes long 1, and 2
-/// where a second one tells which of the many classes that regions seem to have are noise: each would be captured, and
-/// replayed under all flags.
-pub fn enough(profile: &Profile) -> u32 {
-    advised(profile).0
+/// Number of runs for reliable times on a busy machine: 3. For a long program 1, or 2 if its regions seem to have many
+/// classes: a second run shows which of these are noise, and each class would be captured and replayed under all flags.
+pub fn sufficient_runs(profile: &Profile) -> u32 {
+    sufficient_runs_and_note(profile).0
 }
 
-/// Likewise, with what to tell people of them.
-fn advised(profile: &Profile) -> (u32, Option<String>) {
+/// Likewise, with a note for the user.
+fn sufficient_runs_and_note(profile: &Profile) -> (u32, Option<String>) {
     if profile.seconds < LONG {
         return (3, None);
     }
-    match scattered(profile) {
+    match many_classes(profile) {
         None => (1, None),
         Some((classes, regions)) => (
             2,
@@ -43,8 +42,8 @@ fn advised(profile: &Profile) -> (u32, Option<String>) {
     }
 }
 
-/// Classes of the regions worth a codelet and the number of these regions, if that is many classes.
-fn scattered(profile: &Profile) -> Option<(usize, usize)> {
+/// Number of classes of the regions that matter and number of these regions, if there are many classes.
+fn many_classes(profile: &Profile) -> Option<(usize, usize)> {
     let kept = Selection::of(profile).ok()?.kept;
     let regions = kept.iter().map(|kept| &profile.regions[kept.region]);
     let classes: Vec<usize> = regions
@@ -56,7 +55,7 @@ fn scattered(profile: &Profile) -> Option<(usize, usize)> {
 
 /// What to profile.
 pub struct Command<'a> {
-    /// Store that the profile is kept in; the caller holds its lock.
+    /// The store for the profile; the caller holds its lock.
     pub store: &'a Store,
     /// The program.
     pub program: &'a Program,
@@ -64,21 +63,21 @@ pub struct Command<'a> {
     pub words: &'a [String],
     /// End a run after this many seconds.
     pub timeout: Option<f64>,
-    /// Invocations whose times are kept of every region beyond those that are kept anyway.
+    /// Further invocations whose times are kept for every region.
     pub trace: &'a [u64],
 }
 
 impl Command<'_> {
-    /// Profiles `runs` runs, or, if none is said, [`enough`], and keeps the profile in the store. The first run's output
-    /// goes to `output`, that of the others nowhere. Unless a single run was asked for, there are as many more without
-    /// probes where these take much of the run.
+    /// Profiles `runs` runs, or [`sufficient_runs`] for `None`, and stores the profile. The output of the first run goes to
+    /// `output`, that of the others nowhere. If probes take much of the run, as many runs without probes follow, unless a single
+    /// run was asked for.
     pub fn profile(
         &self,
         runs: Option<u32>,
         output: Output,
         input: &mut Input,
     ) -> Result<Collected> {
-        let mut first = self.once(output, input, None)?;
+        let mut first = self.profile_once(output, input, None)?;
         state::write_json(&self.store.profile(), &first.profile)?;
         // A program that fails is not run for it again.
         if runs == Some(1) || first.code != 0 {
@@ -87,12 +86,12 @@ impl Command<'_> {
         }
         let (wanted, why) = match runs {
             Some(runs) => (runs, None),
-            None => advised(&first.profile),
+            None => sufficient_runs_and_note(&first.profile),
         };
         if let Some(why) = why {
             note!("{why}");
         }
-        let rarest = probes::rarest(&first.profile);
+        let rarest = probes::least_entered_region(&first.profile);
         if wanted < 2 && rarest.is_none() {
             return Ok(first);
         }
@@ -101,21 +100,21 @@ impl Command<'_> {
         for number in 1..=wanted {
             if number > 1 {
                 note!("run {number} of {wanted} for the times in vivo, without output");
-                profiles.push(self.once(Output::Dropped, input, None)?.profile);
+                profiles.push(self.profile_once(Output::Dropped, input, None)?.profile);
             }
             if let Some(key) = &rarest {
                 note!(
                     "run {number} of {wanted} for what the probes cost, without most of them and without output"
                 );
                 let only = std::slice::from_ref(key);
-                let run = self.once(Output::Dropped, input, Some(only))?;
+                let run = self.profile_once(Output::Dropped, input, Some(only))?;
                 bare.extend((run.code == 0).then_some(run.profile));
             }
         }
         if let Some((mut merged, note)) = merge(profiles) {
             first.notes.extend(note);
             if rarest.is_some() {
-                let note = probes::settle(&mut merged, &bare, wanted as usize);
+                let note = probes::subtract_probes(&mut merged, &bare, wanted as usize);
                 first.notes.extend(note);
             }
             state::write_json(&self.store.profile(), &merged)?;
@@ -124,14 +123,14 @@ impl Command<'_> {
         Ok(first)
     }
 
-    /// A run in which `only` these regions are timed; none: all.
-    fn once(
+    /// A run that times `only` these regions; `None` for all.
+    fn profile_once(
         &self,
         output: Output,
         input: &mut Input,
         only: Option<&[RegionKey]>,
     ) -> Result<Collected> {
-        let mut feed = input.again()?;
+        let mut feed = input.for_next_run()?;
         let run = Run {
             store: self.store,
             program: self.program,
@@ -163,7 +162,7 @@ mod tests {
         for region in &mut profile.regions {
             times(region, even);
         }
-        assert_eq!(enough(&profile), 3);
+        assert_eq!(sufficient_runs(&profile), 3);
         profile.seconds = 30.0;
         for region in &mut profile.regions {
             region.inclusive_seconds *= 30.0;
@@ -173,11 +172,11 @@ mod tests {
             node.inclusive_seconds *= 30.0;
             node.self_seconds *= 30.0;
         }
-        assert_eq!(enough(&profile), 1);
+        assert_eq!(sufficient_runs(&profile), 1);
         times(&mut profile.regions[0], scattered);
-        assert_eq!(enough(&profile), 2);
+        assert_eq!(sufficient_runs(&profile), 2);
         // Known to be noise.
         profile.regions[0].noise = 1.0;
-        assert_eq!(enough(&profile), 1);
+        assert_eq!(sufficient_runs(&profile), 1);
     }
 }

@@ -1,25 +1,25 @@
-//! What each choice does on its own: main effects on the logarithm of the ratio, shrunk to zero for few samples.
+//! The main effect of each choice on the logarithm of the ratio, shrunk to zero for few samples.
 
 use super::point::Ground;
 use super::{Outcome, Trial};
 
-/// Samples of no effect that each choice is taken to have had (ridge regression): one lucky variant proves little.
+/// Samples without effect that each choice is assumed to have (ridge regression): one lucky variant proves little.
 const SHRINKAGE: f64 = 1.0;
-/// Sweeps over all choices; effects have settled long before.
+/// Sweeps over all choices; effects converge long before.
 const SWEEPS: usize = 20;
-/// Slower than this, all are as bad: one that takes ten times as long must not outweigh the others.
+/// Upper limit of a ratio: a variant that takes ten times as long must not outweigh the others.
 const WORST: f64 = 2.0;
-/// A spread of logarithms that measurements have anyway.
+/// Minimum spread of logarithms, as measurements have it.
 const NOISE: f64 = 0.005;
-/// Failures without a success after which a choice is left.
+/// Failures without a success after which a choice is given up.
 const FAILURES: usize = 3;
 
-/// What is known of one choice.
+/// Knowledge about one choice.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Effect {
-    /// Logarithm of the ratio that it adds; below 0 it makes faster.
+    /// The logarithm that it adds to that of the ratio; negative is faster.
     pub(super) mean: f64,
-    /// Standard error of that.
+    /// Standard error of `mean`.
     pub(super) error: f64,
     /// Variants proposed with it.
     pub(super) tried: usize,
@@ -28,13 +28,13 @@ pub(super) struct Effect {
 }
 
 impl Effect {
-    /// Whether it has failed so often that it fails by itself.
+    /// Whether it has failed so often that it must be the cause.
     pub(super) fn fails(&self) -> bool {
         self.succeeded == 0 && self.failed >= FAILURES
     }
 }
 
-/// Of each group and choice, from 1; at 0 stands nothing, which does nothing.
+/// By group and choice, from 1; entry 0 is no choice, without effect.
 pub(super) struct Effects(Vec<Vec<Effect>>);
 
 impl Effects {
@@ -68,7 +68,7 @@ impl Effects {
         &self.0[group]
     }
 
-    /// How much the choice in a group matters: the range of its effects, and what is not known of it yet.
+    /// Importance of a group: the range of its effects plus their uncertainty.
     pub(super) fn importance(&self, group: usize) -> f64 {
         let usable = || self.0[group].iter().filter(|e| !e.fails());
         let most = |of: fn(&Effect) -> f64| usable().map(of).fold(0.0, f64::max);

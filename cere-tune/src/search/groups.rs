@@ -12,21 +12,21 @@ use rand::{Rng, RngExt};
 const EXPLORE: f64 = 0.15;
 /// Share of variants made of the best choice of every group.
 const ASSEMBLE: f64 = 0.15;
-/// Every so many proposals, the best variant is simplified.
+/// One in this many proposals simplifies the best variant.
 const SIMPLIFY: usize = 4;
-/// Known variants that others are made of.
+/// Number of best variants that others are derived from.
 const PARENTS: usize = 5;
-/// How often a choice that fails is tried in a random variant all the same: others may have been to blame.
+/// Probability that a random variant keeps a choice that fails: another choice may have been the cause.
 const FORGIVE: f64 = 0.05;
 
-/// What is known, for one proposal.
+/// Knowledge for one proposal.
 pub(super) struct Plan<'a> {
     ground: &'a Ground,
     effects: Effects,
     /// The best choices so far, best first.
     parents: Vec<&'a [usize]>,
     sequences: Population<'a>,
-    /// The best variant without parts of it, if that is due.
+    /// The best variant without some of its parts, if it is time to simplify.
     simpler: Vec<Point>,
     screening: bool,
     /// Share of sequences.
@@ -55,7 +55,7 @@ impl<'a> Plan<'a> {
         };
         let due = !screening && searched.is_multiple_of(SIMPLIFY);
         let mut simpler = match known.filter(|_| due) {
-            Some(trial) => simpler(&trial.point, &effects),
+            Some(trial) => simplified_points(&trial.point, &effects),
             None => Vec::new(),
         };
         simpler.reverse();
@@ -70,7 +70,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A point, which may have been proposed before; `fresh` tells.
+    /// Draws a point. It may have been proposed before; `fresh` checks that.
     pub(super) fn draw<R: Rng>(
         &mut self,
         rng: &mut R,
@@ -89,18 +89,18 @@ impl<'a> Plan<'a> {
         }
         if self.screening || self.parents.is_empty() || rng.random_bool(EXPLORE) {
             return Some(random::choices(self.ground, rng, |g, rng| {
-                self.rarest(g, rng)
+                self.draw_rarest(g, rng)
             }));
         }
         let of_all = rng.random_bool(ASSEMBLE);
-        let mut choices = self.parents[rank(self.parents.len(), rng)].to_vec();
+        let mut choices = self.parents[draw_rank(self.parents.len(), rng)].to_vec();
         let groups = match of_all {
             true => (0..choices.len()).collect(),
-            false => self.important(rng),
+            false => self.draw_important(rng),
         };
         for group in groups {
             let other = (!of_all).then_some(choices[group]);
-            choices[group] = self.promising(group, other, rng);
+            choices[group] = self.draw_promising(group, other, rng);
         }
         Some(Point::Choices(choices))
     }
@@ -112,8 +112,8 @@ impl<'a> Plan<'a> {
         Some(self.sequences.child(self.ground, rng))
     }
 
-    /// A choice that was tried least, so that all have their samples soon.
-    fn rarest(&self, group: usize, rng: &mut impl Rng) -> usize {
+    /// One of the choices with the fewest trials, so that all soon have samples.
+    fn draw_rarest(&self, group: usize, rng: &mut impl Rng) -> usize {
         let forgive = rng.random_bool(FORGIVE);
         let effect = |c| self.effects.choice(group, c);
         let usable = || {
@@ -130,8 +130,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// One group or a few, the important ones more likely.
-    fn important(&self, rng: &mut impl Rng) -> Vec<usize> {
+    /// Draws one group or a few, important ones with a higher probability.
+    fn draw_important(&self, rng: &mut impl Rng) -> Vec<usize> {
         let mut weights: Vec<f64> = (0..self.ground.groups())
             .map(|g| self.effects.importance(g))
             .collect();
@@ -155,10 +155,10 @@ impl<'a> Plan<'a> {
     }
 
     /// The choice of a group that is the best if effects are what they may be (Thompson sampling), but not `other`.
-    fn promising(&self, group: usize, other: Option<usize>, rng: &mut impl Rng) -> usize {
+    fn draw_promising(&self, group: usize, other: Option<usize>, rng: &mut impl Rng) -> usize {
         let effects = self.effects.group(group).iter().enumerate();
         let usable = effects.filter(|(c, e)| Some(*c) != other && !e.fails());
-        let drawn = usable.map(|(c, e)| (c, e.mean + e.error * normal(rng)));
+        let drawn = usable.map(|(c, e)| (c, e.mean + e.error * draw_normal(rng)));
         let drawn: Vec<(usize, f64)> = drawn.collect();
         let best = drawn.iter().min_by(|a, b| a.1.total_cmp(&b.1));
         best.map_or(0, |(c, _)| *c)
@@ -166,19 +166,19 @@ impl<'a> Plan<'a> {
 }
 
 /// A rank below `of`, each half as likely as the one before; the first if there are too few.
-fn rank(of: usize, rng: &mut impl Rng) -> usize {
+fn draw_rank(of: usize, rng: &mut impl Rng) -> usize {
     let halves = rng.random::<u32>().trailing_zeros() as usize;
     if halves < of { halves } else { 0 }
 }
 
-/// A draw from the standard normal distribution (Box and Muller).
-fn normal(rng: &mut impl Rng) -> f64 {
+/// Draws from the standard normal distribution (Box and Muller).
+fn draw_normal(rng: &mut impl Rng) -> f64 {
     let (radius, angle) = (1.0 - rng.random::<f64>(), rng.random::<f64>());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
 /// `point` without all that does not help by what is known, and without one part at a time, the least helpful first.
-fn simpler(point: &Point, effects: &Effects) -> Vec<Point> {
+fn simplified_points(point: &Point, effects: &Effects) -> Vec<Point> {
     match point {
         Point::Choices(choices) => {
             let taken = choices.iter().enumerate().filter(|(_, c)| **c > 0);
@@ -203,7 +203,7 @@ fn simpler(point: &Point, effects: &Effects) -> Vec<Point> {
         Point::Sequence { level, rounds } => {
             let shorter = (0..rounds.len()).map(|i| {
                 let mut rounds = rounds.clone();
-                // Left empty, not out: children exchange rounds place by place.
+                // The round stays, without passes: children exchange rounds by index.
                 rounds[i].clear();
                 Point::Sequence {
                     level: *level,

@@ -1,4 +1,4 @@
-//! Names of the methods.
+//! Search methods and their names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub enum Method {
     /// Independent draws, which learn nothing.
     Random,
-    /// Which groups of flags matter is learnt first; those are then tried around the best variants.
+    /// Learns which groups of flags matter, then tries those around the best variants.
     Groups,
 }
 
@@ -16,7 +16,7 @@ impl Method {
     const ALL: [(Method, &str); 2] = [(Method::Random, "random"), (Method::Groups, "groups")];
 }
 
-/// A name of no method.
+/// An unknown name of a method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no method {0:?}; take random or groups")]
 pub struct MethodError(pub String);

@@ -19,14 +19,14 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use std::collections::HashSet;
 
-/// Ratios this close, relatively, are one: of such variants the shortest is the best.
+/// Relative difference below which ratios count as equal: of such variants the shortest is the best.
 const TOLERANCE: f64 = 0.005;
-/// Proposals whose outcome may be awaited at a time when the next one depends on them.
+/// Maximum pending proposals when the next one depends on their outcomes.
 const AWAITED: usize = 20;
-/// Draws for a variant that is new, before the space is walked through instead.
+/// Draws for a new variant before the space is enumerated instead.
 const DRAWS: usize = 100;
 
-/// A proposal and what came of it.
+/// A proposal and its outcome.
 #[derive(Debug, Clone)]
 struct Trial {
     point: Point,
@@ -59,13 +59,13 @@ pub struct Search {
     method: Method,
     rng: Xoshiro256PlusPlus,
     trials: Vec<Trial>,
-    /// Variants proposed, and the empty one.
+    /// Proposed variants, and the empty one.
     seen: HashSet<Variant>,
-    /// What comes first, last one first.
+    /// The first proposals, in reverse order.
     first: Vec<Point>,
-    /// How many of the trials came first.
+    /// How many trials those were.
     started: usize,
-    /// Where the walk through all choices has come to; none after its end.
+    /// Position of the enumeration of all choices; `None` after its end.
     walk: Option<Vec<usize>>,
     exhausted: bool,
 }
@@ -113,9 +113,9 @@ impl Search {
         found.map(|(point, variant)| self.record(point, variant))
     }
 
-    /// Outcome of a proposal: its time over that of the code as built. None, and what is not positive and finite: it
-    /// failed (the compiler crashed, the result is wrong, it took too long). In any order; the last one told of a proposal
-    /// counts, and one of a number that was never proposed is left out.
+    /// Reports the outcome of a proposal: its time over that of the code as built. `None`, or a ratio that is not positive and
+    /// finite, means that it failed (the compiler crashed, the result is wrong, it took too long). Outcomes may come in any
+    /// order. The last one for a proposal counts; numbers that were never proposed are ignored.
     pub fn tell(&mut self, number: u64, ratio: Option<f64>) {
         let trial = usize::try_from(number).ok();
         if let Some(trial) = trial.and_then(|n| self.trials.get_mut(n)) {
@@ -126,14 +126,14 @@ impl Search {
         }
     }
 
-    /// Whether the last call of [`Search::propose`] found nothing new in the whole space. With sequences, which cannot
-    /// be counted: in a hundred samples.
+    /// Whether the last call of [`Search::propose`] found nothing new in the whole space or, with sequences, in a hundred
+    /// samples.
     pub fn exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// The best variant told so far, with its ratio: of those within half a percent of the least ratio, the one of the
-    /// shortest pipeline and the fewest flags.
+    /// The best variant so far with its ratio: among those within half a percent of the minimum ratio, the one with the shortest
+    /// pipeline and the fewest flags.
     pub fn best(&self) -> Option<(&Variant, f64)> {
         let trial = best(&self.trials, |_| true)?;
         Some((&trial.variant, trial.ratio()?))
@@ -156,7 +156,7 @@ impl Search {
         found.or_else(|| draws(&mut |rng| random::draw(ground, rng)))
     }
 
-    /// The first new one of all choices: draws may miss the last ones of a space that is nearly exhausted.
+    /// The next new variant of the enumeration: draws may miss the last ones of a space that is nearly exhausted.
     fn by_walk(&mut self) -> Option<(Point, Variant)> {
         while let Some(choices) = &mut self.walk {
             let point = Point::Choices(choices.clone());
@@ -186,7 +186,7 @@ impl Search {
     }
 }
 
-/// The best of those that `which` takes, by the rule of [`Search::best`].
+/// The best of the trials that `which` accepts, by the rule of [`Search::best`].
 fn best(trials: &[Trial], which: impl Fn(&Trial) -> bool) -> Option<&Trial> {
     let told = || {
         let chosen = trials.iter().filter(|t| which(t));

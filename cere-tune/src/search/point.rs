@@ -1,4 +1,4 @@
-//! Variants as searches see them: which choice of each group, or which sequence.
+//! Variants as points of a space: a choice of each group, or a sequence.
 
 use crate::Variant;
 use crate::pipeline::Pipeline;
@@ -8,11 +8,11 @@ use rand::{Rng, RngExt};
 /// A point of a space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Point {
-    /// A choice of each group, from 1; 0 is nothing.
+    /// A choice of each group, from 1; 0 is no choice.
     Choices(Vec<usize>),
     /// A sequence.
     Sequence {
-        /// The code generator's flags, from 1; 0 is nothing.
+        /// The code generator's flags, from 1; 0 is no choice.
         level: usize,
         /// Pipelines that run one after the other.
         rounds: Vec<String>,
@@ -32,7 +32,7 @@ impl Point {
     }
 }
 
-/// A space with what its sequences are samples of.
+/// A space with the pipeline that its sequences sample.
 #[derive(Debug, Clone)]
 pub(super) struct Ground {
     space: Space,
@@ -56,7 +56,7 @@ impl Ground {
         self.space.groups.len()
     }
 
-    /// Number of choices of a group, nothing not counted.
+    /// Number of choices of a group, without the empty one.
     pub(super) fn choices(&self, group: usize) -> usize {
         self.space.groups[group].choices.len()
     }
@@ -65,7 +65,7 @@ impl Ground {
         self.sequences.is_some()
     }
 
-    /// None for a sequence without passes, which `opt` would not take.
+    /// The variant of a point. `None` for a sequence without passes, which `opt` refuses.
     pub(super) fn variant(&self, point: &Point) -> Option<Variant> {
         match point {
             Point::Choices(choices) => {
@@ -106,7 +106,7 @@ impl Ground {
         (1..=self.choices(group)).map(alone).collect()
     }
 
-    /// The next of all choices, as a number with a digit for each group; whether there is one.
+    /// Advances to the next combination of choices, like a counter with a digit for each group; false at the end.
     pub(super) fn advance(&self, choices: &mut [usize]) -> bool {
         for (group, choice) in choices.iter_mut().enumerate() {
             if *choice < self.choices(group) {

@@ -13,7 +13,7 @@ const TOURNAMENT: usize = 3;
 pub(super) struct Population<'a>(Vec<&'a Point>);
 
 impl<'a> Population<'a> {
-    /// Of those that `which` takes.
+    /// Selects the best of the trials that `which` accepts.
     pub(super) fn of(trials: &'a [Trial], which: impl Fn(&Point) -> bool) -> Self {
         let told = trials.iter().filter(|t| which(&t.point));
         let mut told: Vec<(&Point, f64)> = told
@@ -42,7 +42,7 @@ impl<'a> Population<'a> {
     }
 }
 
-/// Takes each group's choice, or each round, from one of both at random.
+/// Takes each group's choice, or each round, from one of the two at random.
 fn cross(child: &mut Point, other: &Point, rng: &mut impl Rng) {
     match (child, other) {
         (Point::Choices(mine), Point::Choices(others)) => exchange(mine, others, rng),
@@ -70,7 +70,7 @@ fn exchange<T: Clone>(mine: &mut [T], others: &[T], rng: &mut impl Rng) {
     }
 }
 
-/// Draws one place in the mean again: half of the choices become nothing.
+/// Draws one component again in the mean; half of the draws are no choice.
 fn mutate(child: &mut Point, ground: &Ground, rng: &mut impl Rng) {
     match child {
         Point::Choices(choices) => {

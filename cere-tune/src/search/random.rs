@@ -1,9 +1,9 @@
-//! Draws that learn nothing (CERE thesis, 5.4.4).
+//! Independent draws, without learning (CERE thesis, 5.4.4).
 
 use super::point::{Ground, Point};
 use rand::{Rng, RngExt};
 
-/// A point of the space; half of them sequences where there are both. None if there is neither.
+/// Draws a point of the space, a sequence with probability one half if there are both. `None` if there is neither.
 pub(super) fn draw(ground: &Ground, rng: &mut impl Rng) -> Option<Point> {
     let sequences = ground.has_sequences();
     if sequences && (ground.groups() == 0 || rng.random_bool(0.5)) {
@@ -12,8 +12,8 @@ pub(super) fn draw(ground: &Ground, rng: &mut impl Rng) -> Option<Point> {
     (ground.groups() > 0).then(|| choices(ground, rng, |group, rng| any(ground, group, rng)))
 }
 
-/// Choices of about half of the groups, by `pick`: each draw has a density of its own, so that few flags come together
-/// as often as many.
+/// Choices of about half of the groups, by `pick`. Each draw has its own density, so that variants with few and with many
+/// flags are equally frequent.
 pub(super) fn choices<R: Rng>(
     ground: &Ground,
     rng: &mut R,
@@ -27,7 +27,7 @@ pub(super) fn choices<R: Rng>(
     Point::Choices((0..ground.groups()).map(&mut choice).collect())
 }
 
-/// A choice of a group, each as likely.
+/// Draws a choice of a group; all are equally likely.
 pub(super) fn any(ground: &Ground, group: usize, rng: &mut impl Rng) -> usize {
     match ground.choices(group) {
         0 => 0,

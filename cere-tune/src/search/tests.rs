@@ -34,7 +34,7 @@ fn search(space: Space, method: Method, seed: u64) -> Search {
     Search::new(space, pipeline(), method, seed).unwrap()
 }
 
-/// Time by which a variant's flags multiply that of the code as built: three groups of all matter, two of them together.
+/// The true ratio of a variant: three of all groups matter, two of them only together.
 fn truth(variant: &Variant) -> f64 {
     let has = |flag: &str| variant.flags.iter().any(|f| f == flag);
     let factors = [
@@ -51,7 +51,7 @@ fn truth(variant: &Variant) -> f64 {
 }
 const OPTIMUM: f64 = 0.8 * 0.85 * 0.9 * 0.95;
 
-/// Between -1 and 1, by what is measured when.
+/// Noise between -1 and 1, a function of number and seed.
 fn noise(number: u64, seed: u64) -> f64 {
     let mixed = (number ^ seed << 32)
         .wrapping_add(1)
@@ -80,7 +80,7 @@ fn what_matters_is_found() {
     }
 }
 
-/// Without noise, which hides whether a flag does nothing.
+/// Without noise, because noise hides whether a flag has an effect.
 #[test]
 fn what_does_not_matter_is_left_out() {
     for seed in 0..10 {
@@ -176,7 +176,7 @@ fn the_same_again() {
             let mut search = search(with_sequences(space(6, 3), 0.5), method, seed);
             let mut proposed = Vec::new();
             for round in 0..30 {
-                // Several are out at a time, and told backwards.
+                // Several are pending at a time, and reported in reverse order.
                 let batch: Vec<_> = (0..5).filter_map(|_| search.propose()).collect();
                 for (number, variant) in batch.into_iter().rev() {
                     search.tell(number, (round % 7 > 0).then(|| truth(&variant)));
@@ -207,7 +207,7 @@ fn outcomes_are_waited_for() {
 
 #[test]
 fn sequences_that_are_all_one() {
-    // Nothing is left out: a sequence for each level and one for none.
+    // No pass is dropped: one sequence for each level and one without.
     for method in [Method::Random, Method::Groups] {
         let mut search = search(with_sequences(Space::default(), 0.0), method, 1);
         let mut proposed = Vec::new();
@@ -223,7 +223,7 @@ fn sequences_that_are_all_one() {
             "{method}"
         );
     }
-    // All is left out.
+    // All passes are dropped.
     let mut none = search(with_sequences(Space::default(), 1.0), Method::Groups, 1);
     assert_eq!(none.propose(), None);
     assert!(none.exhausted());

@@ -1,4 +1,4 @@
-//! Compiles variants ahead, while another one is timed or waits for it.
+//! Compiles variants ahead while another one is timed.
 
 use crate::Variant;
 use cere_measure::{Builds, Lab, Target};
@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
-/// What is to be built: a number, the region, the variant.
+/// A request: number, region, variant.
 type Job = (u64, usize, Variant);
-/// Its number, and what came of it.
+/// Its number and outcome.
 type Done = (u64, Result<Builds, String>);
 
-/// Has builds made by other threads.
+/// Builds variants in other threads.
 pub struct Ahead<'a> {
     jobs: Sender<Job>,
     done: Receiver<Done>,
@@ -21,8 +21,8 @@ pub struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    /// Runs `work` with `threads` builders beside it. Where the machine has few processors nothing is built while something
-    /// is timed: it would be timed wrong.
+    /// Runs `work` with `threads` builders beside it. On a machine with few processors nothing is built while something is
+    /// timed, because that would disturb the time.
     pub fn with<T>(
         lab: &Lab,
         targets: &[Target],
@@ -66,14 +66,14 @@ impl Ahead<'_> {
         })
     }
 
-    /// Has a variant built.
-    pub fn ask(&self, number: u64, target: usize, variant: &Variant) {
-        // The builders end after this.
+    /// Requests the build of a variant.
+    pub fn request_build(&self, number: u64, target: usize, variant: &Variant) {
+        // Closing the channel ends the builders.
         let _ = self.jobs.send((number, target, variant.clone()));
     }
 
-    /// Waits for a build.
-    pub fn take(&mut self, number: u64) -> Result<Builds, String> {
+    /// Waits for the next finished build.
+    pub fn wait_for_build(&mut self, number: u64) -> Result<Builds, String> {
         loop {
             if let Some(built) = self.made.remove(&number) {
                 return built;
@@ -87,7 +87,7 @@ impl Ahead<'_> {
         }
     }
 
-    /// Does `work` while nothing is built, if that would disturb it; the seconds that it waited for builds to end go to `waited`.
+    /// Runs `work` while nothing is built, if builds would disturb it. Adds the seconds of waiting for builds to `waited`.
     pub fn quietly<T>(&self, waited: &mut f64, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let turn = self

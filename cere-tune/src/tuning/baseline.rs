@@ -1,26 +1,26 @@
-//! What the codelets of a region take as built, while it is searched.
+//! Times of a region's codelets as built, during its search.
 
 use cere_stats::Spread;
 use std::collections::VecDeque;
 
-/// Evaluations after which the code as built is timed again, at most.
+/// Maximum evaluations between two timings of the code as built.
 const AGAIN: usize = 4;
 
-/// Timings that count, the last ones.
+/// Number of latest timings that count.
 const WINDOW: usize = 5;
 
-/// Timings of the code as built, between evaluations. A machine that others share has another speed from second to second, so
-/// that one timing tells little of the next, and another level now and then, so that old ones tell nothing: the median of the
-/// last five, one every four evaluations, is nearer to the next timing (12 % off in the median) than the one just before it
-/// (13 %), which costs a replay of the code as built for each of a variant (38 series of 80 to 220 timings, NPB SP and FT,
-/// class A, other tenants busy).
+/// Timings of the code as built, between evaluations. The speed of a shared machine varies from second to second, so one
+/// timing predicts the next badly. Its level changes now and then too, so old timings predict nothing. The median of the last
+/// five, one every four evaluations, is nearer to the next timing (12 % off in the median) than the single timing just before
+/// it (13 %), which costs one replay of the code as built for each replay of a variant (38 series of 80 to 220 timings, NPB
+/// SP and FT, class A, other tenants busy).
 pub struct Baseline {
     last: VecDeque<Vec<f64>>,
     since: usize,
 }
 
 impl Baseline {
-    /// Of a first timing: seconds of each codelet, 0 of those too short to be timed.
+    /// Starts with a first timing: seconds of each codelet, 0 for those too short to be timed.
     pub fn of(first: Vec<f64>) -> Self {
         Self {
             last: VecDeque::from([first]),
@@ -28,24 +28,24 @@ impl Baseline {
         }
     }
 
-    /// Whether it is to be timed again before the next evaluation: sooner while there are few timings.
+    /// Whether the code as built has to be timed again before the next evaluation: sooner while there are few timings.
     pub fn due(&self) -> bool {
         self.since >= self.last.len().min(AGAIN)
     }
 
-    /// A variant is timed.
+    /// Counts the timing of a variant.
     pub fn evaluates(&mut self) {
         self.since += 1;
     }
 
-    /// A further timing.
+    /// Adds a timing of the code as built.
     pub fn add(&mut self, seconds: Vec<f64>) {
         self.last.truncate(WINDOW - 1);
         self.last.push_front(seconds);
         self.since = 0;
     }
 
-    /// Seconds of each codelet; 0 of those too short to be timed.
+    /// Median seconds of each codelet; 0 for those too short to be timed.
     pub fn seconds(&self) -> Vec<f64> {
         let codelets = self.last.iter().map(Vec::len).min().unwrap_or(0);
         let timed = |at: usize| {

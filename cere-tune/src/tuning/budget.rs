@@ -1,4 +1,4 @@
-//! How long a search may go on.
+//! The budget of a search.
 
 use std::time::{Duration, Instant};
 
@@ -46,8 +46,8 @@ impl std::str::FromStr for Budget {
 }
 
 impl Budget {
-    /// How long measuring the best again may take, for a region that has this part of the budget: as long as its search,
-    /// and long enough for codelets that take milliseconds.
+    /// Time for measuring the best variants again, for a region with this part of the budget: as long as its search, and long
+    /// enough for codelets that take milliseconds.
     pub fn again(self, part: f64) -> Duration {
         const LEAST: Duration = Duration::from_secs(20);
         match self {
@@ -57,7 +57,7 @@ impl Budget {
     }
 }
 
-/// What is left of a budget.
+/// The remaining budget.
 #[derive(Debug)]
 pub struct Left {
     budget: Budget,
@@ -66,7 +66,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// All of it, but for evaluations that were made before.
+    /// The whole budget, less evaluations that were made before.
     pub fn new(budget: Budget, before: u64) -> Self {
         Self {
             budget,
@@ -75,7 +75,7 @@ impl Left {
         }
     }
 
-    /// Takes one evaluation, if there is one.
+    /// Takes one evaluation; false if the budget is used up.
     pub fn take(&mut self) -> bool {
         let there = match self.budget {
             Budget::Evaluations(most) => self.proposed < most,
@@ -85,12 +85,12 @@ impl Left {
         there
     }
 
-    /// Gives back an evaluation that was not made.
+    /// Returns an evaluation that was not made.
     pub fn put_back(&mut self) {
         self.proposed -= 1;
     }
 
-    /// Seconds until it is used up, at the speed so far, `made` evaluations of this run being finished.
+    /// Seconds until it is used up at the speed so far, with `made` evaluations of this run finished.
     pub fn seconds(&self, made: u64) -> Option<f64> {
         let elapsed = self.start.elapsed().as_secs_f64();
         match self.budget {

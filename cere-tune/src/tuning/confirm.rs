@@ -1,4 +1,4 @@
-//! The winner measured again against the code as built, in alternation, before it is believed.
+//! Measures the winner again in turns with the code as built, before it is accepted.
 
 use super::arms::{Arm, Arms, ratios};
 use super::course::Failure;
@@ -10,26 +10,26 @@ use cere_replay::Team;
 use cere_stats::{Gain, race};
 use std::time::{Duration, Instant};
 
-/// Candidates that race for their places, at most: the best of many that were timed once owe that to luck.
+/// Maximum candidates of the race: the best of many variants that were timed once are partly lucky.
 const FIELD: usize = 12;
-/// Replays of a race for each that races, at most.
+/// Maximum replays for each candidate of the race.
 const REPLAYS: f64 = 6.0;
-/// Those of them that are measured by themselves, at most.
+/// Maximum finalists, which are measured again after the race.
 pub const FINALISTS: usize = 4;
-/// A variant that is believed.
+/// A confirmed variant.
 #[derive(Debug, Clone)]
 pub struct Winner {
-    /// It.
+    /// The variant.
     pub variant: Variant,
-    /// Its time over that of the code as built, with the interval that holds it with 95 %.
+    /// Its time over that of the code as built, with the 95 % interval.
     pub gain: Gain,
 }
 
-/// What came of measuring again.
+/// The outcome of measuring again.
 pub struct Confirmed {
-    /// The variant that is believed.
+    /// The confirmed variant, if any.
     pub winner: Option<Winner>,
-    /// Whether the time was over before it was sure that the best is the best.
+    /// Whether the time was over before a decision.
     pub hurried: bool,
 }
 
@@ -41,8 +41,8 @@ fn failure(variant: &Variant, reason: String) -> Failure {
     }
 }
 
-/// The finalists among so many arms, the best first. Those that cannot be used leave the race.
-fn ranked(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
+/// The finalists of so many arms, the best first. Arms that fail leave the race.
+fn run_race(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
     let found = race(arms, FINALISTS, |running| {
         let some: Vec<usize> = running.iter().map(|place| place + 1).collect();
         turns.round(&some)?;
@@ -55,8 +55,9 @@ fn ranked(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
     Ok(found.into_iter().map(|place| place + 1).collect())
 }
 
-/// The first of `candidates`, those that seem the best first, that is surely faster than `default` and whose result is right, if
-/// `most`, the time for it, suffices; the order among the first is that of a race. Those whose result is not right go to `wrong`.
+/// The first of `candidates` (in the order of the search, the best first) that is surely faster than `default` and has a
+/// right result, within the time `most`. A race decides the order of the first ones. Candidates with a wrong result go to
+/// `wrong`.
 pub fn confirm(
     lab: &Lab,
     target: &Target,
@@ -76,7 +77,7 @@ pub fn confirm(
     let as_built = || Arm::of(&Variant::default(), default);
     let mut first = Arms::turns(lab, target, vec![as_built()]);
     first.round(&[])?;
-    // Half of the time is for the finalists.
+    // The race gets half of the time, the finalists the other half.
     let fitting = most.as_secs_f64() / 2.0 / (REPLAYS * first.bench.wall);
     let field = (fitting as usize).clamp(FINALISTS, FIELD);
     let mut builds = Vec::new();
@@ -93,11 +94,11 @@ pub fn confirm(
     let mut race = Arms::turns(lab, target, arms());
     let raced = builds.len() > 1 && fitting >= FINALISTS as f64;
     let mut order: Vec<usize> = match raced {
-        true => ranked(&mut race, builds.len())?,
+        true => run_race(&mut race, builds.len())?,
         false => (1..=builds.len()).collect(),
     };
     order.truncate(FINALISTS);
-    // What chose them is no measure of them.
+    // The times that chose them are biased: they are not used again.
     let mut turns = Arms::turns(lab, target, arms());
     turns.bench.judged = race.bench.judged.clone();
     let rule = Rule::for_rivals();
@@ -132,8 +133,7 @@ pub fn confirm(
     Ok(decided)
 }
 
-/// The number of threads with which the region is surely faster than with as many as at capture, and by how much, if there
-/// is one.
+/// The number of threads with which the region is surely faster than with as many as at capture, with the gain.
 pub fn threads(
     lab: &Lab,
     target: &Target,

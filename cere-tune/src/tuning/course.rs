@@ -11,10 +11,10 @@ use cere_stats::gain;
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
-/// A variant whose first codelets take so many times longer than as built is not timed on the others.
+/// A variant whose first codelets take this many times longer than as built is not timed on the others.
 const HOPELESS: f64 = 1.05;
 
-/// How many times longer than as built a compile or a replay may take, and how many seconds at least.
+/// Limit of a compile or a replay: this many times the time as built, and a minimum in seconds.
 const SLOWER: f64 = 10.0;
 const LEAST_LIMIT: f64 = 5.0;
 
@@ -25,7 +25,7 @@ pub struct Spent {
     pub compiling: f64,
     /// Waiting for builds: for the next variant's, or for others to end before something is timed.
     pub waiting: f64,
-    /// Starting replays, and their first runs, which are compared.
+    /// Starting replays, including their first runs, whose results are compared.
     pub starting: f64,
     /// Putting the captured state back.
     pub restoring: f64,
@@ -37,17 +37,17 @@ pub struct Spent {
 
 /// A variant that failed.
 pub struct Failure {
-    /// It.
+    /// The variant.
     pub variant: Variant,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Whether it is for another with the same code.
+    /// Whether the failure was that of another variant with the same machine code.
     pub same: bool,
 }
 
 /// The search of one region.
 pub struct Course<'a> {
-    /// The region's place among all that are tuned.
+    /// Index of the region among all that are tuned.
     pub place: usize,
     /// The region.
     pub target: &'a Target,
@@ -61,9 +61,9 @@ pub struct Course<'a> {
     pub ranked: Vec<(f64, Variant)>,
     /// Outcomes.
     pub told: u64,
-    /// Those of them that an earlier search left.
+    /// Of those, outcomes of earlier searches.
     pub earlier: u64,
-    /// Those that were not measured, for another variant has the same code.
+    /// Of those, variants that were not measured because another variant has the same machine code.
     pub same: u64,
     /// Variants that failed.
     pub failed: Vec<Failure>,
@@ -71,12 +71,12 @@ pub struct Course<'a> {
     pub ended: Option<&'static str>,
     /// Where the time went.
     pub spent: Spent,
-    /// Proposals of an earlier run that have no outcome yet.
+    /// Proposals of an earlier run without an outcome.
     pub pending: VecDeque<u64>,
 }
 
 impl<'a> Course<'a> {
-    /// Begins, or goes on with what the file at `path` tells.
+    /// Starts a search, or continues the one recorded in the file at `path`.
     pub fn begin(
         lab: &Lab,
         (place, target): (usize, &'a Target),
@@ -89,7 +89,7 @@ impl<'a> Course<'a> {
         let timed = lab
             .time(target, &variant, &default, true, None)
             .map_err(failed)?;
-        // A compiler that hangs, or code that does, costs one evaluation.
+        // A compiler or code that hangs costs one evaluation.
         let limit = (default.seconds * SLOWER)
             .max(timed.wall * SLOWER)
             .max(LEAST_LIMIT);
@@ -163,39 +163,39 @@ impl<'a> Course<'a> {
         Ok(Some((number, variant)))
     }
 
-    /// A variant that was proposed and has no outcome yet.
+    /// The next variant that was proposed and has no outcome yet.
     pub fn variant(&self, number: u64) -> Variant {
         self.open.get(&number).cloned().unwrap_or_default()
     }
 
-    /// The variants that have a code of their own, and whether they failed.
+    /// The variants with machine code of their own, and whether they failed.
     pub fn outcomes(&self) -> Vec<Outcome<'_>> {
         let failed = self.failed.iter().filter(|f| !f.same);
         let right = self.ranked.iter().map(|(_, variant)| (variant, false));
         right.chain(failed.map(|f| (&f.variant, true))).collect()
     }
 
-    /// By which the budget is divided: the region's share of the run, and a little where that is nothing.
+    /// Weight for dividing the budget: the region's share of the run, with a small minimum.
     pub fn weight(&self) -> f64 {
         self.target.share.max(1e-6)
     }
 
-    /// Whether proposals of it have no outcome yet.
+    /// Whether proposals are pending.
     pub fn waits(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Whether it proposes nothing more.
+    /// Whether the search has ended.
     pub fn exhausted(&self) -> bool {
         !self.waits() && self.search.exhausted()
     }
 
-    /// The best ratio so far; 1 without any.
+    /// The best ratio so far; 1 without outcomes.
     pub fn best(&self) -> f64 {
         self.search.best().map_or(1.0, |(_, ratio)| ratio.min(1.0))
     }
 
-    /// Times a built variant and takes in what comes of it.
+    /// Times a built variant and records the outcome.
     pub fn evaluate(
         &mut self,
         lab: &Lab,
@@ -253,7 +253,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Whether the best so far is so many times faster when it is measured again.
+    /// Whether the best variant so far reaches the target when it is measured again.
     pub fn reaches(&mut self, lab: &Lab, ahead: &Ahead, wanted: f64) -> bool {
         /// Timings.
         const ROUNDS: usize = 3;

@@ -1,4 +1,4 @@
-//! Drives the searches of all regions: whose turn it is, what is built ahead, what is timed.
+//! Runs the searches of all regions: takes turns, builds ahead, times.
 
 use super::ahead::Ahead;
 use super::budget::Left;
@@ -9,7 +9,7 @@ use cere_console::{print, progress};
 use cere_measure::Lab;
 use std::collections::VecDeque;
 
-/// Evaluates until the budget is used up or nothing is left to try.
+/// Evaluates variants until the budget is used up or all searches have ended.
 pub fn go_on(
     lab: &Lab,
     courses: &mut [Course],
@@ -26,7 +26,7 @@ pub fn go_on(
     let mut made = 0;
     for (place, course) in courses.iter_mut().enumerate() {
         while let Some(number) = course.pending.pop_front() {
-            ahead.ask(ticket, course.place, &course.variant(number));
+            ahead.request_build(ticket, course.place, &course.variant(number));
             waiting.push_back((ticket, place, number));
             ticket += 1;
         }
@@ -56,7 +56,7 @@ pub fn go_on(
                 turns.done(place);
                 continue;
             };
-            ahead.ask(ticket, course.place, &variant);
+            ahead.request_build(ticket, course.place, &variant);
             waiting.push_back((ticket, place, number));
             ticket += 1;
         }
@@ -64,7 +64,7 @@ pub fn go_on(
             break;
         };
         let start = std::time::Instant::now();
-        let built = ahead.take(ticket);
+        let built = ahead.wait_for_build(ticket);
         let course = &mut courses[place];
         course.spent.waiting += start.elapsed().as_secs_f64();
         course.evaluate(lab, ahead, number, built)?;

@@ -1,5 +1,5 @@
-//! What a search has done, line by line, so that an interrupted one goes on where it was: the same proposals, the same
-//! outcomes in the same order.
+//! The journal of a search, line by line. An interrupted search continues with the same proposals and the same outcomes in
+//! the same order.
 
 use crate::Variant;
 use anyhow::{Context, Result};
@@ -15,30 +15,30 @@ use std::path::Path;
 pub enum Event {
     /// The search proposed a variant.
     Proposed(u64, Variant),
-    /// What came of it.
+    /// The outcome of a proposal was reported.
     Told(u64, Told),
 }
 
 /// An outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
-    /// Time over that of the code as built; none: it failed.
+    /// Time over that of the code as built; `None` if it failed.
     pub ratio: Option<f64>,
     /// Why it failed.
     pub reason: Option<String>,
-    /// Tells its machine code from another.
+    /// Hash of its machine code.
     pub code: Option<String>,
-    /// Whether it was not measured, as another variant has the same code.
+    /// Whether it was not measured because another variant has the same machine code.
     pub same: bool,
 }
 
-/// A search's file.
+/// The journal's file.
 pub struct Journal {
     file: File,
 }
 
 impl Journal {
-    /// Opens the file and gives what it holds; a line that was cut off by the end of a command is dropped.
+    /// Opens the file and returns its lines. A last line that was cut off when a command was killed is dropped.
     pub fn open(path: &Path) -> Result<(Self, Vec<Event>)> {
         let failed = || format!("cannot use {}", path.display());
         state::make_directory(path.parent().context("a path without a directory")?)?;

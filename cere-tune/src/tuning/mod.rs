@@ -34,35 +34,35 @@ use std::time::{Duration, Instant};
 /// Evaluations of each region, unless a budget is given.
 const EACH: u64 = 100;
 
-/// What is to be searched, and how.
+/// What to search, and how.
 pub struct Request<'a> {
-    /// Where codelets, records and searches are.
+    /// The store with codelets, records and searches.
     pub store: &'a Store,
-    /// Names, globs or unique prefixes of regions; none: those that matter and have codelets.
+    /// Names, globs or unique prefixes of regions; empty for those that matter and have codelets.
     pub regions: &'a [String],
     /// The name of a space, or a file.
     pub space: &'a str,
-    /// How it is searched.
+    /// The search method.
     pub search: Method,
-    /// Evaluations or time for all regions together; none: 100 evaluations a region.
+    /// Evaluations or time for all regions together; `None` for 100 evaluations a region.
     pub budget: Option<Budget>,
-    /// A region is done once it is so many times faster.
+    /// A region's search ends once it is this many times faster.
     pub target: Option<f64>,
-    /// Variants compiled at a time; none: as many as processors.
+    /// Variants compiled at a time; `None` for as many as processors.
     pub jobs: Option<usize>,
-    /// Decides what is drawn at random.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Whether flags that change values are tried.
     pub change_values: bool,
     /// Numbers of threads to try for parallel regions.
     pub threads: &'a [u32],
-    /// Whether earlier searches are forgotten.
+    /// Whether earlier searches are ignored.
     pub again: bool,
     /// How to replay, at the flags of the build.
     pub replays: cere_measure::Settings,
 }
 
-/// What came of all searches.
+/// The outcome of all searches.
 pub struct Outcome {
     /// Region by region.
     pub found: Vec<Found>,
@@ -72,37 +72,37 @@ pub struct Outcome {
     pub program: f64,
     /// Seconds of the searches.
     pub searched: f64,
-    /// Seconds of all, with the replays as built before and the winners' after.
+    /// Seconds of the whole command, with the replays as built before and those of the winners after.
     pub seconds: f64,
 }
 
-/// What came of the search of a region.
+/// The outcome of the search of one region.
 pub struct Found {
     /// Its name.
     pub name: String,
     /// Its share of the run's time, 0 to 1.
     pub share: f64,
-    /// Evaluations, with those of earlier searches.
+    /// Evaluations, including earlier searches.
     pub evaluations: u64,
     /// Evaluations of earlier searches.
     pub earlier: u64,
-    /// Evaluations that needed no timing, for another variant has the same code.
+    /// Evaluations without timing because another variant has the same machine code.
     pub same_code: u64,
     /// Variants that failed.
     pub failed: Vec<Failure>,
     /// Why the search ended before its budget.
     pub ended: Option<&'static str>,
-    /// Variants with their time over that as built, the fastest first.
+    /// Variants with their time over the time as built, the fastest first.
     pub ranked: Vec<(f64, Variant)>,
     /// Where the time went.
     pub spent: Spent,
-    /// The variant that is believed to be faster, if any is.
+    /// The variant that was confirmed to be faster, if any.
     pub winner: Option<Winner>,
-    /// Threads that are faster than as many as at capture, and their gain.
+    /// A number of threads that is faster than that of the capture, with the gain.
     pub threads: Option<(u32, Gain)>,
 }
 
-/// Searches, measures the best again, and keeps what is believed in the store.
+/// Searches, measures the best variants again, and keeps the confirmed ones in the store.
 pub fn tune(request: &Request) -> Result<Outcome> {
     let store = request.store;
     let start = Instant::now();
@@ -165,12 +165,18 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         drive::go_on(&lab, &mut courses, ahead, &mut left, request.target, jobs)
     })?;
     let searched = searching.elapsed().as_secs_f64();
-    let suspects = suspected(&opened.space, &courses);
+    let suspects = find_suspects(&opened.space, &courses);
     let mut found = Vec::new();
     let all: f64 = courses.iter().map(Course::weight).sum();
     for course in courses {
         let most = budget.again(course.weight() / all);
-        found.push(settle(&lab, course, &suspects, request.threads, most)?);
+        found.push(confirm_winner(
+            &lab,
+            course,
+            &suspects,
+            request.threads,
+            most,
+        )?);
     }
     write(store, &found)?;
     Ok(Outcome {
@@ -182,7 +188,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
     })
 }
 
-/// Where the search of a region is written down: another space, method, seed or codelet is another search.
+/// The journal of a region's search: another space, method, seed or codelet is another search.
 fn journal(request: &Request, space: &str, target: &Target) -> PathBuf {
     let tolerance = &request.replays.tolerance;
     let codelets: Vec<&str> = target.members.iter().map(|m| m.sha256.as_str()).collect();
@@ -198,7 +204,7 @@ fn journal(request: &Request, space: &str, target: &Target) -> PathBuf {
     request.store.root().join("tune").join(name)
 }
 
-/// The regions that are meant.
+/// The regions to tune.
 fn targets(
     request: &Request,
     replays: &Replays,
@@ -209,7 +215,7 @@ fn targets(
     let shares = Shares::of(profile)?;
     let has = |n: &&Named| codelets.iter().any(|c| c.1.key == n.key);
     let chosen: Vec<&Named> = match request.regions.is_empty() {
-        true => shares.own(known).filter(has).collect(),
+        true => shares.mostly_own(known).filter(has).collect(),
         false => select(known, request.regions)?,
     };
     if chosen.is_empty() {
@@ -232,8 +238,8 @@ fn targets(
     Ok(targets)
 }
 
-/// Choices that break code in any of the regions, told.
-fn suspected(space: &Space, courses: &[Course]) -> Vec<Suspect> {
+/// Choices that break code in any of the regions; prints each of them.
+fn find_suspects(space: &Space, courses: &[Course]) -> Vec<Suspect> {
     let found = suspects(space, courses.iter().map(Course::outcomes).collect());
     for suspect in &found {
         note!(
@@ -248,8 +254,8 @@ fn suspected(space: &Space, courses: &[Course]) -> Vec<Suspect> {
     found
 }
 
-/// What of a search is believed.
-fn settle(
+/// Measures the best variants of a search again.
+fn confirm_winner(
     lab: &Lab,
     mut course: Course,
     suspects: &[Suspect],
@@ -290,7 +296,7 @@ fn settle(
     if confirmed.hurried {
         course.ended = Some("the budget was over before the best was measured again");
         note!(
-            "{}: the budget was over before its best variants were measured again, so none is believed: a longer \
+            "{}: the budget was over before its best variants were measured again, so no winner was confirmed: a longer \
              --budget goes on with this search",
             course.target.name
         );
@@ -343,7 +349,7 @@ fn write(store: &Store, found: &[Found]) -> Result<()> {
 }
 
 impl Found {
-    /// How many times faster the region is with what was found.
+    /// How many times faster the region is with the winner and its number of threads.
     pub fn gain(&self) -> f64 {
         let flags = self.winner.as_ref().map_or(1.0, |w| w.gain.ratio);
         let threads = self.threads.as_ref().map_or(1.0, |t| t.1.ratio);

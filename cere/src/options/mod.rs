@@ -23,7 +23,7 @@ pub struct Common {
     pub json: bool,
 }
 
-/// How much is said on stderr, of every subcommand.
+/// How much every subcommand writes to stderr.
 #[derive(clap::Args, Debug, Clone, Copy)]
 pub struct Messages {
     /// Write no notes and no progress to stderr: warnings and errors only
@@ -41,7 +41,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Has this process say as much.
+    /// Sets the verbosity of this process.
     pub fn apply(self) {
         set_verbosity(match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
@@ -51,7 +51,7 @@ impl Messages {
     }
 }
 
-/// The option that has another `cere` say as much as this one.
+/// The option that gives another `cere` process the same verbosity.
 pub fn messages() -> Option<&'static str> {
     match verbosity() {
         Verbosity::Quiet => Some("--quiet"),

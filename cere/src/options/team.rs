@@ -5,7 +5,7 @@ use cere_replay::Team;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What a replay's OpenMP runtime is told.
+/// Settings of a replay's OpenMP runtime.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct TeamOptions {
     /// Threads of the teams that an OpenMP region forks, whatever it says itself; as when it was captured if not given
@@ -18,7 +18,7 @@ pub struct TeamOptions {
 /// Where threads run, and which runtime runs them.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Placement {
-    /// Threads close together, far apart, or on these processors in turn: compact, scatter, or a list as 0,2,4-7
+    /// Threads close together, far apart, or on these processors in turn: compact, scatter, or a list such as 0,2,4-7
     #[arg(long, value_name = "HOW", conflicts_with_all = ["places", "bind"])]
     affinity: Option<String>,
     /// Places of threads, as in OMP_PLACES: cores, sockets, {0,1},{2,3}
@@ -30,7 +30,7 @@ pub struct Placement {
     /// Schedule of loops that leave it to the run (schedule(runtime)), as in OMP_SCHEDULE: dynamic,4
     #[arg(long, value_name = "KIND[,CHUNK]")]
     schedule: Option<String>,
-    /// This library in the place of the OpenMP runtime of the capture; it speaks the same interface (__kmpc_fork_call)
+    /// Use this library instead of the OpenMP runtime of the capture; it must have the same interface (__kmpc_fork_call)
     #[arg(long, value_name = "FILE")]
     runtime: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ fn processors() -> BTreeSet<u32> {
     }
 }
 
-/// `0-3,6` of a set.
+/// A set of processors as text: `0-3,6`.
 fn ranges(set: &BTreeSet<u32>) -> String {
     let mut found: Vec<(u32, u32)> = Vec::new();
     for &number in set {
@@ -76,7 +76,7 @@ fn check_present(wanted: impl IntoIterator<Item = u32>, present: &BTreeSet<u32>)
     Ok(())
 }
 
-/// `0,2,4-7`.
+/// Parses a list of processors: `0,2,4-7`.
 fn list(text: &str) -> Result<Vec<u32>> {
     let mut found = Vec::new();
     for part in text.split(',') {
@@ -167,7 +167,7 @@ fn schedule(text: &str) -> Result<()> {
 }
 
 impl Placement {
-    /// What the runtime is told by it, checked against this machine.
+    /// The settings of the OpenMP runtime, checked against this machine.
     pub fn team(&self, threads: Option<u32>) -> Result<Team> {
         let present = processors();
         let mut environment = Vec::new();

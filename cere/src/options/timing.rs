@@ -19,7 +19,7 @@ pub struct Timing {
     /// With --warmup cold: then read everything once and empty the caches above this one
     #[arg(long, value_name = "CACHE", requires = "warmup")]
     warm_to: Option<Level>,
-    /// Timed repetitions, after those that are not timed [default: 10 to 1000, see below]
+    /// Timed repetitions, after the untimed ones [default: 10 to 1000, see below]
     #[arg(long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     reps: Option<u32>,
     /// Longest run of the replay in seconds
@@ -33,11 +33,11 @@ pub struct Timing {
 /// `--warmup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum State {
-    /// Nothing of what the codelet may use is in a cache
+    /// Nothing that the codelet may use is in a cache
     Cold,
     /// The codelet has just run over itself
     WorkingSet,
-    /// What the program touched last before the invocation was touched in that order
+    /// The pages that the program touched last before the invocation were touched in that order
     PageTrace,
 }
 
@@ -72,7 +72,7 @@ impl Timing {
         })
     }
 
-    /// What replays and their compilers run in; warns once of what this system refuses of it.
+    /// The sandbox of replays and their compilers. Warns once of each layer that this system refuses.
     pub fn sandbox(&self) -> Sandbox {
         static WARN: Once = Once::new();
         if self.no_sandbox {
@@ -87,7 +87,7 @@ impl Timing {
         sandbox
     }
 
-    /// The state that was asked for.
+    /// The requested state of the caches.
     pub fn warmup(&self) -> Result<Option<Warmup>> {
         Ok(match (self.warmup, self.warm_to) {
             (Some(State::Cold), Some(Level::L2)) => Some(Warmup::Partial(CacheLevel::L2)),

@@ -1,11 +1,11 @@
-//! Names that are not UTF-8. Commands, directories and files are kept as text (JSON), so they are refused by name before
-//! anything is done.
+//! Names that are not UTF-8. Commands, directories and files are kept as text (JSON), so such names are refused before
+//! anything runs.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Refuses what of this command's surroundings is not UTF-8: its arguments, the directory, its own place.
+/// Fails if an argument, the working directory or the path of this executable is not UTF-8.
 pub fn check() -> Result<()> {
     for argument in std::env::args_os() {
         if !whole(&argument) {
@@ -23,7 +23,7 @@ pub fn check() -> Result<()> {
     }
 }
 
-/// Refuses a directory whose name is not UTF-8; `what` says which it is.
+/// Fails if the directory's name is not UTF-8; `what` describes the directory in the error.
 pub fn directory(what: &str, path: &Path) -> Result<()> {
     if !whole(path.as_os_str()) {
         bail!(

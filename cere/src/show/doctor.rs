@@ -1,4 +1,4 @@
-//! What `cere doctor` found.
+//! The findings of `cere doctor` as text and JSON.
 
 use cere_console::print;
 use cere_doctor::machine::Machine;
@@ -6,7 +6,7 @@ use cere_doctor::noise::Noise;
 use cere_doctor::{Findings, Item, State};
 use serde_json::{Value, json};
 
-/// For programs.
+/// The findings for scripts.
 pub fn json(findings: &Findings) -> Value {
     json!({
         "complete": !findings.is_lacking(),
@@ -18,7 +18,7 @@ pub fn json(findings: &Findings) -> Value {
     })
 }
 
-/// For people.
+/// The findings as text.
 pub fn text(findings: &Findings) -> String {
     let mut text = String::new();
     for (heading, items) in [

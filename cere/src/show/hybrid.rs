@@ -1,4 +1,4 @@
-//! A hybrid binary for people, and as JSON.
+//! A hybrid binary as text and JSON.
 
 use cere_console::print;
 use cere_hybrid::decide::{Decision, Tuned};
@@ -43,7 +43,7 @@ pub fn json(decision: Option<&Decision>, tuned: &[Tuned]) -> Value {
     })
 }
 
-/// The tables. `explain`: what each region contributed as well.
+/// The tables; with `explain` also the contribution of each region.
 pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> String {
     let mut text = String::new();
     if explain {

@@ -4,7 +4,7 @@ use cere_console::{print, short};
 use cere_format::profile::{Profile, RegionProfile};
 use std::path::Path;
 
-/// Columns of a line of the tree beside the name: some levels of indentation, seconds, invocations.
+/// Columns of a line of the tree that the name does not get: some levels of indentation, seconds, invocations.
 const TREE: usize = 32;
 
 /// The table, the tree and the coverage.

@@ -6,7 +6,7 @@ use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
 use cere_replay::{Replay, SameCode};
 use std::collections::BTreeMap;
 
-/// Whether the machine code is the one that ran in vivo, if that is known.
+/// Whether the machine code is the one that ran in vivo; `None` if unknown.
 fn identical(replay: &Replay) -> Option<bool> {
     match replay.same_code {
         SameCode::Yes => Some(true),
@@ -75,7 +75,7 @@ fn time(replay: &Replay) -> String {
     )
 }
 
-/// Some lines for people.
+/// The replay as lines of text.
 pub fn text(replay: &Replay) -> String {
     let mut text = format!("{}\n", replay.codelet);
     text.push_str(&format!(
@@ -106,9 +106,9 @@ pub fn text(replay: &Replay) -> String {
     text
 }
 
-/// A line on the code that flags do not reach, if there is any.
+/// A line about the functions that flags do not change, or nothing.
 fn captured(functions: &[CapturedFunction]) -> String {
-    /// Names shown of an image.
+    /// Maximum names shown for an image.
     const MOST: usize = 5;
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for function in functions {

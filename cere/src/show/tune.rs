@@ -1,4 +1,4 @@
-//! What was found, for people and as JSON.
+//! The result of a search as text and JSON.
 
 use cere_console::print;
 use cere_tune::Suspect;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Characters of flags or of a reason, at most.
 const LONG: usize = 160;
 
-/// What all searches spent.
+/// Sum of what the searches of all regions spent.
 fn spent(found: &[Found]) -> Spent {
     let mut all = Spent::default();
     for spent in found.iter().map(|f| f.spent) {
@@ -22,19 +22,19 @@ fn spent(found: &[Found]) -> Spent {
     all
 }
 
-/// Evaluations of this search, and those that earlier ones left.
+/// Number of evaluations of this search, and of earlier ones.
 fn evaluations(found: &[Found]) -> (u64, u64) {
     let earlier = found.iter().map(|f| f.earlier).sum();
     let all: u64 = found.iter().map(|f| f.evaluations).sum();
     (all - earlier, earlier)
 }
 
-/// How many times less it all took than a run of the program for each evaluation of this search.
+/// Time of one run of the program for each evaluation of this search, over the time of the whole command.
 fn reduction(outcome: &Outcome) -> f64 {
     evaluations(&outcome.found).0 as f64 * outcome.program / outcome.seconds.max(1e-9)
 }
 
-/// The same for the search's replays: compiling is left out on both sides.
+/// The same over the time of the search's replays alone, without compiling.
 fn replays_reduction(outcome: &Outcome) -> f64 {
     let spent = spent(&outcome.found);
     let replays = spent.starting + spent.restoring + spent.warming + spent.timed;
@@ -65,7 +65,7 @@ fn region(found: &Found) -> Value {
     })
 }
 
-/// As JSON.
+/// The result for scripts.
 pub fn json(outcome: &Outcome) -> Value {
     let found = &outcome.found;
     let suspect = |s: &Suspect| json!({"flags": shell_words::join(&s.choice), "failed": s.failed, "tried": s.tried});
@@ -83,7 +83,7 @@ pub fn json(outcome: &Outcome) -> Value {
     })
 }
 
-/// As tables.
+/// The result as tables.
 pub fn text(outcome: &Outcome) -> String {
     let found = &outcome.found;
     let row = |f: &Found| {
@@ -133,7 +133,7 @@ pub fn text(outcome: &Outcome) -> String {
     let (evaluations, earlier) = evaluations(found);
     if earlier > 0 {
         text.push_str(&format!(
-            "\n{earlier} evaluations are of earlier searches\n"
+            "\n{earlier} evaluations come from earlier searches\n"
         ));
     }
     if evaluations == 0 {

@@ -1,4 +1,4 @@
-//! Plain, instrumented and armed builds of programs, held against each other.
+//! Compares plain, instrumented and armed builds of programs.
 
 use crate::tools::{cere, output, succeed};
 use anyhow::{Context, Result};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 /// The levels that each program is built at.
 pub const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
-/// Seconds after which a program that runs for a moment counts as one that hangs.
+/// Time limit of a generated program in seconds.
 const LIMIT: &str = "60";
 
 /// Compares programs.
@@ -28,8 +28,8 @@ impl Comparison {
         Ok(Self { shared })
     }
 
-    /// Builds the program `source` in `directory` with the pass at every level and runs each build dormant and armed. One line for each
-    /// run that does something else than the plain program.
+    /// Builds the program `source` in `directory` with the pass at every level and runs each build dormant and armed. Returns one
+    /// line for each run that differs from the plain program.
     pub fn wrong(&self, directory: &Path, source: &Path) -> Result<Vec<String>> {
         let arm = self.shared.path().join("arm.o");
         let lines = LEVELS.iter().enumerate().map(|(number, level)| {
@@ -41,7 +41,7 @@ impl Comparison {
         instrument.args(["instrument", "--", "sh", "-ec"]);
         succeed(instrument.arg(lines.join("\n")))?;
 
-        // What a program does is the same at all levels. Where it seems not to be, the plain build of the level decides.
+        // A program behaves the same at all levels. If not, the plain build of the level decides.
         let expected = plain(directory, source, LEVELS[0])?;
         let mut wrong = Vec::new();
         for (number, level) in LEVELS.iter().enumerate() {
@@ -78,7 +78,7 @@ fn run(program: &Path, armed: bool) -> Result<Output> {
     output(&mut command).with_context(|| format!("running {}", program.display()))
 }
 
-/// Where two runs differ first.
+/// The first difference of two runs.
 fn difference(expected: &Output, found: &Output) -> Option<String> {
     let text = |run: &Output| String::from_utf8_lossy(&run.stdout).into_owned();
     let (wanted, printed) = (text(expected), text(found));

@@ -1,0 +1,231 @@
+//! `docs/schemas/`: what every command prints with `--json` is what its schema describes, no field more and none less.
+
+mod common;
+
+use cere_format::build::RegionKind;
+use cere_format::replay::{CacheLevel, Verdict, Warmup};
+use common::{built, run, succeed, text, write};
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The schemas by the name of their command.
+fn schemas() -> BTreeMap<String, Value> {
+    let directory = repository().join("docs/schemas");
+    let files = std::fs::read_dir(&directory).expect("docs/schemas");
+    files
+        .map(|file| {
+            let file = file.expect("a file").path();
+            let name = file.file_stem().expect("a name").to_string_lossy();
+            let content = std::fs::read(&file).expect("a schema");
+            let schema = serde_json::from_slice(&content)
+                .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            (name.into_owned(), schema)
+        })
+        .collect()
+}
+
+/// Calls `visit` with every object in `value`.
+fn visit_objects(value: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
+    match value {
+        Value::Object(object) => {
+            visit(object);
+            object.values().for_each(|v| visit_objects(v, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|v| visit_objects(v, visit)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_command_with_json_has_a_strict_schema() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let help = text(&run(directory.path(), &["--help"]).stdout);
+    let commands = help.lines().skip_while(|l| *l != "Commands:").skip(1);
+    let commands = commands.map_while(|l| l.split_whitespace().next());
+    let with_json: BTreeSet<String> = commands
+        .filter(|c| *c != "help")
+        .filter(|c| text(&run(directory.path(), &[c, "--help"]).stdout).contains("--json"))
+        .map(str::to_owned)
+        .collect();
+    let schemas = schemas();
+    assert_eq!(with_json, schemas.keys().cloned().collect());
+
+    let mut shared: BTreeMap<&str, &Value> = BTreeMap::new();
+    for (command, schema) in &schemas {
+        assert!(jsonschema::draft202012::meta::is_valid(schema), "{command}");
+        visit_objects(schema, &mut |object| {
+            let Some(properties) = object.get("properties").and_then(Value::as_object) else {
+                return;
+            };
+            let named: Vec<&str> = properties.keys().map(String::as_str).collect();
+            assert_eq!(
+                object["additionalProperties"], false,
+                "{command}: {named:?}"
+            );
+            let required = object["required"].as_array().expect("an array");
+            let mut required: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
+            required.sort_unstable();
+            assert_eq!(required, named, "{command}");
+        });
+        for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+            let known = shared.entry(name).or_insert(definition);
+            assert_eq!(*known, definition, "{command}: {name} of another schema");
+        }
+    }
+    assert_eq!(
+        schemas["study"]["properties"],
+        schemas["check"]["properties"]
+    );
+}
+
+#[test]
+fn schemas_list_every_variant() {
+    let schemas = schemas();
+    let known = &schemas["results"]["$defs"]["verdict"]["enum"];
+    let known = known.as_array().expect("an array").iter();
+    let known: BTreeSet<&str> = known.filter_map(Value::as_str).collect();
+    assert_eq!(known, Verdict::ALL.map(Verdict::name).into());
+    let warmup = &schemas["results"]["$defs"]["warmup"];
+    let validator = jsonschema::draft202012::new(warmup).expect("a schema");
+    for state in [
+        Warmup::Cold,
+        Warmup::Partial(CacheLevel::L2),
+        Warmup::Partial(CacheLevel::Llc),
+        Warmup::WorkingSet,
+        Warmup::PageTrace,
+    ] {
+        assert!(validator.is_valid(&json!(state)), "{state:?}");
+    }
+    let kinds = &schemas["regions"]["items"]["properties"]["kind"]["enum"];
+    assert_eq!(kinds, &json!([RegionKind::Loop, RegionKind::Parallel]));
+}
+
+/// A program and the store of its build, with the schemas that the output is held against.
+struct Session {
+    directory: tempfile::TempDir,
+    validators: BTreeMap<String, Validator>,
+    met: BTreeSet<String>,
+}
+
+impl Session {
+    /// A copy of `examples/plate`, whose regions are parallel.
+    fn start() -> Self {
+        built();
+        let directory = tempfile::tempdir().expect("a directory");
+        for file in ["plate.c", "Makefile"] {
+            let from = repository().join("examples/plate").join(file);
+            std::fs::copy(&from, directory.path().join(file)).expect("the example");
+        }
+        let compiled = |(name, schema): (String, Value)| {
+            let validator = jsonschema::draft202012::new(&schema);
+            (name, validator.expect("a schema"))
+        };
+        Self {
+            directory,
+            validators: schemas().into_iter().map(compiled).collect(),
+            met: BTreeSet::new(),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Runs the command with `--json` and holds its output against the schema, whatever its status.
+    fn check(&mut self, command: &str, arguments: &[&str]) -> Value {
+        let words = [&[command, "--json"], arguments].concat();
+        let output = run(self.path(), &words);
+        let errors = text(&output.stderr);
+        let value: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("cere {words:?}: {e}\n{errors}"));
+        let wrong: Vec<String> = self.validators[command]
+            .iter_errors(&value)
+            .map(|e| format!("{}: {e}", e.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "cere {words:?}: {wrong:#?}\n{value:#}");
+        self.met.insert(command.to_owned());
+        value
+    }
+}
+
+/// Whether the array `field` has entries: an empty one shows nothing of its schema.
+fn some(value: &Value, field: &str) -> bool {
+    value[field].as_array().is_some_and(|a| !a.is_empty())
+}
+
+const PLATE: [&str; 4] = ["--", "./plate", "200", "400"];
+
+#[test]
+fn every_command_prints_what_its_schema_describes() {
+    let mut session = Session::start();
+    write(session.path(), &[("flags.txt", "-O2\n-O1\n")]);
+    session.check("doctor", &[]);
+    session.check("instrument", &["--", "make"]);
+    let regions = session.check("regions", &[]);
+    let parallel = |r: &Value| r["kind"] == "parallel" && r["live_ins"] != Value::Array(vec![]);
+    assert!(regions.as_array().expect("regions").iter().any(parallel));
+    let profile = session.check("profile", &PLATE);
+    assert!(some(&profile, "regions") && some(&profile, "tree"));
+    assert!(some(
+        &session.check("select", &["--coverage", "50"]),
+        "regions"
+    ));
+    let capture = ["step@*", "largest@*", "--invocation", "2,5000"];
+    let captured = session.check("capture", &[&capture[..], &PLATE].concat());
+    assert!(
+        some(&captured, "codelets") && some(&captured, "skipped"),
+        "{captured}"
+    );
+    succeed(session.path(), &[&["capture"][..], &PLATE].concat());
+    session.check("codelets", &[]);
+
+    let quick = ["--reps", "3"];
+    let one = session.check("replay", &[&["step@*:2"][..], &quick].concat());
+    assert!(one["comparison"].is_object(), "{one}");
+    let several = session.check(
+        "replay",
+        &[&["*:*", "--warmup", "cold"][..], &quick].concat(),
+    );
+    assert!(several.is_array());
+    let partial = ["*:2", "--warmup", "cold", "--warm-to", "l2", "--no-check"];
+    session.check("replay", &[&partial[..], &quick].concat());
+    let failed = session.check("replay", &["step@*:2", "--passes", "no-such-pass"]);
+    assert!(failed["error"].is_string(), "{failed}");
+    assert!(
+        session
+            .check("results", &[])
+            .as_array()
+            .is_some_and(|r| r.len() > 3)
+    );
+    assert!(some(&session.check("check", &["--rounds", "1"]), "regions"));
+
+    let threads = ["--threads", "1,2", "--measure", "--rounds", "1"];
+    assert!(some(&session.check("predict", &threads), "runs"));
+    let flags = ["--flags-file", "flags.txt", "--measure", "--rounds", "1"];
+    assert!(some(&session.check("predict", &flags), "rows"));
+    let tune = ["--space", "levels", "--budget", "6", "--threads", "1,2"];
+    assert!(some(&session.check("tune", &tune), "regions"));
+    let names = regions.as_array().expect("regions").iter();
+    let step = names
+        .filter_map(|r| r["name"].as_str())
+        .find(|n| n.starts_with("step@"))
+        .expect("step");
+    let choices =
+        format!("version = 1\n[[region]]\nname = \"{step}\"\nflags = \"-O1\"\nthreads = 1\n");
+    write(session.path(), &[("app.flags", &choices)]);
+    let hybrid = ["-o", "tuned", "--flags-file", "app.flags"];
+    let linked = session.check("hybrid", &[&hybrid[..], &["--image", "plate"]].concat());
+    assert!(some(&linked, "regions") && linked["plain_seconds"].is_null());
+    let tried = [&hybrid[..], &["--rounds", "3", "--explain"], &PLATE].concat();
+    assert!(session.check("hybrid", &tried)["plain_seconds"].is_number());
+    session.check("report", &[]);
+    let study = [&["--build", "make"][..], &PLATE].concat();
+    assert!(some(&session.check("study", &study), "regions"));
+    assert_eq!(session.met, session.validators.keys().cloned().collect());
+}
