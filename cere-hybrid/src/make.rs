@@ -1,6 +1,6 @@
 //! `cere hybrid`: the choices of regions become a binary, tried against the plain build.
 
-use crate::decide::{Decider, Decision, Tuned, recipe};
+use crate::decide::{Decider, Decision, Linking, Tuned, recipe};
 use crate::{Choice, Image, scratch};
 use anyhow::{Context, Result, bail};
 use cere_build::image as program;
@@ -102,10 +102,8 @@ pub fn make(request: &Request) -> Result<Made> {
         image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
         None
     } else {
-        let decider = Decider {
+        let mut program = Linking {
             image: &image,
-            plain: &plain,
-            scratch: scratch.path(),
             trial: Trial::new(
                 request.command,
                 request.timeout,
@@ -118,6 +116,11 @@ pub fn make(request: &Request) -> Result<Made> {
                 input: Input::open()?,
                 timeout: request.timeout,
             },
+        };
+        let decider = Decider {
+            program: &mut program,
+            plain: &plain,
+            scratch: scratch.path(),
             others: others(store, &image, &tuned),
             rest: rest.clone(),
             rounds: request.rounds.unwrap_or_else(|| rounds(store)),

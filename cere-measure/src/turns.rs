@@ -1,5 +1,6 @@
 //! Subjects timed in turns with a baseline: the one engine for comparisons.
 
+use crate::decide::{Answer, Rule};
 use cere_stats::{Series, round};
 use std::collections::BTreeMap;
 
@@ -64,6 +65,37 @@ impl<B: Bench> Turns<B> {
         Ok(())
     }
 
+    /// Times `subjects` until `rule` decides whether the first of them is faster than the baseline. The others are timed as often
+    /// as the first look needs. `open` gets the number of rounds if that look leaves it open.
+    pub fn decide(
+        &mut self,
+        subjects: &[usize],
+        rule: &Rule,
+        open: impl FnOnce(usize),
+    ) -> Result<Answer, TurnsError<B::Error>> {
+        let rounds = rule.looks.first().copied().unwrap_or(1);
+        for _ in 0..rounds {
+            self.round(subjects)?;
+        }
+        let Some(&first) = subjects.first() else {
+            return Ok(Answer::NotFaster(None));
+        };
+        let mut open = Some(open);
+        loop {
+            if self.failure(first).is_some() {
+                return Ok(Answer::NotFaster(None));
+            }
+            match rule.look(&self.series.part_ratios(first, 0)) {
+                Answer::Open => {}
+                answer => return Ok(answer),
+            }
+            if let Some(open) = open.take() {
+                open(rounds);
+            }
+            self.round(&[first])?;
+        }
+    }
+
     /// All samples so far.
     pub fn series(&self) -> &Series {
         &self.series
@@ -104,7 +136,6 @@ impl From<TurnsError<Self>> for anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::{Answer, Rule};
     use cere_fuzz::noise::{Machine, Noise};
     use std::convert::Infallible;
 

@@ -4,7 +4,7 @@ use super::course::Failure;
 use crate::Variant;
 use anyhow::Result;
 use cere_measure::decide::{Answer, Rule};
-use cere_measure::{Bench, Builds, Lab, Member, Target, Turns};
+use cere_measure::{Bench, Builds, Measure, Member, Target, Turns};
 use cere_replay::Team;
 use cere_stats::{Gain, race};
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ impl<'b> Arm<'b> {
 
 /// Arms of one region; the first one is the baseline.
 pub struct Arms<'t, 'b> {
-    lab: &'t Lab<'t>,
+    lab: &'t dyn Measure,
     target: &'t Target,
     arms: Vec<Arm<'b>>,
     /// Whether the results of an arm were judged: they may be other ones by rounding, which is looked at once.
@@ -61,7 +61,7 @@ pub struct Arms<'t, 'b> {
 
 impl<'t, 'b> Arms<'t, 'b> {
     /// Arms to be timed in turns, the baseline first.
-    pub fn turns(lab: &'t Lab<'t>, target: &'t Target, arms: Vec<Arm<'b>>) -> Turns<Self> {
+    pub fn turns(lab: &'t dyn Measure, target: &'t Target, arms: Vec<Arm<'b>>) -> Turns<Self> {
         let judged = vec![false; arms.len()];
         let arms = Self {
             lab,
@@ -132,7 +132,7 @@ fn ranked(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
 /// The first of `candidates`, those that seem the best first, that is surely faster than `default` and whose result is right, if
 /// `most`, the time for it, suffices; the order among the first is that of a race. Those whose result is not right go to `wrong`.
 pub fn confirm(
-    lab: &Lab,
+    lab: &dyn Measure,
     target: &Target,
     default: &Builds,
     candidates: &[Variant],
@@ -209,7 +209,7 @@ pub fn confirm(
 /// The number of threads with which the region is surely faster than with as many as at capture, and by how much, if there
 /// is one.
 pub fn threads(
-    lab: &Lab,
+    lab: &dyn Measure,
     target: &Target,
     variant: &Variant,
     counts: &[u32],
@@ -224,7 +224,7 @@ pub fn threads(
         builds: &builds,
         team: Some(Team {
             threads: Some(n),
-            ..lab.settings.team.clone()
+            ..lab.team().clone()
         }),
     };
     let others: Vec<u32> = counts.iter().copied().filter(|n| *n != own).collect();

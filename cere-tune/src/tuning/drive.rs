@@ -6,12 +6,12 @@ use super::course::Course;
 use crate::Turns;
 use anyhow::Result;
 use cere_console::{print, progress};
-use cere_measure::Lab;
+use cere_measure::Measure;
 use std::collections::VecDeque;
 
 /// Evaluates until the budget is used up or nothing is left to try.
 pub fn go_on(
-    lab: &Lab,
+    lab: &dyn Measure,
     courses: &mut [Course],
     ahead: &mut Ahead,
     left: &mut Left,

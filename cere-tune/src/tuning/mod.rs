@@ -20,7 +20,7 @@ use cere_console::{note, print, progress};
 use cere_format::build::RegionKind;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
-use cere_measure::{Lab, Replays, Shares, Target};
+use cere_measure::{Lab, Measure, Replays, Shares, Target};
 use cere_stats::Gain;
 use cere_store::current::{Codelet, codelets};
 use cere_store::missing;
@@ -249,7 +249,7 @@ fn suspected(space: &Space, courses: &[Course]) -> Vec<Suspect> {
 
 /// What of a search is believed.
 fn settle(
-    lab: &Lab,
+    lab: &dyn Measure,
     mut course: Course,
     suspects: &[Suspect],
     threads: &[u32],
