@@ -141,7 +141,6 @@ impl Lab<'_> {
             seconds: start.elapsed().as_secs_f64(),
         })
     }
-
 }
 
 impl Measure for Lab<'_> {

@@ -230,7 +230,13 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    fn measure(&mut self, lab: &dyn Measure, ahead: &Ahead, number: u64, builds: Builds) -> Result<Told> {
+    fn measure(
+        &mut self,
+        lab: &dyn Measure,
+        ahead: &Ahead,
+        number: u64,
+        builds: Builds,
+    ) -> Result<Told> {
         if self.baseline.due() {
             self.time_default(lab, ahead)?;
         }

@@ -8,6 +8,8 @@ mod course;
 mod drive;
 mod journal;
 pub mod space;
+#[cfg(test)]
+mod tests;
 
 pub use confirm::Winner;
 pub use course::{Failure, Spent};
