@@ -9,10 +9,8 @@ use cere_format::profile::{Profile, RegionKey};
 use cere_format::replay::Verdict;
 use cere_measure::matching::{Pair, counting, in_vitro};
 use cere_measure::{Times, class, threads};
-use cere_replay::Replay;
 use cere_store::current::Codelet;
 use cere_store::names::Named;
-use cere_store::results::Record;
 use serde::Serialize;
 use std::path::Path;
 
@@ -140,6 +138,14 @@ fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec
     }
 }
 
+/// A replay that ended.
+pub struct Replay {
+    /// Its times and its verdict.
+    pub pair: Pair,
+    /// Why that verdict.
+    pub reason: String,
+}
+
 /// What became of the replays of a codelet with a number of threads.
 pub struct Replayed {
     name: String,
@@ -168,31 +174,26 @@ impl Replayed {
         self.outcome.is_ok()
     }
 
-    /// One more, with its record. A state that is not the original's is no reason against its time where there are several
-    /// threads, or were at capture: a program may count its threads, or race.
-    pub fn add(&mut self, outcome: Result<Replay>, record: &Record) {
+    /// One more. A state that is not the original's is no reason against its time where there are several threads, or were at
+    /// capture: a program may count its threads, or race.
+    pub fn add(&mut self, replay: Result<Replay>) {
         let one = self.threads == 1 && self.captured == 1;
-        match outcome {
-            Ok(replay) if replay.verdict == Verdict::Different && one => {
+        match replay {
+            Ok(replay) if replay.pair.verdict == Verdict::Different && one => {
                 self.outcome = Err(replay.reason);
             }
             Ok(replay) => {
-                if let (Ok(pairs), Some(pair)) = (&mut self.outcome, Pair::in_round(record)) {
-                    pairs.push(pair);
-                }
-                if replay.verdict == Verdict::Different {
+                if replay.pair.verdict == Verdict::Different {
                     let threads = self.threads;
                     let told = || format!("with {threads} threads: {}", replay.reason);
                     self.other.get_or_insert_with(told);
                 }
+                if let Ok(pairs) = &mut self.outcome {
+                    pairs.push(replay.pair);
+                }
             }
-            Err(error) => self.fails(&error),
+            Err(error) => self.outcome = Err(print::error(&error)),
         }
-    }
-
-    /// It cannot be replayed.
-    pub fn fails(&mut self, error: &anyhow::Error) {
-        self.outcome = Err(print::error(error));
     }
 
     /// The time by a round's replay, or by all: what the fast repetitions take, as many as there are runs to be compared with.
@@ -469,3 +470,6 @@ fn region_seconds(
     let seconds = predict(&classes).map_err(|e| e.to_string())?;
     Ok((seconds, cost))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -81,9 +81,7 @@ pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], round
             Ok(of) => of,
             Err(why) => {
                 let name = &target.name;
-                bar.suspend(|| {
-                    note!("{name} cannot be replayed as built, and counts as in the profile: {why}")
-                });
+                note!("{name} cannot be replayed as built, and counts as in the profile: {why}");
                 found.covered -= target.share;
                 continue;
             }
@@ -183,3 +181,6 @@ impl Bench for &Region<'_> {
         Ok(timed.map(|timed| timed.seconds))
     }
 }
+
+#[cfg(test)]
+mod tests;
