@@ -471,6 +471,18 @@ fn a_winner_with_another_result_is_told_and_the_next_is_taken() {
     }
 }
 
+#[test]
+fn the_only_candidate_with_another_result_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut model = Model::new(exact(), 1, |v| if *v == of("-g1=2") { 0.8 } else { 1.1 });
+    model.wrong = |v, judged| (judged && *v == of("-g1=2")).then(|| "not by rounding".into());
+    let found = Searched::new(3, 63, directory.path()).find(&model, Duration::MAX);
+    assert!(found.winner.is_none() && found.ended.is_none());
+    assert_eq!(found.failed.len(), 1);
+    assert_eq!(found.failed[0].variant, of("-g1=2"));
+    assert_eq!(found.failed[0].reason, "not by rounding");
+}
+
 /// A choice that fails in most variants is in no winner, though one with it was right and the fastest.
 #[test]
 fn a_variant_with_a_suspect_is_not_chosen() {
