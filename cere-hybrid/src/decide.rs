@@ -54,18 +54,76 @@ pub struct Decision {
     pub notes: Vec<String>,
 }
 
-/// Decides which regions keep their flags.
-pub struct Decider<'a> {
+/// The program as a decision needs it. Builds are what [`Program::make`] made, and the plain build, which is the first of any.
+pub trait Program {
+    /// Links the program by `recipe` at `path`.
+    fn make(&mut self, recipe: &Recipe, path: &Path) -> Result<()>;
+
+    /// Runs `builds` in turns, `rounds` times each.
+    fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Runs>;
+
+    /// The same, until `rule` decides whether the build at place 1 is faster than the plain one.
+    fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)>;
+
+    /// How many words of the plain build's output differ from run to run, and a line with one, if there are any.
+    fn varying(&self) -> Result<Option<(usize, String)>>;
+
+    /// What `regions` take in `plain` and in `other`, in `rounds` rounds; none for one that did not run.
+    fn compare(
+        &mut self,
+        plain: &Path,
+        other: &Path,
+        regions: &[RegionKey],
+        rounds: u32,
+    ) -> Result<Vec<Option<RegionTimes>>>;
+}
+
+/// The program itself: its image, runs for time and output, runs for regions' times.
+pub struct Linking<'a> {
     /// The image.
     pub image: &'a Image<'a>,
-    /// The plain build.
-    pub plain: &'a Path,
-    /// Where builds go.
-    pub scratch: &'a Path,
     /// Runs for time and output.
     pub trial: Trial<'a>,
     /// Runs for regions' times.
     pub linked: Linked<'a>,
+}
+
+impl Program for Linking<'_> {
+    fn make(&mut self, recipe: &Recipe, path: &Path) -> Result<()> {
+        self.image.make(recipe, path)
+    }
+
+    fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Runs> {
+        self.trial.run(builds, rounds)
+    }
+
+    fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)> {
+        self.trial.decide(builds, rule)
+    }
+
+    fn varying(&self) -> Result<Option<(usize, String)>> {
+        Ok(self.trial.varying()?.told())
+    }
+
+    fn compare(
+        &mut self,
+        plain: &Path,
+        other: &Path,
+        regions: &[RegionKey],
+        rounds: u32,
+    ) -> Result<Vec<Option<RegionTimes>>> {
+        self.linked.compare(plain, other, regions, rounds)
+    }
+}
+
+/// Decides which regions keep their flags.
+pub struct Decider<'a> {
+    /// What is linked and run.
+    pub program: &'a mut dyn Program,
+    /// The plain build.
+    pub plain: &'a Path,
+    /// Where builds go.
+    pub scratch: &'a Path,
     /// Regions of the profile that matter and have no own flags.
     pub others: Vec<RegionKey>,
     /// Flags of all other code.
@@ -111,13 +169,13 @@ impl Decider<'_> {
     /// Decides, and marks regions that are put back in `tuned`.
     pub fn decide(mut self, tuned: &mut [Tuned]) -> Result<Decision> {
         let mut notes = Vec::new();
-        let mut hybrid = self.make("hybrid", tuned, None, &self.rest)?;
+        let mut hybrid = self.make_kept("hybrid", tuned)?;
         let plain = build("plain", self.plain);
         // Correctness before speed: find the region, or the regions together, that change the output.
         let runs = self
-            .trial
+            .program
             .run(&[plain.clone(), build("hybrid", &hybrid)], 2)?;
-        if let Some((count, line)) = self.trial.varying()?.told() {
+        if let Some((count, line)) = self.program.varying()? {
             notes.push(format!(
                 "{count} words of the output differ from run to run and are not compared, as in: {line}"
             ));
@@ -133,7 +191,7 @@ impl Decider<'_> {
             }
         }
         let rule = Rule::for_program(self.rounds);
-        let (mut runs, mut answer) = self.trial.decide(&builds, &rule)?;
+        let (mut runs, mut answer) = self.program.decide(&builds, &rule)?;
         for (build, why) in builds.iter().zip(&runs.differs).skip(1) {
             if let Some(why) = why {
                 notes.push(format!("the output at {} is another: {why}", build.name));
@@ -151,12 +209,12 @@ impl Decider<'_> {
             // Code outside of the tuned regions gains by that level.
             let mut rest = self.rest.clone();
             rest.flags.push(builds[best].name.clone());
-            let other = self.make("with-level", tuned, None, &rest)?;
+            let other = self.make("with-level", &recipe(tuned, None, &rest))?;
             let plain = builds[0].clone();
             let with_level = build("hybrid with level", &other);
             // The runs that chose the level are biased: it is measured again.
             let rivals = [plain, with_level, builds[best].clone(), builds[1].clone()];
-            let (again, of_best) = self.trial.decide(&rivals, &rule)?;
+            let (again, of_best) = self.program.decide(&rivals, &rule)?;
             let fastest = (1..rivals.len())
                 .filter(|i| again.is_right(*i))
                 .min_by(|a, b| again.seconds(*a).total_cmp(&again.seconds(*b)));
@@ -198,7 +256,7 @@ impl Decider<'_> {
                 region.back = Some("the linked program does not surely gain".into());
             }
             kept = recipe(tuned, None, &self.rest);
-            hybrid = self.make("as-built", tuned, None, &self.rest)?;
+            hybrid = self.make_kept("as-built", tuned)?;
         }
         if kept.rest != self.rest
             && let Some(level) = kept.rest.flags.last()
@@ -219,22 +277,21 @@ impl Decider<'_> {
         })
     }
 
-    fn make(
-        &self,
-        name: &str,
-        tuned: &[Tuned],
-        without: Option<usize>,
-        rest: &Choice,
-    ) -> Result<PathBuf> {
+    fn make(&mut self, name: &str, recipe: &Recipe) -> Result<PathBuf> {
         let path = self.scratch.join(name);
-        self.image.make(&recipe(tuned, without, rest), &path)?;
+        self.program.make(recipe, &path)?;
         Ok(path)
     }
 
-    fn level(&self, level: &str) -> Result<PathBuf> {
+    /// Links what is kept of `tuned`.
+    fn make_kept(&mut self, name: &str, tuned: &[Tuned]) -> Result<PathBuf> {
+        self.make(name, &recipe(tuned, None, &self.rest))
+    }
+
+    fn level(&mut self, level: &str) -> Result<PathBuf> {
         let mut rest = self.rest.clone();
         rest.flags.push(level.to_owned());
-        self.make(level.trim_start_matches('-'), &[], None, &rest)
+        self.make(level.trim_start_matches('-'), &recipe(&[], None, &rest))
     }
 
     /// Puts back each region that changes the output alone; all regions if only several together do.
@@ -245,21 +302,20 @@ impl Decider<'_> {
                 rest: self.rest.clone(),
                 regions: [(region.key.clone(), region.choice.clone())].into(),
             };
-            let path = self.scratch.join("one");
-            self.image.make(&only, &path)?;
+            let path = self.make("one", &only)?;
             let builds = [plain.clone(), build(&region.name, &path)];
-            let runs = self.trial.run(&builds, 1)?;
+            let runs = self.program.run(&builds, 1)?;
             if let Some(why) = &runs.differs[1] {
                 region.back = Some(format!("with its flags the output is another: {why}"));
             }
         }
-        let mut hybrid = self.make("hybrid", tuned, None, &self.rest)?;
-        let runs = self.trial.run(&[plain, build("hybrid", &hybrid)], 1)?;
+        let mut hybrid = self.make_kept("hybrid", tuned)?;
+        let runs = self.program.run(&[plain, build("hybrid", &hybrid)], 1)?;
         if !runs.is_right(1) {
             for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
                 region.back = Some(format!("together their output is another: {why}"));
             }
-            hybrid = self.make("hybrid", tuned, None, &self.rest)?;
+            hybrid = self.make_kept("hybrid", tuned)?;
         }
         Ok(hybrid)
     }
@@ -269,7 +325,7 @@ impl Decider<'_> {
         let all = [&keys[..], &self.others[..]].concat();
         let rounds = self.rounds.clamp(2, 5);
         loop {
-            let times = self.linked.compare(self.plain, &hybrid, &all, rounds)?;
+            let times = self.program.compare(self.plain, &hybrid, &all, rounds)?;
             let mut lost = false;
             for (region, times) in tuned
                 .iter_mut()
@@ -285,7 +341,7 @@ impl Decider<'_> {
                 }
             }
             if lost {
-                hybrid = self.make("hybrid", tuned, None, &self.rest)?;
+                hybrid = self.make_kept("hybrid", tuned)?;
                 continue;
             }
             let back = tuned.iter().map(|t| t.back.is_some());
@@ -308,10 +364,13 @@ impl Decider<'_> {
             .collect();
         let mut builds = vec![build("plain", self.plain), build("hybrid", hybrid)];
         for place in &kept {
-            let path = self.make(&format!("without-{place}"), tuned, Some(*place), &self.rest)?;
+            let path = self.make(
+                &format!("without-{place}"),
+                &recipe(tuned, Some(*place), &self.rest),
+            )?;
             builds.push(build(&format!("without {}", tuned[*place].name), &path));
         }
-        let runs = self.trial.run(&builds, self.rounds.clamp(2, 3))?;
+        let runs = self.program.run(&builds, self.rounds.clamp(2, 3))?;
         let times: Vec<f64> = (0..builds.len()).map(|place| runs.seconds(place)).collect();
         let Some(best) = (2..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])) else {
             return Ok(false);
@@ -321,7 +380,10 @@ impl Decider<'_> {
         }
         tuned[kept[best - 2]].back =
             Some("with its flags other regions lose more than it gains".into());
-        *hybrid = self.make("hybrid", tuned, None, &self.rest)?;
+        *hybrid = self.make_kept("hybrid", tuned)?;
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! `cere hybrid`: links the choices of regions into a binary and compares it with the plain build.
 
-use crate::decide::{Decider, Decision, Tuned, recipe};
+use crate::decide::{Decider, Decision, Linking, Tuned, recipe};
 use crate::{Choice, Image, scratch};
 use anyhow::{Context, Result, bail};
 use cere_build::image as program;
@@ -103,10 +103,8 @@ pub fn make(request: &Request) -> Result<Made> {
         image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
         None
     } else {
-        let decider = Decider {
+        let mut program = Linking {
             image: &image,
-            plain: &plain,
-            scratch: scratch.path(),
             trial: Trial::new(
                 request.command,
                 request.timeout,
@@ -119,6 +117,11 @@ pub fn make(request: &Request) -> Result<Made> {
                 input: Input::open()?,
                 timeout: request.timeout,
             },
+        };
+        let decider = Decider {
+            program: &mut program,
+            plain: &plain,
+            scratch: scratch.path(),
             others: regions_without_choice(store, &image, &tuned),
             rest: rest.clone(),
             rounds: request.rounds.unwrap_or_else(|| rounds(store)),

@@ -5,7 +5,7 @@ use crate::replays::record;
 use crate::{Replays, Settings};
 use anyhow::Result;
 use cere_driver::Variant;
-use cere_format::replay::{Preparation, Verdict};
+use cere_format::replay::{Preparation, Repetitions, Verdict};
 use cere_format::store::Store;
 use cere_replay::{Built, Objects, Options, Replay, ReplayError, Team};
 use cere_store::results;
@@ -15,7 +15,47 @@ use std::time::{Duration, Instant};
 /// repetitions, and not 0 because the single fastest may be luck.
 const FAST: f64 = 0.2;
 
-/// Builds and times variants.
+/// Builds and times variants of regions: [`Lab`] by replays, tests by a model.
+pub trait Measure: Sync {
+    /// Compiles and links all codelets of `target`.
+    fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String>;
+
+    /// Likewise, but only compiles them if the target knows what comes of the code.
+    fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String>;
+
+    /// Replays `builds` of `variant`, as long as `goes_on` after the times so far. An error tells why the variant cannot be
+    /// used. `judged`: whether code that tells its stores is asked if what differs is rounding. `team`: that of the replays, if
+    /// not [`Measure::team`].
+    fn time_while(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        builds: &Builds,
+        judged_and_team: (bool, Option<&Team>),
+        goes_on: &dyn Fn(&[f64]) -> bool,
+    ) -> Result<Timed, String>;
+
+    /// The same to the end.
+    fn time(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        builds: &Builds,
+        judged: bool,
+        team: Option<&Team>,
+    ) -> Result<Timed, String> {
+        self.time_while(target, variant, builds, (judged, team), &|_| true)
+    }
+
+    /// Where threads run, and how many there are.
+    fn team(&self) -> &Team;
+
+    /// The same with repetitions of so many seconds a codelet, or until the median is known within the share `precision`, unless
+    /// people asked for others.
+    fn repeating(&self, precision: f64, seconds: f64) -> Box<dyn Measure + '_>;
+}
+
+/// Where variants are built and replayed.
 #[derive(Clone)]
 pub struct Lab<'a> {
     /// The store for the records.
@@ -70,16 +110,6 @@ impl Lab<'_> {
         options.map_err(|error| cere_console::print::error(&error))
     }
 
-    /// Compiles and links all codelets of `target`.
-    pub fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
-        self.build_unless_known(target, variant, false)
-    }
-
-    /// Likewise, but does not link if the target knows the outcome of the machine code.
-    pub fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
-        self.build_unless_known(target, variant, true)
-    }
-
     fn build_unless_known(
         &self,
         target: &Target,
@@ -116,28 +146,38 @@ impl Lab<'_> {
             seconds: start.elapsed().as_secs_f64(),
         })
     }
+}
 
-    /// Replays all members. The error says why the variant cannot be used. `judged`: whether differences are checked for
-    /// rounding with code that reports its stores.
-    pub fn time(
-        &self,
-        target: &Target,
-        variant: &Variant,
-        builds: &Builds,
-        judged: bool,
-        team: Option<&Team>,
-    ) -> Result<Timed, String> {
-        self.time_while(target, variant, builds, (judged, team), |_| true)
+impl Measure for Lab<'_> {
+    fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
+        self.build_unless_known(target, variant, false)
     }
 
-    /// Likewise, while `goes_on` holds for the times so far.
-    pub fn time_while(
+    fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
+        self.build_unless_known(target, variant, true)
+    }
+
+    fn team(&self) -> &Team {
+        &self.settings.team
+    }
+
+    fn repeating(&self, precision: f64, seconds: f64) -> Box<dyn Measure + '_> {
+        let mut lab = self.clone();
+        let repetitions = &mut lab.settings.repetitions;
+        if *repetitions == Repetitions::default() {
+            repetitions.precision = precision;
+            repetitions.seconds = seconds;
+        }
+        Box::new(lab)
+    }
+
+    fn time_while(
         &self,
         target: &Target,
         variant: &Variant,
         builds: &Builds,
         (judged, team): (bool, Option<&Team>),
-        goes_on: impl Fn(&[f64]) -> bool,
+        goes_on: &dyn Fn(&[f64]) -> bool,
     ) -> Result<Timed, String> {
         let start = Instant::now();
         let settings = self.settings(target, variant, team);

@@ -10,7 +10,7 @@ use cere_run::input::Input;
 use cere_run::launch::Output;
 use cere_run::profile;
 use cere_run::profile::Run;
-use cere_stats::{Gain, gain};
+use cere_stats::{Gain, Series, gain};
 use std::path::Path;
 
 /// How regions are timed in a build.
@@ -35,6 +35,14 @@ pub struct RegionTimes {
 }
 
 impl RegionTimes {
+    /// Of the part `region` of samples of the plain build, subject 0, and of the other one, subject 1; none if it did not run.
+    pub fn of(series: &Series, region: usize) -> Option<Self> {
+        Some(Self {
+            plain: cere_stats::middle(&series.times(0, region))?,
+            gain: gain(&series.part_ratios(1, region))?,
+        })
+    }
+
     /// Seconds in the other build, at the plain build's speed.
     pub fn other(&self) -> f64 {
         self.plain * self.gain.ratio
@@ -64,12 +72,7 @@ impl Linked<'_> {
         }
         turns.bench.bar.finish_and_clear();
         let series = turns.series();
-        let times = (0..regions.len()).map(|part| {
-            Some(RegionTimes {
-                plain: cere_stats::middle(&series.times(0, part))?,
-                gain: gain(&series.part_ratios(1, part))?,
-            })
-        });
+        let times = (0..regions.len()).map(|region| RegionTimes::of(series, region));
         Ok(times.collect())
     }
 

@@ -63,15 +63,20 @@ impl Target {
                 manifest,
             });
         }
-        members.sort_by(|a: &Member, b| b.weight.total_cmp(&a.weight));
-        Ok(Self {
-            name: name.clone(),
-            kind: region.region.kind,
+        Ok(Self::new(name, region.region.kind, share, members))
+    }
+
+    /// The region `name` by the codelets that stand for it, in any order.
+    pub fn new(name: &str, kind: RegionKind, share: f64, mut members: Vec<Member>) -> Self {
+        members.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        Self {
+            name: name.to_owned(),
+            kind,
             share,
             members,
             limit: OnceLock::new(),
             codes: RwLock::default(),
-        })
+        }
     }
 
     /// The outcome of a variant with this machine code, if one was evaluated: its time over that of the code as built, or

@@ -8,7 +8,7 @@ use cere_console::note;
 use cere_console::progress::{self, ProgressBar};
 use cere_process::supervise;
 use cere_run::input::Input;
-use cere_stats::{Gain, gain};
+use cere_stats::{Gain, Series, gain};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub struct Build {
 }
 
 /// Results of builds run in turns; the plain build has index 0.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Runs {
     /// Seconds of the plain build's runs.
     pub plain: Vec<f64>,
@@ -35,7 +35,17 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Seconds of the build with index `place`: the median ratio times the plain build's median; NaN if it was not run.
+    /// Of the times in `series` and of how each build's output differed, if it did.
+    pub fn of(series: &Series, differs: Vec<Option<String>>) -> Self {
+        let ratios = (0..differs.len()).map(|place| series.part_ratios(place, 0));
+        Self {
+            plain: series.times(0, 0),
+            ratios: ratios.collect(),
+            differs,
+        }
+    }
+
+    /// Seconds of the build at `place`: the median ratio times the plain build's median; NaN if it was not run.
     pub fn seconds(&self, place: usize) -> f64 {
         let plain = median(&self.plain);
         match place {
@@ -107,7 +117,12 @@ impl<'a> Trial<'a> {
 
     /// Runs `builds`, the plain one first, in turns, `rounds` times each.
     pub fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Runs> {
-        self.run_while(builds, rounds, |turns| turns < rounds as usize)
+        let all: Vec<usize> = (1..builds.len()).collect();
+        let mut runs = self.start(builds, rounds);
+        for _ in 0..rounds {
+            runs.round(&all)?;
+        }
+        finish(runs)
     }
 
     /// The same, until `rule` decides whether the build with index 1 is faster than the plain one.
@@ -115,43 +130,10 @@ impl<'a> Trial<'a> {
         let all: Vec<usize> = (1..builds.len()).collect();
         let rounds = rule.looks.first().copied().unwrap_or(1);
         let mut runs = self.start(builds, rounds as u32);
-        let mut done = 0;
-        let answer = loop {
-            // The first build runs until the decision, the others as often as the first look needs.
-            let some = if done < rounds { &all[..] } else { &all[..1] };
-            runs.round(some)?;
-            done += 1;
-            if done < rounds {
-                continue;
-            }
-            if runs.failure(1).is_some() {
-                break Answer::NotFaster(None);
-            }
-            match rule.look(&runs.series().part_ratios(1, 0)) {
-                Answer::Open if done == rounds => {
-                    note!("{rounds} runs leave open whether the hybrid gains: more are made");
-                }
-                Answer::Open => {}
-                answer => break answer,
-            }
-        };
+        let answer = runs.decide(&all, rule, |rounds| {
+            note!("{rounds} runs leave open whether the hybrid gains: more are made");
+        })?;
         Ok((finish(runs)?, answer))
-    }
-
-    fn run_while(
-        &mut self,
-        builds: &[Build],
-        rounds: u32,
-        goes_on: impl Fn(usize) -> bool,
-    ) -> Result<Runs> {
-        let all: Vec<usize> = (1..builds.len()).collect();
-        let mut runs = self.start(builds, rounds);
-        let mut done = 0;
-        while goes_on(done) {
-            runs.round(&all)?;
-            done += 1;
-        }
-        finish(runs)
     }
 
     fn start<'t>(&'t mut self, builds: &'t [Build], rounds: u32) -> Turns<Running<'t, 'a>> {
@@ -272,18 +254,13 @@ fn finish(turns: Turns<Running>) -> Result<Runs> {
     } = &turns.bench;
     bar.finish_and_clear();
     let varying = trial.varying()?;
-    let mut runs = Runs {
-        plain: turns.series().times(0, 0),
-        ..Runs::default()
-    };
-    for place in 0..builds.len() {
+    let differs = (0..builds.len()).map(|place| {
         let outputs = outputs[place].iter();
         let mut other = outputs.filter_map(|o| varying.difference(o, trial.tolerance));
-        let differs = turns.failure(place).map(str::to_owned);
-        runs.differs.push(differs.or_else(|| other.next()));
-        runs.ratios.push(turns.series().part_ratios(place, 0));
-    }
-    Ok(runs)
+        let failed = turns.failure(place).map(str::to_owned);
+        failed.or_else(|| other.next())
+    });
+    Ok(Runs::of(turns.series(), differs.collect()))
 }
 
 fn describe_status(status: ExitStatus) -> String {

@@ -1,5 +1,6 @@
 //! Subjects timed in turns with a baseline: the one engine for comparisons.
 
+use crate::decide::{Answer, Rule};
 use cere_stats::{Series, round};
 use std::collections::BTreeMap;
 
@@ -64,6 +65,37 @@ impl<B: Bench> Turns<B> {
         Ok(())
     }
 
+    /// Times `subjects` until `rule` decides whether the first of them is faster than the baseline. The others are timed as often
+    /// as the first look needs. `open` gets the number of rounds if that look leaves it open.
+    pub fn decide(
+        &mut self,
+        subjects: &[usize],
+        rule: &Rule,
+        open: impl FnOnce(usize),
+    ) -> Result<Answer, TurnsError<B::Error>> {
+        let rounds = rule.looks.first().copied().unwrap_or(1);
+        for _ in 0..rounds {
+            self.round(subjects)?;
+        }
+        let Some(&first) = subjects.first() else {
+            return Ok(Answer::NotFaster(None));
+        };
+        let mut open = Some(open);
+        loop {
+            if self.failure(first).is_some() {
+                return Ok(Answer::NotFaster(None));
+            }
+            match rule.look(&self.series.part_ratios(first, 0)) {
+                Answer::Open => {}
+                answer => return Ok(answer),
+            }
+            if let Some(open) = open.take() {
+                open(rounds);
+            }
+            self.round(&[first])?;
+        }
+    }
+
     /// All samples so far.
     pub fn series(&self) -> &Series {
         &self.series
@@ -104,7 +136,6 @@ impl From<TurnsError<Self>> for anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::{Answer, Rule};
     use cere_fuzz::noise::{Machine, Noise};
     use std::convert::Infallible;
 
@@ -163,20 +194,39 @@ mod tests {
         );
     }
 
+    /// What is decided of subject 1 of true times `truth`, how often each subject was timed, and when the first look left it open.
+    fn decided(noise: Noise, truth: &[f64]) -> (Answer, Vec<usize>, Option<usize>) {
+        let mut turns = mock(noise, truth, 2);
+        let subjects: Vec<usize> = (1..truth.len()).collect();
+        let mut open = None;
+        let rule = Rule::for_program(5);
+        let answer = turns.decide(&subjects, &rule, |rounds| open = Some(rounds));
+        let order = &turns.bench.order;
+        let timed = subjects
+            .iter()
+            .map(|s| order.iter().filter(|o| *o == s).count());
+        (answer.unwrap(), timed.collect(), open)
+    }
+
     #[test]
-    fn a_clear_gain_is_believed_after_the_first_look() {
-        let mut turns = mock(Noise::All, &[1.0, 0.7], 1);
-        let rule = Rule::for_rivals();
-        for round in 1.. {
-            turns.round(&[1]).unwrap();
-            match rule.look(&turns.series().part_ratios(1, 0)) {
-                Answer::Open => assert!(round < 21),
-                Answer::Faster(gain) => {
-                    assert!((gain.ratio - 0.7).abs() < 0.1, "{gain:?}");
-                    break;
-                }
-                Answer::NotFaster(_) => panic!("not faster after {round} rounds"),
-            }
-        }
+    fn a_clear_gain_is_believed_after_the_first_look_that_can() {
+        let (answer, timed, open) = decided(Noise::Steady, &[1.0, 0.7, 0.8]);
+        let Answer::Faster(gain) = answer else {
+            panic!("{answer:?}")
+        };
+        assert!((gain.ratio - 0.7).abs() < 0.01, "{gain:?}");
+        // Five ratios are too few for its confidence. The second subject is not timed again.
+        assert_eq!((timed, open), (vec![10, 5], Some(5)));
+    }
+
+    #[test]
+    fn what_is_slower_or_fails_is_timed_no_more() {
+        let (answer, timed, open) = decided(Noise::Steady, &[1.0, 1.1, 0.8]);
+        assert!(matches!(answer, Answer::NotFaster(Some(_))), "{answer:?}");
+        assert_eq!((timed, open), (vec![5, 5], None));
+        let (answer, timed, open) = decided(Noise::Steady, &[1.0, 0.0, 0.8]);
+        assert_eq!(answer, Answer::NotFaster(None));
+        assert_eq!((timed, open), (vec![1, 5], None));
+        assert_eq!(decided(Noise::Steady, &[1.0]).0, Answer::NotFaster(None));
     }
 }

@@ -9,10 +9,8 @@ use cere_format::profile::{Profile, RegionKey};
 use cere_format::replay::Verdict;
 use cere_measure::matching::{Pair, counting, in_vitro};
 use cere_measure::{Times, class, threads};
-use cere_replay::Replay;
 use cere_store::current::Codelet;
 use cere_store::names::Named;
-use cere_store::results::Record;
 use serde::Serialize;
 use std::path::Path;
 
@@ -140,6 +138,14 @@ fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec
     }
 }
 
+/// A replay that ended.
+pub struct Replay {
+    /// Its times and its verdict.
+    pub pair: Pair,
+    /// Why that verdict.
+    pub reason: String,
+}
+
 /// The replays of a codelet with a number of threads.
 pub struct Replayed {
     name: String,
@@ -168,31 +174,26 @@ impl Replayed {
         self.outcome.is_ok()
     }
 
-    /// Adds a replay with its record. With several threads, now or at capture, a different exit state does not exclude the time:
-    /// a program may count its threads, or race.
-    pub fn add(&mut self, outcome: Result<Replay>, record: &Record) {
+    /// Adds a replay. With several threads, now or at capture, a different exit state does not exclude the time: a program may
+    /// count its threads, or race.
+    pub fn add(&mut self, replay: Result<Replay>) {
         let one = self.threads == 1 && self.captured == 1;
-        match outcome {
-            Ok(replay) if replay.verdict == Verdict::Different && one => {
+        match replay {
+            Ok(replay) if replay.pair.verdict == Verdict::Different && one => {
                 self.outcome = Err(replay.reason);
             }
             Ok(replay) => {
-                if let (Ok(pairs), Some(pair)) = (&mut self.outcome, Pair::in_round(record)) {
-                    pairs.push(pair);
-                }
-                if replay.verdict == Verdict::Different {
+                if replay.pair.verdict == Verdict::Different {
                     let threads = self.threads;
                     let told = || format!("with {threads} threads: {}", replay.reason);
                     self.other.get_or_insert_with(told);
                 }
+                if let Ok(pairs) = &mut self.outcome {
+                    pairs.push(replay.pair);
+                }
             }
-            Err(error) => self.fails(&error),
+            Err(error) => self.outcome = Err(print::error(&error)),
         }
-    }
-
-    /// Records that it cannot be replayed.
-    pub fn fails(&mut self, error: &anyhow::Error) {
-        self.outcome = Err(print::error(error));
     }
 
     /// The time from the replay of one round, or from all: a low quantile of the repetitions that corresponds to the number of
@@ -470,3 +471,6 @@ fn region_seconds(
     let seconds = predict(&classes).map_err(|e| e.to_string())?;
     Ok((seconds, cost))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

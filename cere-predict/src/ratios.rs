@@ -2,8 +2,7 @@
 
 use cere_console::{note, progress};
 use cere_driver::several::several;
-use cere_format::replay::Repetitions;
-use cere_measure::{Bench, Builds, Lab, Target, Turns};
+use cere_measure::{Bench, Builds, Measure, Target, Turns};
 use cere_tune::Variant;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -40,7 +39,7 @@ pub struct Found {
 
 /// One region under all variants.
 struct Region<'a> {
-    lab: Lab<'a>,
+    lab: Box<dyn Measure + 'a>,
     target: &'a Target,
     as_built: Builds,
     /// Builds of different machine code, other than the code as built, each with the first variant that gives it.
@@ -55,7 +54,7 @@ struct Region<'a> {
 
 /// Replays all regions under all variants. A region's error counts in proportion to its share, so regions with a small share
 /// get fewer and shorter rounds.
-pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) -> Found {
+pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], rounds: u32) -> Found {
     let bar = progress::bar("replaying", targets.len() as u64 * variants.len() as u64);
     let covered: f64 = targets.iter().map(|t| t.share).sum();
     let mut found = Found {
@@ -82,9 +81,7 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
             Ok(of) => of,
             Err(why) => {
                 let name = &target.name;
-                bar.suspend(|| {
-                    note!("{name} cannot be replayed as built, and counts as in the profile: {why}")
-                });
+                note!("{name} cannot be replayed as built, and counts as in the profile: {why}");
                 found.covered -= target.share;
                 continue;
             }
@@ -108,17 +105,13 @@ pub fn ratios(lab: &Lab, targets: &[Target], variants: &[Variant], rounds: u32) 
 impl<'a> Region<'a> {
     /// Compiles the codelets of `target`, for rounds of that many times [`SECONDS`] each.
     fn build(
-        lab: &Lab<'a>,
+        lab: &'a dyn Measure,
         target: &'a Target,
         variants: &'a [Variant],
         part: f64,
     ) -> Result<Self, String> {
-        let mut lab = lab.clone();
-        let repetitions = &mut lab.settings.repetitions;
-        if *repetitions == Repetitions::default() {
-            repetitions.precision = (PRECISION / target.share).clamp(NARROWEST, WIDEST);
-            repetitions.seconds = (SECONDS * part).clamp(LEAST, MOST);
-        }
+        let precision = (PRECISION / target.share).clamp(NARROWEST, WIDEST);
+        let lab = lab.repeating(precision, (SECONDS * part).clamp(LEAST, MOST));
         let as_built = lab.build(target, &Variant::default())?;
         target.learn(as_built.code.clone(), Some(1.0));
         let built = several(variants.len(), |place| {
@@ -188,3 +181,6 @@ impl Bench for &Region<'_> {
         Ok(timed.map(|timed| timed.seconds))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,16 @@
 //! Replays with each number of threads, in turns with runs of the program if requested: the speed of a shared machine varies.
 
-use super::model::{Plan, Prediction, Replayed};
-use anyhow::Result;
+use super::model::{Plan, Prediction, Replay, Replayed};
+use anyhow::{Context, Result};
 use cere_console::{note, print, progress};
 use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
+use cere_measure::matching::Pair;
 use cere_measure::{InVivo, Replays, Settings, Times, minimum, region_seconds};
 use cere_replay::Team;
 use cere_store::results;
+use std::path::Path;
 
 /// Minimum seconds that a codelet is repeated in a round while the interval of its median is still too wide.
 const LEAST: f64 = 0.4;
@@ -46,15 +48,67 @@ struct Found {
     runs: Runs,
 }
 
+/// What rounds take times from: the program and its codelets, in tests a model of them.
+pub trait Source {
+    /// Whether the program can be run.
+    fn runs(&self) -> bool;
+
+    /// A run of the program with `threads` threads, in which `regions` are timed.
+    fn run(&mut self, regions: &[RegionKey], threads: u32) -> Result<Profile>;
+
+    /// A replay of the codelet in `file`.
+    fn replay(&mut self, settings: &Settings, file: &Path) -> Result<Replay>;
+}
+
+/// The program and its codelets.
+struct Program<'a> {
+    store: &'a Store,
+    program: Option<InVivo<'a>>,
+    replays: Replays<'a>,
+    environment: Vec<(String, String)>,
+}
+
+impl Source for Program<'_> {
+    fn runs(&self) -> bool {
+        self.program.is_some()
+    }
+
+    fn run(&mut self, regions: &[RegionKey], threads: u32) -> Result<Profile> {
+        let program = self.program.as_mut().context("the program is not run")?;
+        let mut environment = self.environment.clone();
+        environment.push(("OMP_NUM_THREADS".into(), threads.to_string()));
+        program.run_with(regions, &environment)
+    }
+
+    fn replay(&mut self, settings: &Settings, file: &Path) -> Result<Replay> {
+        let (replay, record) = self.replays.replay_unrecorded(settings, file, None)?;
+        results::keep_or_warn(self.store, &record);
+        let reason = replay?.reason;
+        let pair = Pair::in_round(&record).context("the replay measured nothing")?;
+        Ok(Replay { pair, reason })
+    }
+}
+
 impl<'a> Rounds<'a> {
     /// Replays, and runs.
-    pub fn predict(mut self) -> Result<Prediction> {
+    pub fn predict(self) -> Result<Prediction> {
+        let mut program = Program {
+            store: self.store,
+            program: self.program()?,
+            replays: Replays::open(self.store)?,
+            environment: self.settings.team.environment.clone(),
+        };
+        self.predict_from(&mut program)
+    }
+
+    /// The same by the times of `source`.
+    fn predict_from(mut self, source: &mut dyn Source) -> Result<Prediction> {
         let keys: Vec<RegionKey> = self.plan.regions.iter().map(|r| r.key.clone()).collect();
         let Found {
             counts,
             replayed,
             runs,
-        } = self.all(&keys)?;
+        } = self.all(source, &keys)?;
         let own = self.plan.captured().first().copied();
         let own = counts.iter().zip(&runs).find(|(n, _)| Some(**n) == own);
         let own = own
@@ -74,9 +128,7 @@ impl<'a> Rounds<'a> {
         Ok(prediction)
     }
 
-    fn all(&self, keys: &[RegionKey]) -> Result<Found> {
-        let mut program = self.program()?;
-        let replays = Replays::open(self.store)?;
+    fn all(&self, source: &mut dyn Source, keys: &[RegionKey]) -> Result<Found> {
         let mut replayed: Vec<Replayed> = Vec::new();
         // Replays with the number of threads at capture only check the result: one is enough.
         let mut counts = self.threads.to_vec();
@@ -89,9 +141,9 @@ impl<'a> Rounds<'a> {
                 let asked = place < self.threads.len();
                 let runs_now =
                     self.measure && asked || self.sequential && captured.first() == Some(&n);
-                if let Some(program) = program.as_mut().filter(|_| runs_now) {
+                if runs_now && source.runs() {
                     bar.set_message(format!("the program with {n} threads"));
-                    runs[place].push(self.run(program, keys, n)?);
+                    runs[place].push(source.run(keys, n)?);
                 }
                 let mut settings = Settings {
                     team: Team {
@@ -109,13 +161,7 @@ impl<'a> Rounds<'a> {
                         replayed.push(Replayed::none(codelet, n));
                     }
                     if replayed[place].goes_on() && (asked || round == 0) {
-                        match replays.replay_unrecorded(&settings, codelet.file, None) {
-                            Ok((replay, record)) => {
-                                results::keep_or_warn(self.store, &record);
-                                replayed[place].add(replay, &record);
-                            }
-                            Err(error) => replayed[place].fails(&error),
-                        }
+                        replayed[place].add(source.replay(&settings, codelet.file));
                     }
                 }
                 bar.inc(1);
@@ -147,13 +193,6 @@ impl<'a> Rounds<'a> {
             }
         }
     }
-
-    /// A run with `threads` threads.
-    fn run(&self, program: &mut InVivo, keys: &[RegionKey], threads: u32) -> Result<Profile> {
-        let mut environment = self.settings.team.environment.clone();
-        environment.push(("OMP_NUM_THREADS".into(), threads.to_string()));
-        program.run_with(keys, &environment)
-    }
 }
 
 /// Seconds outside the timed regions; none of them is inside another.
@@ -178,3 +217,6 @@ fn add(prediction: &mut Prediction, keys: &[RegionKey], runs: &Runs) {
             .map(|sequential| sequential + inside);
     }
 }
+
+#[cfg(test)]
+mod tests;

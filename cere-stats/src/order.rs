@@ -172,6 +172,13 @@ mod tests {
     fn a_value_far_above_is_told_from_a_second_mode() {
         let mut sample: [u64; 20] = core::array::from_fn(|i| 1000 + i as u64);
         assert_eq!(far(&sample, 100), 0);
+        // The quartiles are 1004 and 1015: at three times their distance a value is not far, nor at the margin.
+        for (margin, fence) in [(0, 1048), (100, 1115)] {
+            sample[19] = fence;
+            assert_eq!(far(&sample, margin), 0, "{fence}");
+            sample[19] = fence + 1;
+            assert_eq!(far(&sample, margin), 1, "{fence}");
+        }
         sample[19] = 5000;
         assert_eq!(far(&sample, 100), 1);
         assert_eq!(far(&sample, 10_000), 0, "within the margin");

@@ -93,7 +93,9 @@ mod tests {
             (s.min, s.lower, s.median, s.upper, s.max),
             (1.0, 1.75, 2.5, 3.25, 4.0)
         );
+        assert_eq!(s.relative(), 0.6);
         assert_eq!(Spread::of(&[7.0]).unwrap().relative(), 0.0);
+        assert_eq!(Spread::of(&[0.0, 0.0]).unwrap().relative(), 0.0);
         assert_eq!(Spread::of(&[]), Err(EmptySample));
     }
 }

@@ -1,7 +1,7 @@
 //! Compiles variants ahead while another one is timed.
 
 use crate::Variant;
-use cere_measure::{Builds, Lab, Target};
+use cere_measure::{Builds, Measure, Target};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -24,7 +24,7 @@ impl Ahead<'_> {
     /// Runs `work` with `threads` builders beside it. On a machine with few processors nothing is built while something is
     /// timed, because that would disturb the time.
     pub fn with<T>(
-        lab: &Lab,
+        lab: &dyn Measure,
         targets: &[Target],
         threads: usize,
         work: impl FnOnce(&mut Ahead) -> T,

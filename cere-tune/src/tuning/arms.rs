@@ -1,7 +1,7 @@
 //! The variants of one region that are timed in turns.
 
 use crate::Variant;
-use cere_measure::{Bench, Builds, Lab, Target, Turns};
+use cere_measure::{Bench, Builds, Measure, Target, Turns};
 use cere_replay::Team;
 
 /// Arms that are timed between two timings of the code as built.
@@ -30,7 +30,7 @@ impl<'b> Arm<'b> {
 
 /// Arms of one region; the first one is the baseline.
 pub struct Arms<'t, 'b> {
-    lab: &'t Lab<'t>,
+    lab: &'t dyn Measure,
     target: &'t Target,
     arms: Vec<Arm<'b>>,
     /// Whether the results of an arm were judged: they may be other ones by rounding, which is looked at once.
@@ -41,7 +41,7 @@ pub struct Arms<'t, 'b> {
 
 impl<'t, 'b> Arms<'t, 'b> {
     /// Arms to be timed in turns, the baseline first.
-    pub fn turns(lab: &'t Lab<'t>, target: &'t Target, arms: Vec<Arm<'b>>) -> Turns<Self> {
+    pub fn turns(lab: &'t dyn Measure, target: &'t Target, arms: Vec<Arm<'b>>) -> Turns<Self> {
         let judged = vec![false; arms.len()];
         let arms = Self {
             lab,

@@ -122,4 +122,26 @@ mod tests {
         let mut left = Left::new(Budget::Evaluations(3), 1);
         assert!(left.take() && left.take() && !left.take());
     }
+
+    #[test]
+    fn what_is_left() {
+        let mut left = Left::new(Budget::Evaluations(10), 4);
+        assert!(left.take());
+        assert_eq!(left.seconds(0), None);
+        left.start -= Duration::from_secs(30);
+        // Three were made in 30 seconds, and five are left.
+        let seconds = left.seconds(3).unwrap();
+        assert!((50.0..51.0).contains(&seconds), "{seconds}");
+        left.put_back();
+        let seconds = left.seconds(3).unwrap();
+        assert!((60.0..61.0).contains(&seconds), "{seconds}");
+        let mut left = Left::new(Budget::Time(Duration::from_secs(60)), 1000);
+        assert!(left.take());
+        left.start -= Duration::from_secs(45);
+        let seconds = left.seconds(0).unwrap();
+        assert!((14.0..=15.0).contains(&seconds), "{seconds}");
+        left.start -= Duration::from_secs(30);
+        assert!(!left.take());
+        assert_eq!(left.seconds(7), Some(0.0));
+    }
 }

@@ -5,7 +5,7 @@ use super::course::Failure;
 use crate::Variant;
 use anyhow::Result;
 use cere_measure::decide::{Answer, Rule};
-use cere_measure::{Builds, Lab, Member, Target, Turns};
+use cere_measure::{Builds, Measure, Member, Target, Turns};
 use cere_replay::Team;
 use cere_stats::{Gain, race};
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ fn run_race(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> 
 /// right result, within the time `most`. A race decides the order of the first ones. Candidates with a wrong result go to
 /// `wrong`.
 pub fn confirm(
-    lab: &Lab,
+    lab: &dyn Measure,
     target: &Target,
     default: &Builds,
     candidates: &[Variant],
@@ -135,7 +135,7 @@ pub fn confirm(
 
 /// The number of threads with which the region is surely faster than with as many as at capture, with the gain.
 pub fn threads(
-    lab: &Lab,
+    lab: &dyn Measure,
     target: &Target,
     variant: &Variant,
     counts: &[u32],
@@ -150,7 +150,7 @@ pub fn threads(
         builds: &builds,
         team: Some(Team {
             threads: Some(n),
-            ..lab.settings.team.clone()
+            ..lab.team().clone()
         }),
     };
     let others: Vec<u32> = counts.iter().copied().filter(|n| *n != own).collect();

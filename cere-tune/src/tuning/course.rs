@@ -6,7 +6,7 @@ use super::baseline::Baseline;
 use super::journal::{Event, Journal, Told};
 use crate::{Outcome, Search, Variant};
 use anyhow::{Context, Result, anyhow};
-use cere_measure::{Builds, Lab, Target, Timed};
+use cere_measure::{Builds, Measure, Target, Timed};
 use cere_stats::gain;
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -78,7 +78,7 @@ pub struct Course<'a> {
 impl<'a> Course<'a> {
     /// Starts a search, or continues the one recorded in the file at `path`.
     pub fn begin(
-        lab: &Lab,
+        lab: &dyn Measure,
         (place, target): (usize, &'a Target),
         search: Search,
         path: &Path,
@@ -198,7 +198,7 @@ impl<'a> Course<'a> {
     /// Times a built variant and records the outcome.
     pub fn evaluate(
         &mut self,
-        lab: &Lab,
+        lab: &dyn Measure,
         ahead: &Ahead,
         number: u64,
         built: Result<Builds, String>,
@@ -230,7 +230,13 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    fn measure(&mut self, lab: &Lab, ahead: &Ahead, number: u64, builds: Builds) -> Result<Told> {
+    fn measure(
+        &mut self,
+        lab: &dyn Measure,
+        ahead: &Ahead,
+        number: u64,
+        builds: Builds,
+    ) -> Result<Told> {
         if self.baseline.due() {
             self.time_default(lab, ahead)?;
         }
@@ -239,7 +245,7 @@ impl<'a> Course<'a> {
         let as_built = self.baseline.seconds();
         let hopes = |seconds: &[f64]| self.target.ratio(&as_built, seconds) < HOPELESS;
         let timed = ahead.quietly(&mut self.spent.waiting, || {
-            lab.time_while(self.target, &variant, &builds, (false, None), hopes)
+            lab.time_while(self.target, &variant, &builds, (false, None), &hopes)
         });
         if let Ok(timed) = &timed {
             self.spend(timed);
@@ -254,7 +260,7 @@ impl<'a> Course<'a> {
     }
 
     /// Whether the best variant so far reaches the target when it is measured again.
-    pub fn reaches(&mut self, lab: &Lab, ahead: &Ahead, wanted: f64) -> bool {
+    pub fn reaches(&mut self, lab: &dyn Measure, ahead: &Ahead, wanted: f64) -> bool {
         /// Timings.
         const ROUNDS: usize = 3;
         let Some((variant, _)) = self.search.best() else {
@@ -279,7 +285,7 @@ impl<'a> Course<'a> {
         gain.is_some_and(|gain| gain.ratio <= 1.0 / wanted)
     }
 
-    fn time_default(&mut self, lab: &Lab, ahead: &Ahead) -> Result<()> {
+    fn time_default(&mut self, lab: &dyn Measure, ahead: &Ahead) -> Result<()> {
         let variant = Variant::default();
         let timed = ahead.quietly(&mut self.spent.waiting, || {
             lab.time(self.target, &variant, &self.default, false, None)

@@ -6,12 +6,12 @@ use super::course::Course;
 use crate::Turns;
 use anyhow::Result;
 use cere_console::{print, progress};
-use cere_measure::Lab;
+use cere_measure::Measure;
 use std::collections::VecDeque;
 
 /// Evaluates variants until the budget is used up or all searches have ended.
 pub fn go_on(
-    lab: &Lab,
+    lab: &dyn Measure,
     courses: &mut [Course],
     ahead: &mut Ahead,
     left: &mut Left,

@@ -9,6 +9,8 @@ mod course;
 mod drive;
 mod journal;
 pub mod space;
+#[cfg(test)]
+mod tests;
 
 pub use confirm::Winner;
 pub use course::{Failure, Spent};
@@ -21,7 +23,7 @@ use cere_console::{note, print, progress};
 use cere_format::build::RegionKind;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
-use cere_measure::{Lab, Replays, Shares, Target};
+use cere_measure::{Lab, Measure, Replays, Shares, Target};
 use cere_stats::Gain;
 use cere_store::current::{self, Codelet, codelets};
 use cere_store::missing;
@@ -256,7 +258,7 @@ fn find_suspects(space: &Space, courses: &[Course]) -> Vec<Suspect> {
 
 /// Measures the best variants of a search again.
 fn confirm_winner(
-    lab: &Lab,
+    lab: &dyn Measure,
     mut course: Course,
     suspects: &[Suspect],
     threads: &[u32],

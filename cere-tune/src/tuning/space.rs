@@ -113,7 +113,7 @@ mod tests {
         let mut space = Space::parse(text).unwrap();
         let left_out = only_runnable(&mut space);
         let groups: Vec<usize> = space.groups.iter().map(|g| g.choices.len()).collect();
-        let of = |name: &str| left_out.iter().any(|l| l.starts_with(name));
+        let of = |name: &str| left_out.iter().any(|l| l.contains(name));
         let kernel = std::fs::read_to_string("/proc/cpuinfo").unwrap();
         let there = |name: &str| kernel.split_whitespace().any(|word| word == name);
         assert_eq!(of("-march=x86-64-v4"), !there("avx512vl"));
