@@ -1,9 +1,48 @@
 //! The memory that a segment reaches, for the simulator.
 
 use crate::class;
-use crate::counts::Dynamic;
 use cere_format::count::{self, Code, LOAD, NON_TEMPORAL, PREFETCH, STORE, Segment, Shape, THREAD};
 use cere_memory::{Access, Kind};
+use serde::Serialize;
+
+/// Accesses to memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Accesses that read.
+    pub loads: u64,
+    /// And that write.
+    pub stores: u64,
+    /// Bytes read.
+    pub load_bytes: u64,
+    /// Bytes written.
+    pub store_bytes: u64,
+}
+
+impl Memory {
+    /// More of the same.
+    pub fn add(&mut self, times: u64, flags: u8, bytes: u64) {
+        let all = bytes.saturating_mul(times);
+        if flags & LOAD != 0 {
+            self.loads = self.loads.saturating_add(times);
+            self.load_bytes = self.load_bytes.saturating_add(all);
+        }
+        if flags & STORE != 0 {
+            self.stores = self.stores.saturating_add(times);
+            self.store_bytes = self.store_bytes.saturating_add(all);
+        }
+    }
+}
+
+/// Accesses whose number or size only a run shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dynamic {
+    /// Of the code.
+    pub code: Memory,
+    /// Of the code, past the caches.
+    pub non_temporal: Memory,
+    /// Of memcpy and the like.
+    pub library: Memory,
+}
 
 /// An access of a segment, as far as it is known before the code runs.
 #[derive(Debug, Clone, Copy)]

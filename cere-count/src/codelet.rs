@@ -1,7 +1,7 @@
 //! Counts a codelet.
 
-use crate::accesses::Accesses;
-use crate::counts::{Counts, Dynamic, Simulation};
+use crate::accesses::{Accesses, Dynamic};
+use crate::counts::{Counts, Simulation};
 use crate::stream::{self, Ran, Sink};
 use crate::tally::Tally;
 use crate::{CountError, image};

@@ -1,9 +1,10 @@
 //! The results of counting.
 
+use crate::CountError;
+use crate::accesses::{self, Dynamic, Memory};
 use crate::class::{self, Class, Float, Kind, Operation, Width};
 use crate::tally::Tally;
-use crate::{CountError, accesses};
-use cere_format::count::{BLOCK, CALL, Code, LOAD, NON_TEMPORAL, SPILL, STORE, Shape};
+use cere_format::count::{BLOCK, CALL, Code, NON_TEMPORAL, SPILL, Shape};
 use cere_format::replay::Verdict;
 use cere_memory::Counters;
 use cere_memory::counters::LevelCounters;
@@ -61,34 +62,6 @@ pub struct Mix {
 pub struct MixKind {
     /// Kind.
     pub kind: &'static str,
-}
-
-/// Accesses to memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Memory {
-    /// Accesses that read.
-    pub loads: u64,
-    /// And that write.
-    pub stores: u64,
-    /// Bytes read.
-    pub load_bytes: u64,
-    /// Bytes written.
-    pub store_bytes: u64,
-}
-
-impl Memory {
-    /// More of the same.
-    pub fn add(&mut self, times: u64, flags: u8, bytes: u64) {
-        let all = bytes.saturating_mul(times);
-        if flags & LOAD != 0 {
-            self.loads = self.loads.saturating_add(times);
-            self.load_bytes = self.load_bytes.saturating_add(all);
-        }
-        if flags & STORE != 0 {
-            self.stores = self.stores.saturating_add(times);
-            self.store_bytes = self.store_bytes.saturating_add(all);
-        }
-    }
 }
 
 /// A function that was called and has no counted code.
@@ -202,17 +175,6 @@ pub struct Counts {
     pub simulation: Option<Simulation>,
     /// What people should know: a sentence each.
     pub notes: Vec<String>,
-}
-
-/// Accesses whose number or size only a run shows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Dynamic {
-    /// Of the code.
-    pub code: Memory,
-    /// Of the code, past the caches.
-    pub non_temporal: Memory,
-    /// Of memcpy and the like.
-    pub library: Memory,
 }
 
 /// Classes of all instructions of the code, by their names.

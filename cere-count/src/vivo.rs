@@ -1,7 +1,6 @@
 //! Counts invocations inside the program, whose code is all counted and whose accesses all go to the simulated memory.
 
-use crate::accesses::Accesses;
-use crate::counts::Dynamic;
+use crate::accesses::{Accesses, Dynamic};
 use crate::stream::{self, Ran, Sink};
 use crate::tally::Tally;
 use crate::{CountError, image};

@@ -2,7 +2,8 @@
 
 use cere_console::print;
 use cere_count::Counts;
-use cere_count::counts::{Memory, Simulation};
+use cere_count::accesses::Memory;
+use cere_count::counts::Simulation;
 
 /// `1,234,567`.
 fn number(n: u64) -> String {
