@@ -77,6 +77,8 @@ mod tests {
         let median = |values: &[(f64, f64)]| weighted_median(values.to_vec());
         assert_eq!(median(&[(9.0, 1.0), (5.0, 1.0), (7.0, 1.0)]), Some(7.0));
         assert_eq!(median(&[(9.0, 5.0), (5.0, 1.0), (7.0, 1.0)]), Some(9.0));
+        // 5 alone has half of the weight.
+        assert_eq!(median(&[(9.0, 1.0), (5.0, 2.0), (7.0, 1.0)]), Some(5.0));
         assert_eq!(median(&[]), None);
     }
 

@@ -17,6 +17,8 @@ struct Model {
     machine: Arc<Mutex<Machine>>,
     /// Regions and flags that were timed.
     timed: Arc<Mutex<Vec<String>>>,
+    /// Those whose results were judged.
+    judged: Arc<Mutex<Vec<String>>>,
     /// What was asked of repetitions: the precision and the seconds.
     repetitions: Arc<Mutex<Vec<(f64, f64)>>>,
     team: Team,
@@ -45,10 +47,13 @@ impl Measure for Model {
         target: &Target,
         variant: &Variant,
         _: &Builds,
-        _: (bool, Option<&Team>),
+        (judged, _): (bool, Option<&Team>),
         _: &dyn Fn(&[f64]) -> bool,
     ) -> Result<Timed, String> {
         let name = format!("{} {}", target.name, variant.flags.join(" "));
+        if judged {
+            self.judged.lock().unwrap().push(name.clone());
+        }
         self.timed.lock().unwrap().push(name);
         let ratio = (self.truth)(&target.name, variant).ok_or("another result")?;
         let factor = self.machine.lock().unwrap().factor();
@@ -75,6 +80,7 @@ fn model(truth: Truth, noise: Noise, seed: u64) -> Model {
         truth,
         machine: Arc::new(Mutex::new(Machine::new(noise, seed))),
         timed: Arc::default(),
+        judged: Arc::default(),
         repetitions: Arc::default(),
         team: Team::default(),
     }
@@ -131,6 +137,11 @@ fn the_run_changes_by_each_regions_share() {
     let times = |name: &str| timed.iter().filter(|t| *t == name).count();
     assert_eq!(times("a -nothing") + times("a -O1 -nothing"), 0);
     assert_eq!((times("a -O1"), times("b -O1"), times("b -O2")), (4, 2, 2));
+    // Results are judged once.
+    assert_eq!(
+        *model.judged.lock().unwrap(),
+        ["a -O1", "a -O2", "b -O1", "b -O2"]
+    );
     // All are compiled.
     assert_eq!(found.compiled, 10.0);
     let repetitions = model.repetitions.lock().unwrap();
