@@ -46,22 +46,14 @@ pub struct Work {
 /// Instructions of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Mix {
-    /// Kind.
-    #[serde(flatten)]
-    pub kind: MixKind,
+    /// Kind: `float`, `integer`, `move` and so on.
+    pub kind: &'static str,
     /// Width of the registers.
     pub width: Width,
     /// Whether they are vector registers.
     pub vector: bool,
     /// Instructions.
     pub instructions: u64,
-}
-
-/// A kind, as it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct MixKind {
-    /// Kind.
-    pub kind: &'static str,
 }
 
 /// A function that was called and has no counted code.
@@ -171,7 +163,7 @@ pub struct Counts {
     /// Pieces of inline assembly, each counted as one instruction without accesses.
     pub assembly: u64,
     /// The simulated memory; none if it was not asked for.
-    #[serde(flatten)]
+    #[serde(skip)]
     pub simulation: Option<Simulation>,
     /// What people should know: a sentence each.
     pub notes: Vec<String>,
@@ -323,7 +315,7 @@ impl Counts {
         counts.mix = mix
             .into_iter()
             .map(|((kind, width, vector), instructions)| Mix {
-                kind: MixKind { kind },
+                kind,
                 width,
                 vector,
                 instructions,

@@ -134,6 +134,7 @@ pub fn run(options: &Options) -> Result<u8> {
         }
     }
     if options.common.json {
+        let all: Vec<_> = all.iter().map(show::count::json).collect();
         print::json(&all)?;
     }
     if options.csv {

@@ -80,7 +80,7 @@ fn every_command_with_json_has_a_strict_schema() {
     }
     assert_eq!(
         schemas["study"]["properties"],
-        schemas["check"]["properties"]
+        schemas["check"]["oneOf"][0]["properties"]
     );
 }
 
@@ -204,6 +204,11 @@ fn every_command_prints_what_its_schema_describes() {
             .is_some_and(|r| r.len() > 3)
     );
     assert!(some(&session.check("check", &["--rounds", "1"]), "regions"));
+    let counted = session.check("check", &["--counted", "--geometry", "zen3"]);
+    assert!(some(&counted, "codelets"), "{counted}");
+    let counts = session.check("count", &["step@*:2", "--geometry", "zen3"]);
+    assert!(some(&counts[0], "levels"), "{counts}");
+    session.check("count", &["step@*:2", "--geometry", "none"]);
 
     let threads = ["--threads", "1,2", "--measure", "--rounds", "1"];
     assert!(some(&session.check("predict", &threads), "runs"));

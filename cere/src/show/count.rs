@@ -158,6 +158,33 @@ fn simulated(s: &Simulation) -> String {
     text
 }
 
+/// Fields of the simulation, which are null where there is none.
+const SIMULATED: [&str; 10] = [
+    "geometry",
+    "warmup",
+    "sampled",
+    "levels",
+    "memory_read",
+    "memory_written",
+    "tlb",
+    "footprint_bytes",
+    "footprint_page_bytes",
+    "intensity",
+];
+
+/// Counts for programs.
+pub fn json(c: &Counts) -> serde_json::Value {
+    let mut value = serde_json::json!(c);
+    let simulation = serde_json::json!(c.simulation);
+    if let Some(fields) = value.as_object_mut() {
+        for name in SIMULATED {
+            let field = simulation.get(name).cloned();
+            fields.insert(name.to_owned(), field.unwrap_or_default());
+        }
+    }
+    value
+}
+
 /// A field of a CSV row.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
