@@ -482,6 +482,10 @@ pub fn class(name: &str) -> Class {
         return of(Kind::Float(Float::F80, operation), Width::Scalar, false);
     }
     let plain = name.strip_prefix('V').unwrap_or(name);
+    // A fence.
+    if name.ends_with("Locked") {
+        return of(Kind::Atomic, Width::Scalar, false);
+    }
     let vector = begins(plain, VECTOR).filter(|_| !matches!(name, "POPCNT32rr" | "POPCNT64rr"));
     let scalar = begins(name, SCALAR);
     let length = |found: &Option<(Kind, &str)>, text: &str| {
@@ -674,6 +678,7 @@ mod tests {
             ("VZEROUPPER", Kind::Nothing, Width::V128),
             ("LOCK_ADD64mr", Kind::Atomic, Width::Scalar),
             ("XCHG64rm", Kind::Atomic, Width::Scalar),
+            ("OR32mi8Locked", Kind::Atomic, Width::Scalar),
             ("LEA64r", Kind::Integer, Width::Scalar),
             ("SETCCr", Kind::Integer, Width::Scalar),
             ("CMOV64rr", Kind::Integer, Width::Scalar),

@@ -148,3 +148,138 @@ fn fill(from: &mut impl Read, buffer: &mut [u8], position: u64) -> Result<bool, 
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_format::count::{MAGIC, MARK_END};
+
+    /// Where the description of the only segment is loaded.
+    const START: u64 = 0x1000;
+    const SEGMENT: u64 = START + 32;
+
+    /// A function of one segment that loads through one address.
+    fn code() -> Code {
+        let mut bytes = MAGIC.to_vec();
+        let words = [96, 1, 80, 0, 0, 0, 0];
+        let segment = [48, 0, 0, 0, 1, 1];
+        for word in words.into_iter().chain(segment) {
+            bytes.extend(u32::to_le_bytes(word));
+        }
+        bytes.extend([0, 0, 0, 1, 8, 0, 0, 0, 1, 0]);
+        bytes.resize(96, 0);
+        Code::parse(&bytes, START).unwrap()
+    }
+
+    #[derive(Default)]
+    struct Seen {
+        segments: Vec<(u32, u32, Vec<u64>)>,
+        marks: Vec<u64>,
+        images: Vec<Vec<u8>>,
+    }
+
+    impl Sink for Seen {
+        fn segment(&mut self, _: &Code, index: u32, ran: Ran) {
+            self.segments.push((ran.thread, index, ran.words.to_vec()));
+        }
+        fn mark(&mut self, code: u64) {
+            self.marks.push(code);
+        }
+        fn images(&mut self, text: &[u8], _: &mut Code) -> Result<(), CountError> {
+            self.images.push(text.to_vec());
+            Ok(())
+        }
+    }
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    fn all(words: &[u64]) -> Result<Seen, CountError> {
+        let mut seen = Seen::default();
+        read(&bytes(words)[..], &mut code(), &mut seen).map(|()| seen)
+    }
+
+    fn position(words: &[u64]) -> u64 {
+        match all(words) {
+            Err(CountError::Stream { position, .. }) => position,
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("{words:x?} was read"),
+        }
+    }
+
+    const MARK: u64 = END_THREAD as u64;
+
+    #[test]
+    fn chunks_and_marks() {
+        let seen = all(&[
+            32,
+            0,
+            0x77,
+            0,
+            SEGMENT,
+            1,
+            SEGMENT,
+            2, // two segments of thread 0
+            0,
+            5,
+            0,
+            0, // nothing of thread 5
+            16,
+            3,
+            0,
+            0,
+            SEGMENT,
+            3, // one of thread 3
+            8,
+            MARK,
+            MARK_IMAGES,
+            0,
+            0x41, // images
+            0,
+            MARK,
+            MARK_END,
+            0,
+        ])
+        .unwrap();
+        assert_eq!(
+            seen.segments,
+            [(0, 0, vec![1]), (0, 0, vec![2]), (3, 0, vec![3])]
+        );
+        assert_eq!(seen.marks, [MARK_END]);
+        assert_eq!(seen.images, [vec![0x41, 0, 0, 0, 0, 0, 0, 0]]);
+        assert!(all(&[]).unwrap().marks.is_empty());
+    }
+
+    #[test]
+    fn streams_cut_short_anywhere() {
+        let whole = bytes(&[16, 0, 0, 0, SEGMENT, 1, 0, MARK, MARK_END, 0]);
+        for length in 0..whole.len() {
+            let mut seen = Seen::default();
+            let result = read(&whole[..length], &mut code(), &mut seen);
+            // Between chunks only the missing mark tells.
+            assert_eq!(result.is_ok(), matches!(length, 0 | 48), "{length}");
+            assert!(seen.marks.is_empty());
+        }
+    }
+
+    #[test]
+    fn addresses_that_no_segment_has() {
+        for address in [0, START, SEGMENT + 1, SEGMENT + 8, u64::MAX] {
+            assert_eq!(position(&[16, 0, 0, 0, address, 1]), 32, "{address:#x}");
+        }
+        assert_eq!(position(&[32, 0, 0, 0, SEGMENT, 1, 7, 1]), 48);
+    }
+
+    #[test]
+    fn lengths_and_threads_that_no_chunk_has() {
+        for length in [4, 12, LARGEST + 8, 1 << 40, u64::MAX - 7, u64::MAX] {
+            assert_eq!(position(&[length, 0, 0, 0, SEGMENT, 1]), 0, "{length:#x}");
+        }
+        for thread in [u64::from(THREADS), MARK - 1, MARK, u64::MAX] {
+            assert_eq!(position(&[16, thread, 0, 0, SEGMENT, 1]), 0, "{thread:#x}");
+        }
+        // The words of the access are missing.
+        assert_eq!(position(&[8, 0, 0, 0, SEGMENT]), 32);
+    }
+}

@@ -426,3 +426,195 @@ impl Code {
         self.names.get(index as usize).map_or("", String::as_str)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes as the pass writes them.
+    #[derive(Default)]
+    struct Written(Vec<u8>);
+
+    impl Written {
+        fn word(&mut self, word: u32) {
+            self.0.extend(word.to_le_bytes());
+        }
+        fn short(&mut self, short: u16) {
+            self.0.extend(short.to_le_bytes());
+        }
+        fn align(&mut self) {
+            self.0.resize(self.0.len().next_multiple_of(8), 0);
+        }
+        fn set(&mut self, at: usize, word: u32) {
+            self.0[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    const STRINGS: &[u8] = b"\0work\0MOV64rm\0RET64\0callee\0";
+    /// Where the fields of [`section`] are that tests damage.
+    const SIZE: usize = 4;
+    const SEGMENTS: usize = 8;
+    const TEXTS: usize = 12;
+    const NAMES: [usize; 3] = [16, 20, 24];
+    const CALLEE: usize = 32 + 12;
+    const INSTRUCTIONS: usize = 32 + 16;
+    const ACCESSES: usize = 32 + 20;
+    const SHAPE: usize = 32 + 24 + 2;
+
+    /// A function of two segments: a load, and a return that pops.
+    fn section() -> Vec<u8> {
+        let mut w = Written(MAGIC.to_vec());
+        for word in [0, 2, 0, 1, 0, 0] {
+            w.word(word);
+        }
+        for (flags, shape, name) in [(ENTRY | BLOCK | CALL, 0, 6), (RETURN, 8, 14)] {
+            w.align();
+            let from = w.0.len();
+            for word in [0, 7, flags, 20, 1, 1] {
+                w.word(word);
+            }
+            w.short(0);
+            w.0.extend([shape, LOAD]);
+            w.short(8);
+            w.0.extend([0, 0]);
+            w.short(1);
+            w.word(name);
+            w.word(12);
+            w.0.extend([1, 2]);
+            for register in [3, 4, 5] {
+                w.short(register);
+            }
+            w.align();
+            let length = (w.0.len() - from) as u32;
+            w.set(from, length);
+        }
+        let texts = w.0.len() as u32;
+        w.set(TEXTS, texts);
+        w.0.extend(STRINGS);
+        w.align();
+        let size = w.0.len() as u32;
+        w.set(SIZE, size);
+        w.0
+    }
+
+    fn damaged(at: usize, word: u32) -> Result<Code, FormatError> {
+        let mut w = Written(section());
+        w.set(at, word);
+        Code::parse(&w.0, 0x1000)
+    }
+
+    #[test]
+    fn a_description() {
+        let code = Code::parse(&section(), 0x1000).unwrap();
+        assert_eq!(code.functions.len(), 1);
+        assert_eq!(
+            (code.functions[0].name.as_str(), code.functions[0].segments),
+            ("work", (0, 2))
+        );
+        let [first, second] = &code.segments[..] else {
+            panic!("{:?}", code.segments)
+        };
+        assert!(first.is(ENTRY) && first.is(CALL) && second.is(RETURN) && !second.is(BLOCK));
+        assert_eq!((first.block, first.words, second.words), (7, 1, 1));
+        assert_eq!(code.name(first.callee), "callee");
+        assert_eq!(code.name(first.instructions[0].name), "MOV64rm");
+        assert_eq!(code.name(second.instructions[0].name), "RET64");
+        assert_eq!(first.instructions[0].written, [3]);
+        assert_eq!(first.instructions[0].read, [4, 5]);
+        assert_eq!(
+            (first.accesses[0].shape, first.accesses[0].size),
+            (Shape::Plain, 8)
+        );
+        assert_eq!(second.accesses[0].shape, Shape::Pop);
+        assert_eq!(code.segment_at(0x1020), Some(0));
+        for address in [0, 0xfff, 0x1000, 0x1021, 0x1028, 0x2000, u64::MAX] {
+            assert_eq!(code.segment_at(address), None, "{address:#x}");
+        }
+        assert_eq!(code.name(u32::MAX), "");
+    }
+
+    #[test]
+    fn sections_of_several_images() {
+        let mut code = Code::parse(&section(), 0x1000).unwrap();
+        code.add(&section(), 0x9000).unwrap();
+        assert_eq!((code.functions.len(), code.segments.len()), (2, 4));
+        assert_eq!(
+            (code.segment_at(0x1020), code.segment_at(0x9020)),
+            (Some(0), Some(2))
+        );
+        assert_eq!(code.segments[2].callee, code.segments[0].callee);
+        // Two functions in one section.
+        let code = Code::parse(&[section(), section()].concat(), 0).unwrap();
+        assert_eq!(code.segment_at(section().len() as u64 + 0x20), Some(2));
+        assert_eq!(code.segments[2].function, 1);
+    }
+
+    #[test]
+    fn nothing_is_a_section_too() {
+        assert!(Code::parse(&[], 0).unwrap().segments.is_empty());
+    }
+
+    #[test]
+    fn a_description_cut_short_anywhere() {
+        let whole = section();
+        for length in 1..whole.len() {
+            assert!(Code::parse(&whole[..length], 0).is_err(), "{length}");
+            let two = [&whole[..], &whole[..length]].concat();
+            assert!(Code::parse(&two, 0).is_err(), "{length} of the second");
+        }
+    }
+
+    #[test]
+    fn another_magic() {
+        let mut bytes = section();
+        bytes[3] = b'2';
+        assert!(matches!(
+            Code::parse(&bytes, 0),
+            Err(FormatError::WrongMagic { .. })
+        ));
+    }
+
+    #[test]
+    fn fields_out_of_range() {
+        for at in NAMES.into_iter().chain([CALLEE]) {
+            for offset in [STRINGS.len() as u32 + 8, 0x7fff_ffff, u32::MAX] {
+                assert!(damaged(at, offset).is_err(), "string {offset:#x} at {at}");
+            }
+        }
+        for at in [SIZE, SEGMENTS, TEXTS, INSTRUCTIONS, ACCESSES] {
+            for value in [0x7fff_ffff, u32::MAX, 0xffff_fff8] {
+                assert!(damaged(at, value).is_err(), "{value:#x} at {at}");
+            }
+        }
+        for size in [0, 8, 20] {
+            assert!(damaged(SIZE, size).is_err(), "size {size}");
+        }
+        assert!(damaged(INSTRUCTIONS, 0).is_err());
+        // Shape, flags and size; size, words of the positions and of the mask.
+        assert!(damaged(SHAPE, 9).is_err());
+        assert!(damaged(SHAPE + 2, 0x0009_0008).is_err());
+    }
+
+    #[test]
+    fn any_byte_may_be_wrong() {
+        let whole = section();
+        for at in 0..whole.len() {
+            for byte in [0, 1, 7, 0x7f, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] = byte;
+                // An error or another code, as it may be.
+                if let Ok(code) = Code::parse(&bytes, 0) {
+                    for segment in &code.segments {
+                        let accesses = segment.accesses.iter();
+                        assert!(
+                            accesses
+                                .clone()
+                                .all(|a| usize::from(a.instruction) < segment.instructions.len())
+                        );
+                        assert_eq!(accesses.map(Access::words).sum::<usize>(), segment.words);
+                    }
+                }
+            }
+        }
+    }
+}

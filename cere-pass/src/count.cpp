@@ -276,7 +276,9 @@ class Counting : public MachineFunctionPass {
     }
     int M = memoryOperand(MI);
     bool Hint = Name.starts_with("PREFETCH");
-    if (M >= 0 && (MI.mayLoadOrStore() || Hint) && !Name.starts_with("LEA") && !Name.starts_with("NOOP")) {
+    // A fence is a locked instruction on the stack, which LLVM does not call an access.
+    bool Fence = Name.ends_with("Locked");
+    if (M >= 0 && (MI.mayLoadOrStore() || Hint || Fence) && !Name.starts_with("LEA") && !Name.starts_with("NOOP")) {
       Access A{Index, Plain, 0, 0};
       const MachineFrameInfo &Frame = MI.getMF()->getFrameInfo();
       for (const MachineMemOperand *O : MI.memoperands()) {
@@ -292,6 +294,8 @@ class Counting : public MachineFunctionPass {
         A.Flags |= NonTemporal;
       if (Hint)
         A.Flags |= Prefetch;
+      else if (Fence)
+        A.Flags |= Load | Store;
       else
         A.Flags |= uint8_t((MI.mayLoad() ? Load : 0) | (MI.mayStore() ? Store : 0));
       Register Segment = MI.getOperand(unsigned(M) + 4).getReg();
@@ -412,6 +416,10 @@ class Counting : public MachineFunctionPass {
         G.Flags |= Conditional;
       if (MI.isIndirectBranch())
         G.Flags |= Indirect;
+      // With code between two branches the printer sees only the last one, and leaves out the label that the first needs.
+      for (const MachineOperand &O : MI.operands())
+        if (O.isMBB())
+          O.getMBB()->setLabelMustBeEmitted();
       size_t Known = G.Accesses.size();
       accesses(MI, Index, G.Accesses, Callee);
       for (size_t I = Known; I < G.Accesses.size(); I++)
