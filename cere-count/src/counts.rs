@@ -174,6 +174,16 @@ pub fn classes(code: &Code) -> Vec<Class> {
     code.names.iter().map(|name| class::class(name)).collect()
 }
 
+/// A function's name without what makes it unique in a replay.
+pub fn plain(name: &str) -> &str {
+    let rest = name
+        .strip_prefix("cere.u")
+        .and_then(|rest| rest.split_once('.'))
+        .filter(|(number, _)| number.bytes().all(|b| b.is_ascii_digit()))
+        .map_or(name, |(_, rest)| rest);
+    rest.strip_prefix("at.").unwrap_or(rest)
+}
+
 /// How a kind is written.
 fn kind_name(kind: Kind) -> &'static str {
     match kind {
@@ -242,7 +252,7 @@ impl Counts {
             what,
         };
         let defined: std::collections::HashSet<&str> =
-            code.functions.iter().map(|f| f.name.as_str()).collect();
+            code.functions.iter().map(|f| plain(&f.name)).collect();
         for (segment, &times) in code.segments.iter().zip(&tally.segments) {
             if times == 0 {
                 continue;
@@ -286,7 +296,7 @@ impl Counts {
                 }
             }
             let callee = code.name(segment.callee);
-            if segment.is(CALL) && !callee.is_empty() && !defined.contains(callee) {
+            if segment.is(CALL) && !callee.is_empty() && !defined.contains(plain(callee)) {
                 *calls.entry(segment.callee).or_default() += times;
             }
         }
@@ -381,5 +391,18 @@ impl Simulation {
             footprint_page_bytes: found.footprint.pages * 4096,
             intensity: (traffic > 0).then(|| flops as f64 / traffic as f64),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn names_without_prefixes() {
+        assert_eq!(plain("cere.u0.cere.outlined.3"), "cere.outlined.3");
+        assert_eq!(plain("cere.u12.at.helper"), "helper");
+        assert_eq!(plain("cere.user"), "cere.user");
+        assert_eq!(plain("solve"), "solve");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::CountError;
 use crate::codelet::{Counted, Settings};
-use crate::counts::Counts;
+use crate::counts::{Counts, plain};
 use crate::vivo::Found;
 use cere_format::count::{BLOCK, Code};
 use cere_memory::{Counters, Geometry};
@@ -56,16 +56,6 @@ pub struct Fidelity {
 
 /// Differences that are kept.
 pub const SHOWN: usize = 10;
-
-/// A function's name without what makes it unique in a replay.
-fn plain(name: &str) -> &str {
-    let rest = name
-        .strip_prefix("cere.u")
-        .and_then(|rest| rest.split_once('.'))
-        .filter(|(number, _)| number.bytes().all(|b| b.is_ascii_digit()))
-        .map_or(name, |(_, rest)| rest);
-    rest.strip_prefix("at.").unwrap_or(rest)
-}
 
 /// Executions of each block, with the line of its first instruction, by unit, function and block.
 type Blocks<'a> = BTreeMap<(&'a str, &'a str, u32), (u64, usize)>;
@@ -163,17 +153,4 @@ pub fn compare(
         differences,
         levels,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn names_without_prefixes() {
-        assert_eq!(plain("cere.u0.cere.outlined.3"), "cere.outlined.3");
-        assert_eq!(plain("cere.u12.at.helper"), "helper");
-        assert_eq!(plain("cere.user"), "cere.user");
-        assert_eq!(plain("solve"), "solve");
-    }
 }
