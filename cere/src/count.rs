@@ -85,7 +85,9 @@ fn count(
 ) -> Result<Counts> {
     let (package, ..) = replays.unpack(file)?;
     let options = replays.options(settings, None)?;
-    Ok(cere_count::count(&package, counting, &options)?)
+    let mut counts = cere_count::count(&package, counting, &options)?;
+    counts.flags = shell_words::join(&settings.flags);
+    Ok(counts)
 }
 
 /// Runs the subcommand.
