@@ -2,9 +2,9 @@
 //! refused. No clock decides anything here.
 
 use anyhow::{Context, Result, ensure};
-use cere_count::codelet::Counted;
 use cere_count::class;
-use cere_format::count::{Access, LOAD, STORE, Segment, Shape};
+use cere_count::codelet::Counted;
+use cere_format::count::{Access, LOAD, STORE, Shape};
 use cere_format::replay::Repetitions;
 use cere_replay::{Options, Settings, Team};
 use cere_sandbox::Sandbox;
@@ -233,11 +233,7 @@ fn vector_flags() -> &'static str {
 #[test]
 fn floating_point_work_has_closed_forms() -> Result<()> {
     for flags in ["-O1", vector_flags()] {
-        let directory = captured(
-            ("main.c", KERNELS),
-            &format!("$CC {flags} main.c -o program"),
-            "1,2",
-        )?;
+        let directory = captured(("main.c", KERNELS), &kernels(flags), "1,2")?;
         let found = counts(directory.path(), "*", &["--geometry", "none"])?;
         let found = by_function(&found)?;
         ensure!(found.len() == 27, "{flags}: {:?}", found.keys());
@@ -359,6 +355,14 @@ fn per_function(counted: &Counted) -> BTreeMap<String, Work> {
             let class = class::class(counted.code.name(instruction.name));
             add(to, [times * class.instructions, 0, 0]);
         }
+        let name = |access: &Access| {
+            let instruction = &segment.instructions[usize::from(access.instruction)];
+            counted.code.name(instruction.name)
+        };
+        let class_of = |access: &Access| class::class(name(access));
+        let is_locked = |access: &Access| {
+            class_of(access).kind == class::Kind::Atomic && !name(access).starts_with("LCMPXCHG")
+        };
         for access in &segment.accesses {
             let (read, write) = (u64::from(access.is(LOAD)), u64::from(access.is(STORE)));
             match access.shape {
@@ -370,10 +374,10 @@ fn per_function(counted: &Counted) -> BTreeMap<String, Work> {
                 // The library's own code has these.
                 Shape::Copy | Shape::Set => {}
                 // A locked instruction is a load, then a compare-and-swap, whose write counts as its read.
-                _ if read > 0 && write > 0 && is_locked(segment, access, counted) => {
-                    add(to, [0, 2 * times, 0]);
-                }
-                _ if read > 0 => add(to, [0, times, 0]),
+                // A compare-and-swap has no load of its own.
+                _ if read > 0 && write > 0 && is_locked(access) => add(to, [0, 2 * times, 0]),
+                // It reads the operand of a multiplication with addition lane by lane.
+                _ if read > 0 => add(to, [0, times * fma_lanes(&class_of(access)), 0]),
                 _ => add(to, [0, 0, times * write]),
             }
         }
@@ -381,10 +385,12 @@ fn per_function(counted: &Counted) -> BTreeMap<String, Work> {
     found
 }
 
-/// Whether the instruction of an access is locked. A compare-and-swap has no load of its own.
-fn is_locked(segment: &Segment, access: &Access, counted: &Counted) -> bool {
-    let name = counted.code.name(segment.instructions[usize::from(access.instruction)].name);
-    class::class(name).kind == class::Kind::Atomic && !name.starts_with("LCMPXCHG")
+/// Lanes that a multiplication with addition works on, 1 of anything else.
+fn fma_lanes(class: &class::Class) -> u64 {
+    match class.kind {
+        class::Kind::Float(float, class::Operation::Fma) => class.width.lanes(float.bits()),
+        _ => 1,
+    }
 }
 
 /// Work of each function of a program, by cachegrind.
@@ -428,7 +434,10 @@ fn cachegrind(directory: &Path) -> Result<BTreeMap<String, Work>> {
 /// The counts of each function equal those of cachegrind, which knows nothing of the compiler.
 fn agrees_with_cachegrind(source: (&str, &str), compiler: &str, flags: &str) -> Result<()> {
     // Cachegrind counts what pads loops as instructions; between functions nothing runs.
-    let build = format!("{compiler} {flags} -falign-loops=1 -fno-math-errno {} -o program -lm", source.0);
+    let build = format!(
+        "{compiler} {flags} -falign-loops=1 -fno-math-errno {} -o program -lm",
+        source.0
+    );
     let directory = captured(source, &build, "1")?;
     let oracle = cachegrind(directory.path())?;
     let mut wrong = Vec::new();
@@ -499,7 +508,8 @@ fn streams_have_closed_forms_in_a_small_cache() -> Result<()> {
         ("roots", DOUBLES + 1, 0),
     ] {
         let value = found.get(&(function.to_owned(), 2)).context(function)?;
-        let exact = value["verdict"] == "exact" && value["warmup"] == "cold" && value["sampled"] == 1;
+        let exact =
+            value["verdict"] == "exact" && value["warmup"] == "cold" && value["sampled"] == 1;
         ensure!(exact, "{value}");
         let level = &value["levels"][0];
         let bytes = [
@@ -510,7 +520,10 @@ fn streams_have_closed_forms_in_a_small_cache() -> Result<()> {
             number(value, &["footprint_bytes"])?,
         ];
         let lines = [read + 1, written, read + 1, written, read + 1];
-        ensure!(bytes == lines.map(|l| 64 * l), "{function}: {bytes:?}, not {lines:?} lines");
+        ensure!(
+            bytes == lines.map(|l| 64 * l),
+            "{function}: {bytes:?}, not {lines:?} lines"
+        );
     }
     Ok(())
 }
@@ -521,7 +534,11 @@ fn two_counts_are_the_same_bytes() -> Result<()> {
         let directory = captured(("main.c", KERNELS), &kernels(flags), "1")?;
         let what = "*";
         let count = || -> Result<Vec<u8>> {
-            let run = succeed(&mut count_command(directory.path(), what, &["--geometry", "zen3"]))?;
+            let run = succeed(&mut count_command(
+                directory.path(),
+                what,
+                &["--geometry", "zen3"],
+            ))?;
             Ok(run.stdout)
         };
         let (first, second) = (count()?, count()?);
@@ -539,10 +556,19 @@ fn same_blocks(directory: &Path, threads: &str, regions: usize) -> Result<Value>
     let codelets = found["codelets"].as_array().context("codelets")?;
     ensure!(codelets.len() == regions, "{found}");
     for codelet in codelets {
-        ensure!(codelet["same_blocks"] == true && codelet["verdict"] == "exact", "{codelet}");
-        let (vivo, vitro) = (&codelet["in_vivo_instructions"], &codelet["in_vitro_instructions"]);
+        ensure!(
+            codelet["same_blocks"] == true && codelet["verdict"] == "exact",
+            "{codelet}"
+        );
+        let (vivo, vitro) = (
+            &codelet["in_vivo_instructions"],
+            &codelet["in_vitro_instructions"],
+        );
         ensure!(vivo == vitro && vivo.as_u64() > Some(0), "{codelet}");
-        ensure!(codelet["levels"].as_array().is_some_and(|l| l.len() == 3), "{codelet}");
+        ensure!(
+            codelet["levels"].as_array().is_some_and(|l| l.len() == 3),
+            "{codelet}"
+        );
     }
     Ok(found)
 }
@@ -553,10 +579,21 @@ fn compared(name: &str, source: &str, build: &str, threads: &str, regions: usize
     std::fs::write(directory.path().join(name), source)?;
     succeed(cere(directory.path()).args(["instrument", "--", "sh", "-ec", build]))?;
     let mut command = cere(directory.path());
-    command.args(["profile", "--", "./program"]).env("OMP_NUM_THREADS", threads);
+    command
+        .args(["profile", "--", "./program"])
+        .env("OMP_NUM_THREADS", threads);
     succeed(&mut command)?;
     let mut command = cere(directory.path());
-    command.args(["capture", "--runs", "1", "*", "--invocation", "1", "--", "./program"]);
+    command.args([
+        "capture",
+        "--runs",
+        "1",
+        "*",
+        "--invocation",
+        "1",
+        "--",
+        "./program",
+    ]);
     succeed(command.env("OMP_NUM_THREADS", threads))?;
     same_blocks(directory.path(), threads, regions).map(drop)
 }
@@ -675,7 +712,13 @@ fn fortran_runs_the_same_blocks() -> Result<()> {
 #[test]
 fn teams_run_the_same_blocks() -> Result<()> {
     for threads in ["1", "2"] {
-        compared("main.c", TEAM, "$CC -O2 -fopenmp main.c -o program", threads, 3)?;
+        compared(
+            "main.c",
+            TEAM,
+            "$CC -O2 -fopenmp main.c -o program",
+            threads,
+            3,
+        )?;
     }
     Ok(())
 }
@@ -731,7 +774,15 @@ fn odd() -> Result<tempfile::TempDir> {
     let build = "$CC -O1 -fno-builtin-memmove main.c -o program -lm";
     succeed(cere(directory.path()).args(["instrument", "--", "sh", "-ec", build]))?;
     let mut command = cere(directory.path());
-    command.args(["capture", "--runs", "1", "--no-trace", "*", "--invocation", "1"]);
+    command.args([
+        "capture",
+        "--runs",
+        "1",
+        "--no-trace",
+        "*",
+        "--invocation",
+        "1",
+    ]);
     succeed(command.args(["--", "./program"]))?;
     Ok(directory)
 }
@@ -749,7 +800,10 @@ fn what_is_wrong_has_a_name() -> Result<()> {
         (&SMALL.replace("512", "7"), "multiple"),
         (&SMALL.replace("32768", "0"), "0"),
         (&SMALL.replace("64", "63"), "power of two"),
-        (&SMALL.replace("32768", "99999999999999999999"), "small.json"),
+        (
+            &SMALL.replace("32768", "99999999999999999999"),
+            "small.json",
+        ),
     ] {
         std::fs::write(directory.path().join("small.json"), text)?;
         refused(&run("sums@*", &["--geometry", "small.json"])?, part)?;
@@ -770,10 +824,19 @@ fn what_is_wrong_has_a_name() -> Result<()> {
         other[at] ^= 0x10;
         let damaged = directory.path().join("damaged.codelet");
         std::fs::write(&damaged, other)?;
-        refused(&run("damaged.codelet", &["--geometry", "none"])?, "damaged.codelet")?;
+        refused(
+            &run("damaged.codelet", &["--geometry", "none"])?,
+            "damaged.codelet",
+        )?;
     }
-    std::fs::write(directory.path().join("damaged.codelet"), &bytes[..bytes.len() / 2])?;
-    refused(&run("damaged.codelet", &["--geometry", "none"])?, "damaged.codelet")
+    std::fs::write(
+        directory.path().join("damaged.codelet"),
+        &bytes[..bytes.len() / 2],
+    )?;
+    refused(
+        &run("damaged.codelet", &["--geometry", "none"])?,
+        "damaged.codelet",
+    )
 }
 
 #[test]
@@ -782,29 +845,56 @@ fn what_is_not_counted_is_listed() -> Result<()> {
     let none = ["--geometry", "none"];
     let found = counts(directory.path(), "*", &none)?;
     let found = by_function(&found)?;
-    let of = |function: &str| found.get(&(function.to_owned(), 1)).context(function.to_owned());
+    let of = |function: &str| {
+        found
+            .get(&(function.to_owned(), 1))
+            .context(function.to_owned())
+    };
     // Assembly is one instruction.
-    ensure!(number(of("assembles")?, &["assembly"])? == 100, "{}", of("assembles")?);
+    ensure!(
+        number(of("assembles")?, &["assembly"])? == 100,
+        "{}",
+        of("assembles")?
+    );
     // The arguments of the five calls of each: 100 + i, 50 + i, 30 + i bytes.
     let calls = of("calls")?;
     let library = &calls["library"];
     ensure!(number(library, &["load_bytes"])? == 510 + 260, "{calls}");
-    ensure!(number(library, &["store_bytes"])? == 510 + 260 + 160, "{calls}");
+    ensure!(
+        number(library, &["store_bytes"])? == 510 + 260 + 160,
+        "{calls}"
+    );
     let list = calls["calls"].as_array().context("calls")?;
     for name in ["qsort", "sin", "memcpy", "memmove", "memset"] {
         let called = list.iter().find(|c| c["name"] == name);
         ensure!(called.is_some_and(|c| c["calls"] == 5), "{name}: {calls}");
     }
     // Other flags, other sums.
-    let fast = counts(directory.path(), "sums@*", &["--geometry", "none", "--flags", "-O3 -ffast-math"])?;
+    let fast = counts(
+        directory.path(),
+        "sums@*",
+        &["--geometry", "none", "--flags", "-O3 -ffast-math"],
+    )?;
     ensure!(fast[0]["verdict"] == "tolerance", "{}", fast[0]);
     // Few accesses: a sample of the lines.
-    let few = counts(directory.path(), "sums@*", &["--geometry", "zen3", "--budget", "1000"])?;
+    let few = counts(
+        directory.path(),
+        "sums@*",
+        &["--geometry", "zen3", "--budget", "1000"],
+    )?;
     ensure!(number(&few[0], &["sampled"])? > 1, "{}", few[0]);
-    ensure!(few[0]["levels"][0]["misses_error"].is_number(), "{}", few[0]);
+    ensure!(
+        few[0]["levels"][0]["misses_error"].is_number(),
+        "{}",
+        few[0]
+    );
     let whole = counts(directory.path(), "sums@*", &["--geometry", "zen3"])?;
     ensure!(number(&whole[0], &["sampled"])? == 1, "{}", whole[0]);
-    ensure!(whole[0]["levels"][0]["misses_error"].is_null(), "{}", whole[0]);
+    ensure!(
+        whole[0]["levels"][0]["misses_error"].is_null(),
+        "{}",
+        whole[0]
+    );
     Ok(())
 }
 
@@ -828,9 +918,21 @@ fn a_region_that_closes_all_descriptors() -> Result<()> {
     let build = "$CC -O1 main.c -o program";
     succeed(cere(directory.path()).args(["instrument", "--", "sh", "-ec", build]))?;
     let mut command = cere(directory.path());
-    command.args(["capture", "--runs", "1", "closes@*", "--invocation", "1", "--", "./program"]);
+    command.args([
+        "capture",
+        "--runs",
+        "1",
+        "closes@*",
+        "--invocation",
+        "1",
+        "--",
+        "./program",
+    ]);
     refused(&output(&mut command)?, "calls close on descriptor 3")?;
-    refused(&output(&mut count_command(directory.path(), "closes@*", &[]))?, "has no codelet")
+    refused(
+        &output(&mut count_command(directory.path(), "closes@*", &[]))?,
+        "has no codelet",
+    )
 }
 
 /// Programs of csmith: the counted code leaves the state that the codelet's own code leaves.
@@ -840,14 +942,34 @@ fn counted_code_does_what_the_code_does() -> Result<()> {
     for seed in 1..=10 {
         let directory = tempfile::tempdir()?;
         let mut command = Command::new("csmith");
-        command.args(["--seed", &seed.to_string(), "--max-funcs", "4", "--max-block-depth", "3", "-o", "p.c"]);
+        command.args([
+            "--seed",
+            &seed.to_string(),
+            "--max-funcs",
+            "4",
+            "--max-block-depth",
+            "3",
+            "-o",
+            "p.c",
+        ]);
         succeed(command.current_dir(directory.path()))?;
         let level = ["-O0", "-O1", "-O2", "-O3"][seed % 4];
         let build = format!("$CC {level} -w -I/usr/include/csmith p.c -o program -lm");
         succeed(cere(directory.path()).args(["instrument", "--", "sh", "-ec", &build]))?;
         // Some run forever, some have no region that runs.
         let mut command = cere(directory.path());
-        command.args(["capture", "--runs", "1", "--timeout", "10", "*", "--invocation", "1", "--", "./program"]);
+        command.args([
+            "capture",
+            "--runs",
+            "1",
+            "--timeout",
+            "10",
+            "*",
+            "--invocation",
+            "1",
+            "--",
+            "./program",
+        ]);
         if !output(&mut command)?.status.success() {
             continue;
         }
@@ -862,7 +984,11 @@ fn counted_code_does_what_the_code_does() -> Result<()> {
             codelets += 1;
             let mut command = count_command(directory.path(), file, &["--geometry", "none"]);
             let (found, run) = json(&mut command)?;
-            ensure!(found[0]["verdict"] == "exact", "seed {seed} {level}: {found}\n{}", text(&run));
+            ensure!(
+                found[0]["verdict"] == "exact",
+                "seed {seed} {level}: {found}\n{}",
+                text(&run)
+            );
         }
     }
     ensure!(codelets >= 5, "{codelets} codelets");
@@ -872,5 +998,6 @@ fn counted_code_does_what_the_code_does() -> Result<()> {
 fn files_of_all(directory: &Path) -> Result<Vec<PathBuf>> {
     let (list, _) = json(cere(directory).args(["codelets", "--json"]))?;
     let list = list.as_array().context("a list of codelets")?.iter();
-    list.map(|c| Ok(directory.join(c["file"].as_str().context("a file")?))).collect()
+    list.map(|c| Ok(directory.join(c["file"].as_str().context("a file")?)))
+        .collect()
 }
