@@ -512,7 +512,14 @@ pub fn class(name: &str) -> Class {
 /// Bytes that an instruction called `name` reaches, where the compiler does not say.
 #[must_use]
 pub fn bytes(name: &str) -> u32 {
-    for (ending, bytes) in [("m8", 1), ("m16", 2), ("8mr", 1), ("8mi", 1), ("16mr", 2)] {
+    for (ending, bytes) in [
+        ("m8", 1),
+        ("m16", 2),
+        ("8rm", 1),
+        ("8mr", 1),
+        ("8mi", 1),
+        ("16mr", 2),
+    ] {
         if name.contains(ending) && !name.starts_with('V') {
             return bytes;
         }

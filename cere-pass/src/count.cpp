@@ -19,6 +19,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Target/RegisterTargetPassConfigCallback.h"
 #include <map>
+#include <optional>
 
 using namespace llvm;
 
@@ -366,6 +367,29 @@ class Counting : public MachineFunctionPass {
     return MI.isMetaInstruction() || MI.isPosition() || MI.isDebugInstr() || MI.isCFIInstruction();
   }
 
+  // Calls what the third byte of the cursor, or `All`, says of sending buffers.
+  void room(const Place &P, std::optional<int64_t> All) const {
+    if (All)
+      P.build("MOV64ri32", "RCX").addImm(*All);
+    else
+      slot(P.build("MOVZX32rm8", "ECX"), reg("GS"), Cursor + 2);
+    P.advance("RSP", -128);
+    slot(P.build("CALL64m"), reg("GS"), Room);
+    P.advance("RSP", 128);
+  }
+
+  // What a segment begins with. After a team has joined, what its threads wrote is sent.
+  void head(const Place &P, Segment &G, bool Joined, GlobalVariable *Table) {
+    P.save("RCX", SavedC);
+    room(P, Joined ? std::optional<int64_t>(-1) : std::nullopt);
+    P.save("RAX", SavedA);
+    P.load("RCX", Cursor);
+    G.Header = P.build("LEA64r", "RAX").addReg(reg("RIP")).addImm(1).addReg(0).addGlobalAddress(Table).addReg(0);
+    P.store("RAX", 0);
+    P.load("RAX", SavedA);
+    P.done(1);
+  }
+
   void segments(MachineBasicBlock &MBB, std::vector<Segment> &Out, Strings &S, bool First, GlobalVariable *Table) {
     auto It = MBB.begin();
     auto Begin = [&](uint32_t Flags) {
@@ -388,23 +412,8 @@ class Counting : public MachineFunctionPass {
         MachineBasicBlock::iterator At = MI;
         if (Landing)
           At = It;
-        Place P{*this, MBB, At};
-        P.save("RCX", SavedC);
-        // After a team has joined, what its threads wrote is sent.
-        if (Joined)
-          P.build("MOV64ri32", "RCX").addImm(-1);
-        else
-          slot(P.build("MOVZX32rm8", "ECX"), reg("GS"), Cursor + 2);
+        head({*this, MBB, At}, Out.back(), Joined, Table);
         Joined = false;
-        P.advance("RSP", -128);
-        slot(P.build("CALL64m"), reg("GS"), Room);
-        P.advance("RSP", 128);
-        P.save("RAX", SavedA);
-        P.load("RCX", Cursor);
-        Out.back().Header = P.build("LEA64r", "RAX").addReg(reg("RIP")).addImm(1).addReg(0).addGlobalAddress(Table).addReg(0);
-        P.store("RAX", 0);
-        P.load("RAX", SavedA);
-        P.done(1);
       }
       Segment &G = Out.back();
       uint16_t Index = uint16_t(G.Instructions.size());
@@ -424,23 +433,37 @@ class Counting : public MachineFunctionPass {
       accesses(MI, Index, G.Accesses, Callee);
       for (size_t I = Known; I < G.Accesses.size(); I++)
         write({*this, MBB, MI}, MI, G.Accesses[I]);
-      if (MI.isCall() && Callee.starts_with("__kmpc_fork_")) {
+      bool Fork = MI.isCall() && Callee.starts_with("__kmpc_fork_");
+      if (Fork) {
         Joined = true;
         // What came before is sent first.
         Place P{*this, MBB, MI};
         P.save("RCX", SavedC);
-        P.build("MOV64ri32", "RCX").addImm(1);
-        P.advance("RSP", -128);
-        slot(P.build("CALL64m"), reg("GS"), Room);
-        P.advance("RSP", 128);
+        room(P, 1);
         P.load("RCX", SavedC);
       }
-      if (MI.isReturn())
+      // A jump to it is made a call, so that the end of the team is noticed here. The call and the return that come of it are
+      // not described. The callee finds no arguments on the stack: then it is never jumped to.
+      bool Jump = Fork && TII->getName(MI.getOpcode()) == "TAILJMPd64";
+      if (MI.isReturn() && !Jump)
         G.Flags |= Return;
       bool Full = G.Instructions.size() >= 4000 && !MI.isTerminator();
       if (MI.isCall()) {
         G.Flags |= Call;
         G.Callee = S.at(Callee);
+      }
+      if (Jump) {
+        Place P{*this, MBB, MI};
+        P.advance("RSP", -8);
+        MachineInstrBuilder Call = P.build("CALL64pcrel32");
+        Call.add(MI.getOperand(0));
+        P.advance("RSP", 8);
+        Begin(Return);
+        head(P, Out.back(), true, Table);
+        P.build("RET64");
+        MI.eraseFromParent();
+        Joined = false;
+        continue;
       }
       // What follows a conditional branch in its block runs only if it is not taken.
       if (MI.isCall() || MI.isConditionalBranch() || Full) {
