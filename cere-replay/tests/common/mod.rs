@@ -43,13 +43,13 @@ pub fn runtime() -> PathBuf {
     if let Some(path) = std::env::var_os("CERE_TEST_RUNTIME") {
         return path.into();
     }
-    let test = std::env::current_exe().unwrap();
-    let built = test.ancestors().nth(2).unwrap();
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = std::env::temp_dir().join("cere-replay-test-runtime");
     run(Command::new(env!("CARGO"))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["build", "-q", "--release", "-p", "cere-runtime"])
-        .env("CARGO_TARGET_DIR", built.parent().unwrap()));
-    built.with_file_name("release").join("libcere_runtime.a")
+        .current_dir(manifest.parent().unwrap())
+        .args(["build", "--release", "-p", "cere-runtime"])
+        .env("CARGO_TARGET_DIR", &shared));
+    shared.join("release/libcere_runtime.a")
 }
 
 pub struct Page {
