@@ -139,7 +139,7 @@ fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, 
         source,
     })?;
     let name = path.display().to_string();
-    let page_size = u64::from(manifest.page_size);
+    let page_size = manifest.page_size;
     let trace =
         cere_package::io::decode_trace(&name, &bytes, page_size, manifest.openmp.is_some())?;
     let mut touches = Vec::new();

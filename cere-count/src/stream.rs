@@ -66,7 +66,7 @@ pub fn read(mut from: impl Read, code: &mut Code, sink: &mut impl Sink) -> Resul
             sink.mark(control);
             continue;
         }
-        if length > LARGEST || length % 8 != 0 {
+        if length > LARGEST || !length.is_multiple_of(8) {
             return bad("a chunk has an impossible size");
         }
         let mark = thread == u64::from(END_THREAD) && control == MARK_IMAGES;

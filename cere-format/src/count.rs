@@ -318,7 +318,7 @@ impl Code {
         let size = head.word()? as usize;
         let count = head.word()?;
         let strings = head.word()? as usize;
-        if size % 8 != 0 || size < head.at || size > bytes.len() || strings > size {
+        if !size.is_multiple_of(8) || size < head.at || size > bytes.len() || strings > size {
             return Err(invalid("size", size, "the description ends elsewhere"));
         }
         let texts = &bytes[strings..size];
