@@ -21,12 +21,12 @@ static DESTRUCTOR: extern "C" fn() = destructor;
 
 /// Ends the process, which would crash at its next counted instruction.
 fn give_up(message: &str) -> ! {
-    let text = format!("cere: {message}\n");
-    // SAFETY: text of our own; the process ends.
-    unsafe {
-        libc::write(2, text.as_ptr().cast(), text.len());
-        libc::_exit(78)
+    for text in ["cere: ", message, "\n"] {
+        // SAFETY: text of our own.
+        unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
     }
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(78) }
 }
 
 /// Gives the calling thread a buffer of its own.
@@ -87,24 +87,49 @@ unsafe extern "C" fn constructor(_: c_int, _: *mut *mut c_char, environment: *mu
     images();
 }
 
+/// The list of images while it is written. Not in the heap: the program's blocks have to lie where they lie without this
+/// library.
+struct Text {
+    bytes: [u8; 1 << 16],
+    used: usize,
+}
+
+impl Text {
+    fn add(&mut self, bytes: &[u8]) {
+        if let Some(to) = self.bytes.get_mut(self.used..self.used + bytes.len()) {
+            to.copy_from_slice(bytes);
+            self.used += bytes.len();
+        }
+    }
+}
+
 /// Says where the images of the process lie.
 fn images() {
     unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, text: *mut c_void) -> c_int {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         // SAFETY: the loader's record, and the text of the caller.
         unsafe {
-            let text = &mut *text.cast::<Vec<u8>>();
-            let name = CStr::from_ptr((*info).dlpi_name).to_bytes();
-            text.extend(format!("{:x} ", (*info).dlpi_addr).bytes());
-            text.extend(name);
-            text.push(0);
+            let text = &mut *text.cast::<Text>();
+            let offset = (*info).dlpi_addr;
+            let digit = |at: u32| DIGITS[(offset >> (4 * at) & 15) as usize];
+            let mut number = [0; 17];
+            (0..16).for_each(|at| number[15 - at as usize] = digit(at));
+            number[16] = b' ';
+            text.add(&number);
+            text.add(CStr::from_ptr((*info).dlpi_name).to_bytes_with_nul());
         }
         0
     }
-    let mut text: Vec<u8> = Vec::new();
+    let mut text = Text {
+        bytes: [0; 1 << 16],
+        used: 0,
+    };
     // SAFETY: the callback has the type that the loader calls, and `text` lives throughout.
     unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut text).cast()) };
-    text.resize(text.len().next_multiple_of(8), 0);
-    cere_counter::send_images(&text);
+    while !text.used.is_multiple_of(8) {
+        text.add(&[0]);
+    }
+    cere_counter::send_images(&text.bytes[..text.used]);
 }
 
 extern "C" fn destructor() {
@@ -121,16 +146,26 @@ unsafe extern "C" fn child() {
 }
 
 /// What a new thread begins with.
+#[derive(Clone, Copy)]
 struct Start {
     run: extern "C" fn(*mut c_void) -> *mut c_void,
     argument: *mut c_void,
 }
 
+/// Threads that the program may start, at most.
+const MOST: usize = 1 << 14;
+/// What each thread begins with; not in the heap, as [`Text`].
+static mut STARTS: [Option<Start>; MOST] = [None; MOST];
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
 extern "C" fn begin(start: *mut c_void) -> *mut c_void {
-    // SAFETY: made by `pthread_create` below for this thread.
-    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    // SAFETY: written by `pthread_create` below for this thread alone.
+    let start = unsafe { *start.cast::<Option<Start>>() };
     enter();
-    (start.run)(start.argument)
+    match start {
+        Some(start) => (start.run)(start.argument),
+        None => give_up("a thread has nothing to run"),
+    }
 }
 
 /// Stands in front of libc's.
@@ -158,15 +193,15 @@ pub unsafe extern "C" fn pthread_create(
     if real == 0 {
         return libc::ENOSYS;
     }
-    let start = Box::into_raw(Box::new(Start { run, argument }));
-    // SAFETY: libc's function, called as the program calls it.
-    let status = unsafe {
+    let place = STARTED.fetch_add(1, Relaxed);
+    if place >= MOST {
+        give_up("the program starts more threads than can be counted");
+    }
+    // SAFETY: the place is this call's alone; libc's function is called as the program calls it.
+    unsafe {
+        let start = (&raw mut STARTS).cast::<Option<Start>>().add(place);
+        start.write(Some(Start { run, argument }));
         let real = std::mem::transmute::<usize, Create>(real);
         real(thread, attributes, begin, start.cast())
-    };
-    if status != 0 {
-        // SAFETY: no thread has it.
-        drop(unsafe { Box::from_raw(start) });
     }
-    status
 }
