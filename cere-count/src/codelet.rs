@@ -124,7 +124,8 @@ impl Sink for Work {
         if !self.versions.is_empty() {
             self.accesses.each(index, ran.control, ran.words, |access| {
                 for version in &mut self.versions {
-                    version.access(ran.thread as usize, access);
+                    let core = (ran.thread as usize).min(version.cores() - 1);
+                    version.access(core, access);
                 }
             });
         }

@@ -98,7 +98,8 @@ impl Sink for Observer<'_> {
             return;
         }
         if let Some(memory) = &mut self.memory {
-            let core = ran.thread as usize;
+            // Threads beyond those of the codelets' teams share the last core.
+            let core = (ran.thread as usize).min(memory.cores() - 1);
             self.total += ran.segment.accesses.len() as u64;
             self.accesses.each(index, ran.control, ran.words, |access| {
                 memory.access(core, access)

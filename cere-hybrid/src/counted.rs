@@ -149,8 +149,8 @@ impl Request<'_> {
         spinner.finish_and_clear();
         let status = ended?.status;
         let observed = observed?;
-        if !status.success() {
-            note!("the counted program ended with {status}");
+        if !status.success() || !observed.ended {
+            note!("the counted program did not run to its end ({status})");
         }
         Ok(observed)
     }

@@ -233,6 +233,11 @@ impl Hierarchy {
         }
     }
 
+    /// Cores, at least 1.
+    pub fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
     /// Writes out the write-combining buffers of a core, as a store fence does.
     ///
     /// # Panics
