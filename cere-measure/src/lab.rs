@@ -72,15 +72,15 @@ impl Lab<'_> {
 
     /// Compiles and links all codelets of `target`.
     pub fn build(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
-        self.build_unless_known(target, variant, false)
+        self.build_members(target, variant, false)
     }
 
     /// Likewise, but does not link if the target knows the outcome of the machine code.
     pub fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String> {
-        self.build_unless_known(target, variant, true)
+        self.build_members(target, variant, true)
     }
 
-    fn build_unless_known(
+    fn build_members(
         &self,
         target: &Target,
         variant: &Variant,
