@@ -223,19 +223,24 @@ impl Known {
             kind,
         };
         // Lengths that no memory has are those of calls that fail.
-        let range = |address: u64, count: u64, kind| {
-            let bytes = count.saturating_mul(size.into());
-            access(address, u32::try_from(bytes).unwrap_or(u32::MAX), kind)
+        let range = |address: u64, count: u64, kind, each: &mut dyn FnMut(Access)| {
+            const PIECE: u64 = 1 << 30;
+            const MOST: u64 = 1 << 40;
+            let bytes = count.saturating_mul(size.into()).min(MOST);
+            for at in (0..bytes).step_by(PIECE as usize) {
+                let piece = PIECE.min(bytes - at) as u32;
+                each(access(address.wrapping_add(at), piece, kind));
+            }
         };
         match self.shape {
             Shape::Plain => each(access(words[0].wrapping_add(control), size, kind)),
             Shape::Push => each(access(words[0], size, Kind::Store)),
             Shape::Pop => each(access(words[0], size, Kind::Load)),
             Shape::Copy | Shape::RepeatedCopy => {
-                each(range(words[2], words[0], Kind::Load));
-                each(range(words[1], words[0], Kind::Store));
+                range(words[2], words[0], Kind::Load, each);
+                range(words[1], words[0], Kind::Store, each);
             }
-            Shape::Set | Shape::RepeatedSet => each(range(words[1], words[0], Kind::Store)),
+            Shape::Set | Shape::RepeatedSet => range(words[1], words[0], Kind::Store, each),
             Shape::Masked => {
                 for n in (0..self.lanes).filter(|n| self.lets(&words[1..], *n)) {
                     let offset = n as u64 * u64::from(size);

@@ -256,7 +256,8 @@ impl<'a> Counted<'a> {
         replacement: Option<Replacement>,
     ) -> Result<Hierarchy, CountError> {
         let sampling = self.total.div_ceil(settings.budget.max(1));
-        let sampling = (sampling > 1).then(|| u32::try_from(sampling).unwrap_or(1 << 31));
+        let sampling =
+            (sampling > 1).then(|| u32::try_from(sampling).map_or(1 << 31, |k| k.min(1 << 31)));
         let options = cere_memory::Options {
             cores: self.cores,
             seed: settings.seed,

@@ -4,12 +4,12 @@ use crate::CountError;
 use crate::codelet::{Counted, Settings};
 use crate::counts::{Counts, plain};
 use crate::vivo::Found;
-use cere_format::count::{BLOCK, Code};
+use cere_format::count::Code;
 use cere_memory::{Counters, Geometry};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A block that ran a different number of times.
+/// A piece of code that is not the same, or ran a different number of times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Function.
@@ -46,7 +46,7 @@ pub struct Fidelity {
     pub in_vivo_instructions: u64,
     /// Instructions in the replay.
     pub in_vitro_instructions: u64,
-    /// Whether every block ran as often.
+    /// Whether every block has the same instructions and ran as often.
     pub same_blocks: bool,
     /// Blocks that did not, at most [`SHOWN`].
     pub differences: Vec<Difference>,
@@ -57,22 +57,39 @@ pub struct Fidelity {
 /// Differences that are kept.
 pub const SHOWN: usize = 10;
 
-/// Executions of each block, with the line of its first instruction, by unit, function and block.
-type Blocks<'a> = BTreeMap<(&'a str, &'a str, u32), (u64, usize)>;
+/// Executions of each segment, and its index, by unit, function, block and number in the block.
+type Blocks<'a> = BTreeMap<(&'a str, &'a str, u32, u32), (u64, usize)>;
 
 fn blocks<'a>(code: &'a Code, counts: &[u64]) -> Blocks<'a> {
-    let mut found = BTreeMap::new();
+    let mut found: Blocks = BTreeMap::new();
+    let mut last = (u32::MAX, u32::MAX, 0);
     for (at, (segment, times)) in code.segments.iter().zip(counts).enumerate() {
-        if *times > 0 && segment.is(BLOCK) {
+        let number = match (last.0, last.1) == (segment.function, segment.block) {
+            true => last.2 + 1,
+            false => 0,
+        };
+        last = (segment.function, segment.block, number);
+        if *times > 0 {
             let function = &code.functions[segment.function as usize];
-            let key = (function.unit.as_str(), plain(&function.name), segment.block);
-            found.insert(key, (*times, at));
+            let name = plain(&function.name);
+            let key = (function.unit.as_str(), name, segment.block, number);
+            let entry = found.entry(key).or_insert((0, at));
+            entry.0 = entry.0.saturating_add(*times);
         }
     }
     found
 }
 
-/// Blocks that ran a different number of times.
+/// Whether two segments are the same instructions.
+fn same_code(a: (&Code, usize), b: (&Code, usize)) -> bool {
+    let names = |(code, at): (&'_ Code, usize)| -> Vec<String> {
+        let instructions = code.segments[at].instructions.iter();
+        instructions.map(|i| code.name(i.name).to_owned()).collect()
+    };
+    names(a) == names(b)
+}
+
+/// Pieces of code that are not the same, or ran a different number of times.
 #[must_use]
 pub fn differences(vivo: (&Code, &[u64]), vitro: (&Code, &[u64])) -> Vec<Difference> {
     let (a, b) = (blocks(vivo.0, vivo.1), blocks(vitro.0, vitro.1));
@@ -81,7 +98,11 @@ pub fn differences(vivo: (&Code, &[u64]), vitro: (&Code, &[u64])) -> Vec<Differe
     for key in keys {
         let times = |blocks: &Blocks| blocks.get(key).map_or(0, |(times, _)| *times);
         let (in_vivo, in_vitro) = (times(&a), times(&b));
-        if in_vivo == in_vitro {
+        let same = match (a.get(key), b.get(key)) {
+            (Some((_, x)), Some((_, y))) => same_code((vivo.0, *x), (vitro.0, *y)),
+            _ => false,
+        };
+        if in_vivo == in_vitro && same {
             continue;
         }
         let place = match (a.get(key), b.get(key)) {
@@ -127,7 +148,7 @@ pub fn compare(
         (vivo, &found.tally.segments),
         (&codelet.code, &codelet.tally.segments),
     );
-    let same_blocks = differences.is_empty();
+    let same_blocks = differences.is_empty() && counts.instructions == codelet.counts.instructions;
     differences.truncate(SHOWN);
     let mut levels = Vec::new();
     if let (Some(geometry), Some(before), Some(after)) = (geometry, &found.before, &found.after) {

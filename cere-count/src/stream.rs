@@ -36,7 +36,7 @@ pub struct Ran<'a> {
 /// Bytes of a chunk, at most: what a segment may add to a full one included.
 const LARGEST: u64 = 16 << 20;
 /// Threads, at most.
-const THREADS: u32 = 4096;
+const THREADS: u32 = 1 << 16;
 
 /// Reads until the stream ends; whether its last chunk was complete.
 ///

@@ -57,6 +57,8 @@ struct Region {
     entered: u64,
     /// Entries that have not returned.
     depth: u32,
+    /// The segment that follows the call in the caller; none if it was not called but jumped to: its return ends it then.
+    end: Option<u32>,
 }
 
 struct Observer<'a> {
@@ -86,12 +88,23 @@ impl Sink for Observer<'_> {
         let main = ran.thread == 0;
         let region = self.functions[ran.segment.function as usize].checked_sub(1);
         if main {
+            let before = self.last;
             self.notice_team(code, index);
+            for region in 0..self.regions.len() {
+                let known = &self.regions[region];
+                if known.depth > 0 && known.end == Some(index) {
+                    self.leave(region);
+                }
+            }
             if let Some(region) = region
                 && ran.segment.is(ENTRY)
                 && self.fork.is_none()
             {
-                self.enter(region as usize, code);
+                let caller = before.filter(|last| {
+                    let last = &code.segments[*last as usize];
+                    last.is(CALL) && !last.is(RETURN)
+                });
+                self.enter(region as usize, caller.map(|last| last + 1), code);
             }
         }
         if self.left == 0 {
@@ -116,6 +129,7 @@ impl Sink for Observer<'_> {
             && let Some(region) = region
             && ran.segment.is(RETURN)
             && self.fork.is_none()
+            && self.regions[region as usize].end.is_none()
         {
             self.leave(region as usize);
         }
@@ -176,16 +190,19 @@ impl Observer<'_> {
         self.last = Some(index);
     }
 
-    fn enter(&mut self, region: usize, code: &Code) {
+    /// An entry, which ends before segment `end`.
+    fn enter(&mut self, region: usize, end: Option<u32>, code: &Code) {
         let known = &mut self.regions[region];
         known.entered += 1;
         if known.depth > 0 {
-            known.depth += 1;
+            // Entries by other callers end inside the first.
+            known.depth += u32::from(end == known.end);
             return;
         }
         for (at, wanted) in self.wanted.iter().enumerate() {
             if self.of[at] == region && wanted.invocation == known.entered {
                 known.depth = 1;
+                known.end = end;
                 self.found[at] = Some(Found {
                     tally: Tally::new(code),
                     dynamic: Dynamic::default(),
@@ -247,6 +264,7 @@ pub fn observe(
                 name,
                 entered: 0,
                 depth: 0,
+                end: None,
             });
             regions.len() - 1
         }));

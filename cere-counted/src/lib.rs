@@ -6,10 +6,11 @@
 use cere_counter::Buffer;
 use cere_format::count::{ENV_STREAM, MARK_END};
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static THREADS: AtomicU32 = AtomicU32::new(0);
+static STREAM: AtomicI32 = AtomicI32::new(-1);
 static CREATE: AtomicUsize = AtomicUsize::new(0);
 
 #[used]
@@ -83,6 +84,7 @@ unsafe extern "C" fn constructor(_: c_int, _: *mut *mut c_char, environment: *mu
         libc::pthread_atfork(None, None, Some(child));
     }
     cere_counter::send_to(descriptor);
+    STREAM.store(descriptor, Relaxed);
     COUNTS.store(true, Relaxed);
     images();
 }
@@ -143,6 +145,9 @@ extern "C" fn destructor() {
 unsafe extern "C" fn child() {
     COUNTS.store(false, Relaxed);
     cere_counter::send_to(-1);
+    // The stream ends with the program, not with what it started.
+    // SAFETY: the descriptor that the environment named.
+    unsafe { libc::close(STREAM.swap(-1, Relaxed)) };
 }
 
 /// What a new thread begins with.
@@ -162,10 +167,13 @@ extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     // SAFETY: written by `pthread_create` below for this thread alone.
     let start = unsafe { *start.cast::<Option<Start>>() };
     enter();
-    match start {
-        Some(start) => (start.run)(start.argument),
-        None => give_up("a thread has nothing to run"),
-    }
+    let Some(start) = start else {
+        give_up("a thread has nothing to run")
+    };
+    let result = (start.run)(start.argument);
+    // SAFETY: the thread has entered its buffer.
+    unsafe { cere_counter::flush() };
+    result
 }
 
 /// Stands in front of libc's.

@@ -6,13 +6,16 @@
 
 use cere_format::count::{CHUNK_HEAD, CHUNK_ROOM, END_THREAD, MARK_IMAGES};
 use std::arch::global_asm;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicI32, AtomicPtr, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 // Offsets are those of `Context`; the first four are known to the pass too (cere-pass/src/count.cpp).
 global_asm!(
     ".pushsection .text.cere_counter,\"ax\",@progbits",
     ".balign 16",
-    // RCX is the third byte of the cursor: 0 while the chunk has room; or -1: all buffers are to be sent.
+    // RCX is the third byte of the cursor: 0 while the chunk has room. Or 2: a team is forked; or -1: it has
+    // joined, and the buffers of its threads are to be sent.
     ".globl cere_counter_room",
     ".hidden cere_counter_room",
     ".type cere_counter_room,@function",
@@ -34,9 +37,20 @@ global_asm!(
     "pushfq",
     "pop qword ptr gs:[120]",
     "mov r8, gs:[128]",
-    "cmp rcx, -1",
+    "cmp rcx, 2",
     "jne 1f",
-    // All buffers, the last made first: the team has joined, so that its other threads do not write.
+    "inc qword ptr gs:[152]",
+    "1: cmp rcx, -1",
+    "jne 1f",
+    "mov qword ptr gs:[112], 0",
+    // Only when the main thread's outermost team has joined does no other thread of it write.
+    "dec qword ptr gs:[152]",
+    "jnz 1f",
+    "mov rsi, gs:[32]",
+    "cmp qword ptr [rsi - 24], 0",
+    "jne 1f",
+    "mov qword ptr gs:[112], -1",
+    // All buffers, the last made first.
     "mov r8, gs:[144]",
     "mov r8, [r8]",
     "1: mov rsi, [r8 + 32]",
@@ -126,6 +140,8 @@ struct Context {
     next: *mut Context,
     /// Where the buffer that was made last is.
     all: *const AtomicPtr<Context>,
+    /// Teams that the thread has forked and that have not joined.
+    teams: u64,
 }
 
 /// Bytes after a chunk's room that one segment may still use.
@@ -228,6 +244,7 @@ impl Buffer {
                 own: at,
                 next: std::ptr::null_mut(),
                 all: &raw const ALL,
+                teams: 0,
             });
             (chunk as *mut [u64; 4]).write([0, thread.into(), 0, 0]);
         }
@@ -275,19 +292,17 @@ pub unsafe fn flush() {
 /// # Safety
 /// The thread has entered a buffer.
 pub unsafe fn mark(code: u64) {
-    // SAFETY: by the contract; a record on the stack, whose length is given. Chunks of other threads cannot come between its
-    // bytes: writes of so few are atomic.
+    // SAFETY: by the contract; a record on the stack, whose length is given. The lock keeps chunks of other threads
+    // apart.
     unsafe {
         flush();
         let record: [u64; 4] = [0, END_THREAD.into(), code, 0];
-        let to = TO.load(Relaxed);
-        if to >= 0 {
-            let bytes = size_of_val(&record);
-            system(
-                libc::SYS_write,
-                [to as usize, record.as_ptr() as usize, bytes, 0, 0, 0],
-            );
+        let bytes = std::slice::from_raw_parts(record.as_ptr().cast::<u8>(), CHUNK_HEAD);
+        while LOCK.swap(1, Acquire) != 0 {
+            std::thread::yield_now();
         }
+        send(bytes);
+        LOCK.store(0, Release);
     }
 }
 

@@ -192,6 +192,16 @@ class Counting : public MachineFunctionPass {
     P.memory(P.build(Op), Offset).addReg(R);
   }
 
+  // Whether it loads the offset of a thread-local variable, which linkers accept in MOV and ADD alone.
+  bool offsetOfThread(const MachineInstr &MI) const {
+    int M = memoryOperand(MI);
+    if (M < 0)
+      return false;
+    const MachineOperand &O = MI.getOperand(unsigned(M) + 3);
+    return O.isGlobal() && O.getGlobal()->isThreadLocal() && MI.getOperand(unsigned(M)).isReg() &&
+           MI.getOperand(unsigned(M)).getReg() == reg("RIP");
+  }
+
   // Writes the words of an access before its instruction.
   void write(const Place &P, const MachineInstr &MI, Access &A) {
     if (A.K == RepCopy || A.K == RepSet || A.K == Copy || A.K == Set) {
@@ -210,7 +220,10 @@ class Counting : public MachineFunctionPass {
     }
     P.save("RAX", SavedA);
     MachineInstrBuilder Lea = P.build("LEA64r", "RAX");
-    if (A.K == Push || A.K == Pop) {
+    if (offsetOfThread(MI)) {
+      // The linker knows no address of such an entry of the table of offsets; the stack's stands for it.
+      Lea.addReg(reg("RSP")).addImm(1).addReg(0).addImm(0).addReg(0);
+    } else if (A.K == Push || A.K == Pop) {
       Lea.addReg(reg("RSP")).addImm(1).addReg(0).addImm(A.K == Push ? -int64_t(A.Size) : 0).addReg(0);
     } else {
       int M = memoryOperand(MI);
@@ -297,6 +310,10 @@ class Counting : public MachineFunctionPass {
         A.Flags |= Prefetch;
       else if (Fence)
         A.Flags |= Load | Store;
+      else if (Name.starts_with("PUSH"))
+        A.Flags |= Load;
+      else if (Name.starts_with("POP") && !Name.starts_with("POPCNT"))
+        A.Flags |= Store;
       else
         A.Flags |= uint8_t((MI.mayLoad() ? Load : 0) | (MI.mayStore() ? Store : 0));
       Register Segment = MI.getOperand(unsigned(M) + 4).getReg();
@@ -354,7 +371,8 @@ class Counting : public MachineFunctionPass {
     if (TII->getName(MI.getOpcode()).starts_with("TLS_"))
       return "__tls_get_addr";
     for (const MachineOperand &O : MI.operands()) {
-      if (O.isGlobal())
+      // A pointer that is called has a name as well.
+      if (O.isGlobal() && isa<Function, GlobalAlias, GlobalIFunc>(O.getGlobal()))
         return O.getGlobal()->getName();
       if (O.isSymbol())
         return O.getSymbolName();
@@ -439,7 +457,7 @@ class Counting : public MachineFunctionPass {
         // What came before is sent first.
         Place P{*this, MBB, MI};
         P.save("RCX", SavedC);
-        room(P, 1);
+        room(P, 2);
         P.load("RCX", SavedC);
       }
       // A jump to it is made a call, so that the end of the team is noticed here. The call and the return that come of it are
@@ -471,6 +489,17 @@ class Counting : public MachineFunctionPass {
         Next = 0;
       }
     }
+    if (Joined) {
+      Place P{*this, MBB, MBB.end()};
+      P.save("RCX", SavedC);
+      room(P, -1);
+      P.load("RCX", SavedC);
+    }
+    // A function may begin with a block without code: that it was entered is told all the same.
+    if (First && !Opened && Out.empty()) {
+      Begin(Next);
+      head({*this, MBB, MBB.end()}, Out.back(), false, Table);
+    }
   }
 
   // The name without the prefix that makes it unique.
@@ -482,10 +511,12 @@ public:
   StringRef getPassName() const override { return "CERE counting"; }
 
   bool runOnMachineFunction(MachineFunction &MF) override {
-    if (isOwn(MF.getName()))
+    Module &M = *const_cast<Module *>(MF.getFunction().getParent());
+    // What chooses a function when the program is loaded runs before any buffer is there.
+    bool Chooses = any_of(M.ifuncs(), [&](const GlobalIFunc &F) { return F.getResolverFunction() == &MF.getFunction(); });
+    if (isOwn(MF.getName()) || Chooses)
       return false;
     learn(MF);
-    Module &M = *const_cast<Module *>(MF.getFunction().getParent());
     // Its size is known when all is described.
     Type *Byte = Type::getInt8Ty(M.getContext());
     auto *Stand = new GlobalVariable(M, Byte, false, GlobalValue::PrivateLinkage, nullptr, "cere.counted.stand");

@@ -60,7 +60,7 @@ pub fn subtract_probes(profile: &mut Profile, bare: &[Profile], wanted: usize) -
     };
     if bare.len() < wanted || !bare.iter().all(alike) {
         return Some(
-            "runs without probes behaved differently: the full cost of the probes is unknown, and times around regions that are entered often may be too long".into(),
+            "runs without probes behaved differently: the full cost of the probes is not known, and times around regions that are entered often may be too long".into(),
         );
     }
     let seconds = merge::seconds(bare.iter().map(|run| run.seconds))?;
