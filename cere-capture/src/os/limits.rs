@@ -42,7 +42,7 @@ fn usual_limit_of(now: libc::rlimit) -> u64 {
     }
 }
 
-/// The command raises the stack limit to the maximum, to keep addresses equal. The program is told its usual limit, and its
+/// The command raises the stack limit to the maximum, to keep addresses equal. The program is shown its usual limit, and its
 /// threads get stacks of that size: with an unlimited stack libc gives threads less than under the usual limit.
 pub fn keep_stacks(told: Option<u64>) {
     /// The default of most systems.

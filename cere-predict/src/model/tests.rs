@@ -210,7 +210,7 @@ fn a_codelet_that_fails_with_one_number_of_threads_counts_with_none() {
     assert_eq!(told, [expected]);
 }
 
-/// With one thread, now and at capture, another result is a reason against it; with several it is told.
+/// With one thread, now and at capture, a different result excludes a codelet; with several it is reported.
 #[test]
 fn another_result_counts_where_threads_may_be_the_reason() {
     let profile = profile();
