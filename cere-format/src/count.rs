@@ -334,6 +334,10 @@ impl Code {
             let from = reader.at.next_multiple_of(8);
             reader.at = from;
             let (segment, length) = Self::segment(&mut reader, index, texts, names)?;
+            // Else the same bytes would be read again, as often as the head says.
+            if length < reader.at - from {
+                return Err(invalid("segment", length, "it is shorter than its content"));
+            }
             self.segments.push(segment);
             let places = self.sections.last_mut().map(|s| &mut s.places);
             let place = places.and_then(|p| p.get_mut((place + from) / 8));
