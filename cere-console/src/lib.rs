@@ -3,10 +3,12 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`mod@csv`] | tables for programs |
 //! | [`mod@print`] | messages to stderr; tables, times and JSON to stdout |
 //! | [`progress`] | bars and spinners |
 //! | [`short`] | long names of regions, cut to fit |
 
+pub mod csv;
 pub mod print;
 pub mod progress;
 pub mod short;

@@ -154,21 +154,29 @@ impl Accesses {
         }
     }
 
-    /// Calls `each` with the accesses of segment `index`, whose words are `words`; `control`: the thread's control block.
+    /// Calls `each` with the accesses of segment `index`, whose words are `words`, each after its number in the segment's
+    /// description; `control`: the thread's control block.
     #[inline]
-    pub fn each(&self, index: u32, control: u64, words: &[u64], mut each: impl FnMut(Access)) {
+    pub fn each(
+        &self,
+        index: u32,
+        control: u64,
+        words: &[u64],
+        mut each: impl FnMut(usize, Access),
+    ) {
         let mut at = 0;
-        for known in &self.segments[index as usize] {
+        for (number, known) in self.segments[index as usize].iter().enumerate() {
             let own = &words[at..at + known.words];
             at += known.words;
             if known.shape == Shape::Plain && !known.thread {
-                each(Access {
+                let access = Access {
                     address: own[0],
                     size: known.size,
                     kind: known.kind,
-                });
+                };
+                each(number, access);
             } else {
-                known.others(control, own, &mut each);
+                known.others(control, own, &mut |access| each(number, access));
             }
         }
     }

@@ -49,14 +49,34 @@ impl Default for Settings {
     }
 }
 
-/// Runs the counted code of the package in `package`, with what it writes going to `sink`, which `make` makes of the code.
+/// Passes all on to another; knows how much ran, and whether the region ended.
+struct Whole<S> {
+    inner: S,
+    instructions: u64,
+    ended: bool,
+}
+
+impl<S: Sink> Sink for Whole<S> {
+    #[inline]
+    fn segment(&mut self, code: &Code, index: u32, ran: Ran) {
+        self.instructions += ran.segment.instructions.len() as u64;
+        self.inner.segment(code, index, ran);
+    }
+    fn mark(&mut self, code: u64) {
+        self.ended |= code == MARK_END;
+        self.inner.mark(code);
+    }
+}
+
+/// Runs the counted code of the package in `package`, with what it writes going to the sink that `make` makes of the code.
 fn run<S: Sink + Send>(
     package: &Path,
     options: &Options,
     make: impl FnOnce(&Code) -> S + Send,
-) -> Result<(Replay, Code, S), CountError> {
+) -> Result<(Replay, Code, Whole<S>), CountError> {
     let (reader, writer) = std::io::pipe().map_err(CountError::Pipe)?;
     let (tell, told) = mpsc::channel::<PathBuf>();
+    let unfinished = || CountError::Unfinished(package.display().to_string());
     std::thread::scope(|scope| {
         let consume = move |reader: PipeReader| {
             // Without an executable the replay was not made, and says why.
@@ -64,7 +84,11 @@ fn run<S: Sink + Send>(
                 return Ok::<_, CountError>(None);
             };
             let mut code = image::read(&executable)?;
-            let mut sink = make(&code);
+            let mut sink = Whole {
+                inner: make(&code),
+                instructions: 0,
+                ended: false,
+            };
             stream::read(reader, &mut code, &mut sink)?;
             Ok(Some((code, sink)))
         };
@@ -83,12 +107,12 @@ fn run<S: Sink + Send>(
             (Some(both), _) => both,
             (None, _) => return Err(replay.err().map_or_else(unfinished, CountError::Replay)),
         };
-        Ok((replay?, code, sink))
+        let replay = replay?;
+        match sink.ended {
+            true => Ok((replay, code, sink)),
+            false => Err(CountError::Unfinished(replay.codelet)),
+        }
     })
-}
-
-fn unfinished() -> CountError {
-    CountError::Unfinished(String::new())
 }
 
 /// Counts and adds up what only a run shows.
@@ -96,7 +120,6 @@ struct Work {
     accesses: Accesses,
     tally: Tally,
     dynamic: Dynamic,
-    ended: bool,
     /// Simulated memories: the same accesses go to all.
     versions: Vec<Hierarchy>,
     total: u64,
@@ -108,7 +131,6 @@ impl Work {
             accesses: Accesses::of(code),
             tally: Tally::new(code),
             dynamic: Dynamic::default(),
-            ended: false,
             versions,
             total: 0,
         }
@@ -122,16 +144,14 @@ impl Sink for Work {
             .add_dynamic(index, ran.words, &mut self.dynamic);
         self.total += ran.segment.accesses.len() as u64;
         if !self.versions.is_empty() {
-            self.accesses.each(index, ran.control, ran.words, |access| {
-                for version in &mut self.versions {
-                    let core = (ran.thread as usize).min(version.cores() - 1);
-                    version.access(core, access);
-                }
-            });
+            self.accesses
+                .each(index, ran.control, ran.words, |_, access| {
+                    for version in &mut self.versions {
+                        let core = (ran.thread as usize).min(version.cores() - 1);
+                        version.access(core, access);
+                    }
+                });
         }
-    }
-    fn mark(&mut self, code: u64) {
-        self.ended |= code == MARK_END;
     }
 }
 
@@ -206,10 +226,8 @@ impl<'a> Counted<'a> {
     pub fn new(package: &'a Path, options: &'a Options) -> Result<Self, CountError> {
         let manifest = cere_replay::manifest(package)?;
         let name = manifest.name.clone();
-        let (replay, code, work) = run(package, options, |code| Work::new(code, Vec::new()))?;
-        if !work.ended {
-            return Err(CountError::Unfinished(name));
-        }
+        let (replay, code, whole) = run(package, options, |code| Work::new(code, Vec::new()))?;
+        let work = whole.inner;
         let mut counts = Counts::of(&name, &code, &work.tally, &work.dynamic)?;
         counts.flags = options.settings.flags.join(" ");
         counts.verdict = replay.verdict;
@@ -228,23 +246,36 @@ impl<'a> Counted<'a> {
         })
     }
 
-    /// Runs it once more, with all accesses going to each of `versions`.
-    fn pass(&self, versions: Vec<Hierarchy>) -> Result<Vec<Hierarchy>, CountError> {
-        let make = |code: &Code| Work::new(code, versions);
-        let (_, code, work) = run(self.package, self.options, make)?;
-        if !work.ended {
-            return Err(CountError::Unfinished(self.manifest.name.clone()));
-        }
-        let second = work.tally.instructions(&code);
+    /// Accesses of memory, as far as the code tells: a call of memcpy is two, a gather one.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.total
+    }
+
+    /// Runs it once more, with what it does going to the sink that `make` makes of the code.
+    ///
+    /// # Errors
+    /// The run does not do the work of the first one.
+    pub fn observe<S: Sink + Send>(
+        &self,
+        make: impl FnOnce(&Code) -> S + Send,
+    ) -> Result<S, CountError> {
+        let (_, _, whole) = run(self.package, self.options, make)?;
         let first = self.tally.instructions(&self.code);
         // Threads may share their work otherwise each time.
-        if first != second && self.cores == 1 {
+        if first != whole.instructions && self.cores == 1 {
             return Err(CountError::Varies {
                 codelet: self.manifest.name.clone(),
                 first,
-                second,
+                second: whole.instructions,
             });
         }
+        Ok(whole.inner)
+    }
+
+    /// Runs it once more, with all accesses going to each of `versions`.
+    fn pass(&self, versions: Vec<Hierarchy>) -> Result<Vec<Hierarchy>, CountError> {
+        let work = self.observe(|code| Work::new(code, versions))?;
         Ok(work.versions)
     }
 

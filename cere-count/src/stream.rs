@@ -9,7 +9,9 @@ pub trait Sink {
     /// Segment `index` of `code` ran.
     fn segment(&mut self, code: &Code, index: u32, ran: Ran);
     /// A mark was sent.
-    fn mark(&mut self, code: u64);
+    fn mark(&mut self, code: u64) {
+        let _ = code;
+    }
     /// The images of the process are known: `text` is as [`MARK_IMAGES`] says.
     ///
     /// # Errors

@@ -114,9 +114,10 @@ impl Sink for Observer<'_> {
             // Threads beyond those of the codelets' teams share the last core.
             let core = (ran.thread as usize).min(memory.cores() - 1);
             self.total += ran.segment.accesses.len() as u64;
-            self.accesses.each(index, ran.control, ran.words, |access| {
-                memory.access(core, access)
-            });
+            self.accesses
+                .each(index, ran.control, ran.words, |_, access| {
+                    memory.access(core, access)
+                });
         }
         for &at in &self.open {
             if let Some(found) = &mut self.found[at] {

@@ -179,6 +179,27 @@ fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shape
     serde_json::from_slice(&text).map_err(ReplayError::Manifest)
 }
 
+/// What a unit becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Object,
+    Assembly,
+}
+
+impl Form {
+    /// The flag that asks for it; it goes before the `-c` of all compiles.
+    fn flag(self) -> Option<&'static str> {
+        (self == Form::Assembly).then_some("-S")
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Form::Object => ".o",
+            Form::Assembly => ".s",
+        }
+    }
+}
+
 /// A unit's object and how it was made.
 #[derive(Debug)]
 pub struct Compiled {
@@ -192,13 +213,13 @@ pub struct Compiled {
     pub renamed: BTreeSet<String>,
 }
 
-/// Compiles unit `index`; the object lies in the cache.
-pub fn unit(
+/// Compiles unit `index`; what `form` says lies in the cache.
+fn unit(
     package: &Path,
     manifest: &Manifest,
     index: usize,
     change: Change,
-    code: Code,
+    (code, form): (Code, Form),
     options: &Options,
 ) -> Result<Compiled, ReplayError> {
     let unit = &manifest.units[index];
@@ -213,7 +234,8 @@ pub fn unit(
     if pinned && manifest.units.len() == 1 {
         plan.roots = Some(roots(package, manifest, &options.cache)?);
     }
-    let flags = change.flags;
+    let mut flags = change.flags;
+    flags.extend(form.flag().map(str::to_owned));
     let job = Job {
         recipe: recipe(unit, &plan, &flags, options),
         ir: package.join(unit.member()),
@@ -221,7 +243,7 @@ pub fn unit(
         source: &unit.source,
         limit: Some(options.settings.timeout),
     };
-    let object = unit::object(job, &options.cache, ".o")?;
+    let object = unit::object(job, &options.cache, form.suffix())?;
     Ok(Compiled {
         object,
         plan,
@@ -235,6 +257,34 @@ pub fn all(
     package: &Path,
     manifest: &Manifest,
     code: Code,
+    options: &Options,
+) -> Result<Vec<Compiled>, ReplayError> {
+    every(package, manifest, (code, Form::Object), options)
+}
+
+/// The assembly of all units, as they are timed.
+///
+/// # Errors
+/// The compiler fails, or a file cannot be read.
+pub fn assembly(
+    package: &Path,
+    manifest: &Manifest,
+    options: &Options,
+) -> Result<Vec<String>, ReplayError> {
+    let what = (Code::Timed, Form::Assembly);
+    let read = |unit: Compiled| {
+        let path = &unit.object;
+        let text = std::fs::read(path).map_err(io("read", path))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let units = every(package, manifest, what, options)?;
+    units.into_iter().map(read).collect()
+}
+
+fn every(
+    package: &Path,
+    manifest: &Manifest,
+    what: (Code, Form),
     options: &Options,
 ) -> Result<Vec<Compiled>, ReplayError> {
     // Most units share their flags, so that one look at what the new ones change serves all.
@@ -255,7 +305,7 @@ pub fn all(
         let unit = &manifest.units[index];
         changes[&(unit.codegen.as_slice(), unit.language)].clone()
     };
-    let compile = |index| unit(package, manifest, index, change(index), code, options);
+    let compile = |index| unit(package, manifest, index, change(index), what, options);
     let done = several(manifest.units.len(), compile);
     done.into_iter().collect()
 }

@@ -10,6 +10,19 @@ use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use std::path::{Path, PathBuf};
 
+/// The packages that one of `what` names, each once.
+pub fn all(store: &Store, what: &[String]) -> Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for what in what {
+        for file in packages(store, what)? {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+    }
+    Ok(files)
+}
+
 /// The packages that `what` names: a file, a codelet, or a region with all its codelets.
 pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
     let path = Path::new(what);

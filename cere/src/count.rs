@@ -9,7 +9,7 @@ use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings};
 use cere_memory::Geometry;
 use cere_store::{codelets, find};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Count what codelets execute: instructions, floating-point work, memory traffic
 #[derive(clap::Args)]
@@ -101,14 +101,7 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     let mut settings = options.timing.settings(options.team.team()?)?;
     settings.flags = shell_words::split(&options.flags).context("--flags")?;
-    let mut files: Vec<PathBuf> = Vec::new();
-    for what in &options.what {
-        for file in find::packages(&store, what)? {
-            if !files.contains(&file) {
-                files.push(file);
-            }
-        }
-    }
+    let files = find::all(&store, &options.what)?;
     let replays = Replays::open(&store)?;
     let mut all: Vec<Counts> = Vec::new();
     let mut failed = 0;

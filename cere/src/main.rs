@@ -9,6 +9,7 @@
 //! | `codelets` | lists the codelets in the store |
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
+//! | `metrics` | metric vectors of codelets, for clustering |
 //! | `select` | chooses the cheapest regions to replay that cover the run |
 //! | `check` | compares replays with the run, region by region |
 //! | `predict` | the run's time with other numbers of threads, or under other flags |
@@ -30,6 +31,7 @@ mod documents;
 mod hybrid;
 mod instrument;
 mod manual;
+mod metrics;
 mod offer;
 mod options;
 mod predict;
@@ -81,6 +83,7 @@ enum Command {
     Codelets(codelets::Options),
     Replay(replay::Options),
     Count(count::Options),
+    Metrics(metrics::Options),
     Select(select::Options),
     Check(check::Options),
     Predict(predict::Options),
@@ -122,6 +125,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Codelets(options) => codelets::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Count(options) => count::run(&options),
+        Command::Metrics(options) => metrics::run(&options),
         Command::Select(options) => select::run(&options),
         Command::Check(options) => check::run(&options),
         Command::Predict(options) => predict::run(&options),

@@ -185,14 +185,6 @@ pub fn json(c: &Counts) -> serde_json::Value {
     value
 }
 
-/// A field of a CSV row.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
 /// One row a codelet.
 pub fn csv(all: &[Counts]) -> String {
     let mut levels: Vec<&str> = Vec::new();
@@ -238,11 +230,10 @@ pub fn csv(all: &[Counts]) -> String {
         ]
         .map(str::to_owned),
     );
-    let mut text = head.join(",") + "\r\n";
-    for c in all {
+    let row = |c: &Counts| {
         let mut row = vec![
-            quoted(&c.codelet),
-            quoted(&c.flags),
+            c.codelet.clone(),
+            c.flags.clone(),
             c.verdict.name().to_owned(),
         ];
         let numbers = [
@@ -282,7 +273,7 @@ pub fn csv(all: &[Counts]) -> String {
         }
         let intensity = simulation.and_then(|s| s.intensity);
         row.push(intensity.map_or_else(String::new, |i| i.to_string()));
-        text += &(row.join(",") + "\r\n");
-    }
-    text
+        row
+    };
+    cere_console::csv::text(&head, all.iter().map(row))
 }

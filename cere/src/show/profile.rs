@@ -74,31 +74,29 @@ fn children(profile: &Profile, names: &[String], parent: usize, depth: usize, te
 
 /// The table as CSV with a heading, times in seconds.
 pub fn csv(profile: &Profile) -> String {
-    let mut text = String::from(
-        "name,self_seconds,share,invocations,inclusive_seconds,cycles_min,cycles_mean,cycles_max\n",
-    );
-    for r in &profile.regions {
-        text.push_str(&format!(
-            "{},{:.9},{:.6},{},{:.9},{},{:.1},{}\n",
-            quoted(&r.name),
-            r.self_seconds,
-            r.share,
-            r.invocations,
-            r.inclusive_seconds,
-            r.cycles_min,
-            r.cycles_mean,
-            r.cycles_max
-        ));
-    }
-    text
-}
-
-fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.to_owned()
-    }
+    let heading = [
+        "name",
+        "self_seconds",
+        "share",
+        "invocations",
+        "inclusive_seconds",
+        "cycles_min",
+        "cycles_mean",
+        "cycles_max",
+    ];
+    let rows = profile.regions.iter().map(|r| {
+        vec![
+            r.name.clone(),
+            format!("{:.9}", r.self_seconds),
+            format!("{:.6}", r.share),
+            r.invocations.to_string(),
+            format!("{:.9}", r.inclusive_seconds),
+            r.cycles_min.to_string(),
+            format!("{:.1}", r.cycles_mean),
+            r.cycles_max.to_string(),
+        ]
+    });
+    cere_console::csv::text(&heading, rows)
 }
 
 /// The profile for scripts; the traces stay in `file`.

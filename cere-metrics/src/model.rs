@@ -1,0 +1,332 @@
+//! Cycles and ports of the executed code under a model of a processor, by llvm-mca. The model is one for all machines, so that
+//! vectors of different machines can be compared. It knows straight pieces of code, each in a loop of its own, and no caches:
+//! all data is in L1, and no load waits for a store.
+
+use crate::MetricsError;
+use crate::assembly::Blocks;
+use crate::values::Values;
+use cere_count::codelet::Counted;
+use cere_driver::command::{Line, run};
+use cere_driver::io;
+use cere_format::count::{BLOCK, CONDITIONAL, Code};
+use cere_sandbox::Sandbox;
+use serde::Deserialize;
+use std::path::Path;
+
+/// The tool.
+const MCA: &str = "llvm-mca-22";
+/// LLVM's name of the model: Intel Sapphire Rapids.
+pub const PROCESSOR: &str = "sapphirerapids";
+/// Ports of the model.
+const PORTS: usize = 12;
+/// Iterations of each piece.
+const ITERATIONS: u32 = 100;
+/// Share of the executed instructions that is looked for.
+const WANTED: f64 = 0.999;
+/// Pieces, at most.
+const MOST: usize = 1000;
+
+/// A straight piece of code: a block up to its first conditional branch, or what follows that.
+#[derive(Debug)]
+struct Piece<'a> {
+    lines: Vec<&'a str>,
+    times: u64,
+    /// Executed instructions, calls and returns among them.
+    executed: u64,
+}
+
+/// The executed pieces whose text is known, the most executed first.
+fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::new();
+    for function in &code.functions {
+        let (first, end) = function.segments;
+        let mut at = first as usize;
+        while at < end as usize {
+            let block = code.segments[at].block;
+            let next = (at + 1..end as usize)
+                .find(|i| code.segments[*i].is(BLOCK))
+                .unwrap_or(end as usize);
+            let text = blocks.get(&function.name, block);
+            let size: usize = code.segments[at..next]
+                .iter()
+                .map(|s| s.instructions.len())
+                .sum();
+            // Where one instruction is printed as several, which is which is not known.
+            if let Some(text) = text.filter(|text| text.len() == size) {
+                let mut rest = text;
+                let mut open: Option<Piece> = None;
+                for index in at..next {
+                    let segment = &code.segments[index];
+                    let (own, after) = rest.split_at(segment.instructions.len());
+                    rest = after;
+                    let piece = open.get_or_insert(Piece {
+                        lines: Vec::new(),
+                        times: times[index],
+                        executed: 0,
+                    });
+                    piece.lines.extend(own.iter().map(String::as_str));
+                    piece.executed += own.len() as u64 * times[index];
+                    if segment.is(CONDITIONAL) {
+                        pieces.extend(open.take());
+                    }
+                }
+                pieces.extend(open);
+            }
+            at = next;
+        }
+    }
+    pieces.retain(|piece| piece.executed > 0);
+    pieces.sort_by_key(|piece| std::cmp::Reverse(piece.executed));
+    pieces
+}
+
+/// Whether the model can say something of an instruction: it has no cost for calls and returns.
+fn is_modelled(line: &str) -> bool {
+    let mnemonic = line.split_whitespace().next().unwrap_or_default();
+    !["call", "ret", "lcall", "data16", "rex64"]
+        .iter()
+        .any(|name| mnemonic.starts_with(name))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Printed {
+    code_regions: Vec<Region>,
+    target_info: Target,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Target {
+    resources: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Region {
+    name: String,
+    instructions: Vec<String>,
+    summary_view: Summary,
+    resource_pressure_view: Pressure,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    #[serde(rename = "BlockRThroughput")]
+    throughput: f64,
+    #[serde(rename = "TotalCycles")]
+    cycles: f64,
+    #[serde(rename = "TotaluOps")]
+    uops: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Pressure {
+    resource_pressure_info: Vec<Usage>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Usage {
+    instruction_index: usize,
+    resource_index: usize,
+    resource_usage: f64,
+}
+
+/// What the model says of all pieces, weighted by their executions.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Modelled {
+    /// Cycles.
+    cycles: f64,
+    /// Of those, which neither ports nor the width of dispatch explain.
+    stalled: f64,
+    uops: f64,
+    ports: [f64; PORTS],
+    /// Executed instructions of the pieces.
+    executed: u64,
+}
+
+/// The number of a port; none of other resources.
+fn port(name: &str) -> Option<usize> {
+    let number = name.split_once("Port")?.1.parse().ok()?;
+    (number < PORTS).then_some(number)
+}
+
+/// Adds up what was printed; pieces of which it left out an instruction do not count.
+fn add_up(printed: &str, pieces: &[Piece]) -> Result<Modelled, MetricsError> {
+    let wrong = |what: String| MetricsError::Model(what);
+    let printed: Printed = serde_json::from_str(printed).map_err(|e| wrong(e.to_string()))?;
+    let ports: Vec<Option<usize>> = (printed.target_info.resources.iter())
+        .map(|name| port(name))
+        .collect();
+    if ports.iter().flatten().count() != PORTS {
+        return Err(wrong(format!(
+            "the model of {PROCESSOR} does not have {PORTS} ports"
+        )));
+    }
+    let mut all = Modelled::default();
+    for region in printed.code_regions {
+        let number = region.name.strip_prefix('p').and_then(|n| n.parse().ok());
+        let piece = number.and_then(|n: usize| pieces.get(n));
+        let piece = piece.ok_or_else(|| wrong(format!("a region {}", region.name)))?;
+        let known = piece.lines.iter().filter(|line| is_modelled(line)).count();
+        if region.instructions.len() != known {
+            continue;
+        }
+        let times = piece.times as f64;
+        let summary = &region.summary_view;
+        let cycles = summary.cycles / f64::from(ITERATIONS);
+        all.executed += piece.executed;
+        all.cycles += times * cycles;
+        all.stalled += times * (cycles - summary.throughput).max(0.0);
+        all.uops += times * summary.uops / f64::from(ITERATIONS);
+        for usage in &region.resource_pressure_view.resource_pressure_info {
+            // The entries of the number of instructions are those of all together.
+            if usage.instruction_index == known
+                && let Some(port) = ports.get(usage.resource_index).copied().flatten()
+            {
+                all.ports[port] += times * usage.resource_usage;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// What the model says of the code that ran; `directory` takes the file for the tool.
+///
+/// # Errors
+/// llvm-mca cannot be run, or prints something else.
+pub fn model(
+    counted: &Counted,
+    assembly: &[String],
+    directory: &Path,
+    sandbox: &Sandbox,
+) -> Result<Modelled, MetricsError> {
+    let mut blocks = Blocks::default();
+    for text in assembly {
+        blocks.add(text);
+    }
+    let mut pieces = pieces(&counted.code, &counted.tally.segments, &blocks);
+    let wanted = WANTED * counted.tally.instructions(&counted.code) as f64;
+    let mut seen = 0.0;
+    let enough = pieces.iter().position(|piece| {
+        seen += piece.executed as f64;
+        seen >= wanted
+    });
+    pieces.truncate(enough.map_or(MOST, |last| (last + 1).min(MOST)));
+    // A piece of nothing but a call or return takes no time of its own.
+    let bare = |piece: &Piece| !piece.lines.iter().any(|line| is_modelled(line));
+    let free: u64 = pieces.iter().filter(|p| bare(p)).map(|p| p.executed).sum();
+    pieces.retain(|piece| !bare(piece));
+    if pieces.is_empty() {
+        return Ok(Modelled::default());
+    }
+    let mut text = String::new();
+    for (number, piece) in pieces.iter().enumerate() {
+        text += &format!("# LLVM-MCA-BEGIN p{number}\n");
+        for line in piece.lines.iter().filter(|line| is_modelled(line)) {
+            text += &format!("\t{line}\n");
+        }
+        text += "# LLVM-MCA-END\n";
+    }
+    let file = directory.join("pieces.s");
+    std::fs::write(&file, text).map_err(io("write", &file))?;
+    let line = Line::new(MCA)
+        .confined(sandbox)
+        .args(["-mtriple=x86_64", "-mcpu", PROCESSOR, "--json"])
+        .args(["-instruction-info=0", "-skip-unsupported-instructions=any"])
+        .arg(format!("-iterations={ITERATIONS}"))
+        .path(&file);
+    let printed = run(&line, &counted.counts.codelet)?;
+    let mut found = add_up(&printed, &pieces)?;
+    found.executed += free;
+    Ok(found)
+}
+
+impl Modelled {
+    /// Writes the metrics of the group.
+    pub fn fill(&self, counted: &Counted, values: &mut Values) {
+        let counts = &counted.counts;
+        let all = counted.tally.instructions(&counted.code);
+        if self.executed == 0 || self.cycles == 0.0 {
+            values.missing_group("model", "the model knows none of its code");
+            return;
+        }
+        let coverage = self.executed as f64 / all as f64;
+        // As if the rest were like what is known.
+        let cycles = self.cycles / coverage;
+        values.set("model_coverage", coverage);
+        values.set("model_cycles", cycles);
+        values.set("model_ipc", all as f64 / cycles);
+        values.set("model_uops", self.uops / self.executed as f64);
+        values.set("model_flops_per_cycle", counts.flops.total as f64 / cycles);
+        values.set("model_load_bytes", counts.memory.load_bytes as f64 / cycles);
+        values.set(
+            "model_store_bytes",
+            counts.memory.store_bytes as f64 / cycles,
+        );
+        values.set("model_dependency_stall", self.stalled / self.cycles);
+        let mut most = 0f64;
+        for (port, taken) in self.ports.iter().enumerate() {
+            let share = taken / self.cycles;
+            values.set(&format!("model_port_{port}"), share);
+            most = most.max(share);
+        }
+        values.set("model_port_most", most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(lines: &'static [&'static str], times: u64) -> Piece<'static> {
+        Piece {
+            lines: lines.to_vec(),
+            times,
+            executed: times * lines.len() as u64,
+        }
+    }
+
+    /// As llvm-mca prints it.
+    fn printed(name: &str, instructions: usize, cycles: u32) -> String {
+        let resources: Vec<String> = (0..12).map(|n| format!("\"SPRPort{n:02}\"")).collect();
+        let lines = vec!["\"nop\""; instructions].join(",");
+        format!(
+            "{{\"CodeRegions\": [{{\"Name\": \"{name}\", \"Instructions\": [{lines}], \"SummaryView\": \
+             {{\"BlockRThroughput\": 2.0, \"TotalCycles\": {cycles}, \"TotaluOps\": 300, \"IPC\": 1}}, \
+             \"ResourcePressureView\": {{\"ResourcePressureInfo\": [\
+             {{\"InstructionIndex\": 0, \"ResourceIndex\": 1, \"ResourceUsage\": 0.5}}, \
+             {{\"InstructionIndex\": {instructions}, \"ResourceIndex\": 1, \"ResourceUsage\": 1.5}}]}}}}], \
+             \"TargetInfo\": {{\"CPUName\": \"sapphirerapids\", \"Resources\": [{}, \"SPRPortInvalid\"]}}}}",
+            resources.join(",")
+        )
+    }
+
+    #[test]
+    fn weights_and_stalls() {
+        let pieces = [piece(&["addl %eax, %ebx", "callq f"], 10)];
+        let found = add_up(&printed("p0", 1, 500), &pieces).unwrap();
+        assert_eq!(
+            (found.cycles, found.stalled, found.uops),
+            (50.0, 30.0, 30.0)
+        );
+        assert_eq!((found.ports[1], found.ports[0]), (15.0, 0.0));
+        assert_eq!(found.executed, 20);
+        // An instruction that the model does not know.
+        let found = add_up(&printed("p0", 0, 500), &pieces).unwrap();
+        assert_eq!(found, Modelled::default());
+        for bad in [printed("p1", 1, 5), printed("x", 1, 5), "{}".into()] {
+            assert!(matches!(add_up(&bad, &pieces), Err(MetricsError::Model(_))));
+        }
+    }
+
+    #[test]
+    fn what_has_no_cost() {
+        assert!(!is_modelled("callq\tmemcpy@PLT"));
+        assert!(!is_modelled("retq"));
+        assert!(is_modelled("jmp\tfoo"));
+        assert!(is_modelled("vaddpd\t%ymm0, %ymm1, %ymm1"));
+    }
+}

@@ -1,0 +1,175 @@
+//! The metric vector of a codelet.
+
+use crate::model::{self, PROCESSOR};
+use crate::trace::{Sampling, Trace};
+use crate::values::Values;
+use crate::{MetricsError, mix};
+use cere_count::codelet::Counted;
+use cere_count::counts::Simulation;
+use cere_driver::io;
+use cere_format::replay::Verdict;
+use cere_memory::Geometry;
+use cere_replay::Options;
+use std::path::Path;
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The simulated caches.
+    pub geometry: Geometry,
+    /// Seed of the frames of pages, and of random replacement.
+    pub seed: u64,
+    /// Instructions and accesses whose order is looked at, at most: of longer codelets a sample.
+    pub budget: u64,
+}
+
+/// The metrics of a codelet.
+#[derive(Debug, Clone)]
+pub struct Vector {
+    /// Name of the codelet.
+    pub codelet: String,
+    /// Verdict on the state that the counted code left.
+    pub verdict: Verdict,
+    /// Why, for people.
+    pub reason: String,
+    /// Threads that ran.
+    pub threads: u32,
+    /// Name of the simulated caches.
+    pub geometry: String,
+    /// Name of the model of a processor.
+    pub model: &'static str,
+    /// What was sampled.
+    pub sampling: Sampling,
+    /// Of how many lines one was simulated.
+    pub lines_simulated: u32,
+    /// The values.
+    pub values: Values,
+    /// What people should know: a sentence each.
+    pub notes: Vec<String>,
+    /// Bytes between level 1 and 2, 2 and 3, and from and to memory.
+    traffic: [Option<u64>; 3],
+    instructions: u64,
+    flops: u64,
+}
+
+/// Measures the codelet in the unpacked package `package`: one run counts, two simulate the caches, one is looked at in its
+/// order, and a model is asked about its code. The group `rate` needs [`Vector::time`].
+///
+/// # Errors
+/// The codelet cannot be replayed; two runs of it differ; the geometry is not possible; a tool fails.
+pub fn vector(
+    package: &Path,
+    settings: &Settings,
+    options: &Options,
+) -> Result<Vector, MetricsError> {
+    let counted = Counted::new(package, options)?;
+    let mut values = Values::default();
+    mix::fill(&counted, &mut values);
+    let counting = cere_count::Settings {
+        seed: settings.seed,
+        ..cere_count::Settings::default()
+    };
+    let simulation = counted.simulate(&settings.geometry, &counting)?;
+    caches(&counted, &simulation, &mut values);
+    let instructions = counted.tally.instructions(&counted.code);
+    let sampling = Sampling::of(instructions, counted.accesses(), settings.budget);
+    let mut trace = counted.observe(|code| Trace::new(code, sampling))?;
+    trace.fill(&mut values);
+    let package = std::fs::canonicalize(package).map_err(io("open", package))?;
+    let assembly = cere_replay::compile::assembly(&package, &counted.manifest, options)?;
+    let scratch = tempfile::tempdir_in(&options.cache).map_err(io("write into", &options.cache))?;
+    let sandbox = &options.settings.sandbox;
+    let modelled = model::model(&counted, &assembly, scratch.path(), sandbox)?;
+    modelled.fill(&counted, &mut values);
+    values.missing_group("rate", "no time was measured");
+    let level = |at: usize| simulation.levels.get(at).map(|level| level.bytes);
+    let last = simulation.levels.len().saturating_sub(1);
+    let counts = counted.counts;
+    Ok(Vector {
+        codelet: counts.codelet,
+        verdict: counts.verdict,
+        reason: counts.reason,
+        threads: counts.threads,
+        geometry: simulation.geometry.clone(),
+        model: PROCESSOR,
+        sampling,
+        lines_simulated: simulation.sampled,
+        values,
+        notes: counts.notes,
+        traffic: [
+            level(0).filter(|_| last >= 1),
+            level(1).filter(|_| last >= 2),
+            Some(
+                simulation
+                    .memory_read
+                    .saturating_add(simulation.memory_written),
+            ),
+        ],
+        instructions,
+        flops: counts.flops.total,
+    })
+}
+
+/// Writes the metrics of the group `cache`.
+fn caches(counted: &Counted, simulation: &Simulation, values: &mut Values) {
+    let instructions = counted.counts.instructions as f64;
+    let none = "nothing was executed";
+    for number in 1..=3 {
+        let absent = format!("{} has no level {number}", simulation.geometry);
+        let names = ["miss_rate", "misses", "write_back_share"].map(|n| format!("l{number}_{n}"));
+        let Some(level) = simulation.levels.get(number - 1) else {
+            names.iter().for_each(|name| values.missing(name, &absent));
+            continue;
+        };
+        match level.miss_rate {
+            Some(rate) => values.set(&names[0], rate),
+            None => values.missing(&names[0], &format!("no access reaches level {number}")),
+        }
+        values.ratio(&names[1], 1000.0 * level.misses as f64, instructions, none);
+        let still = format!("level {number} exchanges nothing with the next");
+        values.share(&names[2], level.write_backs, level.bytes, &still);
+    }
+    let first = simulation.levels.first();
+    let random = first.and_then(|level| level.bytes_random).unwrap_or(0);
+    let own = first.map_or(0, |level| level.bytes);
+    values.share(
+        "l1_replacement",
+        random,
+        own,
+        "level 1 exchanges nothing with the next",
+    );
+    let (read, written) = (simulation.memory_read, simulation.memory_written);
+    let traffic = read.saturating_add(written);
+    values.ratio("memory_bytes", traffic as f64, instructions, none);
+    let quiet = "it exchanges nothing with memory";
+    values.share("memory_write_share", written, traffic, quiet);
+    values.share("intensity", counted.counts.flops.total, traffic, quiet);
+    let misses = simulation.tlb.misses.first().copied().unwrap_or(0);
+    values.ratio("tlb_misses", 1000.0 * misses as f64, instructions, none);
+    let walks = simulation.tlb.walks as f64;
+    values.ratio("page_walks", 1000.0 * walks, instructions, none);
+}
+
+impl Vector {
+    /// Writes the metrics of the group `rate`, of an invocation that takes `seconds`.
+    pub fn time(&mut self, seconds: f64) {
+        let none = "the replay took no time that can be measured";
+        let values = &mut self.values;
+        values.set("seconds", seconds);
+        let nanoseconds = 1e9 * seconds;
+        values.ratio(
+            "ns_per_instruction",
+            nanoseconds,
+            self.instructions as f64,
+            none,
+        );
+        values.ratio("mflops", 1e-6 * self.flops as f64, seconds, none);
+        let names = ["l2_bandwidth", "l3_bandwidth", "memory_bandwidth"];
+        for (name, bytes) in names.into_iter().zip(self.traffic) {
+            match bytes {
+                Some(bytes) => values.ratio(name, 1e-6 * bytes as f64, seconds, none),
+                None => values.missing(name, "the simulated caches have no such level"),
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `cere metrics CODELET...`: the metric vector of each codelet, for clustering.
+
+use crate::options::{Common, TeamOptions, Timing};
+use crate::{count, show};
+use anyhow::{Context, Result, bail};
+use cere_console::{note, print, progress};
+use cere_format::replay::Verdict;
+use cere_measure::{Replays, Settings};
+use cere_metrics::Vector;
+use cere_store::{codelets, find};
+use std::path::Path;
+
+/// Describe codelets by metrics that need no hardware counters
+#[derive(clap::Args)]
+#[command(after_help = "\
+Instruction mix, vectors, parallelism, branches, reuse distances, strides, footprint, simulated caches, and what llvm-mca's\n\
+model of Intel Sapphire Rapids makes of the code: the same on every machine, for the same flags, geometry and budget. Only the\n\
+metrics of the group `rate` need a time: that of a replay on this machine.\n\
+\n\
+--list says what each metric is.\n\
+\n\
+Exit status: 1 if a codelet could not be measured or ended in another state.\n\
+\n\
+Examples:\n\
+\x20 cere metrics 'solve@*'\n\
+\x20 cere metrics '*' --csv > metrics.csv\n\
+\x20 cere metrics '*' --flags '-O3 -march=native' --no-time --json\n\
+\x20 cere metrics --list")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Codelets, regions or .codelet files
+    #[arg(required_unless_present = "list", value_name = "CODELET")]
+    what: Vec<String>,
+    /// Say what each metric is, and measure nothing
+    #[arg(long, conflicts_with = "what")]
+    list: bool,
+    /// Compiler flags after those of the build
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    flags: String,
+    /// Caches to simulate: here, a name or a file
+    #[arg(long, value_name = "WHICH", default_value = "sapphire-rapids")]
+    geometry: String,
+    /// Seed of the physical addresses, and of random replacement
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Instructions and accesses whose order is looked at, at most: of codelets with more, a sample
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    budget: u64,
+    /// Replay nothing for its time; the metrics that need one have no value
+    #[arg(long)]
+    no_time: bool,
+    /// Write one row a codelet as CSV (RFC 4180) to stdout
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    team: TeamOptions,
+}
+
+/// Measures the codelet in `file`.
+fn measure(
+    replays: &Replays,
+    settings: &Settings,
+    measuring: &cere_metrics::Settings,
+    file: &Path,
+    time: bool,
+) -> Result<Vector> {
+    let (package, ..) = replays.unpack(file)?;
+    let options = replays.options(settings, None)?;
+    let mut vector = cere_metrics::vector::vector(&package, measuring, &options)?;
+    if time {
+        vector.time(replays.replay(settings, file, None)?.seconds_median);
+    }
+    Ok(vector)
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    if options.list {
+        match (options.common.json, options.csv) {
+            (true, _) => print::json(&*cere_metrics::METRICS)?,
+            (_, true) => print::out(&show::metrics::list_csv())?,
+            _ => print::out(&show::metrics::list())?,
+        }
+        return Ok(0);
+    }
+    let store = options.common.store()?;
+    let Some(geometry) = count::geometry(&options.geometry)? else {
+        bail!("--geometry none: the metrics need caches; take here, a name or a file");
+    };
+    let measuring = cere_metrics::Settings {
+        geometry,
+        seed: options.seed,
+        budget: options.budget,
+    };
+    let mut settings = options.timing.settings(options.team.team()?)?;
+    settings.flags = shell_words::split(&options.flags).context("--flags")?;
+    let files = find::all(&store, &options.what)?;
+    let replays = Replays::open(&store)?;
+    let mut all: Vec<Vector> = Vec::new();
+    let mut failed = 0;
+    for file in &files {
+        let spinner = progress::spinner(format!("measuring {}", codelets::display_name(file)));
+        let vector = measure(&replays, &settings, &measuring, file, !options.no_time);
+        spinner.finish_and_clear();
+        match vector {
+            Ok(vector) => {
+                failed += u32::from(vector.verdict == Verdict::Different);
+                if !options.common.json && !options.csv {
+                    print::out(&show::metrics::text(&vector))?;
+                }
+                all.push(vector);
+            }
+            Err(error) if files.len() == 1 => return Err(error),
+            Err(error) => {
+                failed += 1;
+                note!(
+                    "not measured: {}: {}",
+                    codelets::display_name(file),
+                    print::error(&error)
+                );
+            }
+        }
+    }
+    let flags = shell_words::join(&settings.flags);
+    if options.common.json {
+        let all: Vec<_> = all
+            .iter()
+            .map(|v| show::metrics::json(v, &flags, options.budget))
+            .collect();
+        print::json(&all)?;
+    }
+    if options.csv {
+        print::out(&show::metrics::csv(&all, &flags))?;
+    }
+    Ok(u8::from(failed > 0))
+}

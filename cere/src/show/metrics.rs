@@ -1,0 +1,136 @@
+//! Metric vectors as text, JSON and CSV.
+
+use cere_console::csv as table;
+use cere_metrics::{METRICS, Vector};
+
+/// A value for people: four digits that count.
+fn value(x: f64) -> String {
+    let size = x.abs();
+    match () {
+        () if x == 0.0 => "0".into(),
+        () if x.fract() == 0.0 && size < 1e15 => format!("{x:.0}"),
+        () if size >= 1000.0 => format!("{x:.0}"),
+        () if size >= 1e-3 => {
+            let digits = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{x:.digits$}")
+        }
+        () => format!("{x:.3e}"),
+    }
+}
+
+/// The metrics of a codelet for people, by groups.
+pub fn text(v: &Vector) -> String {
+    let mut text = format!("{}: {} ({})\n", v.codelet, v.verdict.name(), v.reason);
+    let sampled = match (v.sampling.pieces, v.sampling.line_bits) {
+        (1, 0) => "all of it".to_owned(),
+        (pieces, bits) => format!(
+            "1 of {pieces} pieces of instructions, 1 of {} lines",
+            1u64 << bits
+        ),
+    };
+    text += &format!(
+        "  caches {}, model {}; looked at: {sampled}\n",
+        v.geometry, v.model
+    );
+    let mut group = "";
+    for metric in METRICS.iter() {
+        if metric.group != group {
+            group = metric.group;
+            text += &format!("  {group}\n");
+        }
+        let shown = match v.values.get(metric.name) {
+            Some(Ok(x)) if metric.unit == "1" => value(*x),
+            Some(Ok(x)) => format!("{} {}", value(*x), metric.unit),
+            Some(Err(why)) => format!("- ({why})"),
+            None => "-".into(),
+        };
+        text += &format!("    {:<28}{shown}\n", metric.name);
+    }
+    for note in &v.notes {
+        text += &format!("  {note}\n");
+    }
+    text
+}
+
+/// The metrics of a codelet for programs.
+pub fn json(v: &Vector, flags: &str, budget: u64) -> serde_json::Value {
+    let mut metrics = serde_json::Map::new();
+    let mut missing = serde_json::Map::new();
+    for metric in METRICS.iter() {
+        let name = metric.name.to_owned();
+        metrics.insert(name.clone(), serde_json::json!(v.values.value(metric.name)));
+        if let Some(Err(why)) = v.values.get(metric.name) {
+            missing.insert(name, serde_json::json!(why));
+        }
+    }
+    serde_json::json!({
+        "codelet": v.codelet,
+        "flags": flags,
+        "verdict": v.verdict,
+        "reason": v.reason,
+        "threads": v.threads,
+        "geometry": v.geometry,
+        "model": v.model,
+        "budget": budget,
+        "pieces": v.sampling.pieces,
+        "lines": 1u64 << v.sampling.line_bits,
+        "lines_simulated": v.lines_simulated,
+        "metrics": metrics,
+        "missing": missing,
+        "notes": v.notes,
+    })
+}
+
+/// One row a codelet; what has no value is empty.
+pub fn csv(all: &[Vector], flags: &str) -> String {
+    let mut heading = vec![
+        "codelet", "flags", "verdict", "threads", "geometry", "model",
+    ];
+    heading.extend(METRICS.iter().map(|m| m.name));
+    let row = |v: &Vector| {
+        let mut row = vec![
+            v.codelet.clone(),
+            flags.to_owned(),
+            v.verdict.name().to_owned(),
+            v.threads.to_string(),
+            v.geometry.clone(),
+            v.model.to_owned(),
+        ];
+        let cell = |name| {
+            v.values
+                .value(name)
+                .map_or_else(String::new, |x| x.to_string())
+        };
+        row.extend(METRICS.iter().map(|m| cell(m.name)));
+        row
+    };
+    table::text(&heading, all.iter().map(row))
+}
+
+/// What each metric is, for people.
+pub fn list() -> String {
+    let mut text = String::new();
+    let mut group = "";
+    for metric in METRICS.iter() {
+        if metric.group != group {
+            group = metric.group;
+            text += &format!("{group}\n");
+        }
+        text += &format!(
+            "  {:<28}{} [{}] ({})\n",
+            metric.name, metric.definition, metric.unit, metric.source
+        );
+    }
+    text
+}
+
+/// What each metric is, for programs.
+pub fn list_csv() -> String {
+    let heading = ["name", "group", "unit", "definition", "source"];
+    let rows = METRICS.iter().map(|m| {
+        [m.name, m.group, m.unit, m.definition, m.source]
+            .map(str::to_owned)
+            .to_vec()
+    });
+    table::text(&heading, rows)
+}
