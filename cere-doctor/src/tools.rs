@@ -16,6 +16,7 @@ const PROGRAMS: &[(&str, &str, bool, &str)] = &[
     ("ld.lld-22", "replays", true, "lld-22"),
     ("llvm-objcopy-22", "`cere hybrid`", true, "llvm-22"),
     ("llvm-ar-22", "`cere hybrid`", true, "llvm-22"),
+    ("llvm-mca-22", "`cere metrics`", false, "llvm-22"),
     ("llvm-dis-22", "`cere replay --keep`", false, "llvm-22"),
 ];
 

@@ -13,6 +13,8 @@ pub const CLANG: &str = "clang-22";
 pub const FLANG: &str = "flang-22";
 /// The optimiser.
 pub const OPT: &str = "opt-22";
+/// The model of processors.
+pub const MCA: &str = "llvm-mca-22";
 /// The linker.
 pub const LLD: &str = "ld.lld-22";
 

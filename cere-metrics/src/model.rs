@@ -8,21 +8,23 @@ use crate::values::Values;
 use cere_count::codelet::Counted;
 use cere_driver::command::{Line, run};
 use cere_driver::io;
+use cere_driver::unit::MCA;
 use cere_format::count::{BLOCK, CONDITIONAL, Code};
 use cere_sandbox::Sandbox;
 use serde::Deserialize;
 use std::path::Path;
 
-/// The tool.
-const MCA: &str = "llvm-mca-22";
 /// LLVM's name of the model: Intel Sapphire Rapids.
 pub const PROCESSOR: &str = "sapphirerapids";
 /// Ports of the model.
 const PORTS: usize = 12;
-/// Iterations of each piece.
-const ITERATIONS: u32 = 100;
+/// Iterations of each piece: what the second run has more of than the first takes the time that a loop takes when it is
+/// under way.
+const ITERATIONS: [u32; 2] = [100, 300];
 /// Share of the executed instructions that is looked for.
 const WANTED: f64 = 0.999;
+/// Share of them that the model has to know, or nothing is said.
+const ENOUGH: f64 = 0.9;
 /// Pieces, at most.
 const MOST: usize = 1000;
 
@@ -153,11 +155,14 @@ fn port(name: &str) -> Option<usize> {
     (number < PORTS).then_some(number)
 }
 
-/// Adds up what was printed; pieces of which it left out an instruction do not count.
-fn add_up(printed: &str, pieces: &[Piece]) -> Result<Modelled, MetricsError> {
+/// Adds up what was printed for the two numbers of [`ITERATIONS`]; pieces of which it left out an instruction do not count.
+fn add_up(printed: [&str; 2], pieces: &[Piece]) -> Result<Modelled, MetricsError> {
     let wrong = |what: String| MetricsError::Model(what);
-    let printed: Printed = serde_json::from_str(printed).map_err(|e| wrong(e.to_string()))?;
-    let ports: Vec<Option<usize>> = (printed.target_info.resources.iter())
+    let parse = |text: &str| -> Result<Printed, MetricsError> {
+        serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
+    };
+    let (short, long) = (parse(printed[0])?, parse(printed[1])?);
+    let ports: Vec<Option<usize>> = (long.target_info.resources.iter())
         .map(|name| port(name))
         .collect();
     if ports.iter().flatten().count() != PORTS {
@@ -165,23 +170,27 @@ fn add_up(printed: &str, pieces: &[Piece]) -> Result<Modelled, MetricsError> {
             "the model of {PROCESSOR} does not have {PORTS} ports"
         )));
     }
+    if short.code_regions.len() != long.code_regions.len() {
+        return Err(wrong("two runs of it differ".into()));
+    }
+    let more = f64::from(ITERATIONS[1] - ITERATIONS[0]);
     let mut all = Modelled::default();
-    for region in printed.code_regions {
-        let number = region.name.strip_prefix('p').and_then(|n| n.parse().ok());
+    for (short, long) in short.code_regions.iter().zip(&long.code_regions) {
+        let number = long.name.strip_prefix('p').and_then(|n| n.parse().ok());
         let piece = number.and_then(|n: usize| pieces.get(n));
-        let piece = piece.ok_or_else(|| wrong(format!("a region {}", region.name)))?;
+        let piece = piece.ok_or_else(|| wrong(format!("a region {}", long.name)))?;
         let known = piece.lines.iter().filter(|line| is_modelled(line)).count();
-        if region.instructions.len() != known {
+        if long.instructions.len() != known {
             continue;
         }
         let times = piece.times as f64;
-        let summary = &region.summary_view;
-        let cycles = summary.cycles / f64::from(ITERATIONS);
+        let summary = &long.summary_view;
+        let cycles = (summary.cycles - short.summary_view.cycles).max(0.0) / more;
         all.executed += piece.executed;
         all.cycles += times * cycles;
         all.stalled += times * (cycles - summary.throughput).max(0.0);
-        all.uops += times * summary.uops / f64::from(ITERATIONS);
-        for usage in &region.resource_pressure_view.resource_pressure_info {
+        all.uops += times * summary.uops / f64::from(ITERATIONS[1]);
+        for usage in &long.resource_pressure_view.resource_pressure_info {
             // The entries of the number of instructions are those of all together.
             if usage.instruction_index == known
                 && let Some(port) = ports.get(usage.resource_index).copied().flatten()
@@ -232,14 +241,17 @@ pub fn model(
     }
     let file = directory.join("pieces.s");
     std::fs::write(&file, text).map_err(io("write", &file))?;
-    let line = Line::new(MCA)
-        .confined(sandbox)
-        .args(["-mtriple=x86_64", "-mcpu", PROCESSOR, "--json"])
-        .args(["-instruction-info=0", "-skip-unsupported-instructions=any"])
-        .arg(format!("-iterations={ITERATIONS}"))
-        .path(&file);
-    let printed = run(&line, &counted.counts.codelet)?;
-    let mut found = add_up(&printed, &pieces)?;
+    let ask = |iterations: u32| {
+        let line = Line::new(MCA)
+            .confined(sandbox)
+            .args(["-mtriple=x86_64", "-mcpu", PROCESSOR, "--json"])
+            .args(["-instruction-info=0", "-skip-unsupported-instructions=any"])
+            .arg(format!("-iterations={iterations}"))
+            .path(&file);
+        run(&line, &counted.counts.codelet)
+    };
+    let printed = [ask(ITERATIONS[0])?, ask(ITERATIONS[1])?];
+    let mut found = add_up([&printed[0], &printed[1]], &pieces)?;
     found.executed += free;
     Ok(found)
 }
@@ -249,11 +261,13 @@ impl Modelled {
     pub fn fill(&self, counted: &Counted, values: &mut Values) {
         let counts = &counted.counts;
         let all = counted.tally.instructions(&counted.code);
-        if self.executed == 0 || self.cycles == 0.0 {
-            values.missing_group("model", "the model knows none of its code");
+        let coverage = self.executed as f64 / all.max(1) as f64;
+        if coverage < ENOUGH || self.cycles == 0.0 {
+            let why = format!("the model knows {:.1} % of its code", 100.0 * coverage);
+            values.missing_group("model", &why);
+            values.set("model_coverage", coverage);
             return;
         }
-        let coverage = self.executed as f64 / all as f64;
         // As if the rest were like what is known.
         let cycles = self.cycles / coverage;
         values.set("model_coverage", coverage);
@@ -307,19 +321,23 @@ mod tests {
     #[test]
     fn weights_and_stalls() {
         let pieces = [piece(&["addl %eax, %ebx", "callq f"], 10)];
-        let found = add_up(&printed("p0", 1, 500), &pieces).unwrap();
+        let both = |name: &str, instructions| {
+            let short = printed(name, instructions, 120);
+            add_up([&short, &printed(name, instructions, 1120)], &pieces)
+        };
+        let found = both("p0", 1).unwrap();
         assert_eq!(
             (found.cycles, found.stalled, found.uops),
-            (50.0, 30.0, 30.0)
+            (50.0, 30.0, 10.0)
         );
         assert_eq!((found.ports[1], found.ports[0]), (15.0, 0.0));
         assert_eq!(found.executed, 20);
         // An instruction that the model does not know.
-        let found = add_up(&printed("p0", 0, 500), &pieces).unwrap();
-        assert_eq!(found, Modelled::default());
-        for bad in [printed("p1", 1, 5), printed("x", 1, 5), "{}".into()] {
-            assert!(matches!(add_up(&bad, &pieces), Err(MetricsError::Model(_))));
+        assert_eq!(both("p0", 0).unwrap(), Modelled::default());
+        for bad in ["p1", "x"] {
+            assert!(matches!(both(bad, 1), Err(MetricsError::Model(_))));
         }
+        assert!(add_up(["{}", "{}"], &pieces).is_err());
     }
 
     #[test]

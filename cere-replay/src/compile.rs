@@ -187,9 +187,12 @@ enum Form {
 }
 
 impl Form {
-    /// The flag that asks for it; it goes before the `-c` of all compiles.
-    fn flag(self) -> Option<&'static str> {
-        (self == Form::Assembly).then_some("-S")
+    /// The flags that ask for it: `-S` has precedence over the `-c` of all compiles. Comments name the blocks.
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Form::Object => &[],
+            Form::Assembly => &["-S", "-fverbose-asm"],
+        }
     }
 
     fn suffix(self) -> &'static str {
@@ -235,7 +238,7 @@ fn unit(
         plan.roots = Some(roots(package, manifest, &options.cache)?);
     }
     let mut flags = change.flags;
-    flags.extend(form.flag().map(str::to_owned));
+    flags.extend(form.flags().iter().map(|f| (*f).to_owned()));
     let job = Job {
         recipe: recipe(unit, &plan, &flags, options),
         ir: package.join(unit.member()),

@@ -38,7 +38,7 @@ const READ: [&str; 8] = [
 /// Where anyone may write.
 const SINKS: [&str; 2] = ["/dev/null", "/dev/full"];
 /// Programs that tools start, which may lie outside the system's directories.
-const TOOLS: [&str; 7] = [
+const TOOLS: [&str; 8] = [
     "clang-22",
     "flang-22",
     "opt-22",
@@ -46,6 +46,7 @@ const TOOLS: [&str; 7] = [
     "llvm-objcopy-22",
     "llvm-dis-22",
     "llvm-ar-22",
+    "llvm-mca-22",
 ];
 /// Parts of the place where a toolchain is installed.
 const PARTS: [&str; 4] = ["bin", "lib", "lib64", "libexec"];
