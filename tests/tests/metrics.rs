@@ -45,7 +45,7 @@ fn metrics(directory: &Path, arguments: &[&str]) -> Result<BTreeMap<String, Valu
         let name = vector["codelet"].as_str().context("a name")?;
         // The kernels have one region each.
         let name = match name.split_once('@') {
-            Some((function, _)) if function != "main" => function,
+            Some((function, _)) if !function.eq_ignore_ascii_case("main") => function,
             _ => name,
         };
         let before = named.insert(name.to_owned(), vector.clone());
