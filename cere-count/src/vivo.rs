@@ -141,6 +141,13 @@ impl Sink for Observer<'_> {
     }
 
     fn images(&mut self, text: &[u8], code: &mut Code) -> Result<(), CountError> {
+        // The library tells it once; tallies have the size of the code.
+        if !self.functions.is_empty() {
+            return Err(CountError::Stream {
+                position: 0,
+                what: "it names the images of the process twice",
+            });
+        }
         for entry in text.split(|byte| *byte == 0) {
             let entry = String::from_utf8_lossy(entry);
             let Some((offset, path)) = entry.split_once(' ') else {

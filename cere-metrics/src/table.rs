@@ -40,6 +40,19 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
+    fn documents_list_them_all() {
+        let guide = include_str!("../../docs/guide/src/metrics.md");
+        for m in METRICS.iter() {
+            let row = format!(
+                "| `{}` | {} | {} | {} |",
+                m.name, m.unit, m.definition, m.source
+            );
+            assert!(guide.contains(&row), "the guide lacks {row}");
+        }
+        assert_eq!(guide.matches("\n| `").count(), METRICS.len());
+    }
+
+    #[test]
     fn rows_are_whole_and_names_unique() {
         assert_eq!(
             METRICS.len(),

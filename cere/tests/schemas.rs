@@ -209,6 +209,9 @@ fn every_command_prints_what_its_schema_describes() {
     let counts = session.check("count", &["step@*:2", "--geometry", "zen3"]);
     assert!(some(&counts[0], "levels"), "{counts}");
     session.check("count", &["step@*:2", "--geometry", "none"]);
+    let vectors = session.check("metrics", &["step@*:2", "--no-time"]);
+    assert!(some(&vectors[0], "metrics"), "{vectors}");
+    session.check("metrics", &["--list"]);
 
     let threads = ["--threads", "1,2", "--measure", "--rounds", "1"];
     assert!(some(&session.check("predict", &threads), "runs"));

@@ -128,14 +128,3 @@ pub fn json(profile: &Profile, code: u8, file: &Path) -> serde_json::Value {
         "probe_cycles": {"inside": profile.probe_inside, "outside": profile.probe_outside},
         "regions": regions, "tree": tree, "file": file})
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn csv_quotes_names_with_commas() {
-        assert_eq!(quoted("f<int, int>@a.cpp:1"), "\"f<int, int>@a.cpp:1\"");
-        assert_eq!(quoted("f@a.c:1"), "f@a.c:1");
-    }
-}
