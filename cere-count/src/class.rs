@@ -208,6 +208,10 @@ fn x87(name: &str) -> Option<Operation> {
 /// Width from the letters that end the name: `Y`, `Z`, `Z256`, `Z128`.
 fn width(name: &str) -> Width {
     let bytes = name.as_bytes();
+    // Halves of 256 bits, whose names say no more of it.
+    if (name.contains("F128") || name.contains("I128")) && !name.contains('Z') {
+        return Width::V256;
+    }
     for (at, _) in name.match_indices('Z').filter(|(at, _)| *at > 2) {
         let rest = &name[at + 1..];
         if rest.starts_with("256") {
@@ -225,6 +229,45 @@ fn width(name: &str) -> Width {
         at > 2 && next.is_none_or(|b| b.is_ascii_lowercase() || *b == b'_')
     });
     if y { Width::V256 } else { Width::V128 }
+}
+
+/// Moves of one element, and what works on no vector.
+const SINGLE: &[&str] = &[
+    "MAXS",
+    "MAXCS",
+    "MINS",
+    "MINCS",
+    "CMPSD",
+    "CMPSS",
+    "CMPSH",
+    "COMIS",
+    "UCOMIS",
+    "MOVSS",
+    "MOVSD",
+    "MOVSH",
+    "MOVQI2PQI",
+    "MOVPQI",
+    "MOVPDI",
+    "MOVDI2",
+    "MOV64to",
+    "MOVZPQI",
+    "MOVZQI",
+    "ZERO",
+];
+
+/// Whether an instruction of the vector units other than arithmetic works on one element; `plain` has no `V`.
+fn is_single(plain: &str, kind: Kind, rest: &str) -> bool {
+    let named = SINGLE.iter().any(|name| plain.starts_with(name)) && !plain.contains("DUP");
+    let typed = |text: &str| ["SS", "SD", "SH"].iter().any(|t| text.starts_with(t));
+    named
+        || match kind {
+            Kind::FloatOther => typed(rest.trim_start_matches(|c: char| c.is_ascii_digit())),
+            Kind::Convert => {
+                let from = rest.strip_prefix('T').unwrap_or(rest);
+                typed(from) || from.starts_with("SI") || from.starts_with("USI")
+            }
+            _ => false,
+        }
 }
 
 /// Vector mnemonics without `V`, the longest that fits counts.
@@ -307,9 +350,9 @@ const VECTOR: &[(&str, Kind)] = &[
     ("REDUCE", Kind::FloatOther),
     ("FPCLASS", Kind::FloatOther),
     ("CVT", Kind::Convert),
-    ("PMOVSX", Kind::Convert),
-    ("PMOVZX", Kind::Convert),
-    ("PMOV", Kind::Convert),
+    ("PMOVSX", Kind::Shuffle),
+    ("PMOVZX", Kind::Shuffle),
+    ("PMOV", Kind::Shuffle),
     ("MOVMSK", Kind::Move),
     ("PMOVMSK", Kind::Move),
     ("MOVAP", Kind::Move),
@@ -486,6 +529,9 @@ pub fn class(name: &str) -> Class {
     if name.ends_with("Locked") {
         return of(Kind::Atomic, Width::Scalar, false);
     }
+    if name.starts_with("TAILJMP") && name.contains("_CC") {
+        return of(Kind::Branch, Width::Scalar, false);
+    }
     let vector = begins(plain, VECTOR).filter(|_| !matches!(name, "POPCNT32rr" | "POPCNT64rr"));
     let scalar = begins(name, SCALAR);
     let length = |found: &Option<(Kind, &str)>, text: &str| {
@@ -495,11 +541,8 @@ pub fn class(name: &str) -> Class {
     };
     // Where both tables have one, the longer mnemonic counts.
     if length(&vector, plain) > length(&scalar, name) {
-        let kind = vector.map_or(Kind::Other, |(kind, _)| kind);
-        let scalar = ["SS", "SD", "SI", "DI", "SH"]
-            .iter()
-            .any(|t| plain.contains(t))
-            && !plain.starts_with('P');
+        let (kind, rest) = vector.unwrap_or((Kind::Other, ""));
+        let scalar = is_single(plain, kind, rest);
         let width = if scalar { Width::Scalar } else { width(name) };
         return of(kind, width, true);
     }
@@ -673,8 +716,30 @@ mod tests {
             ("CALL64pcrel32", Kind::Call, Width::Scalar),
             ("RET64", Kind::Return, Width::Scalar),
             ("UNPCKLPDrr", Kind::Shuffle, Width::V128),
-            ("VPERM2F128Yrr", Kind::Shuffle, Width::V256),
-            ("VEXTRACTF128Yrr", Kind::Shuffle, Width::V256),
+            ("VPERM2F128rri", Kind::Shuffle, Width::V256),
+            ("VEXTRACTF128rri", Kind::Shuffle, Width::V256),
+            ("VBROADCASTF128rm", Kind::Shuffle, Width::V256),
+            ("VSHUFPDYrri", Kind::Shuffle, Width::V256),
+            ("SHUFPDrri", Kind::Shuffle, Width::V128),
+            ("VSHUFF64X2Z256rri", Kind::Shuffle, Width::V256),
+            ("VBROADCASTSDYrm", Kind::Shuffle, Width::V256),
+            ("MOVSHDUPrr", Kind::Shuffle, Width::V128),
+            ("VPMOVZXBDYrm", Kind::Shuffle, Width::V256),
+            ("MOVQI2PQIrm", Kind::Move, Width::Scalar),
+            ("VMOVPQI2QImr", Kind::Move, Width::Scalar),
+            ("VZEROUPPER", Kind::Nothing, Width::Scalar),
+            ("MOVSDrm_alt", Kind::Move, Width::Scalar),
+            ("VRNDSCALESDZrri", Kind::FloatOther, Width::Scalar),
+            ("RSQRTSSr", Kind::FloatOther, Width::Scalar),
+            ("ANDPSrr", Kind::FloatOther, Width::V128),
+            ("VCMPPDYrri", Kind::FloatOther, Width::V256),
+            ("CVTSI2SDrr", Kind::Convert, Width::Scalar),
+            ("CVTTSD2SIrr", Kind::Convert, Width::Scalar),
+            ("VCVTUSI642SDZrr", Kind::Convert, Width::Scalar),
+            ("CVTDQ2PSrr", Kind::Convert, Width::V128),
+            ("VCVTPS2PDYrm", Kind::Convert, Width::V256),
+            ("TAILJMPd64_CC", Kind::Branch, Width::Scalar),
+            ("TAILJMPd64", Kind::Call, Width::Scalar),
             ("PADDDrr", Kind::VectorAdd, Width::V128),
             ("VPADDQYrm", Kind::VectorAdd, Width::V256),
             ("PXORrr", Kind::VectorLogic, Width::V128),

@@ -233,6 +233,12 @@ impl<'a> Counted<'a> {
         counts.verdict = replay.verdict;
         counts.reason = replay.reason;
         counts.notes = replay.notes;
+        // What a call of memcpy and a repeated instruction reach is walked line by line.
+        let moved = [work.dynamic.library, work.dynamic.code];
+        let lines = moved
+            .iter()
+            .map(|m| m.load_bytes.saturating_add(m.store_bytes) / LINE);
+        let lines = lines.fold(0, u64::saturating_add);
         let threads = cere_replay::plan::threads(&manifest, options.settings.team.threads);
         Ok(Self {
             package,
@@ -241,12 +247,12 @@ impl<'a> Counted<'a> {
             code,
             tally: work.tally,
             counts,
-            total: work.total,
+            total: work.total.saturating_add(lines),
             cores: threads.unwrap_or(1).max(1) as usize,
         })
     }
 
-    /// Accesses of memory, as far as the code tells: a call of memcpy is two, a gather one.
+    /// Accesses of memory, and lines of those whose size only a run shows.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.total

@@ -15,8 +15,8 @@ pub struct Tally {
     pub uncounted: u64,
     /// The last segment of each thread, plus 1.
     last: Vec<u32>,
-    /// The way that each segment's branch went last; 2: none.
-    way: Vec<u8>,
+    /// The way that each segment's branch went last, for each thread; 2: none.
+    ways: Vec<Vec<u8>>,
 }
 
 impl Tally {
@@ -28,7 +28,6 @@ impl Tally {
             segments: none.clone(),
             taken: none.clone(),
             turns: none,
-            way: vec![2; code.segments.len()],
             ..Self::default()
         }
     }
@@ -46,7 +45,7 @@ impl Tally {
         for counts in [&mut self.segments, &mut self.taken, &mut self.turns] {
             counts.fill(0);
         }
-        self.way.fill(2);
+        self.ways.clear();
         self.uncounted = 0;
         self.last.clear();
     }
@@ -65,6 +64,7 @@ impl Tally {
         let thread = thread as usize;
         if self.last.len() <= thread {
             self.last.resize(thread + 1, 0);
+            self.ways.resize(thread + 1, Vec::new());
         }
         let before = std::mem::replace(&mut self.last[thread], index + 1);
         if let Some(before) = before.checked_sub(1) {
@@ -72,7 +72,9 @@ impl Tally {
             if last.is(CONDITIONAL) {
                 let way = u8::from(before + 1 != index);
                 self.taken[before as usize] += u64::from(way);
-                let known = &mut self.way[before as usize];
+                let ways = &mut self.ways[thread];
+                ways.resize(code.segments.len(), 2);
+                let known = &mut ways[before as usize];
                 self.turns[before as usize] += u64::from(*known != way && *known != 2);
                 *known = way;
             }

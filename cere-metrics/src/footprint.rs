@@ -44,10 +44,10 @@ impl Footprint {
             self.last_page = Some(page);
             self.pages.insert(page);
         }
+        self.accesses += 1;
         if !sampled(line, self.bits) {
             return;
         }
-        self.accesses += 1;
         let touched = self.lines.entry(line).or_default();
         touched.bytes |= u64::MAX >> (LINE - (to - from)) << from;
         touched.written |= written;
@@ -66,7 +66,7 @@ impl Footprint {
         let bytes = self.lines.values().map(|l| u64::from(l.bytes.count_ones()));
         values.share("footprint_written", written, lines, none);
         values.share("footprint_density", bytes.sum(), lines, none);
-        values.share("accesses_per_line", self.accesses, lines, none);
+        values.share("accesses_per_line", self.accesses, lines << self.bits, none);
     }
 }
 

@@ -5,7 +5,7 @@ use cere_count::accesses::size;
 use cere_count::class::{Class, Float, Kind, Operation, Width};
 use cere_count::codelet::Counted;
 use cere_count::counts::classes;
-use cere_format::count::{CONDITIONAL, LOAD, SPILL, STORE, Shape};
+use cere_format::count::{Access, CONDITIONAL, Instruction, LOAD, STORE, Shape};
 
 /// Share of the executed instructions that the hot ones make up.
 const HOT: f64 = 0.9;
@@ -61,6 +61,7 @@ impl Ratio {
 struct Ratios {
     add: Ratio,
     mul: Ratio,
+    float_mul: Ratio,
     fma: Ratio,
     div: Ratio,
     other_float: Ratio,
@@ -75,15 +76,17 @@ impl Ratios {
                 self.float.add(class, times);
                 let of = match operation {
                     Operation::Add => &mut self.add,
-                    Operation::Mul => &mut self.mul,
+                    Operation::Mul => &mut self.float_mul,
                     Operation::Fma => &mut self.fma,
                     Operation::Div | Operation::Sqrt => &mut self.div,
                 };
                 of.add(class, times);
-                if operation != Operation::Mul {
-                    self.other_float.add(class, times);
+                match operation {
+                    Operation::Mul => self.mul.add(class, times),
+                    _ => self.other_float.add(class, times),
                 }
             }
+            Kind::IntegerMul | Kind::VectorMul => self.mul.add(class, times),
             Kind::FloatOther | Kind::Convert => self.other_float.add(class, times),
             Kind::Integer | Kind::IntegerDiv | Kind::VectorAdd | Kind::VectorLogic => {
                 self.other_integer.add(class, times);
@@ -152,6 +155,11 @@ fn is_scalar_double(name: &str, class: Class) -> bool {
     }
 }
 
+/// Whether an instruction only makes zeroes, by combining a register with itself.
+fn is_zeroing(instruction: &Instruction, class: Class) -> bool {
+    instruction.read.is_empty() && matches!(class.kind, Kind::FloatOther | Kind::VectorLogic)
+}
+
 /// Bits of a choice that goes one way with probability `p`.
 fn entropy(p: f64) -> f64 {
     let part = |p: f64| if p > 0.0 { -p * p.log2() } else { 0.0 };
@@ -169,11 +177,15 @@ pub fn fill(counted: &Counted, values: &mut Values) {
         all.filter(|(_, times)| **times > 0)
     };
     for (segment, &times) in ran() {
-        for instruction in &segment.instructions {
+        for (number, instruction) in segment.instructions.iter().enumerate() {
             let class = classes[instruction.name as usize];
             sums.all += times;
             *sums.kinds.entry(kind_name(class.kind)).or_default() += times;
+            let reaches = |a: &Access| usize::from(a.instruction) == number;
+            let copies = class.kind == Kind::Move && !segment.accesses.iter().any(reaches);
+            let works = !copies && !is_zeroing(instruction, class);
             match class.width {
+                _ if !works => {}
                 Width::Scalar => {}
                 Width::V128 => sums.widths[0] += times,
                 Width::V256 => sums.widths[1] += times,
@@ -186,12 +198,14 @@ pub fn fill(counted: &Counted, values: &mut Values) {
                 sums.floats += times;
                 sums.masked += if class.masked { times } else { 0 };
             }
-            ratios.add(class, times);
+            if works {
+                ratios.add(class, times);
+            }
         }
         for access in &segment.accesses {
             match access.shape {
                 Shape::Push | Shape::Pop => sums.stack += times,
-                Shape::Plain if !access.is(SPILL) => {
+                Shape::Plain => {
                     let instruction = &segment.instructions[usize::from(access.instruction)];
                     let size = u64::from(size(access, code.name(instruction.name)));
                     for (flag, of) in [(LOAD, &mut sums.loads), (STORE, &mut sums.stores)] {
@@ -261,7 +275,11 @@ pub fn fill(counted: &Counted, values: &mut Values) {
     let no_mul = "it has no floating-point multiplications";
     values.share("add_mul_ratio", add + fma, mul + fma, no_mul);
 
-    ratios.mul.fill(values, "vector_ratio_mul", no_mul);
+    let no_product = "it has no multiplications";
+    ratios.mul.fill(values, "vector_ratio_mul", no_product);
+    ratios
+        .float_mul
+        .fill(values, "vector_ratio_float_mul", no_mul);
     ratios.add.fill(
         values,
         "vector_ratio_add",
@@ -286,17 +304,18 @@ pub fn fill(counted: &Counted, values: &mut Values) {
     for (bits, of) in [128, 256, 512].into_iter().zip(sums.widths) {
         values.share(&format!("vector_share_{bits}"), of, instructions, none);
     }
+    let no_fixed = "it has no such access whose size is fixed";
     values.share(
         "vector_load_share",
         sums.loads.vector,
         sums.loads.all,
-        no_loads,
+        no_fixed,
     );
     values.share(
         "vector_store_share",
         sums.stores.vector,
         sums.stores.all,
-        no_stores,
+        no_fixed,
     );
     values.share("flops_per_float_instruction", flops, sums.floats, no_float);
     branches(counted, values);
@@ -320,9 +339,7 @@ fn hot(counted: &Counted, classes: &[Class]) -> (u64, u64) {
         let instructions = &code.segments[at].instructions;
         seen += instructions.len() as f64 * times as f64;
         hot += instructions.len() as u64;
-        let is = |i: &&cere_format::count::Instruction| {
-            is_scalar_double(code.name(i.name), classes[i.name as usize])
-        };
+        let is = |i: &&Instruction| is_scalar_double(code.name(i.name), classes[i.name as usize]);
         double += instructions.iter().filter(is).count() as u64;
     }
     (hot, double)

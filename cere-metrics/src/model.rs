@@ -5,19 +5,26 @@
 use crate::MetricsError;
 use crate::assembly::Blocks;
 use crate::values::Values;
+use cere_count::accesses;
+use cere_count::class::Float;
 use cere_count::codelet::Counted;
+use cere_count::counts::Work;
 use cere_driver::command::{Line, run};
 use cere_driver::io;
 use cere_driver::unit::MCA;
-use cere_format::count::{BLOCK, CONDITIONAL, Code};
+use cere_format::count::{BLOCK, CONDITIONAL, Code, LOAD, STORE, Shape};
 use cere_sandbox::Sandbox;
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::path::Path;
 
-/// LLVM's name of the model: Intel Sapphire Rapids.
-pub const PROCESSOR: &str = "sapphirerapids";
+/// LLVM's name of the model: Intel Ice Lake. That of Sapphire Rapids does not know that a register combined with itself depends
+/// on nothing, so that each conversion and each gather becomes a chain.
+pub const PROCESSOR: &str = "icelake-server";
 /// Ports of the model.
-const PORTS: usize = 12;
+const PORTS: usize = 10;
+/// The unit of floating-point division.
+const DIVIDER: &str = "ICXFPDivider";
 /// Iterations of each piece: what the second run has more of than the first takes the time that a loop takes when it is
 /// under way.
 const ITERATIONS: [u32; 2] = [100, 300];
@@ -25,6 +32,8 @@ const ITERATIONS: [u32; 2] = [100, 300];
 const WANTED: f64 = 0.999;
 /// Share of them that the model has to know, or nothing is said.
 const ENOUGH: f64 = 0.9;
+/// Share of them that may be arithmetic of the x87 unit, whose dependences its text does not tell.
+const MOST_X87: f64 = 0.01;
 /// Pieces, at most.
 const MOST: usize = 1000;
 
@@ -35,6 +44,14 @@ struct Piece<'a> {
     times: u64,
     /// Executed instructions, calls and returns among them.
     executed: u64,
+    /// Bytes that one execution loads and stores, by accesses of fixed size.
+    bytes: [u64; 2],
+}
+
+/// The lines of a piece that the model can say something of.
+fn modelled<'a>(piece: &'a Piece) -> impl Iterator<Item = &'a str> {
+    let lines = piece.lines.iter().flat_map(|text| text.lines());
+    lines.filter(|line| is_modelled(line))
 }
 
 /// The executed pieces whose text is known, the most executed first.
@@ -57,17 +74,26 @@ fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> 
             if let Some(text) = text.filter(|text| text.len() == size) {
                 let mut rest = text;
                 let mut open: Option<Piece> = None;
-                for index in at..next {
-                    let segment = &code.segments[index];
+                for (segment, &times) in code.segments[at..next].iter().zip(&times[at..next]) {
                     let (own, after) = rest.split_at(segment.instructions.len());
                     rest = after;
                     let piece = open.get_or_insert(Piece {
                         lines: Vec::new(),
-                        times: times[index],
+                        times,
                         executed: 0,
+                        bytes: [0; 2],
                     });
+                    for access in &segment.accesses {
+                        let instruction = &segment.instructions[usize::from(access.instruction)];
+                        let name = code.name(instruction.name);
+                        let size = u64::from(accesses::size(access, name));
+                        let fixed = matches!(access.shape, Shape::Plain | Shape::Push | Shape::Pop);
+                        for (of, flag) in piece.bytes.iter_mut().zip([LOAD, STORE]) {
+                            *of += if fixed && access.is(flag) { size } else { 0 };
+                        }
+                    }
                     piece.lines.extend(own.iter().map(String::as_str));
-                    piece.executed += own.len() as u64 * times[index];
+                    piece.executed += own.len() as u64 * times;
                     if segment.is(CONDITIONAL) {
                         pieces.extend(open.take());
                     }
@@ -145,13 +171,15 @@ pub struct Modelled {
     stalled: f64,
     uops: f64,
     ports: [f64; PORTS],
+    divider: f64,
+    bytes: [f64; 2],
     /// Executed instructions of the pieces.
     executed: u64,
 }
 
 /// The number of a port; none of other resources.
 fn port(name: &str) -> Option<usize> {
-    let number = name.split_once("Port")?.1.parse().ok()?;
+    let number = name.strip_prefix("ICXPort")?.parse().ok()?;
     (number < PORTS).then_some(number)
 }
 
@@ -165,9 +193,11 @@ fn add_up(printed: [&str; 2], pieces: &[Piece]) -> Result<Modelled, MetricsError
     let ports: Vec<Option<usize>> = (long.target_info.resources.iter())
         .map(|name| port(name))
         .collect();
-    if ports.iter().flatten().count() != PORTS {
+    let mut resources = long.target_info.resources.iter();
+    let divider = resources.position(|name| name == DIVIDER);
+    if ports.iter().flatten().count() != PORTS || divider.is_none() {
         return Err(wrong(format!(
-            "the model of {PROCESSOR} does not have {PORTS} ports"
+            "the model of {PROCESSOR} does not have {PORTS} ports and {DIVIDER}"
         )));
     }
     if short.code_regions.len() != long.code_regions.len() {
@@ -179,7 +209,7 @@ fn add_up(printed: [&str; 2], pieces: &[Piece]) -> Result<Modelled, MetricsError
         let number = long.name.strip_prefix('p').and_then(|n| n.parse().ok());
         let piece = number.and_then(|n: usize| pieces.get(n));
         let piece = piece.ok_or_else(|| wrong(format!("a region {}", long.name)))?;
-        let known = piece.lines.iter().filter(|line| is_modelled(line)).count();
+        let known = modelled(piece).count();
         if long.instructions.len() != known {
             continue;
         }
@@ -190,12 +220,19 @@ fn add_up(printed: [&str; 2], pieces: &[Piece]) -> Result<Modelled, MetricsError
         all.cycles += times * cycles;
         all.stalled += times * (cycles - summary.throughput).max(0.0);
         all.uops += times * summary.uops / f64::from(ITERATIONS[1]);
+        for (sum, bytes) in all.bytes.iter_mut().zip(piece.bytes) {
+            *sum += times * bytes as f64;
+        }
         for usage in &long.resource_pressure_view.resource_pressure_info {
             // The entries of the number of instructions are those of all together.
-            if usage.instruction_index == known
-                && let Some(port) = ports.get(usage.resource_index).copied().flatten()
-            {
-                all.ports[port] += times * usage.resource_usage;
+            if usage.instruction_index != known {
+                continue;
+            }
+            let taken = times * usage.resource_usage;
+            if let Some(port) = ports.get(usage.resource_index).copied().flatten() {
+                all.ports[port] += taken;
+            } else if divider == Some(usage.resource_index) {
+                all.divider += taken;
             }
         }
     }
@@ -213,8 +250,10 @@ pub fn model(
     sandbox: &Sandbox,
 ) -> Result<Modelled, MetricsError> {
     let mut blocks = Blocks::default();
+    let functions = counted.code.functions.iter();
+    let functions: HashSet<&str> = functions.map(|f| f.name.as_str()).collect();
     for text in assembly {
-        blocks.add(text);
+        blocks.add(text, |name| functions.contains(name));
     }
     let mut pieces = pieces(&counted.code, &counted.tally.segments, &blocks);
     let wanted = WANTED * counted.tally.instructions(&counted.code) as f64;
@@ -225,7 +264,7 @@ pub fn model(
     });
     pieces.truncate(enough.map_or(MOST, |last| (last + 1).min(MOST)));
     // A piece of nothing but a call or return takes no time of its own.
-    let bare = |piece: &Piece| !piece.lines.iter().any(|line| is_modelled(line));
+    let bare = |piece: &Piece| modelled(piece).next().is_none();
     let free: u64 = pieces.iter().filter(|p| bare(p)).map(|p| p.executed).sum();
     pieces.retain(|piece| !bare(piece));
     if pieces.is_empty() {
@@ -234,7 +273,7 @@ pub fn model(
     let mut text = String::new();
     for (number, piece) in pieces.iter().enumerate() {
         text += &format!("# LLVM-MCA-BEGIN p{number}\n");
-        for line in piece.lines.iter().filter(|line| is_modelled(line)) {
+        for line in modelled(piece) {
             text += &format!("\t{line}\n");
         }
         text += "# LLVM-MCA-END\n";
@@ -262,6 +301,18 @@ impl Modelled {
         let counts = &counted.counts;
         let all = counted.tally.instructions(&counted.code);
         let coverage = self.executed as f64 / all.max(1) as f64;
+        let of_x87 = |w: &&Work| w.float == Float::F80;
+        let x87: u64 = counts
+            .work
+            .iter()
+            .filter(of_x87)
+            .map(|w| w.instructions)
+            .sum();
+        if x87 as f64 > MOST_X87 * all as f64 {
+            values.missing_group("model", "the model knows no dependences of the x87 unit");
+            values.set("model_coverage", coverage);
+            return;
+        }
         if coverage < ENOUGH || self.cycles == 0.0 {
             let why = format!("the model knows {:.1} % of its code", 100.0 * coverage);
             values.missing_group("model", &why);
@@ -275,11 +326,9 @@ impl Modelled {
         values.set("model_ipc", all as f64 / cycles);
         values.set("model_uops", self.uops / self.executed as f64);
         values.set("model_flops_per_cycle", counts.flops.total as f64 / cycles);
-        values.set("model_load_bytes", counts.memory.load_bytes as f64 / cycles);
-        values.set(
-            "model_store_bytes",
-            counts.memory.store_bytes as f64 / cycles,
-        );
+        values.set("model_load_bytes", self.bytes[0] / self.cycles);
+        values.set("model_store_bytes", self.bytes[1] / self.cycles);
+        values.set("model_divider", self.divider / self.cycles);
         values.set("model_dependency_stall", self.stalled / self.cycles);
         let mut most = 0f64;
         for (port, taken) in self.ports.iter().enumerate() {
@@ -300,12 +349,13 @@ mod tests {
             lines: lines.to_vec(),
             times,
             executed: times * lines.len() as u64,
+            bytes: [8, 0],
         }
     }
 
     /// As llvm-mca prints it.
     fn printed(name: &str, instructions: usize, cycles: u32) -> String {
-        let resources: Vec<String> = (0..12).map(|n| format!("\"SPRPort{n:02}\"")).collect();
+        let resources: Vec<String> = (0..10).map(|n| format!("\"ICXPort{n}\"")).collect();
         let lines = vec!["\"nop\""; instructions].join(",");
         format!(
             "{{\"CodeRegions\": [{{\"Name\": \"{name}\", \"Instructions\": [{lines}], \"SummaryView\": \
@@ -313,7 +363,7 @@ mod tests {
              \"ResourcePressureView\": {{\"ResourcePressureInfo\": [\
              {{\"InstructionIndex\": 0, \"ResourceIndex\": 1, \"ResourceUsage\": 0.5}}, \
              {{\"InstructionIndex\": {instructions}, \"ResourceIndex\": 1, \"ResourceUsage\": 1.5}}]}}}}], \
-             \"TargetInfo\": {{\"CPUName\": \"sapphirerapids\", \"Resources\": [{}, \"SPRPortInvalid\"]}}}}",
+             \"TargetInfo\": {{\"CPUName\": \"icelake-server\", \"Resources\": [{}, \"ICXDivider\", \"ICXFPDivider\"]}}}}",
             resources.join(",")
         )
     }

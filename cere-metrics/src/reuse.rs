@@ -1,6 +1,7 @@
 //! Reuse distances: how many other lines a thread touched since it touched this one last. Exact, by a tree over the times of
 //! the last touches (Bennett and Kruskal 1975); of long codelets a sample of the lines, whose distances are scaled
-//! (Waldspurger and others, "Efficient MRC construction with SHARDS", FAST 2015).
+//! (Waldspurger and others, "Efficient MRC construction with SHARDS", FAST 2015; what the sample has too many or too few of
+//! is taken from the smallest distances, as there).
 
 use crate::values::Values;
 use rustc_hash::FxHashMap;
@@ -88,9 +89,14 @@ pub fn sampled(line: u64, bits: u32) -> bool {
 /// Counts of reuse distances.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sums {
+    /// All accesses.
     accesses: u64,
-    cold: u64,
+    /// Those of them to the line that was touched last.
     same: u64,
+    /// Others, to lines of the sample.
+    looked: u64,
+    /// Of those: without a touch before, and by distance.
+    cold: u64,
     below: [u64; STEPS.len()],
     logarithms: f64,
 }
@@ -117,18 +123,16 @@ impl Reuse {
     /// An access to `line`.
     #[inline]
     pub fn touch(&mut self, line: u64) {
-        let same = self.last == Some(line);
-        self.last = Some(line);
+        self.sums.accesses += 1;
+        if self.last.replace(line) == Some(line) {
+            self.sums.same += 1;
+            return;
+        }
         if !sampled(line, self.bits) {
             return;
         }
-        self.sums.accesses += 1;
-        let distance = match same {
-            true => Some(0),
-            false => self.stack.touch(line),
-        };
-        self.sums.same += u64::from(same);
-        let Some(distance) = distance else {
+        self.sums.looked += 1;
+        let Some(distance) = self.stack.touch(line) else {
             self.sums.cold += 1;
             return;
         };
@@ -142,8 +146,9 @@ impl Reuse {
     /// Adds the counts to `all`.
     pub fn finish(&self, all: &mut Sums) {
         all.accesses += self.sums.accesses;
-        all.cold += self.sums.cold;
         all.same += self.sums.same;
+        all.looked += self.sums.looked;
+        all.cold += self.sums.cold;
         all.logarithms += self.sums.logarithms;
         for (sum, own) in all.below.iter_mut().zip(self.sums.below) {
             *sum += own;
@@ -152,15 +157,28 @@ impl Reuse {
 }
 
 impl Sums {
-    /// Writes the metrics of the group.
-    pub fn fill(&self, values: &mut Values) {
+    /// Writes the metrics of the group, of a sample of one of `2^bits` lines.
+    pub fn fill(&self, bits: u32, values: &mut Values) {
         let none = "it reaches no memory";
-        values.share("reuse_cold", self.cold, self.accesses, none);
-        values.share("reuse_same", self.same, self.accesses, none);
-        values.histogram("reuse", &STEPS, &self.below, self.accesses, none);
-        let warm = (self.accesses - self.cold) as f64;
+        let (accesses, same) = (self.accesses as f64, self.same as f64);
+        let scale = f64::from(1u32 << bits);
+        let others = accesses - same;
+        if self.looked == 0 && others > 0.0 {
+            values.missing_group("reuse", "no line of it is in the sample");
+            return;
+        }
+        values.ratio("reuse_same", same, accesses, none);
+        let cold = (self.cold as f64 * scale).min(others);
+        values.ratio("reuse_cold", cold, accesses, none);
+        // What the sample lacks, or has too many of.
+        let lacking = others - self.looked as f64 * scale;
+        for (step, below) in STEPS.iter().zip(self.below) {
+            let near = (below as f64 * scale + lacking).clamp(0.0, others - cold);
+            values.ratio(&format!("reuse_{step}"), same + near, accesses, none);
+        }
+        let warm = accesses - cold;
         let why = "it touches no line twice";
-        values.ratio("reuse_mean", self.logarithms, warm, why);
+        values.ratio("reuse_mean", self.logarithms * scale, warm, why);
     }
 }
 
@@ -202,12 +220,36 @@ mod tests {
         }
         let (mut sums, mut values) = (Sums::default(), Values::default());
         reuse.finish(&mut sums);
-        sums.fill(&mut values);
+        sums.fill(0, &mut values);
         assert_eq!(values.value("reuse_cold"), Some(1.0 / 300.0));
         assert_eq!(values.value("reuse_512"), Some(0.0));
         assert_eq!(values.value("reuse_4096"), Some(299.0 / 300.0));
         let mean = values.value("reuse_mean").unwrap();
         assert!((mean - 1000f64.log2()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_sample_without_the_hot_lines() {
+        // Between lines of a large array the same two are touched.
+        let shares = |bits| {
+            let mut reuse = Reuse::new(bits);
+            for i in 0..200_000 {
+                [1, 2, 2, 1000 + i % 50_000].map(|line| reuse.touch(line));
+            }
+            let (mut sums, mut values) = (Sums::default(), Values::default());
+            reuse.finish(&mut sums);
+            sums.fill(bits, &mut values);
+            ["reuse_same", "reuse_8", "reuse_4096", "reuse_cold"]
+                .map(|name| values.value(name).unwrap())
+        };
+        for bits in [2, 4, 6] {
+            for (exact, estimate) in shares(0).into_iter().zip(shares(bits)) {
+                assert!(
+                    (exact - estimate).abs() < 0.03,
+                    "{bits}: {exact} {estimate}"
+                );
+            }
+        }
     }
 
     #[test]
@@ -221,7 +263,7 @@ mod tests {
             }
             let (mut sums, mut values) = (Sums::default(), Values::default());
             reuse.finish(&mut sums);
-            sums.fill(&mut values);
+            sums.fill(bits, &mut values);
             ["reuse_cold", "reuse_4096", "reuse_524288", "reuse_mean"]
                 .map(|name| values.value(name).unwrap())
         };

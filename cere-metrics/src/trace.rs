@@ -6,13 +6,16 @@ use crate::reuse::{self, Reuse};
 use crate::strides::{self, Strides};
 use crate::values::Values;
 use cere_count::accesses::Accesses;
-use cere_count::class::Kind;
+use cere_count::class::{Class, Float, Kind};
 use cere_count::counts::classes;
 use cere_count::stream::{Ran, Sink};
 use cere_format::count::Code;
 use cere_memory::Access;
 use std::collections::HashMap;
 use std::ops::Range;
+
+/// Lines of a sample, at least.
+const FEWEST: u64 = 4096;
 
 /// How much of a codelet is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +27,27 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// For a codelet of so many instructions and accesses, of which at most `budget` each are looked at.
+    /// For a codelet of so many instructions, accesses, and distinct lines. Of instructions and accesses at most `budget` are
+    /// looked at, but no sample has fewer than [`FEWEST`] lines.
     #[must_use]
-    pub fn of(instructions: u64, accesses: u64, budget: u64) -> Self {
+    pub fn of(instructions: u64, accesses: u64, lines: u64, budget: u64) -> Self {
         let budget = budget.max(1);
+        let bits = |of: u64| of.next_power_of_two().trailing_zeros();
+        let enough = (lines / FEWEST).max(1).ilog2();
         Self {
             pieces: instructions.div_ceil(budget).max(1),
-            line_bits: accesses
-                .div_ceil(budget)
-                .max(1)
-                .next_power_of_two()
-                .trailing_zeros(),
+            line_bits: bits(accesses.div_ceil(budget).max(1)).min(enough).min(31),
         }
     }
+}
+
+/// Stands for the stack of the x87 unit among the registers.
+const X87: u16 = u16::MAX;
+
+/// Whether an instruction works on the stack of the x87 unit.
+fn is_x87(name: &str, class: Class) -> bool {
+    let moves = ["LD_F", "ST_F", "IST_F", "ILD_F", "CHS_F", "ABS_F", "XCH_F"];
+    matches!(class.kind, Kind::Float(Float::F80, _)) || moves.iter().any(|m| name.starts_with(m))
 }
 
 /// An instruction of a segment.
@@ -77,10 +88,16 @@ impl Plan {
                 }
                 start..registers.len()
             };
-            let op = |i: &cere_format::count::Instruction| Op {
-                reads: put(&i.read),
-                writes: put(&i.written),
-                float: matches!(classes[i.name as usize].kind, Kind::Float(..)),
+            let op = |i: &cere_format::count::Instruction| {
+                let class = classes[i.name as usize];
+                // Which of its slots an instruction of the x87 unit works on is not known.
+                let stack = is_x87(code.name(i.name), class).then_some(X87);
+                let with = |of: &[u16]| -> Vec<u16> { of.iter().copied().chain(stack).collect() };
+                Op {
+                    reads: put(&with(&i.read)),
+                    writes: put(&with(&i.written)),
+                    float: matches!(class.kind, Kind::Float(..)),
+                }
             };
             ops.push(segment.instructions.iter().map(op).collect());
             first.push(accesses);
@@ -143,7 +160,7 @@ impl Trace {
             thread.strides.finish(&mut strides);
         }
         parallelism.fill(values);
-        reuse.fill(values);
+        reuse.fill(self.sampling.line_bits, values);
         strides.fill(values);
         self.footprint.fill(values);
     }
@@ -188,24 +205,32 @@ impl Sink for Trace {
                     cere_memory::Kind::ReadModifyWrite => (true, true),
                     cere_memory::Kind::Prefetch => return,
                 };
-                let address = access.address;
-                for (does, kind) in [(load, false), (store, true)] {
-                    if does {
-                        thread.strides.touch(first + at, kind, address);
-                    }
-                }
-                lines(address, access.size, |line, from, to| {
-                    thread.reuse.touch(line);
-                    footprint.touch(line, from, to, store);
-                });
                 let touch = Touch {
-                    address,
+                    address: access.address,
                     size: access.size,
                     load,
                     store,
                 };
-                touches.push((described.accesses[at].instruction.into(), touch));
+                match touches.last_mut() {
+                    // Neighbouring lanes are one access.
+                    Some((before, last)) if *before == at && last.continues(&touch) => {
+                        last.size += touch.size;
+                    }
+                    _ => touches.push((at, touch)),
+                }
             });
+        for (at, touch) in &mut *touches {
+            for (does, kind) in [(touch.load, false), (touch.store, true)] {
+                if does {
+                    thread.strides.touch(first + *at, kind, touch.address);
+                }
+            }
+            lines(touch.address, touch.size, |line, from, to| {
+                thread.reuse.touch(line);
+                footprint.touch(line, from, to, touch.store);
+            });
+            *at = described.accesses[*at].instruction.into();
+        }
         let ops = &plan.ops[index as usize];
         if thread.parallelism.looks() {
             let mut rest = &touches[..];
@@ -249,10 +274,14 @@ mod tests {
 
     #[test]
     fn how_much_is_looked_at() {
-        let all = Sampling::of(1000, 1000, 1000);
+        let all = Sampling::of(1000, 1000, 1 << 20, 1000);
         assert_eq!((all.pieces, all.line_bits), (1, 0));
-        let part = Sampling::of(2001, 9000, 1000);
+        let part = Sampling::of(2001, 9000, 1 << 20, 1000);
         assert_eq!((part.pieces, part.line_bits), (3, 4));
-        assert_eq!(Sampling::of(0, 0, 0).pieces, 1);
+        // Few lines are all looked at.
+        assert_eq!(Sampling::of(2001, 9000, 8191, 1000).line_bits, 0);
+        assert_eq!(Sampling::of(2001, 9000, 8192, 1000).line_bits, 1);
+        let none = Sampling::of(0, 0, 0, 0);
+        assert_eq!((none.pieces, none.line_bits), (1, 0));
     }
 }

@@ -1,5 +1,6 @@
 //! The metric vector of a codelet.
 
+use crate::footprint::LINE;
 use crate::model::{self, PROCESSOR};
 use crate::trace::{Sampling, Trace};
 use crate::values::Values;
@@ -72,7 +73,8 @@ pub fn vector(
     let simulation = counted.simulate(&settings.geometry, &counting)?;
     caches(&counted, &simulation, &mut values);
     let instructions = counted.tally.instructions(&counted.code);
-    let sampling = Sampling::of(instructions, counted.accesses(), settings.budget);
+    let lines = simulation.footprint_bytes / LINE;
+    let sampling = Sampling::of(instructions, counted.accesses(), lines, settings.budget);
     let mut trace = counted.observe(|code| Trace::new(code, sampling))?;
     trace.fill(&mut values);
     let package = std::fs::canonicalize(package).map_err(io("open", package))?;
@@ -84,7 +86,13 @@ pub fn vector(
     values.missing_group("rate", "no time was measured");
     let level = |at: usize| simulation.levels.get(at).map(|level| level.bytes);
     let last = simulation.levels.len().saturating_sub(1);
-    let counts = counted.counts;
+    let mut counts = counted.counts;
+    if counts.assembly > 0 {
+        counts.notes.push(format!(
+            "{} pieces of inline assembly ran: what they do is in no metric",
+            counts.assembly
+        ));
+    }
     Ok(Vector {
         codelet: counts.codelet,
         verdict: counts.verdict,
@@ -126,7 +134,7 @@ fn caches(counted: &Counted, simulation: &Simulation, values: &mut Values) {
             None => values.missing(&names[0], &format!("no access reaches level {number}")),
         }
         values.ratio(&names[1], 1000.0 * level.misses as f64, instructions, none);
-        let still = format!("level {number} exchanges nothing with the next");
+        let still = format!("level {number} neither fetches from the next nor writes back");
         values.share(&names[2], level.write_backs, level.bytes, &still);
     }
     let first = simulation.levels.first();

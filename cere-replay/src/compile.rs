@@ -191,7 +191,7 @@ impl Form {
     fn flags(self) -> &'static [&'static str] {
         match self {
             Form::Object => &[],
-            Form::Assembly => &["-S", "-fverbose-asm"],
+            Form::Assembly => &["-S", "-fverbose-asm", "-masm=att"],
         }
     }
 

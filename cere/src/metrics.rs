@@ -14,7 +14,7 @@ use std::path::Path;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Instruction mix, vectors, parallelism, branches, reuse distances, strides, footprint, simulated caches, and what llvm-mca's\n\
-model of Intel Sapphire Rapids makes of the code: the same on every machine, for the same flags, geometry and budget. Only the\n\
+model of Intel Ice Lake makes of the code: the same on every machine, for the same flags, geometry and budget. Only the\n\
 metrics of the group `rate` need a time: that of a replay on this machine.\n\
 \n\
 --list says what each metric is.\n\

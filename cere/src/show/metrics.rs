@@ -84,7 +84,15 @@ pub fn json(v: &Vector, flags: &str, budget: u64) -> serde_json::Value {
 /// One row a codelet; what has no value is empty.
 pub fn csv(all: &[Vector], flags: &str) -> String {
     let mut heading = vec![
-        "codelet", "flags", "verdict", "threads", "geometry", "model",
+        "codelet",
+        "flags",
+        "verdict",
+        "threads",
+        "geometry",
+        "model",
+        "pieces",
+        "lines",
+        "lines_simulated",
     ];
     heading.extend(METRICS.iter().map(|m| m.name));
     let row = |v: &Vector| {
@@ -95,6 +103,9 @@ pub fn csv(all: &[Vector], flags: &str) -> String {
             v.threads.to_string(),
             v.geometry.clone(),
             v.model.to_owned(),
+            v.sampling.pieces.to_string(),
+            (1u64 << v.sampling.line_bits).to_string(),
+            v.lines_simulated.to_string(),
         ];
         let cell = |name| {
             v.values
