@@ -332,7 +332,8 @@ impl Modelled {
         values.set("model_dependency_stall", self.stalled / self.cycles);
         let mut most = 0f64;
         for (port, taken) in self.ports.iter().enumerate() {
-            let share = taken / self.cycles;
+            // Its use is that of all iterations, the cycles are those of later ones.
+            let share = (taken / self.cycles).min(1.0);
             values.set(&format!("model_port_{port}"), share);
             most = most.max(share);
         }
