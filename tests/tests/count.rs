@@ -644,6 +644,37 @@ fn rows_take_the_programs_lines() -> Result<()> {
     Ok(())
 }
 
+const SWEEPS: &str = r#"
+#include <stdio.h>
+enum { N = 50000 };
+static double a[N];
+static __attribute__((noinline)) void sweep(double x) {
+    for (int i = 0; i < N; i++) a[i] = a[i] * x + i;
+}
+int main(void) {
+    for (int time = 0; time < 4; time++) sweep(0.5);
+    printf("%g\n", a[7]);
+}
+"#;
+
+/// 400 KiB fit a second level of 512 KiB, unless their pages lie in few of its sets, which must be the same ones on both
+/// sides.
+#[test]
+fn pages_lie_alike_in_the_program_and_in_replays() -> Result<()> {
+    let directory = captured(("main.c", SWEEPS), "$CC -O2 main.c -o program", "3")?;
+    let found = same_blocks(directory.path(), "1", 1)?;
+    let levels = &found["codelets"][0]["levels"];
+    for warmup in ["page-trace", "working-set"] {
+        for (level, lines) in [(0, 6250), (1, 0)] {
+            let program = number(&levels[level], &["in_vivo"])?;
+            let replay = number(&levels[level], &["in_vitro", warmup])?;
+            let near = |count: u64| count.abs_diff(lines) * 100 < 6250;
+            ensure!(near(program) && near(replay), "{warmup}: {found}");
+        }
+    }
+    Ok(())
+}
+
 const VIRTUAL: &str = r#"
 #include <cstdio>
 #include <memory>
