@@ -25,6 +25,10 @@ const BUDGET: u64 = 4_000_000_000;
 /// Bytes that a line has at least.
 const LINE: u64 = 64;
 
+/// Where pages lie where a replay is compared with the program: pages at random would lie otherwise on either side, because
+/// the counted program's addresses are not the captured ones.
+pub const COMPARED_FRAMES: Frames = Frames::Identity;
+
 /// What is counted.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -291,6 +295,7 @@ impl<'a> Counted<'a> {
         geometry: &Geometry,
         settings: &Settings,
         replacement: Option<Replacement>,
+        frames: Frames,
     ) -> Result<Hierarchy, CountError> {
         let sampling = self.total.div_ceil(settings.budget.max(1));
         let sampling =
@@ -298,7 +303,7 @@ impl<'a> Counted<'a> {
         let options = cere_memory::Options {
             cores: self.cores,
             seed: settings.seed,
-            frames: Frames::Random,
+            frames,
             sampling: sampling.map(u32::next_power_of_two),
             replacement,
             ..cere_memory::Options::default()
@@ -340,9 +345,10 @@ impl<'a> Counted<'a> {
         let wanted = &self.options.settings;
         let (warmup, _) =
             cere_replay::plan::warmup(&self.manifest, wanted.warmup, wanted.team.threads)?;
-        let mut versions = vec![self.memory(geometry, settings, None)?];
+        let memory = |replacement| self.memory(geometry, settings, replacement, Frames::Random);
+        let mut versions = vec![memory(None)?];
         if settings.random {
-            versions.push(self.memory(geometry, settings, Some(Replacement::Random))?);
+            versions.push(memory(Some(Replacement::Random))?);
         }
         if matches!(warmup, Warmup::WorkingSet | Warmup::PageTrace) {
             versions = self.pass(versions)?;
@@ -376,7 +382,7 @@ impl<'a> Counted<'a> {
         geometry: &Geometry,
         settings: &Settings,
     ) -> Result<Vec<(&'static str, Counters)>, CountError> {
-        let new = || self.memory(geometry, settings, None);
+        let new = || self.memory(geometry, settings, None, COMPARED_FRAMES);
         let traced = self.manifest.trace.as_ref().is_some_and(|t| t.pages > 0);
         let mut versions = vec![new()?];
         if traced {

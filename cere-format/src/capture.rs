@@ -117,6 +117,8 @@ pub enum Conflict {
     Trace,
     /// The program has asked the kernel for memory since, while memory that the captured one freed lies in the region heap.
     Memory,
+    /// Blocks that the captured one allocated are in use. The region heap places them otherwise than the program's allocator.
+    Blocks,
 }
 
 /// Metadata of one captured invocation: `<n>.json` in the run's directory. Beside it lie `<n>.table`

@@ -3,7 +3,7 @@
 use crate::image::{Image, scratch};
 use anyhow::{Context, Result, bail};
 use cere_console::{note, print, progress};
-use cere_count::codelet::Counted;
+use cere_count::codelet::{COMPARED_FRAMES, Counted};
 use cere_count::fidelity::{self, Fidelity};
 use cere_count::vivo::{self, Observed, Wanted};
 use cere_format::count::ENV_STREAM;
@@ -11,7 +11,6 @@ use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_measure::vivo::{environment, reopen};
 use cere_measure::{Replays, Settings};
-use cere_memory::options::Frames;
 use cere_memory::{Geometry, Hierarchy};
 use cere_process::supervise;
 use cere_run::input::Input;
@@ -160,7 +159,7 @@ impl Request<'_> {
         let options = cere_memory::Options {
             cores: threads.unwrap_or(1).max(1) as usize,
             seed: self.counting.seed,
-            frames: Frames::Random,
+            frames: COMPARED_FRAMES,
             ..cere_memory::Options::default()
         };
         Ok(Hierarchy::new(geometry, &options)?)

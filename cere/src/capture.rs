@@ -18,8 +18,9 @@ profile of the command, the program first runs for one, without output. For name
 the capture measure the times in vivo.\n\
 \n\
 Regions inside captured ones are captured by further runs of the program, without output, because memory is allocated\n\
-differently inside a captured invocation. The same holds for what follows a captured invocation if the program has taken\n\
-more memory since. The number of runs is that of the captured invocations that lie in one another, seldom more.\n\
+differently inside a captured invocation. The same holds for what follows a captured invocation if blocks that it\n\
+allocated are in use, or if the program has taken more memory since. The number of runs is that of the captured\n\
+invocations that lie in one another, and one more for each whose blocks stay in use.\n\
 \n\
 Before a captured invocation the pages that the program touches are traced, so that a replay finds the caches as the\n\
 program left them. A trace begins at the earlier of two events, K invocations or S seconds before, but not before the\n\

@@ -157,3 +157,61 @@ fn a_program_that_does_something_else_each_time() {
     let known = std::fs::read_to_string(at.join(".cere/captures.json")).expect("a file");
     assert!(!known.contains("fill"), "{known}");
 }
+
+/// `work` runs on a block of `take`, the first time only.
+const KEPT: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+enum { BLOCKS = 50, WORDS = 100 };
+static double *blocks[BLOCKS];
+static __attribute__((noinline)) void take(void) {
+    for (int b = 0; b < BLOCKS; b++)
+        if (!(blocks[b] = malloc(WORDS * sizeof(double)))) abort();
+}
+static __attribute__((noinline)) void work(double x) {
+    for (int b = 0; b < BLOCKS; b++)
+        for (int i = 0; i < WORDS; i++) blocks[b][i] = x + i;
+}
+int main(int argc, char **argv) {
+    int times = 0;
+    FILE *log = fopen(argv[1], "a+");
+    while (log && fgetc(log) != EOF) times++;
+    if (!log || fputc('x', log) == EOF || fclose(log)) return 8;
+    take();
+    if (times == 0) work(argc);
+    return 0;
+}
+"#;
+
+#[test]
+fn blocks_that_stay_in_use() {
+    let directory = instrumented(KEPT);
+    let at = directory.path();
+    let words = [
+        "capture",
+        "take",
+        "work",
+        "--invocation",
+        "1",
+        "--",
+        "./app",
+    ];
+    let output = run(at, &[&words[..], &["log"]].concat());
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains(
+            "blocks in use lie elsewhere than without invocation 1 of take@main.c:7, which the same run captured, and the \
+             next run did not reach invocation 1: capture it alone, with --invocation 1"
+        ),
+        "{message}"
+    );
+    // A file that does not change its length: each run is the first.
+    let output = succeed(at, &[&words[..], &["/dev/null"]].concat());
+    let message = text(&output.stderr);
+    let reason = "run 2, without output, for invocations that captures of run 1 disturb: 1 beside blocks that one allocated";
+    assert!(
+        message.contains(reason) && !message.contains("run 3, without output, for inv"),
+        "{message}"
+    );
+}

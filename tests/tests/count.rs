@@ -598,6 +598,83 @@ fn compared(name: &str, source: &str, build: &str, threads: &str, regions: usize
     same_blocks(directory.path(), threads, regions).map(drop)
 }
 
+const ROWS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+enum { ROWS = 1500, LENGTH = 66 };
+static double *rows[ROWS];
+static __attribute__((noinline)) void allocate(void) {
+    for (int r = 0; r < ROWS; r++)
+        if (!(rows[r] = malloc(LENGTH * sizeof(double)))) abort();
+}
+static __attribute__((noinline)) void fill(double x) {
+    for (int r = 0; r < ROWS; r++)
+        for (int i = 0; i < LENGTH; i++) rows[r][i] = x + r + i;
+}
+int main(void) {
+    allocate();
+    fill(1);
+    fill(2);
+    printf("%g\n", rows[7][9]);
+}
+"#;
+
+/// `fill` works on rows that a captured loop allocated: the codelet's take as many lines as the program's.
+#[test]
+fn rows_take_the_programs_lines() -> Result<()> {
+    let directory = captured(("main.c", ROWS), "$CC -O2 main.c -o program", "1,2")?;
+    let found = same_blocks(directory.path(), "1", 3)?;
+    let codelets = found["codelets"].as_array().context("codelets")?.iter();
+    let fills = codelets.filter(|c| {
+        c["codelet"]
+            .as_str()
+            .is_some_and(|n| n.starts_with("fill@"))
+    });
+    let fills: Vec<&Value> = fills.collect();
+    ensure!(fills.len() == 2, "{found}");
+    for fill in fills {
+        let level = &fill["levels"][0];
+        let program = number(level, &["in_vivo"])?;
+        for warmup in ["page-trace", "working-set", "cold"] {
+            let replay = number(level, &["in_vitro", warmup])?;
+            let near = program > 12_000 && program.abs_diff(replay) * 100 < program;
+            ensure!(near, "{warmup}: {fill}");
+        }
+    }
+    Ok(())
+}
+
+const SWEEPS: &str = r#"
+#include <stdio.h>
+enum { N = 50000 };
+static double a[N];
+static __attribute__((noinline)) void sweep(double x) {
+    for (int i = 0; i < N; i++) a[i] = a[i] * x + i;
+}
+int main(void) {
+    for (int time = 0; time < 4; time++) sweep(0.5);
+    printf("%g\n", a[7]);
+}
+"#;
+
+/// 400 KiB fit a second level of 512 KiB, unless their pages lie in few of its sets, which must be the same ones on both
+/// sides.
+#[test]
+fn pages_lie_alike_in_the_program_and_in_replays() -> Result<()> {
+    let directory = captured(("main.c", SWEEPS), "$CC -O2 main.c -o program", "3")?;
+    let found = same_blocks(directory.path(), "1", 1)?;
+    let levels = &found["codelets"][0]["levels"];
+    for warmup in ["page-trace", "working-set"] {
+        for (level, lines) in [(0, 6250), (1, 0)] {
+            let program = number(&levels[level], &["in_vivo"])?;
+            let replay = number(&levels[level], &["in_vitro", warmup])?;
+            let near = |count: u64| count.abs_diff(lines) * 100 < 6250;
+            ensure!(near(program) && near(replay), "{warmup}: {found}");
+        }
+    }
+    Ok(())
+}
+
 const VIRTUAL: &str = r#"
 #include <cstdio>
 #include <memory>

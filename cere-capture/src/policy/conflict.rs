@@ -19,12 +19,13 @@ pub fn note_capture(state: &mut State, wanted: usize, invocation: u64, heap: &Us
     let past = &mut state.past;
     past.number += 1;
     past.freed = past.freed.max(heap.freed);
+    let captured = Captured {
+        number: past.number,
+        wanted,
+        invocation,
+    };
+    past.last = Some(captured);
     if past.freed <= SLACK {
-        let captured = Captured {
-            number: past.number,
-            wanted,
-            invocation,
-        };
         past.allocator = heap.memory.map(|memory| (captured, memory.all));
     }
     heap::renew_if_empty();
@@ -42,6 +43,10 @@ pub fn find_conflict(
     }
     if let Some(captured) = in_window(state, wanted, invocation) {
         return Some((captured, Conflict::Trace));
+    }
+    // No capture begins beside live blocks, so they are the last one's.
+    if let Some(captured) = state.past.last.filter(|_| heap.live > 0) {
+        return Some((captured, Conflict::Blocks));
     }
     let (captured, before) = state.past.allocator?;
     let grown = heap.memory?.all.saturating_sub(before);

@@ -104,6 +104,8 @@ pub struct Start {
 pub struct Past {
     /// Captures begun.
     pub number: u64,
+    /// The last one.
+    pub last: Option<Captured>,
     /// Maximum of the free bytes in the region heap when a capture began.
     pub freed: usize,
     /// The last capture that began with almost nothing free in the region heap, and the memory of the program's allocator then.

@@ -125,6 +125,7 @@ impl Run {
             (Conflict::Inside, "inside one"),
             (Conflict::Trace, "with a page trace through one"),
             (Conflict::Memory, "without memory that one gave back"),
+            (Conflict::Blocks, "beside blocks that one allocated"),
         ];
         let counted = texts.into_iter().filter_map(|(conflict, text)| {
             let of = self.postponed.iter().filter(|p| p.conflict == conflict);
@@ -251,6 +252,7 @@ impl Runs {
             Conflict::Memory => {
                 format!("the program's allocator lacks the memory that {captured} freed")
             }
+            Conflict::Blocks => format!("blocks in use lie elsewhere than without {captured}"),
         };
         let number = postponed.invocation;
         let later = match (&self.cut, self.later.is_empty()) {
