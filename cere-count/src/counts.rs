@@ -3,6 +3,7 @@
 use crate::CountError;
 use crate::accesses::{self, Dynamic, Memory};
 use crate::class::{self, Class, Float, Kind, Operation, Width};
+use crate::hardware::Hardware;
 use crate::tally::Tally;
 use cere_format::count::{BLOCK, CALL, Code, NON_TEMPORAL, SPILL, Shape};
 use cere_format::replay::Verdict;
@@ -165,6 +166,8 @@ pub struct Counts {
     /// The simulated memory; none if it was not asked for.
     #[serde(skip)]
     pub simulation: Option<Simulation>,
+    /// What the processor's counters say; none if they were not asked for.
+    pub hardware: Option<Hardware>,
     /// What people should know: a sentence each.
     pub notes: Vec<String>,
 }
@@ -209,7 +212,29 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
+/// Kinds of instructions that change the flow of control.
+const BRANCHES: [&str; 4] = ["branch", "jump", "call", "return"];
+
 impl Counts {
+    /// The exact count of what the hardware event `name` counts; none if it was not counted or nothing is the same.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Option<u64> {
+        let simulation = self.simulation.as_ref();
+        match name {
+            "instructions" => Some(self.instructions),
+            "branches" => {
+                let branches = self.mix.iter().filter(|m| BRANCHES.contains(&m.kind));
+                Some(branches.map(|m| m.instructions).sum())
+            }
+            "l1d_loads" => Some(self.memory.loads),
+            "l1d_stores" => Some(self.memory.stores),
+            "l1d_load_misses" => simulation?.levels.first().map(|l| l.misses),
+            "llc_load_misses" => simulation?.levels.last().map(|l| l.misses),
+            "dtlb_load_misses" => simulation.map(|s| s.tlb.walks),
+            _ => None,
+        }
+    }
+
     /// The counts of what `tally` says, without verdict and simulation.
     ///
     /// # Errors
@@ -242,6 +267,7 @@ impl Counts {
             uncounted_calls: tally.uncounted,
             assembly: 0,
             simulation: None,
+            hardware: None,
             notes: Vec::new(),
         };
         let mut work: BTreeMap<(Float, Operation, Width), (u64, u64)> = BTreeMap::new();

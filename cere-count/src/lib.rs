@@ -1,5 +1,6 @@
 //! Exact counts of codelets: instructions, floating-point work, memory accesses, and the traffic that simulated caches make
-//! of them. No clock and no hardware counter is involved, so the numbers are the same on every machine.
+//! of them. No clock and no hardware counter is involved, so the numbers are the same on every machine; what the hardware
+//! counts can be read beside them ([`hardware`]).
 //!
 //! | module | what |
 //! |---|---|
@@ -10,6 +11,7 @@
 //! | [`accesses`] | the memory that it reached |
 //! | [`counts`] | the results |
 //! | [`codelet`] | counts a codelet |
+//! | [`hardware`] | the processor's own counters beside them |
 //! | [`vivo`] | counts invocations inside the program |
 //! | [`fidelity`] | compares the two |
 
@@ -18,6 +20,7 @@ pub mod class;
 pub mod codelet;
 pub mod counts;
 pub mod fidelity;
+pub mod hardware;
 pub mod image;
 pub mod stream;
 pub mod tally;
@@ -95,6 +98,9 @@ pub enum CountError {
         /// What.
         what: &'static str,
     },
+    /// The processor's counters cannot be used.
+    #[error("no hardware counter works on this machine: {0}")]
+    NoHardware(String),
     /// A pipe could not be made.
     #[error("cannot make a pipe: {0}")]
     Pipe(std::io::Error),

@@ -34,6 +34,19 @@ pub struct ReplayPlan {
     /// The code is counted, and writes its stream ([`crate::count`]) to this descriptor. The region then runs once, untimed.
     #[serde(default)]
     pub count: Option<i32>,
+    /// Counters of the kernel that measure the region, which then is not timed. Those of a set count in the same invocations,
+    /// those of different sets in different ones.
+    #[serde(default)]
+    pub counters: Vec<CounterSet>,
+}
+
+/// Descriptors of counters of the kernel (`perf_event_open`) that are disabled and count all threads of the process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterSet {
+    /// Enabled while the region runs.
+    pub region: Vec<i32>,
+    /// The same events, enabled while nothing runs in the region's place: what enabling and entering cost.
+    pub nothing: Vec<i32>,
 }
 
 /// State of the caches before a timed repetition (CERE thesis, 3.5.3).
@@ -155,6 +168,9 @@ pub struct ReplayOutcome {
     /// from there, and count for nothing in the comparison.
     #[serde(default)]
     pub lacking: Vec<String>,
+    /// Invocations that each set of [`ReplayPlan::counters`] measured.
+    #[serde(default)]
+    pub measured: u32,
 }
 
 /// The error of a replay whose region needs `variables` that the captured process did not have.

@@ -8,6 +8,7 @@
 //! | [`mod@compile`] | units to objects, under the pass's bind mode |
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
+//! | [`counters`] | counters of the kernel that measure a replay |
 //! | [`plan`] | the plan that the executable reads |
 //! | [`mod@process`] | starts it in the sandbox and reads the outcome |
 //! | [`run`] | what the outcome means |
@@ -18,6 +19,7 @@ pub mod apart;
 pub mod check;
 pub mod code;
 pub mod compile;
+pub mod counters;
 pub mod glue;
 pub mod keep;
 pub mod link;
@@ -129,6 +131,16 @@ pub enum ReplayError {
         how: String,
         /// How the exit state is wrong.
         reason: String,
+    },
+    /// The kernel's counters could not be opened in the replay's process, or not be read.
+    #[error(
+        "the replay of {codelet} cannot be started with the kernel's counters, or they cannot be read: {source}"
+    )]
+    Counters {
+        /// The codelet.
+        codelet: String,
+        /// The kernel's reason.
+        source: std::io::Error,
     },
     /// The replay executable did not end in time.
     #[error("the replay of {codelet} ran longer than {seconds} s")]
@@ -355,9 +367,24 @@ pub fn count(
     let objects = objects::objects(&package, &manifest, Code::Counted, options)?;
     let built = objects.link(&package, &manifest, options)?;
     begin(&built.executable)?;
-    let mut replay = run::run_with(&package, &manifest, &built, Some(stream), options)?;
+    let mut replay = run::run_counted(&package, &manifest, &built, stream, options)?;
     judge(&package, &manifest, &built, &mut replay, options)?;
     Ok(replay)
+}
+
+/// Builds the code as it is timed and runs it while the kernel counts `events`, each in as many invocations as `options` have
+/// minimum repetitions, or as fit into their seconds. The replay has no times, and its verdict is on all invocations.
+pub fn measure(
+    package: &Path,
+    events: &[counters::Event],
+    options: &Options,
+) -> Result<(Replay, counters::Measured), ReplayError> {
+    let package = std::fs::canonicalize(package).map_err(io("open", package))?;
+    let manifest = manifest(&package)?;
+    let built = build(&package, &manifest, options)?;
+    let (mut replay, measured) = run::run_measured(&package, &manifest, &built, events, options)?;
+    judge(&package, &manifest, &built, &mut replay, options)?;
+    Ok((replay, measured))
 }
 
 /// Whether the state that a replay ended in can be the original's but for rounding within the tolerance; [`judge`] finds out

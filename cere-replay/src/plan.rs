@@ -74,5 +74,6 @@ pub fn plan(
         insist: options.settings.team.threads.is_some(),
         guard: options.settings.sandbox.guard(),
         count: None,
+        counters: Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! Starts a replay executable in the sandbox and reads its outcome.
 
+use crate::counters::{Opening, Readings};
 use crate::{Options, ReplayError};
 use cere_driver::{CompileError, io};
 use cere_format::package::Manifest;
@@ -31,6 +32,27 @@ const FORGOTTEN: [&str; 10] = [
 
 /// Bytes that are kept of what a replay writes to standard error.
 const MESSAGE: u64 = 64 << 10;
+
+/// What a run is watched with.
+pub enum Watch {
+    /// Its own clock.
+    Clock,
+    /// Counted code, which writes to this descriptor.
+    Stream(OwnedFd),
+    /// Counters of the kernel.
+    Counters(Opening),
+}
+
+impl Watch {
+    /// What the executable inherits.
+    fn descriptors(&self) -> Vec<RawFd> {
+        match self {
+            Self::Clock => Vec::new(),
+            Self::Stream(stream) => vec![stream.as_raw_fd()],
+            Self::Counters(counters) => counters.descriptors(),
+        }
+    }
+}
 
 /// A replay's own directory. It may write the outcome's file there, and standard error.
 struct Place(tempfile::TempDir);
@@ -97,7 +119,7 @@ fn command(
     plan: &ReplayPlan,
     place: &Place,
     task: &Task,
-    stream: Option<RawFd>,
+    watch: &Watch,
     options: &Options,
 ) -> Result<Command, CompileError> {
     let errors = File::create(place.errors()).map_err(io("write", &place.errors()))?;
@@ -130,16 +152,19 @@ fn command(
             Ok(())
         });
     }
+    if let Watch::Counters(counters) = watch {
+        counters.open_in(&mut command);
+    }
     let confined = options.settings.sandbox.confine(&mut command, task);
     confined.map_err(|source| CompileError::Sandbox {
         what: format!("the replay {}", executable.display()),
         source,
     })?;
     // After the sandbox, which closes all that it does not know.
-    if let Some(stream) = stream {
+    for descriptor in watch.descriptors() {
         // SAFETY: one system call between fork and exec.
         unsafe {
-            command.pre_exec(move || match libc::fcntl(stream, libc::F_SETFD, 0) {
+            command.pre_exec(move || match libc::fcntl(descriptor, libc::F_SETFD, 0) {
                 -1 => Err(std::io::Error::last_os_error()),
                 _ => Ok(()),
             });
@@ -166,30 +191,44 @@ fn describe_failure(status: ExitStatus, options: &Options) -> Option<String> {
     }
 }
 
-/// Runs `executable` as `plan` says, and gives what it reports. Counted code writes to `stream`.
+/// Runs `executable` as `plan` says, watched by `watch`, and gives what it reports and what the counters read.
 pub fn outcome(
     executable: &Path,
     manifest: &Manifest,
     plan: &mut ReplayPlan,
-    stream: Option<OwnedFd>,
+    watch: Watch,
     options: &Options,
-) -> Result<ReplayOutcome, ReplayError> {
+) -> Result<(ReplayOutcome, Vec<Readings>), ReplayError> {
     let cache = std::path::absolute(&options.cache).map_err(io("find", &options.cache))?;
     let place = Place::in_cache(&cache)?;
     plan.outcome = place.outcome();
-    plan.count = stream.as_ref().map(AsRawFd::as_raw_fd);
+    match &watch {
+        Watch::Clock => {}
+        Watch::Stream(stream) => plan.count = Some(stream.as_raw_fd()),
+        Watch::Counters(counters) => plan.counters = counters.sets(),
+    }
     let text = serde_json::to_vec(plan).map_err(ReplayError::Manifest)?;
     for (path, content) in [(place.plan(), text.as_slice()), (place.outcome(), b"")] {
         std::fs::write(&path, content).map_err(io("write", &path))?;
     }
     let task = task(executable, manifest, plan, &place, options);
-    let mut command = command(executable, plan, &place, &task, plan.count, options)?;
-    let mut child = command.spawn().map_err(|source| CompileError::Tool {
-        tool: executable.display().to_string(),
+    let mut command = command(executable, plan, &place, &task, &watch, options)?;
+    let counters = |source| ReplayError::Counters {
+        codelet: manifest.name.clone(),
         source,
+    };
+    let mut child = command.spawn().map_err(|source| match &watch {
+        Watch::Counters(_) => counters(source),
+        _ => ReplayError::from(CompileError::Tool {
+            tool: executable.display().to_string(),
+            source,
+        }),
     })?;
-    // The reader sees the end of the stream when the replay ends.
-    drop(stream);
+    let opened = match watch {
+        Watch::Counters(opening) => Some(opening.opened().map_err(counters)?),
+        // The reader sees the end of the stream when the replay ends.
+        Watch::Stream(_) | Watch::Clock => None,
+    };
     let status =
         wait::within(&mut child, options.settings.timeout).map_err(io("wait for", executable))?;
     let Some(status) = status else {
@@ -212,8 +251,13 @@ pub fn outcome(
         });
     }
     let text = read(&plan.outcome, Kind::Replay.file_size()).map_err(io("read", &plan.outcome))?;
-    untrusted::json("the outcome", &text).map_err(|source| ReplayError::Outcome {
+    let outcome = untrusted::json("the outcome", &text).map_err(|source| ReplayError::Outcome {
         codelet: manifest.name.clone(),
         source,
-    })
+    })?;
+    let readings = opened.map(|counters| counters.read());
+    Ok((
+        outcome,
+        readings.transpose().map_err(counters)?.unwrap_or_default(),
+    ))
 }

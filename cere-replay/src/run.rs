@@ -1,5 +1,7 @@
 //! What the outcome of a replay means.
 
+use crate::counters::{Event, Measured, Opening};
+use crate::process::Watch;
 use crate::{Built, Options, Replay, ReplayError, Tolerance, names, plan, process};
 use cere_format::package::Manifest;
 use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
@@ -214,17 +216,45 @@ pub fn run(
     built: &Built,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
-    run_with(package, manifest, built, None, options)
+    let watched = watched(package, manifest, built, Watch::Clock, options)?;
+    Ok(watched.0)
 }
 
-/// Runs `built`; counted code writes to `stream`.
-pub fn run_with(
+/// Runs `built`, whose code is counted and writes to `stream`.
+pub fn run_counted(
     package: &Path,
     manifest: &Manifest,
     built: &Built,
-    stream: Option<OwnedFd>,
+    stream: OwnedFd,
     options: &Options,
 ) -> Result<Replay, ReplayError> {
+    let watched = watched(package, manifest, built, Watch::Stream(stream), options)?;
+    Ok(watched.0)
+}
+
+/// Runs `built` while the kernel counts `events`.
+pub fn run_measured(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    events: &[Event],
+    options: &Options,
+) -> Result<(Replay, Measured), ReplayError> {
+    let opening = Opening::new(events).map_err(|source| ReplayError::Counters {
+        codelet: manifest.name.clone(),
+        source,
+    })?;
+    watched(package, manifest, built, Watch::Counters(opening), options)
+}
+
+/// Runs `built`, watched by `watch`.
+fn watched(
+    package: &Path,
+    manifest: &Manifest,
+    built: &Built,
+    watch: Watch,
+    options: &Options,
+) -> Result<(Replay, Measured), ReplayError> {
     let (mut warmup, note) = plan::warmup(
         manifest,
         options.settings.warmup,
@@ -232,7 +262,8 @@ pub fn run_with(
     )?;
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
-    let outcome = process::outcome(&built.executable, manifest, &mut plan, stream, options)?;
+    let (outcome, readings) =
+        process::outcome(&built.executable, manifest, &mut plan, watch, options)?;
     let mut notes: Vec<String> = note.into_iter().chain(outcome.notes).collect();
     if outcome.batch > 1 {
         notes.push(format!(
@@ -315,7 +346,11 @@ pub fn run_with(
     if !may_be_floating(&replay, several) {
         has_enough(&replay)?;
     }
-    Ok(replay)
+    let measured = Measured {
+        invocations: outcome.measured,
+        readings,
+    };
+    Ok((replay, measured))
 }
 
 /// Fails if the exit state, where it was compared, leaves open whether the region needed what variables held that the

@@ -20,6 +20,7 @@
 //! | [`output`] | standard output |
 //! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
 //! | [`once`] | one run of the region, timed |
+//! | [`counters`] | counters of the kernel around it, where a replay measures with them |
 //! | [`samples`] | which repetitions count, and when there are enough |
 //! | [`warm`] | the caches' state before a repetition |
 //! | [`trace`] | the captured page trace |
@@ -37,6 +38,7 @@ mod clock;
 mod code;
 mod compare;
 mod count;
+mod counters;
 mod fault;
 #[cfg(test)]
 mod fuzz;

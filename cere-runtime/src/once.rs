@@ -3,7 +3,7 @@
 use crate::library::Environment;
 use crate::samples::Timed;
 use crate::trampoline::{Switch, cere_switch};
-use crate::{clock, heap};
+use crate::{clock, counters, heap};
 use cere_format::package::Manifest;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -49,16 +49,14 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Runs it once; whether an exception left it. The captured state must be in place.
-    pub fn run(&self) -> (Timed, bool) {
+    /// Runs it once; whether an exception left it. The captured state must be in place. `counters` count it.
+    pub fn run(&self, counters: &[i32]) -> (Timed, bool) {
         let mut switch = switch(self.manifest, self.invoke);
         let own = self.environment.as_ref().map(Environment::exchange);
         heap::ACTIVE.store(true, Relaxed);
         let before = cere_clock::usage();
-        clock::begin();
         // SAFETY: the captured state is in place.
-        let unwound = unsafe { cere_switch(&mut switch) } != 0;
-        clock::end();
+        let unwound = unsafe { enter(&mut switch, counters) };
         let mut usage = cere_clock::usage().since(before);
         usage.faults = usage.faults.saturating_sub(self.faults);
         heap::ACTIVE.store(false, Relaxed);
@@ -76,14 +74,12 @@ impl<'a> Region<'a> {
     }
 
     /// Runs nothing in the same way.
-    fn run_nothing(&self) {
+    pub fn run_nothing(&self, counters: &[i32]) {
         let mut switch = switch(self.manifest, nothing as *const () as u64);
         let own = self.environment.as_ref().map(Environment::exchange);
         std::hint::black_box(cere_clock::usage());
-        clock::begin();
         // SAFETY: the captured stack has room below.
-        unsafe { cere_switch(&mut switch) };
-        clock::end();
+        unsafe { enter(&mut switch, counters) };
         std::hint::black_box(cere_clock::usage());
         if let (Some(environment), Some(own)) = (&self.environment, own) {
             environment.put_back(own);
@@ -107,8 +103,8 @@ impl<'a> Region<'a> {
             for _ in 0..batch {
                 put_back();
                 match part {
-                    0 => moved |= self.run().0.moved,
-                    _ => self.run_nothing(),
+                    0 => moved |= self.run(counters::NONE).0.moved,
+                    _ => self.run_nothing(counters::NONE),
                 }
             }
             *cycles = cere_clock::stop().saturating_sub(from);
@@ -121,6 +117,22 @@ impl<'a> Region<'a> {
             moved,
         }
     }
+}
+
+/// Makes the switch, with `counters` switched on just before and off just after; whether an exception left what ran. The same
+/// instructions for the region and for nothing.
+///
+/// # Safety
+/// What runs finds its memory and its stack in place.
+#[inline(never)]
+unsafe fn enter(switch: &mut Switch, counters: &[i32]) -> bool {
+    counters::enable(counters);
+    clock::begin();
+    // SAFETY: by the contract.
+    let unwound = unsafe { cere_switch(switch) } != 0;
+    clock::end();
+    counters::disable(counters);
+    unwound
 }
 
 fn switch(manifest: &Manifest, invoke: u64) -> Switch {

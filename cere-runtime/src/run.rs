@@ -4,6 +4,7 @@ use crate::clock;
 use crate::code;
 use crate::compare::{self, Allowed};
 use crate::count::Counting;
+use crate::counters::{self, Measured};
 use crate::glue::*;
 use crate::library::{self, Environment, Origins};
 use crate::once::Region;
@@ -168,6 +169,7 @@ pub fn run() -> Result<(), String> {
         asked_more: 0,
         preparation: Default::default(),
         lacking: Vec::new(),
+        measured: 0,
     };
 
     // The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes.
@@ -193,7 +195,7 @@ pub fn run() -> Result<(), String> {
     if let Some(counting) = &counting {
         counting.begin()?;
     }
-    let (untimed, unwound) = region.run();
+    let (untimed, unwound) = region.run(counters::NONE);
     if let Some(counting) = &counting {
         counting.end();
     }
@@ -279,23 +281,40 @@ pub fn run() -> Result<(), String> {
     clear();
     // In cycles of the counter, whose reading touches no memory.
     let (mut restoring, mut warming) = (0, 0);
-    let mut once = || {
+    let mut once = |measured: Measured<'_>| {
         let began = cere_clock::start();
         put_back(&state);
         let restored = cere_clock::start();
         warm.apply();
         warming += cere_clock::start().saturating_sub(restored);
         restoring += restored.saturating_sub(began);
-        let (timed, unwound) = region.run();
+        let counters = match measured {
+            Measured::Region(counters) => counters,
+            Measured::Nothing(counters) => {
+                region.run_nothing(counters);
+                return Timed::default();
+            }
+        };
+        let (timed, unwound) = region.run(counters);
         lost::write_back();
         check(unwound);
         clear();
         timed
     };
+    let alone = Measured::Region(counters::NONE);
     if untimed.cycles < LONG {
-        repeat(TRAINING, &mut once);
+        repeat(TRAINING, || once(alone));
     }
-    let mut samples = repeat(plan.repetitions, once);
+    if !plan.counters.is_empty() {
+        let measured = counters::measure(&plan.counters, plan.repetitions, |measured| {
+            once(measured);
+        });
+        outcome.measured = measured?;
+        outcome.lacking = lost::used_names();
+        outcome.tsc_hz = frequency(before);
+        return write_outcome(&plan, &outcome);
+    }
+    let mut samples = repeat(plan.repetitions, || once(alone));
     // What several runs share is their own warm-up.
     let batch = match plan.warmup {
         Warmup::WorkingSet | Warmup::PageTrace => region.batch(samples.median()),

@@ -21,6 +21,9 @@ machines give the same numbers for the same flags and geometry.\n\
 Traffic is that of simulated caches, which start as the replay's do (--warmup). --geometry takes `here` (this machine's caches,\n\
 from sysfs), the name of a machine, or a JSON file.\n\
 \n\
+--hardware replays the code without counters of CERE's as well and reads the processor's own, in user mode: the mean of --reps\n\
+invocations (10, fewer if they take more than 2 s). It fails where no such counter works, as in most virtual machines.\n\
+\n\
 Exit status: 1 if a codelet could not be counted or ended in another state.\n\
 \n\
 Examples:\n\
@@ -50,6 +53,9 @@ pub struct Options {
     /// Accesses that are simulated, at most: of codelets with more, a sample of the cache lines
     #[arg(long, value_name = "N", default_value_t = 4_000_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
+    /// Read the processor's counters beside the exact counts
+    #[arg(long)]
+    hardware: bool,
     /// Write one row a codelet as CSV (RFC 4180) to stdout
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -81,17 +87,30 @@ fn count(
     replays: &Replays,
     settings: &Settings,
     counting: &cere_count::Settings,
+    hardware: bool,
     file: &Path,
 ) -> Result<Counts> {
     let (package, ..) = replays.unpack(file)?;
     let options = replays.options(settings, None)?;
     let mut counts = cere_count::count(&package, counting, &options)?;
     counts.flags = shell_words::join(&settings.flags);
+    if hardware {
+        counts.hardware = Some(cere_count::hardware::count(&package, &options)?);
+    }
     Ok(counts)
+}
+
+/// Whether a region ended in another state when it was counted, or measured.
+fn is_different(counts: &Counts) -> bool {
+    let measured = counts.hardware.as_ref().map(|found| found.verdict);
+    counts.verdict == Verdict::Different || measured == Some(Verdict::Different)
 }
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if options.hardware {
+        cere_count::hardware::check().context("--hardware")?;
+    }
     let store = options.common.store()?;
     let counting = cere_count::Settings {
         geometry: geometry(&options.geometry)?,
@@ -107,11 +126,11 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut failed = 0;
     for file in &files {
         let spinner = progress::spinner(format!("counting {}", codelets::display_name(file)));
-        let counts = count(&replays, &settings, &counting, file);
+        let counts = count(&replays, &settings, &counting, options.hardware, file);
         spinner.finish_and_clear();
         match counts {
             Ok(counts) => {
-                failed += u32::from(counts.verdict == Verdict::Different);
+                failed += u32::from(is_different(&counts));
                 if !options.common.json && !options.csv {
                     print::out(&show::count::text(&counts))?;
                 }

@@ -154,6 +154,22 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Where no hardware counter works, `--hardware` prints nothing; the schema of what it prints elsewhere is checked in
+    /// `cere/src/show/count.rs`.
+    fn check_hardware(&mut self) {
+        let hardware = ["step@*:2", "--geometry", "none", "--hardware"];
+        let run = run(self.path(), &[&["count", "--json"][..], &hardware].concat());
+        if text(&run.stderr).contains("no hardware counter works") {
+            assert_eq!(run.status.code(), Some(1));
+            assert!(run.stdout.is_empty(), "{}", text(&run.stdout));
+            return;
+        }
+        let counts = self.check("count", &hardware);
+        assert!(some(&counts[0]["hardware"], "events"), "{counts}");
+    }
+}
+
 /// Whether the array `field` has entries: an empty one shows nothing of its schema.
 fn some(value: &Value, field: &str) -> bool {
     value[field].as_array().is_some_and(|a| !a.is_empty())
@@ -209,6 +225,7 @@ fn every_command_prints_what_its_schema_describes() {
     let counts = session.check("count", &["step@*:2", "--geometry", "zen3"]);
     assert!(some(&counts[0], "levels"), "{counts}");
     session.check("count", &["step@*:2", "--geometry", "none"]);
+    session.check_hardware();
     let vectors = session.check("metrics", &["step@*:2", "--no-time"]);
     assert!(some(&vectors[0], "metrics"), "{vectors}");
     session.check("metrics", &["--list"]);

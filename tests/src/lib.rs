@@ -10,6 +10,7 @@
 //! | [`inject`] | whether the comparison finds flipped bits |
 //! | [`tools`] | the built command, and running things |
 //! | [`sources`] | sources that several tests build |
+//! | [`step`] | instructions, counted by stepping |
 //! | [`study`] | build, run, profile, capture, replay, check |
 
 pub mod csmith;
@@ -18,5 +19,6 @@ pub mod generated;
 pub mod hybrid;
 pub mod inject;
 pub mod sources;
+pub mod step;
 pub mod study;
 pub mod tools;

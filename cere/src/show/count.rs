@@ -4,6 +4,7 @@ use cere_console::print;
 use cere_count::Counts;
 use cere_count::accesses::Memory;
 use cere_count::counts::Simulation;
+use cere_count::hardware::{Hardware, NAMES};
 
 /// `1,234,567`.
 fn number(n: u64) -> String {
@@ -98,8 +99,59 @@ pub fn text(c: &Counts) -> String {
     if let Some(simulation) = &c.simulation {
         text += &simulated(simulation);
     }
-    for note in &c.notes {
+    if let Some(found) = &c.hardware {
+        text += &hardware(c, found);
+    }
+    let notes = c.hardware.iter().flat_map(|found| &found.notes);
+    for note in c.notes.iter().chain(notes) {
         text += &format!("  {note}\n");
+    }
+    text
+}
+
+/// A mean count.
+fn mean(value: f64) -> String {
+    match value < 100.0 {
+        true => format!("{value:.1}"),
+        false => number(value.round() as u64),
+    }
+}
+
+/// What the hardware counted beside what was counted exactly.
+fn hardware(c: &Counts, found: &Hardware) -> String {
+    let dash = || "-".to_owned();
+    let rows = found.events.iter().map(|event| {
+        let exact = c.beside(event.name);
+        let ratio = event.value.zip(exact.filter(|exact| *exact > 0));
+        let running = event.running.map(|share| format!("{:.1} %", 100.0 * share));
+        vec![
+            format!("    {}", event.name),
+            exact.map_or_else(dash, number),
+            event.value.map_or_else(dash, mean),
+            ratio.map_or_else(dash, |(value, exact)| {
+                format!("{:.3}", value / exact as f64)
+            }),
+            running.unwrap_or_else(dash),
+        ]
+    });
+    let mut text = format!(
+        "  hardware        mean of {} invocations\n",
+        found.invocations
+    );
+    text += &print::table(
+        &[
+            "    event",
+            "counted exactly",
+            "hardware",
+            "ratio",
+            "running",
+        ],
+        &rows.collect::<Vec<_>>(),
+    );
+    for event in &found.events {
+        if let Some(why) = &event.error {
+            text += &format!("  not counted     {}: {why}\n", event.name);
+        }
     }
     text
 }
@@ -230,6 +282,11 @@ pub fn csv(all: &[Counts]) -> String {
         ]
         .map(str::to_owned),
     );
+    let measured = all.iter().any(|c| c.hardware.is_some());
+    if measured {
+        head.push("hw_invocations".to_owned());
+        head.extend(NAMES.map(|name| format!("hw_{name}")));
+    }
     let row = |c: &Counts| {
         let mut row = vec![
             c.codelet.clone(),
@@ -273,7 +330,143 @@ pub fn csv(all: &[Counts]) -> String {
         }
         let intensity = simulation.and_then(|s| s.intensity);
         row.push(intensity.map_or_else(String::new, |i| i.to_string()));
+        if measured {
+            let found = c.hardware.as_ref();
+            row.push(found.map_or_else(String::new, |h| h.invocations.to_string()));
+            for name in NAMES {
+                let value = found.and_then(|h| h.events.iter().find(|e| e.name == name)?.value);
+                row.push(value.map_or_else(String::new, |v| v.to_string()));
+            }
+        }
         row
     };
     cere_console::csv::text(&head, all.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_count::hardware::EventCount;
+    use cere_format::replay::Verdict;
+
+    fn counted(name: &'static str, value: Option<f64>, error: Option<&str>) -> EventCount {
+        EventCount {
+            name,
+            value,
+            error: error.map(str::to_owned),
+            running: value.map(|_| 0.5),
+        }
+    }
+
+    fn counts(hardware: Option<Hardware>) -> Counts {
+        let code = cere_format::count::Code::default();
+        let tally = cere_count::tally::Tally::new(&code);
+        let empty = cere_count::accesses::Dynamic::default();
+        let counts = Counts::of("c:1", &code, &tally, &empty).expect("no overflow");
+        Counts {
+            instructions: 1000,
+            hardware,
+            ..counts
+        }
+    }
+
+    fn hardware() -> Hardware {
+        Hardware {
+            invocations: 10,
+            events: vec![
+                counted("instructions", Some(1234.4), None),
+                counted("cycles", Some(99.96), None),
+                counted("llc_loads", None, Some("the kernel has no such event")),
+            ],
+            notes: vec!["cycles: counted for 50.0 % of the time".to_owned()],
+            verdict: Verdict::Exact,
+        }
+    }
+
+    #[test]
+    fn the_hardware_stands_beside_what_was_counted_exactly() {
+        let text = text(&counts(Some(hardware())));
+        let words: Vec<Vec<&str>> = text
+            .lines()
+            .map(|l| l.split_whitespace().collect())
+            .collect();
+        for row in [
+            &["hardware", "mean", "of", "10", "invocations"][..],
+            &["instructions", "1,000", "1,234", "1.234", "50.0", "%"],
+            &["cycles", "-", "100.0", "-", "50.0", "%"],
+            &["llc_loads", "-", "-", "-", "-"],
+            &[
+                "not",
+                "counted",
+                "llc_loads:",
+                "the",
+                "kernel",
+                "has",
+                "no",
+                "such",
+                "event",
+            ],
+            &[
+                "cycles:", "counted", "for", "50.0", "%", "of", "the", "time",
+            ],
+        ] {
+            assert!(
+                words.iter().any(|found| found == row),
+                "no {row:?} in\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_have_columns_of_the_hardware_where_one_has_values() {
+        let plain = csv(&[counts(None)]);
+        assert!(!plain.contains("hw_"), "{plain}");
+        let both = csv(&[counts(None), counts(Some(hardware()))]);
+        let rows: Vec<Vec<&str>> = both.lines().map(|l| l.split(',').collect()).collect();
+        let cell = |row: usize, name: &str| {
+            let column = rows[0].iter().position(|head| *head == name);
+            rows[row][column.expect(name)]
+        };
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{both}");
+        assert_eq!(cell(2, "hw_instructions"), "1234.4");
+        assert_eq!(
+            (cell(2, "hw_invocations"), cell(1, "hw_invocations")),
+            ("10", "")
+        );
+        assert_eq!(
+            (cell(2, "hw_llc_loads"), cell(1, "hw_instructions")),
+            ("", "")
+        );
+        for name in NAMES {
+            cell(0, &format!("hw_{name}"));
+        }
+    }
+
+    #[test]
+    fn json_has_null_where_the_hardware_was_not_asked() {
+        assert!(json(&counts(None))["hardware"].is_null());
+        let value = json(&counts(Some(hardware())));
+        assert_eq!(value["hardware"]["events"][0]["value"], 1234.4);
+        assert!(value["hardware"]["events"][2]["value"].is_null());
+        assert!(value["hardware"].get("verdict").is_none());
+    }
+
+    /// `cere/tests/schemas.rs` checks the rest; few machines that run tests have counters.
+    #[test]
+    fn the_schema_describes_the_hardware() {
+        let schema = include_str!("../../../docs/schemas/count.json");
+        let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let names = &schema["items"]["properties"]["hardware"]["oneOf"][1]["properties"]["events"];
+        let names = &names["items"]["properties"]["name"]["enum"];
+        assert_eq!(names, &serde_json::json!(NAMES));
+        for hardware in [None, Some(hardware())] {
+            let value = serde_json::json!([json(&counts(hardware))]);
+            let wrong: Vec<String> = validator
+                .iter_errors(&value)
+                .map(|e| e.to_string())
+                .collect();
+            assert!(wrong.is_empty(), "{wrong:?}\n{value:#}");
+        }
+    }
 }
