@@ -234,7 +234,9 @@ mod tests {
         let shares = |bits| {
             let mut reuse = Reuse::new(bits);
             for i in 0..200_000 {
-                [1, 2, 2, 1000 + i % 50_000].map(|line| reuse.touch(line));
+                for line in [1, 2, 2, 1000 + i % 50_000] {
+                    reuse.touch(line);
+                }
             }
             let (mut sums, mut values) = (Sums::default(), Values::default());
             reuse.finish(&mut sums);

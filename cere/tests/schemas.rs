@@ -227,7 +227,7 @@ fn every_command_prints_what_its_schema_describes() {
     session.check("count", &["step@*:2", "--geometry", "none"]);
     session.check_hardware();
     let vectors = session.check("metrics", &["step@*:2", "--no-time"]);
-    assert!(some(&vectors[0], "metrics"), "{vectors}");
+    assert!(vectors[0]["metrics"]["ilp_32"].is_number(), "{vectors}");
     session.check("metrics", &["--list"]);
 
     let threads = ["--threads", "1,2", "--measure", "--rounds", "1"];
