@@ -5,10 +5,10 @@ use crate::model::{self, PROCESSOR};
 use crate::trace::{Sampling, Trace};
 use crate::values::Values;
 use crate::{MetricsError, mix};
+use cere_count::Counts;
 use cere_count::codelet::Counted;
 use cere_count::counts::Simulation;
 use cere_driver::io;
-use cere_format::replay::Verdict;
 use cere_memory::Geometry;
 use cere_replay::Options;
 use std::path::Path;
@@ -27,30 +27,14 @@ pub struct Settings {
 /// The metrics of a codelet.
 #[derive(Debug, Clone)]
 pub struct Vector {
-    /// Name of the codelet.
-    pub codelet: String,
-    /// Verdict on the state that the counted code left.
-    pub verdict: Verdict,
-    /// Why, for people.
-    pub reason: String,
-    /// Threads that ran.
-    pub threads: u32,
-    /// Name of the simulated caches.
-    pub geometry: String,
+    /// The counts that they were made of, with the simulated caches.
+    pub counts: Counts,
     /// Name of the model of a processor.
     pub model: &'static str,
     /// What was sampled.
     pub sampling: Sampling,
-    /// Of how many lines one was simulated.
-    pub lines_simulated: u32,
     /// The values.
     pub values: Values,
-    /// What people should know: a sentence each.
-    pub notes: Vec<String>,
-    /// Bytes between level 1 and 2, 2 and 3, and from and to memory.
-    traffic: [Option<u64>; 3],
-    instructions: u64,
-    flops: u64,
 }
 
 /// Measures the codelet in the unpacked package `package`: one run counts, two simulate the caches, one is looked at in its
@@ -84,8 +68,6 @@ pub fn vector(
     let modelled = model::model(&counted, &assembly, scratch.path(), sandbox)?;
     modelled.fill(&counted, &mut values);
     values.missing_group("rate", "no time was measured");
-    let level = |at: usize| simulation.levels.get(at).map(|level| level.bytes);
-    let last = simulation.levels.len().saturating_sub(1);
     let mut counts = counted.counts;
     if counts.assembly > 0 {
         counts.notes.push(format!(
@@ -93,28 +75,12 @@ pub fn vector(
             counts.assembly
         ));
     }
+    counts.simulation = Some(simulation);
     Ok(Vector {
-        codelet: counts.codelet,
-        verdict: counts.verdict,
-        reason: counts.reason,
-        threads: counts.threads,
-        geometry: simulation.geometry.clone(),
+        counts,
         model: PROCESSOR,
         sampling,
-        lines_simulated: simulation.sampled,
         values,
-        notes: counts.notes,
-        traffic: [
-            level(0).filter(|_| last >= 1),
-            level(1).filter(|_| last >= 2),
-            Some(
-                simulation
-                    .memory_read
-                    .saturating_add(simulation.memory_written),
-            ),
-        ],
-        instructions,
-        flops: counts.flops.total,
     })
 }
 
@@ -163,17 +129,23 @@ impl Vector {
     pub fn time(&mut self, seconds: f64) {
         let none = "the replay took no time that can be measured";
         let values = &mut self.values;
+        let counts = &self.counts;
         values.set("seconds", seconds);
         let nanoseconds = 1e9 * seconds;
-        values.ratio(
-            "ns_per_instruction",
-            nanoseconds,
-            self.instructions as f64,
-            none,
-        );
-        values.ratio("mflops", 1e-6 * self.flops as f64, seconds, none);
-        let names = ["l2_bandwidth", "l3_bandwidth", "memory_bandwidth"];
-        for (name, bytes) in names.into_iter().zip(self.traffic) {
+        let instructions = counts.instructions as f64;
+        values.ratio("ns_per_instruction", nanoseconds, instructions, none);
+        values.ratio("mflops", 1e-6 * counts.flops.total as f64, seconds, none);
+        let Some(simulation) = &counts.simulation else {
+            return;
+        };
+        // The last level exchanges its lines with memory.
+        let between = |at: usize| simulation.levels.get(at + 1).and(simulation.levels.get(at));
+        let memory = simulation.memory_read.saturating_add(simulation.memory_written);
+        for (name, bytes) in [
+            ("l2_bandwidth", between(0).map(|level| level.bytes)),
+            ("l3_bandwidth", between(1).map(|level| level.bytes)),
+            ("memory_bandwidth", Some(memory)),
+        ] {
             match bytes {
                 Some(bytes) => values.ratio(name, 1e-6 * bytes as f64, seconds, none),
                 None => values.missing(name, "the simulated caches have no such level"),

@@ -101,7 +101,7 @@ fn count(
 }
 
 /// Whether a region ended in another state when it was counted, or measured.
-fn is_different(counts: &Counts) -> bool {
+pub fn is_different(counts: &Counts) -> bool {
     let measured = counts.hardware.as_ref().map(|found| found.verdict);
     counts.verdict == Verdict::Different || measured == Some(Verdict::Different)
 }

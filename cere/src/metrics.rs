@@ -4,7 +4,6 @@ use crate::options::{Common, TeamOptions, Timing};
 use crate::{count, show};
 use anyhow::{Context, Result, bail};
 use cere_console::{note, print, progress};
-use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings};
 use cere_metrics::Vector;
 use cere_store::{codelets, find};
@@ -55,6 +54,9 @@ pub struct Options {
     /// Replay nothing for its time; the metrics that need one have no value
     #[arg(long)]
     no_time: bool,
+    /// Read the processor's counters as well, as `cere count --hardware` does
+    #[arg(long, conflicts_with = "list")]
+    hardware: bool,
     /// Write one row a codelet as CSV (RFC 4180) to stdout
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -70,12 +72,15 @@ fn measure(
     settings: &Settings,
     measuring: &cere_metrics::Settings,
     file: &Path,
-    time: bool,
+    options: &Options,
 ) -> Result<Vector> {
     let (package, ..) = replays.unpack(file)?;
-    let options = replays.options(settings, None)?;
-    let mut vector = cere_metrics::vector::vector(&package, measuring, &options)?;
-    if time {
+    let how = replays.options(settings, None)?;
+    let mut vector = cere_metrics::vector::vector(&package, measuring, &how)?;
+    if options.hardware {
+        vector.counts.hardware = Some(cere_count::hardware::count(&package, &how)?);
+    }
+    if !options.no_time {
         vector.time(replays.replay(settings, file, None)?.seconds_median);
     }
     Ok(vector)
@@ -90,6 +95,9 @@ pub fn run(options: &Options) -> Result<u8> {
             _ => print::out(&show::metrics::list())?,
         }
         return Ok(0);
+    }
+    if options.hardware {
+        cere_count::hardware::check().context("--hardware")?;
     }
     let store = options.common.store()?;
     let Some(geometry) = count::geometry(&options.geometry)? else {
@@ -108,11 +116,11 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut failed = 0;
     for file in &files {
         let spinner = progress::spinner(format!("measuring {}", codelets::display_name(file)));
-        let vector = measure(&replays, &settings, &measuring, file, !options.no_time);
+        let vector = measure(&replays, &settings, &measuring, file, options);
         spinner.finish_and_clear();
         match vector {
             Ok(vector) => {
-                failed += u32::from(vector.verdict == Verdict::Different);
+                failed += u32::from(count::is_different(&vector.counts));
                 if !options.common.json && !options.csv {
                     print::out(&show::metrics::text(&vector))?;
                 }

@@ -118,7 +118,7 @@ fn mean(value: f64) -> String {
 }
 
 /// What the hardware counted beside what was counted exactly.
-fn hardware(c: &Counts, found: &Hardware) -> String {
+pub fn hardware(c: &Counts, found: &Hardware) -> String {
     let dash = || "-".to_owned();
     let rows = found.events.iter().map(|event| {
         let exact = c.beside(event.name);
@@ -237,6 +237,24 @@ pub fn json(c: &Counts) -> serde_json::Value {
     value
 }
 
+/// Columns of what the hardware counted.
+pub fn hardware_columns() -> impl Iterator<Item = String> {
+    let events = NAMES.iter().map(|name| format!("hw_{name}"));
+    std::iter::once("hw_invocations".to_owned()).chain(events)
+}
+
+/// A row's cells of these columns; empty where nothing was counted.
+pub fn hardware_cells(c: &Counts) -> Vec<String> {
+    let found = c.hardware.as_ref();
+    let invocations = found.map_or_else(String::new, |h| h.invocations.to_string());
+    let value = |name: &&str| {
+        let value = found.and_then(|h| h.events.iter().find(|e| e.name == *name)?.value);
+        value.map_or_else(String::new, |v| v.to_string())
+    };
+    let values = NAMES.iter().map(value);
+    std::iter::once(invocations).chain(values).collect()
+}
+
 /// One row a codelet.
 pub fn csv(all: &[Counts]) -> String {
     let mut levels: Vec<&str> = Vec::new();
@@ -284,8 +302,7 @@ pub fn csv(all: &[Counts]) -> String {
     );
     let measured = all.iter().any(|c| c.hardware.is_some());
     if measured {
-        head.push("hw_invocations".to_owned());
-        head.extend(NAMES.map(|name| format!("hw_{name}")));
+        head.extend(hardware_columns());
     }
     let row = |c: &Counts| {
         let mut row = vec![
@@ -331,12 +348,7 @@ pub fn csv(all: &[Counts]) -> String {
         let intensity = simulation.and_then(|s| s.intensity);
         row.push(intensity.map_or_else(String::new, |i| i.to_string()));
         if measured {
-            let found = c.hardware.as_ref();
-            row.push(found.map_or_else(String::new, |h| h.invocations.to_string()));
-            for name in NAMES {
-                let value = found.and_then(|h| h.events.iter().find(|e| e.name == name)?.value);
-                row.push(value.map_or_else(String::new, |v| v.to_string()));
-            }
+            row.extend(hardware_cells(c));
         }
         row
     };

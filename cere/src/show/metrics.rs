@@ -1,5 +1,6 @@
 //! Metric vectors as text, JSON and CSV.
 
+use super::count;
 use cere_console::csv as table;
 use cere_metrics::{METRICS, Vector};
 
@@ -18,9 +19,21 @@ fn value(x: f64) -> String {
     }
 }
 
+/// Name of the simulated caches.
+fn geometry(v: &Vector) -> &str {
+    let simulation = v.counts.simulation.as_ref();
+    simulation.map_or("", |simulation| &simulation.geometry)
+}
+
+/// One of so many groups of lines was simulated.
+fn lines_simulated(v: &Vector) -> u32 {
+    let simulation = v.counts.simulation.as_ref();
+    simulation.map_or(1, |simulation| simulation.sampled)
+}
+
 /// The metrics of a codelet for people, by groups.
 pub fn text(v: &Vector) -> String {
-    let mut text = format!("{}: {} ({})\n", v.codelet, v.verdict.name(), v.reason);
+    let mut text = format!("{}: {} ({})\n", v.counts.codelet, v.counts.verdict.name(), v.counts.reason);
     let sampled = match (v.sampling.pieces, v.sampling.line_bits) {
         (1, 0) => "all of it".to_owned(),
         (pieces, bits) => format!(
@@ -30,7 +43,7 @@ pub fn text(v: &Vector) -> String {
     };
     text += &format!(
         "  caches {}, model {}; looked at: {sampled}\n",
-        v.geometry, v.model
+        geometry(v), v.model
     );
     let mut group = "";
     for metric in METRICS.iter() {
@@ -46,7 +59,11 @@ pub fn text(v: &Vector) -> String {
         };
         text += &format!("    {:<28}{shown}\n", metric.name);
     }
-    for note in &v.notes {
+    if let Some(found) = &v.counts.hardware {
+        text += &count::hardware(&v.counts, found);
+    }
+    let measured = v.counts.hardware.iter().flat_map(|found| &found.notes);
+    for note in v.counts.notes.iter().chain(measured) {
         text += &format!("  {note}\n");
     }
     text
@@ -64,20 +81,21 @@ pub fn json(v: &Vector, flags: &str, budget: u64) -> serde_json::Value {
         }
     }
     serde_json::json!({
-        "codelet": v.codelet,
+        "codelet": v.counts.codelet,
         "flags": flags,
-        "verdict": v.verdict,
-        "reason": v.reason,
-        "threads": v.threads,
-        "geometry": v.geometry,
+        "verdict": v.counts.verdict,
+        "reason": v.counts.reason,
+        "threads": v.counts.threads,
+        "geometry": geometry(v),
         "model": v.model,
         "budget": budget,
         "pieces": v.sampling.pieces,
         "lines": 1u64 << v.sampling.line_bits,
-        "lines_simulated": v.lines_simulated,
+        "lines_simulated": lines_simulated(v),
         "metrics": metrics,
         "missing": missing,
-        "notes": v.notes,
+        "hardware": v.counts.hardware,
+        "notes": v.counts.notes,
     })
 }
 
@@ -95,17 +113,22 @@ pub fn csv(all: &[Vector], flags: &str) -> String {
         "lines_simulated",
     ];
     heading.extend(METRICS.iter().map(|m| m.name));
+    let mut heading: Vec<String> = heading.into_iter().map(str::to_owned).collect();
+    let measured = all.iter().any(|v| v.counts.hardware.is_some());
+    if measured {
+        heading.extend(count::hardware_columns());
+    }
     let row = |v: &Vector| {
         let mut row = vec![
-            v.codelet.clone(),
+            v.counts.codelet.clone(),
             flags.to_owned(),
-            v.verdict.name().to_owned(),
-            v.threads.to_string(),
-            v.geometry.clone(),
+            v.counts.verdict.name().to_owned(),
+            v.counts.threads.to_string(),
+            geometry(v).to_owned(),
             v.model.to_owned(),
             v.sampling.pieces.to_string(),
             (1u64 << v.sampling.line_bits).to_string(),
-            v.lines_simulated.to_string(),
+            lines_simulated(v).to_string(),
         ];
         let cell = |name| {
             v.values
@@ -113,6 +136,9 @@ pub fn csv(all: &[Vector], flags: &str) -> String {
                 .map_or_else(String::new, |x| x.to_string())
         };
         row.extend(METRICS.iter().map(|m| cell(m.name)));
+        if measured {
+            row.extend(count::hardware_cells(&v.counts));
+        }
         row
     };
     table::text(&heading, all.iter().map(row))
