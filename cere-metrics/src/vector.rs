@@ -140,7 +140,9 @@ impl Vector {
         };
         // The last level exchanges its lines with memory.
         let between = |at: usize| simulation.levels.get(at + 1).and(simulation.levels.get(at));
-        let memory = simulation.memory_read.saturating_add(simulation.memory_written);
+        let memory = simulation
+            .memory_read
+            .saturating_add(simulation.memory_written);
         for (name, bytes) in [
             ("l2_bandwidth", between(0).map(|level| level.bytes)),
             ("l3_bandwidth", between(1).map(|level| level.bytes)),

@@ -380,6 +380,19 @@ fn what_is_wrong_has_a_name() -> Result<()> {
     refused(&["serial@*", "--budget", "0"], "--budget")?;
     refused(&["serial@*", "--list"], "--list")?;
     refused(&["serial@*", "--flags", "-O9x"], "-O9x")?;
+    // The processor's counters, or why there are none.
+    let run = output(cere(at).args(["metrics", "serial@*", "--hardware", "--json", "--no-time"]))?;
+    let message = String::from_utf8_lossy(&run.stderr);
+    if run.status.success() {
+        let found: Value = serde_json::from_slice(&run.stdout)?;
+        ensure!(found[0]["hardware"]["events"].is_array(), "{found}");
+    } else {
+        ensure!(
+            message.contains("no hardware counter works"),
+            "{}",
+            text(&run)
+        );
+    }
     // Without the model's tool.
     let tools = tempfile::tempdir()?;
     for tool in ["clang-22", "ld.lld-22", "opt-22", "sh"] {

@@ -33,7 +33,12 @@ fn lines_simulated(v: &Vector) -> u32 {
 
 /// The metrics of a codelet for people, by groups.
 pub fn text(v: &Vector) -> String {
-    let mut text = format!("{}: {} ({})\n", v.counts.codelet, v.counts.verdict.name(), v.counts.reason);
+    let mut text = format!(
+        "{}: {} ({})\n",
+        v.counts.codelet,
+        v.counts.verdict.name(),
+        v.counts.reason
+    );
     let sampled = match (v.sampling.pieces, v.sampling.line_bits) {
         (1, 0) => "all of it".to_owned(),
         (pieces, bits) => format!(
@@ -43,7 +48,8 @@ pub fn text(v: &Vector) -> String {
     };
     text += &format!(
         "  caches {}, model {}; looked at: {sampled}\n",
-        geometry(v), v.model
+        geometry(v),
+        v.model
     );
     let mut group = "";
     for metric in METRICS.iter() {
@@ -170,4 +176,77 @@ pub fn list_csv() -> String {
             .to_vec()
     });
     table::text(&heading, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_count::hardware::{EventCount, Hardware};
+    use cere_metrics::Values;
+    use cere_metrics::trace::Sampling;
+
+    /// Few machines that run tests have counters.
+    fn vector(hardware: bool) -> Vector {
+        let code = cere_format::count::Code::default();
+        let tally = cere_count::tally::Tally::new(&code);
+        let empty = cere_count::accesses::Dynamic::default();
+        let mut counts = cere_count::Counts::of("c:1", &code, &tally, &empty).expect("no overflow");
+        counts.hardware = hardware.then(|| Hardware {
+            invocations: 3,
+            events: vec![EventCount {
+                name: "cycles",
+                value: Some(12.5),
+                error: None,
+                running: Some(1.0),
+            }],
+            notes: Vec::new(),
+            verdict: counts.verdict,
+        });
+        let mut values = Values::default();
+        values.set("ilp_32", 2.5);
+        values.missing("loads_per_store", "it stores nothing");
+        Vector {
+            counts,
+            model: "icelake-server",
+            sampling: Sampling::of(10, 10, 10, 5),
+            values,
+        }
+    }
+
+    #[test]
+    fn what_the_hardware_counted_is_in_all_forms() {
+        let both = [vector(false), vector(true)];
+        let schema = include_str!("../../../docs/schemas/metrics.json");
+        let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let values: Vec<_> = both.iter().map(|v| json(v, "-O2", 5)).collect();
+        let wrong = validator.iter_errors(&serde_json::json!(values)).count();
+        assert_eq!(wrong, 0, "{values:#?}");
+        assert!(values[0]["hardware"].is_null());
+        assert_eq!(values[1]["hardware"]["events"][0]["value"], 12.5);
+        let table = csv(&both, "-O2, odd");
+        let rows: Vec<&str> = table.split_terminator("\r\n").collect();
+        assert!(
+            rows[0].contains(",hw_cycles,") && rows[2].contains(",12.5,"),
+            "{table}"
+        );
+        assert!(rows[1].starts_with("c:1,\"-O2, odd\","), "{table}");
+        assert!(!csv(&both[..1], "").contains("hw_"));
+        assert!(text(&both[1]).contains("12.5") && !text(&both[0]).contains("hardware"));
+        assert!(text(&both[0]).contains("- (it stores nothing)"));
+    }
+
+    #[test]
+    fn four_digits_count() {
+        for (number, shown) in [
+            (0.0, "0"),
+            (3.0, "3"),
+            (0.123_456, "0.1235"),
+            (12.345_6, "12.35"),
+            (123_456.7, "123457"),
+            (0.000_012_3, "1.230e-5"),
+        ] {
+            assert_eq!(value(number), shown);
+        }
+    }
 }
