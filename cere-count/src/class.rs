@@ -747,7 +747,6 @@ mod tests {
             ("CVTSI2SDrr", Kind::Convert, Width::Scalar),
             ("CVTTSD2SIrr", Kind::Convert, Width::Scalar),
             ("UCOMISDrr", Kind::FloatOther, Width::Scalar),
-            ("VZEROUPPER", Kind::Nothing, Width::V128),
             ("LOCK_ADD64mr", Kind::Atomic, Width::Scalar),
             ("XCHG64rm", Kind::Atomic, Width::Scalar),
             ("OR32mi8Locked", Kind::Atomic, Width::Scalar),
