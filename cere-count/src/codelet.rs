@@ -233,7 +233,7 @@ impl<'a> Counted<'a> {
         let (replay, code, whole) = run(package, options, |code| Work::new(code, Vec::new()))?;
         let work = whole.inner;
         let mut counts = Counts::of(&name, &code, &work.tally, &work.dynamic)?;
-        counts.flags = options.settings.flags.join(" ");
+        counts.flags = shell_words::join(&options.settings.flags);
         counts.verdict = replay.verdict;
         counts.reason = replay.reason;
         counts.notes = replay.notes;

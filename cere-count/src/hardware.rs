@@ -286,7 +286,7 @@ fn counted(
 mod tests {
     use super::*;
 
-    /// A kernel that counts what it is told.
+    /// Stands in for the kernel, with readings that a test gives.
     struct Told {
         /// For each event: what it reads, or the kernel's error.
         events: Vec<Result<Readings, i32>>,

@@ -1,6 +1,7 @@
 //! Metrics that follow from how often each segment ran: shares of instructions, vectors, branches.
 
 use crate::values::Values;
+use cere_count::Counts;
 use cere_count::accesses::size;
 use cere_count::class::{Class, Float, Kind, Operation, Width};
 use cere_count::codelet::Counted;
@@ -24,16 +25,11 @@ struct Bytes {
 /// Instructions by what they do.
 #[derive(Debug, Default)]
 struct Sums {
-    all: u64,
-    /// By name of the metric, without `mix_`.
-    kinds: std::collections::BTreeMap<&'static str, u64>,
     widths: [u64; 3],
     stack: u64,
     loads: Bytes,
     stores: Bytes,
     scalar_double: u64,
-    floats: u64,
-    masked: u64,
 }
 
 /// Scalar and vector instructions of a kind.
@@ -96,53 +92,38 @@ impl Ratios {
     }
 }
 
-/// The metric that counts a kind.
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Float(_, Operation::Add) => "float_add",
-        Kind::Float(_, Operation::Mul) => "float_mul",
-        Kind::Float(_, Operation::Fma) => "float_fma",
-        Kind::Float(_, Operation::Div) => "float_div",
-        Kind::Float(_, Operation::Sqrt) => "float_sqrt",
-        Kind::FloatOther => "float_other",
-        Kind::Convert => "convert",
-        Kind::Integer => "integer",
-        Kind::IntegerMul => "integer_mul",
-        Kind::IntegerDiv => "integer_div",
-        Kind::VectorAdd | Kind::VectorMul => "vector_integer",
-        Kind::VectorLogic => "vector_logic",
-        Kind::Shuffle => "shuffle",
-        Kind::Move => "move",
-        Kind::Branch => "branch",
-        Kind::Jump => "jump",
-        Kind::Call | Kind::Return => "call",
-        Kind::Atomic => "atomic",
-        Kind::Nothing | Kind::Assembly | Kind::Other => "other",
-    }
+/// Executed instructions by what they do; all together are those of [`Counts::instructions`].
+fn kinds(counts: &Counts) -> [(&'static str, u64); 19] {
+    let kind = |name: &str| -> u64 {
+        let own = counts.mix.iter().filter(|mix| mix.kind == name);
+        own.map(|mix| mix.instructions).sum()
+    };
+    let float = |operation: Operation| -> u64 {
+        let own = counts.work.iter().filter(|w| w.operation == operation);
+        own.map(|w| w.instructions).sum()
+    };
+    [
+        ("float_add", float(Operation::Add)),
+        ("float_mul", float(Operation::Mul)),
+        ("float_fma", float(Operation::Fma)),
+        ("float_div", float(Operation::Div)),
+        ("float_sqrt", float(Operation::Sqrt)),
+        ("float_other", kind("float-other")),
+        ("convert", kind("convert")),
+        ("integer", kind("integer")),
+        ("integer_mul", kind("integer-mul")),
+        ("integer_div", kind("integer-div")),
+        ("vector_integer", kind("vector-add") + kind("vector-mul")),
+        ("vector_logic", kind("vector-logic")),
+        ("shuffle", kind("shuffle")),
+        ("move", kind("move")),
+        ("branch", kind("branch")),
+        ("jump", kind("jump")),
+        ("call", kind("call") + kind("return")),
+        ("atomic", kind("atomic")),
+        ("other", kind("nothing") + kind("assembly") + kind("other")),
+    ]
 }
-
-/// All of [`kind_name`].
-const KINDS: [&str; 19] = [
-    "float_add",
-    "float_mul",
-    "float_fma",
-    "float_div",
-    "float_sqrt",
-    "float_other",
-    "convert",
-    "integer",
-    "integer_mul",
-    "integer_div",
-    "vector_integer",
-    "vector_logic",
-    "shuffle",
-    "move",
-    "branch",
-    "jump",
-    "call",
-    "atomic",
-    "other",
-];
 
 /// Whether an instruction works on one double: arithmetic, comparisons, conversions and moves.
 fn is_scalar_double(name: &str, class: Class) -> bool {
@@ -155,7 +136,7 @@ fn is_scalar_double(name: &str, class: Class) -> bool {
     }
 }
 
-/// Whether an instruction only makes zeroes, by combining a register with itself.
+/// Whether an instruction that reaches no memory only makes zeroes, by combining a register with itself.
 fn is_zeroing(instruction: &Instruction, class: Class) -> bool {
     instruction.read.is_empty() && matches!(class.kind, Kind::FloatOther | Kind::VectorLogic)
 }
@@ -179,11 +160,9 @@ pub fn fill(counted: &Counted, values: &mut Values) {
     for (segment, &times) in ran() {
         for (number, instruction) in segment.instructions.iter().enumerate() {
             let class = classes[instruction.name as usize];
-            sums.all += times;
-            *sums.kinds.entry(kind_name(class.kind)).or_default() += times;
-            let reaches = |a: &Access| usize::from(a.instruction) == number;
-            let copies = class.kind == Kind::Move && !segment.accesses.iter().any(reaches);
-            let works = !copies && !is_zeroing(instruction, class);
+            let own = |a: &Access| usize::from(a.instruction) == number;
+            let reaches = segment.accesses.iter().any(own);
+            let works = reaches || !(class.kind == Kind::Move || is_zeroing(instruction, class));
             match class.width {
                 _ if !works => {}
                 Width::Scalar => {}
@@ -193,10 +172,6 @@ pub fn fill(counted: &Counted, values: &mut Values) {
             }
             if is_scalar_double(code.name(instruction.name), class) {
                 sums.scalar_double += times;
-            }
-            if let Kind::Float(..) = class.kind {
-                sums.floats += times;
-                sums.masked += if class.masked { times } else { 0 };
             }
             if works {
                 ratios.add(class, times);
@@ -221,7 +196,7 @@ pub fn fill(counted: &Counted, values: &mut Values) {
     }
 
     let none = "nothing was executed";
-    let instructions = sums.all;
+    let instructions = counts.instructions;
     let statics: u64 = ran().map(|(s, _)| s.instructions.len() as u64).sum();
     values.set("instructions", counts.instructions as f64);
     values.set("static_instructions", statics as f64);
@@ -245,10 +220,11 @@ pub fn fill(counted: &Counted, values: &mut Values) {
     let calls = 1000.0 * (calls + counts.uncounted_calls) as f64;
     values.ratio("uncounted_calls", calls, instructions as f64, none);
 
-    for kind in KINDS {
-        let of = sums.kinds.get(kind).copied().unwrap_or(0);
+    let kinds = kinds(counts);
+    for (kind, of) in kinds {
         values.share(&format!("mix_{kind}"), of, instructions, none);
     }
+    let [(_, add), (_, mul), (_, fma), ..] = kinds;
     let accesses = memory.loads + memory.stores;
     values.share("loads_per_instruction", memory.loads, instructions, none);
     values.share("stores_per_instruction", memory.stores, instructions, none);
@@ -268,10 +244,10 @@ pub fn fill(counted: &Counted, values: &mut Values) {
     let past = counts.non_temporal.store_bytes;
     values.share("non_temporal_share", past, memory.store_bytes, no_stores);
     let no_float = "it has no floating-point arithmetic";
-    values.share("masked_share", sums.masked, sums.floats, no_float);
+    let floats: u64 = counts.work.iter().map(|w| w.instructions).sum();
+    let masked = counts.work.iter().map(|w| w.masked).sum();
+    values.share("masked_share", masked, floats, no_float);
     values.share("sd_share", sums.scalar_double, instructions, none);
-    let of = |kind| sums.kinds.get(kind).copied().unwrap_or(0);
-    let (add, mul, fma) = (of("float_add"), of("float_mul"), of("float_fma"));
     let no_mul = "it has no floating-point multiplications";
     values.share("add_mul_ratio", add + fma, mul + fma, no_mul);
 
@@ -317,7 +293,7 @@ pub fn fill(counted: &Counted, values: &mut Values) {
         sums.stores.all,
         no_fixed,
     );
-    values.share("flops_per_float_instruction", flops, sums.floats, no_float);
+    values.share("flops_per_float_instruction", flops, floats, no_float);
     branches(counted, values);
 }
 

@@ -268,7 +268,10 @@ pub fn model(
     let free: u64 = pieces.iter().filter(|p| bare(p)).map(|p| p.executed).sum();
     pieces.retain(|piece| !bare(piece));
     if pieces.is_empty() {
-        return Ok(Modelled::default());
+        return Ok(Modelled {
+            executed: free,
+            ..Modelled::default()
+        });
     }
     let mut text = String::new();
     for (number, piece) in pieces.iter().enumerate() {
@@ -308,13 +311,18 @@ impl Modelled {
             .filter(of_x87)
             .map(|w| w.instructions)
             .sum();
-        if x87 as f64 > MOST_X87 * all as f64 {
-            values.missing_group("model", "the model knows no dependences of the x87 unit");
-            values.set("model_coverage", coverage);
-            return;
-        }
-        if coverage < ENOUGH || self.cycles == 0.0 {
-            let why = format!("the model knows {:.1} % of its code", 100.0 * coverage);
+        let why = match () {
+            () if x87 as f64 > MOST_X87 * all as f64 => {
+                Some("the model knows no dependences of the x87 unit".to_owned())
+            }
+            () if coverage < ENOUGH => Some(format!(
+                "the model knows {:.1} % of its code",
+                100.0 * coverage
+            )),
+            () if self.cycles == 0.0 => Some("its code takes no cycles of the model".to_owned()),
+            () => None,
+        };
+        if let Some(why) = why {
             values.missing_group("model", &why);
             values.set("model_coverage", coverage);
             return;

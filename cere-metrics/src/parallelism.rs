@@ -90,11 +90,14 @@ struct Word {
 
 impl Word {
     fn write(&mut self, bytes: u8, by: Written) {
-        self.older.push((self.bytes, self.last));
         for (mask, _) in &mut self.older {
             *mask &= !bytes;
         }
         self.older.retain(|(mask, _)| *mask != 0);
+        let left = self.bytes & !bytes;
+        if left != 0 {
+            self.older.push((left, self.last));
+        }
         (self.bytes, self.last) = (bytes, by);
     }
 

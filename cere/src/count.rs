@@ -9,7 +9,7 @@ use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings};
 use cere_memory::Geometry;
 use cere_store::{codelets, find};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Count what codelets execute: instructions, floating-point work, memory traffic
 #[derive(clap::Args)]
@@ -93,7 +93,6 @@ fn count(
     let (package, ..) = replays.unpack(file)?;
     let options = replays.options(settings, None)?;
     let mut counts = cere_count::count(&package, counting, &options)?;
-    counts.flags = shell_words::join(&settings.flags);
     if hardware {
         counts.hardware = Some(cere_count::hardware::count(&package, &options)?);
     }
@@ -104,6 +103,33 @@ fn count(
 pub fn is_different(counts: &Counts) -> bool {
     let measured = counts.hardware.as_ref().map(|found| found.verdict);
     counts.verdict == Verdict::Different || measured == Some(Verdict::Different)
+}
+
+/// What `one` makes of each file, shown by `shown` at once, and whether it failed on some; an error where it failed on the only
+/// one. `words`: what is being done, and what was not, for people.
+pub fn each<T>(
+    files: &[PathBuf],
+    words: [&str; 2],
+    one: impl Fn(&Path) -> Result<T>,
+    shown: impl Fn(&T) -> Result<()>,
+) -> Result<(Vec<T>, bool)> {
+    let mut all = Vec::new();
+    for file in files {
+        let name = codelets::display_name(file);
+        let spinner = progress::spinner(format!("{} {name}", words[0]));
+        let made = one(file);
+        spinner.finish_and_clear();
+        match made {
+            Ok(made) => {
+                shown(&made)?;
+                all.push(made);
+            }
+            Err(error) if files.len() == 1 => return Err(error),
+            Err(error) => note!("{}: {name}: {}", words[1], print::error(&error)),
+        }
+    }
+    let failed = all.len() < files.len();
+    Ok((all, failed))
 }
 
 /// Runs the subcommand.
@@ -122,31 +148,13 @@ pub fn run(options: &Options) -> Result<u8> {
     settings.flags = shell_words::split(&options.flags).context("--flags")?;
     let files = find::all(&store, &options.what)?;
     let replays = Replays::open(&store)?;
-    let mut all: Vec<Counts> = Vec::new();
-    let mut failed = 0;
-    for file in &files {
-        let spinner = progress::spinner(format!("counting {}", codelets::display_name(file)));
-        let counts = count(&replays, &settings, &counting, options.hardware, file);
-        spinner.finish_and_clear();
-        match counts {
-            Ok(counts) => {
-                failed += u32::from(is_different(&counts));
-                if !options.common.json && !options.csv {
-                    print::out(&show::count::text(&counts))?;
-                }
-                all.push(counts);
-            }
-            Err(error) if files.len() == 1 => return Err(error),
-            Err(error) => {
-                failed += 1;
-                note!(
-                    "not counted: {}: {}",
-                    codelets::display_name(file),
-                    print::error(&error)
-                );
-            }
-        }
-    }
+    let one = |file: &Path| count(&replays, &settings, &counting, options.hardware, file);
+    let shown = |counts: &Counts| match options.common.json || options.csv {
+        true => Ok(()),
+        false => print::out(&show::count::text(counts)),
+    };
+    let (all, mut failed) = each(&files, ["counting", "not counted"], one, shown)?;
+    failed |= all.iter().any(is_different);
     if options.common.json {
         let all: Vec<_> = all.iter().map(show::count::json).collect();
         print::json(&all)?;
@@ -154,5 +162,5 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.csv {
         print::out(&show::count::csv(&all))?;
     }
-    Ok(u8::from(failed > 0))
+    Ok(u8::from(failed))
 }

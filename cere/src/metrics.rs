@@ -3,10 +3,11 @@
 use crate::options::{Common, TeamOptions, Timing};
 use crate::{count, show};
 use anyhow::{Context, Result, bail};
-use cere_console::{note, print, progress};
+use cere_console::print;
+use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings};
 use cere_metrics::Vector;
-use cere_store::{codelets, find};
+use cere_store::find;
 use std::path::Path;
 
 /// Describe codelets by metrics that need no hardware counters
@@ -81,7 +82,12 @@ fn measure(
         vector.counts.hardware = Some(cere_count::hardware::count(&package, &how)?);
     }
     if !options.no_time {
-        vector.time(replays.replay(settings, file, None)?.seconds_median);
+        let replay = replays.replay(settings, file, None)?;
+        vector.time(replay.seconds_median);
+        // The time is that of another result then.
+        if replay.verdict == Verdict::Different {
+            (vector.counts.verdict, vector.counts.reason) = (replay.verdict, replay.reason);
+        }
     }
     Ok(vector)
 }
@@ -112,41 +118,22 @@ pub fn run(options: &Options) -> Result<u8> {
     settings.flags = shell_words::split(&options.flags).context("--flags")?;
     let files = find::all(&store, &options.what)?;
     let replays = Replays::open(&store)?;
-    let mut all: Vec<Vector> = Vec::new();
-    let mut failed = 0;
-    for file in &files {
-        let spinner = progress::spinner(format!("measuring {}", codelets::display_name(file)));
-        let vector = measure(&replays, &settings, &measuring, file, options);
-        spinner.finish_and_clear();
-        match vector {
-            Ok(vector) => {
-                failed += u32::from(count::is_different(&vector.counts));
-                if !options.common.json && !options.csv {
-                    print::out(&show::metrics::text(&vector))?;
-                }
-                all.push(vector);
-            }
-            Err(error) if files.len() == 1 => return Err(error),
-            Err(error) => {
-                failed += 1;
-                note!(
-                    "not measured: {}: {}",
-                    codelets::display_name(file),
-                    print::error(&error)
-                );
-            }
-        }
-    }
-    let flags = shell_words::join(&settings.flags);
+    let one = |file: &Path| measure(&replays, &settings, &measuring, file, options);
+    let shown = |vector: &Vector| match options.common.json || options.csv {
+        true => Ok(()),
+        false => print::out(&show::metrics::text(vector)),
+    };
+    let (all, mut failed) = count::each(&files, ["measuring", "not measured"], one, shown)?;
+    failed |= all.iter().any(|v| count::is_different(&v.counts));
     if options.common.json {
         let all: Vec<_> = all
             .iter()
-            .map(|v| show::metrics::json(v, &flags, options.budget))
+            .map(|v| show::metrics::json(v, options.budget))
             .collect();
         print::json(&all)?;
     }
     if options.csv {
-        print::out(&show::metrics::csv(&all, &flags))?;
+        print::out(&show::metrics::csv(&all))?;
     }
-    Ok(u8::from(failed > 0))
+    Ok(u8::from(failed))
 }

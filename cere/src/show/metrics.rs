@@ -76,7 +76,7 @@ pub fn text(v: &Vector) -> String {
 }
 
 /// The metrics of a codelet for programs.
-pub fn json(v: &Vector, flags: &str, budget: u64) -> serde_json::Value {
+pub fn json(v: &Vector, budget: u64) -> serde_json::Value {
     let mut metrics = serde_json::Map::new();
     let mut missing = serde_json::Map::new();
     for metric in METRICS.iter() {
@@ -88,7 +88,7 @@ pub fn json(v: &Vector, flags: &str, budget: u64) -> serde_json::Value {
     }
     serde_json::json!({
         "codelet": v.counts.codelet,
-        "flags": flags,
+        "flags": v.counts.flags,
         "verdict": v.counts.verdict,
         "reason": v.counts.reason,
         "threads": v.counts.threads,
@@ -106,7 +106,7 @@ pub fn json(v: &Vector, flags: &str, budget: u64) -> serde_json::Value {
 }
 
 /// One row a codelet; what has no value is empty.
-pub fn csv(all: &[Vector], flags: &str) -> String {
+pub fn csv(all: &[Vector]) -> String {
     let mut heading = vec![
         "codelet",
         "flags",
@@ -127,7 +127,7 @@ pub fn csv(all: &[Vector], flags: &str) -> String {
     let row = |v: &Vector| {
         let mut row = vec![
             v.counts.codelet.clone(),
-            flags.to_owned(),
+            v.counts.flags.clone(),
             v.counts.verdict.name().to_owned(),
             v.counts.threads.to_string(),
             geometry(v).to_owned(),
@@ -191,6 +191,7 @@ mod tests {
         let tally = cere_count::tally::Tally::new(&code);
         let empty = cere_count::accesses::Dynamic::default();
         let mut counts = cere_count::Counts::of("c:1", &code, &tally, &empty).expect("no overflow");
+        counts.flags = "-O2, odd".into();
         counts.hardware = hardware.then(|| Hardware {
             invocations: 3,
             events: vec![EventCount {
@@ -219,19 +220,19 @@ mod tests {
         let schema = include_str!("../../../docs/schemas/metrics.json");
         let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
         let validator = jsonschema::draft202012::new(&schema).expect("a schema");
-        let values: Vec<_> = both.iter().map(|v| json(v, "-O2", 5)).collect();
+        let values: Vec<_> = both.iter().map(|v| json(v, 5)).collect();
         let wrong = validator.iter_errors(&serde_json::json!(values)).count();
         assert_eq!(wrong, 0, "{values:#?}");
         assert!(values[0]["hardware"].is_null());
         assert_eq!(values[1]["hardware"]["events"][0]["value"], 12.5);
-        let table = csv(&both, "-O2, odd");
+        let table = csv(&both);
         let rows: Vec<&str> = table.split_terminator("\r\n").collect();
         assert!(
             rows[0].contains(",hw_cycles,") && rows[2].contains(",12.5,"),
             "{table}"
         );
         assert!(rows[1].starts_with("c:1,\"-O2, odd\","), "{table}");
-        assert!(!csv(&both[..1], "").contains("hw_"));
+        assert!(!csv(&both[..1]).contains("hw_"));
         assert!(text(&both[1]).contains("12.5") && !text(&both[0]).contains("hardware"));
         assert!(text(&both[0]).contains("- (it stores nothing)"));
     }
