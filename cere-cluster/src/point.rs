@@ -53,6 +53,34 @@ pub enum ClusterError {
     /// All weights are 0.
     #[error("no point has a weight")]
     NoWeight,
+    /// A point with another number of metrics than the first.
+    #[error("point {index} has {metrics} metrics, the others {of}")]
+    Metrics {
+        /// Which, from 0.
+        index: u64,
+        /// Its metrics.
+        metrics: usize,
+        /// Those of the others.
+        of: usize,
+    },
+    /// A metric that is infinite or not a number.
+    #[error("point {index} has a metric that is {value}")]
+    Value {
+        /// Which, from 0.
+        index: u64,
+        /// The value.
+        value: f64,
+    },
+    /// A genetic search without bits, or without two individuals.
+    #[error(
+        "a genetic search needs bits and two individuals, not {bits} bits and {population} individuals"
+    )]
+    Population {
+        /// Bits of an individual.
+        bits: usize,
+        /// Individuals.
+        population: usize,
+    },
     /// A dissimilarity that is negative, infinite or not a number.
     #[error("points {one} and {other} are {distance} apart")]
     Distance {

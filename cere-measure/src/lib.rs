@@ -16,7 +16,7 @@ pub mod vivo;
 
 pub use cere_replay::Settings;
 pub use fast::{minimum, region_seconds};
-pub use lab::{Builds, Lab, Measure, Timed};
+pub use lab::{Builds, Lab, Measure, Timed, fast_seconds};
 pub use linked::{Linked, RegionTimes};
 pub use replays::Replays;
 pub use shares::Shares;

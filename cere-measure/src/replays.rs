@@ -6,7 +6,7 @@ use cere_format::package::Manifest;
 use cere_format::replay::{Verdict, Warmup};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
-use cere_replay::{Replay, ReplayError, Settings};
+use cere_replay::{Built, Replay, ReplayError, Settings};
 use cere_store::cache::Cache;
 use cere_store::results::{Database, Record, Setting};
 use cere_store::{components, results};
@@ -84,6 +84,16 @@ impl<'a> Replays<'a> {
             Ok(replay)
         });
         Ok((replay, record))
+    }
+
+    /// Replays the codelet in `file` with code that was linked before, which needs no compiler unless what differs may be rounding.
+    pub fn replay_built(&self, settings: &Settings, file: &Path, built: &Built) -> Result<Replay> {
+        self.cache.trim_between();
+        let (package, manifest, _) = self.unpack(file)?;
+        let options = self.options(settings, None)?;
+        let mut replay = cere_replay::run::run(&package, &manifest, built, &options)?;
+        cere_replay::judge(&package, &manifest, built, &mut replay, &options)?;
+        Ok(replay)
     }
 
     /// The records of earlier replays of the codelet in `file` with `settings` on this machine that count: see

@@ -1,5 +1,6 @@
 //! Predicts the run's time under other flags for the whole program, from its codelets.
 
+use super::outcome::{HEADING, Outcome};
 use super::ratios::{Found, ratios};
 use anyhow::{Context, Result, bail};
 use cere_build::image as program;
@@ -31,14 +32,9 @@ struct Row {
     line: usize,
     /// Flags after those of the build, then the pipeline in brackets.
     flags: String,
-    /// Predicted seconds; `None` if it cannot be predicted.
-    predicted_seconds: Option<f64>,
-    /// Measured seconds.
-    measured_seconds: Option<f64>,
-    /// Minimum and maximum prediction of single rounds.
-    range: Option<(f64, f64)>,
-    /// Why it is not predicted or measured.
-    reason: Option<String>,
+    /// Its time.
+    #[serde(flatten)]
+    outcome: Outcome,
 }
 
 /// The run under all sets of flags.
@@ -295,25 +291,27 @@ fn table(
         .map(|(place, ((line, variant), ratios))| {
             let own = measured.as_ref().map(|m| &m.each[place]);
             let failed = ratios.as_ref().err().cloned();
-            let seconds = |ratios: &Vec<f64>| plain * median(ratios);
-            let range = |ratios: Vec<f64>| {
-                let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-                let most = ratios.iter().copied().fold(0.0, f64::max);
-                (plain * least, plain * most)
+            let outcome = match &ratios {
+                Ok(ratios) => {
+                    let rounds: Vec<f64> = ratios.iter().map(|r| plain * r).collect();
+                    Outcome::of_rounds(median(&rounds), &rounds, replayed.covered)
+                }
+                Err(_) => Outcome::default(),
             };
             Row {
                 line: *line,
                 flags: variant.to_string(),
-                predicted_seconds: ratios.as_ref().ok().map(seconds),
-                measured_seconds: own.and_then(|m| Some(median(m.as_ref().ok()?))),
-                reason: failed.or_else(|| own.and_then(|m| m.as_ref().err().cloned())),
-                range: ratios.ok().map(range),
+                outcome: Outcome {
+                    measured_seconds: own.and_then(|m| Some(median(m.as_ref().ok()?))),
+                    reason: failed.or_else(|| own.and_then(|m| m.as_ref().err().cloned())),
+                    ..outcome
+                },
             }
         })
         .collect();
     let both = rows
         .iter()
-        .filter_map(|r| Some((r.predicted_seconds?, r.measured_seconds?)));
+        .filter_map(|r| Some((r.outcome.predicted_seconds?, r.outcome.measured_seconds?)));
     let (predicted, seconds): (Vec<f64>, Vec<f64>) = both.unzip();
     let ran = f64::from(rounds) * seconds.iter().sum::<f64>();
     Flags {
@@ -322,9 +320,9 @@ fn table(
         covered: replayed.covered,
         accuracy: accuracy(&predicted, &seconds),
         rank_correlation: spearman(&predicted, &seconds),
-        runs: measured
-            .as_ref()
-            .and_then(|m| m.split_half_agreement(|place| rows[place].predicted_seconds.is_some())),
+        runs: measured.as_ref().and_then(|m| {
+            m.split_half_agreement(|place| rows[place].outcome.predicted_seconds.is_some())
+        }),
         compiling_seconds: replayed.compiled,
         replaying_seconds: replayed.replayed,
         reduction: (ran > 0.0 && replayed.replayed > 0.0).then(|| ran / replayed.replayed),
@@ -334,32 +332,25 @@ fn table(
 
 /// The prediction as a table.
 pub fn text(found: &Flags) -> String {
-    let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
     let row = |r: &Row| {
-        let error = r
-            .predicted_seconds
-            .zip(r.measured_seconds)
-            .map(|(p, m)| p / m - 1.0);
+        let [predicted, interval, measured, error] = r.outcome.cells();
+        let gain = r.outcome.predicted_seconds;
         vec![
             r.line.to_string(),
             print::short(&r.flags, LONG),
-            time(r.predicted_seconds),
-            time(r.measured_seconds),
-            error.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0)),
-            r.predicted_seconds.map_or("-".to_owned(), |p| {
+            predicted,
+            interval,
+            measured,
+            error,
+            gain.map_or("-".to_owned(), |p| {
                 format!("{:.3}", found.plain_seconds / p)
             }),
-            print::short(r.reason.as_deref().unwrap_or_default(), 2 * LONG),
+            print::short(r.outcome.reason.as_deref().unwrap_or_default(), 2 * LONG),
         ]
     };
+    let [predicted, interval, measured, error] = HEADING;
     let heading = [
-        "line",
-        "<flags",
-        "predicted",
-        "measured",
-        "error",
-        "gain",
-        "<",
+        "line", "<flags", predicted, interval, measured, error, "gain", "<",
     ];
     let mut text = print::table(&heading, &found.rows.iter().map(row).collect::<Vec<_>>());
     let of = match found.measured {

@@ -1,7 +1,16 @@
-//! Predicts the time of a run from its codelets (CERE thesis, 4.4, 5.4.1).
+//! Predicts the time of a run from its codelets (CERE thesis, 4.4, 5.4.1, 6.4).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`model`], [`rounds`], [`show`], [`plot`] | other numbers of threads |
+//! | [`flags`], [`ratios`] | other flags for the whole program |
+//! | [`machines`] | other machines |
+//! | [`outcome`] | what each of them says of a time |
 
 pub mod flags;
+pub mod machines;
 pub mod model;
+pub mod outcome;
 pub mod plot;
 pub mod ratios;
 pub mod rounds;

@@ -1,5 +1,6 @@
 //! The model of a prediction: the sequential part, and regions by their classes.
 
+use super::outcome::Outcome;
 use anyhow::{Result, bail};
 use cere_cluster::predict;
 use cere_console::print;
@@ -9,6 +10,7 @@ use cere_format::profile::{Profile, RegionKey};
 use cere_format::replay::Verdict;
 use cere_measure::matching::{Pair, counting, in_vitro};
 use cere_measure::{Times, class, threads};
+use cere_stats::around_rounds;
 use cere_store::current::Codelet;
 use cere_store::names::Named;
 use serde::Serialize;
@@ -229,6 +231,12 @@ pub struct RunTime {
     pub threads: u32,
     /// Predicted seconds.
     pub predicted_seconds: f64,
+    /// Lower end of the 95 % interval, by the rounds' noise; none of a single round.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Share of the run in parallel regions that were predicted, 0 to 1.
+    pub covered: f64,
     /// Measured seconds.
     pub measured_seconds: Option<f64>,
     /// Measured seconds of the sequential part.
@@ -241,10 +249,18 @@ pub struct RunTime {
     pub regions: Vec<RegionTime>,
 }
 
-/// Predicted over measured, less 1.
-pub fn error(predicted: f64, measured: Option<f64>) -> Option<f64> {
-    let measured = measured.filter(|s| *s > 0.0)?;
-    Some(predicted / measured - 1.0)
+impl RunTime {
+    /// As other predictions are shown.
+    pub fn outcome(&self) -> Outcome {
+        Outcome {
+            predicted_seconds: Some(self.predicted_seconds),
+            low: self.low,
+            high: self.high,
+            measured_seconds: self.measured_seconds,
+            covered: self.covered,
+            reason: None,
+        }
+    }
 }
 
 /// A whole prediction.
@@ -409,12 +425,22 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
         })
         .collect();
     let inside: f64 = regions.iter().map(|r| r.predicted_seconds).sum();
+    let each = plan.regions.iter().zip(&regions);
+    let covered = each.filter(|(_, r)| r.reason.is_none());
+    let covered: f64 = covered.map(|(region, _)| region.seconds).sum();
+    let predicted_seconds = plan.sequential + inside;
+    let rounds = rounds(plan, threads, replayed);
+    let each: Vec<f64> = rounds.iter().map(|r| r.0).collect();
+    let interval = around_rounds(predicted_seconds, &each);
     RunTime {
         threads,
-        predicted_seconds: plan.sequential + inside,
+        predicted_seconds,
+        low: interval.map(|i| i.0),
+        high: interval.map(|i| i.1),
+        covered: covered / plan.total.max(f64::MIN_POSITIVE),
         measured_seconds: None,
         measured_sequential: None,
-        rounds: rounds(plan, threads, replayed),
+        rounds,
         replay_seconds,
         regions,
     }

@@ -1,6 +1,7 @@
 //! A prediction as tables.
 
-use super::model::{Prediction, RunTime, error};
+use super::model::{Prediction, RunTime};
+use super::outcome::{HEADING, error};
 use cere_console::print;
 
 impl Prediction {
@@ -9,15 +10,18 @@ impl Prediction {
         let percent = |e: Option<f64>| e.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0));
         let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
         let row = |r: &RunTime| {
+            let [predicted, interval, measured, error] = r.outcome().cells();
             vec![
                 r.threads.to_string(),
-                print::time(r.predicted_seconds),
-                time(r.measured_seconds),
-                percent(error(r.predicted_seconds, r.measured_seconds)),
+                predicted,
+                interval,
+                measured,
+                error,
                 range(r),
             ]
         };
-        let heading = ["threads", "predicted", "measured", "error", "rounds"];
+        let [predicted, interval, measured, off] = HEADING;
+        let heading = ["threads", predicted, interval, measured, off, "rounds"];
         let mut text = print::table(&heading, &self.runs.iter().map(row).collect::<Vec<_>>());
         let rows = self.runs.iter().flat_map(|run| {
             run.regions.iter().map(|r| {

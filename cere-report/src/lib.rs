@@ -7,6 +7,7 @@ mod ids;
 mod page;
 mod section;
 mod source;
+pub mod subset;
 mod trace;
 mod tree;
 

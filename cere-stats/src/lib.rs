@@ -10,6 +10,7 @@
 //! | which of many are the fastest? | [`race`] |
 //! | do two measures put things in the same order? | [`spearman`] |
 //! | is a share of failures chance? | [`fisher`] |
+//! | how wide is an interval from few values? | [`student`], [`around`], [`around_rounds`] |
 //!
 //! Is a variant faster than the baseline, on a machine that slows down by 10 % a sample?
 //!
@@ -37,6 +38,7 @@ mod race;
 mod rank;
 mod series;
 mod spread;
+mod student;
 
 pub use fisher::fisher;
 pub use gain::{Gain, gain, gain_with};
@@ -45,3 +47,4 @@ pub use race::race;
 pub use rank::spearman;
 pub use series::{Series, between, round};
 pub use spread::{EmptySample, Spread, middle, weighted_median};
+pub use student::{around, around_rounds, student};

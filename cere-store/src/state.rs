@@ -97,6 +97,11 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(read_bounded(path, TEXT)?).map_err(std::io::Error::other)
 }
 
+/// A record, from this store or from elsewhere.
+pub fn read_record(path: &Path) -> std::io::Result<Vec<u8>> {
+    read_bounded(path, RECORD)
+}
+
 /// Reads JSON; the error names the file.
 pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes =

@@ -10,9 +10,11 @@
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `metrics` | metric vectors of codelets, for clustering |
+//! | `subset` | chooses few codelets that stand for many programs |
+//! | `measure` | measures them on another machine |
 //! | `select` | chooses the cheapest regions to replay that cover the run |
 //! | `check` | compares replays with the run, region by region |
-//! | `predict` | the run's time with other numbers of threads, or under other flags |
+//! | `predict` | the run's time with other numbers of threads, under other flags, or on other machines |
 //! | `tune` | searches compiler flags for each region, on its codelets |
 //! | `hybrid` | links the binary in which each tuned region has its own flags |
 //! | `study` | build, capture, check and report in one go |
@@ -31,6 +33,7 @@ mod documents;
 mod hybrid;
 mod instrument;
 mod manual;
+mod measure;
 mod metrics;
 mod offer;
 mod options;
@@ -43,7 +46,9 @@ mod results;
 mod select;
 mod show;
 mod study;
+mod subset;
 mod tune;
+mod work;
 
 use cere_build::wrapper;
 use cere_console::print;
@@ -84,6 +89,8 @@ enum Command {
     Replay(replay::Options),
     Count(count::Options),
     Metrics(metrics::Options),
+    Subset(subset::Options),
+    Measure(measure::Options),
     Select(select::Options),
     Check(check::Options),
     Predict(predict::Options),
@@ -94,6 +101,7 @@ enum Command {
     Report(report::Options),
     Doctor(doctor::Options),
     Manual(manual::Options),
+    Work(work::Options),
 }
 
 fn main() -> ExitCode {
@@ -126,6 +134,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Replay(options) => replay::run(&options),
         Command::Count(options) => count::run(&options),
         Command::Metrics(options) => metrics::run(&options),
+        Command::Subset(options) => subset::run(&options),
+        Command::Measure(options) => measure::run(&options),
         Command::Select(options) => select::run(&options),
         Command::Check(options) => check::run(&options),
         Command::Predict(options) => predict::run(&options),
@@ -136,6 +146,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Report(options) => report::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Manual(options) => manual::run(&options, &Cli::command()),
+        Command::Work(options) => work::run(&options),
     }
 }
 

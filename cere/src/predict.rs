@@ -1,16 +1,17 @@
-//! `cere predict --threads LIST`: the run's time with other numbers of threads, from its codelets (CERE thesis, 4.4, 5.4.1).
+//! `cere predict`: the run's time with other numbers of threads, under other flags, or on other machines.
 
-use crate::options::{Common, Placement, Timing};
+use crate::options::{self, Common, Placement, Timing};
 use anyhow::{Context, Result, bail};
 use cere_console::{note, print};
 use cere_measure::decide::rounds;
-use cere_predict::{flags, model, plot, rounds::Rounds};
+use cere_predict::{flags, machines, model, plot, rounds::Rounds};
 use cere_replay::Team;
 use cere_store::current::{self, codelets};
 use cere_store::{names, state};
+use cere_subset::{Measurement, archive};
 use std::path::{Path, PathBuf};
 
-/// Predict the run's time with other numbers of threads, or under other flags
+/// Predict the run's time with other numbers of threads, under other flags, or on other machines
 #[derive(clap::Args)]
 #[command(after_help = "\
 The predicted time is the sequential part, measured with as many threads as at capture, plus all parallel regions. A\n\
@@ -23,15 +24,23 @@ With --flags-file, for each set of flags: each region that matters counts with i
 replays under the flags over those as built, class by class. --measure also builds and runs the program. Every time is\n\
 compared with the runs of the plain build before and after it.\n\
 \n\
+With --machine, for each program of the subset that `cere measure` measured: each region counts with its time on the\n\
+reference, times the ratio of its cluster's representative, or its own if it was measured as a check. The rest of the\n\
+program gets the ratio of what is covered. A cluster whose check disagrees is refused and counts as not covered.\n\
+\n\
+Intervals (95 %) are of the noise of rounds for threads and flags; for machines, of the spread within clusters as well.\n\
+\n\
 Examples:\n\
 \x20 cere predict --threads 1,2,4,8\n\
 \x20 cere predict --threads 1,2,4,8 --affinity compact --measure --plot threads.svg\n\
-\x20 cere predict --flags-file flags.txt --measure")]
+\x20 cere predict --flags-file flags.txt --measure\n\
+\x20 cere predict --machine zen5.json\n\
+\x20 cere predict --machine zen3.json zen5.json --rank")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Numbers of threads
-    #[arg(long, value_name = "N,...", required_unless_present = "flags_file", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N,...", required_unless_present_any = ["flags_file", "machine"], value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
     /// Sets of flags for the whole program, one a line, optionally with a pipeline in brackets after it; instead of --threads
     #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime"])]
@@ -39,6 +48,18 @@ pub struct Options {
     /// With --flags-file and --measure: lines of the output that contain TEXT are not compared; may be given several times
     #[arg(long, value_name = "TEXT", requires = "flags_file")]
     ignore: Vec<String>,
+    /// Files of `cere measure`: predict the subset's programs on these machines; instead of --threads
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["threads", "flags_file", "no_run", "plot", "affinity", "places", "bind", "schedule", "runtime", "measure", "rounds"])]
+    machine: Vec<PathBuf>,
+    /// With --machine: the archive of another choice among the measured codelets
+    #[arg(long, value_name = "FILE", requires = "machine")]
+    subset: Option<PathBuf>,
+    /// With --machine: which machine is the fastest for each program
+    #[arg(long, requires = "machine")]
+    rank: bool,
+    /// With --machine: refuse a cluster whose check differs from its representative by more than this, in per cent
+    #[arg(long, value_name = "PERCENT", default_value = "25", requires = "machine", value_parser = options::percent)]
+    disagree: f64,
     #[command(flatten)]
     place: Placement,
     #[command(flatten)]
@@ -62,6 +83,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<u8> {
     if let Some(file) = &options.flags_file {
         return under_flags(options, file);
+    }
+    if !options.machine.is_empty() {
+        return on_machines(options);
     }
     let store = options.common.store()?;
     let profile = current::profile(&store)?;
@@ -124,6 +148,39 @@ fn under_flags(options: &Options, file: &Path) -> Result<u8> {
         print::out(&flags::text(&found))?;
     }
     Ok(0)
+}
+
+/// With `--machine`.
+fn on_machines(options: &Options) -> Result<u8> {
+    let subset = options.subset.as_deref().map(archive::read).transpose()?;
+    let subset = subset.as_ref().map(|found| &found.0);
+    let disagree = 1.0 + options.disagree / 100.0;
+    let mut all = Vec::new();
+    for file in &options.machine {
+        let measurement = Measurement::read(file)?;
+        let found = machines::predict(&measurement, subset, disagree);
+        all.push(found.with_context(|| format!("{} cannot be used", file.display()))?);
+    }
+    if options.rank {
+        let ranked = machines::rank(&all)?;
+        match options.common.json {
+            true => print::json(&ranked)?,
+            false => print::out(&machines::rank_text(&ranked))?,
+        }
+        return Ok(0);
+    }
+    match (options.common.json, &all[..]) {
+        (true, [one]) => print::json(one)?,
+        (true, all) => print::json(&all)?,
+        (false, all) => {
+            let texts: Vec<String> = all.iter().map(machines::text).collect();
+            print::out(&texts.join("\n"))?;
+        }
+    }
+    let predicted = |p: &machines::Program| p.outcome.predicted_seconds.is_some();
+    Ok(u8::from(
+        !all.iter().all(|of| of.programs.iter().all(predicted)),
+    ))
 }
 
 /// Warnings: more threads than processors, or more than the codelets were captured with.

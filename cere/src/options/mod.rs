@@ -1,16 +1,18 @@
 //! Options that every subcommand has.
 
+mod nodes;
 mod team;
 mod timing;
 pub mod utf8;
 
+pub use nodes::Nodes;
 pub use team::{Placement, TeamOptions};
 pub use timing::Timing;
 
 use anyhow::{Context, Result, bail};
 use cere_console::print::{Verbosity, set_verbosity, verbosity};
 use cere_format::store::Store;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `--store` and `--json`.
 #[derive(clap::Args, Debug, Clone)]
@@ -63,27 +65,37 @@ pub fn messages() -> Option<&'static str> {
 impl Common {
     /// The store, by an absolute path; it need not exist.
     pub fn store(&self) -> Result<Store> {
-        let path = std::path::absolute(&self.store)
-            .with_context(|| format!("cannot make --store {} absolute", self.store.display()))?;
-        // Records name paths in the store, so that there should be one name for it.
-        let whole = path.canonicalize().ok();
-        let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-        let root = whole.or_else(parent).unwrap_or(path);
-        utf8::directory("holds the store", &root)?;
-        Ok(Store::new(root))
+        store(&self.store)
     }
 
     /// The store, which has to exist.
     pub fn existing_store(&self) -> Result<Store> {
-        let store = self.store()?;
-        if !store.root().is_dir() {
-            bail!(
-                "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
-                store.root().display()
-            );
-        }
-        Ok(store)
+        existing_store(&self.store)
     }
+}
+
+/// The store in `path`, by an absolute path; it need not exist.
+fn store(path: &Path) -> Result<Store> {
+    let path = std::path::absolute(path)
+        .with_context(|| format!("cannot make --store {} absolute", path.display()))?;
+    // Records name paths in the store, so that there should be one name for it.
+    let whole = path.canonicalize().ok();
+    let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let root = whole.or_else(parent).unwrap_or(path);
+    utf8::directory("holds the store", &root)?;
+    Ok(Store::new(root))
+}
+
+/// The same, if it exists.
+pub fn existing_store(path: &Path) -> Result<Store> {
+    let store = store(path)?;
+    if !store.root().is_dir() {
+        bail!(
+            "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
+            store.root().display()
+        );
+    }
+    Ok(store)
 }
 
 /// Parses a number of seconds above zero.

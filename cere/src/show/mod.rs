@@ -8,4 +8,5 @@ pub mod hybrid;
 pub mod metrics;
 pub mod profile;
 pub mod replay;
+pub mod subset;
 pub mod tune;

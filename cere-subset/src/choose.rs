@@ -1,0 +1,142 @@
+//! From points and their metrics to clusters and representatives (CERE thesis, 4.3 and 6.4).
+
+use crate::document::{Cluster, Point};
+use crate::vectors::Vector;
+use anyhow::{Result, bail};
+use cere_cluster::{Dendrogram, Scores, Transform, by_distance, elbow, variances, ward, z_scores};
+use cere_metrics::METRICS;
+
+/// The thirteen metrics of the thesis (table 4.1), in this project's names.
+pub const THESIS: [&str; 13] = [
+    "mflops",
+    "l2_bandwidth",
+    "l3_miss_rate",
+    "memory_bandwidth",
+    "model_store_bytes",
+    "model_ipc",
+    "model_port_1",
+    "model_dependency_stall",
+    "sd_instructions",
+    "add_mul_ratio",
+    "vector_ratio_mul",
+    "vector_ratio_other_float",
+    "vector_ratio_other_integer",
+];
+
+/// The metrics that `words` name: `all`, `thesis`, groups, or metrics.
+///
+/// # Errors
+/// A word is none of these.
+pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
+    let mut wanted = vec![false; METRICS.len()];
+    for word in words {
+        let chosen = |m: &cere_metrics::Metric| match word.as_str() {
+            "all" => true,
+            "thesis" => THESIS.contains(&m.name),
+            word => m.name == word || m.group == word,
+        };
+        let before = wanted.iter().filter(|w| **w).count();
+        let mut known = false;
+        for (wanted, metric) in wanted.iter_mut().zip(METRICS.iter()) {
+            known |= chosen(metric);
+            *wanted |= chosen(metric);
+        }
+        if !known {
+            bail!(
+                "{word} is no metric and no group of them ({before} found before it): `cere metrics --list` shows them; \
+                 `all` and `thesis` are sets"
+            );
+        }
+    }
+    let chosen = wanted.iter().zip(METRICS.iter()).filter(|(w, _)| **w);
+    Ok(chosen.map(|(_, m)| m.name).collect())
+}
+
+/// Points in the space of their metrics, and how they merge.
+pub struct Space {
+    /// The normalised metrics.
+    pub scores: Scores,
+    /// The merges.
+    pub dendrogram: Dendrogram,
+    /// Average within-cluster variance by number of clusters, from 1.
+    pub variance: Vec<f64>,
+    /// Number of clusters at its elbow.
+    pub elbow: usize,
+}
+
+/// The rows of `names` in `vectors`.
+#[must_use]
+pub fn rows(vectors: &[Vector], names: &[&str]) -> Vec<Vec<Option<f64>>> {
+    let row = |vector: &Vector| {
+        names
+            .iter()
+            .map(|name| vector.get(*name).copied())
+            .collect()
+    };
+    vectors.iter().map(row).collect()
+}
+
+/// Clusters `rows`, a point each.
+///
+/// # Errors
+/// There are no points, or no metric tells them apart.
+pub fn space(rows: &[Vec<Option<f64>>], logarithm: bool) -> Result<Space> {
+    let transform = match logarithm {
+        true => Transform::Log,
+        false => Transform::None,
+    };
+    let scores = z_scores(rows, transform)?;
+    if scores.columns.is_empty() && rows.len() > 1 {
+        bail!(
+            "none of the chosen metrics tells the {} points apart: each is constant or has no value",
+            rows.len()
+        );
+    }
+    let dendrogram = ward(&scores.values)?;
+    let variance = variances(&scores.values, &dendrogram)?;
+    Ok(Space {
+        elbow: elbow(&variance),
+        variance,
+        dendrogram,
+        scores,
+    })
+}
+
+impl Space {
+    /// `k` clusters with at most `checks` checks each.
+    ///
+    /// # Errors
+    /// There are fewer points than clusters.
+    pub fn clusters(&self, k: usize, checks: usize, points: &[Point]) -> Result<Vec<Cluster>> {
+        if k > points.len() {
+            bail!(
+                "{} points cannot make {k} clusters: take --clusters {} or fewer",
+                points.len(),
+                points.len()
+            );
+        }
+        let labels = self.dendrogram.cut(k)?;
+        Ok(clusters(&self.scores.values, &labels, checks, points))
+    }
+}
+
+/// The clusters that `labels` say, by falling time.
+#[must_use]
+pub fn clusters(
+    values: &[Vec<f64>],
+    labels: &[usize],
+    checks: usize,
+    points: &[Point],
+) -> Vec<Cluster> {
+    let mut all: Vec<Cluster> = by_distance(values, labels)
+        .into_iter()
+        .map(|members| Cluster {
+            representative: members[0],
+            checks: members[1..].iter().rev().take(checks).copied().collect(),
+            members,
+        })
+        .collect();
+    let time = |c: &Cluster| c.members.iter().map(|p| points[*p].seconds).sum::<f64>();
+    all.sort_by(|a, b| time(b).total_cmp(&time(a)));
+    all
+}

@@ -1,0 +1,160 @@
+//! What a subset promises: errors of what was left out when it was made.
+
+use crate::choose;
+use crate::document::Subset;
+use crate::make::{Choosing, Measured, View};
+use crate::measurement::Measurement;
+use crate::train::train;
+use crate::validate::{Errors, Known, Ratios, point_errors};
+use anyhow::{Context, Result, ensure};
+use cere_cluster::Genetic;
+use cere_console::note;
+use serde::Serialize;
+
+/// Expected errors, over all machines.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Expected {
+    /// The machines that it was made of.
+    pub machines: Vec<String>,
+    /// Errors of points whose program the clusters were made without; none with one program.
+    pub points: Option<Errors>,
+    /// Errors of the covered time of such programs.
+    pub programs: Option<Errors>,
+    /// Errors of points on each machine that the metrics were trained without, if they were trained.
+    pub machine_left_out: Vec<(String, Errors)>,
+}
+
+/// A way to choose, with what comes of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Alternative {
+    /// Clusters.
+    pub k: usize,
+    /// Codelets that are measured.
+    pub measured: usize,
+    /// Seconds of all programs over those of one invocation of each measured codelet.
+    pub reduction: f64,
+    /// Expected errors, if machines are known.
+    pub expected: Option<Expected>,
+}
+
+/// Machines where the points of a view were measured.
+pub struct Machines<'a> {
+    /// What they measured.
+    pub all: &'a [Measurement],
+    /// Names of their files.
+    pub files: Vec<String>,
+}
+
+impl Machines<'_> {
+    /// The ratios of the points on each machine.
+    ///
+    /// # Errors
+    /// None of the points was measured by one of them.
+    pub fn ratios(&self, view: &View) -> Result<Vec<Ratios>> {
+        let mut all = Vec::new();
+        for (machine, file) in self.all.iter().zip(&self.files) {
+            let found = machine.ratios(&view.codelets, &view.points);
+            let found: Ratios = found.into_iter().map(|r| Some(r?.value)).collect();
+            let (known, points) = (found.iter().flatten().count(), found.len());
+            ensure!(
+                known > 0,
+                "{file} is a result of another subset: it has a time of none of these {points} points; measure an archive that \
+                 `cere subset --whole` made of these stores"
+            );
+            if known < points {
+                note!(
+                    "{file} has no time of {} of {points} points: they are left out",
+                    points - known
+                );
+            }
+            all.push(found);
+        }
+        Ok(all)
+    }
+}
+
+/// Errors of programs that clusters like those of `subset` were made without and, with `genetic`, of machines that their metrics were
+/// trained without; none if there are no machines.
+///
+/// # Errors
+/// A machine measured another subset; no metrics tell the points apart.
+pub fn expected(
+    view: &View,
+    subset: &Subset,
+    choosing: &Choosing,
+    machines: &Machines,
+    genetic: Option<&Genetic>,
+) -> Result<Option<Expected>> {
+    if machines.all.is_empty() {
+        return Ok(None);
+    }
+    let ratios = machines.ratios(view)?;
+    let replays = view.replay_seconds();
+    let known = Known {
+        points: &view.points,
+        programs: subset.programs.len(),
+        program_seconds: subset.programs.iter().map(|p| p.seconds).sum(),
+        replay_seconds: &replays,
+        machines: &ratios,
+    };
+    let rows = choose::rows(&view.vectors, choosing.metrics);
+    let without = known.without_program(&rows, choosing.logarithm, subset.clusters.len())?;
+    let labels: Vec<String> = machines.all.iter().map(|m| m.label.clone()).collect();
+    let mut left_out = Vec::new();
+    if let Some(genetic) = genetic.filter(|_| ratios.len() > 1) {
+        for (number, label) in labels.iter().enumerate() {
+            let mut others = ratios.clone();
+            let own = others.remove(number);
+            let trained = train(
+                &view.points,
+                &view.vectors,
+                &others,
+                choosing.logarithm,
+                genetic,
+            )?;
+            let rows = choose::rows(&view.vectors, &trained.metrics);
+            let space = choose::space(&rows, choosing.logarithm)?;
+            let clusters = space.clusters(trained.k, 0, &view.points)?;
+            let errors = Errors::of(&point_errors(&clusters, &own));
+            left_out.extend(errors.map(|e| (label.clone(), e)));
+        }
+    }
+    Ok(Some(Expected {
+        machines: labels,
+        points: without.map(|w| w.0),
+        programs: without.map(|w| w.1),
+        machine_left_out: left_out,
+    }))
+}
+
+/// The two steps, time first and space then, with the most clusters that measure no more codelets than `unified`; with one cluster if
+/// even that measures more.
+///
+/// # Errors
+/// As those of [`expected`].
+pub fn two_steps(
+    measured: &Measured,
+    choosing: &Choosing,
+    unified: &Subset,
+    machines: &Machines,
+) -> Result<Alternative> {
+    let view = measured.view(false);
+    let most = unified.measured().len();
+    let mut best = None;
+    for k in 1..=view.points.len() {
+        let subset = view.subset(&Choosing {
+            k: Some(k),
+            ..choosing.clone()
+        })?;
+        if best.is_none() || subset.measured().len() <= most {
+            best = Some(subset);
+        }
+    }
+    let subset = best.context("there are no regions")?;
+    Ok(Alternative {
+        k: subset.clusters.len(),
+        measured: subset.measured().len(),
+        reduction: subset.reduction(),
+        expected: expected(&view, &subset, choosing, machines, None)?,
+    })
+}

@@ -1,0 +1,319 @@
+//! Measures the codelets of an archive, here or on other machines: each replay is a task of a job.
+
+use crate::archive;
+use crate::document::{SUBSET_VERSION, Subset};
+use crate::machine::Machine;
+use crate::measurement::{Measured, Measurement, Round, noise};
+use crate::times::{self, Code};
+use anyhow::{Context, Result, bail, ensure};
+use cere_console::{note, print, progress};
+use cere_format::replay::{Repetitions, Warmup};
+use cere_format::store::Store;
+use cere_measure::{Replays, Settings};
+use cere_nodes::{Event, Job, Outcome, Place, Worker};
+use cere_replay::{Team, Tolerance};
+use cere_sandbox::Sandbox;
+use cere_store::state;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Kind of these jobs.
+pub const KIND: &str = "measure";
+/// How to replay, in a job's inputs.
+const HOW: &str = "how.json";
+
+/// How codelets are replayed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct How {
+    /// Flags after those of the build.
+    pub flags: Vec<String>,
+    /// Repetitions of a replay.
+    pub repetitions: Repetitions,
+    /// State of the caches before each.
+    pub warmup: Option<Warmup>,
+    /// Longest replay in seconds.
+    pub timeout: f64,
+    /// Whether replays and compilers run in the sandbox.
+    pub sandbox: bool,
+    /// Whether the executables of the archive are run.
+    pub prebuilt: bool,
+    /// Id of the reference machine: if flags are compared there, the code as built is replayed in turns.
+    pub reference: String,
+}
+
+impl How {
+    /// As `settings` say, which have no passes and no team.
+    #[must_use]
+    pub fn of(settings: &Settings, prebuilt: bool, reference: &str) -> Self {
+        Self {
+            flags: settings.flags.clone(),
+            repetitions: settings.repetitions,
+            warmup: settings.warmup,
+            timeout: settings.timeout.as_secs_f64(),
+            sandbox: settings.sandbox.is_on(),
+            prebuilt,
+            reference: reference.to_owned(),
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            flags: self.flags.clone(),
+            passes: None,
+            repetitions: self.repetitions,
+            warmup: self.warmup,
+            compare: true,
+            tolerance: Tolerance::default(),
+            timeout: Duration::from_secs_f64(self.timeout),
+            team: Team::default(),
+            sandbox: match self.sandbox {
+                true => Sandbox::new(),
+                false => Sandbox::none(),
+            },
+        }
+    }
+}
+
+/// A replay of a codelet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Task {
+    codelet: usize,
+    sha256: String,
+    round: usize,
+}
+
+/// What it found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Done {
+    round: Round,
+    seconds: f64,
+    machine: Machine,
+}
+
+/// What to measure, and where.
+pub struct Request<'a> {
+    /// The archive.
+    pub archive: &'a Path,
+    /// Its subset.
+    pub subset: Subset,
+    /// Where the measurement goes; the job lies beside it until it is whole.
+    pub output: &'a Path,
+    /// How.
+    pub how: How,
+    /// Rounds over all codelets.
+    pub rounds: usize,
+    /// Replays of a chunk.
+    pub per_chunk: usize,
+    /// Where.
+    pub place: &'a Place,
+    /// Name for people.
+    pub label: Option<String>,
+    /// Seconds of whole programs there, by name.
+    pub programs: BTreeMap<String, f64>,
+}
+
+/// Replays all codelets of the archive in rounds. Chunks that have a result, of an earlier call that was interrupted, are not replayed
+/// again.
+///
+/// # Errors
+/// The archive cannot be used; chunks are missing, which another call takes up; no codelet could be replayed; machines that are not
+/// alike took part.
+pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
+    let subset = &request.subset;
+    let directory = directory(request.output);
+    let inputs = directory.join("inputs");
+    let told = serde_json::to_string(&(&subset.id, &request.how, request.rounds))?;
+    archive::unpack(request.archive, &inputs)?;
+    state::write_json(&inputs.join(HOW), &request.how)?;
+    let mut present = Vec::new();
+    for (codelet, of) in subset.codelets.iter().enumerate() {
+        if archive::package(&inputs, &of.sha256).is_file() {
+            present.push((codelet, of.sha256.clone()));
+        }
+    }
+    ensure!(
+        !present.is_empty(),
+        "{} holds no packages",
+        request.archive.display()
+    );
+    let mut tasks = Vec::new();
+    for round in 0..request.rounds {
+        for (codelet, sha256) in &present {
+            tasks.push(serde_json::to_value(Task {
+                codelet: *codelet,
+                sha256: sha256.clone(),
+                round,
+            })?);
+        }
+    }
+    let job = Job::create_or_resume(
+        &directory,
+        KIND,
+        &state::hash(&told),
+        &tasks,
+        request.per_chunk,
+    )?;
+    run(&job, request.place, worker)?;
+    let outcomes = job.results()?;
+    let measurement = gather(request, &tasks, &outcomes)?;
+    state::write_json(request.output, &measurement)?;
+    job.remove()?;
+    Ok(measurement)
+}
+
+/// The job's directory.
+fn directory(output: &Path) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".work");
+    output.with_file_name(name)
+}
+
+/// Runs what is missing of a job, with progress.
+///
+/// # Errors
+/// Some of it is still missing.
+pub fn run(job: &Job, place: &Place, worker: &Worker) -> Result<()> {
+    let missing = job.missing()?.len() as u64;
+    let bar = progress::bar("measuring", missing);
+    let rest = cere_nodes::run(job, place, worker, &mut |event| match event {
+        Event::Started { chunk, host } => bar.set_message(format!("chunk {chunk} on {host}")),
+        Event::Done { .. } => bar.inc(1),
+        Event::Failed { chunk, host, why } => {
+            note!("chunk {chunk} on {host}: {why}");
+        }
+    });
+    bar.finish_and_clear();
+    let rest = rest?;
+    match rest.missing.first() {
+        None => Ok(()),
+        Some((chunk, why)) => bail!(
+            "{} of {missing} chunks have no result (chunk {chunk}: {why}): the same command goes on with them",
+            rest.missing.len()
+        ),
+    }
+}
+
+fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> Result<Measurement> {
+    let mut measured: BTreeMap<usize, Measured> = BTreeMap::new();
+    let mut machines: BTreeMap<String, Machine> = BTreeMap::new();
+    let mut wall_seconds = 0.0;
+    for (task, outcome) in tasks.iter().zip(outcomes) {
+        let task: Task = serde_json::from_value(task.clone())?;
+        let of = measured.entry(task.codelet).or_insert_with(|| Measured {
+            codelet: task.codelet,
+            rounds: Vec::new(),
+            reason: None,
+        });
+        match outcome {
+            None => bail!(
+                "round {} of codelet {} has no result",
+                task.round,
+                task.codelet
+            ),
+            Some(Outcome::Error(why)) => drop(of.reason.get_or_insert_with(|| why.clone())),
+            Some(Outcome::Value(value)) => {
+                let done: Done = serde_json::from_value(value.clone())
+                    .context("a result of the job is not one of this version")?;
+                wall_seconds += done.seconds;
+                of.rounds.push(done.round);
+                machines.insert(done.machine.id.clone(), done.machine);
+            }
+        }
+    }
+    let mut codelets: Vec<Measured> = measured.into_values().collect();
+    for of in &mut codelets {
+        if let Some(why) = &of.reason {
+            let name = &request.subset.codelets[of.codelet].name;
+            note!("not measured: {name}: {why}");
+            of.rounds.clear();
+        }
+    }
+    let Some(machine) = machines.values().next().cloned() else {
+        let reason = codelets.iter().find_map(|m| m.reason.clone());
+        bail!(
+            "no codelet could be measured: {}",
+            reason.unwrap_or_default()
+        );
+    };
+    if let Some(other) = machines.values().find(|m| !m.is_alike(&machine)) {
+        bail!(
+            "two kinds of machine took part, {} and {}: a measurement is of one kind; measure each alone (--on ssh:HOST, or a \
+             partition of one kind)",
+            machine.describe(),
+            other.describe()
+        );
+    }
+    let label = request.label.clone().unwrap_or_else(|| {
+        let words = [&[machine.cpu.clone()], request.how.flags.as_slice()].concat();
+        words.join(" ")
+    });
+    Ok(Measurement {
+        version: SUBSET_VERSION,
+        label,
+        machine,
+        machines: machines
+            .into_keys()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
+        flags: request.how.flags.clone(),
+        prebuilt: request.how.prebuilt,
+        noise: noise(&codelets),
+        wall_seconds,
+        codelets,
+        programs: request.programs.clone(),
+        subset: request.subset.clone(),
+    })
+}
+
+/// The worker's side: replays the chunk of the job in `directory`.
+///
+/// # Errors
+/// The job cannot be read, or its result not be written.
+pub fn work(directory: &Path, chunk: usize, host: &str) -> Result<()> {
+    let inputs = directory.join("inputs");
+    let how: How = state::read_json(&inputs.join(HOW))?;
+    let settings = how.settings();
+    let store = Store::new(directory.join("store"));
+    state::make_directory(store.root())?;
+    let replays = Replays::open(&store)?;
+    let machine = Machine::here();
+    let in_turns = !how.flags.is_empty() && !how.prebuilt && machine.id == how.reference;
+    let one = |task: &Value| -> Result<Done> {
+        let task: Task = serde_json::from_value(task.clone())?;
+        let start = Instant::now();
+        let file = archive::package(&inputs, &task.sha256);
+        let prebuilt = match how.prebuilt {
+            false => None,
+            true => Some(linked(&inputs, &task.sha256, &how)?),
+        };
+        let code = prebuilt.as_ref().map_or(Code::Compiled, Code::Prebuilt);
+        let round = times::round(&replays, &settings, &file, code, in_turns)?;
+        Ok(Done {
+            round,
+            seconds: start.elapsed().as_secs_f64(),
+            machine: machine.clone(),
+        })
+    };
+    cere_nodes::work(directory, chunk, host, &mut |task| {
+        let done = one(task).map_err(|error| print::error(&error))?;
+        serde_json::to_value(done).map_err(|error| error.to_string())
+    })
+}
+
+fn linked(inputs: &Path, sha256: &str, how: &How) -> Result<cere_replay::Built> {
+    let found = archive::prebuilt(inputs, sha256)?;
+    let (built, flags) = found.context(
+        "the archive has no linked replay of it: make it with `cere subset --prebuilt`, or measure without --prebuilt",
+    )?;
+    ensure!(
+        flags == how.flags,
+        "the linked replays of the archive were compiled with `{}`, not `{}`: leave out --flags, or --prebuilt",
+        flags.join(" "),
+        how.flags.join(" ")
+    );
+    Ok(built)
+}

@@ -1,0 +1,82 @@
+//! A choice of metrics by a genetic algorithm (CERE thesis, 4.3.3).
+
+use crate::choose::{self, Space};
+use crate::document::Point;
+use crate::validate::{Ratios, point_errors};
+use crate::vectors::Vector;
+use anyhow::{Result, bail};
+use cere_cluster::{Genetic, genetic};
+use cere_metrics::METRICS;
+use serde::Serialize;
+
+/// The chosen metrics.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trained {
+    /// Their names.
+    pub metrics: Vec<&'static str>,
+    /// Number of clusters at the elbow.
+    pub k: usize,
+    /// Largest mean error of points over the training machines, times `k`.
+    pub fitness: f64,
+    /// Generation in which it was found, from 0.
+    pub generation: usize,
+    /// Best fitness of each generation.
+    pub history: Vec<f64>,
+    /// Sets of metrics that were evaluated.
+    pub evaluations: usize,
+}
+
+/// Searches the metrics whose clusters predict best on `machines`: the largest of their mean errors of points, times the number of
+/// clusters at the elbow, is least.
+///
+/// # Errors
+/// There is no machine, or no set of metrics tells points apart.
+pub fn train(
+    points: &[Point],
+    vectors: &[Vector],
+    machines: &[Ratios],
+    logarithm: bool,
+    settings: &Genetic,
+) -> Result<Trained> {
+    if machines.is_empty() {
+        bail!(
+            "metrics are trained on machines where all codelets were measured: name their files with --machines"
+        );
+    }
+    let names: Vec<&'static str> = METRICS.iter().map(|m| m.name).collect();
+    let rows = choose::rows(vectors, &names);
+    let space = |bits: &[bool]| -> Result<Space> {
+        let chosen = |row: &Vec<Option<f64>>| {
+            let each = row.iter().zip(bits).filter(|(_, bit)| **bit);
+            each.map(|(value, _)| *value).collect()
+        };
+        let rows: Vec<Vec<Option<f64>>> = rows.iter().map(chosen).collect();
+        choose::space(&rows, logarithm)
+    };
+    let fitness = |bits: &[bool]| -> f64 {
+        let Ok(space) = space(bits) else {
+            return f64::INFINITY;
+        };
+        let Ok(clusters) = space.clusters(space.elbow, 0, points) else {
+            return f64::INFINITY;
+        };
+        let mean = |ratios: &Ratios| {
+            let errors = point_errors(&clusters, ratios);
+            errors.iter().sum::<f64>() / errors.len().max(1) as f64
+        };
+        machines.iter().map(mean).fold(0.0, f64::max) * space.elbow as f64
+    };
+    let found = genetic(names.len(), settings, fitness)?;
+    if !found.fitness.is_finite() {
+        bail!("no set of metrics tells the points apart");
+    }
+    let chosen = names.iter().zip(&found.bits).filter(|(_, bit)| **bit);
+    Ok(Trained {
+        metrics: chosen.map(|(name, _)| *name).collect(),
+        k: space(&found.bits)?.elbow,
+        fitness: found.fitness,
+        generation: found.generation,
+        history: found.history,
+        evaluations: found.evaluations,
+    })
+}

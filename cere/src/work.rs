@@ -1,0 +1,35 @@
+//! `cere work DIR CHUNK`: a worker of a job on several machines. It is started by `cere measure --on` and the like.
+
+use anyhow::{Result, bail};
+use cere_subset::measure;
+use std::path::PathBuf;
+
+/// Do a chunk of a job
+#[derive(clap::Args)]
+#[command(
+    hide = true,
+    after_help = "\
+Example:
+\x20 cere work here.json.work 3"
+)]
+pub struct Options {
+    /// The job
+    directory: PathBuf,
+    /// Number of the chunk
+    chunk: usize,
+    /// Name of this machine in results
+    #[arg(long, default_value = "here")]
+    host: String,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    match cere_nodes::kind(&options.directory)?.as_str() {
+        measure::KIND => measure::work(&options.directory, options.chunk, &options.host)?,
+        other => bail!(
+            "{} is a job of kind {other}, which this cere does not know: install the version that made it",
+            options.directory.display()
+        ),
+    }
+    Ok(0)
+}
