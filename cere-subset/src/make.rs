@@ -32,7 +32,7 @@ pub struct Request<'a> {
 
 /// All that is known of the codelets of the stores.
 pub struct Measured {
-    /// Programs, codelets, and the regions whose codelets were all measured.
+    /// Programs, codelets, and the regions whose codelets were measured.
     pub collected: Collected,
     /// Metrics of each codelet.
     vectors: Vec<Option<Vector>>,
@@ -67,8 +67,8 @@ pub struct Choosing<'a> {
     pub checks: usize,
 }
 
-/// Measures all codelets of the stores: their times here in several rounds, and their metrics. Points with a codelet that cannot be
-/// measured are named and left out.
+/// Measures all codelets of the stores: their times here in several rounds, and their metrics. Codelets that cannot be measured
+/// are named; their region's others stand for them, if they are the most of it.
 ///
 /// # Errors
 /// A store cannot be used, or nothing can be measured.
@@ -81,15 +81,14 @@ pub fn measure(request: &Request) -> Result<Measured> {
         .collect::<Result<_>>()?;
     let reference = reference(request, &collected, &replays);
     let found = metrics(request, &collected, &replays, &reference);
-    let whole = |point: &Point| point.members.iter().all(|(c, _)| found[*c].is_some());
-    for region in collected.regions.iter().filter(|r| !whole(r)) {
-        note!(
-            "{}/{} counts as uncovered",
-            collected.programs[region.program].name,
-            region.name
-        );
+    let known = |codelet: usize| found[codelet].is_some();
+    for region in &mut collected.regions {
+        let program = &collected.programs[region.program].name;
+        if let Some(left_out) = keep_measured(region, known) {
+            note!("{program}/{}: {left_out}", region.name);
+        }
     }
-    collected.regions.retain(whole);
+    collected.regions.retain(|r| !r.members.is_empty());
     if collected.regions.is_empty() {
         bail!("no codelet can be measured: see the reasons above");
     }
@@ -103,6 +102,30 @@ pub fn measure(request: &Request) -> Result<Measured> {
             .map(Option::unwrap_or_default)
             .collect(),
     })
+}
+
+/// Classes that stand for less of a region than this do not stand for all of it.
+const LEAST_MEASURED: f64 = 0.5;
+
+/// Leaves out the codelets of a region that are not `known`; the others stand for their classes too, or the region has none if they are
+/// few. What was left out, in words.
+fn keep_measured(region: &mut Point, known: impl Fn(usize) -> bool) -> Option<String> {
+    let before = region.members.len();
+    region.members.retain(|m| known(m.0));
+    if region.members.len() == before {
+        return None;
+    }
+    let share: f64 = region.members.iter().map(|m| m.1).sum();
+    if share < LEAST_MEASURED {
+        region.members.clear();
+        return Some("counts as uncovered".to_owned());
+    }
+    region.members.iter_mut().for_each(|m| m.1 /= share);
+    Some(format!(
+        "the classes of the others stand for those of {} codelets, {:.1} % of its time",
+        before - region.members.len(),
+        100.0 * (1.0 - share)
+    ))
 }
 
 /// Reference times: rounds over all codelets, as the speed of a shared machine changes. None of a codelet that fails.
@@ -350,4 +373,30 @@ fn dropped(space: &Space, metrics: &[&str]) -> Vec<(String, String)> {
         (metrics[*column].to_owned(), why)
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_without_a_time_are_left_out() {
+        let region = || Point {
+            name: "f@a.c:1".into(),
+            program: 0,
+            seconds: 1.0,
+            members: vec![(4, 0.6), (7, 0.3), (9, 0.1)],
+        };
+        let mut whole = region();
+        assert_eq!(keep_measured(&mut whole, |_| true), None);
+        assert_eq!(whole, region());
+        let mut most = region();
+        let told = keep_measured(&mut most, |c| c != 7).unwrap();
+        assert!(told.contains("1 codelets, 30.0 %"), "{told}");
+        assert!((most.members.iter().map(|m| m.1).sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!((most.members[0].1 - 6.0 / 7.0).abs() < 1e-12);
+        let mut little = region();
+        let told = keep_measured(&mut little, |c| c != 4).unwrap();
+        assert!(told.contains("uncovered") && little.members.is_empty());
+    }
 }

@@ -70,6 +70,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<u8> {
     let (subset, _) = archive::read(&options.subset)?;
     let mut settings = options.timing.settings(Team::default())?;
+    settings.repetitions = options.timing.in_rounds();
     settings.flags = shell_words::split(&options.flags).context("--flags")?;
     cere_driver::flags::check(&settings.flags).context("--flags")?;
     let place = options.nodes.place()?;

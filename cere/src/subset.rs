@@ -127,6 +127,7 @@ pub fn run(options: &Options) -> Result<u8> {
         bail!("--geometry none: the metrics need caches; take here, a name or a file");
     };
     let mut settings = options.timing.settings(Team::default())?;
+    settings.repetitions = options.timing.in_rounds();
     settings.flags = shell_words::split(&options.flags).context("--flags")?;
     let machines: Vec<Measurement> = options
         .machines

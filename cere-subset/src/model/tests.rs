@@ -42,20 +42,30 @@ fn programs_are_sums_over_clusters() {
 }
 
 #[test]
-fn a_check_counts_for_itself_and_widens_the_interval() {
-    let subset = subset();
-    let near = predict(&subset, &known(&[0.5, 2.0, 0.51, 2.0]), DISAGREE);
-    let far = predict(&subset, &known(&[0.5, 2.0, 0.6, 2.0]), DISAGREE);
+fn checks_tell_how_far_members_are() {
+    // Clusters {0, 1, 2} and {3, 4, 5}: representatives are of program 0, checks of 1, the others of 2.
+    let subset = crate::document::tests::large(2, 3);
+    let unknown = f64::NAN;
+    let of = |check: f64| {
+        let mut ratios = known(&[0.5, check, unknown, 2.0, 2.0, unknown]);
+        (ratios[2], ratios[5]) = (None, None);
+        predict(&subset, &ratios, DISAGREE)
+    };
+    let (near, far) = (of(0.51), of(0.6));
     let width = |of: &Prediction| {
-        let program = &of.programs[1];
+        let program = &of.programs[2];
         (program.high.unwrap() / program.low.unwrap()).ln()
     };
-    // All points are measured themselves: the rest of the program alone is uncertain, and follows the checks.
-    assert!(width(&near) > 0.0 && width(&far) >= width(&near));
-    let there = 10.0 * (2.0 * 0.6 + 6.0 * 2.0) / 8.0;
-    assert!((far.programs[1].predicted_seconds.unwrap() - there).abs() < 1e-12);
+    assert!(0.0 < width(&near) && width(&near) < 0.3 * width(&far));
     assert_eq!(far.checks, 2);
-    assert!((far.deviation.unwrap() - ((0.6f64 / 0.5).ln().powi(2) / 2.0).sqrt()).abs() < 1e-12);
+    let deviation = (0.6f64 / 0.5).ln() / 2f64.sqrt();
+    assert!((far.deviation.unwrap() - deviation).abs() < 1e-12);
+    // 2.5 s of 2 s on the reference: points of 0.5 and 2 s, the first apart by a deviation, the second too.
+    let expected = 2.0 * cere_stats::student(2) * deviation * (0.25f64 + 4.0).sqrt() / 2.5;
+    assert!((width(&far) - expected).abs() < 1e-9);
+    // A check is its own measurement.
+    assert_eq!(far.programs[1].predicted_seconds, Some(2.6));
+    assert_eq!(far.programs[1].low, far.programs[1].high);
 }
 
 #[test]

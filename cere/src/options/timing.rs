@@ -57,6 +57,19 @@ impl Timing {
             .map_or_else(Repetitions::default, Repetitions::exactly)
     }
 
+    /// The same where each codelet is replayed in several rounds: many short ones are better than a long one.
+    pub fn in_rounds(&self) -> Repetitions {
+        match self.repetitions() {
+            given if given != Repetitions::default() => given,
+            _ => Repetitions {
+                least: 5,
+                most: 200,
+                precision: 0.005,
+                seconds: 0.4,
+            },
+        }
+    }
+
     /// A replay at the flags of the build, compared with the original's state.
     pub fn settings(&self, team: Team) -> Result<Settings> {
         Ok(Settings {
