@@ -184,6 +184,8 @@ pub fn run(job: &Job, place: &Place, worker: &Worker) -> Result<()> {
         Event::Failed { chunk, host, why } => {
             note!("chunk {chunk} on {host}: {why}");
         }
+        Event::Note(text) => note!("{text}"),
+        _ => {}
     });
     bar.finish_and_clear();
     let rest = rest?;
@@ -213,8 +215,12 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
                 task.round,
                 task.codelet
             ),
-            Some(Outcome::Error(why)) => drop(of.reason.get_or_insert_with(|| why.clone())),
-            Some(Outcome::Value(value)) => {
+            Some(Outcome { value: Err(why), .. }) => {
+                of.reason.get_or_insert_with(|| why.clone());
+            }
+            Some(Outcome {
+                value: Ok(value), ..
+            }) => {
                 let done: Done = serde_json::from_value(value.clone())
                     .context("a result of the job is not one of this version")?;
                 wall_seconds += done.seconds;
@@ -273,7 +279,7 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
 ///
 /// # Errors
 /// The job cannot be read, or its result not be written.
-pub fn work(directory: &Path, chunk: usize, host: &str) -> Result<()> {
+pub fn work(directory: &Path, chunk: usize) -> Result<()> {
     let inputs = directory.join("inputs");
     let how: How = state::read_json(&inputs.join(HOW))?;
     let settings = how.settings();
@@ -298,10 +304,11 @@ pub fn work(directory: &Path, chunk: usize, host: &str) -> Result<()> {
             machine: machine.clone(),
         })
     };
-    cere_nodes::work(directory, chunk, host, &mut |task| {
+    cere_nodes::work(directory, chunk, &cere_nodes::host_name(), &mut |task| {
         let done = one(task).map_err(|error| print::error(&error))?;
         serde_json::to_value(done).map_err(|error| error.to_string())
-    })
+    })?;
+    Ok(())
 }
 
 fn linked(inputs: &Path, sha256: &str, how: &How) -> Result<cere_replay::Built> {

@@ -1,6 +1,7 @@
 //! `cere work DIR CHUNK`: a worker of a job on several machines. It is started by `cere measure --on` and the like.
 
 use anyhow::{Result, bail};
+use cere_nodes::Job;
 use cere_subset::measure;
 use std::path::PathBuf;
 
@@ -17,15 +18,12 @@ pub struct Options {
     directory: PathBuf,
     /// Number of the chunk
     chunk: usize,
-    /// Name of this machine in results
-    #[arg(long, default_value = "here")]
-    host: String,
 }
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
-    match cere_nodes::kind(&options.directory)?.as_str() {
-        measure::KIND => measure::work(&options.directory, options.chunk, &options.host)?,
+    match Job::open(&options.directory)?.kind() {
+        measure::KIND => measure::work(&options.directory, options.chunk)?,
         other => bail!(
             "{} is a job of kind {other}, which this cere does not know: install the version that made it",
             options.directory.display()

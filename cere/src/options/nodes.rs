@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use cere_nodes::{Place, Worker};
+use std::path::PathBuf;
 
 /// Machines for the chunks of a job.
 #[derive(Debug, Clone, clap::Args)]
@@ -9,44 +10,62 @@ pub struct Nodes {
     /// Where replays run: local, ssh:HOST,..., slurm or hq
     #[arg(long, value_name = "WHERE", default_value = "local")]
     on: String,
-    /// Replays of a chunk
+    /// Replays in a chunk, which one machine does at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     chunk: u32,
-    /// With --on slurm or hq: an option of sbatch or `hq submit`, such as --partition=zen5; may be given several times. With ssh: of
-    /// ssh
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
-    submit: Vec<String>,
-    /// With --on slurm: chunks at a time, at most
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    at_once: usize,
-    /// With --on ssh: the command there
-    #[arg(long, value_name = "COMMAND", default_value = "cere")]
-    remote: String,
+    /// With --on slurm: the partition
+    #[arg(long, value_name = "NAME")]
+    partition: Option<String>,
+    /// With --on slurm: the account
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// With --on slurm: the limit of a chunk, as sbatch takes it
+    #[arg(long, value_name = "TIME")]
+    time_limit: Option<String>,
+    /// With --on slurm: most chunks at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: Option<u32>,
+    /// One more argument of ssh, sbatch or `hq submit`; may be given several times
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    node_option: Vec<String>,
+    /// With --on ssh: cere on the hosts [default: found by their PATH]
+    #[arg(long, value_name = "FILE")]
+    remote_cere: Option<PathBuf>,
 }
 
 impl Nodes {
     /// The place.
     pub fn place(&self) -> Result<Place> {
         let mut place = Place::parse(&self.on).context("--on")?;
+        let of_slurm = [&self.partition, &self.account, &self.time_limit];
+        let slurm = of_slurm.iter().any(|o| o.is_some()) || self.at_once.is_some();
+        let extra = self.node_option.clone();
         match &mut place {
-            Place::Ssh(ssh) => {
-                ssh.options.clone_from(&self.submit);
-                ssh.remote.clone_from(&self.remote);
+            Place::Slurm(options) => {
+                options.partition.clone_from(&self.partition);
+                options.account.clone_from(&self.account);
+                options.time_limit.clone_from(&self.time_limit);
+                options.parallel = self.at_once.map(|n| n as usize);
+                options.extra = extra;
             }
-            Place::Slurm(slurm) => {
-                slurm.options.clone_from(&self.submit);
-                slurm.at_once = self.at_once;
+            _ if slurm => {
+                bail!("--partition, --account, --time-limit and --at-once go with --on slurm")
             }
-            Place::Hq(hq) => hq.options.clone_from(&self.submit),
-            Place::Local if !self.submit.is_empty() => {
-                bail!("--submit goes with --on ssh, slurm or hq");
+            Place::Ssh(options) => {
+                options.options = extra;
+                options.program.clone_from(&self.remote_cere);
+            }
+            _ if self.remote_cere.is_some() => bail!("--remote-cere goes with --on ssh:HOST"),
+            Place::Hq(options) => options.extra = extra,
+            Place::Local if !extra.is_empty() => {
+                bail!("--node-option goes with --on ssh:HOST, slurm or hq")
             }
             Place::Local => {}
         }
         Ok(place)
     }
 
-    /// Replays of a chunk.
+    /// Replays in a chunk.
     pub fn per_chunk(&self) -> usize {
         self.chunk as usize
     }

@@ -1,0 +1,33 @@
+//! Spreads work over machines: one protocol of chunks for this machine, hosts by ssh, a Slurm cluster and HyperQueue.
+//!
+//! A [`Job`] is a directory with tasks in chunks. [`run`] starts a [`Worker`] for every chunk that has no result yet; the
+//! worker calls [`work`], which writes the result to a file of its own and gives it its name when it is whole. So a lost node
+//! costs its chunk, a second call goes on, and nothing is done twice.
+//!
+//! | module | what |
+//! |---|---|
+//! | `job` | the directory: tasks, results, the lock |
+//! | `files` | files that are there whole or not at all |
+//! | `work` | the worker's side |
+//! | `place` | where work runs, and the options of each place |
+//! | `worker` | the command that does a chunk, and what is told of it |
+//! | `run` | what is common to the places |
+//! | `local` | one place each |
+
+mod error;
+mod files;
+mod host;
+mod job;
+mod local;
+mod place;
+mod run;
+mod work;
+mod worker;
+
+pub use error::{NodesError, Result};
+pub use host::host_name;
+pub use job::{JOB_VERSION, Job, Outcome};
+pub use place::{Host, HqOptions, Place, SlurmOptions, SshOptions};
+pub use run::{Rest, run};
+pub use work::work;
+pub use worker::{Event, Worker};
