@@ -18,16 +18,16 @@ pub fn fast(rounds: &[f64]) -> f64 {
     rounds.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Variance of the logarithm of [`fast`]: half of the mean square of the logarithmic distances of the other rounds from it; that of
-/// 2 % with a single round.
+/// Variance of the logarithm of [`fast`] of n rounds: disturbances are taken as exponential, so that the fastest round lies above the
+/// undisturbed time by an n-th of the mean distance of the others from it. With a single round, that of 2 %.
 fn noise(rounds: &[f64]) -> f64 {
     let least = fast(rounds);
-    let others = rounds.len().saturating_sub(1);
-    if others == 0 {
+    let count = rounds.len() as f64;
+    if rounds.len() < 2 {
         return 0.02f64.powi(2);
     }
-    let squares: f64 = rounds.iter().map(|s| (s / least).ln().powi(2)).sum();
-    squares / (2.0 * others as f64 * rounds.len() as f64)
+    let distances: f64 = rounds.iter().map(|s| (s / least).ln()).sum();
+    (distances / (count - 1.0) / count).powi(2)
 }
 
 /// Time of a point on the target over that on the reference.
@@ -297,7 +297,12 @@ fn of_program(
         / covered;
     let rest = (of.seconds - covered).max(0.0) * mean;
     squares += rest * rest * apart.max(variance);
-    let (low, high) = around(seconds, squares.sqrt() / (there + rest), checks);
+    let freedom = match inherits {
+        true => checks,
+        // The noise comes from many repetitions.
+        false => usize::MAX,
+    };
+    let (low, high) = around(seconds, squares.sqrt() / (there + rest), freedom);
     (predicted.low, predicted.high) = (Some(low), Some(high));
     predicted
 }

@@ -175,6 +175,48 @@ fn some(value: &Value, field: &str) -> bool {
     value[field].as_array().is_some_and(|a| !a.is_empty())
 }
 
+/// `cere subset`, `measure`, and `predict` and `report` of what they wrote.
+fn check_subset(session: &mut Session) {
+    let quick = ["--reps", "3", "--rounds", "2"];
+    let subset = |more: &[&str]| {
+        let common = ["--budget", "100000", "--clusters", "1", "--checks", "0"];
+        [&[".cere"], &common[..], &quick, more]
+            .concat()
+            .iter()
+            .map(|w| (*w).to_owned())
+            .collect::<Vec<String>>()
+    };
+    let check = |session: &mut Session, more: &[&str]| {
+        let words = subset(more);
+        session.check("subset", &words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let found = check(session, &["--whole", "-o", "plate.cere"]);
+    assert_eq!(found["k"], 1, "{found}");
+    assert!(found["expected_error"].is_null() && some(&found, "dropped"));
+    let program = "plate=./plate 200 400";
+    let measured = [&["plate.cere", "-o", "here.json", "--run", program], &quick[..]].concat();
+    let measured = session.check("measure", &measured);
+    assert!(some(&measured, "codelets") && measured["programs"]["plate"].is_number());
+    let o1 = [&["plate.cere", "-o", "o1.json", "--flags", "-O1"], &quick[..]].concat();
+    let o1 = session.check("measure", &o1);
+    assert!(o1["codelets"][0]["rounds"][0]["built"].is_number(), "{o1}");
+    let machines = ["--machines", "here.json", "o1.json"];
+    let unified = check(session, &[&["--unified"][..], &machines].concat());
+    assert!(unified["two_steps"]["k"].is_number(), "{unified}");
+    assert!(some(&unified["expected_error"], "machines"), "{unified}");
+    let train = ["--train", "--population", "8", "--generations", "3"];
+    let trained = check(session, &[&train[..], &machines].concat());
+    assert!(some(&trained["trained"], "metrics"), "{trained}");
+    let left_out = &trained["expected_error"];
+    assert!(some(left_out, "machine_left_out"), "{trained}");
+    let one = session.check("predict", &["--machine", "here.json"]);
+    assert!(one["programs"][0]["measured_seconds"].is_number(), "{one}");
+    assert!(one["point_errors"].is_object(), "{one}");
+    session.check("predict", &["--machine", "here.json", "o1.json"]);
+    session.check("predict", &["--machine", "here.json", "o1.json", "--rank"]);
+    session.check("report", &["--subset", "plate.cere", "--machine", "o1.json"]);
+}
+
 const PLATE: [&str; 4] = ["--", "./plate", "200", "400"];
 
 #[test]
@@ -234,6 +276,7 @@ fn every_command_prints_what_its_schema_describes() {
     assert!(some(&session.check("predict", &threads), "runs"));
     let flags = ["--flags-file", "flags.txt", "--measure", "--rounds", "1"];
     assert!(some(&session.check("predict", &flags), "rows"));
+    check_subset(&mut session);
     let tune = ["--space", "levels", "--budget", "6", "--threads", "1,2"];
     assert!(some(&session.check("tune", &tune), "regions"));
     let names = regions.as_array().expect("regions").iter();
