@@ -20,7 +20,9 @@ mod host;
 mod job;
 mod local;
 mod place;
+mod queue;
 mod run;
+mod ssh;
 mod work;
 mod worker;
 

@@ -37,6 +37,16 @@ pub struct Host {
     pub port: Option<u16>,
 }
 
+impl std::fmt::Display for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.port {
+            Some(port) if self.name.contains(':') => write!(f, "[{}]:{port}", self.name),
+            Some(port) => write!(f, "{}:{port}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
 /// What Slurm needs to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlurmOptions {

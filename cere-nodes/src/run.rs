@@ -4,6 +4,7 @@ use crate::error::{NodesError, Result};
 use crate::job::Job;
 use crate::local;
 use crate::place::Place;
+use crate::ssh;
 use crate::worker::{Event, Worker};
 
 /// What is left when a run ended.
@@ -31,6 +32,7 @@ pub fn run(
     }
     let why = match place {
         Place::Local => local::run(job, missing, worker, events)?,
+        Place::Ssh(options) => ssh::run(job, missing, options, worker, events)?,
         _ => {
             return Err(NodesError::Refused {
                 place: format!("{place:?}"),

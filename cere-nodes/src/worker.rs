@@ -64,7 +64,14 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// Something to tell the user: a host that is dropped, an array that was submitted.
+    /// A host is used no more in this run.
+    Dropped {
+        /// Its name.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// Something to tell the user: an array that was submitted, chunks that wait.
     Note(String),
 }
 
