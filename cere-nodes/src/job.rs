@@ -184,9 +184,9 @@ impl Job {
         self.record.tasks
     }
 
-    /// Nanoseconds since 1970: tells it from an earlier job of the same id.
-    pub(crate) fn created(&self) -> u64 {
-        self.record.created
+    /// 16 hexadecimal digits that tell it from other jobs, earlier ones of the same id included.
+    pub(crate) fn token(&self) -> String {
+        format!("{:016x}", self.record.created)
     }
 
     /// The chunks without a valid result, in order. A result that cannot be read, or is that of another job, does not count;

@@ -1,9 +1,11 @@
 //! Runs the chunks of a job that have no result yet.
 
-use crate::error::{NodesError, Result};
+use crate::error::Result;
+use crate::hq;
 use crate::job::Job;
 use crate::local;
 use crate::place::Place;
+use crate::slurm;
 use crate::ssh;
 use crate::worker::{Event, Worker};
 
@@ -33,12 +35,8 @@ pub fn run(
     let why = match place {
         Place::Local => local::run(job, missing, worker, events)?,
         Place::Ssh(options) => ssh::run(job, missing, options, worker, events)?,
-        _ => {
-            return Err(NodesError::Refused {
-                place: format!("{place:?}"),
-                said: "not there yet".to_owned(),
-            });
-        }
+        Place::Slurm(options) => slurm::run(job, &missing, options, worker, events)?,
+        Place::Hq(options) => hq::run(job, &missing, options, worker, events)?,
     };
     let missing = job.missing()?;
     if missing.is_empty() {

@@ -293,11 +293,16 @@ impl Remote<'_> {
         }
     }
 
-    /// The name of the job's directory there: two hosts may have one home.
+    /// The name of the job's directory there: hosts may share one home.
     fn name(&self) -> String {
-        let job = self.job;
-        let which = hash(&(job.created(), self.host.to_string()));
-        format!("{}-{which:016x}", job.id())
+        let mut host = String::new();
+        for byte in self.host.to_string().bytes() {
+            match byte {
+                b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => host.push(byte.into()),
+                _ => host.push_str(&format!("_{byte:02x}")),
+            }
+        }
+        format!("{}-{}-{host}", self.job.id(), self.job.token())
     }
 
     /// What the directory has that was sent: names and sizes.

@@ -5,6 +5,8 @@ use cere_nodes::{Event, Job, Outcome, Place, Rest, Worker, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A job in a directory of its own, whose tasks log that they are done.
@@ -81,6 +83,35 @@ impl Trial {
             .map(|o| format!("{:?}\n", value(o).map(|v| v.to_string())));
         lines.collect()
     }
+}
+
+/// The processes that work at a job.
+pub fn workers(trial: &Trial) -> Vec<u32> {
+    let job = trial.job.directory().display().to_string();
+    let found = Command::new("pgrep")
+        .args(["-f", &format!("nodes-worker.* {job} ")])
+        .output();
+    let text = String::from_utf8(found.expect("pgrep").stdout).expect("numbers");
+    text.split_whitespace()
+        .map(|pid| pid.parse().expect("a number"))
+        .collect()
+}
+
+/// Waits until `there` holds.
+pub fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !there() {
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "{what} did not come"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn kill(pid: u32) {
+    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.expect("kill").success());
 }
 
 pub fn worker() -> Worker {

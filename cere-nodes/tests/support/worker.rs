@@ -1,6 +1,6 @@
 //! A worker for tests: `cere-nodes-worker DIRECTORY CHUNK`. What it computes depends on the task and the inputs alone. The
 //! fields of a task: `number`; `log`, a file that gets a line with the number; `ms`, how long it takes; `fail`, why it cannot
-//! be done; `once`, a file that is made, and if it was not there the worker dies.
+//! be done; `once`, a file that is made, and if it was not there the worker dies; `hang`, the same, and it hangs.
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -16,6 +16,11 @@ fn each(factor: f64, task: &Value) -> Result<Value, String> {
             .map_err(|error| format!("{log}: {error}"))?;
     }
     std::thread::sleep(Duration::from_millis(task["ms"].as_u64().unwrap_or(0)));
+    if let Some(hang) = task["hang"].as_str()
+        && File::create_new(hang).is_ok()
+    {
+        std::thread::sleep(Duration::from_secs(600));
+    }
     if let Some(once) = task["once"].as_str()
         && File::create_new(once).is_ok()
     {
