@@ -23,7 +23,6 @@ pub(crate) struct Record {
     pub chunks: usize,
     pub tasks: usize,
     pub per_chunk: usize,
-    /// Nanoseconds since 1970: tells a job from an earlier one of the same id.
     pub created: u64,
 }
 
@@ -76,7 +75,14 @@ pub struct Job {
 
 /// The exclusive right to run a job; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Lock(#[allow(dead_code, reason = "held, not read")] File);
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone leaves it to a process that another thread is about to start.
+        let _ = self.0.unlock();
+    }
+}
 
 impl Job {
     /// The job of `tasks` in `directory`, in chunks of `per_chunk` tasks (at least one): a new one, or the one that is there
@@ -178,8 +184,9 @@ impl Job {
         self.record.tasks
     }
 
-    pub(crate) fn record(&self) -> &Record {
-        &self.record
+    /// 16 hexadecimal digits that tell it from other jobs, earlier ones of the same id included.
+    pub(crate) fn token(&self) -> String {
+        format!("{:016x}", self.record.created)
     }
 
     /// The chunks without a valid result, in order. A result that cannot be read, or is that of another job, does not count;
@@ -193,8 +200,11 @@ impl Job {
             match self.result(chunk) {
                 Ok(Some(_)) => continue,
                 Ok(None) => {}
-                Err(error @ NodesError::Damaged { .. }) => {
-                    note!("chunk {chunk} is done again: {error}");
+                Err(NodesError::Damaged { file, why }) => {
+                    note!(
+                        "chunk {chunk} is done again: {} is damaged ({why})",
+                        file.display()
+                    );
                 }
                 Err(error) => return Err(error),
             }

@@ -12,15 +12,22 @@
 //! | `place` | where work runs, and the options of each place |
 //! | `worker` | the command that does a chunk, and what is told of it |
 //! | `run` | what is common to the places |
-//! | `local` | one place each |
+//! | `local`, `ssh`, `slurm`, `hq` | one place each |
+//! | `queue` | chunks that wait for a host |
+//! | `watch` | what is common to schedulers |
 
 mod error;
 mod files;
 mod host;
+mod hq;
 mod job;
 mod local;
 mod place;
+mod queue;
 mod run;
+mod slurm;
+mod ssh;
+mod watch;
 mod work;
 mod worker;
 

@@ -37,6 +37,16 @@ pub struct Host {
     pub port: Option<u16>,
 }
 
+impl std::fmt::Display for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.port {
+            Some(port) if self.name.contains(':') => write!(f, "[{}]:{port}", self.name),
+            Some(port) => write!(f, "{}:{port}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
 /// What Slurm needs to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlurmOptions {
@@ -50,6 +60,8 @@ pub struct SlurmOptions {
     pub parallel: Option<usize>,
     /// More arguments of `sbatch`.
     pub extra: Vec<String>,
+    /// More variables for Slurm's commands, such as `SLURM_CONF`.
+    pub environment: Vec<(String, String)>,
     /// How often to look for results. The queue is asked less often as time goes on, at most every 30 s.
     pub poll: Duration,
     /// How long a result may stay away after its chunk left the queue: file systems of clusters show files late.
@@ -64,6 +76,7 @@ impl Default for SlurmOptions {
             time_limit: None,
             parallel: None,
             extra: Vec::new(),
+            environment: Vec::new(),
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
         }
@@ -71,10 +84,27 @@ impl Default for SlurmOptions {
 }
 
 /// What HyperQueue needs to know.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HqOptions {
     /// More arguments of `hq submit`.
     pub extra: Vec<String>,
+    /// More variables for `hq`, such as `HQ_SERVER_DIR`.
+    pub environment: Vec<(String, String)>,
+    /// As for [`SlurmOptions`].
+    pub poll: Duration,
+    /// As for [`SlurmOptions`].
+    pub grace: Duration,
+}
+
+impl Default for HqOptions {
+    fn default() -> Self {
+        Self {
+            extra: Vec::new(),
+            environment: Vec::new(),
+            poll: Duration::from_millis(500),
+            grace: Duration::from_secs(20),
+        }
+    }
 }
 
 impl Place {

@@ -1,9 +1,12 @@
 //! Runs the chunks of a job that have no result yet.
 
-use crate::error::{NodesError, Result};
+use crate::error::Result;
+use crate::hq;
 use crate::job::Job;
 use crate::local;
 use crate::place::Place;
+use crate::slurm;
+use crate::ssh;
 use crate::worker::{Event, Worker};
 
 /// What is left when a run ended.
@@ -31,12 +34,9 @@ pub fn run(
     }
     let why = match place {
         Place::Local => local::run(job, missing, worker, events)?,
-        _ => {
-            return Err(NodesError::Refused {
-                place: format!("{place:?}"),
-                said: "not there yet".to_owned(),
-            });
-        }
+        Place::Ssh(options) => ssh::run(job, missing, options, worker, events)?,
+        Place::Slurm(options) => slurm::run(job, &missing, options, worker, events)?,
+        Place::Hq(options) => hq::run(job, &missing, options, worker, events)?,
     };
     let missing = job.missing()?;
     if missing.is_empty() {

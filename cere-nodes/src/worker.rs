@@ -26,6 +26,14 @@ impl Worker {
         words
     }
 
+    /// All but the chunk's number, for a shell.
+    pub(crate) fn shell(&self, directory: &Path) -> String {
+        let mut words = self.words(directory, 0);
+        words.pop();
+        let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+        shell_words::join(words)
+    }
+
     /// What runs here.
     pub(crate) fn command(&self, directory: &Path, chunk: usize) -> Command {
         let words = self.words(directory, chunk);
@@ -64,7 +72,14 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// Something to tell the user: a host that is dropped, an array that was submitted.
+    /// A host is used no more in this run.
+    Dropped {
+        /// Its name.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// Something to tell the user: an array that was submitted, chunks that wait.
     Note(String),
 }
 

@@ -1,0 +1,144 @@
+//! Jobs for tests, and what has to hold of them.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use cere_nodes::{Event, Job, Outcome, Place, Rest, Worker, run};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A job in a directory of its own, whose tasks log that they are done.
+pub struct Trial {
+    pub root: TempDir,
+    pub job: Job,
+    tasks: Vec<Value>,
+}
+
+impl Trial {
+    /// `tasks` tasks in chunks of `per_chunk`; `change` alters each.
+    pub fn new(tasks: usize, per_chunk: usize, change: impl Fn(usize, &mut Value, &Path)) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(root.path().join("job/inputs")).expect("a directory");
+        std::fs::write(root.path().join("job/inputs/factor"), "1.7").expect("an input");
+        let task = |number: usize| {
+            let mut task = json!({ "number": number, "log": root.path().join("log") });
+            change(number, &mut task, root.path());
+            task
+        };
+        let tasks: Vec<Value> = (0..tasks).map(task).collect();
+        let job = Job::create_or_resume(
+            &root.path().join("job"),
+            "measure",
+            "abc-1",
+            &tasks,
+            per_chunk,
+        );
+        let job = job.expect("a job");
+        Self { root, job, tasks }
+    }
+
+    pub fn run(&self, place: &Place) -> (Rest, Vec<Event>) {
+        let mut events = Vec::new();
+        let rest = run(&self.job, place, &worker(), &mut |event| events.push(event));
+        (rest.expect("a run"), events)
+    }
+
+    /// How often each task was begun.
+    pub fn begun(&self) -> BTreeMap<usize, usize> {
+        let log = std::fs::read_to_string(self.root.path().join("log")).unwrap_or_default();
+        let mut begun = BTreeMap::new();
+        for line in log.lines() {
+            *begun.entry(line.parse().expect("a number")).or_default() += 1;
+        }
+        begun
+    }
+
+    /// Every task has the value that it has to have, or the error that it was told.
+    pub fn assert_complete(&self) {
+        let results = self.job.results().expect("results");
+        assert_eq!(results.len(), self.tasks.len());
+        for (number, (task, outcome)) in self.tasks.iter().zip(&results).enumerate() {
+            let Outcome { value, .. } = outcome.as_ref().expect("an outcome");
+            let wanted = match task["fail"].as_str() {
+                Some(why) => Err(why.to_owned()),
+                None => {
+                    Ok(json!({ "root": (1.7 * number as f64).sqrt(), "number": number as f64 }))
+                }
+            };
+            assert_eq!(*value, wanted, "task {number}");
+        }
+        assert!(self.job.missing().expect("chunks").is_empty());
+        let left = std::fs::read_dir(self.job.directory().join("results")).expect("results");
+        assert_eq!(left.count(), self.job.chunks(), "files that are no results");
+    }
+
+    /// What the workers returned, as bytes.
+    pub fn values(&self) -> String {
+        let results = self.job.results().expect("results");
+        let value = |outcome: Option<Outcome>| outcome.expect("an outcome").value;
+        let lines = results
+            .into_iter()
+            .map(|o| format!("{:?}\n", value(o).map(|v| v.to_string())));
+        lines.collect()
+    }
+}
+
+/// The processes that work at a job.
+pub fn workers(trial: &Trial) -> Vec<u32> {
+    let job = trial.job.directory().display().to_string();
+    let found = Command::new("pgrep")
+        .args(["-f", &format!("nodes-worker.* {job} ")])
+        .output();
+    let text = String::from_utf8(found.expect("pgrep").stdout).expect("numbers");
+    text.split_whitespace()
+        .map(|pid| pid.parse().expect("a number"))
+        .collect()
+}
+
+/// Waits until `there` holds.
+pub fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !there() {
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "{what} did not come"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn kill(pid: u32) {
+    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.expect("kill").success());
+}
+
+pub fn worker() -> Worker {
+    Worker {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_cere-nodes-worker")),
+        arguments: vec!["work".to_owned()],
+        exclusive: true,
+    }
+}
+
+/// The chunks of the events of one kind, in order.
+pub fn chunks(events: &[Event], pick: impl Fn(&Event) -> Option<usize>) -> Vec<usize> {
+    let mut found: Vec<usize> = events.iter().filter_map(pick).collect();
+    found.sort_unstable();
+    found
+}
+
+pub fn done(events: &[Event]) -> Vec<usize> {
+    chunks(events, |event| match event {
+        Event::Done { chunk, .. } => Some(*chunk),
+        _ => None,
+    })
+}
+
+pub fn failed(events: &[Event]) -> Vec<usize> {
+    chunks(events, |event| match event {
+        Event::Failed { chunk, .. } => Some(*chunk),
+        _ => None,
+    })
+}
