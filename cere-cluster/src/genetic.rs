@@ -1,9 +1,10 @@
-//! A genetic algorithm that chooses some of many, as bits (CERE thesis, 4.3.3: R's genalg, `rbga.bin`).
+//! A genetic algorithm that chooses some of many, as bits: R's genalg, `rbga.bin` (CERE thesis, 4.3.3).
 
 use crate::point::ClusterError;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::thread::{available_parallelism, scope};
 
 /// How to search.
@@ -15,15 +16,16 @@ pub struct Genetic {
     pub population: usize,
     /// Generations, at least 1.
     pub generations: usize,
-    /// Probability that a bit of a child changes.
+    /// Probability that a bit of a child is MUTATES.
     pub mutation: f64,
-    /// Share of the best that live on unchanged.
+    /// Share of the best that live on unchanged; the best one always does.
     pub elite: f64,
     /// Probability that a bit of the first generation is set.
     pub ones: f64,
 }
 
-/// The thesis's population, generations and mutation; genalg's elite of a fifth, and one bit in eleven set at first.
+/// The thesis's population, generations and mutation; genalg's elite of a fifth, and one bit in eleven set at first (its
+/// `zeroToOneRatio` of 10).
 impl Default for Genetic {
     fn default() -> Self {
         Self {
@@ -52,21 +54,44 @@ pub struct Evolved {
     pub history: Vec<f64>,
 }
 
-/// Searches for the `bits` bits with the least `fitness`; what is not finite is the worst. The result depends on the seed alone, not
-/// on the number of threads.
+/// Searches for the `bits` bits with the least `fitness`; what is not finite is the worst. Equal individuals are evaluated once,
+/// new ones on all processors. The result depends on the settings and `fitness` alone, not on the number of threads, so
+/// `fitness` must give the same for the same bits.
 ///
 /// # Errors
-/// There are no bits, or fewer than two individuals.
+/// There are no bits, or fewer than two individuals; a probability or share is not from 0 to 1.
+///
+/// # Panics
+/// `fitness` does.
 pub fn genetic(
     bits: usize,
     settings: &Genetic,
     fitness: impl Fn(&[bool]) -> f64 + Sync,
+) -> Result<Evolved, ClusterError> {
+    let threads = available_parallelism().map_or(1, usize::from);
+    search(bits, settings, threads, &fitness)
+}
+
+fn search(
+    bits: usize,
+    settings: &Genetic,
+    threads: usize,
+    fitness: &(impl Fn(&[bool]) -> f64 + Sync),
 ) -> Result<Evolved, ClusterError> {
     if bits == 0 || settings.population < 2 {
         return Err(ClusterError::Population {
             bits,
             population: settings.population,
         });
+    }
+    for (what, value) in [
+        ("mutation", settings.mutation),
+        ("elite", settings.elite),
+        ("share of ones", settings.ones),
+    ] {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(ClusterError::Share { what, value });
+        }
     }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
     let mut known: HashMap<Vec<bool>, f64> = HashMap::new();
@@ -80,7 +105,7 @@ pub fn genetic(
     let mut best: Option<(f64, Vec<bool>, usize)> = None;
     let mut history = Vec::new();
     for generation in 0..settings.generations.max(1) {
-        evaluate(&population, &mut known, &fitness);
+        evaluate(&population, &mut known, threads, fitness);
         // A stable sort: of equal ones the earlier comes first.
         population.sort_by(|a, b| known[a].total_cmp(&known[b]));
         let first = known[&population[0]];
@@ -106,6 +131,7 @@ pub fn genetic(
 fn evaluate(
     population: &[Vec<bool>],
     known: &mut HashMap<Vec<bool>, f64>,
+    threads: usize,
     fitness: &(impl Fn(&[bool]) -> f64 + Sync),
 ) {
     let mut new: Vec<&Vec<bool>> = population
@@ -114,7 +140,6 @@ fn evaluate(
         .collect();
     new.sort();
     new.dedup();
-    let threads = available_parallelism().map_or(1, usize::from);
     let part = new.len().div_ceil(threads).max(1);
     let found: Vec<f64> = scope(|scope| {
         let of = |part: &[&Vec<bool>]| -> Vec<f64> {
@@ -125,14 +150,9 @@ fn evaluate(
             .chunks(part)
             .map(|part| scope.spawn(move || of(part)))
             .collect();
-        let all = workers.into_iter().zip(new.chunks(part));
-        all.flat_map(|(worker, part)| {
-            // A fitness that panics is as bad as one that is not finite.
-            worker
-                .join()
-                .unwrap_or_else(|_| vec![f64::INFINITY; part.len()])
-        })
-        .collect()
+        let all = workers.into_iter();
+        all.flat_map(|w| w.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     });
     for (individual, fitness) in new.into_iter().zip(found) {
         known.insert(individual.clone(), fitness);
@@ -213,6 +233,25 @@ mod tests {
     }
 
     #[test]
+    fn threads_change_nothing() {
+        let ones = |bits: &[bool]| -(bits.iter().filter(|b| **b).count() as f64);
+        let one = search(30, &small(), 1, &ones).unwrap();
+        assert_eq!((one.fitness, one.bits.clone()), (-30.0, vec![true; 30]));
+        for threads in [2, 3, 64] {
+            assert_eq!(search(30, &small(), threads, &ones).unwrap(), one);
+        }
+    }
+
+    #[test]
+    fn equal_individuals_are_evaluated_once() {
+        let calls = std::sync::atomic::AtomicUsize::new(0);
+        let count = |_: &[bool]| calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) as f64;
+        let found = genetic(3, &small(), count).unwrap();
+        assert!(found.evaluations <= 8);
+        assert_eq!(found.evaluations, calls.into_inner());
+    }
+
+    #[test]
     fn settings_without_a_search() {
         assert!(genetic(0, &small(), |_| 0.0).is_err());
         let one = Genetic {
@@ -220,6 +259,24 @@ mod tests {
             ..small()
         };
         assert!(genetic(4, &one, |_| 0.0).is_err());
+        for wrong in [-0.1, 1.1, f64::NAN] {
+            let ones = Genetic {
+                ones: wrong,
+                ..small()
+            };
+            let mutation = Genetic {
+                mutation: wrong,
+                ..small()
+            };
+            let elite = Genetic {
+                elite: wrong,
+                ..small()
+            };
+            for settings in [ones, mutation, elite] {
+                let error = genetic(4, &settings, |_| 0.0).unwrap_err().to_string();
+                assert!(error.ends_with("must be from 0 to 1"), "{error}");
+            }
+        }
         let once = Genetic {
             generations: 0,
             ..small()

@@ -63,13 +63,63 @@ pub enum ClusterError {
         /// Those of the others.
         of: usize,
     },
-    /// A metric that is infinite or not a number.
-    #[error("point {index} has a metric that is {value}")]
+    /// A metric that is not a number, or beyond 1e100 either way: its square would be infinite.
+    #[error(
+        "point {index} has a metric that is {value}: metrics must be numbers between -1e100 and 1e100"
+    )]
     Value {
         /// Which, from 0.
         index: u64,
         /// The value.
         value: f64,
+    },
+    /// Not one cluster number a point.
+    #[error("there are {points} points and {labels} cluster numbers")]
+    Labels {
+        /// Points.
+        points: usize,
+        /// Cluster numbers.
+        labels: usize,
+    },
+    /// Cluster numbers count from 0 without gaps.
+    #[error("cluster {cluster} of {clusters} has no points")]
+    Empty {
+        /// Which, from 0.
+        cluster: usize,
+        /// Clusters there are.
+        clusters: usize,
+    },
+    /// Not one medoid a cluster.
+    #[error("there are {clusters} clusters and {medoids} points that stand for them")]
+    Medoids {
+        /// Clusters.
+        clusters: usize,
+        /// Medoids.
+        medoids: usize,
+    },
+    /// A point that is not in the cluster that it stands for.
+    #[error("point {medoid} stands for cluster {cluster}, but is not in it")]
+    Medoid {
+        /// Which, from 0.
+        medoid: usize,
+        /// Its cluster, from 0.
+        cluster: usize,
+    },
+    /// A dendrogram whose merges are not those of one tree of its points, by rising height.
+    #[error("{merges} merges do not make one tree of {points} points")]
+    Tree {
+        /// Points.
+        points: usize,
+        /// Merges.
+        merges: usize,
+    },
+    /// The eigenvalues of the covariance matrix did not converge.
+    #[error("the principal components of {points} points with {metrics} metrics did not converge")]
+    Components {
+        /// Points.
+        points: usize,
+        /// Metrics.
+        metrics: usize,
     },
     /// A genetic search without bits, or without two individuals.
     #[error(
@@ -81,6 +131,14 @@ pub enum ClusterError {
         /// Individuals.
         population: usize,
     },
+    /// A probability or share of a genetic search that is not from 0 to 1.
+    #[error("the {what} of a genetic search is {value}: it must be from 0 to 1")]
+    Share {
+        /// Which setting.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
     /// A dissimilarity that is negative, infinite or not a number.
     #[error("points {one} and {other} are {distance} apart")]
     Distance {
@@ -91,6 +149,38 @@ pub enum ClusterError {
         /// Their dissimilarity.
         distance: f64,
     },
+}
+
+/// Checks that each of `points` has as many coordinates as the first, all of them numbers whose squares can be added; returns
+/// how many.
+pub(crate) fn width(points: &[Vec<f64>]) -> Result<usize, ClusterError> {
+    let of = points.first().ok_or(ClusterError::NoPoints)?.len();
+    for (index, point) in (0..).zip(points) {
+        check(index, of, point.len(), point.iter().copied())?;
+    }
+    Ok(of)
+}
+
+/// Checks that point `index` has `of` metrics, and its known `values`.
+pub(crate) fn check(
+    index: u64,
+    of: usize,
+    metrics: usize,
+    mut values: impl Iterator<Item = f64>,
+) -> Result<(), ClusterError> {
+    if metrics != of {
+        return Err(ClusterError::Metrics { index, metrics, of });
+    }
+    // Written so that a NaN is found.
+    match values.find(|v| !(v.abs() <= 1e100)) {
+        Some(value) => Err(ClusterError::Value { index, value }),
+        None => Ok(()),
+    }
+}
+
+/// Squared Euclidean distance.
+pub(crate) fn squares(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
 /// Whether a weight or a dissimilarity is valid: finite and not negative.

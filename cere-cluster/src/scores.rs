@@ -1,6 +1,6 @@
 //! Metrics of points on one scale: z-scores.
 
-use crate::point::ClusterError;
+use crate::point::{ClusterError, check};
 use serde::{Deserialize, Serialize};
 
 /// What is done to a metric before it is normalised.
@@ -9,7 +9,7 @@ pub enum Transform {
     /// Nothing.
     None,
     /// x becomes sign(x) ln(1 + |x| / s), s the median of the sizes above zero: metrics that span orders of magnitude would put one
-    /// point far away from all others.
+    /// point far away from all others, and make it a cluster of its own.
     Log,
 }
 
@@ -25,8 +25,9 @@ pub enum Dropped {
     },
 }
 
-/// Normalised metrics of points: each has the mean 0 and the standard deviation 1 (that of the population) over the points that have
-/// a value; a point without one has the mean.
+/// Normalised metrics of points: each has the mean 0 and the standard deviation 1 over the points that have a value; a point
+/// without one has the mean. The deviation is that of the population (over n), not of a sample (over n - 1, as R's `scale`):
+/// the choice scales all distances by one factor and changes no cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
     /// The metrics that count, as columns of the input.
@@ -35,8 +36,12 @@ pub struct Scores {
     pub dropped: Vec<(usize, Dropped)>,
     /// One row a point, one value a column of [`Self::columns`].
     pub values: Vec<Vec<f64>>,
-    /// Of each of them: scale of the logarithm (0: none), mean and standard deviation.
-    scales: Vec<(f64, f64, f64)>,
+    /// Of each of these columns: the unit of the logarithm, 0 for none (see [`Transform::Log`]).
+    pub scales: Vec<f64>,
+    /// Its mean, transformed.
+    pub means: Vec<f64>,
+    /// Its standard deviation, transformed.
+    pub deviations: Vec<f64>,
 }
 
 /// The transformed value: see [`Transform`].
@@ -50,29 +55,19 @@ fn transformed(value: f64, scale: f64) -> f64 {
 /// Normalises `rows`, one a point.
 ///
 /// # Errors
-/// There are no points; rows of different lengths; a value that is infinite or not a number.
+/// There are no points; rows of different lengths; a value that is not a number, or beyond 1e100.
 pub fn z_scores(rows: &[Vec<Option<f64>>], transform: Transform) -> Result<Scores, ClusterError> {
     let width = rows.first().ok_or(ClusterError::NoPoints)?.len();
-    for (index, row) in rows.iter().enumerate() {
-        if row.len() != width {
-            return Err(ClusterError::Metrics {
-                index: index as u64,
-                metrics: row.len(),
-                of: width,
-            });
-        }
-        if let Some(value) = row.iter().flatten().find(|v| !v.is_finite()) {
-            return Err(ClusterError::Value {
-                index: index as u64,
-                value: *value,
-            });
-        }
+    for (index, row) in (0..).zip(rows) {
+        check(index, width, row.len(), row.iter().flatten().copied())?;
     }
     let mut scores = Scores {
         columns: Vec::new(),
         dropped: Vec::new(),
         values: vec![Vec::new(); rows.len()],
         scales: Vec::new(),
+        means: Vec::new(),
+        deviations: Vec::new(),
     };
     for column in 0..width {
         let known: Vec<f64> = rows.iter().filter_map(|row| row[column]).collect();
@@ -87,17 +82,16 @@ pub fn z_scores(rows: &[Vec<Option<f64>>], transform: Transform) -> Result<Score
             Transform::Log => median_size(&known),
         };
         let known: Vec<f64> = known.iter().map(|v| transformed(*v, scale)).collect();
-        let count = known.len() as f64;
-        let mean = known.iter().sum::<f64>() / count;
-        let squares: f64 = known.iter().map(|v| (v - mean).powi(2)).sum();
-        let deviation = (squares / count).sqrt();
+        let (mean, deviation) = mean_and_deviation(&known);
         // Values that differ by rounding alone are one value.
-        if deviation.is_nan() || deviation <= 1e-12 * mean.abs() {
+        if deviation <= 1e-12 * mean.abs() {
             scores.dropped.push((column, Dropped::Constant));
             continue;
         }
         scores.columns.push(column);
-        scores.scales.push((scale, mean, deviation));
+        scores.scales.push(scale);
+        scores.means.push(mean);
+        scores.deviations.push(deviation);
         for (values, row) in scores.values.iter_mut().zip(rows) {
             let score = |v: f64| (transformed(v, scale) - mean) / deviation;
             values.push(row[column].map_or(0.0, score));
@@ -106,43 +100,54 @@ pub fn z_scores(rows: &[Vec<Option<f64>>], transform: Transform) -> Result<Score
     Ok(scores)
 }
 
+/// In the unit of the largest value, so that no square is too small for a number.
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let unit = values.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
+    if unit == 0.0 {
+        return (0.0, 0.0);
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().map(|v| v / unit).sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|v| (v / unit - mean).powi(2)).sum();
+    (mean * unit, (squares / count).sqrt() * unit)
+}
+
 /// The median of the sizes above zero; 0 if there are none.
 fn median_size(values: &[f64]) -> f64 {
     let sizes = values.iter().map(|v| v.abs()).filter(|v| *v > 0.0);
     let mut sizes: Vec<f64> = sizes.collect();
     sizes.sort_by(f64::total_cmp);
-    sizes.get(sizes.len() / 2).copied().unwrap_or(0.0)
+    match (
+        sizes.get(sizes.len().wrapping_sub(1) / 2),
+        sizes.get(sizes.len() / 2),
+    ) {
+        (Some(low), Some(high)) => f64::midpoint(*low, *high),
+        _ => 0.0,
+    }
 }
 
 impl Scores {
-    /// A point that was not among the input, in the same space.
+    /// A point that was not among the input, in the same space: what a cross-validation puts into clusters made without it.
     ///
     /// # Errors
-    /// It lacks a column, or has a value that is infinite or not a number.
+    /// Another number of metrics than the input had; a value that is not a number, or beyond 1e100.
     pub fn project(&self, row: &[Option<f64>]) -> Result<Vec<f64>, ClusterError> {
-        let each = self.columns.iter().zip(&self.scales);
-        each.map(|(column, (scale, mean, deviation))| {
-            let value = row.get(*column).ok_or(ClusterError::Metrics {
-                index: 0,
-                metrics: row.len(),
-                of: column + 1,
-            })?;
-            match value {
-                None => Ok(0.0),
-                Some(value) if !value.is_finite() => Err(ClusterError::Value {
-                    index: 0,
-                    value: *value,
-                }),
-                Some(value) => Ok((transformed(*value, *scale) - mean) / deviation),
-            }
-        })
-        .collect()
+        let of = self.columns.len() + self.dropped.len();
+        check(0, of, row.len(), row.iter().flatten().copied())?;
+        let known = self.columns.iter().map(|column| row[*column]);
+        let normal = self.means.iter().zip(&self.deviations);
+        let each = known.zip(&self.scales).zip(normal);
+        let score = |((value, scale), (mean, deviation)): ((Option<f64>, &f64), (&f64, &f64))| {
+            value.map_or(0.0, |v| (transformed(v, *scale) - mean) / deviation)
+        };
+        Ok(each.map(score).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn rows(columns: &[&[Option<f64>]]) -> Vec<Vec<Option<f64>>> {
         let points = columns[0].len();
@@ -152,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_deviation() {
+    fn known_columns() {
         let some = |values: &[f64]| values.iter().map(|v| Some(*v)).collect::<Vec<_>>();
         let x = some(&[1.0, 2.0, 3.0, 4.0]);
         let same = some(&[0.1 + 0.2, 0.3, 0.3, 0.3]);
@@ -183,8 +188,9 @@ mod tests {
             (at(2) - at(3)) / (at(2) - at(0))
         };
         assert!((far(Transform::None) - 1_000_004.0 / 3.0).abs() < 1e-3);
-        // ln(1 + 4 / 4) + ln(1 + 1e6 / 4) over ln(2) - ln(1 + 1 / 4).
-        let log = (2f64.ln() + 250_001f64.ln()) / (2f64.ln() - 1.25f64.ln());
+        // The median size above zero is 3: ln(1 + 4 / 3) + ln(1 + 1e6 / 3) over ln(1 + 4 / 3) - ln(1 + 1 / 3).
+        let of = |size: f64| (size / 3.0).ln_1p();
+        let log = (of(4.0) + of(1e6)) / (of(4.0) - of(1.0));
         assert!((far(Transform::Log) - log).abs() < 1e-9);
         let zero: Vec<Option<f64>> = vec![Some(0.0); 3];
         let scores = z_scores(&rows(&[&zero]), Transform::Log).unwrap();
@@ -198,8 +204,48 @@ mod tests {
         let uneven = vec![vec![Some(1.0)], vec![]];
         let error = z_scores(&uneven, Transform::None).unwrap_err();
         assert!(error.to_string().contains("point 1"), "{error}");
-        let infinite = vec![vec![Some(1.0)], vec![Some(f64::INFINITY)]];
-        let error = z_scores(&infinite, Transform::Log).unwrap_err();
-        assert!(error.to_string().contains("inf"), "{error}");
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e101] {
+            let rows = vec![vec![Some(1.0)], vec![Some(wrong)]];
+            let error = z_scores(&rows, Transform::Log).unwrap_err();
+            assert!(error.to_string().starts_with("point 1 "), "{error}");
+        }
+        let scores = z_scores(&[vec![Some(1.0)], vec![Some(2.0)]], Transform::None).unwrap();
+        assert!(scores.project(&[]).is_err());
+        assert!(scores.project(&[Some(f64::NAN)]).is_err());
+        assert!(scores.project(&[Some(1.0), None]).is_err());
+    }
+
+    #[test]
+    fn one_point_has_no_scale() {
+        let scores = z_scores(&[vec![Some(3.0), None]], Transform::None).unwrap();
+        let why = [(0, Dropped::Constant), (1, Dropped::Missing { points: 1 })];
+        assert_eq!(
+            (scores.values, &scores.dropped[..]),
+            (vec![vec![]], &why[..])
+        );
+        // Half of the points is enough.
+        let half = rows(&[&[Some(1.0), Some(2.0), None, None]]);
+        assert_eq!(z_scores(&half, Transform::None).unwrap().columns, [0]);
+    }
+
+    proptest! {
+        #[test]
+        fn each_column_has_mean_0_and_deviation_1(
+            points in prop::collection::vec(prop::collection::vec(-9.0f64..9.0, 3), 2..30),
+            exponent in -250i32..90,
+            log: bool,
+        ) {
+            let unit = 10f64.powi(exponent);
+            let rows: Vec<Vec<Option<f64>>> =
+                points.iter().map(|p| p.iter().map(|v| Some(v * unit)).collect()).collect();
+            let transform = if log { Transform::Log } else { Transform::None };
+            let scores = z_scores(&rows, transform).unwrap();
+            prop_assert_eq!(scores.columns, [0, 1, 2]);
+            for column in 0..3 {
+                let of: Vec<f64> = scores.values.iter().map(|row| row[column]).collect();
+                let (mean, deviation) = mean_and_deviation(&of);
+                prop_assert!(mean.abs() < 1e-9 && (deviation - 1.0).abs() < 1e-9);
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Hierarchical clustering with Ward's criterion (CERE thesis, 2.3.1), by kodama.
 
-use crate::point::ClusterError;
+use crate::point::{ClusterError, squares, width};
 use serde::{Deserialize, Serialize};
 
 /// A merge of two clusters.
@@ -26,23 +26,13 @@ pub struct Dendrogram {
     pub merges: Vec<Merge>,
 }
 
-/// Merges `points`, whose coordinates have to be as many for each, until one cluster is left.
+/// Merges `points` until one cluster is left, always the two clusters whose union raises the within-cluster sum of squares least.
+/// Needs memory for points² / 2 distances.
 ///
 /// # Errors
-/// There are no points; coordinates that differ in number, or are infinite or not a number.
+/// There are no points; coordinates that differ in number, are not numbers, or are beyond 1e100.
 pub fn ward(points: &[Vec<f64>]) -> Result<Dendrogram, ClusterError> {
-    let width = points.first().ok_or(ClusterError::NoPoints)?.len();
-    for (index, point) in points.iter().enumerate() {
-        let index = index as u64;
-        if point.len() != width {
-            let (metrics, of) = (point.len(), width);
-            return Err(ClusterError::Metrics { index, metrics, of });
-        }
-        if let Some(value) = point.iter().find(|v| !v.is_finite()) {
-            let value = *value;
-            return Err(ClusterError::Value { index, value });
-        }
-    }
+    width(points)?;
     let mut distances = Vec::with_capacity(points.len() * (points.len() - 1) / 2);
     for (number, point) in points.iter().enumerate() {
         for other in &points[number + 1..] {
@@ -62,38 +52,39 @@ pub fn ward(points: &[Vec<f64>]) -> Result<Dendrogram, ClusterError> {
     })
 }
 
-/// Squared Euclidean distance.
-pub(crate) fn squares(one: &[f64], other: &[f64]) -> f64 {
-    one.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum()
-}
-
 impl Dendrogram {
-    /// Whether the merges are those of a tree: what was read from a file may be anything.
+    /// Whether the merges are those of one tree, by rising height: what was read from a file may be anything.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        let nodes = self.points + self.merges.len();
-        let mut used = vec![false; nodes];
-        self.points > 0
-            && self.merges.len() + 1 == self.points
-            && self.merges.iter().enumerate().all(|(number, merge)| {
-                [merge.one, merge.other].into_iter().all(|node| {
-                    node < self.points + number
-                        && merge.height >= 0.0
-                        && !std::mem::replace(&mut used[node], true)
-                })
-            })
+        if self.points == 0 || self.merges.len() != self.points - 1 {
+            return false;
+        }
+        // The points of each node, 0 once it is merged.
+        let mut sizes = vec![1; self.points];
+        let mut height = 0.0;
+        self.merges.iter().all(|merge| {
+            let mut take = |node: usize| sizes.get_mut(node).map_or(0, std::mem::take);
+            let (one, other) = (take(merge.one), take(merge.other));
+            sizes.push(merge.size);
+            let rises = merge.height >= height && merge.height.is_finite();
+            height = merge.height;
+            rises && one > 0 && other > 0 && one + other == merge.size
+        })
     }
 
-    /// The cluster of each point if there are `k`, numbered in the order of their first points.
+    /// The cluster of each point if there are `k`, numbered in the order of their first points: that of all merges but the last
+    /// `k` - 1.
     ///
     /// # Errors
-    /// No cluster is asked for, or more than there are points.
+    /// No cluster is asked for, or more than there are points; the merges are not a tree.
     pub fn cut(&self, k: usize) -> Result<Vec<usize>, ClusterError> {
-        if k == 0 || k > self.points {
-            return Err(ClusterError::Clusters {
-                clusters: k,
-                points: self.points,
-            });
+        let (points, merges) = (self.points, self.merges.len());
+        if !self.is_whole() {
+            return Err(ClusterError::Tree { points, merges });
+        }
+        if k == 0 || k > points {
+            let clusters = k;
+            return Err(ClusterError::Clusters { clusters, points });
         }
         let mut above: Vec<usize> = (0..self.points + self.merges.len()).collect();
         for (number, merge) in self.merges[..self.points - k].iter().enumerate() {
@@ -116,11 +107,14 @@ impl Dendrogram {
         Ok(labels)
     }
 
-    /// The points in an order in which no two branches of the tree cross.
+    /// The points in an order in which no two branches of the tree cross, for drawing. None if the merges are not a tree.
     #[must_use]
     pub fn order(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.points);
-        let mut next = vec![(self.points + self.merges.len()).saturating_sub(1)];
+        if !self.is_whole() {
+            return order;
+        }
+        let mut next = vec![self.points + self.merges.len() - 1];
         while let Some(node) = next.pop() {
             match node.checked_sub(self.points) {
                 Some(merge) => next.extend([self.merges[merge].other, self.merges[merge].one]),
