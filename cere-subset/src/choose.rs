@@ -3,7 +3,10 @@
 use crate::document::{Cluster, Point};
 use crate::vectors::Vector;
 use anyhow::{Result, bail};
-use cere_cluster::{Dendrogram, Scores, Transform, by_distance, elbow, variances, ward, z_scores};
+use cere_cluster::{
+    Components, Dendrogram, Scores, Transform, by_distance, components, elbow, variances, ward,
+    z_scores,
+};
 use cere_metrics::METRICS;
 
 /// The thirteen metrics of the thesis (table 4.1), in this project's names.
@@ -52,10 +55,23 @@ pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
     Ok(chosen.map(|(_, m)| m.name).collect())
 }
 
+/// How metrics become coordinates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// Whether large values are compressed by a logarithm before the z-scores.
+    pub logarithm: bool,
+    /// Share of the variance that the principal components keep which take the metrics' place; none: the metrics themselves.
+    pub components: Option<f64>,
+}
+
 /// Points in the space of their metrics, and how they merge.
 pub struct Space {
     /// The normalised metrics.
     pub scores: Scores,
+    /// The principal components that take their place, and their number.
+    components: Option<(Components, usize)>,
+    /// Coordinates of the points.
+    pub values: Vec<Vec<f64>>,
     /// The merges.
     pub dendrogram: Dendrogram,
     /// Average within-cluster variance by number of clusters, from 1.
@@ -80,8 +96,8 @@ pub fn rows(vectors: &[Vector], names: &[&str]) -> Vec<Vec<Option<f64>>> {
 ///
 /// # Errors
 /// There are no points, or no metric tells them apart.
-pub fn space(rows: &[Vec<Option<f64>>], logarithm: bool) -> Result<Space> {
-    let transform = match logarithm {
+pub fn space(rows: &[Vec<Option<f64>>], scaling: Scaling) -> Result<Space> {
+    let transform = match scaling.logarithm {
         true => Transform::Log,
         false => Transform::None,
     };
@@ -92,9 +108,22 @@ pub fn space(rows: &[Vec<Option<f64>>], logarithm: bool) -> Result<Space> {
             rows.len()
         );
     }
-    let dendrogram = ward(&scores.values)?;
-    let variance = variances(&scores.values, &dendrogram)?;
+    let components = match scaling.components {
+        None => None,
+        Some(share) => {
+            let all = components(&scores.values)?;
+            let kept = all.components_for(share);
+            Some((all, kept))
+        }
+    };
+    let values = scores.values.iter();
+    let values = values.map(|v| reduced(components.as_ref(), v.clone()));
+    let values: Vec<Vec<f64>> = values.collect::<Result<_>>()?;
+    let dendrogram = ward(&values)?;
+    let variance = variances(&values, &dendrogram)?;
     Ok(Space {
+        components,
+        values,
         elbow: elbow(&variance),
         variance,
         dendrogram,
@@ -102,7 +131,27 @@ pub fn space(rows: &[Vec<Option<f64>>], logarithm: bool) -> Result<Space> {
     })
 }
 
+/// The coordinates of normalised metrics.
+fn reduced(components: Option<&(Components, usize)>, scores: Vec<f64>) -> Result<Vec<f64>> {
+    Ok(match components {
+        None => scores,
+        Some((all, kept)) => {
+            let mut place = all.project(&scores)?;
+            place.truncate(*kept);
+            place
+        }
+    })
+}
+
 impl Space {
+    /// Coordinates of a point that was not among those that make the space.
+    ///
+    /// # Errors
+    /// It has other metrics.
+    pub fn project(&self, row: &[Option<f64>]) -> Result<Vec<f64>> {
+        reduced(self.components.as_ref(), self.scores.project(row)?)
+    }
+
     /// `k` clusters with at most `checks` checks each.
     ///
     /// # Errors
@@ -116,19 +165,21 @@ impl Space {
             );
         }
         let labels = self.dendrogram.cut(k)?;
-        Ok(clusters(&self.scores.values, &labels, checks, points))
+        clusters(&self.values, &labels, checks, points)
     }
 }
 
 /// The clusters that `labels` say, by falling time.
-#[must_use]
+///
+/// # Errors
+/// The labels are no partition of the points.
 pub fn clusters(
     values: &[Vec<f64>],
     labels: &[usize],
     checks: usize,
     points: &[Point],
-) -> Vec<Cluster> {
-    let mut all: Vec<Cluster> = by_distance(values, labels)
+) -> Result<Vec<Cluster>> {
+    let mut all: Vec<Cluster> = by_distance(values, labels)?
         .into_iter()
         .map(|members| Cluster {
             representative: members[0],
@@ -138,5 +189,5 @@ pub fn clusters(
         .collect();
     let time = |c: &Cluster| c.members.iter().map(|p| points[*p].seconds).sum::<f64>();
     all.sort_by(|a, b| time(b).total_cmp(&time(a)));
-    all
+    Ok(all)
 }

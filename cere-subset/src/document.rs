@@ -1,5 +1,6 @@
 //! What a subset is: programs, their codelets, the points that are clustered, the clusters. `subset.json` of an archive.
 
+use crate::choose::Scaling;
 use crate::machine::Machine;
 use anyhow::{Result, bail, ensure};
 use cere_cluster::Dendrogram;
@@ -47,6 +48,8 @@ pub struct Choice {
     pub dropped: Vec<(String, String)>,
     /// Whether large values were compressed by a logarithm before the z-scores.
     pub logarithm: bool,
+    /// Share of the variance that the principal components keep which took the metrics' place, if they did.
+    pub components: Option<f64>,
     /// Flags after those of the build, of metrics and reference times.
     pub flags: Vec<String>,
     /// The simulated caches.
@@ -101,6 +104,17 @@ pub struct Cluster {
     pub members: Vec<usize>,
     /// Members that are measured as a check, the farthest first.
     pub checks: Vec<usize>,
+}
+
+impl Choice {
+    /// How metrics became coordinates.
+    #[must_use]
+    pub fn scaling(&self) -> Scaling {
+        Scaling {
+            logarithm: self.logarithm,
+            components: self.components,
+        }
+    }
 }
 
 impl Subset {
@@ -184,7 +198,10 @@ impl Subset {
             (self.programs.len(), self.codelets.len(), self.points.len());
         let time = |seconds: f64| seconds.is_finite() && seconds > 0.0;
         let named = |name: &str| !name.is_empty() && name.chars().all(is_plain);
-        ensure!(points > 0, "the subset has no points");
+        ensure!(
+            points > 0 && self.dendrogram.points == points && self.dendrogram.is_whole(),
+            "the subset has no points, or no tree of them"
+        );
         for program in &self.programs {
             ensure!(
                 time(program.seconds) && named(&program.name),

@@ -98,7 +98,7 @@ pub fn expected(
         machines: &ratios,
     };
     let rows = choose::rows(&view.vectors, choosing.metrics);
-    let without = known.without_program(&rows, choosing.logarithm, subset.clusters.len())?;
+    let without = known.without_program(&rows, choosing.scaling, subset.clusters.len())?;
     let labels: Vec<String> = machines.all.iter().map(|m| m.label.clone()).collect();
     let mut left_out = Vec::new();
     if let Some(genetic) = genetic.filter(|_| ratios.len() > 1) {
@@ -109,11 +109,11 @@ pub fn expected(
                 &view.points,
                 &view.vectors,
                 &others,
-                choosing.logarithm,
+                choosing.scaling,
                 genetic,
             )?;
             let rows = choose::rows(&view.vectors, &trained.metrics);
-            let space = choose::space(&rows, choosing.logarithm)?;
+            let space = choose::space(&rows, choosing.scaling)?;
             let clusters = space.clusters(trained.k, 0, &view.points)?;
             let errors = Errors::of(&point_errors(&clusters, &own));
             left_out.extend(errors.map(|e| (label.clone(), e)));

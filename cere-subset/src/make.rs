@@ -1,7 +1,7 @@
 //! A subset from stores: reference times, metrics, clusters.
 
 use crate::archive::{self, Contents, Prebuilt};
-use crate::choose::{self, Space};
+use crate::choose::{self, Scaling, Space};
 use crate::collect::{Collected, Found, collect};
 use crate::document::{Choice, Codelet, Point, SUBSET_VERSION, Subset};
 use crate::machine::Machine;
@@ -59,8 +59,8 @@ pub struct View<'a> {
 pub struct Choosing<'a> {
     /// The metrics that count.
     pub metrics: &'a [&'a str],
-    /// Whether large values are compressed by a logarithm before the z-scores.
-    pub logarithm: bool,
+    /// How they become coordinates.
+    pub scaling: Scaling,
     /// Clusters; none: as many as the elbow says.
     pub k: Option<usize>,
     /// Checks of each cluster, at most.
@@ -266,7 +266,7 @@ impl View<'_> {
     /// There are fewer points than clusters, or the metrics do not tell points apart.
     pub fn subset(&self, choosing: &Choosing) -> Result<Subset> {
         let metrics = choosing.metrics;
-        let space = choose::space(&choose::rows(&self.vectors, metrics), choosing.logarithm)?;
+        let space = choose::space(&choose::rows(&self.vectors, metrics), choosing.scaling)?;
         let k = choosing.k.unwrap_or(space.elbow);
         let mut subset = Subset {
             version: SUBSET_VERSION,
@@ -281,7 +281,8 @@ impl View<'_> {
                     .map(|c| metrics[*c].to_owned())
                     .collect(),
                 dropped: dropped(&space, metrics),
-                logarithm: choosing.logarithm,
+                logarithm: choosing.scaling.logarithm,
+                components: choosing.scaling.components,
                 flags: self.measured.flags.clone(),
                 geometry: self.measured.geometry.clone(),
             },

@@ -34,6 +34,8 @@ pub struct How {
     pub repetitions: Repetitions,
     /// State of the caches before each.
     pub warmup: Option<Warmup>,
+    /// Largest relative errors of doubles and of floats that are rounding.
+    pub tolerance: (f64, f64),
     /// Longest replay in seconds.
     pub timeout: f64,
     /// Whether replays and compilers run in the sandbox.
@@ -52,6 +54,7 @@ impl How {
             flags: settings.flags.clone(),
             repetitions: settings.repetitions,
             warmup: settings.warmup,
+            tolerance: (settings.tolerance.double, settings.tolerance.single),
             timeout: settings.timeout.as_secs_f64(),
             sandbox: settings.sandbox.is_on(),
             prebuilt,
@@ -66,7 +69,10 @@ impl How {
             repetitions: self.repetitions,
             warmup: self.warmup,
             compare: true,
-            tolerance: Tolerance::default(),
+            tolerance: Tolerance {
+                double: self.tolerance.0,
+                single: self.tolerance.1,
+            },
             timeout: Duration::from_secs_f64(self.timeout),
             team: Team::default(),
             sandbox: match self.sandbox {
@@ -215,7 +221,9 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
                 task.round,
                 task.codelet
             ),
-            Some(Outcome { value: Err(why), .. }) => {
+            Some(Outcome {
+                value: Err(why), ..
+            }) => {
                 of.reason.get_or_insert_with(|| why.clone());
             }
             Some(Outcome {

@@ -1,6 +1,6 @@
 //! A choice of metrics by a genetic algorithm (CERE thesis, 4.3.3).
 
-use crate::choose::{self, Space};
+use crate::choose::{self, Scaling, Space};
 use crate::document::Point;
 use crate::validate::{Ratios, point_errors};
 use crate::vectors::Vector;
@@ -35,7 +35,7 @@ pub fn train(
     points: &[Point],
     vectors: &[Vector],
     machines: &[Ratios],
-    logarithm: bool,
+    scaling: Scaling,
     settings: &Genetic,
 ) -> Result<Trained> {
     if machines.is_empty() {
@@ -51,7 +51,7 @@ pub fn train(
             each.map(|(value, _)| *value).collect()
         };
         let rows: Vec<Vec<Option<f64>>> = rows.iter().map(chosen).collect();
-        choose::space(&rows, logarithm)
+        choose::space(&rows, scaling)
     };
     let fitness = |bits: &[bool]| -> f64 {
         let Ok(space) = space(bits) else {

@@ -1,14 +1,17 @@
 //! How wrong predictions from a few codelets are, on machines where all were measured.
 
-use crate::choose::{self, Space};
+use crate::choose::{self, Scaling, Space};
 use crate::document::{Cluster, Point};
 use anyhow::Result;
-use cere_cluster::random_partition;
+use cere_cluster::{by_distance, centroids, kmeans, random_partition};
 use cere_stats::Spread;
 use serde::{Deserialize, Serialize};
 
 /// Partitions at random for each number of clusters (CERE thesis, 4.3).
 pub const RANDOM: usize = 1000;
+
+/// Starts of k-means.
+const STARTS: usize = 20;
 
 /// Ratios of all points on one machine; none where a codelet could not be measured there.
 pub type Ratios = Vec<Option<f64>>;
@@ -99,6 +102,8 @@ pub struct ByK {
     pub programs: Errors,
     /// Median error of points with random partitions: the best of them, a tenth are below, the median one, nine tenths are below.
     pub random: [f64; 4],
+    /// Median error of points with the clusters of k-means.
+    pub means: f64,
     /// Share of random partitions whose median error is at most that of the clusters.
     pub random_as_good: f64,
     /// Seconds of all programs over those of one invocation of each representative's codelets.
@@ -142,13 +147,16 @@ impl Known<'_> {
         let (Some(points), Some(programs)) = (Errors::of(&points), Errors::of(&programs)) else {
             return Ok(None);
         };
-        let values = &space.scores.values;
+        let values = &space.values;
         let mut medians = Vec::with_capacity(RANDOM);
         for number in 0..RANDOM as u64 {
             let labels = random_partition(self.points.len(), k, seed.wrapping_add(number))?;
-            let random = choose::clusters(values, &labels, 0, self.points);
+            let random = choose::clusters(values, &labels, 0, self.points)?;
             medians.extend(Errors::of(&self.errors(&random).0).map(|e| e.median));
         }
+        let labels = kmeans(values, k, STARTS, seed)?;
+        let means = choose::clusters(values, &labels, 0, self.points)?;
+        let means = Errors::of(&self.errors(&means).0);
         medians.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let place = (share * medians.len() as f64) as usize;
@@ -165,6 +173,7 @@ impl Known<'_> {
             programs,
             random: [0.0, 0.1, 0.5, 0.9].map(|share| at(share).copied().unwrap_or(f64::NAN)),
             random_as_good: as_good as f64 / medians.len().max(1) as f64,
+            means: means.map_or(f64::NAN, |e| e.median),
             reduction: self.program_seconds / replays,
         }))
     }
@@ -177,7 +186,7 @@ impl Known<'_> {
     pub fn without_program(
         &self,
         rows: &[Vec<Option<f64>>],
-        logarithm: bool,
+        scaling: Scaling,
         k: usize,
     ) -> Result<Option<(Errors, Errors)>> {
         let (mut points, mut programs) = (Vec::new(), Vec::new());
@@ -192,10 +201,10 @@ impl Known<'_> {
                 continue;
             }
             let others: Vec<_> = kept.iter().map(|p| rows[*p].clone()).collect();
-            let space = choose::space(&others, logarithm)?;
+            let space = choose::space(&others, scaling)?;
             let labels = space.dendrogram.cut(k.min(kept.len()))?;
-            let members = cere_cluster::by_distance(&space.scores.values, &labels);
-            let centroids = cere_cluster::centroids(&space.scores.values, &labels);
+            let members = by_distance(&space.values, &labels)?;
+            let centroids = centroids(&space.values, &labels)?;
             let mut clusters: Vec<Cluster> = members
                 .iter()
                 .map(|members| Cluster {
@@ -205,7 +214,7 @@ impl Known<'_> {
                 })
                 .collect();
             for point in &own {
-                let place = space.scores.project(&rows[*point])?;
+                let place = space.project(&rows[*point])?;
                 let distance = |c: &Vec<f64>| -> f64 {
                     c.iter().zip(&place).map(|(a, b)| (a - b).powi(2)).sum()
                 };

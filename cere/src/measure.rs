@@ -1,10 +1,10 @@
 //! `cere measure SUBSET -o FILE`: replays the codelets of a subset on this machine or on others.
 
-use crate::options::{Nodes, Timing};
+use crate::options::{self, Nodes, Timing};
 use crate::show;
 use anyhow::{Context, Result, bail, ensure};
 use cere_console::{note, print, progress};
-use cere_replay::Team;
+use cere_replay::{Team, Tolerance};
 use cere_subset::archive;
 use cere_subset::measure::{self, How, Request};
 use std::collections::BTreeMap;
@@ -51,6 +51,12 @@ pub struct Options {
     /// Run the executables in the archive instead of compiling
     #[arg(long)]
     prebuilt: bool,
+    /// Largest relative error of a double that is rounding, with other flags or libraries
+    #[arg(long, value_name = "X", default_value_t = 1e-9, value_parser = options::tolerance)]
+    tolerance: f64,
+    /// Likewise, of a float
+    #[arg(long, value_name = "X", default_value_t = 1e-5, value_parser = options::tolerance)]
+    float_tolerance: f64,
     /// Rounds over all codelets
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -72,6 +78,10 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut settings = options.timing.settings(Team::default())?;
     settings.repetitions = options.timing.in_rounds();
     settings.flags = shell_words::split(&options.flags).context("--flags")?;
+    settings.tolerance = Tolerance {
+        double: options.tolerance,
+        single: options.float_tolerance,
+    };
     cere_driver::flags::check(&settings.flags).context("--flags")?;
     let place = options.nodes.place()?;
     let names: Vec<&str> = subset.programs.iter().map(|p| p.name.as_str()).collect();

@@ -7,6 +7,7 @@ use cere_cluster::Genetic;
 use cere_console::{note, print, progress};
 use cere_format::store::Store;
 use cere_replay::Team;
+use cere_subset::choose::Scaling;
 use cere_subset::expect::{self, Machines};
 use cere_subset::make::{self, Choosing};
 use cere_subset::{Measurement, choose, train};
@@ -61,6 +62,9 @@ pub struct Options {
     /// Take metrics as they are, without a logarithm before the z-scores
     #[arg(long)]
     linear: bool,
+    /// Cluster in the principal components that keep this share of the variance, in per cent
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    components: Option<f64>,
     /// Put all codelets into the archive, so that predictions can be compared
     #[arg(long)]
     whole: bool,
@@ -107,6 +111,13 @@ pub struct Options {
     again: bool,
     #[command(flatten)]
     timing: Timing,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match options::percent(text)? {
+        share if share > 0.0 && share <= 100.0 => Ok(share),
+        _ => Err("a number of per cent above 0, up to 100, is needed".into()),
+    }
 }
 
 fn probability(text: &str) -> Result<f64, String> {
@@ -156,6 +167,10 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     let measured = make::measure(&request)?;
     let view = measured.view(options.unified);
+    let scaling = Scaling {
+        logarithm: !options.linear,
+        components: options.components.map(|percent| percent / 100.0),
+    };
     let genetic = options.train.then(|| options.genetic());
     let trained = match &genetic {
         None => None,
@@ -163,14 +178,14 @@ pub fn run(options: &Options) -> Result<u8> {
             let spinner = progress::spinner("training".into());
             let ratios = machines.ratios(&view)?;
             let (points, vectors) = (&view.points, &view.vectors);
-            let found = train::train(points, vectors, &ratios, !options.linear, genetic)?;
+            let found = train::train(points, vectors, &ratios, scaling, genetic)?;
             spinner.finish_and_clear();
             Some(found)
         }
     };
     let choosing = Choosing {
         metrics: trained.as_ref().map_or(&words, |t| &t.metrics),
-        logarithm: !options.linear,
+        scaling,
         k: options.clusters.map(|k| k as usize),
         checks: options.checks,
     };

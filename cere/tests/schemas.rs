@@ -188,16 +188,27 @@ fn check_subset(session: &mut Session) {
     };
     let check = |session: &mut Session, more: &[&str]| {
         let words = subset(more);
-        session.check("subset", &words.iter().map(String::as_str).collect::<Vec<_>>())
+        session.check(
+            "subset",
+            &words.iter().map(String::as_str).collect::<Vec<_>>(),
+        )
     };
     let found = check(session, &["--whole", "-o", "plate.cere"]);
     assert_eq!(found["k"], 1, "{found}");
     assert!(found["expected_error"].is_null() && some(&found, "dropped"));
     let program = "plate=./plate 200 400";
-    let measured = [&["plate.cere", "-o", "here.json", "--run", program], &quick[..]].concat();
+    let measured = [
+        &["plate.cere", "-o", "here.json", "--run", program],
+        &quick[..],
+    ]
+    .concat();
     let measured = session.check("measure", &measured);
     assert!(some(&measured, "codelets") && measured["programs"]["plate"].is_number());
-    let o1 = [&["plate.cere", "-o", "o1.json", "--flags", "-O1"], &quick[..]].concat();
+    let o1 = [
+        &["plate.cere", "-o", "o1.json", "--flags", "-O1"],
+        &quick[..],
+    ]
+    .concat();
     let o1 = session.check("measure", &o1);
     assert!(o1["codelets"][0]["rounds"][0]["built"].is_number(), "{o1}");
     let machines = ["--machines", "here.json", "o1.json"];
@@ -214,7 +225,10 @@ fn check_subset(session: &mut Session) {
     assert!(one["point_errors"].is_object(), "{one}");
     session.check("predict", &["--machine", "here.json", "o1.json"]);
     session.check("predict", &["--machine", "here.json", "o1.json", "--rank"]);
-    session.check("report", &["--subset", "plate.cere", "--machine", "o1.json"]);
+    session.check(
+        "report",
+        &["--subset", "plate.cere", "--machine", "o1.json"],
+    );
 }
 
 const PLATE: [&str; 4] = ["--", "./plate", "200", "400"];

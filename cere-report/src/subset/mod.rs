@@ -72,7 +72,7 @@ struct Page {
     dendrogram: String,
     rows: Vec<Row>,
     errors: String,
-    by_k: Vec<[String; 8]>,
+    by_k: Vec<[String; 9]>,
     machines: Vec<Machine>,
     metrics: String,
     dropped: Vec<(String, String)>,
@@ -272,6 +272,7 @@ pub fn html(data: &SubsetData) -> Result<String> {
             percent(e.random[0]),
             percent(e.random[2]),
             percent(e.random_as_good),
+            percent(e.means),
             format!("{:.1}", e.reduction),
         ]
     });
@@ -330,7 +331,7 @@ fn alone(svg: &str) -> String {
 /// Errors for at most [`MOST`] numbers of clusters.
 fn by_k(subset: &Subset, vectors: &[Vector], machines: &[Ratios], seed: u64) -> Result<Vec<ByK>> {
     let names: Vec<&str> = subset.choice.metrics.iter().map(String::as_str).collect();
-    let space = choose::space(&choose::rows(vectors, &names), subset.choice.logarithm)?;
+    let space = choose::space(&choose::rows(vectors, &names), subset.choice.scaling())?;
     let codelet = |m: &(usize, f64)| subset.reference_seconds(m.0);
     let replays: Vec<f64> = subset
         .points

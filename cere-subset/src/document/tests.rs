@@ -22,6 +22,7 @@ pub fn of(programs: &[f64], points: &[(usize, f64)], clusters: &[&[usize]]) -> S
             metrics: vec!["mflops".into()],
             dropped: Vec::new(),
             logarithm: false,
+            components: None,
             flags: Vec::new(),
             geometry: "zen3".into(),
         },
