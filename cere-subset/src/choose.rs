@@ -116,19 +116,21 @@ impl Space {
             );
         }
         let labels = self.dendrogram.cut(k)?;
-        Ok(clusters(&self.scores.values, &labels, checks, points))
+        clusters(&self.scores.values, &labels, checks, points)
     }
 }
 
 /// The clusters that `labels` say, by falling time.
-#[must_use]
+///
+/// # Errors
+/// `labels` are no partition of the points.
 pub fn clusters(
     values: &[Vec<f64>],
     labels: &[usize],
     checks: usize,
     points: &[Point],
-) -> Vec<Cluster> {
-    let mut all: Vec<Cluster> = by_distance(values, labels)
+) -> Result<Vec<Cluster>> {
+    let mut all: Vec<Cluster> = by_distance(values, labels)?
         .into_iter()
         .map(|members| Cluster {
             representative: members[0],
@@ -138,5 +140,5 @@ pub fn clusters(
         .collect();
     let time = |c: &Cluster| c.members.iter().map(|p| points[*p].seconds).sum::<f64>();
     all.sort_by(|a, b| time(b).total_cmp(&time(a)));
-    all
+    Ok(all)
 }

@@ -146,7 +146,7 @@ impl Known<'_> {
         let mut medians = Vec::with_capacity(RANDOM);
         for number in 0..RANDOM as u64 {
             let labels = random_partition(self.points.len(), k, seed.wrapping_add(number))?;
-            let random = choose::clusters(values, &labels, 0, self.points);
+            let random = choose::clusters(values, &labels, 0, self.points)?;
             medians.extend(Errors::of(&self.errors(&random).0).map(|e| e.median));
         }
         medians.sort_by(f64::total_cmp);
@@ -194,8 +194,8 @@ impl Known<'_> {
             let others: Vec<_> = kept.iter().map(|p| rows[*p].clone()).collect();
             let space = choose::space(&others, logarithm)?;
             let labels = space.dendrogram.cut(k.min(kept.len()))?;
-            let members = cere_cluster::by_distance(&space.scores.values, &labels);
-            let centroids = cere_cluster::centroids(&space.scores.values, &labels);
+            let members = cere_cluster::by_distance(&space.scores.values, &labels)?;
+            let centroids = cere_cluster::centroids(&space.scores.values, &labels)?;
             let mut clusters: Vec<Cluster> = members
                 .iter()
                 .map(|members| Cluster {
