@@ -16,7 +16,7 @@ pub struct Genetic {
     pub population: usize,
     /// Generations, at least 1.
     pub generations: usize,
-    /// Probability that a bit of a child is MUTATES.
+    /// Probability that a bit of a child flips.
     pub mutation: f64,
     /// Share of the best that live on unchanged; the best one always does.
     pub elite: f64,
@@ -159,8 +159,10 @@ fn evaluate(
     }
 }
 
-/// The next generation of a sorted one: the elite, and children of two parents of which the better ones are likelier (genalg: a normal
-/// distribution over the ranks with a third of them as its deviation), crossed over at one point.
+/// The next generation of a sorted one: the elite, and children of two parents crossed over at one point. As in genalg, a normal
+/// distribution over the ranks, with a third of them as its deviation, draws the parents. Unlike there a mutated bit flips, it is
+/// not drawn anew: that would set bits ten times rarer than clear them, and settles sooner, for a fitness that is never better
+/// (six searches for 6 metrics among 70 of noise: up to 11 % worse).
 fn next(
     sorted: &[Vec<bool>],
     settings: &Genetic,
@@ -195,6 +197,7 @@ fn next(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Transform, elbow, medoids, variances, ward, z_scores};
 
     fn small() -> Genetic {
         Genetic {
@@ -230,6 +233,52 @@ mod tests {
         assert_eq!(found.fitness, 2.0);
         let nothing = genetic(3, &small(), |_| f64::NAN).unwrap();
         assert_eq!(nothing.fitness, f64::INFINITY);
+    }
+
+    /// The whole method on 45 points of nine kinds with six metrics that tell kinds apart and 30 that are noise.
+    #[test]
+    fn noise_is_left_out() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(4);
+        let mut noise = |most: f64| random.random_range(-most..most);
+        let mut row = |kind: usize| -> Vec<f64> {
+            let known = |metric: usize| ((kind * (metric + 3) * 7) % 11) as f64;
+            let mut metric = |m| {
+                if m < 6 {
+                    known(m) + noise(0.3)
+                } else {
+                    noise(3.0)
+                }
+            };
+            (0..36).map(&mut metric).collect()
+        };
+        let rows: Vec<Vec<f64>> = (0..45).map(|point| row(point % 9)).collect();
+        let speed = |point: usize| 1.0 + 0.37 * (point % 9) as f64;
+        let fitness = |bits: &[bool]| {
+            let chosen = |row: &Vec<f64>| -> Vec<Option<f64>> {
+                let each = row.iter().zip(bits).filter(|(_, bit)| **bit);
+                each.map(|(value, _)| Some(*value)).collect()
+            };
+            let rows: Vec<_> = rows.iter().map(chosen).collect();
+            let points = z_scores(&rows, Transform::None).unwrap().values;
+            let tree = ward(&points).unwrap();
+            let clusters = elbow(&variances(&points, &tree).unwrap());
+            let labels = tree.cut(clusters).unwrap();
+            let medoids = medoids(&points, &labels).unwrap();
+            let error = |p: usize| (speed(medoids[labels[p]]) / speed(p) - 1.0).abs();
+            // Without the 0.01 a set that makes no error would be as good with any number of clusters.
+            ((0..45).map(error).sum::<f64>() / 45.0 + 0.01) * clusters as f64
+        };
+        let settings = Genetic {
+            population: 200,
+            generations: 40,
+            ..Genetic::default()
+        };
+        let found = genetic(36, &settings, fitness).unwrap();
+        assert!(
+            found.bits[..6].contains(&true) && !found.bits[6..].contains(&true),
+            "{found:?}"
+        );
+        assert!((found.fitness - 0.09).abs() < 1e-12, "{found:?}");
     }
 
     #[test]

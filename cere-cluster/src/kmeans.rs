@@ -101,13 +101,13 @@ fn step(points: &[Vec<f64>], clusters: usize, labels: &mut [usize]) -> Result<bo
 fn in_order(labels: &[usize], clusters: usize) -> Vec<usize> {
     let mut names = vec![None; clusters];
     let mut next = 0..;
-    let mut name = |label: &usize| {
+    let name = |label: &usize| {
         names[*label].or_else(|| {
             names[*label] = next.next();
             names[*label]
         })
     };
-    labels.iter().filter_map(|label| name(label)).collect()
+    labels.iter().filter_map(name).collect()
 }
 
 #[cfg(test)]

@@ -171,8 +171,7 @@ pub(crate) fn check(
     if metrics != of {
         return Err(ClusterError::Metrics { index, metrics, of });
     }
-    // Written so that a NaN is found.
-    match values.find(|v| !(v.abs() <= 1e100)) {
+    match values.find(|v| v.is_nan() || v.abs() > 1e100) {
         Some(value) => Err(ClusterError::Value { index, value }),
         None => Ok(()),
     }

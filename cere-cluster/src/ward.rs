@@ -124,3 +124,105 @@ impl Dendrogram {
         order
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::within::within;
+    use proptest::prelude::*;
+
+    #[test]
+    fn heights() {
+        // Pairs {0, 1} and {10, 11}, one apart: each rises by 1/2. Both: the rise is 2 * 2 / 4 * 10^2.
+        let points = [0.0, 10.0, 1.0, 11.0].map(|x| vec![x]);
+        let tree = ward(&points).unwrap();
+        let heights: Vec<f64> = tree.merges.iter().map(|m| m.height).collect();
+        assert_eq!(heights, [1.0, 1.0, 200f64.sqrt()]);
+        let last = tree.merges[2];
+        assert_eq!((last.one, last.other, last.size), (4, 5, 4));
+        assert_eq!(tree.cut(1).unwrap(), [0, 0, 0, 0]);
+        assert_eq!(tree.cut(2).unwrap(), [0, 1, 0, 1]);
+        assert_eq!(tree.cut(4).unwrap(), [0, 1, 2, 3]);
+        for clusters in [0, 5] {
+            let error = ClusterError::Clusters {
+                clusters,
+                points: 4,
+            };
+            assert_eq!(tree.cut(clusters), Err(error));
+        }
+    }
+
+    #[test]
+    fn one_point_and_equal_points() {
+        let one = ward(&[vec![3.0]]).unwrap();
+        assert_eq!((one.cut(1), one.order()), (Ok(vec![0]), vec![0]));
+        let same = ward(&vec![vec![0.1, 0.2]; 5]).unwrap();
+        assert!(same.merges.iter().all(|m| m.height == 0.0));
+        assert_eq!(same.cut(5), Ok(vec![0, 1, 2, 3, 4]));
+        // Points without coordinates are equal.
+        assert_eq!(ward(&[vec![], vec![]]).unwrap().merges[0].height, 0.0);
+    }
+
+    #[test]
+    fn points_that_cannot_be_merged() {
+        assert_eq!(ward(&[]), Err(ClusterError::NoPoints));
+        let of = |second: Vec<f64>| ward(&[vec![1.0, 2.0], second]).unwrap_err().to_string();
+        assert_eq!(of(vec![1.0]), "point 1 has 1 metrics, the others 2");
+        assert!(of(vec![1.0, f64::NAN]).starts_with("point 1 has a metric that is NaN"));
+        assert!(of(vec![-1e200, 1.0]).ends_with("between -1e100 and 1e100"));
+    }
+
+    /// A file may say anything.
+    #[test]
+    fn merges_that_are_no_tree() {
+        let tree = ward(&[0.0, 1.0, 5.0].map(|x| vec![x])).unwrap();
+        let text = serde_json::to_string(&tree).unwrap();
+        assert_eq!(serde_json::from_str::<Dendrogram>(&text).unwrap(), tree);
+        let changes: [fn(&mut Dendrogram); 9] = [
+            |t| t.points = 0,
+            |t| t.points = 4,
+            |t| t.merges.truncate(1),
+            |t| t.merges[1].other = 4,
+            |t| t.merges[0].other = 9,
+            |t| t.merges[1].one = 0,
+            |t| t.merges[1].size = 2,
+            |t| t.merges[1].height = 0.5,
+            |t| t.merges[0].height = f64::NAN,
+        ];
+        for change in changes {
+            let mut changed = tree.clone();
+            change(&mut changed);
+            let error = changed.cut(2).unwrap_err();
+            assert!(matches!(error, ClusterError::Tree { .. }), "{changed:?}");
+            assert!(changed.order().is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_merge_raises_the_sum_of_squares_least(
+            points in prop::collection::vec(prop::collection::vec(-9.0f64..9.0, 2), 2..9)
+        ) {
+            let tree = ward(&points).unwrap();
+            for clusters in 2..=points.len() {
+                let labels = tree.cut(clusters).unwrap();
+                let before = within(&points, &labels).unwrap();
+                let rise = |one: usize, other: usize| {
+                    let renamed = |l: usize| if l == other { one } else { l - usize::from(l > other) };
+                    let merged: Vec<usize> = labels.iter().map(|l| renamed(*l)).collect();
+                    within(&points, &merged).unwrap() - before
+                };
+                let pairs = (0..clusters).flat_map(|other| (0..other).map(move |one| (one, other)));
+                let least = pairs.map(|(one, other)| rise(one, other)).fold(f64::INFINITY, f64::min);
+                let height = tree.merges[points.len() - clusters].height;
+                prop_assert!((height * height / 2.0 - least).abs() < 1e-9);
+                // The cut with fewer clusters unites two of these.
+                let fewer = tree.cut(clusters - 1).unwrap();
+                let mut pairs: Vec<_> = labels.iter().zip(&fewer).collect();
+                pairs.sort();
+                pairs.dedup();
+                prop_assert_eq!(pairs.len(), clusters);
+            }
+        }
+    }
+}

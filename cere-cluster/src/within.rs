@@ -138,7 +138,7 @@ pub fn variances(points: &[Vec<f64>], tree: &Dendrogram) -> Result<Vec<f64>, Clu
 ///
 /// The thesis (2.3.1) names no criterion. This one has no parameter and no unit; its end is no choice either, because as many
 /// clusters as points leave no variance. For a convex curve it is where one more cluster begins to bring less than the mean of
-/// all. So it says few clusters where the first ones explain most, and a middle number, not the last, where all points differ.
+/// all. Points without any groups have an elbow too, at about a third of their number.
 #[must_use]
 pub fn elbow(curve: &[f64]) -> usize {
     let (Some(first), Some(last)) = (curve.first(), curve.last()) else {
