@@ -15,7 +15,7 @@ pub const SUBSET_VERSION: u32 = 1;
 pub struct Subset {
     /// [`SUBSET_VERSION`].
     pub version: u32,
-    /// Hash over all else: another subset has another.
+    /// Hash over machine, programs, codelets, points and clusters: another subset has another.
     pub id: String,
     /// The machine of the reference times.
     pub machine: Machine,
@@ -49,6 +49,7 @@ pub struct Choice {
     /// Whether large values were compressed by a logarithm before the z-scores.
     pub logarithm: bool,
     /// Share of the variance that the principal components keep which took the metrics' place, if they did.
+    #[serde(default)]
     pub components: Option<f64>,
     /// Flags after those of the build, of metrics and reference times.
     pub flags: Vec<String>,
@@ -169,8 +170,14 @@ impl Subset {
 
     /// Sets the id.
     pub(crate) fn identify(&mut self) -> Result<()> {
-        self.id = String::new();
-        self.id = cere_store::state::hash(&serde_json::to_string(&*self)?);
+        let content = (
+            &self.machine,
+            &self.programs,
+            &self.codelets,
+            &self.points,
+            &self.clusters,
+        );
+        self.id = cere_store::state::hash(&serde_json::to_string(&content)?);
         Ok(())
     }
 
