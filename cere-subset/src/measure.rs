@@ -164,10 +164,13 @@ pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
     )?;
     run(&job, request.place, worker)?;
     let outcomes = job.results()?;
-    let measurement = gather(request, &tasks, &outcomes)?;
-    state::write_json(request.output, &measurement)?;
+    let measurement = gather(request, &tasks, &outcomes);
+    if let Ok(measurement) = &measurement {
+        state::write_json(request.output, measurement)?;
+    }
+    // Of results without a use nothing would be done again.
     job.remove()?;
-    Ok(measurement)
+    measurement
 }
 
 /// The job's directory.

@@ -82,7 +82,9 @@ pub fn run(options: &Options) -> Result<u8> {
         double: options.tolerance,
         single: options.float_tolerance,
     };
-    cere_driver::flags::check(&settings.flags).context("--flags")?;
+    cere_driver::flags::check(&settings.flags)
+        .and_then(|()| cere_driver::flags::known(&settings.flags))
+        .context("--flags")?;
     let place = options.nodes.place()?;
     let names: Vec<&str> = subset.programs.iter().map(|p| p.name.as_str()).collect();
     let programs = options.programs(&names)?;
