@@ -5,9 +5,8 @@ mod support;
 use cere_nodes::{Job, NodesError, Place, Worker, run, work};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
 use std::process::Command;
-use support::{Trial, done, failed, worker};
+use support::{Small, Trial, done, failed, worker};
 
 #[test]
 fn every_task_is_done_once() {
@@ -180,39 +179,11 @@ fn a_worker_that_is_not_there_is_named() {
     assert!(error.to_string().contains("/nowhere/cere"), "{error}");
 }
 
-/// A file system of `size` bytes, for root.
-struct Small<'a>(&'a Path);
-
-impl<'a> Small<'a> {
-    fn mount(at: &'a Path, size: usize) -> Self {
-        let size = format!("size={size}");
-        let mut mount = Command::new("mount");
-        let status = mount
-            .args(["-t", "tmpfs", "-o", &size, "none"])
-            .arg(at)
-            .status();
-        assert!(
-            status.expect("mount").success(),
-            "the test mounts a tmpfs: run it as root"
-        );
-        Self(at)
-    }
-}
-
-impl Drop for Small<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
-    }
-}
-
 #[test]
 fn a_full_disk_is_named_before_work_is_done() {
     let trial = Trial::new(12, 3, |_, _, _| ());
     let results = trial.job.directory().join("results");
-    let small = Small::mount(&results, 256 << 10);
-    let ballast = results.join("ballast");
-    let fill = |size: usize| fs::write(&ballast, vec![1; size]);
-    assert!(fill(1 << 20).is_err(), "the disk is not full");
+    let small = Small::full(&results);
     let (rest, _) = trial.run(&Place::Local);
     let (missing, why): (Vec<usize>, Vec<&String>) =
         rest.missing.iter().map(|(n, w)| (*n, w)).unzip();
@@ -228,7 +199,7 @@ fn a_full_disk_is_named_before_work_is_done() {
         .map(|e| e.file_name())
         .collect();
     assert_eq!(names, ["ballast"], "half files");
-    fs::remove_file(&ballast).expect("room");
+    fs::remove_file(results.join("ballast")).expect("room");
     assert_eq!(trial.run(&Place::Local).0.missing, []);
     trial.assert_complete();
     drop(small);
