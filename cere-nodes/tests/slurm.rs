@@ -139,11 +139,11 @@ impl Drop for Cluster {
 }
 
 fn notes(events: &[Event]) -> Vec<&str> {
-    let note = |event| match event {
-        &Event::Note(ref text) => Some(text.as_str()),
+    let texts = events.iter().filter_map(|event| match event {
+        Event::Note(text) => Some(text.as_str()),
         _ => None,
-    };
-    events.iter().filter_map(note).collect()
+    });
+    texts.collect()
 }
 
 /// More chunks than an array may have.

@@ -4,8 +4,9 @@
 use cere_nodes::{Event, Job, Outcome, Place, Rest, Worker, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -163,12 +164,16 @@ pub fn failed(events: &[Event]) -> Vec<usize> {
     })
 }
 
-/// Writes a shell script that can be run.
+/// Writes a shell script that can be run. Another process does: none that is started meanwhile has it open.
 pub fn write_program(path: &Path, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).expect("a script");
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(path, mode).expect("a script");
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(path);
+    let mut child = install.stdin(Stdio::piped()).spawn().expect("install");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(format!("#!/bin/sh\n{script}\n").as_bytes())
+        .expect("a script");
+    drop(pipe);
+    assert!(child.wait().expect("install").success());
 }
 
 /// A small file system, for root.
