@@ -26,7 +26,7 @@ pub const THESIS: [&str; 13] = [
     "vector_ratio_other_integer",
 ];
 
-/// The metrics that `words` name: `all`, `thesis`, groups, or metrics.
+/// The metrics that `words` name: `all`, `counts` (those that need no clock), `thesis`, groups, or metrics.
 ///
 /// # Errors
 /// A word is none of these.
@@ -35,6 +35,7 @@ pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
     for word in words {
         let chosen = |m: &cere_metrics::Metric| match word.as_str() {
             "all" => true,
+            "counts" => m.group != "rate",
             "thesis" => THESIS.contains(&m.name),
             word => m.name == word || m.group == word,
         };
@@ -45,7 +46,7 @@ pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
         }
         if !known {
             bail!(
-                "{word} is no metric and no group of them: `cere metrics --list` shows them; `all` and `thesis` are sets"
+                "{word} is no metric and no group of them: `cere metrics --list` shows them; all, counts and thesis are sets"
             );
         }
     }
