@@ -246,7 +246,8 @@ fn a_chunk_that_ends_its_worker_is_tried_elsewhere() {
         }
     });
     let (rest, events) = trial.run(&server.place("one,two"));
-    assert_eq!((rest.missing, failed(&events)), (vec![], vec![1]));
+    assert_eq!(rest.missing, [], "{events:?}");
+    assert_eq!(failed(&events), [1], "{events:?}");
     trial.assert_complete();
 }
 
@@ -276,7 +277,8 @@ fn a_second_call_goes_on_with_the_copy() {
     fs::write(copy.join("inputs/factor"), "6.8").expect("the input");
     fs::remove_file(trial.root.path().join("died 2")).expect("a file");
     let (rest, events) = trial.run(&server.place("one"));
-    assert_eq!((rest.missing.len(), done(&events)), (1, vec![1]));
+    assert_eq!(rest.missing.len(), 1, "{events:?}");
+    assert_eq!(done(&events), [1], "{events:?}");
     let root = |task: usize| {
         let results = trial.job.results().expect("results");
         let outcome = results[task].clone().expect("an outcome");
