@@ -23,10 +23,9 @@ pub fn run(
     let mut failures = BTreeMap::new();
     for chunk in missing {
         let host = host_name();
-        let started = host.clone();
         events(Event::Started {
             chunk,
-            host: started,
+            host: host.clone(),
         });
         let io = |source| NodesError::Io {
             doing: "keep what a worker says in a temporary file".to_owned(),

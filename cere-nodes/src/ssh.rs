@@ -110,12 +110,11 @@ impl Remote<'_> {
             let _ = events.send(event);
         };
         while let Some(chunk) = queue.take(&host) {
-            let started = host.clone();
+            let host = host.clone();
             tell(Event::Started {
                 chunk,
-                host: started,
+                host: host.clone(),
             });
-            let host = host.clone();
             let (why, lost) = match self.chunk(chunk) {
                 Ok(seconds) => {
                     tell(Event::Done {
@@ -133,13 +132,12 @@ impl Remote<'_> {
                 Err(Failure::Chunk(why)) => (why, false),
                 Err(Failure::Host(why)) => (why, true),
             };
-            queue.give_back(chunk, &host, &format!("{host}: {why}"));
-            let told = why.clone();
             tell(Event::Failed {
                 chunk,
-                host,
-                why: told,
+                host: host.clone(),
+                why: why.clone(),
             });
+            queue.give_back(chunk, &host, &format!("{host}: {why}"));
             if lost {
                 return Err(why);
             }

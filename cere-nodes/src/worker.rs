@@ -63,7 +63,7 @@ pub enum Event {
         /// How long its tasks took.
         seconds: f64,
     },
-    /// A chunk ended without a result, there.
+    /// A chunk ended without a result, there. Another host may begin it next, or the scheduler again.
     Failed {
         /// Its number.
         chunk: usize,

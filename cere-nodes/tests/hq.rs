@@ -13,6 +13,7 @@ use tempfile::TempDir;
 /// Runs the tasks of one job after another, in the background. A task's state is its file in the directory of the server.
 const STAND_IN: &str = r#"
 cd "$HQ_SERVER_DIR" || exit 1
+set_state() { echo "$3" >"state-$1-$2"; mv "state-$1-$2" "job-$1/tasks/$2"; }
 echo "$*" >>calls
 case "$*" in
 "--output-mode=quiet submit "*)
@@ -25,13 +26,13 @@ case "$*" in
   mkdir "job-$id"; echo "$name" >"job-$id/name"; mkdir "job-$id/tasks"
   tasks=
   for part in $(echo "$array" | tr , ' '); do tasks="$tasks $(seq ${part%-*} ${part#*-})"; done
-  for task in $tasks; do echo waiting >"job-$id/tasks/$task"; done
+  for task in $tasks; do set_state $id $task waiting; done
   (for task in $tasks; do
-    echo running >"job-$id/tasks/$task"
+    set_state $id $task running
     file=$(echo "$log" | sed "s/%{JOB_ID}/$id/; s/%{TASK_ID}/$task/")
     state=failed
     (HQ_TASK_ID=$task "$@") >/dev/null 2>"$file" </dev/null && state=finished
-    echo $state >"job-$id/tasks/$task"
+    set_state $id $task $state
   done) >/dev/null 2>&1 &
   echo $id;;
 "--output-mode=json job list --filter waiting,running")

@@ -6,11 +6,10 @@ use cere_nodes::{Event, NodesError, Place, SlurmOptions, run};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::{Small, Trial, done, failed, kill, wait_until, worker, workers};
+use support::{Small, Trial, done, failed, free_port, kill, wait_until, worker, workers};
 use tempfile::TempDir;
 
 /// A controller and a node, on this machine.
@@ -27,11 +26,7 @@ impl Cluster {
         let root = tempfile::tempdir().expect("a directory");
         let node = cere_nodes::host_name();
         let node = node.split('.').next().unwrap_or(&node).to_owned();
-        let listen = || TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = |listener: &TcpListener| listener.local_addr().expect("a port").port();
-        let listeners = [listen(), listen()];
-        let [controller, daemon] = listeners.each_ref().map(port);
-        drop(listeners);
+        let (controller, daemon) = (free_port(), free_port());
         let home = root.path().display();
         // A node with processors that it does not have runs that many chunks at a time.
         let text = format!(

@@ -5,10 +5,10 @@ mod support;
 use cere_nodes::{Event, NodesError, Place, Rest, SshOptions, run};
 use serde_json::json;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Small, Trial, done, failed, wait_until, worker};
+use support::{Small, Trial, done, failed, free_port, wait_until, worker};
 use tempfile::TempDir;
 
 /// An OpenSSH server, and the configuration of a client that reaches it as `one`, `two` and `three`; `gone` has no server.
@@ -34,10 +34,7 @@ impl Server {
         }
         fs::copy(file("user.pub"), file("authorized")).expect("a key");
         let host_key = fs::read_to_string(file("host.pub")).expect("a key");
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|l| l.local_addr())
-            .expect("a port")
-            .port();
+        let port = free_port();
         fs::create_dir_all("/run/sshd").expect("the server's directory: run the test as root");
         let home = root.path().display();
         let server = format!(
@@ -56,8 +53,14 @@ impl Server {
         server.args(["-D", "-e", "-f"]).arg(file("sshd_config"));
         let log = fs::File::create(file("sshd.log")).expect("a log");
         let child = server.stderr(log).stdin(Stdio::null()).spawn();
-        let child = child.expect("sshd: scripts/setup installs it");
+        let mut child = child.expect("sshd: scripts/setup installs it");
         wait_until("the server", || {
+            let ended = child.try_wait().expect("a state");
+            assert!(
+                ended.is_none(),
+                "{:?}",
+                fs::read_to_string(file("sshd.log"))
+            );
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         Self { root, child }
@@ -246,7 +249,8 @@ fn a_chunk_that_ends_its_worker_is_tried_elsewhere() {
         }
     });
     let (rest, events) = trial.run(&server.place("one,two"));
-    assert_eq!((rest.missing, failed(&events)), (vec![], vec![1]));
+    assert_eq!(rest.missing, [], "{events:?}");
+    assert_eq!(failed(&events), [1], "{events:?}");
     trial.assert_complete();
 }
 
@@ -276,7 +280,8 @@ fn a_second_call_goes_on_with_the_copy() {
     fs::write(copy.join("inputs/factor"), "6.8").expect("the input");
     fs::remove_file(trial.root.path().join("died 2")).expect("a file");
     let (rest, events) = trial.run(&server.place("one"));
-    assert_eq!((rest.missing.len(), done(&events)), (1, vec![1]));
+    assert_eq!(rest.missing.len(), 1, "{events:?}");
+    assert_eq!(done(&events), [1], "{events:?}");
     let root = |task: usize| {
         let results = trial.job.results().expect("results");
         let outcome = results[task].clone().expect("an outcome");

@@ -5,8 +5,10 @@ use cere_nodes::{Event, Job, Outcome, Place, Rest, Worker, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -127,6 +129,18 @@ pub fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
             "{what} did not come"
         );
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A port of this machine that nothing listens at, below those that the kernel gives to connections.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = std::process::id() + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (next % 12_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 
