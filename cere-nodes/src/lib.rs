@@ -12,6 +12,7 @@
 //! | `place` | where work runs, and the options of each place |
 //! | `worker` | the command that does a chunk, and what is told of it |
 //! | `run` | what is common to the places |
+//! | `show` | the same with progress for people |
 //! | `local`, `ssh`, `slurm`, `hq` | one place each |
 //! | `queue` | chunks that wait for a host |
 //! | `watch` | what is common to schedulers |
@@ -25,6 +26,7 @@ mod local;
 mod place;
 mod queue;
 mod run;
+mod show;
 mod slurm;
 mod ssh;
 mod watch;
@@ -36,5 +38,6 @@ pub use host::host_name;
 pub use job::{JOB_VERSION, Job, Outcome};
 pub use place::{Host, HqOptions, Place, SlurmOptions, SshOptions};
 pub use run::{Rest, run};
+pub use show::run_all;
 pub use work::work;
 pub use worker::{Event, Worker};
