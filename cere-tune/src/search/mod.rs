@@ -115,7 +115,9 @@ impl Search {
             }
         }
         let awaited = |t: &&Trial| t.outcome == Outcome::Awaited;
-        if self.method != Method::Random && self.trials.iter().filter(awaited).count() >= self.awaited {
+        if self.method != Method::Random
+            && self.trials.iter().filter(awaited).count() >= self.awaited
+        {
             return None;
         }
         let found = self.by_method().or_else(|| self.by_walk());

@@ -54,7 +54,11 @@ pub struct Course<'a> {
 
 impl<'a> Course<'a> {
     /// Starts a search, or continues the one recorded in the file at `path`.
-    pub fn begin((place, target): (usize, &'a Target), search: Search, path: &Path) -> Result<Self> {
+    pub fn begin(
+        (place, target): (usize, &'a Target),
+        search: Search,
+        path: &Path,
+    ) -> Result<Self> {
         let (journal, events) = Journal::open(path)?;
         let mut course = Self {
             place,

@@ -43,8 +43,8 @@ use drive::Pair;
 use evaluator::Evaluator;
 use nodes::Nodes;
 use std::path::PathBuf;
-use task::{Done, Task, Work};
 use std::time::{Duration, Instant};
+use task::{Done, Task, Work};
 
 /// Evaluations of each region, unless a budget is given.
 const EACH: u64 = 100;
@@ -142,10 +142,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         rounds: request.change_values,
     };
     let crew = request.spread.map(|spread| {
-        let paths: Vec<PathBuf> = targets
-            .iter()
-            .map(|t| journal(request, &text, t))
-            .collect();
+        let paths: Vec<PathBuf> = targets.iter().map(|t| journal(request, &text, t)).collect();
         let stem = state::hash(&format!("{paths:?}"));
         let stem = store.root().join("tune").join(stem);
         Nodes::new(spread, stem, &targets, &lab, request.jobs)

@@ -110,7 +110,9 @@ impl<'a> Nodes<'a> {
                 rounds: lab.rounds,
                 jobs,
             },
-            packages: members.map(|m| (m.sha256.clone(), m.file.clone())).collect(),
+            packages: members
+                .map(|m| (m.sha256.clone(), m.file.clone()))
+                .collect(),
             cpus: BTreeSet::new(),
         }
     }
@@ -276,15 +278,21 @@ pub fn work(directory: &Path, chunk: usize) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cpu = cere_package::machine().cpu;
     let host = cere_nodes::host_name();
-    perform(&lab, &targets, &tasks, setup.jobs.unwrap_or(cores), |each| {
-        let mut one = |task: &Value| -> Result<Value, String> {
-            let task = serde_json::from_value(task.clone()).map_err(|e| e.to_string())?;
-            let (done, spent) = each(&task)?;
-            let cpu = cpu.clone();
-            serde_json::to_value(Answer { done, spent, cpu }).map_err(|e| e.to_string())
-        };
-        Ok(cere_nodes::work(directory, chunk, &host, &mut one)?)
-    })
+    perform(
+        &lab,
+        &targets,
+        &tasks,
+        setup.jobs.unwrap_or(cores),
+        |each| {
+            let mut one = |task: &Value| -> Result<Value, String> {
+                let task = serde_json::from_value(task.clone()).map_err(|e| e.to_string())?;
+                let (done, spent) = each(&task)?;
+                let cpu = cpu.clone();
+                serde_json::to_value(Answer { done, spent, cpu }).map_err(|e| e.to_string())
+            };
+            Ok(cere_nodes::work(directory, chunk, &host, &mut one)?)
+        },
+    )
 }
 
 impl Region {

@@ -1,5 +1,7 @@
 //! Searches of modelled regions: the time of a variant is given, and the machine is one of `cere-fuzz`.
 
+mod in_batches;
+
 use super::*;
 use cere_format::package::Manifest;
 use cere_fuzz::noise::{Machine, Noise};
