@@ -196,7 +196,7 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
         );
     }
     let label = request.label.clone().unwrap_or_else(|| {
-        let words = [&[machine.cpu.clone()], request.how.replay.flags.as_slice()].concat();
+        let words = [std::slice::from_ref(&machine.cpu), request.how.replay.flags.as_slice()].concat();
         words.join(" ")
     });
     Ok(Measurement {

@@ -52,6 +52,8 @@ fn captured() -> Result<tempfile::TempDir> {
 /// `cere tune --on local` with batches of eight; few repetitions, as nothing is asked of the times.
 fn tune(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = cere(directory);
+    // Workers keep builds in the user's cache.
+    command.env("XDG_CACHE_HOME", directory.join("cache"));
     command.args(["tune", "--json", "--space", "levels", "--reps", "2"]);
     command.args(["--on", "local", "--batch", "8", "--chunk", "3"]);
     command.args(arguments);
@@ -87,8 +89,14 @@ fn outcomes(journal: &Path) -> Result<Vec<Value>> {
     let number = |event: &Value| event[0].as_u64();
     let numbers: BTreeSet<_> = proposed.iter().map(number).collect();
     ensure!(numbers.len() == proposed.len(), "proposed twice: {text}");
-    ensure!(told.len() == proposed.len(), "not each is told once: {text}");
-    ensure!(told.iter().map(number).collect::<BTreeSet<_>>() == numbers, "{text}");
+    ensure!(
+        told.len() == proposed.len(),
+        "not each is told once: {text}"
+    );
+    ensure!(
+        told.iter().map(number).collect::<BTreeSet<_>>() == numbers,
+        "{text}"
+    );
     Ok(told)
 }
 
@@ -121,15 +129,28 @@ fn a_search_by_workers() -> Result<()> {
     ensure!(files(directory, ".work")?.is_empty(), "jobs are left");
     // The search without `--on` is another one.
     let mut here = cere(directory);
-    here.args(["tune", "--json", "--space", "levels", "--reps", "2", "--budget", "2"]);
+    here.args([
+        "tune", "--json", "--space", "levels", "--reps", "2", "--budget", "2",
+    ]);
     ensure!(json(&mut here)?.0["earlier_evaluations"] == 0);
     let (again, _) = json(&mut tune(directory, &["--budget", "10"]))?;
-    ensure!(again["earlier_evaluations"] == 10 && again["evaluations"] == 10, "{again}");
+    ensure!(
+        again["earlier_evaluations"] == 10 && again["evaluations"] == 10,
+        "{again}"
+    );
 
-    let tuned = "[[region]]\nname = \"NAME\"\nflags = \"-O2\"\n";
-    let name = regions[0]["name"].as_str().context("a name")?;
-    if !directory.join(".cere/tuned.toml").is_file() {
-        std::fs::write(directory.join("flags.toml"), tuned.replace("NAME", name))?;
+    let chosen = regions.iter().any(|region| !region["flags"].is_null());
+    let mut link = cere(directory);
+    link.args(["hybrid", "-o", "tuned"]);
+    if chosen {
+        succeed(&mut link)?;
+        let [tuned, plain] = ["tuned", "program"].map(|name| directory.join(name));
+        let printed = |program: &Path| succeed(&mut Command::new(program));
+        ensure!(printed(&tuned)?.stdout == printed(&plain)?.stdout);
+    } else {
+        let output = link.output()?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        ensure!(text.contains("is tuned"), "{text}");
     }
     Ok(())
 }
@@ -145,7 +166,10 @@ fn a_search_that_is_killed_goes_on() -> Result<()> {
         .spawn()?;
     let start = Instant::now();
     let result = loop {
-        ensure!(start.elapsed() < Duration::from_secs(300), "no chunk is done");
+        ensure!(
+            start.elapsed() < Duration::from_secs(300),
+            "no chunk is done"
+        );
         ensure!(first.try_wait()?.is_none(), "it ended before it was killed");
         let found = files(directory, "search.work")?.pop();
         let found = found.map(|job| job.join("results/0.json"));
@@ -166,7 +190,10 @@ fn a_search_that_is_killed_goes_on() -> Result<()> {
     for one in results {
         let told = &one["value"]["done"]["told"];
         let kept = |outcome: &Value| outcome[1]["ratio"] == told["ratio"];
-        ensure!(told["ratio"].is_f64() && outcomes.iter().any(kept), "{told} {outcomes:?}");
+        ensure!(
+            told["ratio"].is_f64() && outcomes.iter().any(kept),
+            "{told} {outcomes:?}"
+        );
     }
     ensure!(files(directory, ".work")?.is_empty(), "jobs are left");
     Ok(())
@@ -175,16 +202,22 @@ fn a_search_that_is_killed_goes_on() -> Result<()> {
 #[test]
 fn options_that_need_a_place() -> Result<()> {
     let directory = tempfile::tempdir()?;
+    std::fs::create_dir_all(directory.path().join(".cere"))?;
     for (arguments, said) in [
         (&["--batch", "8"][..], "--on <WHERE>"),
         (&["--chunk", "3"], "--chunk goes with --on"),
         (&["--on", "local", "--partition", "x"], "go with --on slurm"),
         (&["--on", "moon"], "is no place to run at"),
     ] {
-        std::fs::create_dir_all(directory.path().join(".cere"))?;
-        let output = cere(directory.path()).arg("tune").args(arguments).output()?;
+        let output = cere(directory.path())
+            .arg("tune")
+            .args(arguments)
+            .output()?;
         let text = String::from_utf8_lossy(&output.stderr);
-        ensure!(!output.status.success() && text.contains(said), "{arguments:?}: {text}");
+        ensure!(
+            !output.status.success() && text.contains(said),
+            "{arguments:?}: {text}"
+        );
     }
     Ok(())
 }
