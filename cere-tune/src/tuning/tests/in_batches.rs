@@ -305,7 +305,7 @@ fn a_region_that_reaches_the_target_ends() {
     let found = search.find_by(&mut hall, &["a"], 8).unwrap().remove(0);
     assert_eq!(found.ended, Some("the target is reached"));
     assert!(
-        found.evaluations < 30 && found.evaluations % 8 == 0,
+        found.evaluations < 30 && found.evaluations.is_multiple_of(8),
         "{}",
         found.evaluations
     );
