@@ -10,6 +10,7 @@
 //! | [`aa`] | how often does a codelet look different from itself? |
 //! | [`estimators`] | which estimator compares two subjects best? |
 //! | [`searches`] | which search finds good flags with few evaluations? |
+//! | [`machines`] | how far are predictions from few codelets off, on the machines in `machines/`? |
 //! | [`memory`] | how many accesses a second does the simulator of caches take? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
@@ -22,6 +23,7 @@ mod clara;
 mod codelets;
 mod dormant;
 mod estimators;
+mod machines;
 mod memory;
 mod program;
 mod searches;
@@ -42,7 +44,7 @@ struct Options {
     /// Record a series of this machine's noise under this name, and nothing else
     #[arg(long, value_name = "NAME")]
     record_noise: Option<String>,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, clara, memory, estimators, searches, aa; all if none is named
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, clara, memory, estimators, searches, aa; all if none is named
     parts: Vec<String>,
 }
 
@@ -70,6 +72,9 @@ fn main() -> Result<()> {
     }
     if wanted("turnaround") {
         turnaround::run(options.rounds)?;
+    }
+    if wanted("machines") {
+        machines::run()?;
     }
     if wanted("clara") {
         clara::run()?;

@@ -91,6 +91,8 @@ impl<'a> Replays<'a> {
         self.cache.trim_between();
         let (package, manifest, _) = self.unpack(file)?;
         let options = self.options(settings, None)?;
+        std::fs::create_dir_all(&options.cache)
+            .with_context(|| format!("cannot create {}", options.cache.display()))?;
         let mut replay = cere_replay::run::run(&package, &manifest, built, &options)?;
         cere_replay::judge(&package, &manifest, built, &mut replay, &options)?;
         Ok(replay)

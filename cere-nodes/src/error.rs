@@ -50,7 +50,9 @@ pub enum NodesError {
         reads: u32,
     },
     /// A file of the job is not what it should be.
-    #[error("{file} is damaged ({why}): remove {}, and run the same command again", file.parent().and_then(Path::parent).unwrap_or(file).display())]
+    #[error(
+        "{file} is damaged ({why}): remove the directory of the job, and run the same command again"
+    )]
     Damaged {
         /// The file.
         file: PathBuf,

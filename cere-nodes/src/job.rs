@@ -3,59 +3,13 @@
 use crate::error::{NodesError, Result, failed};
 use crate::files::{Unfinished, make_directory, read_json, sweep, write_json};
 use crate::host::host_name;
+use crate::record::{Chunk, End, JOB_VERSION, Record, Task, read_record};
 use cere_console::note;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The version of a job's files.
-pub const JOB_VERSION: u32 = 1;
-
-/// `job.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub version: u32,
-    pub kind: String,
-    pub id: String,
-    pub chunks: usize,
-    pub tasks: usize,
-    pub per_chunk: usize,
-    pub created: u64,
-}
-
-/// A task of a chunk, with its number in the job.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Task {
-    pub task: usize,
-    pub input: Value,
-}
-
-/// `results/<n>.json`.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Chunk {
-    pub job: String,
-    pub chunk: usize,
-    pub host: String,
-    pub seconds: f64,
-    pub results: Vec<Ended>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Ended {
-    pub task: usize,
-    #[serde(flatten)]
-    pub end: End,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum End {
-    Value(Value),
-    Error(String),
-}
 
 /// What became of a task.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,12 +71,7 @@ impl Job {
             .map_err(failed("find", directory))?;
         if read_record(&directory)?.is_none() {
             let _lock = lock(&directory)?;
-            if !is_plain(id) {
-                return Err(NodesError::Damaged {
-                    file: directory.join("job.json"),
-                    why: format!("the id `{id}` is not 1 to 64 letters, digits, - and _"),
-                });
-            }
+            wanted.check(&directory)?;
             let number = |(task, input): (usize, &Value)| Task {
                 task,
                 input: input.clone(),
@@ -340,29 +289,6 @@ impl Job {
         let damaged = matches!(self.result(chunk), Err(NodesError::Damaged { .. }));
         unfinished.finish(content, damaged)
     }
-}
-
-/// `job.json`; none where there is no job.
-fn read_record(directory: &Path) -> Result<Option<Record>> {
-    #[derive(Deserialize)]
-    struct Version {
-        version: u32,
-    }
-    let file = directory.join("job.json");
-    match read_json::<Version>(&file)? {
-        Some(found) if found.version != JOB_VERSION => Err(NodesError::Version {
-            directory: directory.to_owned(),
-            version: found.version,
-            reads: JOB_VERSION,
-        }),
-        Some(_) => read_json(&file),
-        None => Ok(None),
-    }
-}
-
-fn is_plain(id: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    (1..=64).contains(&id.len()) && id.chars().all(plain)
 }
 
 fn now() -> u64 {

@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | `job` | the directory: tasks, results, the lock |
+//! | `record` | what its files hold |
 //! | `files` | files that are there whole or not at all |
 //! | `work` | the worker's side |
 //! | `place` | where work runs, and the options of each place |
@@ -25,6 +26,7 @@ mod job;
 mod local;
 mod place;
 mod queue;
+mod record;
 mod run;
 mod show;
 mod slurm;
@@ -35,8 +37,9 @@ mod worker;
 
 pub use error::{NodesError, Result};
 pub use host::host_name;
-pub use job::{JOB_VERSION, Job, Outcome};
+pub use job::{Job, Outcome};
 pub use place::{Host, HqOptions, Place, SlurmOptions, SshOptions};
+pub use record::JOB_VERSION;
 pub use run::{Rest, run};
 pub use show::run_all;
 pub use work::work;

@@ -2,9 +2,10 @@
 
 use crate::error::{NodesError, Result};
 use crate::files::Unfinished;
-use crate::job::{Chunk, Job};
+use crate::job::Job;
 use crate::place::{Host, SshOptions};
 use crate::queue::Queue;
+use crate::record::Chunk;
 use crate::worker::{Event, Worker, last_lines};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -299,9 +299,11 @@ pub fn answer(
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = match last_lines(&output.stderr) {
-        said if said.is_empty() => last_lines(&output.stdout),
-        said => said,
+    // Asked for JSON, HyperQueue complains in JSON.
+    let json = serde_json::from_slice(&output.stdout).unwrap_or(serde_json::Value::Null);
+    let said = match json["error"].as_str() {
+        Some(error) => last_lines(error.as_bytes()),
+        None => last_lines(&output.stderr),
     };
     Err(NodesError::Refused {
         place: program.to_owned(),

@@ -2,7 +2,8 @@
 
 use crate::error::{Result, failed};
 use crate::files::Unfinished;
-use crate::job::{Chunk, End, Ended, Job};
+use crate::job::Job;
+use crate::record::{Chunk, End, Ended};
 use cere_console::detail;
 use serde_json::Value;
 use std::fs::File;

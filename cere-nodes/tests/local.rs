@@ -5,9 +5,8 @@ mod support;
 use cere_nodes::{Job, NodesError, Place, Worker, run, work};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
-use std::process::Command;
-use support::{Trial, done, failed, worker};
+use std::process::{Command, Stdio};
+use support::{Small, Trial, done, failed, wait_until, worker, workers};
 
 #[test]
 fn every_task_is_done_once() {
@@ -180,39 +179,11 @@ fn a_worker_that_is_not_there_is_named() {
     assert!(error.to_string().contains("/nowhere/cere"), "{error}");
 }
 
-/// A file system of `size` bytes, for root.
-struct Small<'a>(&'a Path);
-
-impl<'a> Small<'a> {
-    fn mount(at: &'a Path, size: usize) -> Self {
-        let size = format!("size={size}");
-        let mut mount = Command::new("mount");
-        let status = mount
-            .args(["-t", "tmpfs", "-o", &size, "none"])
-            .arg(at)
-            .status();
-        assert!(
-            status.expect("mount").success(),
-            "the test mounts a tmpfs: run it as root"
-        );
-        Self(at)
-    }
-}
-
-impl Drop for Small<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
-    }
-}
-
 #[test]
 fn a_full_disk_is_named_before_work_is_done() {
     let trial = Trial::new(12, 3, |_, _, _| ());
     let results = trial.job.directory().join("results");
-    let small = Small::mount(&results, 256 << 10);
-    let ballast = results.join("ballast");
-    let fill = |size: usize| fs::write(&ballast, vec![1; size]);
-    assert!(fill(1 << 20).is_err(), "the disk is not full");
+    let small = Small::full(&results);
     let (rest, _) = trial.run(&Place::Local);
     let (missing, why): (Vec<usize>, Vec<&String>) =
         rest.missing.iter().map(|(n, w)| (*n, w)).unzip();
@@ -228,7 +199,7 @@ fn a_full_disk_is_named_before_work_is_done() {
         .map(|e| e.file_name())
         .collect();
     assert_eq!(names, ["ballast"], "half files");
-    fs::remove_file(&ballast).expect("room");
+    fs::remove_file(results.join("ballast")).expect("room");
     assert_eq!(trial.run(&Place::Local).0.missing, []);
     trial.assert_complete();
     drop(small);
@@ -250,4 +221,133 @@ fn a_result_that_outgrows_the_disk_is_named() {
         "half files"
     );
     drop(small);
+}
+
+/// A command that is told to end says so; one that is killed takes its worker with it.
+#[test]
+fn a_command_that_ends_keeps_what_is_done() {
+    for (signal, said) in [
+        ("-INT", "ended by signal 2, which came while "),
+        ("-KILL", ""),
+    ] {
+        let trial = Trial::new(9, 3, |number, task, root| {
+            if number == 4 {
+                task["hang"] = json!(root.join("hangs"));
+            }
+        });
+        let mut command = Command::new(worker().program);
+        command.arg("run").arg(trial.job.directory());
+        let child = command.stdout(Stdio::piped()).spawn().expect("a command");
+        wait_until("task 4", || trial.root.path().join("hangs").exists());
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status();
+        assert!(sent.expect("kill").success());
+        let output = child.wait_with_output().expect("an end");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.starts_with(said), "{text}");
+        assert_eq!(
+            text.contains("finished chunks are kept"),
+            signal == "-INT",
+            "{text}"
+        );
+        wait_until("the end of the worker", || workers(&trial).is_empty());
+        let (rest, events) = trial.run(&Place::Local);
+        assert_eq!((rest.missing, done(&events)), (vec![], vec![1, 2]));
+        trial.assert_complete();
+        let begun = |n| (n, 1 + usize::from(n == 3 || n == 4));
+        assert_eq!(trial.begun(), (0..9).map(begun).collect());
+    }
+}
+
+#[test]
+fn records_that_lie_are_refused() {
+    let trial = Trial::new(12, 3, |_, _, _| ());
+    let file = trial.job.directory().join("job.json");
+    let record = fs::read_to_string(&file).expect("a record");
+    for (from, to, why) in [
+        (
+            "\"tasks\":12",
+            "\"tasks\":11000000000000000000",
+            "more than",
+        ),
+        (
+            "\"per_chunk\":3",
+            "\"per_chunk\":0",
+            "12 tasks are not 4 chunks of 0",
+        ),
+        (
+            "\"chunks\":4",
+            "\"chunks\":40",
+            "12 tasks are not 40 chunks of 3",
+        ),
+        ("abc-1", "../abc", "the id `../abc` is not"),
+        ("{", "", "is damaged"),
+    ] {
+        fs::write(&file, record.replacen(from, to, 1)).expect("a record");
+        let error = Job::open(trial.job.directory()).expect_err("no job");
+        assert!(matches!(error, NodesError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    fs::write(&file, &record).expect("a record");
+    fs::write(trial.job.directory().join("chunks/1.json"), "[]").expect("a chunk");
+    let (rest, _) = trial.run(&Place::Local);
+    let [(1, why)] = &rest.missing[..] else {
+        panic!("{rest:?}")
+    };
+    assert!(
+        why.contains("chunks/1.json is damaged (it has other tasks)"),
+        "{why}"
+    );
+    let error = work(trial.job.directory(), 4, "here", &mut |_| panic!("done")).expect_err("none");
+    assert!(
+        error.to_string().contains("has no chunk 4: it has 4"),
+        "{error}"
+    );
+}
+
+/// Numbers come back as they were.
+#[test]
+fn values_are_kept_to_the_last_bit() {
+    let values = [0.1 + 0.2, 1e-310, f64::MAX, 123456789.12345679, 5e-324];
+    let trial = Trial::new(values.len(), 2, |_, _, _| ());
+    let mut left = values.iter();
+    for chunk in 0..3 {
+        let mut each = |_: &Value| Ok(json!([left.next(), null, u64::MAX]));
+        work(trial.job.directory(), chunk, "here", &mut each).expect("done");
+    }
+    let results = trial.job.results().expect("results");
+    for (value, outcome) in values.iter().zip(results) {
+        let outcome = outcome.expect("an outcome");
+        let found = outcome.value.expect("a value");
+        assert_eq!(found[0].as_f64().map(f64::to_bits), Some(value.to_bits()));
+        assert_eq!(
+            (found[1].is_null(), found[2].as_u64()),
+            (true, Some(u64::MAX))
+        );
+        assert_eq!(outcome.host, "here");
+    }
+}
+
+#[test]
+fn the_page_of_formats_names_the_fields() {
+    let page = include_str!("../../docs/formats.md");
+    let version = cere_nodes::JOB_VERSION;
+    assert!(page.contains(&format!("| jobs in chunks | {version} |")));
+    let trial = Trial::new(2, 1, |_, _, _| ());
+    assert_eq!(trial.run(&Place::Local).0.missing, []);
+    for file in ["job.json", "chunks/0.json", "results/0.json"] {
+        let text = fs::read_to_string(trial.job.directory().join(file)).expect("a file");
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        let first = value.get("results").and_then(|results| results.get(0));
+        let parts = [Some(&value), value.get(0), first];
+        for part in parts.into_iter().flatten() {
+            for name in part
+                .as_object()
+                .into_iter()
+                .flat_map(|object| object.keys())
+            {
+                assert!(page.contains(&format!("`{name}`")), "{file}: {name}");
+            }
+        }
+    }
 }

@@ -2,14 +2,13 @@
 
 mod support;
 
-use cere_nodes::{Event, Place, Rest, SshOptions};
+use cere_nodes::{Event, NodesError, Place, Rest, SshOptions, run};
 use serde_json::json;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-use support::{Trial, done, failed, worker};
+use support::{Small, Trial, done, failed, wait_until, worker};
 use tempfile::TempDir;
 
 /// An OpenSSH server, and the configuration of a client that reaches it as `one`, `two` and `three`; `gone` has no server.
@@ -58,9 +57,9 @@ impl Server {
         let log = fs::File::create(file("sshd.log")).expect("a log");
         let child = server.stderr(log).stdin(Stdio::null()).spawn();
         let child = child.expect("sshd: scripts/setup installs it");
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("the server", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
         Self { root, child }
     }
 
@@ -89,11 +88,11 @@ impl Drop for Server {
 }
 
 fn dropped(events: &[Event]) -> Vec<(&str, &str)> {
-    let of = |event| match event {
-        &Event::Dropped { ref host, ref why } => Some((host.as_str(), why.as_str())),
+    let of = events.iter().filter_map(|event| match event {
+        Event::Dropped { host, why } => Some((host.as_str(), why.as_str())),
         _ => None,
-    };
-    events.iter().filter_map(of).collect()
+    });
+    of.collect()
 }
 
 fn entries(directory: &Path) -> usize {
@@ -194,9 +193,9 @@ fn a_lost_connection_costs_its_chunk() {
     let (rest, events) = std::thread::scope(|scope| {
         let run = scope.spawn(|| trial.run(&server.place("one,two")));
         // The other host is done then with all but this chunk.
-        while trial.begun().len() < 8 || sessions(&server).len() != 1 {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("the other tasks", || {
+            trial.begun().len() == 8 && sessions(&server).len() == 1
+        });
         let lost = sessions(&server)[0].to_string();
         assert!(
             Command::new("kill")
@@ -289,4 +288,34 @@ fn a_second_call_goes_on_with_the_copy() {
     assert_eq!(trial.run(&server.place("one")).0.missing, []);
     assert_eq!(root(4), json!((1.7f64 * 4.0).sqrt()));
     assert_eq!(entries(&server.jobs()), 0, "copies of the job are left");
+}
+
+#[test]
+fn full_disks_there_and_here_are_named() {
+    let server = Server::start();
+    let trial = Trial::new(4, 2, |_, _, _| ());
+    let input = trial.job.directory().join("inputs/large");
+    fs::write(input, vec![1; 1 << 20]).expect("an input");
+    fs::create_dir_all(server.jobs()).expect("a directory");
+    let there = Small::mount(&server.jobs(), 256 << 10);
+    let (rest, events) = trial.run(&server.place("one"));
+    assert_eq!(rest.missing.len(), 2);
+    let [("one", why)] = dropped(&events)[..] else {
+        panic!("{events:?}")
+    };
+    assert!(
+        why.contains("cannot keep the job there") && why.contains("No space left"),
+        "{why}"
+    );
+    drop(there);
+    // What cannot be kept here is kept there.
+    let here = Small::full(&trial.job.directory().join("results"));
+    let place = server.place("one");
+    let error = run(&trial.job, &place, &worker(), &mut |_| ()).expect_err("a full disk");
+    assert!(matches!(error, NodesError::Space { .. }), "{error}");
+    assert_eq!(trial.begun().len(), 2);
+    drop(here);
+    assert_eq!(trial.run(&server.place("one")).0.missing, []);
+    trial.assert_complete();
+    assert_eq!(trial.begun(), (0..4).map(|n| (n, 1)).collect());
 }

@@ -38,7 +38,6 @@ pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
             "thesis" => THESIS.contains(&m.name),
             word => m.name == word || m.group == word,
         };
-        let before = wanted.iter().filter(|w| **w).count();
         let mut known = false;
         for (wanted, metric) in wanted.iter_mut().zip(METRICS.iter()) {
             known |= chosen(metric);
@@ -46,8 +45,7 @@ pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
         }
         if !known {
             bail!(
-                "{word} is no metric and no group of them ({before} found before it): `cere metrics --list` shows them; \
-                 `all` and `thesis` are sets"
+                "{word} is no metric and no group of them: `cere metrics --list` shows them; `all` and `thesis` are sets"
             );
         }
     }

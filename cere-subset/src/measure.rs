@@ -126,10 +126,13 @@ pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
     )?;
     cere_nodes::run_all(&job, request.place, worker, "measuring")?;
     let outcomes = job.results()?;
-    let measurement = gather(request, &tasks, &outcomes)?;
-    state::write_json(request.output, &measurement)?;
+    let measurement = gather(request, &tasks, &outcomes);
+    if let Ok(measurement) = &measurement {
+        state::write_json(request.output, measurement)?;
+    }
+    // Of results without a use nothing would be done again.
     job.remove()?;
-    Ok(measurement)
+    measurement
 }
 
 /// The job's directory.

@@ -85,7 +85,11 @@ pub fn run(options: &Options) -> Result<u8> {
         double: options.tolerance,
         single: options.float_tolerance,
     };
-    cere_driver::flags::check(&settings.flags).context("--flags")?;
+    if !settings.flags.is_empty() {
+        cere_driver::flags::check(&settings.flags)
+            .and_then(|()| cere_driver::flags::known(&settings.flags))
+            .context("--flags")?;
+    }
     let place = options.nodes.place()?;
     let names: Vec<&str> = subset.programs.iter().map(|p| p.name.as_str()).collect();
     let programs = options.programs(&names)?;

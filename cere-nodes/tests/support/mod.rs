@@ -4,8 +4,9 @@
 use cere_nodes::{Event, Job, Outcome, Place, Rest, Worker, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -19,29 +20,48 @@ pub struct Trial {
 impl Trial {
     /// `tasks` tasks in chunks of `per_chunk`; `change` alters each.
     pub fn new(tasks: usize, per_chunk: usize, change: impl Fn(usize, &mut Value, &Path)) -> Self {
+        Self::named("job", tasks, per_chunk, change)
+    }
+
+    /// In a directory of this name.
+    pub fn named(
+        name: &str,
+        tasks: usize,
+        per_chunk: usize,
+        change: impl Fn(usize, &mut Value, &Path),
+    ) -> Self {
         let root = tempfile::tempdir().expect("a directory");
-        std::fs::create_dir_all(root.path().join("job/inputs")).expect("a directory");
-        std::fs::write(root.path().join("job/inputs/factor"), "1.7").expect("an input");
+        let directory = root.path().join(name);
+        std::fs::create_dir_all(directory.join("inputs")).expect("a directory");
+        std::fs::write(directory.join("inputs/factor"), "1.7").expect("an input");
         let task = |number: usize| {
             let mut task = json!({ "number": number, "log": root.path().join("log") });
             change(number, &mut task, root.path());
             task
         };
         let tasks: Vec<Value> = (0..tasks).map(task).collect();
-        let job = Job::create_or_resume(
-            &root.path().join("job"),
-            "measure",
-            "abc-1",
-            &tasks,
-            per_chunk,
-        );
+        let job = Job::create_or_resume(&directory, "measure", "abc-1", &tasks, per_chunk);
         let job = job.expect("a job");
         Self { root, job, tasks }
     }
 
     pub fn run(&self, place: &Place) -> (Rest, Vec<Event>) {
+        self.run_with(place, &worker())
+    }
+
+    /// Without nodes of its own.
+    pub fn run_shared(&self, place: &Place) -> (Rest, Vec<Event>) {
+        let exclusive = false;
+        let shared = Worker {
+            exclusive,
+            ..worker()
+        };
+        self.run_with(place, &shared)
+    }
+
+    fn run_with(&self, place: &Place, worker: &Worker) -> (Rest, Vec<Event>) {
         let mut events = Vec::new();
-        let rest = run(&self.job, place, &worker(), &mut |event| events.push(event));
+        let rest = run(&self.job, place, worker, &mut |event| events.push(event));
         (rest.expect("a run"), events)
     }
 
@@ -85,16 +105,17 @@ impl Trial {
     }
 }
 
-/// The processes that work at a job.
-pub fn workers(trial: &Trial) -> Vec<u32> {
+/// The processes that work at a job, and at which chunk.
+pub fn workers(trial: &Trial) -> Vec<(u32, usize)> {
     let job = trial.job.directory().display().to_string();
-    let found = Command::new("pgrep")
-        .args(["-f", &format!("nodes-worker.* {job} ")])
-        .output();
-    let text = String::from_utf8(found.expect("pgrep").stdout).expect("numbers");
-    text.split_whitespace()
-        .map(|pid| pid.parse().expect("a number"))
-        .collect()
+    let pattern = format!("nodes-worker.* {job} ");
+    let found = Command::new("pgrep").args(["-a", "-f", &pattern]).output();
+    let text = String::from_utf8(found.expect("pgrep").stdout).expect("names");
+    let worker = |line: &str| {
+        let pid = line.split_whitespace().next()?.parse().ok()?;
+        Some((pid, line.split_whitespace().next_back()?.parse().ok()?))
+    };
+    text.lines().filter_map(worker).collect()
 }
 
 /// Waits until `there` holds.
@@ -141,4 +162,50 @@ pub fn failed(events: &[Event]) -> Vec<usize> {
         Event::Failed { chunk, .. } => Some(*chunk),
         _ => None,
     })
+}
+
+/// Writes a shell script that can be run. Another process does: none that is started meanwhile has it open.
+pub fn write_program(path: &Path, script: &str) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(path);
+    let mut child = install.stdin(Stdio::piped()).spawn().expect("install");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(format!("#!/bin/sh\n{script}\n").as_bytes())
+        .expect("a script");
+    drop(pipe);
+    assert!(child.wait().expect("install").success());
+}
+
+/// A small file system, for root.
+pub struct Small(PathBuf);
+
+impl Small {
+    /// Of `size` bytes.
+    pub fn mount(at: &Path, size: usize) -> Self {
+        let size = format!("size={size}");
+        let mut mount = Command::new("mount");
+        let status = mount
+            .args(["-t", "tmpfs", "-o", &size, "none"])
+            .arg(at)
+            .status();
+        assert!(
+            status.expect("mount").success(),
+            "the test mounts a tmpfs: run it as root"
+        );
+        Self(at.to_owned())
+    }
+
+    /// One that is full, of a file `ballast`.
+    pub fn full(at: &Path) -> Self {
+        let small = Self::mount(at, 256 << 10);
+        let filled = std::fs::write(at.join("ballast"), vec![1; 1 << 20]);
+        assert!(filled.is_err(), "the disk is not full");
+        small
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
 }

@@ -1,7 +1,8 @@
-//! A worker for tests: `cere-nodes-worker DIRECTORY CHUNK`. What it computes depends on the task and the inputs alone. The
+//! A worker for tests: `cere-nodes-worker work DIRECTORY CHUNK`; with `run DIRECTORY` it runs a job on this machine. What it computes depends on the task and the inputs alone. The
 //! fields of a task: `number`; `log`, a file that gets a line with the number; `ms`, how long it takes; `fail`, why it cannot
 //! be done; `once`, a file that is made, and if it was not there the worker dies; `hang`, the same, and it hangs.
 
+use cere_nodes::{Job, Place, Worker};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
@@ -33,10 +34,26 @@ fn each(factor: f64, task: &Value) -> Result<Value, String> {
     Ok(json!({ "root": (factor * number).sqrt(), "number": number }))
 }
 
+fn run(directory: &Path) {
+    let job = Job::open(directory).expect("a job");
+    let worker = Worker {
+        program: std::env::current_exe().expect("this program"),
+        arguments: vec!["work".to_owned()],
+        exclusive: true,
+    };
+    match cere_nodes::run(&job, &Place::Local, &worker, &mut |_| ()) {
+        Ok(rest) => println!("{rest:?}"),
+        Err(error) => println!("{error}"),
+    }
+}
+
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let [.., directory, chunk] = &arguments[..] else {
-        panic!("cere-nodes-worker DIRECTORY CHUNK")
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (directory, chunk) = match arguments[..] {
+        ["work", directory, chunk] => (directory, chunk),
+        ["run", directory] => return run(Path::new(directory)),
+        _ => panic!("{arguments:?}"),
     };
     let directory = Path::new(directory);
     let factor = std::fs::read_to_string(directory.join("inputs/factor")).expect("the input");
