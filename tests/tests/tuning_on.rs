@@ -1,4 +1,4 @@
-//! `cere tune --on local`: the search in batches, by workers of a job. No test depends on which build is faster.
+//! `cere tune --on local`: the search in batches, by workers of a job.
 
 use anyhow::{Context, Result, ensure};
 use cere_tests::tools::{cere, json, succeed};
@@ -43,7 +43,7 @@ int main(void) {
 fn captured() -> Result<tempfile::TempDir> {
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("main.c"), PROGRAM)?;
-    let build = "$CC -g -O1 main.c -o program";
+    let build = "$CC -g -O0 main.c -o program";
     succeed(cere(directory.path()).args(["instrument", "--", "sh", "-c", build]))?;
     succeed(cere(directory.path()).args(["capture", "--", "./program"]))?;
     Ok(directory)
@@ -139,19 +139,15 @@ fn a_search_by_workers() -> Result<()> {
         "{again}"
     );
 
-    let chosen = regions.iter().any(|region| !region["flags"].is_null());
-    let mut link = cere(directory);
-    link.args(["hybrid", "-o", "tuned"]);
-    if chosen {
-        succeed(&mut link)?;
-        let [tuned, plain] = ["tuned", "program"].map(|name| directory.join(name));
-        let printed = |program: &Path| succeed(&mut Command::new(program));
-        ensure!(printed(&tuned)?.stdout == printed(&plain)?.stdout);
-    } else {
-        let output = link.output()?;
-        let text = String::from_utf8_lossy(&output.stderr);
-        ensure!(text.contains("is tuned"), "{text}");
-    }
+    // As built nothing is optimised: some level is surely faster.
+    ensure!(
+        regions.iter().any(|region| !region["flags"].is_null()),
+        "{found}"
+    );
+    succeed(cere(directory).args(["hybrid", "-o", "tuned"]))?;
+    let [tuned, plain] = ["tuned", "program"].map(|name| directory.join(name));
+    let printed = |program: &Path| succeed(&mut Command::new(program));
+    ensure!(printed(&tuned)?.stdout == printed(&plain)?.stdout);
     Ok(())
 }
 
