@@ -8,7 +8,7 @@ use cere_format::package::Manifest;
 use cere_store::current::Codelet;
 use cere_store::missing;
 use cere_store::names::Named;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -18,7 +18,9 @@ pub struct Member {
     pub package: PathBuf,
     /// Its manifest.
     pub manifest: Manifest,
-    /// SHA-256 of the package file.
+    /// The package file.
+    pub file: PathBuf,
+    /// Its SHA-256.
     pub sha256: String,
     /// Seconds in vivo of the class of invocations that it stands for.
     pub weight: f64,
@@ -58,6 +60,7 @@ impl Target {
             let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
             members.push(Member {
                 package,
+                file: file.to_owned(),
                 sha256,
                 weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
                 manifest,
@@ -90,6 +93,12 @@ impl Target {
     pub fn learn(&self, code: String, ratio: Option<f64>) {
         let mut codes = self.codes.write().unwrap_or_else(PoisonError::into_inner);
         codes.insert(code, ratio);
+    }
+
+    /// All machine code with a known outcome, in the order of the code.
+    pub fn codes(&self) -> BTreeMap<String, Option<f64>> {
+        let codes = self.codes.read().unwrap_or_else(PoisonError::into_inner);
+        codes.clone().into_iter().collect()
     }
 
     /// Checks that the codelets with a time represent most of what the first codelets stand for. `seconds` holds 0 for a

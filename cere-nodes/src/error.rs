@@ -105,6 +105,20 @@ pub enum NodesError {
         /// What it said.
         said: String,
     },
+    /// Chunks have no result.
+    #[error(
+        "{left} of {of} chunks have no result (chunk {chunk}: {why}): the same command goes on with them"
+    )]
+    Missing {
+        /// How many.
+        left: usize,
+        /// Of so many that had none before.
+        of: usize,
+        /// The first of them.
+        chunk: usize,
+        /// Why it has none.
+        why: String,
+    },
     /// This command was told to end.
     #[error("{0}: finished chunks are kept, the same command goes on")]
     Interrupted(String),

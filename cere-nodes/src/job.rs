@@ -246,6 +246,15 @@ impl Job {
         }
     }
 
+    /// What the tasks of a chunk are, in order, for a worker that prepares something for all of them.
+    ///
+    /// # Errors
+    /// The job has no such chunk, or its file is damaged.
+    pub fn inputs(&self, chunk: usize) -> Result<Vec<Value>> {
+        let tasks = self.chunk(chunk)?;
+        Ok(tasks.into_iter().map(|task| task.input).collect())
+    }
+
     /// The result of a chunk, if there is one.
     ///
     /// # Errors

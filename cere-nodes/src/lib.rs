@@ -13,6 +13,7 @@
 //! | `place` | where work runs, and the options of each place |
 //! | `worker` | the command that does a chunk, and what is told of it |
 //! | `run` | what is common to the places |
+//! | `show` | the same with progress for people |
 //! | `local`, `ssh`, `slurm`, `hq` | one place each |
 //! | `queue` | chunks that wait for a host |
 //! | `watch` | what is common to schedulers |
@@ -27,6 +28,7 @@ mod place;
 mod queue;
 mod record;
 mod run;
+mod show;
 mod slurm;
 mod ssh;
 mod watch;
@@ -39,5 +41,6 @@ pub use job::{Job, Outcome};
 pub use place::{Host, HqOptions, Place, SlurmOptions, SshOptions};
 pub use record::JOB_VERSION;
 pub use run::{Rest, run};
+pub use show::run_all;
 pub use work::work;
 pub use worker::{Event, Worker};

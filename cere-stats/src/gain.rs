@@ -1,7 +1,9 @@
 //! The gain of a variant with its confidence interval.
 
+use serde::{Deserialize, Serialize};
+
 /// Time of a variant over that of the baseline; below 1 it is faster.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// Median of the ratios.
     pub ratio: f64,

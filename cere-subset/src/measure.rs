@@ -6,19 +6,16 @@ use crate::machine::Machine;
 use crate::measurement::{Measured, Measurement, Round, noise};
 use crate::times::{self, Code};
 use anyhow::{Context, Result, bail, ensure};
-use cere_console::{note, print, progress};
-use cere_format::replay::{Repetitions, Warmup};
+use cere_console::{note, print};
 use cere_format::store::Store;
-use cere_measure::{Replays, Settings};
-use cere_nodes::{Event, Job, Outcome, Place, Worker};
-use cere_replay::{Team, Tolerance};
-use cere_sandbox::Sandbox;
+use cere_measure::{Replays, SentSettings, Settings};
+use cere_nodes::{Job, Outcome, Place, Worker};
 use cere_store::state;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Kind of these jobs.
 pub const KIND: &str = "measure";
@@ -30,18 +27,8 @@ fn how_file(directory: &Path, id: &str) -> PathBuf {
 /// How codelets are replayed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct How {
-    /// Flags after those of the build.
-    pub flags: Vec<String>,
-    /// Repetitions of a replay.
-    pub repetitions: Repetitions,
-    /// State of the caches before each.
-    pub warmup: Option<Warmup>,
-    /// Largest relative errors of doubles and of floats that are rounding.
-    pub tolerance: (f64, f64),
-    /// Longest replay in seconds.
-    pub timeout: f64,
-    /// Whether replays and compilers run in the sandbox.
-    pub sandbox: bool,
+    /// The replays.
+    pub replay: SentSettings,
     /// Whether the executables of the archive are run.
     pub prebuilt: bool,
     /// Id of the reference machine: if flags are compared there, the code as built is replayed in turns.
@@ -53,34 +40,9 @@ impl How {
     #[must_use]
     pub fn of(settings: &Settings, prebuilt: bool, reference: &str) -> Self {
         Self {
-            flags: settings.flags.clone(),
-            repetitions: settings.repetitions,
-            warmup: settings.warmup,
-            tolerance: (settings.tolerance.double, settings.tolerance.single),
-            timeout: settings.timeout.as_secs_f64(),
-            sandbox: settings.sandbox.is_on(),
+            replay: settings.into(),
             prebuilt,
             reference: reference.to_owned(),
-        }
-    }
-
-    fn settings(&self) -> Settings {
-        Settings {
-            flags: self.flags.clone(),
-            passes: None,
-            repetitions: self.repetitions,
-            warmup: self.warmup,
-            compare: true,
-            tolerance: Tolerance {
-                double: self.tolerance.0,
-                single: self.tolerance.1,
-            },
-            timeout: Duration::from_secs_f64(self.timeout),
-            team: Team::default(),
-            sandbox: match self.sandbox {
-                true => Sandbox::new(),
-                false => Sandbox::none(),
-            },
         }
     }
 }
@@ -168,7 +130,7 @@ pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
     )?;
     archive::unpack(request.archive, &inputs)?;
     state::write_json(&how_file(&directory, job.id()), &request.how)?;
-    run(&job, request.place, worker)?;
+    cere_nodes::run_all(&job, request.place, worker, "measuring")?;
     let outcomes = job.results()?;
     let none = |o: &Option<Outcome>| o.as_ref().is_some_and(|o| o.value.is_err());
     if outcomes.iter().all(none) {
@@ -187,33 +149,6 @@ fn directory(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".work");
     output.with_file_name(name)
-}
-
-/// Runs what is missing of a job, with progress.
-///
-/// # Errors
-/// Some of it is still missing.
-pub fn run(job: &Job, place: &Place, worker: &Worker) -> Result<()> {
-    let missing = job.missing()?.len() as u64;
-    let bar = progress::bar("measuring", missing);
-    let rest = cere_nodes::run(job, place, worker, &mut |event| match event {
-        Event::Started { chunk, host } => bar.set_message(format!("chunk {chunk} on {host}")),
-        Event::Done { .. } => bar.inc(1),
-        Event::Failed { chunk, host, why } => {
-            note!("chunk {chunk} on {host}: {why}");
-        }
-        Event::Note(text) => note!("{text}"),
-        _ => {}
-    });
-    bar.finish_and_clear();
-    let rest = rest?;
-    match rest.missing.first() {
-        None => Ok(()),
-        Some((chunk, why)) => bail!(
-            "{} of {missing} chunks have no result (chunk {chunk}: {why}): the same command goes on with them",
-            rest.missing.len()
-        ),
-    }
 }
 
 fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> Result<Measurement> {
@@ -274,7 +209,11 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
         );
     }
     let label = request.label.clone().unwrap_or_else(|| {
-        let words = [&[machine.cpu.clone()], request.how.flags.as_slice()].concat();
+        let words = [
+            std::slice::from_ref(&machine.cpu),
+            request.how.replay.flags.as_slice(),
+        ]
+        .concat();
         words.join(" ")
     });
     Ok(Measurement {
@@ -286,7 +225,7 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect(),
-        flags: request.how.flags.clone(),
+        flags: request.how.replay.flags.clone(),
         prebuilt: request.how.prebuilt,
         noise: noise(&codelets),
         wall_seconds,
@@ -304,12 +243,12 @@ pub fn work(directory: &Path, chunk: usize) -> Result<()> {
     let inputs = directory.join("inputs");
     let id = Job::open(directory)?.id().to_owned();
     let how: How = state::read_json(&how_file(directory, &id))?;
-    let settings = how.settings();
+    let settings = Settings::from(&how.replay);
     let store = Store::new(directory.join("store"));
     state::make_directory(store.root())?;
     let replays = Replays::open(&store)?;
     let machine = Machine::here();
-    let in_turns = !how.flags.is_empty() && !how.prebuilt && machine.id == how.reference;
+    let in_turns = !how.replay.flags.is_empty() && !how.prebuilt && machine.id == how.reference;
     let one = |task: &Value| -> Result<Done> {
         let task: Task = serde_json::from_value(task.clone())?;
         let start = Instant::now();

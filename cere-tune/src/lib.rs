@@ -24,7 +24,7 @@ mod turns;
 pub use cere_driver::Variant;
 pub use choices::{Choices, Chosen};
 pub use pipeline::{Pipeline, PipelineError};
-pub use search::{Method, MethodError, Search};
+pub use search::{AWAITED, Method, MethodError, Search};
 pub use space::{Group, Sequences, Space, SpaceError};
 pub use suspects::{Outcome, Suspect, suspects};
 pub use turns::Turns;

@@ -21,14 +21,24 @@ struct Region {
 impl Turns {
     /// Turns for regions by their shares of the run time, in any unit; a share that is not positive counts as the minimum.
     pub fn new(shares: &[f64]) -> Self {
+        Self::after(shares, &[])
+    }
+
+    /// The same after each region had `taken` turns; none where `taken` says nothing.
+    pub fn after(shares: &[f64], taken: &[u64]) -> Self {
         let weights = weights(shares);
-        let region = |weight: f64| Region {
-            weight,
-            due: 1.0 / weight,
-            done: false,
+        let region = |(i, weight): (usize, f64)| {
+            let mut region = Region {
+                weight,
+                due: 1.0 / weight,
+                done: false,
+            };
+            // As `next` does it, so that rounding is the same.
+            (0..taken.get(i).copied().unwrap_or(0)).for_each(|_| region.take());
+            region
         };
         Self {
-            regions: weights.into_iter().map(region).collect(),
+            regions: weights.into_iter().enumerate().map(region).collect(),
         }
     }
 
@@ -37,6 +47,12 @@ impl Turns {
         if let Some(region) = self.regions.get_mut(i) {
             region.done = true;
         }
+    }
+}
+
+impl Region {
+    fn take(&mut self) {
+        self.due += 1.0 / self.weight;
     }
 }
 
@@ -59,8 +75,7 @@ impl Iterator for Turns {
     fn next(&mut self) -> Option<usize> {
         let waiting = self.regions.iter().enumerate().filter(|(_, r)| !r.done);
         let (i, _) = waiting.min_by(|a, b| a.1.due.total_cmp(&b.1.due))?;
-        let region = &mut self.regions[i];
-        region.due += 1.0 / region.weight;
+        self.regions[i].take();
         Some(i)
     }
 }
@@ -89,6 +104,18 @@ mod tests {
         let mut turns = Turns::new(&[0.1, 0.4, 0.2, 0.0]);
         let seen = counts(&mut turns, 4, 185);
         assert_eq!(seen, [25, 100, 50, 10]);
+    }
+
+    #[test]
+    fn going_on_after_some_turns_is_the_same() {
+        let shares = [0.3, 0.1, 0.7];
+        let mut turns = Turns::new(&shares);
+        let mut taken = [0; 3];
+        for _ in 0..500 {
+            let other = Turns::after(&shares, &taken);
+            assert!(turns.clone().take(40).eq(other.take(40)), "{taken:?}");
+            taken[turns.next().unwrap()] += 1;
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+/// Replays in a chunk.
+const CHUNK: usize = 16;
+
 /// Times of a program; the fastest counts.
 const RUNS: usize = 3;
 
@@ -116,7 +119,7 @@ pub fn run(options: &Options) -> Result<u8> {
             output: &options.output,
             how,
             rounds: options.rounds as usize,
-            per_chunk: options.nodes.per_chunk(),
+            per_chunk: options.nodes.chunk().unwrap_or(CHUNK),
             place: &place,
             label: options.label.clone(),
             programs,

@@ -51,12 +51,12 @@ pub struct Options {
     /// Cluster invocations of all regions at once, instead of regions by the classes of their invocations
     #[arg(long)]
     unified: bool,
-    /// Metrics that count: all, thesis, groups or names
+    /// Metrics that count: all, counts (those that need no clock), thesis, groups or names
     #[arg(
         long,
         value_name = "NAME,...",
         value_delimiter = ',',
-        default_value = "all"
+        default_value = "counts"
     )]
     metrics: Vec<String>,
     /// Take metrics as they are, without a logarithm before the z-scores

@@ -1,8 +1,8 @@
 //! `cere tune [REGION...]`: searches compiler flags for each region, on its codelets.
 
-use crate::options::{self, Common, Timing};
+use crate::options::{self, Common, Nodes, Timing};
 use crate::show;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use cere_console::{note, print};
 use cere_format::replay::Repetitions;
 use cere_measure::Settings;
@@ -10,6 +10,9 @@ use cere_replay::{Team, Tolerance};
 use cere_tune::Method;
 use cere_tune::tuning::budget::Budget;
 use cere_tune::tuning::{self, space};
+
+/// Evaluations in a chunk: the code as built is timed anew in each.
+const CHUNK: usize = 10;
 
 /// Search compiler flags for each region, on its codelets
 #[derive(clap::Args)]
@@ -25,10 +28,18 @@ Searches: groups, which learns which groups of flags matter; random, its baselin
 An interrupted search continues where it was. The best variants are measured again, in turns with the code as built,\n\
 and one is chosen only if it is faster with a chance of error of 5 % at most. `cere hybrid` links what was found.\n\
 \n\
+--on spreads the evaluations over machines: ssh:HOST,HOST (cere has to be in PATH there), slurm (array jobs; the store has\n\
+to be on a shared disk), hq (HyperQueue), or local, one chunk after the other. --batch evaluations are proposed at a\n\
+time, before their outcomes are known. Each chunk times the code as built on its own machine, and the best variants are\n\
+measured again there too. What is proposed depends on the seed, --batch and the outcomes alone: with the same times,\n\
+`--on local` finds the same as `--on slurm`, whatever the number of machines and --chunk. If a machine is lost, the same\n\
+command goes on; chunks that are finished are not done again.\n\
+\n\
 Examples:\n\
 \x20 cere tune\n\
 \x20 cere tune 'solve@*' --space levels\n\
-\x20 cere tune --budget 30m --search random --target 1.10")]
+\x20 cere tune --budget 30m --search random --target 1.10\n\
+\x20 cere tune --budget 2000 --on slurm --partition zen5 --batch 200")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
@@ -70,6 +81,11 @@ pub struct Options {
     /// Start again without the results of earlier searches
     #[arg(long)]
     again: bool,
+    /// With --on: evaluations that are proposed at a time [default: 20 a region]
+    #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: Option<u32>,
+    #[command(flatten)]
+    nodes: Nodes,
     #[command(flatten)]
     timing: Timing,
 }
@@ -88,6 +104,16 @@ pub fn run(options: &Options) -> Result<u8> {
         return Ok(0);
     }
     let store = options.common.existing_store()?;
+    let (place, worker) = (options.nodes.place()?, options.nodes.worker(true)?);
+    if options.nodes.chunk().is_some() && !options.nodes.given() {
+        bail!("--chunk goes with --on");
+    }
+    let spread = tuning::Spread {
+        place: &place,
+        worker: &worker,
+        per_chunk: options.nodes.chunk().unwrap_or(CHUNK),
+        batch: options.batch.map(|n| n as usize),
+    };
     let outcome = tuning::tune(&tuning::Request {
         store: &store,
         regions: &options.regions,
@@ -100,6 +126,7 @@ pub fn run(options: &Options) -> Result<u8> {
         change_values: options.change_values,
         threads: &options.threads,
         again: options.again,
+        spread: options.nodes.given().then_some(spread),
         replays: options.settings()?,
     })?;
     if options.common.json {

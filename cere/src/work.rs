@@ -1,8 +1,9 @@
-//! `cere work DIR CHUNK`: a worker of a job on several machines. It is started by `cere measure --on` and the like.
+//! `cere work DIR CHUNK`: a worker of a job on several machines. It is started by `cere measure --on` and `cere tune --on`.
 
 use anyhow::{Result, bail};
 use cere_nodes::Job;
 use cere_subset::measure;
+use cere_tune::tuning::nodes;
 use std::path::PathBuf;
 
 /// Do a chunk of a job
@@ -24,6 +25,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<u8> {
     match Job::open(&options.directory)?.kind() {
         measure::KIND => measure::work(&options.directory, options.chunk)?,
+        nodes::KIND => nodes::work(&options.directory, options.chunk)?,
         other => bail!(
             "{} is a job of kind {other}, which this cere does not know: install the version that made it",
             options.directory.display()

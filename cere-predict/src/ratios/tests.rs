@@ -89,6 +89,7 @@ fn model(truth: Truth, noise: Noise, seed: u64) -> Model {
 fn target(name: &str, share: f64) -> Target {
     let member = Member {
         package: PathBuf::new(),
+        file: PathBuf::new(),
         manifest: serde_json::from_value(cere_fuzz::package::manifest()).unwrap(),
         sha256: String::new(),
         weight: 1.0,

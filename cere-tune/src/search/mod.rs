@@ -21,8 +21,8 @@ use std::collections::HashSet;
 
 /// Relative difference below which ratios count as equal: of such variants the shortest is the best.
 const TOLERANCE: f64 = 0.005;
-/// Maximum pending proposals when the next one depends on their outcomes.
-const AWAITED: usize = 20;
+/// Maximum pending proposals when the next one depends on their outcomes, unless [`Search::awaiting`] says otherwise.
+pub const AWAITED: usize = 20;
 /// Draws for a new variant before the space is enumerated instead.
 const DRAWS: usize = 100;
 
@@ -68,6 +68,7 @@ pub struct Search {
     /// Position of the enumeration of all choices; `None` after its end.
     walk: Option<Vec<usize>>,
     exhausted: bool,
+    awaited: usize,
 }
 
 impl Search {
@@ -92,7 +93,16 @@ impl Search {
             first,
             started: 0,
             exhausted: false,
+            awaited: AWAITED,
         })
+    }
+
+    /// With up to `most` pending proposals when the next one depends on their outcomes, instead of [`AWAITED`]. More of them
+    /// can be evaluated at a time, and less is known when they are made.
+    #[must_use]
+    pub fn awaiting(mut self, most: usize) -> Self {
+        self.awaited = most.max(1);
+        self
     }
 
     /// The next variant to measure, with its number from 0: never one that was proposed before, nor the empty one. None
@@ -105,7 +115,9 @@ impl Search {
             }
         }
         let awaited = |t: &&Trial| t.outcome == Outcome::Awaited;
-        if self.method != Method::Random && self.trials.iter().filter(awaited).count() >= AWAITED {
+        if self.method != Method::Random
+            && self.trials.iter().filter(awaited).count() >= self.awaited
+        {
             return None;
         }
         let found = self.by_method().or_else(|| self.by_walk());

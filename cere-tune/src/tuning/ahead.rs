@@ -25,7 +25,7 @@ impl Ahead<'_> {
     /// timed, because that would disturb the time.
     pub fn with<T>(
         lab: &dyn Measure,
-        targets: &[Target],
+        targets: &[&Target],
         threads: usize,
         work: impl FnOnce(&mut Ahead) -> T,
     ) -> T {
@@ -48,7 +48,7 @@ impl Ahead<'_> {
                             return;
                         };
                         let turn = shared.map(|q| q.read().unwrap_or_else(PoisonError::into_inner));
-                        let built = lab.build_new(&targets[target], &variant);
+                        let built = lab.build_new(targets[target], &variant);
                         drop(turn);
                         if send.send((number, built)).is_err() {
                             return;

@@ -8,6 +8,7 @@ use cere_measure::decide::{Answer, Rule};
 use cere_measure::{Builds, Measure, Member, Target, Turns};
 use cere_replay::Team;
 use cere_stats::{Gain, race};
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Maximum candidates of the race: the best of many variants that were timed once are partly lucky.
@@ -16,8 +17,69 @@ const FIELD: usize = 12;
 const REPLAYS: f64 = 6.0;
 /// Maximum finalists, which are measured again after the race.
 pub const FINALISTS: usize = 4;
+
+/// What is measured again when the search of a region has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Again {
+    /// Variants that were faster, the best first.
+    pub candidates: Vec<Variant>,
+    /// Numbers of threads to try with the winner; empty unless the region is parallel.
+    pub threads: Vec<u32>,
+    /// Longest time for the candidates.
+    pub most: Duration,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The confirmed variant, if any.
+    pub winner: Option<Winner>,
+    /// Whether the time was over before a decision.
+    pub hurried: bool,
+    /// Candidates with a wrong result.
+    pub wrong: Vec<Failure>,
+    /// A number of threads that is faster than that of the capture, with the gain.
+    pub threads: Option<(u32, Gain)>,
+}
+
+impl Again {
+    /// Measures it.
+    ///
+    /// # Errors
+    /// The code as built cannot be replayed any more.
+    pub fn decide(
+        &self,
+        lab: &dyn Measure,
+        target: &Target,
+        default: &Builds,
+    ) -> Result<Decision, String> {
+        let mut wrong = Vec::new();
+        let Confirmed { winner, hurried } = confirm(
+            lab,
+            target,
+            default,
+            &self.candidates,
+            self.most,
+            &mut wrong,
+        )?;
+        let threads = match self.threads.is_empty() {
+            true => None,
+            false => {
+                let variant = winner.as_ref().map(|w| w.variant.clone());
+                threads(lab, target, &variant.unwrap_or_default(), &self.threads)?
+            }
+        };
+        Ok(Decision {
+            winner,
+            hurried,
+            wrong,
+            threads,
+        })
+    }
+}
+
 /// A confirmed variant.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Winner {
     /// The variant.
     pub variant: Variant,
@@ -25,12 +87,9 @@ pub struct Winner {
     pub gain: Gain,
 }
 
-/// The outcome of measuring again.
-pub struct Confirmed {
-    /// The confirmed variant, if any.
-    pub winner: Option<Winner>,
-    /// Whether the time was over before a decision.
-    pub hurried: bool,
+struct Confirmed {
+    winner: Option<Winner>,
+    hurried: bool,
 }
 
 fn failure(variant: &Variant, reason: String) -> Failure {
@@ -58,7 +117,7 @@ fn run_race(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> 
 /// The first of `candidates` (in the order of the search, the best first) that is surely faster than `default` and has a
 /// right result, within the time `most`. A race decides the order of the first ones. Candidates with a wrong result go to
 /// `wrong`.
-pub fn confirm(
+fn confirm(
     lab: &dyn Measure,
     target: &Target,
     default: &Builds,

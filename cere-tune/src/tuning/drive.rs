@@ -1,46 +1,50 @@
-//! Runs the searches of all regions: takes turns, builds ahead, times.
+//! Runs the searches of all regions on this machine: takes turns, builds ahead, times.
 
 use super::ahead::Ahead;
 use super::budget::Left;
-use super::course::Course;
+use super::course::{ALL_TRIED, Course, TARGET_REACHED};
+use super::evaluator::Evaluator;
 use crate::Turns;
-use anyhow::Result;
+use anyhow::{Error, Result};
 use cere_console::{print, progress};
 use cere_measure::Measure;
 use std::collections::VecDeque;
 
+/// A search, and what evaluates its variants.
+pub type Pair<'a> = (Course<'a>, Evaluator<'a>);
+
 /// Evaluates variants until the budget is used up or all searches have ended.
 pub fn go_on(
     lab: &dyn Measure,
-    courses: &mut [Course],
+    pairs: &mut [Pair],
     ahead: &mut Ahead,
     left: &mut Left,
     wanted: Option<f64>,
     jobs: usize,
 ) -> Result<()> {
-    let weights: Vec<f64> = courses.iter().map(Course::weight).collect();
+    let weights: Vec<f64> = pairs.iter().map(|(course, _)| course.weight()).collect();
     let mut turns = Turns::new(&weights);
     let bar = progress::spinner("tuning".into());
     let mut waiting: VecDeque<(u64, usize, u64)> = VecDeque::new();
     let mut ticket = 0;
     let mut made = 0;
-    for (place, course) in courses.iter_mut().enumerate() {
-        while let Some(number) = course.pending.pop_front() {
-            ahead.request_build(ticket, course.place, &course.variant(number));
-            waiting.push_back((ticket, place, number));
+    for (place, (course, _)) in pairs.iter().enumerate() {
+        for number in &course.pending {
+            ahead.request_build(ticket, course.place, &course.variant(*number));
+            waiting.push_back((ticket, place, *number));
             ticket += 1;
         }
     }
     loop {
         while waiting.len() < jobs + 1 {
             let Some(place) = turns.next() else { break };
-            let course = &mut courses[place];
+            let course = &mut pairs[place].0;
             if course.ended.is_some() {
                 turns.done(place);
                 continue;
             }
             if course.exhausted() {
-                course.ended = Some("all was tried");
+                course.ended = Some(ALL_TRIED);
                 turns.done(place);
                 continue;
             }
@@ -52,7 +56,7 @@ pub fn go_on(
                 if course.waits() {
                     break;
                 }
-                course.ended = Some("all was tried");
+                course.ended = Some(ALL_TRIED);
                 turns.done(place);
                 continue;
             };
@@ -65,17 +69,19 @@ pub fn go_on(
         };
         let start = std::time::Instant::now();
         let built = ahead.wait_for_build(ticket);
-        let course = &mut courses[place];
-        course.spent.waiting += start.elapsed().as_secs_f64();
-        course.evaluate(lab, ahead, number, built)?;
+        let (course, evaluator) = &mut pairs[place];
+        evaluator.spent.waiting += start.elapsed().as_secs_f64();
+        let variant = course.variant(number);
+        let told = evaluator.evaluate(lab, ahead, &variant, built);
+        course.settle(number, told.map_err(Error::msg)?)?;
         made += 1;
-        if let Some(wanted) = wanted
-            && course.best() <= 1.0 / wanted
-            && course.reaches(lab, ahead, wanted)
+        if let Some((best, wanted)) = course.promising(wanted)
+            && evaluator.reaches(lab, ahead, &best, wanted)
         {
-            course.ended = Some("the target is reached");
+            course.ended = Some(TARGET_REACHED);
             turns.done(place);
         }
+        course.spent += std::mem::take(&mut evaluator.spent);
         let rest = left
             .seconds(made)
             .map_or(String::new(), |s| format!(", {} left", print::time(s)));

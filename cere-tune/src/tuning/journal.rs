@@ -32,6 +32,29 @@ pub struct Told {
     pub same: bool,
 }
 
+impl Told {
+    /// A variant that failed for this reason.
+    pub fn failed(reason: String, code: Option<String>) -> Self {
+        Self {
+            ratio: None,
+            reason: Some(reason),
+            code,
+            same: false,
+        }
+    }
+
+    /// A variant with the machine code of another one, which had this ratio.
+    pub fn same_as(ratio: Option<f64>, code: String) -> Self {
+        let failed = "another with the same code failed";
+        Self {
+            ratio,
+            reason: ratio.is_none().then(|| failed.into()),
+            code: Some(code),
+            same: true,
+        }
+    }
+}
+
 /// The journal's file.
 pub struct Journal {
     file: File,

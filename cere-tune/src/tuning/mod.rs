@@ -3,35 +3,48 @@
 mod ahead;
 mod arms;
 mod baseline;
+mod batches;
 pub mod budget;
 mod confirm;
 mod course;
 mod drive;
+mod evaluator;
 mod journal;
+pub mod nodes;
 pub mod space;
+mod spent;
+mod task;
 #[cfg(test)]
 mod tests;
 
 pub use confirm::Winner;
-pub use course::{Failure, Spent};
+pub use course::Failure;
+pub use nodes::Spread;
+pub use spent::Spent;
 
-use crate::{Choices, Chosen, Method, Search, Space, Suspect, Variant, suspects};
+use crate::{AWAITED, Choices, Chosen, Method, Search, Space, Suspect, Variant, suspects};
 use ahead::Ahead;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
+use batches::{Codes, Crew, Step};
 use budget::{Budget, Left};
 use cere_console::{note, print, progress};
 use cere_format::build::RegionKind;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
-use cere_measure::{Lab, Measure, Replays, Shares, Target};
+use cere_measure::{Lab, Replays, Shares, Target};
 use cere_stats::Gain;
 use cere_store::current::{self, Codelet, codelets};
 use cere_store::missing;
 use cere_store::names::{Named, named, select};
 use cere_store::state;
+use confirm::{Again, Decision};
 use course::Course;
+use drive::Pair;
+use evaluator::Evaluator;
+use nodes::Nodes;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use task::{Done, Task, Work};
 
 /// Evaluations of each region, unless a budget is given.
 const EACH: u64 = 100;
@@ -60,6 +73,8 @@ pub struct Request<'a> {
     pub threads: &'a [u32],
     /// Whether earlier searches are ignored.
     pub again: bool,
+    /// Where evaluations are made, if not all here.
+    pub spread: Option<Spread<'a>>,
     /// How to replay, at the flags of the build.
     pub replays: cere_measure::Settings,
 }
@@ -126,60 +141,31 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         settings: request.replays.clone(),
         rounds: request.change_values,
     };
-    let mut courses = Vec::new();
-    for (place, target) in targets.iter().enumerate() {
+    let crew = request.spread.map(|spread| {
+        let paths: Vec<PathBuf> = targets.iter().map(|t| journal(request, &text, t)).collect();
+        let stem = state::hash(&format!("{paths:?}"));
+        let stem = store.root().join("tune").join(stem);
+        Nodes::new(spread, stem, &targets, &lab, request.jobs)
+    });
+    let begin = |(place, target)| {
         let search = Search::new(
             opened.space.clone(),
             opened.pipeline.clone(),
             request.search,
             request.seed,
         )?;
+        let batch = request.spread.and_then(|spread| spread.batch);
+        let search = search.awaiting(batch.unwrap_or(AWAITED));
         let path = journal(request, &text, target);
         if request.again {
             let _ = std::fs::remove_file(&path);
         }
-        let spinner = progress::spinner(format!("replaying {}", target.name));
-        let course = Course::begin(&lab, (place, target), search, &path);
-        spinner.finish_and_clear();
-        match course {
-            Ok(course) => courses.push(course),
-            Err(error) if request.regions.is_empty() => {
-                note!("not tuned: {}", print::error(&error));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    if courses.is_empty() {
-        bail!("no region can be tuned: see the reasons above");
-    }
-    let before: u64 = courses
-        .iter()
-        .map(|c| c.told + c.pending.len() as u64)
-        .sum();
-    let budget = request
-        .budget
-        .unwrap_or(Budget::Evaluations(EACH * courses.len() as u64));
-    let mut left = Left::new(budget, before);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = request.jobs.unwrap_or(cores);
-    let searching = Instant::now();
-    Ahead::with(&lab, &targets, jobs, |ahead| {
-        drive::go_on(&lab, &mut courses, ahead, &mut left, request.target, jobs)
-    })?;
-    let searched = searching.elapsed().as_secs_f64();
-    let suspects = find_suspects(&opened.space, &courses);
-    let mut found = Vec::new();
-    let all: f64 = courses.iter().map(Course::weight).sum();
-    for course in courses {
-        let most = budget.again(course.weight() / all);
-        found.push(confirm_winner(
-            &lab,
-            course,
-            &suspects,
-            request.threads,
-            most,
-        )?);
-    }
+        Course::begin((place, target), search, &path)
+    };
+    let (found, suspects, searched) = match crew {
+        Some(mut crew) => elsewhere(request, &mut crew, &targets, &opened.space, &begin)?,
+        None => here(request, &lab, &targets, &opened.space, &begin)?,
+    };
     write(store, &found)?;
     Ok(Outcome {
         found,
@@ -190,7 +176,156 @@ pub fn tune(request: &Request) -> Result<Outcome> {
     })
 }
 
-/// The journal of a region's search: another space, method, seed or codelet is another search.
+/// Opens the search of a region, by its index.
+type Begin<'s, 'a> = dyn Fn((usize, &'a Target)) -> Result<Course<'a>> + 's;
+
+/// What was found, choices that break code, and seconds of the searches.
+type Searched = (Vec<Found>, Vec<Suspect>, f64);
+
+/// The budget, and what is left of it.
+fn budget(request: &Request, regions: usize, before: u64) -> (Budget, Left) {
+    let all = Budget::Evaluations(EACH * regions as u64);
+    let budget = request.budget.unwrap_or(all);
+    (budget, Left::new(budget, before))
+}
+
+/// Notes why a region is not tuned; an error if it was named.
+fn leave_out(request: &Request, why: Error) -> Result<()> {
+    if !request.regions.is_empty() {
+        return Err(why);
+    }
+    note!("not tuned: {}", print::error(&why));
+    Ok(())
+}
+
+const NONE_LEFT: &str = "no region can be tuned: see the reasons above";
+
+/// Searches on this machine.
+fn here<'a>(
+    request: &Request,
+    lab: &Lab,
+    targets: &'a [Target],
+    space: &Space,
+    begin: &Begin<'_, 'a>,
+) -> Result<Searched> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (place, target) in targets.iter().enumerate() {
+        let spinner = progress::spinner(format!("replaying {}", target.name));
+        let evaluator = Evaluator::begin(lab, target).map_err(Error::msg);
+        let pair = evaluator.and_then(|evaluator| Ok((begin((place, target))?, evaluator)));
+        spinner.finish_and_clear();
+        match pair {
+            Ok(pair) => pairs.push(pair),
+            Err(error) => leave_out(request, error)?,
+        }
+    }
+    if pairs.is_empty() {
+        bail!(NONE_LEFT);
+    }
+    let before = pairs.iter().map(|(course, _)| course.proposed()).sum();
+    let (budget, mut left) = budget(request, pairs.len(), before);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = request.jobs.unwrap_or(cores);
+    let searching = Instant::now();
+    let list: Vec<&Target> = targets.iter().collect();
+    Ahead::with(lab, &list, jobs, |ahead| {
+        drive::go_on(lab, &mut pairs, ahead, &mut left, request.target, jobs)
+    })?;
+    let searched = searching.elapsed().as_secs_f64();
+    let suspects = find_suspects(space, pairs.iter().map(|(course, _)| course));
+    let all: f64 = pairs.iter().map(|(course, _)| course.weight()).sum();
+    let mut found = Vec::new();
+    for (mut course, evaluator) in pairs {
+        let most = budget.again(course.weight() / all);
+        let again = again(&mut course, &suspects, request.threads, most);
+        let name = &course.target.name;
+        let spinner = progress::spinner(format!("measuring the best of {name} again"));
+        let decision = again.decide(lab, course.target, &evaluator.default);
+        spinner.finish_and_clear();
+        found.push(conclude(course, decision)?);
+    }
+    Ok((found, suspects, searched))
+}
+
+/// Searches on other machines.
+fn elsewhere<'a>(
+    request: &Request,
+    crew: &mut dyn Crew,
+    targets: &'a [Target],
+    space: &Space,
+    begin: &Begin<'_, 'a>,
+) -> Result<Searched> {
+    if request.again {
+        for step in Step::ALL {
+            crew.finish(step)?;
+        }
+    }
+    let unusable = batches::begin(crew, targets)?;
+    if unusable.len() == targets.len() || !(unusable.is_empty() || request.regions.is_empty()) {
+        // What is wrong may be put right before the next call.
+        crew.finish(Step::Begin)?;
+    }
+    let mut courses = Vec::new();
+    for (place, target) in targets.iter().enumerate() {
+        let course = match unusable.get(&place) {
+            Some(why) => Err(anyhow!("{why}")),
+            None => begin((place, target)),
+        };
+        match course {
+            Ok(course) => courses.push(course),
+            Err(error) => leave_out(request, error)?,
+        }
+    }
+    if courses.is_empty() {
+        bail!(NONE_LEFT);
+    }
+    let before = courses.iter().map(Course::proposed).sum();
+    let (budget, mut left) = budget(request, courses.len(), before);
+    let batch = request.spread.and_then(|spread| spread.batch);
+    let batch = batch.unwrap_or(AWAITED * courses.len());
+    let searching = Instant::now();
+    batches::go_on(crew, &mut courses, &mut left, request.target, batch)?;
+    let searched = searching.elapsed().as_secs_f64();
+    let suspects = find_suspects(space, courses.iter());
+    let found = confirm_elsewhere(crew, courses, &suspects, request.threads, budget)?;
+    crew.finish(Step::Confirm)?;
+    crew.finish(Step::Begin)?;
+    Ok((found, suspects, searched))
+}
+
+/// Measures the best variants again on other machines, those of each region on one of them.
+fn confirm_elsewhere(
+    crew: &mut dyn Crew,
+    mut courses: Vec<Course>,
+    suspects: &[Suspect],
+    threads: &[u32],
+    budget: Budget,
+) -> Result<Vec<Found>> {
+    let all: f64 = courses.iter().map(Course::weight).sum();
+    let mut tasks = Vec::new();
+    for course in &mut courses {
+        let most = budget.again(course.weight() / all);
+        tasks.push(Task {
+            region: course.place,
+            work: Work::Confirm(again(course, suspects, threads, most)),
+        });
+    }
+    let replies = crew.run(Step::Confirm, &tasks, &Codes::new())?;
+    if replies.iter().any(|(reply, _)| reply.is_err()) {
+        crew.finish(Step::Confirm)?;
+    }
+    let mut found = Vec::new();
+    for (course, (reply, _)) in courses.into_iter().zip(replies) {
+        let decision = reply.and_then(|done| match done {
+            Done::Decided(decision) => Ok(decision),
+            _ => Err("a worker did something else than measure again".to_owned()),
+        });
+        found.push(conclude(course, decision)?);
+    }
+    Ok(found)
+}
+
+/// The journal of a region's search: another space, method, seed, codelet or size of batches is another search.
 fn journal(request: &Request, space: &str, target: &Target) -> PathBuf {
     let tolerance = &request.replays.tolerance;
     let codelets: Vec<&str> = target.members.iter().map(|m| m.sha256.as_str()).collect();
@@ -202,6 +337,10 @@ fn journal(request: &Request, space: &str, target: &Target) -> PathBuf {
         request.change_values,
         (codelets, tolerance.double, tolerance.single)
     );
+    let told = match request.spread {
+        None => told,
+        Some(spread) => format!("{told}\0batch {:?}", spread.batch),
+    };
     let name = format!("{}.jsonl", state::hash(&told));
     request.store.root().join("tune").join(name)
 }
@@ -241,8 +380,11 @@ fn targets(
 }
 
 /// Choices that break code in any of the regions; prints each of them.
-fn find_suspects(space: &Space, courses: &[Course]) -> Vec<Suspect> {
-    let found = suspects(space, courses.iter().map(Course::outcomes).collect());
+fn find_suspects<'c, 'a: 'c>(
+    space: &Space,
+    courses: impl Iterator<Item = &'c Course<'a>>,
+) -> Vec<Suspect> {
+    let found = suspects(space, courses.map(Course::outcomes).collect());
     for suspect in &found {
         note!(
             "{} of {} variants with {} failed, {} of {} without it: nothing with it is chosen",
@@ -256,46 +398,25 @@ fn find_suspects(space: &Space, courses: &[Course]) -> Vec<Suspect> {
     found
 }
 
-/// Measures the best variants of a search again.
-fn confirm_winner(
-    lab: &dyn Measure,
-    mut course: Course,
-    suspects: &[Suspect],
-    threads: &[u32],
-    most: Duration,
-) -> Result<Found> {
-    let spinner = progress::spinner(format!(
-        "measuring the best of {} again",
-        course.target.name
-    ));
+/// What of a search is measured again.
+fn again(course: &mut Course, suspects: &[Suspect], threads: &[u32], most: Duration) -> Again {
     course.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let better = course.ranked.iter().take_while(|(ratio, _)| *ratio < 1.0);
     let trusted = |v: &&Variant| !suspects.iter().any(|s| s.is_in(v));
     let better = better.map(|(_, variant)| variant).filter(trusted);
-    let candidates: Vec<Variant> = better.cloned().collect();
-    let unusable = |why: String| anyhow!("{}: {why}", course.target.name);
-    let mut wrong = Vec::new();
-    let confirmed = confirm::confirm(
-        lab,
-        course.target,
-        &course.default,
-        &candidates,
+    let parallel = course.target.kind == RegionKind::Parallel;
+    Again {
+        candidates: better.cloned().collect(),
+        threads: if parallel { threads } else { &[] }.to_vec(),
         most,
-        &mut wrong,
-    )
-    .map_err(unusable)?;
-    let winner = confirmed.winner;
-    let mut best = None;
-    if !threads.is_empty() && course.target.kind == RegionKind::Parallel {
-        let variant = winner
-            .as_ref()
-            .map(|w| w.variant.clone())
-            .unwrap_or_default();
-        best = confirm::threads(lab, course.target, &variant, threads).map_err(unusable)?;
     }
-    course.failed.extend(wrong);
-    spinner.finish_and_clear();
-    if confirmed.hurried {
+}
+
+/// The outcome of a search whose best variants were measured again.
+fn conclude(mut course: Course, decision: Result<Decision, String>) -> Result<Found> {
+    let decision = decision.map_err(|why| anyhow!("{}: {why}", course.target.name))?;
+    course.failed.extend(decision.wrong);
+    if decision.hurried {
         course.ended = Some("the budget was over before the best was measured again");
         note!(
             "{}: the budget was over before its best variants were measured again, so no winner was confirmed: a longer \
@@ -313,8 +434,8 @@ fn confirm_winner(
         ended: course.ended,
         ranked: course.ranked,
         spent: course.spent,
-        winner,
-        threads: best,
+        winner: decision.winner,
+        threads: decision.threads,
     })
 }
 

@@ -1,10 +1,12 @@
 //! Searches of modelled regions: the time of a variant is given, and the machine is one of `cere-fuzz`.
 
+mod in_batches;
+
 use super::*;
 use cere_format::package::Manifest;
 use cere_fuzz::noise::{Machine, Noise};
 use cere_fuzz::package::manifest;
-use cere_measure::{Builds, Member, Timed};
+use cere_measure::{Builds, Measure, Member, Timed};
 use cere_replay::Team;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
@@ -112,6 +114,7 @@ fn target(name: &str, share: f64) -> Target {
         LazyLock::new(|| serde_json::from_value(manifest()).unwrap());
     let member = |weight| Member {
         package: PathBuf::new(),
+        file: PathBuf::new(),
         manifest: MANIFEST.clone(),
         sha256: String::new(),
         weight,
@@ -153,6 +156,7 @@ struct Searched<'a> {
     space: Space,
     budget: Budget,
     wanted: Option<f64>,
+    method: Method,
     directory: &'a Path,
 }
 
@@ -162,6 +166,7 @@ impl<'a> Searched<'a> {
             space: space(groups),
             budget: Budget::Evaluations(evaluations),
             wanted: None,
+            method: Method::Groups,
             directory,
         }
     }
@@ -170,32 +175,45 @@ impl<'a> Searched<'a> {
         self.directory.join(&target.name)
     }
 
-    fn begin<'t>(&self, model: &Model, targets: &'t [Target]) -> Result<Vec<Course<'t>>> {
-        let course = |(place, target)| {
-            let search = Search::new(self.space.clone(), None, Method::Groups, 1)?;
-            Course::begin(model, (place, target), search, &self.journal(target))
+    fn course<'t>(&self, at: (usize, &'t Target)) -> Result<Course<'t>> {
+        let search = Search::new(self.space.clone(), None, self.method, 1)?;
+        Course::begin(at, search, &self.journal(at.1))
+    }
+
+    fn begin<'t>(&self, model: &Model, targets: &'t [Target]) -> Result<Vec<Pair<'t>>> {
+        let pair = |at: (usize, &'t Target)| {
+            let evaluator = Evaluator::begin(model, at.1).map_err(Error::msg)?;
+            Ok((self.course(at)?, evaluator))
         };
-        targets.iter().enumerate().map(course).collect()
+        targets.iter().enumerate().map(pair).collect()
+    }
+
+    fn search_pairs<'t>(&self, model: &Model, targets: &'t [Target]) -> Vec<Pair<'t>> {
+        let mut pairs = self.begin(model, targets).unwrap();
+        let before = pairs.iter().map(|(course, _)| course.proposed()).sum();
+        let mut left = Left::new(self.budget, before);
+        let list: Vec<&Target> = targets.iter().collect();
+        Ahead::with(model, &list, 1, |ahead| {
+            drive::go_on(model, &mut pairs, ahead, &mut left, self.wanted, 1)
+        })
+        .unwrap();
+        pairs
     }
 
     fn search<'t>(&self, model: &Model, targets: &'t [Target]) -> Vec<Course<'t>> {
-        let mut courses = self.begin(model, targets).unwrap();
-        let before = courses.iter().map(|c| c.told + c.pending.len() as u64);
-        let mut left = Left::new(self.budget, before.sum());
-        Ahead::with(model, targets, 1, |ahead| {
-            drive::go_on(model, &mut courses, ahead, &mut left, self.wanted, 1)
-        })
-        .unwrap();
-        courses
+        let pairs = self.search_pairs(model, targets).into_iter();
+        pairs.map(|(course, _)| course).collect()
     }
 
     /// What is found for one region.
     fn find(&self, model: &Model, most: Duration) -> Found {
         let targets = [target("region", 0.5)];
-        let mut courses = self.search(model, &targets);
-        let suspects = find_suspects(&self.space, &courses);
-        let course = courses.pop().unwrap();
-        confirm_winner(model, course, &suspects, &[], most).unwrap()
+        let mut pairs = self.search_pairs(model, &targets);
+        let suspects = find_suspects(&self.space, pairs.iter().map(|p| &p.0));
+        let (mut course, evaluator) = pairs.pop().unwrap();
+        let again = again(&mut course, &suspects, &[], most);
+        let decision = again.decide(model, course.target, &evaluator.default);
+        conclude(course, decision).unwrap()
     }
 }
 

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// Machines for the chunks of a job.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Nodes {
-    /// Where replays run: local, ssh:HOST,..., slurm or hq
-    #[arg(long, value_name = "WHERE", default_value = "local")]
-    on: String,
-    /// Replays in a chunk, which one machine does at a time
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    chunk: u32,
+    /// Where replays run: local, ssh:HOST,..., slurm or hq [default: here]
+    #[arg(long, value_name = "WHERE")]
+    on: Option<String>,
+    /// Replays in a chunk, which one machine does at a time [default: 16; of a search 10 evaluations]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    chunk: Option<u32>,
     /// With --on slurm: the partition
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
@@ -36,7 +36,7 @@ pub struct Nodes {
 impl Nodes {
     /// The place.
     pub fn place(&self) -> Result<Place> {
-        let mut place = Place::parse(&self.on).context("--on")?;
+        let mut place = Place::parse(self.on.as_deref().unwrap_or("local")).context("--on")?;
         let of_slurm = [&self.partition, &self.account, &self.time_limit];
         let slurm = of_slurm.iter().any(|o| o.is_some()) || self.at_once.is_some();
         let extra = self.node_option.clone();
@@ -65,9 +65,14 @@ impl Nodes {
         Ok(place)
     }
 
-    /// Replays in a chunk.
-    pub fn per_chunk(&self) -> usize {
-        self.chunk as usize
+    /// Whether a place was named.
+    pub fn given(&self) -> bool {
+        self.on.is_some()
+    }
+
+    /// Replays in a chunk, if that was said.
+    pub fn chunk(&self) -> Option<usize> {
+        self.chunk.map(|n| n as usize)
     }
 
     /// This command as a worker; `exclusive`: its chunks are timed.

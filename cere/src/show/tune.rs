@@ -11,14 +11,7 @@ const LONG: usize = 160;
 /// Sum of what the searches of all regions spent.
 fn spent(found: &[Found]) -> Spent {
     let mut all = Spent::default();
-    for spent in found.iter().map(|f| f.spent) {
-        all.compiling += spent.compiling;
-        all.waiting += spent.waiting;
-        all.starting += spent.starting;
-        all.restoring += spent.restoring;
-        all.warming += spent.warming;
-        all.timed += spent.timed;
-    }
+    found.iter().for_each(|f| all += f.spent);
     all
 }
 
