@@ -4,7 +4,7 @@ use super::outcome::{HEADING, Outcome};
 use anyhow::{Result, bail, ensure};
 use cere_console::print;
 use cere_subset::model::{self, Refused};
-use cere_subset::validate::{Errors, Ratios, point_errors};
+use cere_subset::validate::Errors;
 use cere_subset::{Machine, Measurement, Subset};
 use serde::Serialize;
 
@@ -25,6 +25,8 @@ pub struct Program {
 pub struct OnMachine {
     /// Name of the measurement.
     pub label: String,
+    /// Id of the subset.
+    pub subset: String,
     /// The machine.
     pub machine: Machine,
     /// Flags after those of the build.
@@ -39,7 +41,9 @@ pub struct OnMachine {
     pub checks: usize,
     /// Noise of the machine while it measured.
     pub noise: Option<f64>,
-    /// Errors of the points that were measured there without need; none if there are none.
+    /// Representatives that stand for members which nothing checks there.
+    pub unchecked: Vec<String>,
+    /// Errors of the points that are predicted by their representatives and were measured nevertheless; none if there are none.
     pub point_errors: Option<Errors>,
     /// Predicted seconds of all programs over those of one invocation of each codelet that the prediction needs.
     pub reduction: Option<f64>,
@@ -56,6 +60,7 @@ pub fn predict(
 ) -> Result<OnMachine> {
     let subset = subset.unwrap_or(&measurement.subset);
     let ratios = measurement.ratios(&subset.codelets, &subset.points);
+    measurement.check_measured()?;
     let needed = |p: &usize| ratios[*p].is_some();
     ensure!(
         subset
@@ -66,13 +71,16 @@ pub fn predict(
         measurement.label
     );
     let found = model::predict(subset, &ratios, disagree);
-    let values: Ratios = ratios.iter().map(|r| Some(r.as_ref()?.value)).collect();
-    let known = values.iter().flatten().count();
-    let few = subset.clusters.iter().map(|c| 1 + c.checks.len()).sum();
-    let errors = match known > few {
-        true => Errors::of(&point_errors(&subset.clusters, &values)),
-        false => None,
-    };
+    let errors: Vec<f64> = found
+        .ratios
+        .iter()
+        .zip(&ratios)
+        .filter_map(|(predicted, measured)| {
+            let (predicted, own) = (*predicted)?;
+            let measured = measured.as_ref()?;
+            (!own).then(|| (predicted / measured.value - 1.0).abs())
+        })
+        .collect();
     let programs: Vec<Program> = found
         .programs
         .into_iter()
@@ -96,6 +104,7 @@ pub fn predict(
     let replays = measurement.seconds_of(subset, &subset.measured());
     Ok(OnMachine {
         label: measurement.label.clone(),
+        subset: subset.id.clone(),
         machine: measurement.machine.clone(),
         flags: measurement.flags.clone(),
         programs,
@@ -103,7 +112,8 @@ pub fn predict(
         deviation: found.deviation,
         checks: found.checks,
         noise: measurement.noise,
-        point_errors: errors,
+        unchecked: found.unchecked,
+        point_errors: Errors::of(&errors),
         reduction: (replays > 0.0).then(|| predicted / replays),
     })
 }
@@ -115,7 +125,7 @@ pub struct Ranked {
     pub program: String,
     /// Label and time of each measurement, by rising time; those without one come last.
     pub machines: Vec<(String, Outcome)>,
-    /// Whether the first is surely faster than the second: their intervals do not meet.
+    /// Whether the first is surely the fastest: its interval meets none of the others'.
     pub sure: bool,
 }
 
@@ -130,13 +140,7 @@ pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
     if rest.is_empty() {
         bail!("--rank compares several measurements: name more files with --machine");
     }
-    let names = |of: &OnMachine| {
-        of.programs
-            .iter()
-            .map(|p| p.name.clone())
-            .collect::<Vec<_>>()
-    };
-    if let Some(other) = rest.iter().find(|o| names(o) != names(first)) {
+    if let Some(other) = rest.iter().find(|o| o.subset != first.subset) {
         bail!(
             "{} and {} are results of different subsets: measure one subset on all machines",
             first.label,
@@ -151,10 +155,17 @@ pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
         let seconds = |o: &Outcome| o.predicted_seconds.unwrap_or(f64::INFINITY);
         machines.sort_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)));
         let sure = match &machines[..] {
-            [first, second, ..] => {
-                let ends = first.1.high.zip(second.1.low);
-                ends.is_some_and(|(high, low)| high < low)
-            }
+            [
+                (
+                    _,
+                    Outcome {
+                        high: Some(high), ..
+                    },
+                ),
+                others @ ..,
+            ] => others
+                .iter()
+                .all(|(_, o)| o.low.is_some_and(|low| *high < low)),
             _ => false,
         };
         Ranked {
@@ -211,7 +222,7 @@ pub fn text(of: &OnMachine) -> String {
     }
     if let Some(e) = &of.point_errors {
         text += &format!(
-            "points against their own replays: median error {:.1} %, 90th percentile {:.1} %, {} points\n",
+            "points that were predicted and measured: median error {:.1} %, 90th percentile {:.1} %, {} points\n",
             100.0 * e.median,
             100.0 * e.p90,
             e.of
@@ -219,6 +230,9 @@ pub fn text(of: &OnMachine) -> String {
     }
     if let Some(reduction) = of.reduction {
         text += &format!("reduction {reduction:.1}\n");
+    }
+    if !of.unchecked.is_empty() {
+        text += &format!("not checked: the clusters of {}\n", of.unchecked.join(", "));
     }
     for refused in &of.refused {
         text += &format!(
@@ -248,9 +262,10 @@ pub fn rank_text(all: &[Ranked]) -> String {
                 interval,
                 measured,
                 error,
-                match (place, ranked.sure) {
-                    (0, true) => "surely the fastest".to_owned(),
-                    (0, false) => "the intervals meet".to_owned(),
+                match (place, ranked.sure, &outcome.reason) {
+                    (_, _, Some(reason)) => print::short(reason, 100),
+                    (0, true, _) => "surely the fastest".to_owned(),
+                    (0, false, _) => "not surely the fastest".to_owned(),
                     _ => String::new(),
                 },
             ]);

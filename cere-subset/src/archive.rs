@@ -8,7 +8,7 @@ use cere_format::untrusted;
 use cere_replay::{Built, SameCode};
 use cere_store::state;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,8 @@ pub struct Prebuilt {
 /// What is known of an executable in an archive.
 #[derive(Serialize, Deserialize)]
 struct Known {
-    flags: Vec<String>,
+    /// SHA-256 of the executable, in hexadecimal.
+    sha256: String,
     same_code: SameCode,
     other_code: bool,
 }
@@ -52,7 +53,7 @@ pub struct Contents<'a> {
     pub vectors: &'a [Vector],
     /// Files of the packages, by SHA-256.
     pub packages: &'a BTreeMap<String, PathBuf>,
-    /// Executables, compiled with the flags of the subset.
+    /// Executables, compiled as built.
     pub prebuilt: &'a [Prebuilt],
 }
 
@@ -78,7 +79,7 @@ pub fn write(path: &Path, contents: &Contents) -> Result<()> {
     }
     for of in contents.prebuilt {
         let known = Known {
-            flags: contents.subset.choice.flags.clone(),
+            sha256: state::hash_file(&of.built.executable)?,
             same_code: of.built.same_code,
             other_code: of.built.other_code,
         };
@@ -209,7 +210,9 @@ pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
             );
         };
         let to = directory.join(&name);
-        if fs::metadata(&to).is_ok_and(|m| m.len() == entry.size()) {
+        // Executables of one package may be several.
+        let package = matches!(place, Place::Package(_));
+        if package && fs::metadata(&to).is_ok_and(|m| m.len() == entry.size()) {
             continue;
         }
         let mut file = tempfile::Builder::new()
@@ -257,6 +260,23 @@ fn place(name: &str) -> Option<Place<'_>> {
     }
 }
 
+/// The packages in the archive, by SHA-256.
+///
+/// # Errors
+/// It is no archive of a subset.
+pub fn packages(path: &Path) -> Result<BTreeSet<String>> {
+    let mut archive = open(path)?;
+    let mut found = BTreeSet::new();
+    for entry in archive.entries_with_seek().with_context(|| not_one(path))? {
+        let entry = entry.with_context(|| not_one(path))?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if let Some(Place::Package(sha256)) = place(&name) {
+            found.insert(sha256.to_owned());
+        }
+    }
+    Ok(found)
+}
+
 /// The package of a codelet in a directory that an archive was unpacked into.
 #[must_use]
 pub fn package(directory: &Path, sha256: &str) -> PathBuf {
@@ -264,8 +284,11 @@ pub fn package(directory: &Path, sha256: &str) -> PathBuf {
     directory.join(CODELETS).join(name)
 }
 
-/// The executable of a codelet there, and the flags that it was compiled with; none if the archive has none.
-pub fn prebuilt(directory: &Path, sha256: &str) -> Result<Option<(Built, Vec<String>)>> {
+/// The executable of a codelet there; none if the archive has none.
+///
+/// # Errors
+/// It is damaged.
+pub fn prebuilt(directory: &Path, sha256: &str) -> Result<Option<Built>> {
     let place = directory.join(BUILT).join(sha256);
     let known = place.with_extension("json");
     if !known.is_file() {
@@ -273,10 +296,14 @@ pub fn prebuilt(directory: &Path, sha256: &str) -> Result<Option<(Built, Vec<Str
     }
     let text = state::read_record(&known)?;
     let known: Known = untrusted::json(&known.display().to_string(), &text)?;
-    let built = Built {
+    ensure!(
+        state::hash_file(&place)? == known.sha256,
+        "{} is damaged: its checksum is not the one that the archive names; copy the archive again",
+        place.display()
+    );
+    Ok(Some(Built {
         executable: place,
         same_code: known.same_code,
         other_code: known.other_code,
-    };
-    Ok(Some((built, known.flags)))
+    }))
 }

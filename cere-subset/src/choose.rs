@@ -4,8 +4,8 @@ use crate::document::{Cluster, Point};
 use crate::vectors::Vector;
 use anyhow::{Result, bail};
 use cere_cluster::{
-    Components, Dendrogram, Scores, Transform, by_distance, components, elbow, variances, ward,
-    z_scores,
+    Components, Dendrogram, Scores, Transform, components, elbow, farthest, medoids, variances,
+    ward, z_scores,
 };
 use cere_metrics::METRICS;
 
@@ -177,12 +177,20 @@ pub fn clusters(
     checks: usize,
     points: &[Point],
 ) -> Result<Vec<Cluster>> {
-    let mut all: Vec<Cluster> = by_distance(values, labels)?
-        .into_iter()
-        .map(|members| Cluster {
-            representative: members[0],
-            checks: members[1..].iter().rev().take(checks).copied().collect(),
-            members,
+    let medoids = medoids(values, labels)?;
+    let others = farthest(values, labels, &medoids)?;
+    let each = medoids.into_iter().zip(others);
+    let mut all: Vec<Cluster> = each
+        .map(|(representative, others)| {
+            // The same codelets would agree whatever the cluster.
+            let own = |p: &&usize| points[**p].members != points[representative].members;
+            let checks = others.iter().filter(own).take(checks).copied().collect();
+            let nearest = others.into_iter().rev();
+            Cluster {
+                representative,
+                checks,
+                members: std::iter::once(representative).chain(nearest).collect(),
+            }
         })
         .collect();
     let time = |c: &Cluster| c.members.iter().map(|p| points[*p].seconds).sum::<f64>();

@@ -44,6 +44,9 @@ pub fn collect(stores: &[Store]) -> Result<Collected> {
     let mut all = Collected::default();
     let mut names = BTreeSet::new();
     for (number, store) in stores.iter().enumerate() {
+        if stores[..number].contains(store) {
+            bail!("the store {} is named twice", store.root().display());
+        }
         add(&mut all, number, store, &mut names)
             .with_context(|| format!("the store {}", store.root().display()))?;
     }
@@ -81,20 +84,30 @@ fn add(
                 continue;
             }
         };
-        let weight = |manifest: &Manifest| {
-            let in_vivo = manifest.in_vivo.map_or(1.0, |v| v.seconds);
-            manifest.represents.map_or(in_vivo, |r| r.seconds)
+        let known = |manifest: &Manifest| {
+            let in_vivo = manifest.in_vivo.map(|v| v.seconds);
+            manifest.represents.map(|r| r.seconds).or(in_vivo)
+        };
+        // Without the time of one the others' say nothing.
+        let all_known = chosen.iter().all(|c| known(&c.1).is_some_and(|s| s > 0.0));
+        let weight = |manifest: &Manifest| match all_known {
+            true => known(manifest).unwrap_or(1.0),
+            false => 1.0,
         };
         let whole: f64 = chosen.iter().map(|c| weight(&c.1)).sum();
         let mut members = Vec::new();
         for (file, manifest) in chosen {
-            members.push((all.codelets.len(), weight(manifest) / whole));
-            all.codelets.push(Found {
-                store: number,
-                sha256: state::hash_file(file)?,
-                file: file.clone(),
-                manifest: manifest.clone(),
-            });
+            let sha256 = state::hash_file(file)?;
+            let twin = all.codelets.iter().position(|c| c.sha256 == sha256);
+            members.push((twin.unwrap_or(all.codelets.len()), weight(manifest) / whole));
+            if twin.is_none() {
+                all.codelets.push(Found {
+                    store: number,
+                    sha256,
+                    file: file.clone(),
+                    manifest: manifest.clone(),
+                });
+            }
         }
         all.regions.push(Point {
             name: region.name.clone(),

@@ -4,6 +4,7 @@ use crate::choose::Scaling;
 use crate::machine::Machine;
 use anyhow::{Result, bail, ensure};
 use cere_cluster::Dendrogram;
+use cere_format::replay::Warmup;
 use cere_format::untrusted::is_plain;
 use serde::{Deserialize, Serialize};
 
@@ -51,8 +52,9 @@ pub struct Choice {
     /// Share of the variance that the principal components keep which took the metrics' place, if they did.
     #[serde(default)]
     pub components: Option<f64>,
-    /// Flags after those of the build, of metrics and reference times.
-    pub flags: Vec<String>,
+    /// State of the caches before each repetition, of the reference times and so of all others.
+    #[serde(default)]
+    pub warmup: Option<Warmup>,
     /// The simulated caches.
     pub geometry: String,
 }
@@ -101,7 +103,7 @@ pub struct Point {
 pub struct Cluster {
     /// The point nearest to the centroid.
     pub representative: usize,
-    /// All points, the representative among them, by rising distance from the centroid.
+    /// The representative and all others, by rising distance from it.
     pub members: Vec<usize>,
     /// Members that are measured as a check, the farthest first.
     pub checks: Vec<usize>,

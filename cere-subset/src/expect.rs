@@ -5,23 +5,29 @@ use crate::document::Subset;
 use crate::make::{Choosing, Measured, View};
 use crate::measurement::Measurement;
 use crate::train::train;
-use crate::validate::{Errors, Known, Ratios, point_errors};
-use anyhow::{Context, Result, ensure};
+use crate::validate::{ByK, Errors, Known, Ratios, point_errors};
+use anyhow::{Context, Result, bail, ensure};
 use cere_cluster::Genetic;
 use cere_console::note;
 use serde::Serialize;
+
+/// Seed of the random partitions.
+const SEED: u64 = 1;
 
 /// Expected errors, over all machines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Expected {
     /// The machines that it was made of.
     pub machines: Vec<String>,
-    /// Errors of points whose program the clusters were made without; none with one program.
+    /// Errors of points whose program the clusters were made without; none with one program, and if the metrics were trained, as
+    /// they were trained on all programs.
     pub points: Option<Errors>,
     /// Errors of the covered time of such programs.
     pub programs: Option<Errors>,
     /// Errors of points on each machine that the metrics were trained without, if they were trained.
     pub machine_left_out: Vec<(String, Errors)>,
+    /// Errors for this number of clusters, with the random partitions that it has to beat.
+    pub control: Option<ByK>,
 }
 
 /// A way to choose, with what comes of it.
@@ -29,7 +35,7 @@ pub struct Expected {
 pub struct Alternative {
     /// Clusters.
     pub k: usize,
-    /// Codelets that are measured.
+    /// Codelets of its representatives.
     pub measured: usize,
     /// Seconds of all programs over those of one invocation of each measured codelet.
     pub reduction: f64,
@@ -52,10 +58,17 @@ impl Machines<'_> {
     /// None of the points was measured by one of them.
     pub fn ratios(&self, view: &View) -> Result<Vec<Ratios>> {
         let mut all = Vec::new();
-        for (machine, file) in self.all.iter().zip(&self.files) {
+        for (number, (machine, file)) in self.all.iter().zip(&self.files).enumerate() {
+            if let Some(twin) = self.all[..number].iter().position(|m| m.is_same(machine)) {
+                bail!(
+                    "{file} is the same measurement as {}: name each once",
+                    self.files[twin]
+                );
+            }
             let found = machine.ratios(&view.codelets, &view.points);
             let found: Ratios = found.into_iter().map(|r| Some(r?.value)).collect();
             let (known, points) = (found.iter().flatten().count(), found.len());
+            machine.check_measured()?;
             ensure!(
                 known > 0,
                 "{file} is a result of another subset: it has a time of none of these {points} points; measure an archive that \
@@ -98,7 +111,12 @@ pub fn expected(
         machines: &ratios,
     };
     let rows = choose::rows(&view.vectors, choosing.metrics);
-    let without = known.without_program(&rows, choosing.scaling, subset.clusters.len())?;
+    let k = subset.clusters.len();
+    let without = match genetic {
+        None => known.without_program(&rows, choosing.scaling, k)?,
+        Some(_) => None,
+    };
+    let space = choose::space(&rows, choosing.scaling)?;
     let labels: Vec<String> = machines.all.iter().map(|m| m.label.clone()).collect();
     let mut left_out = Vec::new();
     if let Some(genetic) = genetic.filter(|_| ratios.len() > 1) {
@@ -124,11 +142,12 @@ pub fn expected(
         points: without.map(|w| w.0),
         programs: without.map(|w| w.1),
         machine_left_out: left_out,
+        control: known.by_k(&space, k, SEED)?,
     }))
 }
 
-/// The two steps, time first and space then, with the most clusters that measure no more codelets than `unified`; with one cluster if
-/// even that measures more.
+/// The two steps, time first and space then, with the most clusters whose representatives have no more codelets than those of
+/// `unified`; with one cluster if even that has more.
 ///
 /// # Errors
 /// As those of [`expected`].
@@ -139,21 +158,25 @@ pub fn two_steps(
     machines: &Machines,
 ) -> Result<Alternative> {
     let view = measured.view(false);
-    let most = unified.measured().len();
+    let codelets = |subset: &Subset| -> usize {
+        let own = subset.clusters.iter().map(|c| c.representative);
+        own.map(|p| subset.points[p].members.len()).sum()
+    };
+    let most = codelets(unified);
     let mut best = None;
     for k in 1..=view.points.len() {
         let subset = view.subset(&Choosing {
             k: Some(k),
             ..choosing.clone()
         })?;
-        if best.is_none() || subset.measured().len() <= most {
+        if best.is_none() || codelets(&subset) <= most {
             best = Some(subset);
         }
     }
     let subset = best.context("there are no regions")?;
     Ok(Alternative {
         k: subset.clusters.len(),
-        measured: subset.measured().len(),
+        measured: codelets(&subset),
         reduction: subset.reduction(),
         expected: expected(&view, &subset, choosing, machines, None)?,
     })

@@ -11,6 +11,7 @@ use crate::vectors::{self, Vector};
 use anyhow::{Context, Result, bail};
 use cere_cluster::Dropped;
 use cere_console::{note, print, progress};
+use cere_format::replay::Warmup;
 use cere_format::store::Store;
 use cere_measure::{Replays, Settings};
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use std::path::Path;
 pub struct Request<'a> {
     /// A store for each program.
     pub stores: &'a [Store],
-    /// How codelets are replayed, with the flags of the subset.
+    /// How codelets are replayed: as built.
     pub settings: &'a Settings,
     /// How metrics are measured.
     pub measuring: &'a cere_metrics::Settings,
@@ -28,6 +29,10 @@ pub struct Request<'a> {
     pub rounds: usize,
     /// Whether reference times of earlier calls are ignored.
     pub again: bool,
+    /// Points that are needed at least, unless codelets are points.
+    pub least: usize,
+    /// Whether codelets are points.
+    pub unified: bool,
 }
 
 /// All that is known of the codelets of the stores.
@@ -38,7 +43,7 @@ pub struct Measured {
     vectors: Vec<Option<Vector>>,
     /// Reference times of each codelet, round by round; empty if it failed.
     reference: Vec<Vec<f64>>,
-    flags: Vec<String>,
+    warmup: Option<Warmup>,
     geometry: String,
 }
 
@@ -74,6 +79,14 @@ pub struct Choosing<'a> {
 /// A store cannot be used, or nothing can be measured.
 pub fn measure(request: &Request) -> Result<Measured> {
     let mut collected = collect(request.stores)?;
+    if !request.unified && request.least > collected.regions.len() {
+        bail!(
+            "{} points cannot make {} clusters: take --clusters {} or fewer",
+            collected.regions.len(),
+            request.least,
+            collected.regions.len()
+        );
+    }
     let replays: Vec<Replays> = request
         .stores
         .iter()
@@ -94,7 +107,7 @@ pub fn measure(request: &Request) -> Result<Measured> {
     }
     Ok(Measured {
         vectors: found,
-        flags: request.settings.flags.clone(),
+        warmup: request.settings.warmup,
         geometry: request.measuring.geometry.name.clone(),
         collected,
         reference: reference
@@ -104,11 +117,11 @@ pub fn measure(request: &Request) -> Result<Measured> {
     })
 }
 
-/// Classes that stand for less of a region than this do not stand for all of it.
+/// A region is left out if its codelets stand for less of it than this.
 const LEAST_MEASURED: f64 = 0.5;
 
-/// Leaves out the codelets of a region that are not `known`; the others stand for their classes too, or the region has none if they are
-/// few. What was left out, in words.
+/// Leaves out the codelets of a region that are not `known`, with the time of their classes; all of them if that is the most of it. What
+/// was left out, in words.
 fn keep_measured(region: &mut Point, known: impl Fn(usize) -> bool) -> Option<String> {
     let before = region.members.len();
     region.members.retain(|m| known(m.0));
@@ -121,8 +134,9 @@ fn keep_measured(region: &mut Point, known: impl Fn(usize) -> bool) -> Option<St
         return Some("counts as uncovered".to_owned());
     }
     region.members.iter_mut().for_each(|m| m.1 /= share);
+    region.seconds *= share;
     Some(format!(
-        "the classes of the others stand for those of {} codelets, {:.1} % of its time",
+        "the classes of {} codelets, {:.1} % of its time, count as uncovered",
         before - region.members.len(),
         100.0 * (1.0 - share)
     ))
@@ -141,7 +155,12 @@ fn reference(
         .iter()
         .map(|of| match request.again {
             true => Some(Vec::new()),
-            false => Some(times::kept(&cache(of), &key(of))),
+            false => {
+                let mut kept = times::kept(&cache(of), &key(of));
+                // The fastest of more rounds is faster.
+                kept.truncate(request.rounds);
+                Some(kept)
+            }
         })
         .collect();
     let bar = progress::bar("timing", (request.rounds * codelets.len()) as u64);
@@ -283,7 +302,7 @@ impl View<'_> {
                 dropped: dropped(&space, metrics),
                 logarithm: choosing.scaling.logarithm,
                 components: choosing.scaling.components,
-                flags: self.measured.flags.clone(),
+                warmup: self.measured.warmup,
                 geometry: self.measured.geometry.clone(),
             },
             programs: self.measured.collected.programs.clone(),
@@ -394,6 +413,7 @@ mod tests {
         let mut most = region();
         let told = keep_measured(&mut most, |c| c != 7).unwrap();
         assert!(told.contains("1 codelets, 30.0 %"), "{told}");
+        assert!((most.seconds - 0.7).abs() < 1e-12);
         assert!((most.members.iter().map(|m| m.1).sum::<f64>() - 1.0).abs() < 1e-12);
         assert!((most.members[0].1 - 6.0 / 7.0).abs() < 1e-12);
         let mut little = region();

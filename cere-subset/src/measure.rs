@@ -19,8 +19,10 @@ use std::time::Instant;
 
 /// Kind of these jobs.
 pub const KIND: &str = "measure";
-/// How to replay, in a job's inputs.
-const HOW: &str = "how.json";
+/// How to replay, in a job's inputs. The name has the job's id, so that another job cannot change it.
+fn how_file(directory: &Path, id: &str) -> PathBuf {
+    directory.join("inputs").join(format!("how.{id}.json"))
+}
 
 /// How codelets are replayed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,19 +96,21 @@ pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
     let directory = directory(request.output);
     let inputs = directory.join("inputs");
     let told = serde_json::to_string(&(&subset.id, &request.how, request.rounds))?;
-    archive::unpack(request.archive, &inputs)?;
-    state::write_json(&inputs.join(HOW), &request.how)?;
+    let packages = archive::packages(request.archive)?;
     let mut present = Vec::new();
+    let needed = subset.measured();
     for (codelet, of) in subset.codelets.iter().enumerate() {
-        if archive::package(&inputs, &of.sha256).is_file() {
+        let there = packages.contains(&of.sha256);
+        ensure!(
+            there || !needed.contains(&codelet),
+            "{} lacks the package of {}: make it again with `cere subset`",
+            request.archive.display(),
+            of.name
+        );
+        if there {
             present.push((codelet, of.sha256.clone()));
         }
     }
-    ensure!(
-        !present.is_empty(),
-        "{} holds no packages",
-        request.archive.display()
-    );
     let mut tasks = Vec::new();
     for round in 0..request.rounds {
         for (codelet, sha256) in &present {
@@ -124,15 +128,20 @@ pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
         &tasks,
         request.per_chunk,
     )?;
+    archive::unpack(request.archive, &inputs)?;
+    state::write_json(&how_file(&directory, job.id()), &request.how)?;
     cere_nodes::run_all(&job, request.place, worker, "measuring")?;
     let outcomes = job.results()?;
-    let measurement = gather(request, &tasks, &outcomes);
-    if let Ok(measurement) = &measurement {
-        state::write_json(request.output, measurement)?;
+    let none = |o: &Option<Outcome>| o.as_ref().is_some_and(|o| o.value.is_err());
+    if outcomes.iter().all(none) {
+        // Else the same command would find these results again.
+        job.remove()?;
+        return gather(request, &tasks, &outcomes);
     }
-    // Of results without a use nothing would be done again.
+    let measurement = gather(request, &tasks, &outcomes)?;
+    state::write_json(request.output, &measurement)?;
     job.remove()?;
-    measurement
+    Ok(measurement)
 }
 
 /// The job's directory.
@@ -193,13 +202,18 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
     if let Some(other) = machines.values().find(|m| !m.is_alike(&machine)) {
         bail!(
             "two kinds of machine took part, {} and {}: a measurement is of one kind; measure each alone (--on ssh:HOST, or a \
-             partition of one kind)",
+             partition of one kind), with another -o; what was measured is in {}",
             machine.describe(),
-            other.describe()
+            other.describe(),
+            directory(request.output).display()
         );
     }
     let label = request.label.clone().unwrap_or_else(|| {
-        let words = [std::slice::from_ref(&machine.cpu), request.how.replay.flags.as_slice()].concat();
+        let words = [
+            std::slice::from_ref(&machine.cpu),
+            request.how.replay.flags.as_slice(),
+        ]
+        .concat();
         words.join(" ")
     });
     Ok(Measurement {
@@ -227,7 +241,8 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
 /// The job cannot be read, or its result not be written.
 pub fn work(directory: &Path, chunk: usize) -> Result<()> {
     let inputs = directory.join("inputs");
-    let how: How = state::read_json(&inputs.join(HOW))?;
+    let id = Job::open(directory)?.id().to_owned();
+    let how: How = state::read_json(&how_file(directory, &id))?;
     let settings = Settings::from(&how.replay);
     let store = Store::new(directory.join("store"));
     state::make_directory(store.root())?;
@@ -240,7 +255,7 @@ pub fn work(directory: &Path, chunk: usize) -> Result<()> {
         let file = archive::package(&inputs, &task.sha256);
         let prebuilt = match how.prebuilt {
             false => None,
-            true => Some(linked(&inputs, &task.sha256, &how)?),
+            true => Some(linked(&inputs, &task.sha256)?),
         };
         let code = prebuilt.as_ref().map_or(Code::Compiled, Code::Prebuilt);
         let round = times::round(&replays, &settings, &file, code, in_turns)?;
@@ -257,16 +272,8 @@ pub fn work(directory: &Path, chunk: usize) -> Result<()> {
     Ok(())
 }
 
-fn linked(inputs: &Path, sha256: &str, how: &How) -> Result<cere_replay::Built> {
-    let found = archive::prebuilt(inputs, sha256)?;
-    let (built, flags) = found.context(
+fn linked(inputs: &Path, sha256: &str) -> Result<cere_replay::Built> {
+    archive::prebuilt(inputs, sha256)?.context(
         "the archive has no linked replay of it: make it with `cere subset --prebuilt`, or measure without --prebuilt",
-    )?;
-    ensure!(
-        flags == how.replay.flags,
-        "the linked replays of the archive were compiled with `{}`, not `{}`: leave out --flags, or --prebuilt",
-        flags.join(" "),
-        how.replay.flags.join(" ")
-    );
-    Ok(built)
+    )
 }

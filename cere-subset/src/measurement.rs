@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::model::Ratio;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Times of a subset's codelets on one kind of machine, at one set of flags.
@@ -15,7 +15,7 @@ pub struct Measurement {
     pub version: u32,
     /// Name for people: the processor and the flags, or what the user said.
     pub label: String,
-    /// The machine; of several, the first that answered.
+    /// The machine; of several, the one with the lowest id.
     pub machine: Machine,
     /// Ids of all machines that took part, which are alike.
     pub machines: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Measured {
     pub codelet: usize,
     /// Its rounds; empty if one of them failed.
     pub rounds: Vec<Round>,
-    /// Why there are none, or a warning.
+    /// Why there are none.
     pub reason: Option<String>,
 }
 
@@ -82,7 +82,13 @@ impl Measurement {
         }
         self.subset.check()?;
         let time = |seconds: f64| seconds.is_finite() && seconds > 0.0;
+        let mut seen = BTreeSet::new();
         for measured in &self.codelets {
+            ensure!(
+                seen.insert(measured.codelet),
+                "it has codelet {} twice",
+                measured.codelet
+            );
             let known = measured.codelet < self.subset.codelets.len();
             let rounds = measured.rounds.iter();
             let mut times = rounds.flat_map(|r| std::iter::once(r.seconds).chain(r.built));
@@ -96,6 +102,33 @@ impl Measurement {
             self.programs.values().all(|s| time(*s)),
             "a program has an impossible time"
         );
+        let known = |name: &String| self.subset.programs.iter().any(|p| p.name == *name);
+        if let Some(name) = self.programs.keys().find(|name| !known(name)) {
+            bail!("it has a time of {name}, which is no program of its subset");
+        }
+        Ok(())
+    }
+
+    /// Whether it is another copy of `other`.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.machine.id == other.machine.id
+            && self.flags == other.flags
+            && self.codelets == other.codelets
+    }
+
+    /// Fails if no codelet has a time.
+    ///
+    /// # Errors
+    /// So, with the first reason.
+    pub fn check_measured(&self) -> Result<()> {
+        let reason = self.codelets.iter().find_map(|m| m.reason.as_deref());
+        ensure!(
+            self.codelets.iter().any(|m| !m.rounds.is_empty()),
+            "{} has no time of any codelet ({}): measure again",
+            self.label,
+            reason.unwrap_or("no reason is given")
+        );
         Ok(())
     }
 
@@ -104,7 +137,11 @@ impl Measurement {
         let mut by_hash = BTreeMap::new();
         for measured in &self.codelets {
             let codelet = &self.subset.codelets[measured.codelet];
-            by_hash.insert(codelet.sha256.as_str(), measured);
+            // One package may be two codelets, and only one of them have times.
+            let known = by_hash.entry(codelet.sha256.as_str()).or_insert(measured);
+            if known.rounds.is_empty() {
+                *known = measured;
+            }
         }
         let ratio = |codelet: &Codelet| {
             let measured = by_hash.get(codelet.sha256.as_str())?;

@@ -117,6 +117,8 @@ pub struct Prediction {
     pub programs: Vec<Predicted>,
     /// Clusters without a use.
     pub refused: Vec<Refused>,
+    /// `program/point` of representatives that stand for members which nothing checks: the cluster has no check, or it failed there.
+    pub unchecked: Vec<String>,
     /// Ratio of each point, as far as it is known, and whether it was measured itself.
     pub ratios: Vec<Option<(f64, bool)>>,
     /// Standard deviation of the logarithm of a member's ratio from its representative's, by the checks.
@@ -140,7 +142,8 @@ enum Known {
 pub fn predict(subset: &Subset, ratios: &[Option<Ratio>], disagree: f64) -> Prediction {
     let mut known: Vec<Option<Known>> = vec![None; subset.points.len()];
     let mut refused = Vec::new();
-    let mut squares = Vec::new();
+    let mut squares: Vec<f64> = Vec::new();
+    let mut unchecked = Vec::new();
     let measured = |point: &usize| ratios.get(*point).copied().flatten();
     for (number, cluster) in subset.clusters.iter().enumerate() {
         let checks: Vec<(usize, Ratio)> = cluster
@@ -160,10 +163,11 @@ pub fn predict(subset: &Subset, ratios: &[Option<Ratio>], disagree: f64) -> Pred
             None => Some("none of its measured members has a time there".to_owned()),
             Some((lead, ratio)) => {
                 let mut found = None;
+                let mut own = Vec::new();
                 for (check, other) in others {
                     let distance = (other.value / ratio.value).ln();
                     let noise = ratio.noise + other.noise;
-                    squares.push((distance * distance - noise).max(0.0));
+                    own.push(distance * distance - noise);
                     if distance.abs() > disagree.ln() + 2.0 * noise.sqrt() {
                         found.get_or_insert_with(|| {
                             format!(
@@ -177,6 +181,12 @@ pub fn predict(subset: &Subset, ratios: &[Option<Ratio>], disagree: f64) -> Pred
                     }
                 }
                 if found.is_none() {
+                    // What a refused cluster spreads says nothing of those that are used.
+                    squares.extend(&own);
+                    let inherits = cluster.members.iter().any(|p| known[*p].is_none());
+                    if own.is_empty() && inherits {
+                        unchecked.push(subset.point_name(cluster.representative));
+                    }
                     for point in &cluster.members {
                         known[*point].get_or_insert(Known::Cluster(number, ratio));
                     }
@@ -197,13 +207,15 @@ pub fn predict(subset: &Subset, ratios: &[Option<Ratio>], disagree: f64) -> Pred
     }
     refused.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let checks = squares.len();
-    let variance = (checks > 0).then(|| squares.iter().sum::<f64>() / checks as f64);
+    let mean = || squares.iter().sum::<f64>() / checks as f64;
+    let variance = (checks > 0).then(|| mean().max(0.0));
     let programs = (0..subset.programs.len())
         .map(|program| of_program(subset, program, &known, variance, checks))
         .collect();
     Prediction {
         programs,
         refused,
+        unchecked,
         ratios: known
             .iter()
             .map(|k| {
@@ -264,10 +276,27 @@ fn of_program(
     }
     let seconds = of.seconds * there / covered;
     predicted.predicted_seconds = Some(seconds);
+    let rest = (of.seconds - covered).max(0.0) * there / covered;
+    // The rest of the program is one more point with the covered speed-up, as far from it as the covered points are.
+    let mean = there / covered;
+    let apart = own
+        .iter()
+        .map(|(s, k)| s * (value(k) / mean).ln().powi(2))
+        .sum::<f64>()
+        / covered;
     let inherits = own.iter().any(|(_, k)| matches!(k, Known::Cluster(..)));
-    let Some(variance) = variance.or((!inherits).then_some(0.0)) else {
-        predicted.reason =
-            Some("no interval: no cluster's second member was measured (--checks)".to_owned());
+    let of_rest = match (variance, own.len()) {
+        _ if rest <= 1e-3 * there => Some(0.0),
+        (Some(variance), _) => Some(apart.max(variance)),
+        (None, 2..) => Some(apart),
+        (None, _) => None,
+    };
+    let variance = variance.or((!inherits).then_some(0.0));
+    let (Some(variance), Some(of_rest)) = (variance, of_rest) else {
+        predicted.reason = Some(
+            "no interval: no check was measured that tells how far members are from representatives (--checks)"
+                .to_owned(),
+        );
         return predicted;
     };
     // In units of covered seconds on the target: noise of a representative is common to its members, their distance from it is not.
@@ -288,19 +317,12 @@ fn of_program(
         .iter()
         .map(|(sum, noise)| sum * sum * noise)
         .sum::<f64>();
-    // The rest of the program is one more point with the covered speed-up, as far from it as the covered points are.
-    let mean = there / covered;
-    let apart = own
-        .iter()
-        .map(|(s, k)| s * (value(k) / mean).ln().powi(2))
-        .sum::<f64>()
-        / covered;
-    let rest = (of.seconds - covered).max(0.0) * mean;
-    squares += rest * rest * apart.max(variance);
-    let freedom = match inherits {
-        true => checks,
-        // The noise comes from many repetitions.
-        false => usize::MAX,
+    squares += rest * rest * of_rest;
+    let freedom = match (inherits, of_rest > 0.0) {
+        (true, _) => checks,
+        (false, true) => checks.max(own.len() - 1),
+        // The noise is that of the points' rounds.
+        (false, false) => own.len(),
     };
     let (low, high) = around(seconds, squares.sqrt() / (there + rest), freedom);
     (predicted.low, predicted.high) = (Some(low), Some(high));

@@ -90,7 +90,8 @@ pub fn keep(cache: &Path, key: &str, seconds: &[f64]) -> Result<()> {
 /// What identifies the times of a codelet here.
 pub fn key(settings: &Settings, sha256: &str) -> String {
     state::hash(&format!(
-        "{sha256}\0{:?}\0{:?}\0{:?}\0{:?}\0{}",
+        "{}\0{sha256}\0{:?}\0{:?}\0{:?}\0{:?}\0{}",
+        env!("CARGO_PKG_VERSION"),
         settings.flags,
         settings.warmup,
         settings.repetitions,

@@ -2,7 +2,7 @@
 
 use crate::choose::{self, Scaling, Space};
 use crate::document::Point;
-use crate::validate::{Ratios, point_errors};
+use crate::validate::{Ratios, with_representatives};
 use crate::vectors::Vector;
 use anyhow::{Result, bail};
 use cere_cluster::{Genetic, genetic};
@@ -44,7 +44,23 @@ pub fn train(
         );
     }
     let names: Vec<&'static str> = METRICS.iter().map(|m| m.name).collect();
-    let rows = choose::rows(vectors, &names);
+    // A choice must not gain by points whose time is not known.
+    let known: Vec<usize> = (0..points.len())
+        .filter(|p| machines.iter().all(|ratios| ratios[*p].is_some()))
+        .collect();
+    if known.len() < 3 {
+        bail!(
+            "{} points were measured on all machines: metrics are trained on three or more",
+            known.len()
+        );
+    }
+    let points: Vec<Point> = known.iter().map(|p| points[*p].clone()).collect();
+    let machines: Vec<Ratios> = machines
+        .iter()
+        .map(|ratios| known.iter().map(|p| ratios[*p]).collect())
+        .collect();
+    let all = choose::rows(vectors, &names);
+    let rows: Vec<Vec<Option<f64>>> = known.iter().map(|p| all[*p].clone()).collect();
     let space = |bits: &[bool]| -> Result<Space> {
         let chosen = |row: &Vec<Option<f64>>| {
             let each = row.iter().zip(bits).filter(|(_, bit)| **bit);
@@ -57,11 +73,11 @@ pub fn train(
         let Ok(space) = space(bits) else {
             return f64::INFINITY;
         };
-        let Ok(clusters) = space.clusters(space.elbow, 0, points) else {
+        let Ok(clusters) = space.clusters(space.elbow, 0, &points) else {
             return f64::INFINITY;
         };
         let mean = |ratios: &Ratios| {
-            let errors = point_errors(&clusters, ratios);
+            let errors = with_representatives(&clusters, ratios);
             errors.iter().sum::<f64>() / errors.len().max(1) as f64
         };
         machines.iter().map(mean).fold(0.0, f64::max) * space.elbow as f64

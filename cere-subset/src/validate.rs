@@ -4,8 +4,10 @@ use crate::choose::{self, Scaling, Space};
 use crate::document::{Cluster, Point};
 use anyhow::Result;
 use cere_cluster::{by_distance, centroids, kmeans, random_partition};
+use cere_console::note;
 use cere_stats::Spread;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Partitions at random for each number of clusters (CERE thesis, 4.3).
 pub const RANDOM: usize = 1000;
@@ -17,7 +19,7 @@ const STARTS: usize = 20;
 pub type Ratios = Vec<Option<f64>>;
 
 /// Relative errors of a set of predictions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Errors {
     /// Median.
     pub median: f64,
@@ -49,8 +51,8 @@ impl Errors {
     }
 }
 
-/// Relative error of each point that its cluster's representative predicts. A representative predicts itself without error, as in
-/// the thesis; points and clusters without times are left out.
+/// Relative error of each point that its cluster's representative predicts. Representatives themselves, points and clusters without
+/// times are left out.
 #[must_use]
 pub fn point_errors(clusters: &[Cluster], ratios: &Ratios) -> Vec<f64> {
     let mut errors = Vec::new();
@@ -58,9 +60,22 @@ pub fn point_errors(clusters: &[Cluster], ratios: &Ratios) -> Vec<f64> {
         let Some(representative) = ratios[cluster.representative] else {
             continue;
         };
-        let own = cluster.members.iter().filter_map(|p| ratios[*p]);
-        errors.extend(own.map(|ratio| (representative / ratio - 1.0).abs()));
+        let others = cluster.members.iter();
+        let others = others.filter(|p| **p != cluster.representative);
+        let others = others.filter_map(|p| ratios[*p]);
+        errors.extend(others.map(|ratio| (representative / ratio - 1.0).abs()));
     }
+    errors
+}
+
+/// The errors as the thesis counts them: representatives are among the points, with no error.
+#[must_use]
+pub fn with_representatives(clusters: &[Cluster], ratios: &Ratios) -> Vec<f64> {
+    let own = clusters
+        .iter()
+        .filter(|c| ratios[c.representative].is_some());
+    let mut errors = vec![0.0; own.count()];
+    errors.extend(point_errors(clusters, ratios));
     errors
 }
 
@@ -92,21 +107,23 @@ pub fn program_errors(
 }
 
 /// Errors for one number of clusters, over all machines.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ByK {
     /// Number of clusters.
     pub k: usize,
-    /// Of points.
+    /// Of points that are no representatives.
     pub points: Errors,
+    /// Of points as the thesis counts them, representatives among them.
+    pub thesis: Errors,
     /// Of programs.
     pub programs: Errors,
-    /// Median error of points with random partitions: the best of them, a tenth are below, the median one, nine tenths are below.
+    /// Median of [`Self::points`] with random partitions: the best of them, a tenth are below, the median one, nine tenths are below.
     pub random: [f64; 4],
-    /// Median error of points with the clusters of k-means.
-    pub means: f64,
-    /// Share of random partitions whose median error is at most that of the clusters.
+    /// The same with the clusters of k-means.
+    pub means: Option<f64>,
+    /// Share of random partitions whose median is at most that of the clusters.
     pub random_as_good: f64,
-    /// Seconds of all programs over those of one invocation of each representative's codelets.
+    /// Seconds of all programs over those of one invocation of each representative's codelets; checks are not among them.
     pub reduction: f64,
 }
 
@@ -144,7 +161,16 @@ impl Known<'_> {
     pub fn by_k(&self, space: &Space, k: usize, seed: u64) -> Result<Option<ByK>> {
         let clusters = space.clusters(k, 0, self.points)?;
         let (points, programs) = self.errors(&clusters);
-        let (Some(points), Some(programs)) = (Errors::of(&points), Errors::of(&programs)) else {
+        let thesis: Vec<f64> = self
+            .machines
+            .iter()
+            .flat_map(|ratios| with_representatives(&clusters, ratios))
+            .collect();
+        let (Some(points), Some(thesis), Some(programs)) = (
+            Errors::of(&points),
+            Errors::of(&thesis),
+            Errors::of(&programs),
+        ) else {
             return Ok(None);
         };
         let values = &space.values;
@@ -171,9 +197,10 @@ impl Known<'_> {
             k,
             points,
             programs,
-            random: [0.0, 0.1, 0.5, 0.9].map(|share| at(share).copied().unwrap_or(f64::NAN)),
+            random: [0.0, 0.1, 0.5, 0.9].map(|share| at(share).copied().unwrap_or(0.0)),
             random_as_good: as_good as f64 / medians.len().max(1) as f64,
-            means: means.map_or(f64::NAN, |e| e.median),
+            means: means.map(|e| e.median),
+            thesis,
             reduction: self.program_seconds / replays,
         }))
     }
@@ -182,7 +209,7 @@ impl Known<'_> {
     /// is predicted by its representative. Of points and of programs, over all machines; none with a single program.
     ///
     /// # Errors
-    /// No metric tells the points of the other programs apart.
+    /// The rows are not those of the points.
     pub fn without_program(
         &self,
         rows: &[Vec<Option<f64>>],
@@ -191,17 +218,33 @@ impl Known<'_> {
     ) -> Result<Option<(Errors, Errors)>> {
         let (mut points, mut programs) = (Vec::new(), Vec::new());
         for program in 0..self.programs {
-            let kept: Vec<usize> = (0..self.points.len())
-                .filter(|p| self.points[*p].program != program)
+            let is_own = |p: &usize| self.points[*p].program == program;
+            let own: Vec<usize> = (0..self.points.len()).filter(is_own).collect();
+            // Another program with one of its codelets is the same program.
+            let codelets: BTreeSet<usize> = own
+                .iter()
+                .flat_map(|p| self.points[*p].members.iter().map(|m| m.0))
                 .collect();
-            let own: Vec<usize> = (0..self.points.len())
-                .filter(|p| self.points[*p].program == program)
+            let twins: BTreeSet<usize> = self
+                .points
+                .iter()
+                .filter(|p| p.members.iter().any(|m| codelets.contains(&m.0)))
+                .map(|p| p.program)
+                .collect();
+            let kept: Vec<usize> = (0..self.points.len())
+                .filter(|p| !is_own(p) && !twins.contains(&self.points[*p].program))
                 .collect();
             if kept.is_empty() || own.is_empty() {
                 continue;
             }
             let others: Vec<_> = kept.iter().map(|p| rows[*p].clone()).collect();
-            let space = choose::space(&others, scaling)?;
+            let space = match choose::space(&others, scaling) {
+                Ok(space) => space,
+                Err(error) => {
+                    note!("a program is not left out for the expected error: {error}");
+                    continue;
+                }
+            };
             let labels = space.dendrogram.cut(k.min(kept.len()))?;
             let members = by_distance(&space.values, &labels)?;
             let centroids = centroids(&space.values, &labels)?;

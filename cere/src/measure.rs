@@ -4,6 +4,8 @@ use crate::options::{self, Nodes, Timing};
 use crate::show;
 use anyhow::{Context, Result, bail, ensure};
 use cere_console::{note, print, progress};
+use cere_format::untrusted::is_plain;
+use cere_nodes::Place;
 use cere_replay::{Team, Tolerance};
 use cere_subset::archive;
 use cere_subset::measure::{self, How, Request};
@@ -77,10 +79,23 @@ pub struct Options {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    options::writable(&options.output).context("--output")?;
+    let plain = |label: &String| label.chars().all(is_plain);
+    if let Some(label) = options.label.as_ref().filter(|label| !plain(label)) {
+        bail!("--label {label:?}: it holds control characters");
+    }
     let (subset, _) = archive::read(&options.subset)?;
     let mut settings = options.timing.settings(Team::default())?;
     settings.repetitions = options.timing.in_rounds();
     settings.flags = shell_words::split(&options.flags).context("--flags")?;
+    let warmup = subset.choice.warmup;
+    if settings.warmup.is_some() && settings.warmup != warmup {
+        bail!("the reference times of the subset were taken with another --warmup: leave it out");
+    }
+    settings.warmup = warmup;
+    if options.prebuilt && !settings.flags.is_empty() {
+        bail!("--prebuilt runs code that is linked already: leave out --flags, or --prebuilt");
+    }
     settings.tolerance = Tolerance {
         double: options.tolerance,
         single: options.float_tolerance,
@@ -91,6 +106,9 @@ pub fn run(options: &Options) -> Result<u8> {
             .context("--flags")?;
     }
     let place = options.nodes.place()?;
+    if place != Place::Local && !options.run.is_empty() {
+        bail!("--run runs programs on this machine: it goes with --on local");
+    }
     let names: Vec<&str> = subset.programs.iter().map(|p| p.name.as_str()).collect();
     let programs = options.programs(&names)?;
     let how = How::of(&settings, options.prebuilt, &subset.machine.id);

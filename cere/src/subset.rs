@@ -86,14 +86,6 @@ pub struct Options {
     /// With --train: probability that a metric changes sides
     #[arg(long, value_name = "P", default_value_t = 0.01, requires = "train", value_parser = probability)]
     mutation: f64,
-    /// Compiler flags after those of the build, for metrics and reference times
-    #[arg(
-        long,
-        value_name = "FLAGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    flags: String,
     /// Caches to simulate: here, a name or a file
     #[arg(long, value_name = "WHICH", default_value = "sapphire-rapids")]
     geometry: String,
@@ -129,6 +121,9 @@ fn probability(text: &str) -> Result<f64, String> {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if let Some(output) = &options.output {
+        options::writable(output).context("--output")?;
+    }
     let stores: Vec<Store> = options
         .stores
         .iter()
@@ -139,7 +134,6 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     let mut settings = options.timing.settings(Team::default())?;
     settings.repetitions = options.timing.in_rounds();
-    settings.flags = shell_words::split(&options.flags).context("--flags")?;
     let machines: Vec<Measurement> = options
         .machines
         .iter()
@@ -164,6 +158,8 @@ pub fn run(options: &Options) -> Result<u8> {
         },
         rounds: options.rounds as usize,
         again: options.again,
+        least: options.clusters.unwrap_or(1) as usize,
+        unified: options.unified,
     };
     let measured = make::measure(&request)?;
     let view = measured.view(options.unified);

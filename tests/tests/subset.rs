@@ -504,6 +504,38 @@ fn what_is_wrong_is_named() -> Result<()> {
         "version 99",
     )?;
     document["version"] = value!(1);
+    document["programs"] = value!({"nobody": 1.0});
+    std::fs::write(at.join("nobody.json"), serde_json::to_vec(&document)?)?;
+    refused(
+        cere(at).args(["predict", "--machine", "nobody.json"]),
+        "no program of its subset",
+    )?;
+    document["programs"] = value!({});
+    let twice = document["codelets"][0].clone();
+    document["codelets"]
+        .as_array_mut()
+        .context("codelets")?
+        .push(twice);
+    std::fs::write(at.join("twice.json"), serde_json::to_vec(&document)?)?;
+    refused(
+        cere(at).args(["predict", "--machine", "twice.json"]),
+        "twice",
+    )?;
+    document["codelets"]
+        .as_array_mut()
+        .context("codelets")?
+        .pop();
+    let before = document["codelets"].clone();
+    for measured in document["codelets"].as_array_mut().context("codelets")? {
+        measured["rounds"] = value!([]);
+        measured["reason"] = value!("it was too hot");
+    }
+    std::fs::write(at.join("hot.json"), serde_json::to_vec(&document)?)?;
+    refused(
+        cere(at).args(["predict", "--machine", "hot.json"]),
+        "too hot",
+    )?;
+    document["codelets"] = before;
     document["codelets"][0]["rounds"][0]["seconds"] = value!(-1.0);
     std::fs::write(at.join("negative.json"), serde_json::to_vec(&document)?)?;
     refused(

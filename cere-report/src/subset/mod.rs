@@ -72,7 +72,7 @@ struct Page {
     dendrogram: String,
     rows: Vec<Row>,
     errors: String,
-    by_k: Vec<[String; 9]>,
+    by_k: Vec<[String; 10]>,
     machines: Vec<Machine>,
     metrics: String,
     dropped: Vec<(String, String)>,
@@ -139,7 +139,8 @@ impl SubsetData {
                 Some((subset.point_name(point), predicted, measured))
             };
             points.push((0..subset.points.len()).filter_map(pair).collect());
-            if ratios.iter().all(Option::is_some) {
+            let measured = ratios.iter().flatten().count();
+            if measured > subset.clusters.len() {
                 whole.push(ratios.iter().map(|r| Some(r.as_ref()?.value)).collect());
             }
         }
@@ -268,11 +269,12 @@ pub fn html(data: &SubsetData) -> Result<String> {
             e.k.to_string(),
             percent(e.points.median),
             percent(e.points.p90),
+            percent(e.thesis.median),
             percent(e.programs.median),
             percent(e.random[0]),
             percent(e.random[2]),
             percent(e.random_as_good),
-            percent(e.means),
+            e.means.map_or("-".to_owned(), percent),
             format!("{:.1}", e.reduction),
         ]
     });

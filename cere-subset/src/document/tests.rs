@@ -23,7 +23,7 @@ pub fn of(programs: &[f64], points: &[(usize, f64)], clusters: &[&[usize]]) -> S
             dropped: Vec::new(),
             logarithm: false,
             components: None,
-            flags: Vec::new(),
+            warmup: None,
             geometry: "zen3".into(),
         },
         programs: programs

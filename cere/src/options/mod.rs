@@ -98,6 +98,18 @@ pub fn existing_store(path: &Path) -> Result<Store> {
     Ok(store)
 }
 
+/// Fails if there can be no file at `path`, before work is done for it.
+pub fn writable(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        bail!("{} is a directory: name a file", path.display());
+    }
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    tempfile::tempfile_in(parent)
+        .map(drop)
+        .with_context(|| format!("no file can be written in {}", parent.display()))
+}
+
 /// Parses a number of seconds above zero.
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

@@ -32,7 +32,7 @@ fn percent(share: f64) -> String {
 
 fn errors(what: &str, of: Option<&Errors>) -> String {
     match of {
-        None => format!("  {what}: not known, there is one program\n"),
+        None => format!("  {what}: not known\n"),
         Some(e) => format!(
             "  {what}: median {}, mean {}, 90th percentile {} ({} predictions)\n",
             percent(e.median),
@@ -53,6 +53,15 @@ fn promises(expected: Option<&Expected>) -> String {
     );
     text += &errors("points", expected.points.as_ref());
     text += &errors("programs", expected.programs.as_ref());
+    if let Some(c) = &expected.control {
+        text += &format!(
+            "  points, nothing left out: median {} (of 1,000 random partitions the best {}, the median {}; {} are as good)\n",
+            percent(c.points.median),
+            percent(c.random[0]),
+            percent(c.random[2]),
+            percent(c.random_as_good)
+        );
+    }
     for (machine, e) in &expected.machine_left_out {
         text += &errors(&format!("points, trained without {machine}"), Some(e));
     }
@@ -116,7 +125,7 @@ pub fn text(shown: &Shown) -> String {
     text += &promises(shown.expected.as_ref());
     if let Some(other) = &shown.two_steps {
         text += &format!(
-            "time first, then space: {} clusters, {} codelets to measure; reduction {:.1}\n",
+            "time first, then space, with at most as many codelets of representatives: {} clusters, {} codelets; reduction with checks {:.1}\n",
             other.k, other.measured, other.reduction
         );
         text += &promises(other.expected.as_ref());
