@@ -11,6 +11,7 @@ mod drive;
 mod evaluator;
 mod journal;
 pub mod nodes;
+mod searches;
 pub mod space;
 mod spent;
 mod task;
@@ -22,13 +23,10 @@ pub use course::Failure;
 pub use nodes::Spread;
 pub use spent::Spent;
 
-use crate::{AWAITED, Choices, Chosen, Method, Search, Space, Suspect, Variant, suspects};
-use ahead::Ahead;
-use anyhow::{Context, Error, Result, anyhow, bail};
-use batches::{Codes, Crew, Step};
-use budget::{Budget, Left};
-use cere_console::{note, print, progress};
-use cere_format::build::RegionKind;
+use crate::{AWAITED, Choices, Chosen, Method, Search, Suspect, Variant};
+use anyhow::{Context, Result, bail};
+use budget::Budget;
+use cere_console::note;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_measure::{Lab, Replays, Shares, Target};
@@ -37,17 +35,11 @@ use cere_store::current::{self, Codelet, codelets};
 use cere_store::missing;
 use cere_store::names::{Named, named, select};
 use cere_store::state;
-use confirm::{Again, Decision};
 use course::Course;
-use drive::Pair;
-use evaluator::Evaluator;
 use nodes::Nodes;
+use searches::{elsewhere, here};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use task::{Done, Task, Work};
-
-/// Evaluations of each region, unless a budget is given.
-const EACH: u64 = 100;
+use std::time::Instant;
 
 /// What to search, and how.
 pub struct Request<'a> {
@@ -176,155 +168,6 @@ pub fn tune(request: &Request) -> Result<Outcome> {
     })
 }
 
-/// Opens the search of a region, by its index.
-type Begin<'s, 'a> = dyn Fn((usize, &'a Target)) -> Result<Course<'a>> + 's;
-
-/// What was found, choices that break code, and seconds of the searches.
-type Searched = (Vec<Found>, Vec<Suspect>, f64);
-
-/// The budget, and what is left of it.
-fn budget(request: &Request, regions: usize, before: u64) -> (Budget, Left) {
-    let all = Budget::Evaluations(EACH * regions as u64);
-    let budget = request.budget.unwrap_or(all);
-    (budget, Left::new(budget, before))
-}
-
-/// Notes why a region is not tuned; an error if it was named.
-fn leave_out(request: &Request, why: Error) -> Result<()> {
-    if !request.regions.is_empty() {
-        return Err(why);
-    }
-    note!("not tuned: {}", print::error(&why));
-    Ok(())
-}
-
-const NONE_LEFT: &str = "no region can be tuned: see the reasons above";
-
-/// Searches on this machine.
-fn here<'a>(
-    request: &Request,
-    lab: &Lab,
-    targets: &'a [Target],
-    space: &Space,
-    begin: &Begin<'_, 'a>,
-) -> Result<Searched> {
-    let mut pairs: Vec<Pair> = Vec::new();
-    for (place, target) in targets.iter().enumerate() {
-        let spinner = progress::spinner(format!("replaying {}", target.name));
-        let evaluator = Evaluator::begin(lab, target).map_err(Error::msg);
-        let pair = evaluator.and_then(|evaluator| Ok((begin((place, target))?, evaluator)));
-        spinner.finish_and_clear();
-        match pair {
-            Ok(pair) => pairs.push(pair),
-            Err(error) => leave_out(request, error)?,
-        }
-    }
-    if pairs.is_empty() {
-        bail!(NONE_LEFT);
-    }
-    let before = pairs.iter().map(|(course, _)| course.proposed()).sum();
-    let (budget, mut left) = budget(request, pairs.len(), before);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = request.jobs.unwrap_or(cores);
-    let searching = Instant::now();
-    let list: Vec<&Target> = targets.iter().collect();
-    Ahead::with(lab, &list, jobs, |ahead| {
-        drive::go_on(lab, &mut pairs, ahead, &mut left, request.target, jobs)
-    })?;
-    let searched = searching.elapsed().as_secs_f64();
-    let suspects = find_suspects(space, pairs.iter().map(|(course, _)| course));
-    let all: f64 = pairs.iter().map(|(course, _)| course.weight()).sum();
-    let mut found = Vec::new();
-    for (mut course, evaluator) in pairs {
-        let most = budget.again(course.weight() / all);
-        let again = again(&mut course, &suspects, request.threads, most);
-        let name = &course.target.name;
-        let spinner = progress::spinner(format!("measuring the best of {name} again"));
-        let decision = again.decide(lab, course.target, &evaluator.default);
-        spinner.finish_and_clear();
-        found.push(conclude(course, decision)?);
-    }
-    Ok((found, suspects, searched))
-}
-
-/// Searches on other machines.
-fn elsewhere<'a>(
-    request: &Request,
-    crew: &mut dyn Crew,
-    targets: &'a [Target],
-    space: &Space,
-    begin: &Begin<'_, 'a>,
-) -> Result<Searched> {
-    if request.again {
-        for step in Step::ALL {
-            crew.finish(step)?;
-        }
-    }
-    let unusable = batches::begin(crew, targets)?;
-    if unusable.len() == targets.len() || !(unusable.is_empty() || request.regions.is_empty()) {
-        // What is wrong may be put right before the next call.
-        crew.finish(Step::Begin)?;
-    }
-    let mut courses = Vec::new();
-    for (place, target) in targets.iter().enumerate() {
-        let course = match unusable.get(&place) {
-            Some(why) => Err(anyhow!("{why}")),
-            None => begin((place, target)),
-        };
-        match course {
-            Ok(course) => courses.push(course),
-            Err(error) => leave_out(request, error)?,
-        }
-    }
-    if courses.is_empty() {
-        bail!(NONE_LEFT);
-    }
-    let before = courses.iter().map(Course::proposed).sum();
-    let (budget, mut left) = budget(request, courses.len(), before);
-    let batch = request.spread.and_then(|spread| spread.batch);
-    let batch = batch.unwrap_or(AWAITED * courses.len());
-    let searching = Instant::now();
-    batches::go_on(crew, &mut courses, &mut left, request.target, batch)?;
-    let searched = searching.elapsed().as_secs_f64();
-    let suspects = find_suspects(space, courses.iter());
-    let found = confirm_elsewhere(crew, courses, &suspects, request.threads, budget)?;
-    crew.finish(Step::Confirm)?;
-    crew.finish(Step::Begin)?;
-    Ok((found, suspects, searched))
-}
-
-/// Measures the best variants again on other machines, those of each region on one of them.
-fn confirm_elsewhere(
-    crew: &mut dyn Crew,
-    mut courses: Vec<Course>,
-    suspects: &[Suspect],
-    threads: &[u32],
-    budget: Budget,
-) -> Result<Vec<Found>> {
-    let all: f64 = courses.iter().map(Course::weight).sum();
-    let mut tasks = Vec::new();
-    for course in &mut courses {
-        let most = budget.again(course.weight() / all);
-        tasks.push(Task {
-            region: course.place,
-            work: Work::Confirm(again(course, suspects, threads, most)),
-        });
-    }
-    let replies = crew.run(Step::Confirm, &tasks, &Codes::new())?;
-    if replies.iter().any(|(reply, _)| reply.is_err()) {
-        crew.finish(Step::Confirm)?;
-    }
-    let mut found = Vec::new();
-    for (course, (reply, _)) in courses.into_iter().zip(replies) {
-        let decision = reply.and_then(|done| match done {
-            Done::Decided(decision) => Ok(decision),
-            _ => Err("a worker did something else than measure again".to_owned()),
-        });
-        found.push(conclude(course, decision)?);
-    }
-    Ok(found)
-}
-
 /// The journal of a region's search: another space, method, seed, codelet or size of batches is another search.
 fn journal(request: &Request, space: &str, target: &Target) -> PathBuf {
     let tolerance = &request.replays.tolerance;
@@ -377,66 +220,6 @@ fn targets(
         bail!("no region can be tuned: see the reasons above");
     }
     Ok(targets)
-}
-
-/// Choices that break code in any of the regions; prints each of them.
-fn find_suspects<'c, 'a: 'c>(
-    space: &Space,
-    courses: impl Iterator<Item = &'c Course<'a>>,
-) -> Vec<Suspect> {
-    let found = suspects(space, courses.map(Course::outcomes).collect());
-    for suspect in &found {
-        note!(
-            "{} of {} variants with {} failed, {} of {} without it: nothing with it is chosen",
-            suspect.failed,
-            suspect.tried,
-            shell_words::join(&suspect.choice),
-            suspect.failed_without,
-            suspect.tried_without
-        );
-    }
-    found
-}
-
-/// What of a search is measured again.
-fn again(course: &mut Course, suspects: &[Suspect], threads: &[u32], most: Duration) -> Again {
-    course.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let better = course.ranked.iter().take_while(|(ratio, _)| *ratio < 1.0);
-    let trusted = |v: &&Variant| !suspects.iter().any(|s| s.is_in(v));
-    let better = better.map(|(_, variant)| variant).filter(trusted);
-    let parallel = course.target.kind == RegionKind::Parallel;
-    Again {
-        candidates: better.cloned().collect(),
-        threads: if parallel { threads } else { &[] }.to_vec(),
-        most,
-    }
-}
-
-/// The outcome of a search whose best variants were measured again.
-fn conclude(mut course: Course, decision: Result<Decision, String>) -> Result<Found> {
-    let decision = decision.map_err(|why| anyhow!("{}: {why}", course.target.name))?;
-    course.failed.extend(decision.wrong);
-    if decision.hurried {
-        course.ended = Some("the budget was over before the best was measured again");
-        note!(
-            "{}: the budget was over before its best variants were measured again, so no winner was confirmed: a longer \
-             --budget goes on with this search",
-            course.target.name
-        );
-    }
-    Ok(Found {
-        name: course.target.name.clone(),
-        share: course.target.share,
-        evaluations: course.told,
-        earlier: course.earlier,
-        same_code: course.same,
-        failed: course.failed,
-        ended: course.ended,
-        ranked: course.ranked,
-        spent: course.spent,
-        winner: decision.winner,
-        threads: decision.threads,
-    })
 }
 
 /// Keeps the choices, with those of regions that were tuned before.

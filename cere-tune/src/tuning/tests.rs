@@ -2,7 +2,17 @@
 
 mod in_batches;
 
+use super::ahead::Ahead;
+use super::batches::{Codes, Crew, Step};
+use super::budget::Left;
+use super::drive::Pair;
+use super::evaluator::Evaluator;
+use super::searches::{again, conclude, confirm_elsewhere, find_suspects};
+use super::task::{Task, Work};
 use super::*;
+use crate::Space;
+use anyhow::Error;
+use cere_format::build::RegionKind;
 use cere_format::package::Manifest;
 use cere_fuzz::noise::{Machine, Noise};
 use cere_fuzz::package::manifest;
@@ -10,6 +20,7 @@ use cere_measure::{Builds, Measure, Member, Timed};
 use cere_replay::Team;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
 
 /// Seconds of the two codelets as built.
 const AS_BUILT: [f64; 2] = [2.0, 1.0];
