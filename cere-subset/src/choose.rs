@@ -1,6 +1,6 @@
 //! From points and their metrics to clusters and representatives (CERE thesis, 4.3 and 6.4).
 
-use crate::document::{Cluster, Point};
+use crate::document::{Cluster, Point, Scaling};
 use crate::vectors::Vector;
 use anyhow::{Result, bail};
 use cere_cluster::{
@@ -52,15 +52,6 @@ pub fn metrics(words: &[String]) -> Result<Vec<&'static str>> {
     }
     let chosen = wanted.iter().zip(METRICS.iter()).filter(|(w, _)| **w);
     Ok(chosen.map(|(_, m)| m.name).collect())
-}
-
-/// How metrics become coordinates.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scaling {
-    /// Whether large values are compressed by a logarithm before the z-scores.
-    pub logarithm: bool,
-    /// Share of the variance that the principal components keep which take the metrics' place; none: the metrics themselves.
-    pub components: Option<f64>,
 }
 
 /// Points in the space of their metrics, and how they merge.

@@ -1,6 +1,5 @@
 //! What a subset is: programs, their codelets, the points that are clustered, the clusters. `subset.json` of an archive.
 
-use crate::choose::Scaling;
 use crate::machine::Machine;
 use anyhow::{Result, bail, ensure};
 use cere_cluster::Dendrogram;
@@ -109,6 +108,15 @@ pub struct Cluster {
     pub checks: Vec<usize>,
 }
 
+/// How metrics become coordinates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// Whether large values are compressed by a logarithm before the z-scores.
+    pub logarithm: bool,
+    /// Share of the variance that the principal components keep which take the metrics' place; none: the metrics themselves.
+    pub components: Option<f64>,
+}
+
 impl Choice {
     /// How metrics became coordinates.
     #[must_use]
@@ -158,7 +166,7 @@ impl Subset {
     /// Seconds of one invocation of a codelet on the reference machine.
     #[must_use]
     pub fn reference_seconds(&self, codelet: usize) -> f64 {
-        crate::model::fast(&self.codelets[codelet].reference)
+        crate::rounds::fast(&self.codelets[codelet].reference)
     }
 
     /// Seconds of all programs over those of one invocation of each measured codelet, on the reference machine.

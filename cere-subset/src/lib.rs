@@ -11,6 +11,7 @@
 //! | [`machine`] | which machine measured |
 //! | [`measure`] | measures an archive, here or elsewhere |
 //! | [`measurement`] | what a machine measured of a subset |
+//! | [`rounds`] | several replays of a codelet as one time |
 //! | [`model`] | measured ratios to predicted programs |
 //! | [`validate`] | errors by number of clusters, of random partitions, of what was left out |
 //! | [`expect`] | what a subset promises |
@@ -27,6 +28,7 @@ pub mod make;
 pub mod measure;
 pub mod measurement;
 pub mod model;
+pub mod rounds;
 pub mod times;
 pub mod train;
 pub mod validate;

@@ -1,11 +1,12 @@
 //! A subset from stores: reference times, metrics, clusters.
 
 use crate::archive::{self, Contents, Prebuilt};
-use crate::choose::{self, Scaling, Space};
+use crate::choose::{self, Space};
 use crate::collect::{Collected, Found, collect};
+use crate::document::Scaling;
 use crate::document::{Choice, Codelet, Point, SUBSET_VERSION, Subset};
 use crate::machine::Machine;
-use crate::model::fast;
+use crate::rounds::fast;
 use crate::times::{self, Code};
 use crate::vectors::{self, Vector};
 use anyhow::{Context, Result, bail};

@@ -199,7 +199,7 @@ pub fn noise(codelets: &[Measured]) -> Option<f64> {
     let several = codelets.iter().filter(|m| m.rounds.len() > 1);
     let each = several.flat_map(|m| {
         let seconds: Vec<f64> = m.rounds.iter().map(|r| r.seconds).collect();
-        let least = crate::model::fast(&seconds);
+        let least = crate::rounds::fast(&seconds);
         let mut rest = seconds;
         rest.sort_by(f64::total_cmp);
         rest.into_iter().skip(1).map(move |s| s / least - 1.0)

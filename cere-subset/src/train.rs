@@ -1,7 +1,8 @@
 //! A choice of metrics by a genetic algorithm (CERE thesis, 4.3.3).
 
-use crate::choose::{self, Scaling, Space};
+use crate::choose::{self, Space};
 use crate::document::Point;
+use crate::document::Scaling;
 use crate::validate::{Ratios, with_representatives};
 use crate::vectors::Vector;
 use anyhow::{Result, bail};

@@ -7,7 +7,7 @@ use cere_cluster::Genetic;
 use cere_console::{note, print, progress};
 use cere_format::store::Store;
 use cere_replay::Team;
-use cere_subset::choose::Scaling;
+use cere_subset::document::Scaling;
 use cere_subset::expect::{self, Machines};
 use cere_subset::make::{self, Choosing};
 use cere_subset::{Measurement, choose, train};

@@ -1,6 +1,7 @@
 //! Predictions of a program of two parallel regions, from replays whose times are given.
 
 use super::*;
+use crate::outcome::error;
 use cere_format::build::Region as Recorded;
 use std::path::PathBuf;
 
