@@ -229,7 +229,7 @@ fn of_program(
     let value = |known: &Known| match known {
         Known::Own(ratio) | Known::Cluster(_, ratio) => ratio.value,
     };
-    let covered: f64 = own.iter().map(|(seconds, _)| seconds).sum();
+    let covered = own.iter().fold(0.0, |sum, (seconds, _)| sum + seconds);
     let classes: Vec<Replayed> = own
         .iter()
         .map(|(seconds, known)| Replayed {
