@@ -68,6 +68,12 @@ fn add(
     let shares = Shares::of(&profile)?;
     let program = all.programs.len();
     let name = unique(&program_name(&profile.command), names);
+    for region in shares.mostly_others(&known) {
+        note!(
+            "{name}: {} is mostly the time of regions inside it, and counts as uncovered",
+            region.name
+        );
+    }
     for region in shares.mostly_own(&known) {
         let own: Vec<&Codelet> = codelets.iter().filter(|c| c.1.key == region.key).collect();
         if own.is_empty() {
@@ -118,13 +124,22 @@ fn add(
     }
     all.programs.push(Program {
         name,
-        command: cere_format::untrusted::visible(&profile.command.join(" ")),
+        command: told_command(&profile.command),
         seconds: profile.seconds,
     });
     Ok(())
 }
 
-/// The file name of the program, with its arguments where it has short ones.
+/// The command without the directory of the program: the archive is for others.
+fn told_command(command: &[String]) -> String {
+    let mut words = command.to_vec();
+    if let Some(program) = words.first_mut() {
+        *program = program_name(command);
+    }
+    cere_format::untrusted::visible(&shell_words::join(&words))
+}
+
+/// The file name of the program.
 fn program_name(command: &[String]) -> String {
     let program = command.first().map_or("program", String::as_str);
     let name = Path::new(program).file_name();

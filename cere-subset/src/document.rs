@@ -63,7 +63,7 @@ pub struct Choice {
 pub struct Program {
     /// Name, unique among the programs.
     pub name: String,
-    /// The profiled command, for people.
+    /// The profiled command without directories, for people.
     pub command: String,
     /// Seconds of its run on the reference machine.
     pub seconds: f64,
