@@ -34,17 +34,24 @@ impl<'a> Shares<'a> {
 
     /// Those of `known` that matter and whose own time is at least [`OWN`] of their inclusive time.
     pub fn mostly_own<'k>(&self, known: &'k [Named]) -> impl Iterator<Item = &'k Named> {
-        known.iter().filter(|n| self.is_mostly_own(&n.key) == Some(true))
+        known
+            .iter()
+            .filter(|n| self.is_mostly_own(&n.key) == Some(true))
     }
 
     /// The others of `known` that matter.
     pub fn mostly_others<'k>(&self, known: &'k [Named]) -> impl Iterator<Item = &'k Named> {
-        known.iter().filter(|n| self.is_mostly_own(&n.key) == Some(false))
+        known
+            .iter()
+            .filter(|n| self.is_mostly_own(&n.key) == Some(false))
     }
 
     /// Whether the region's own time is at least [`OWN`] of its inclusive time; `None` if it does not matter.
     fn is_mostly_own(&self, key: &RegionKey) -> Option<bool> {
-        let whole = self.profile.region(key).map_or(0.0, |r| r.inclusive_seconds);
+        let whole = self
+            .profile
+            .region(key)
+            .map_or(0.0, |r| r.inclusive_seconds);
         Some(self.counted_seconds(key)? >= OWN * whole)
     }
 

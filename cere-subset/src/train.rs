@@ -49,9 +49,9 @@ pub fn train(
     let known: Vec<usize> = (0..points.len())
         .filter(|p| machines.iter().all(|ratios| ratios[*p].is_some()))
         .collect();
-    if known.len() < 3 {
+    if known.len() < 2 {
         bail!(
-            "{} points were measured on all machines: metrics are trained on three or more",
+            "{} points were measured on all machines: metrics are trained on two or more",
             known.len()
         );
     }
