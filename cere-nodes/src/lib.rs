@@ -11,7 +11,7 @@
 //! | `files` | files that are there whole or not at all |
 //! | `work` | the worker's side |
 //! | `place` | where work runs, and the options of each place |
-//! | `worker` | the command that does a chunk, and what is told of it |
+//! | `worker` | the command that does a chunk, and its events |
 //! | `run` | what is common to the places |
 //! | `show` | the same with progress for people |
 //! | `local`, `ssh`, `slurm`, `hq` | one place each |

@@ -1,4 +1,4 @@
-//! The command that does a chunk, and what is told of it.
+//! The command that does a chunk, and its events.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

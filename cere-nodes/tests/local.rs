@@ -223,7 +223,7 @@ fn a_result_that_outgrows_the_disk_is_named() {
     drop(small);
 }
 
-/// A command that is told to end says so; one that is killed takes its worker with it.
+/// A command that gets SIGINT names it as the reason; SIGKILL ends its worker as well.
 #[test]
 fn a_command_that_ends_keeps_what_is_done() {
     for (signal, said) in [

@@ -209,7 +209,7 @@ impl Cluster {
         let _ = self.daemon.wait();
         let mut lost = BTreeSet::new();
         for (worker, chunk) in workers(trial) {
-            // What watches over it first, so that nothing tells the controller of its end.
+            // The step daemon first: it would report the end of the worker to the controller.
             let parent = Command::new("ps")
                 .args(["-o", "ppid=", "-p", &worker.to_string()])
                 .output();

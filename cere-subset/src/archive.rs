@@ -15,8 +15,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tar::{Archive, Builder, EntryType, Header};
 
-/// Extension of an archive's file name.
-pub const ARCHIVE_EXTENSION: &str = "cere";
 /// Member: the subset.
 const SUBSET: &str = "subset.json";
 /// Member: the metrics of its points.

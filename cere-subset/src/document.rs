@@ -97,6 +97,14 @@ pub struct Point {
     pub members: Vec<(usize, f64)>,
 }
 
+/// Seconds of one invocation of each point's codelets, together, on the reference machine.
+#[must_use]
+pub fn replay_seconds(points: &[Point], codelets: &[Codelet]) -> Vec<f64> {
+    let codelet = |m: &(usize, f64)| crate::rounds::fast(&codelets[m.0].reference);
+    let point = |p: &Point| p.members.iter().map(codelet).sum();
+    points.iter().map(point).collect()
+}
+
 /// Points that are alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cluster {

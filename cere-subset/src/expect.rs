@@ -11,9 +11,6 @@ use cere_cluster::Genetic;
 use cere_console::note;
 use serde::Serialize;
 
-/// Seed of the random partitions.
-const SEED: u64 = 1;
-
 /// Expected errors, over all machines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Expected {
@@ -49,6 +46,8 @@ pub struct Machines<'a> {
     pub all: &'a [Measurement],
     /// Names of their files.
     pub files: Vec<String>,
+    /// Seed of the random partitions that the clusters are compared with.
+    pub seed: u64,
 }
 
 impl Machines<'_> {
@@ -87,28 +86,28 @@ impl Machines<'_> {
 }
 
 /// Errors of programs that clusters like those of `subset` were made without and, with `genetic`, of machines that their metrics were
-/// trained without; none if there are no machines.
+/// trained without, by the `ratios` of the points on each machine; none if there are no machines.
 ///
 /// # Errors
-/// A machine measured another subset; no metrics tell the points apart.
+/// No metrics tell the points apart.
 pub fn expected(
     view: &View,
     subset: &Subset,
     choosing: &Choosing,
     machines: &Machines,
+    ratios: &[Ratios],
     genetic: Option<&Genetic>,
 ) -> Result<Option<Expected>> {
     if machines.all.is_empty() {
         return Ok(None);
     }
-    let ratios = machines.ratios(view)?;
     let replays = view.replay_seconds();
     let known = Known {
         points: &view.points,
         programs: subset.programs.len(),
         program_seconds: subset.programs.iter().map(|p| p.seconds).sum(),
         replay_seconds: &replays,
-        machines: &ratios,
+        machines: ratios,
     };
     let rows = choose::rows(&view.vectors, choosing.metrics);
     let k = subset.clusters.len();
@@ -119,10 +118,15 @@ pub fn expected(
     let space = choose::space(&rows, choosing.scaling)?;
     let labels: Vec<String> = machines.all.iter().map(|m| m.label.clone()).collect();
     let mut left_out = Vec::new();
-    if let Some(genetic) = genetic.filter(|_| ratios.len() > 1) {
-        for (number, label) in labels.iter().enumerate() {
-            let mut others = ratios.clone();
-            let own = others.remove(number);
+    if let Some(genetic) = genetic {
+        for (own, left) in ratios.iter().zip(machines.all) {
+            // The same target measured again would tell what is left out.
+            let each = ratios.iter().zip(machines.all);
+            let others = each.filter(|(_, other)| !other.is_of_target(left));
+            let others: Vec<Ratios> = others.map(|(ratios, _)| ratios.clone()).collect();
+            if others.is_empty() {
+                continue;
+            }
             let trained = train(
                 &view.points,
                 &view.vectors,
@@ -133,8 +137,8 @@ pub fn expected(
             let rows = choose::rows(&view.vectors, &trained.metrics);
             let space = choose::space(&rows, choosing.scaling)?;
             let clusters = space.clusters(trained.k, 0, &view.points)?;
-            let errors = Errors::of(&point_errors(&clusters, &own));
-            left_out.extend(errors.map(|e| (label.clone(), e)));
+            let errors = Errors::of(&point_errors(&clusters, own));
+            left_out.extend(errors.map(|e| (left.label.clone(), e)));
         }
     }
     Ok(Some(Expected {
@@ -142,7 +146,7 @@ pub fn expected(
         points: without.map(|w| w.0),
         programs: without.map(|w| w.1),
         machine_left_out: left_out,
-        control: known.by_k(&space, k, SEED)?,
+        control: known.by_k(&space, k, machines.seed)?,
     }))
 }
 
@@ -150,12 +154,13 @@ pub fn expected(
 /// `unified`; with one cluster if even that has more.
 ///
 /// # Errors
-/// As those of [`expected`].
+/// As those of [`expected`] and [`Machines::ratios`].
 pub fn two_steps(
     measured: &Measured,
     choosing: &Choosing,
     unified: &Subset,
     machines: &Machines,
+    genetic: Option<&Genetic>,
 ) -> Result<Alternative> {
     let view = measured.view(false);
     let codelets = |subset: &Subset| -> usize {
@@ -174,10 +179,11 @@ pub fn two_steps(
         }
     }
     let subset = best.context("there are no regions")?;
+    let ratios = machines.ratios(&view)?;
     Ok(Alternative {
         k: subset.clusters.len(),
         measured: codelets(&subset),
         reduction: subset.reduction(),
-        expected: expected(&view, &subset, choosing, machines, None)?,
+        expected: expected(&view, &subset, choosing, machines, &ratios, genetic)?,
     })
 }

@@ -3,8 +3,7 @@
 use crate::archive::{self, Contents, Prebuilt};
 use crate::choose::{self, Space};
 use crate::collect::{Collected, Found, collect};
-use crate::document::Scaling;
-use crate::document::{Choice, Codelet, Point, SUBSET_VERSION, Subset};
+use crate::document::{Choice, Codelet, Point, SUBSET_VERSION, Scaling, Subset, replay_seconds};
 use crate::machine::Machine;
 use crate::rounds::fast;
 use crate::times::{self, Code};
@@ -74,7 +73,7 @@ pub struct Choosing<'a> {
 }
 
 /// Measures all codelets of the stores: their times here in several rounds, and their metrics. Codelets that cannot be measured
-/// are named; their region's others stand for them, if they are the most of it.
+/// are named, and left out with the time of their classes.
 ///
 /// # Errors
 /// A store cannot be used, or nothing can be measured.
@@ -321,11 +320,7 @@ impl View<'_> {
     /// Seconds of one invocation of each point's codelets, together.
     #[must_use]
     pub fn replay_seconds(&self) -> Vec<f64> {
-        let codelet = |m: &(usize, f64)| fast(&self.codelets[m.0].reference);
-        let points = self.points.iter();
-        points
-            .map(|p| p.members.iter().map(codelet).sum())
-            .collect()
+        replay_seconds(&self.points, &self.codelets)
     }
 }
 

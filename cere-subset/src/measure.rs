@@ -13,12 +13,13 @@ use cere_nodes::{Job, Outcome, Place, Worker};
 use cere_store::state;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Kind of these jobs.
 pub const KIND: &str = "measure";
+
 /// How to replay, in a job's inputs. The name has the job's id, so that another job cannot change it.
 fn how_file(directory: &Path, id: &str) -> PathBuf {
     directory.join("inputs").join(format!("how.{id}.json"))
@@ -220,11 +221,7 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
         version: SUBSET_VERSION,
         label,
         machine,
-        machines: machines
-            .into_keys()
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect(),
+        machines: machines.into_keys().collect(),
         flags: request.how.replay.flags.clone(),
         prebuilt: request.how.prebuilt,
         noise: noise(&codelets),

@@ -3,6 +3,7 @@
 use crate::document::{Codelet, Point, SUBSET_VERSION, Subset};
 use crate::machine::Machine;
 use crate::model::Ratio;
+use crate::rounds::fast;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +45,13 @@ pub struct Measured {
     pub rounds: Vec<Round>,
     /// Why there are none.
     pub reason: Option<String>,
+}
+
+impl Measured {
+    /// Seconds of each round.
+    fn seconds(&self) -> Vec<f64> {
+        self.rounds.iter().map(|r| r.seconds).collect()
+    }
 }
 
 /// A replay.
@@ -109,6 +117,12 @@ impl Measurement {
         Ok(())
     }
 
+    /// Whether both are of one kind of machine at the same flags.
+    #[must_use]
+    pub fn is_of_target(&self, other: &Self) -> bool {
+        self.machine.is_alike(&other.machine) && self.flags == other.flags
+    }
+
     /// Whether it is another copy of `other`.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -152,10 +166,7 @@ impl Measurement {
             let turns: Option<Vec<(f64, f64)>> = turns.collect();
             match turns {
                 Some(turns) => Ratio::in_turns(&turns),
-                None => {
-                    let there: Vec<f64> = measured.rounds.iter().map(|r| r.seconds).collect();
-                    Some(Ratio::of(&there, &codelet.reference))
-                }
+                None => Some(Ratio::of(&measured.seconds(), &codelet.reference)),
             }
         };
         codelets.iter().map(ratio).collect()
@@ -183,12 +194,7 @@ impl Measurement {
             let mut all = codelets.iter();
             !m.rounds.is_empty() && all.any(|c| subset.codelets[*c].sha256 == *own)
         };
-        let seconds = |m: &Measured| {
-            m.rounds
-                .iter()
-                .map(|r| r.seconds)
-                .fold(f64::INFINITY, f64::min)
-        };
+        let seconds = |m: &Measured| fast(&m.seconds());
         self.codelets.iter().filter(wanted).map(seconds).sum()
     }
 }
@@ -198,9 +204,8 @@ impl Measurement {
 pub fn noise(codelets: &[Measured]) -> Option<f64> {
     let several = codelets.iter().filter(|m| m.rounds.len() > 1);
     let each = several.flat_map(|m| {
-        let seconds: Vec<f64> = m.rounds.iter().map(|r| r.seconds).collect();
-        let least = crate::rounds::fast(&seconds);
-        let mut rest = seconds;
+        let mut rest = m.seconds();
+        let least = fast(&rest);
         rest.sort_by(f64::total_cmp);
         rest.into_iter().skip(1).map(move |s| s / least - 1.0)
     });

@@ -277,7 +277,7 @@ fn of_program(
     let variance = variance.or((!inherits).then_some(0.0));
     let (Some(variance), Some(of_rest)) = (variance, of_rest) else {
         predicted.reason = Some(
-            "no interval: no check was measured that tells how far members are from representatives (--checks)"
+            "no interval: without a measured check the distance of members from representatives is unknown (--checks)"
                 .to_owned(),
         );
         return predicted;

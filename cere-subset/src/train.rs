@@ -85,7 +85,7 @@ pub fn train(
     };
     let found = genetic(names.len(), settings, fitness)?;
     if !found.fitness.is_finite() {
-        bail!("no set of metrics tells the points apart");
+        bail!("no set of metrics distinguishes the points");
     }
     let chosen = names.iter().zip(&found.bits).filter(|(_, bit)| **bit);
     Ok(Trained {

@@ -1,8 +1,7 @@
 //! How wrong predictions from a few codelets are, on machines where all were measured.
 
 use crate::choose::{self, Space};
-use crate::document::Scaling;
-use crate::document::{Cluster, Point};
+use crate::document::{Cluster, Point, Scaling};
 use anyhow::Result;
 use cere_cluster::{by_distance, centroids, kmeans, random_partition};
 use cere_console::note;

@@ -19,12 +19,12 @@ use std::path::PathBuf;
 Each region of each store's program that matters is a point: the metrics of its codelets (see `cere metrics`), weighted by\n\
 their classes' times. The points are clustered (z-scores, Ward), and the one nearest to each centroid represents its cluster.\n\
 The archive holds the codelets of the representatives, and of --checks more members of each cluster, by which predictions\n\
-know how far they can be trusted. `cere measure` replays them on another machine, `cere predict --machine` tells the programs'\n\
+know how far they can be trusted. `cere measure` replays them on another machine, `cere predict --machine` predicts the programs'\n\
 times there.\n\
 \n\
 Metrics and reference times are kept in the stores; another call with other clusters takes seconds.\n\
 \n\
---machines names files of `cere measure --whole` archives: from them come the expected errors, of programs that the clusters\n\
+--machines names measurements of archives made with --whole: from them come the expected errors, of programs that the clusters\n\
 were made without, and --train chooses the metrics with them.\n\
 \n\
 Examples:\n\
@@ -147,6 +147,7 @@ pub fn run(options: &Options) -> Result<u8> {
             .iter()
             .map(|f| f.display().to_string())
             .collect(),
+        seed: options.seed,
     };
     let request = make::Request {
         stores: &stores,
@@ -167,12 +168,12 @@ pub fn run(options: &Options) -> Result<u8> {
         logarithm: !options.linear,
         components: options.components.map(|percent| percent / 100.0),
     };
+    let ratios = machines.ratios(&view)?;
     let genetic = options.train.then(|| options.genetic());
     let trained = match &genetic {
         None => None,
         Some(genetic) => {
             let spinner = progress::spinner("training".into());
-            let ratios = machines.ratios(&view)?;
             let (points, vectors) = (&view.points, &view.vectors);
             let found = train::train(points, vectors, &ratios, scaling, genetic)?;
             spinner.finish_and_clear();
@@ -187,10 +188,23 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     let subset = view.subset(&choosing)?;
     let shown = show::subset::Shown {
-        expected: expect::expected(&view, &subset, &choosing, &machines, genetic.as_ref())?,
+        expected: expect::expected(
+            &view,
+            &subset,
+            &choosing,
+            &machines,
+            &ratios,
+            genetic.as_ref(),
+        )?,
         two_steps: match options.unified {
             false => None,
-            true => Some(expect::two_steps(&measured, &choosing, &subset, &machines)?),
+            true => Some(expect::two_steps(
+                &measured,
+                &choosing,
+                &subset,
+                &machines,
+                genetic.as_ref(),
+            )?),
         },
         trained,
         subset,

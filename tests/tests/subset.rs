@@ -234,6 +234,18 @@ fn predictions_are_arithmetic() -> Result<()> {
     ))?;
     let errors = &expected["expected_error"]["programs"];
     ensure!(errors["most"].as_f64() < Some(1e-6), "{errors}");
+    // Both are one machine at the same flags: neither can be left out. Trained metrics have seen all programs.
+    let train = ["--train", "--population", "8", "--generations", "2"];
+    let files = ["--unified", "--machines", "double.json", "kinds.json"];
+    let trained = found(&mut subset(at, &[&["--json"][..], &train, &files].concat()))?;
+    for expected in [
+        &trained["expected_error"],
+        &trained["two_steps"]["expected"],
+    ] {
+        ensure!(expected["machine_left_out"] == value!([]), "{expected}");
+        ensure!(expected["points"].is_null(), "{expected}");
+        ensure!(expected["control"].is_object(), "{expected}");
+    }
     ensure!(made["id"] == read(&at.join("here.json"))?["subset"]["id"]);
     // The page and its pictures.
     let mut report = cere(at);

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use askama::Template;
 use cere_console::print::{short, time};
 use cere_predict::machines::{self, OnMachine};
+use cere_subset::document::replay_seconds;
 use cere_subset::model::{self, DISAGREE};
 use cere_subset::validate::{ByK, Known, Ratios};
 use cere_subset::vectors::Vector;
@@ -334,12 +335,7 @@ fn alone(svg: &str) -> String {
 fn by_k(subset: &Subset, vectors: &[Vector], machines: &[Ratios], seed: u64) -> Result<Vec<ByK>> {
     let names: Vec<&str> = subset.choice.metrics.iter().map(String::as_str).collect();
     let space = choose::space(&choose::rows(vectors, &names), subset.choice.scaling())?;
-    let codelet = |m: &(usize, f64)| subset.reference_seconds(m.0);
-    let replays: Vec<f64> = subset
-        .points
-        .iter()
-        .map(|p| p.members.iter().map(codelet).sum())
-        .collect();
+    let replays = replay_seconds(&subset.points, &subset.codelets);
     let known = Known {
         points: &subset.points,
         programs: subset.programs.len(),
