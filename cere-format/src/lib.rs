@@ -12,6 +12,7 @@
 //! | [`package`] | the packager | the replay generator, on any machine |
 //! | [`replay`] | the replay generator (plan), the replay runtime (outcome) | each other |
 //! | [`store`] | everyone | everyone: where each file lies |
+//! | [`machine`] | `cere machine` | everyone who needs the machine's parameters |
 //! | [`caches`] | the kernel (sysfs) | the command, the replay runtime |
 //! | [`system`] | | the preload library and the packager: which libraries a replay takes fresh |
 //! | [`error`] | | all readers |
@@ -31,6 +32,7 @@ pub mod caches;
 pub mod capture;
 pub mod count;
 pub mod error;
+pub mod machine;
 pub mod package;
 pub mod profile;
 pub mod profile_raw;

@@ -1,0 +1,392 @@
+//! The measured machine: what `cere machine` writes, and what every stage that needs a parameter of the machine reads.
+//!
+//! A value that could not be observed is `None` (`null`), and [`Machine::found`] says why.
+
+use crate::caches;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Version of the document.
+pub const MACHINE_VERSION: u32 = 1;
+
+/// What was measured of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// [`MACHINE_VERSION`].
+    pub version: u32,
+    /// Which machine.
+    pub identity: Identity,
+    /// Whether it was measured in little time: fewer points and repetitions.
+    pub quick: bool,
+    /// Seconds that the measurement took.
+    pub seconds: f64,
+    /// Bytes that a miss brings in.
+    pub line_bytes: Option<u64>,
+    /// Bytes of a page of the TLB, for memory that asks for nothing.
+    pub page_bytes: Option<u64>,
+    /// Nanoseconds of a dependent integer addition: the unit of the figures in additions.
+    pub add_ns: Option<f64>,
+    /// Caches of data, the nearest first.
+    pub caches: Vec<Cache>,
+    /// Levels of data TLBs, the nearest first.
+    pub tlb: Vec<Tlb>,
+    /// Memory beyond the caches.
+    pub memory: Memory,
+    /// Cores and what they share.
+    pub cores: Cores,
+    /// Latencies and throughputs.
+    pub operations: Vec<Operation>,
+    /// Peaks of arithmetic, for rooflines.
+    pub peaks: Vec<Peak>,
+    /// Bandwidths, for rooflines.
+    pub bandwidths: Vec<Bandwidth>,
+    /// How each value was found.
+    pub found: Vec<Found>,
+    /// What a user should know of this measurement, one sentence each.
+    pub notes: Vec<String>,
+    /// The curves that values were read off.
+    pub curves: Vec<Curve>,
+}
+
+/// What tells machines apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Model name of the processor.
+    pub cpu: String,
+    /// Family, model, stepping.
+    pub signature: String,
+    /// Caches as the system describes them.
+    pub caches: String,
+    /// Whether a hypervisor is between.
+    pub hypervisor: bool,
+    /// Processors that the process may use.
+    pub processors: usize,
+    /// 16 hexadecimal digits over all this and the system's own id, which they do not show.
+    pub id: String,
+}
+
+/// A cache of data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cache {
+    /// 1 is the nearest.
+    pub level: u32,
+    /// `Data` or `Unified`.
+    pub kind: String,
+    /// Bytes that a program can use without loss.
+    pub size_bytes: u64,
+    /// Lines of a set; `None` where it cannot be observed.
+    pub ways: Option<u32>,
+    /// Cores that have it together, of those measured; `None` where it was not observed.
+    pub shared_by: Option<Vec<Vec<u32>>>,
+    /// Nanoseconds of a dependent load that hits.
+    pub latency_ns: f64,
+    /// Likewise, in dependent integer additions.
+    pub latency_adds: f64,
+    /// 0 to 1: see [`Found::confidence`]. Of the size.
+    pub confidence: f64,
+    /// Bytes that the system tells (sysfs); `None` where it tells none for this level.
+    pub system_bytes: Option<u64>,
+}
+
+/// A level of TLBs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tlb {
+    /// 1 is the nearest.
+    pub level: u32,
+    /// Pages that it holds.
+    pub entries: u64,
+    /// Nanoseconds that a miss in it adds.
+    pub miss_ns: f64,
+    /// 0 to 1.
+    pub confidence: f64,
+}
+
+/// Memory beyond the caches.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Nanoseconds of a dependent load.
+    pub latency_ns: Option<f64>,
+    /// Likewise, in dependent integer additions.
+    pub latency_adds: Option<f64>,
+    /// Whether the kernel gave huge pages.
+    pub huge_pages: bool,
+    /// Seconds to touch a fresh page first, by node of the memory.
+    pub first_touch: Vec<FirstTouch>,
+    /// Pairs of cores that hinder each other, by how much.
+    pub contention: Vec<Contention>,
+}
+
+/// First touch of pages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FirstTouch {
+    /// Node of the core that touches.
+    pub node: u32,
+    /// Seconds per page of 4 KiB.
+    pub seconds_per_page: f64,
+    /// Likewise in a huge page of 2 MiB, per 4 KiB; `None` where there were none.
+    pub huge_seconds_per_page: Option<f64>,
+}
+
+/// Cores whose bandwidth from memory suffers alike when two of them use it (Servet, III.C).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Bandwidth of one core of a pair over that of a core alone.
+    pub share: f64,
+    /// Cores connected by such pairs.
+    pub groups: Vec<Vec<u32>>,
+}
+
+/// Cores.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cores {
+    /// Those measured.
+    pub measured: Vec<u32>,
+    /// Threads that compute in floating point without hindering each other (BlackjackBench 3.4).
+    pub float_contexts: Option<u32>,
+    /// Likewise in integers.
+    pub integer_contexts: Option<u32>,
+    /// Likewise with loads from the nearest cache.
+    pub memory_contexts: Option<u32>,
+    /// Integer variables that stay in registers (BlackjackBench 3.5).
+    pub integer_registers: Option<u32>,
+    /// Likewise of floating point, with the instructions every x86-64 has.
+    pub float_registers: Option<u32>,
+    /// Likewise with the widest instructions that the processor has.
+    pub vector_registers: Option<u32>,
+    /// Seconds that a thread runs when others wait.
+    pub time_slot_seconds: Option<f64>,
+    /// Layers of communication, the fastest first (Servet, III.D).
+    pub layers: Vec<Layer>,
+    /// Cores that are near to each other, the whole machine first (BlackjackBench 3.1.4).
+    pub tree: Option<Locality>,
+}
+
+/// Pairs of cores that communicate alike.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Layer {
+    /// By what: `cores` (a line that two threads write in turns) or `mpi`.
+    pub by: String,
+    /// Seconds of a message of [`Layer::bytes`], one way.
+    pub latency_seconds: f64,
+    /// Bytes of that message.
+    pub bytes: u64,
+    /// Bandwidth of long messages, bytes per second.
+    pub bytes_per_second: f64,
+    /// Latency of all pairs at once over that of one alone; `None` with one pair.
+    pub slowdown: Option<f64>,
+    /// The pairs.
+    pub pairs: Vec<(u32, u32)>,
+}
+
+/// Cores that exchange blocks faster with each other than with others.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Locality {
+    /// The cores.
+    pub cores: Vec<u32>,
+    /// Bytes of the block at which they were told apart; of the root the largest.
+    pub block_bytes: u64,
+    /// Bandwidth between them at that size, bytes per second.
+    pub bytes_per_second: f64,
+    /// Nearer groups within.
+    pub within: Vec<Locality>,
+}
+
+/// An operation of the processor.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// `add`, `mul`, `fma`, `div`, `sqrt`, ...
+    pub name: String,
+    /// `i32`, `i64`, `f32`, `f64`.
+    pub element: String,
+    /// Bits of the register: the element's own for scalars, else 128, 256, 512.
+    pub bits: u32,
+    /// Dependent: time of one over that of an integer addition.
+    pub latency_adds: f64,
+    /// Nanoseconds of it.
+    pub latency_ns: f64,
+    /// Independent: operations in the time of an integer addition.
+    pub per_add: f64,
+    /// Operations in flight.
+    pub in_flight: Option<u32>,
+    /// 0 to 1.
+    pub confidence: f64,
+}
+
+/// A peak of one core: floating-point operations per second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// `add`, `mul`, `fma`, `fma+add`.
+    pub name: String,
+    /// `f32` or `f64`.
+    pub element: String,
+    /// Bits: the element's own for scalars.
+    pub bits: u32,
+    /// Cores that computed at once.
+    pub cores: u32,
+    /// All of them together.
+    pub flops_per_second: f64,
+    /// Independent streams that gave it.
+    pub streams: u32,
+}
+
+/// A bandwidth.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bandwidth {
+    /// Cache level; 0 for memory.
+    pub level: u32,
+    /// `load`, `store`, `copy`, `triad`, `nt-store`, `random`.
+    pub name: String,
+    /// Cores that worked at once.
+    pub cores: u32,
+    /// Bytes that the program reads and writes, of all cores.
+    pub bytes_per_second: f64,
+    /// Bytes that memory or the cache moves for each of them: with write-allocate a store moves two. 1 for loads.
+    pub moved: f64,
+    /// Bytes of all arrays of a core.
+    pub working_set: u64,
+}
+
+/// How a value was found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The value's path in the document: `line_bytes`, `caches[1].size_bytes`.
+    pub what: String,
+    /// 0 to 1: how much the evidence stands out of the noise, and whether independent methods agree. 0: not observed. Below 0.5 the
+    /// value is not used by other commands.
+    pub confidence: f64,
+    /// The method, or why the value cannot be observed.
+    pub how: String,
+}
+
+/// A measured curve.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Title for people.
+    pub name: String,
+    /// Title of the first axis with its unit.
+    pub x: String,
+    /// Of the second.
+    pub y: String,
+    /// Points by rising x.
+    pub points: Vec<(f64, f64)>,
+    /// What was read off: x and a word.
+    pub marks: Vec<(f64, String)>,
+}
+
+/// Confidence from which other commands use a value.
+pub const USABLE: f64 = 0.5;
+
+impl Identity {
+    /// Of this machine and process.
+    #[must_use]
+    pub fn here() -> Self {
+        let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| {
+            let lines = information.lines().filter_map(|line| line.split_once(':'));
+            let mut values = lines.filter(|(key, _)| key.trim() == name);
+            values
+                .next()
+                .map_or(String::new(), |(_, v)| v.trim().to_owned())
+        };
+        let told = caches::of(0).into_iter();
+        let told: Vec<String> = told
+            .map(|c| format!("L{} {} {}", c.level, c.size, c.ways))
+            .collect();
+        let system = ["/etc/machine-id", "/proc/sys/kernel/hostname"].into_iter();
+        let system = system
+            .filter_map(|path| std::fs::read_to_string(path).ok())
+            .find(|text| !text.trim().is_empty());
+        let mut identity = Self {
+            cpu: field("model name"),
+            signature: ["cpu family", "model", "stepping"].map(field).join("-"),
+            caches: told.join(", "),
+            hypervisor: field("flags").split_whitespace().any(|f| f == "hypervisor"),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            id: String::new(),
+        };
+        let text = format!("{identity:?}{}", system.unwrap_or_default().trim());
+        identity.id = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+        identity
+    }
+}
+
+/// Directory of the user's cache; `None` where neither `XDG_CACHE_HOME` nor `HOME` names one.
+#[must_use]
+pub fn directory() -> Option<PathBuf> {
+    let home = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))?;
+    Some(home.join("cere/machines"))
+}
+
+impl Machine {
+    /// Where the measurement of a machine lies in the user's cache.
+    #[must_use]
+    pub fn path(identity: &Identity) -> Option<PathBuf> {
+        Some(directory()?.join(format!("{}.json", identity.id)))
+    }
+
+    /// The measurement of this machine in the user's cache; `None` if there is none that this version reads.
+    #[must_use]
+    pub fn kept() -> Option<Self> {
+        let identity = Identity::here();
+        let text = std::fs::read(Self::path(&identity)?).ok()?;
+        let machine: Self = serde_json::from_slice(&text).ok()?;
+        (machine.version == MACHINE_VERSION && machine.identity == identity).then_some(machine)
+    }
+
+    /// Puts it into the user's cache; where it lies. An error where there is no such directory or it cannot be written.
+    pub fn keep(&self) -> std::io::Result<PathBuf> {
+        let missing = || std::io::Error::other("neither XDG_CACHE_HOME nor HOME names a directory");
+        let path = Self::path(&self.identity).ok_or_else(missing)?;
+        let directory = path.parent().ok_or_else(missing)?;
+        std::fs::create_dir_all(directory)?;
+        // By rename: another process reads either document whole.
+        let partial = path.with_extension(format!("{}.partial", std::process::id()));
+        std::fs::write(&partial, serde_json::to_vec_pretty(self)?)?;
+        std::fs::rename(&partial, &path)?;
+        Ok(path)
+    }
+
+    /// The cache of a level whose size can be relied on.
+    #[must_use]
+    pub fn cache(&self, level: u32) -> Option<&Cache> {
+        let known = self.caches.iter().find(|c| c.level == level)?;
+        (known.confidence >= USABLE).then_some(known)
+    }
+
+    /// The confidence of a value, by its path; 0 where it was not measured.
+    #[must_use]
+    pub fn confidence(&self, what: &str) -> f64 {
+        let found = self.found.iter().find(|f| f.what == what);
+        found.map_or(0.0, |f| f.confidence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities() {
+        let here = Identity::here();
+        assert_eq!(here, Identity::here());
+        assert_eq!(here.id.len(), 16, "{here:?}");
+    }
+
+    #[test]
+    fn caches_below_confidence_are_not_given() {
+        let cache = |level, confidence| Cache {
+            level,
+            confidence,
+            ..Cache::default()
+        };
+        let machine = Machine {
+            caches: vec![cache(1, 0.9), cache(2, 0.4)],
+            ..Machine::default()
+        };
+        assert!(machine.cache(1).is_some());
+        assert!(machine.cache(2).is_none() && machine.cache(3).is_none());
+    }
+}

@@ -1,0 +1,56 @@
+//! The machine, measured: what its caches, TLBs, cores and operations do, seen from a program.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`session`] | time left, progress, clocks |
+//! | [`area`] | memory in huge or small pages |
+//! | [`code`] | generated machine code |
+//! | [`place`] | threads on cores |
+//! | [`analysis`] | pure functions: what a curve says |
+//!
+//! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
+//! analysers are tested on simulated machines.
+
+pub mod analysis;
+pub mod area;
+pub mod code;
+pub mod place;
+pub mod session;
+
+use thiserror::Error;
+
+/// What stops a measurement.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Memory that the kernel refuses.
+    #[error(
+        "no memory for {bytes} bytes of a probe: {source}; free memory, or raise the limit of the container"
+    )]
+    Memory {
+        /// Bytes.
+        bytes: usize,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// Generated code that cannot be made executable.
+    #[error(
+        "the kernel refuses memory for generated code: {0}; a security policy may forbid it (W^X, SELinux execmem)"
+    )]
+    Executable(std::io::Error),
+    /// An instruction that cannot be encoded.
+    #[error("a probe cannot be encoded: {0}")]
+    Encode(String),
+    /// A core that a thread cannot be put on.
+    #[error(
+        "a thread cannot be put on processor {core}: {source}; its cpuset or the affinity may have changed"
+    )]
+    Place {
+        /// The processor.
+        core: u32,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A thread that cannot be started.
+    #[error("a thread of a probe cannot be started: {0}")]
+    Thread(std::io::Error),
+}
