@@ -138,15 +138,24 @@ pub fn at_least(n: u64, p: f64, k: u64) -> f64 {
     if p <= 0.0 || k > n {
         return 0.0;
     }
-    // The terms below k, by recursion from the first; in logarithms, which do not underflow.
+    (1.0 - chances(n, p, k - 1).iter().sum::<f64>()).clamp(0.0, 1.0)
+}
+
+/// Probabilities that of `n` trials 0, 1, ... `most` succeed, each with probability `p` between 0 and 1; `most` is `n` at most.
+#[must_use]
+pub fn chances(n: u64, p: f64, most: u64) -> Vec<f64> {
+    if p >= 1.0 {
+        return (0..=most).map(|k| f64::from(u8::from(k == n))).collect();
+    }
+    // By recursion from the first, in logarithms, which do not underflow. (Servet's figure 10 has the recursion in the wrong loop.)
     let odds = (p / (1.0 - p)).ln();
     let mut term = n as f64 * (1.0 - p).ln();
-    let mut below = 0.0;
-    for i in 0..k {
-        below += term.exp();
-        term += ((n - i) as f64 / (i + 1) as f64).ln() + odds;
-    }
-    (1.0 - below).clamp(0.0, 1.0)
+    let next = |k: u64| {
+        let found = term.exp();
+        term += ((n - k) as f64 / (k + 1) as f64).ln() + odds;
+        found
+    };
+    (0..=most).map(next).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 pub mod analysis;
 pub mod area;
 pub mod code;
+pub mod hierarchy;
 pub mod place;
 pub mod session;
 
