@@ -15,6 +15,7 @@ pub mod analysis;
 pub mod area;
 pub mod code;
 pub mod hierarchy;
+pub mod load;
 pub mod place;
 pub mod session;
 

@@ -83,9 +83,9 @@ fn working_sets(limit: usize, per_octave: u32) -> Vec<usize> {
 /// Working sets added to each rise.
 const REFINED: usize = 10;
 
-/// Draws of the pages of a working set, and bytes beyond which one is enough: the more pages, the nearer is each draw to the mean.
-const PAGES_DRAWN: u64 = 6;
-const MANY: usize = 8 << 20;
+/// Draws of the pages of a working set: as many as give so many bytes, and 16 at most. The more pages, the nearer is each draw to the
+/// mean.
+const DRAWN: usize = 16 << 20;
 
 /// Time of a load by working set: all lines of some pages, at random within a page, one page after the other (BlackjackBench 3.1.2),
 /// coarse, then finer where it rises. Pages are small ones, as a program's own, and the mean of several draws of them counts: one
@@ -100,7 +100,7 @@ pub fn sizes(target: &mut dyn Target, line: usize, effort: &Effort) -> Result<Ve
             }
             let x = bytes as f64;
             if points.iter().all(|p| p.0 != x) {
-                let draws = if bytes > MANY { 1 } else { PAGES_DRAWN };
+                let draws = (DRAWN / bytes).clamp(1, 16) as u64;
                 let times = (0..draws).map(|seed| least(target, &pages(effort.limit, bytes, line, seed), effort));
                 points.push((x, times.sum::<f64>() / draws as f64));
             }
@@ -146,7 +146,7 @@ pub struct Wanted {
 }
 
 /// Share of misses among the lines of a set from which they do not all stay.
-const MISSES: f64 = 0.1;
+const MISSES: f64 = 0.05;
 
 /// Ways of a level: the stride grows; the lines that stay become fewer until the stride is a way, and then stay as many.
 ///

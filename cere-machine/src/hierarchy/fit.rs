@@ -123,20 +123,35 @@ pub fn fits(rates: &[(u64, f64)], placements: &[Placement]) -> Vec<Fit> {
 
 /// Residual below which fits are as good as exact.
 const EXACT: f64 = 0.005;
+/// Fits whose residual is at most this above the least one explain the curve as well.
+const ALIKE: f64 = 0.012;
 
-/// The size in pages that the five best fits vote for, each by how near it is; `None` without rates. (Servet takes the mode, which an
-/// exact fit loses against two poor ones that agree.) Odd ways and sets that are no power of two are built more rarely: half a vote.
+/// How often such a cache is built, over the most frequent kind: a power of two of sets, few ways or 16, old lines leave.
+fn prior(fit: &Fit) -> f64 {
+    let sets = if fit.sets.is_power_of_two() { 1.0 } else { 0.3 };
+    let ways = match fit.ways {
+        4 | 8 | 12 | 16 => 1.0,
+        ways if ways % 2 == 1 || ways > 20 => 0.2,
+        _ => 0.6,
+    };
+    let policy = if fit.policy == Policy::Lru { 1.0 } else { 0.3 };
+    sets * ways * policy
+}
+
+/// The best fits that explain the curve alike, each with its weight: how near it is times how often such a cache is built.
+pub fn alike(fits: &[Fit]) -> impl Iterator<Item = (&Fit, f64)> {
+    let least = fits.first().map_or(0.0, |fit| fit.residual);
+    let near = fits.iter().take_while(move |fit| fit.residual <= least + ALIKE);
+    near.map(|fit| (fit, prior(fit) / (fit.residual + EXACT)))
+}
+
+/// The size in pages with the largest weight among the fits that are [`alike`]; `None` without rates. (Servet takes the mode of the
+/// five best, which an exact fit loses against two poor ones that agree.)
 #[must_use]
 pub fn size(fits: &[Fit]) -> Option<u64> {
-    let best = &fits[..fits.len().min(5)];
-    let weight = |fit: &Fit| {
-        let rare = fit.ways % 2 == 1 || !fit.sets.is_power_of_two();
-        let vote = if rare { 0.5 } else { 1.0 };
-        vote / (fit.residual + EXACT)
-    };
-    let votes = |pages: u64| -> f64 { best.iter().filter(|f| f.pages() == pages).map(weight).sum() };
-    let sizes = best.iter().map(Fit::pages);
-    sizes.max_by(|a, b| votes(*a).total_cmp(&votes(*b)).then(b.cmp(a)))
+    let weight = |pages: u64| -> f64 { alike(fits).filter(|(f, _)| f.pages() == pages).map(|(_, w)| w).sum() };
+    let sizes = alike(fits).map(|(fit, _)| fit.pages());
+    sizes.max_by(|a, b| weight(*a).total_cmp(&weight(*b)).then(b.cmp(a)))
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub struct Size {
     pub held: f64,
     /// What explains the rise best; `None` where the rise is one step between neighbouring points.
     pub fit: Option<Fit>,
-    /// 0 to 1: how well the fit describes the rise, and how far the best five agree.
+    /// 0 to 1: how well the fit describes the rise, and how far the fits that describe it alike agree.
     pub confidence: f64,
 }
 
@@ -72,15 +72,17 @@ pub fn size(points: &[(f64, f64)], near: &Plateau, far: &Plateau, unit: f64, pla
     let between = rates.iter().filter(|r| r.1 > HELD && r.1 < 1.0 - HELD).count();
     let fits = fit::fits(&rates, placements);
     let pages = fit::size(&fits)?;
-    let best = fits.iter().find(|fit| fit.pages() == pages).copied()?;
-    let close = |fit: &&Fit| (fit.pages() as f64 / pages as f64 - 1.0).abs() <= 0.125;
-    let alike = fits.iter().take(5).filter(close).count() as f64 / fits.len().clamp(1, 5) as f64;
+    let heavy = |a: &(&Fit, f64), b: &(&Fit, f64)| a.1.total_cmp(&b.1);
+    let best = *fit::alike(&fits).filter(|(fit, _)| fit.pages() == pages).max_by(heavy)?.0;
+    let close = |fit: &Fit| (fit.pages() as f64 / pages as f64 - 1.0).abs() <= 0.125;
+    let weight = |near: bool| -> f64 { fit::alike(&fits).filter(|(f, _)| !near || close(f)).map(|(_, w)| w).sum() };
+    let alike = weight(true) / weight(false).max(f64::MIN_POSITIVE);
     let size = match between {
         // Nothing between: the step says more than any model of it.
         0 => held,
         _ => pages as f64 * unit,
     };
-    let confidence = (1.0 - best.residual / 0.15).clamp(0.0, 1.0) * (0.5 + 0.5 * alike);
+    let confidence = (1.0 - best.residual / 0.15).clamp(0.0, 1.0) * alike;
     Some(Size { size, held, fit: Some(best).filter(|_| between > 0), confidence })
 }
 

@@ -3,5 +3,6 @@
 pub mod caches;
 pub mod fit;
 pub mod levels;
+pub mod read;
 pub mod target;
 pub mod tlb;

@@ -55,7 +55,7 @@ pub struct Entries {
 /// Measures [`Entries`]. The same lines close together show what the caches add: the paper's one curve has their steps too. `held`:
 /// bytes of the second cache, whose own rise would hide what pages add.
 pub fn entries(target: &mut dyn Target, line: usize, held: usize, effort: &Effort) -> Result<Entries, Error> {
-    let most = MOST.min(effort.limit / SMALL).min(held / line / 4 * 3);
+    let most = MOST.min(effort.limit / SMALL).min(held / line);
     target.take(most * SMALL, Pages::Small)?;
     let (mut apart, mut together): (Vec<(f64, f64)>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());
     let mut add = |counts: Vec<usize>, apart: &mut Vec<(f64, f64)>, together: &mut Vec<(f64, f64)>| {
