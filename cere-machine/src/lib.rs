@@ -6,6 +6,7 @@
 //! | [`area`] | memory in huge or small pages |
 //! | [`code`] | generated machine code |
 //! | [`place`] | threads on cores |
+//! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
 //! | [`analysis`] | pure functions: what a curve says |
 //!
 //! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
@@ -14,6 +15,7 @@
 pub mod analysis;
 pub mod area;
 pub mod code;
+pub mod operations;
 pub mod place;
 pub mod session;
 

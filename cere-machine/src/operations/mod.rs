@@ -1,0 +1,85 @@
+//! Operations: latencies, throughputs, operations in flight, peaks (BlackjackBench 3.3).
+
+pub mod emit;
+pub mod latency;
+pub mod probe;
+pub mod target;
+
+use crate::session::Session;
+use crate::{Error, place};
+use cere_format::machine::{Curve, Found, Operation, Peak};
+use probe::Pair;
+
+/// What was measured.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    /// Nanoseconds of a dependent integer addition.
+    pub add_ns: f64,
+    /// Latencies and throughputs.
+    pub operations: Vec<Operation>,
+    /// Peaks of arithmetic.
+    pub peaks: Vec<Peak>,
+    /// Threads that divide in floating point without hindering each other.
+    pub float_contexts: Option<u32>,
+    /// Likewise integers.
+    pub integer_contexts: Option<u32>,
+    /// Likewise with loads from the nearest cache.
+    pub memory_contexts: Option<u32>,
+    /// Integer variables that stay in registers.
+    pub integer_registers: Option<u32>,
+    /// Likewise of floating point.
+    pub float_registers: Option<u32>,
+    /// Likewise with AVX-512.
+    pub vector_registers: Option<u32>,
+    /// Seconds that a thread runs when others wait.
+    pub time_slot_seconds: Option<f64>,
+    /// How each value was found; paths as in [`cere_format::machine::Found::what`].
+    pub found: Vec<Found>,
+    /// Curves that values were read off.
+    pub curves: Vec<Curve>,
+}
+
+/// Nanoseconds of a dependent integer addition of two registers: the unit of other figures.
+pub fn add_nanoseconds(session: &Session) -> Result<f64, Error> {
+    let unit = Pair::unit(session)?;
+    let costs = probe::costs(session, &unit, &unit, session.pick(6, 12));
+    Ok(probe::second_lowest(&costs.nanoseconds))
+}
+
+/// Measures all of it: within 3 seconds if quick, else 14; less where the session has less left.
+pub fn measure(session: &Session) -> Result<Measured, Error> {
+    let mut measured = Measured::default();
+    let core = place::allowed().last().copied().unwrap_or(0);
+    place::on(core, || operations(session, &mut measured))??;
+    Ok(measured)
+}
+
+/// Operations whose curve is kept.
+fn is_shown(operation: &Operation) -> bool {
+    matches!(
+        (operation.name.as_str(), operation.element.as_str()),
+        ("fma", "f64") | ("add", "i64" | "f64")
+    )
+}
+
+fn operations(session: &Session, measured: &mut Measured) -> Result<(), Error> {
+    session.step("latencies and throughputs");
+    measured.add_ns = add_nanoseconds(session)?;
+    let unit = Pair::unit(session)?;
+    for target in latency::targets(session.quick) {
+        if session.left() == 0.0 {
+            break;
+        }
+        let outcome = latency::measure(session, target, &unit)?;
+        measured.found.push(Found {
+            what: format!("operations[{}]", measured.operations.len()),
+            confidence: outcome.operation.confidence,
+            how: outcome.how.clone(),
+        });
+        if is_shown(&outcome.operation) {
+            measured.curves.push(latency::drawn(&outcome));
+        }
+        measured.operations.push(outcome.operation);
+    }
+    Ok(())
+}

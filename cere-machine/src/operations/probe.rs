@@ -1,0 +1,176 @@
+//! Chains of one or more operations, timed next to a chain of integer additions.
+
+use super::emit::{emit, prepare};
+use super::target::{Constants, Element, Kind, Target};
+use crate::Error;
+use crate::code::Code;
+use crate::session::Session;
+use iced_x86::code_asm::rdi;
+
+/// Operations of a stream in a round: the difference of two lengths leaves out what a loop costs (BlackjackBench 3.3.1).
+const LENGTHS: (usize, usize) = (4, 16);
+/// Nanoseconds of a timed window: short, so that some windows see no interrupt.
+const WINDOW: f64 = 6000.0;
+
+/// A loop of rounds; in each, every stream is operated on `length` times, by the targets in turns.
+pub struct Chain {
+    code: Code,
+    constants: Constants,
+}
+
+impl Chain {
+    /// Makes it. All targets have the same width and element.
+    pub fn new(targets: &[Target], streams: usize, length: usize) -> Result<Self, Error> {
+        let code = Code::new(|a| {
+            prepare(a, targets, streams)?;
+            let mut again = a.create_label();
+            a.set_label(&mut again)?;
+            for _ in 0..length {
+                for stream in 0..streams {
+                    emit(a, targets[stream % targets.len()], stream, streams == 1)?;
+                }
+            }
+            a.dec(rdi)?;
+            a.jnz(again)
+        })?;
+        let constants = targets
+            .last()
+            .map_or(Constants([[0; 8]; 3]), |t| t.constants());
+        Ok(Self { code, constants })
+    }
+
+    /// Runs `rounds`, one or more.
+    pub fn run(&self, rounds: u64) {
+        let constants = self.constants.0.as_ptr() as u64;
+        // SAFETY: the loop ends after `rounds`, uses registers alone, and reads the constants before.
+        unsafe { self.code.call([rounds.max(1), constants, 0, 0]) };
+    }
+}
+
+/// Two lengths of a chain.
+pub struct Pair {
+    short: Chain,
+    long: Chain,
+    rounds: u64,
+}
+
+impl Pair {
+    /// Of a target with some streams.
+    pub fn new(session: &Session, target: Target, streams: usize) -> Result<Self, Error> {
+        let short = Chain::new(&[target], streams, LENGTHS.0)?;
+        let long = Chain::new(&[target], streams, LENGTHS.1)?;
+        long.run(2);
+        let few = session.least(2, || long.run(4)) / 4.0;
+        let rounds = (WINDOW / few.max(0.1)).clamp(4.0, 2000.0) as u64;
+        Ok(Self {
+            short,
+            long,
+            rounds,
+        })
+    }
+
+    /// The unit: dependent additions of 64-bit integers.
+    pub fn unit(session: &Session) -> Result<Self, Error> {
+        Self::new(session, Target::new(Kind::Add, Element::I64, 64), 1)
+    }
+
+    /// Nanoseconds that each link of the chains costs, from the least times of both lengths.
+    fn quotient(&self, (short, long): (f64, f64)) -> f64 {
+        ((long - short) / (self.rounds as f64 * (LENGTHS.1 - LENGTHS.0) as f64)).max(0.0)
+    }
+}
+
+/// Costs of a link of all chains of a probe, by run.
+#[derive(Debug, Clone, Default)]
+pub struct Costs {
+    /// Nanoseconds.
+    pub nanoseconds: Vec<f64>,
+    /// In dependent integer additions, timed in turns with it.
+    pub adds: Vec<f64>,
+}
+
+/// Times a probe and the unit in turns: changes of the core's frequency cancel in the ratio. Each of `runs` has the least of a few
+/// windows.
+#[must_use]
+pub fn costs(session: &Session, probe: &Pair, unit: &Pair, runs: usize) -> Costs {
+    let mut costs = Costs::default();
+    let windows = session.pick(3, 4);
+    for _ in 0..runs {
+        let mut least = [f64::INFINITY; 4];
+        for _ in 0..windows {
+            for (at, pair) in [probe, unit].into_iter().enumerate() {
+                for (chain, at) in [(&pair.short, 2 * at), (&pair.long, 2 * at + 1)] {
+                    least[at] = session.time(|| chain.run(pair.rounds)).min(least[at]);
+                }
+            }
+        }
+        let own = probe.quotient((least[0], least[1]));
+        let add = unit.quotient((least[2], least[3]));
+        if add > 0.0 {
+            costs.nanoseconds.push(own);
+            costs.adds.push(own / add);
+        }
+    }
+    costs
+}
+
+/// The second lowest (BlackjackBench 3.3.1); the lowest of one; infinite of none.
+#[must_use]
+pub fn second_lowest(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+        .get(1)
+        .or(sorted.first())
+        .copied()
+        .unwrap_or(f64::INFINITY)
+}
+
+/// How well two values agree: 1 if they are the same, 0 from a tenth apart.
+#[must_use]
+pub fn agreement(a: f64, b: f64) -> f64 {
+    agreement_within(a, b, 0.1)
+}
+
+/// Likewise; 0 from `range` of the larger one apart.
+#[must_use]
+pub fn agreement_within(a: f64, b: f64, range: f64) -> f64 {
+    let apart = (a - b).abs() / a.abs().max(b.abs());
+    if apart.is_finite() {
+        (1.0 - apart / range).clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
+}
+
+/// How well the even and the odd runs agree in their second lowest.
+#[must_use]
+pub fn repeatability(values: &[f64]) -> f64 {
+    let half = |odd: usize| {
+        second_lowest(
+            &values
+                .iter()
+                .copied()
+                .skip(odd)
+                .step_by(2)
+                .collect::<Vec<_>>(),
+        )
+    };
+    agreement(half(0), half(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_runs() {
+        assert_eq!(second_lowest(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(second_lowest(&[3.0]), 3.0);
+        assert_eq!(second_lowest(&[]), f64::INFINITY);
+        assert_eq!(repeatability(&[2.0; 6]), 1.0);
+        assert_eq!(repeatability(&[2.0, 3.0, 2.0, 3.0]), 0.0);
+        assert_eq!(repeatability(&[2.0]), 0.0);
+        assert!((agreement(1.0, 0.95) - 0.5).abs() < 1e-9);
+    }
+}
