@@ -1,6 +1,6 @@
 //! Latency, throughput and operations in flight of one operation (BlackjackBench 3.3).
 
-use super::probe::{Costs, Pair, agreement_within, costs, repeatability, second_lowest};
+use super::probe::{Pair, agreement_within, costs, median, repeatability, second_lowest};
 use super::target::{Element, Kind, Target};
 use crate::Error;
 use crate::analysis::monotone;
@@ -45,21 +45,17 @@ pub fn measure(session: &Session, target: Target, unit: &Pair) -> Result<Outcome
     let runs = session.pick(4, 6);
     let streams = target.streams().min(STREAMS);
     let mut curve = Vec::with_capacity(streams);
-    let (mut alone, mut best) = (Costs::default(), (f64::INFINITY, Costs::default()));
+    let mut found = Vec::with_capacity(streams);
     for count in 1..=streams {
-        let found = costs(session, &Pair::new(session, target, count)?, unit, runs);
-        let each = second_lowest(&found.adds);
-        curve.push((count as f64, each));
-        if each / (count as f64) < best.0 {
-            best = (each / count as f64, found.clone());
-        }
-        if count == 1 {
-            alone = found;
-        }
+        let costs = costs(session, &Pair::new(session, target, count)?, unit, runs);
+        curve.push((count as f64, median(&costs.adds)));
+        found.push(costs);
     }
+    let (alone, best) = (&found[0], &found[fastest(&curve)]);
+    let each = fastest_cost(&curve);
     let restored = restores(target);
-    let add = second_lowest(&alone.nanoseconds) / second_lowest(&alone.adds);
-    let latency = (second_lowest(&alone.adds) - restored).max(0.0);
+    let add = second_lowest(&alone.nanoseconds) / median(&alone.adds);
+    let latency = (median(&alone.adds) - restored).max(0.0);
     let flight = in_flight(&curve);
     let bend = flight.map_or_else(
         || format!("more than {streams} streams, as many as there are registers"),
@@ -71,15 +67,15 @@ pub fn measure(session: &Session, target: Target, unit: &Pair) -> Result<Outcome
         },
     );
     let agree = flight.map_or(1.0, |f| f.agreement());
-    let repeated = repeatability(&alone.adds).min(repeatability(&best.1.adds));
+    let repeated = repeatability(&alone.adds).min(repeatability(&best.adds));
     let operation = Operation {
         name: target.name().to_owned(),
         element: target.element.name().to_owned(),
         bits: target.bits,
         latency_adds: latency,
         latency_ns: latency * add,
-        per_add: 1.0 / best.0,
-        in_flight: flight.map(|f| f.bend),
+        per_add: 1.0 / each,
+        in_flight: flight.map(|f| f.count()),
         confidence: repeated * (0.5 + 0.5 * agree),
     };
     let note = match target.note() {
@@ -94,6 +90,19 @@ pub fn measure(session: &Session, target: Target, unit: &Pair) -> Result<Outcome
         how,
         curve,
     })
+}
+
+/// Index of the number of streams with the second lowest cost of an operation: past the bend all are alike, and one may err.
+fn fastest(curve: &[(f64, f64)]) -> usize {
+    let mut order: Vec<usize> = (0..curve.len()).collect();
+    let each = |at: &usize| curve[*at].1 / curve[*at].0;
+    order.sort_by(|a, b| each(a).total_cmp(&each(b)));
+    order.get(1).or(order.first()).copied().unwrap_or(0)
+}
+
+fn fastest_cost(curve: &[(f64, f64)]) -> f64 {
+    let at = curve.get(fastest(curve));
+    at.map_or(f64::INFINITY, |(streams, cost)| cost / streams)
 }
 
 /// Additions in a chain that are not the operation's.
@@ -127,17 +136,23 @@ pub fn drawn(outcome: &Outcome) -> Curve {
 pub struct Flight {
     /// Streams up to which one more costs nothing.
     pub bend: u32,
-    /// Latency times throughput.
+    /// Where the flat part of the curve and the line of a busy unit meet: latency times throughput.
     pub product: f64,
 }
 
 impl Flight {
-    /// 1 if both are the same; 0 if they are half apart. Whole streams leave 1 open.
+    /// Whole streams that the unit holds. By the product: near the bend ports are taken unevenly, and it comes early.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        ((self.product * 1.03) as u32).max(1)
+    }
+
+    /// 1 if both ways give the same, but for the one that whole streams leave open; 0 from three quarters apart.
     #[must_use]
     pub fn agreement(&self) -> f64 {
-        let bend = f64::from(self.bend);
-        let nearest = self.product.clamp(bend, bend + 1.0);
-        agreement_within(nearest, self.product, 0.5)
+        let apart = (f64::from(self.bend) - self.product).abs();
+        let apart = (apart - 1.0).max(0.0);
+        agreement_within(self.product, self.product - apart, 0.75)
     }
 }
 
@@ -148,17 +163,17 @@ pub fn in_flight(costs: &[(f64, f64)]) -> Option<Flight> {
     let points = monotone(costs);
     let alone = points.first()?.1;
     // Where the operation's unit is busy, every further stream adds the same.
-    let slope = points
-        .iter()
-        .map(|(streams, cost)| cost / streams)
-        .fold(f64::INFINITY, f64::min);
+    let slope = fastest_cost(costs);
     let flat = points
         .iter()
         .take_while(|(_, cost)| *cost < alone + 0.5 * slope)
         .count();
-    let (bend, product) = (flat as u32, alone / slope);
+    let found = Flight {
+        bend: flat as u32,
+        product: alone / slope,
+    };
     let risen = points.last()?.1 > alone + slope;
-    (alone > 0.0 && slope > 0.0 && risen && flat < points.len()).then_some(Flight { bend, product })
+    (alone > 0.0 && slope > 0.0 && risen && flat < points.len()).then_some(found)
 }
 
 #[cfg(test)]
@@ -189,7 +204,7 @@ mod tests {
                     })
                     .collect();
                 let found = in_flight(&curve).unwrap();
-                assert_eq!(found.bend, expected, "{curve:?}");
+                assert_eq!(found.count(), expected, "{curve:?}");
                 assert!(found.agreement() > 0.8, "{found:?}");
             }
         }

@@ -11,6 +11,8 @@ use iced_x86::code_asm::rdi;
 const LENGTHS: (usize, usize) = (4, 16);
 /// Nanoseconds of a timed window: short, so that some windows see no interrupt.
 const WINDOW: f64 = 6000.0;
+/// Seconds that wide instructions run before they are timed.
+const SETTLE: f64 = 150e-6;
 
 /// A loop of rounds; in each, every stream is operated on `length` times, by the targets in turns.
 pub struct Chain {
@@ -52,6 +54,7 @@ pub struct Pair {
     short: Chain,
     long: Chain,
     rounds: u64,
+    bits: u32,
 }
 
 impl Pair {
@@ -66,12 +69,26 @@ impl Pair {
             short,
             long,
             rounds,
+            bits: target.bits,
         })
     }
 
     /// The unit: dependent additions of 64-bit integers.
     pub fn unit(session: &Session) -> Result<Self, Error> {
         Self::new(session, Target::new(Kind::Add, Element::I64, 64), 1)
+    }
+
+    /// Runs until the core has the frequency that it keeps with these instructions: wide ones lower it, and throttle until then.
+    fn settle(&self, session: &Session) {
+        let from = session.elapsed();
+        let wanted = match self.bits {
+            512 => 4.0 * SETTLE,
+            256 => SETTLE,
+            _ => 0.0,
+        };
+        while session.elapsed() - from < wanted {
+            self.long.run(self.rounds);
+        }
     }
 
     /// Nanoseconds that each link of the chains costs, from the least times of both lengths.
@@ -95,10 +112,13 @@ pub struct Costs {
 pub fn costs(session: &Session, probe: &Pair, unit: &Pair, runs: usize) -> Costs {
     let mut costs = Costs::default();
     let windows = session.pick(3, 4);
+    probe.settle(session);
     for _ in 0..runs {
         let mut least = [f64::INFINITY; 4];
         for _ in 0..windows {
             for (at, pair) in [probe, unit].into_iter().enumerate() {
+                // Wide registers run slowly for a moment after a pause: the first run is not timed.
+                pair.long.run(pair.rounds / 4);
                 for (chain, at) in [(&pair.short, 2 * at), (&pair.long, 2 * at + 1)] {
                     least[at] = session.time(|| chain.run(pair.rounds)).min(least[at]);
                 }
@@ -106,7 +126,7 @@ pub fn costs(session: &Session, probe: &Pair, unit: &Pair, runs: usize) -> Costs
         }
         let own = probe.quotient((least[0], least[1]));
         let add = unit.quotient((least[2], least[3]));
-        if add > 0.0 {
+        if add > 0.0 && own > 0.0 {
             costs.nanoseconds.push(own);
             costs.adds.push(own / add);
         }
@@ -122,6 +142,17 @@ pub fn second_lowest(values: &[f64]) -> f64 {
     sorted
         .get(1)
         .or(sorted.first())
+        .copied()
+        .unwrap_or(f64::INFINITY)
+}
+
+/// The median; infinite of none. For ratios, which err to both sides.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+        .get(sorted.len() / 2)
         .copied()
         .unwrap_or(f64::INFINITY)
 }
@@ -143,18 +174,12 @@ pub fn agreement_within(a: f64, b: f64, range: f64) -> f64 {
     }
 }
 
-/// How well the even and the odd runs agree in their second lowest.
+/// How well the even and the odd runs agree in their median.
 #[must_use]
 pub fn repeatability(values: &[f64]) -> f64 {
     let half = |odd: usize| {
-        second_lowest(
-            &values
-                .iter()
-                .copied()
-                .skip(odd)
-                .step_by(2)
-                .collect::<Vec<_>>(),
-        )
+        let runs: Vec<f64> = values.iter().copied().skip(odd).step_by(2).collect();
+        median(&runs)
     };
     agreement(half(0), half(1))
 }
