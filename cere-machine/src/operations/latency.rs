@@ -1,6 +1,6 @@
 //! Latency, throughput and operations in flight of one operation (BlackjackBench 3.3).
 
-use super::probe::{Pair, agreement_within, costs, median, repeatability, second_lowest};
+use super::probe::{Costs, Pair, agreement_within, costs, median, repeatability, second_lowest};
 use super::target::{Element, Kind, Target};
 use crate::Error;
 use crate::analysis::monotone;
@@ -44,13 +44,15 @@ pub fn targets(quick: bool) -> Vec<Target> {
 pub fn measure(session: &Session, target: Target, unit: &Pair) -> Result<Outcome, Error> {
     let runs = session.pick(4, 6);
     let streams = target.streams().min(STREAMS);
-    let mut curve = Vec::with_capacity(streams);
-    let mut found = Vec::with_capacity(streams);
-    for count in 1..=streams {
-        let costs = costs(session, &Pair::new(session, target, count)?, unit, runs);
-        curve.push((count as f64, median(&costs.adds)));
-        found.push(costs);
-    }
+    // All code is there before the first is timed: a pause would change the frequency.
+    let probes = (1..=streams).map(|count| Pair::new(session, target, count));
+    let probes = probes.collect::<Result<Vec<Pair>, Error>>()?;
+    let timed = probes.iter().map(|probe| costs(session, probe, unit, runs));
+    let found: Vec<Costs> = timed.collect();
+    let counted = found.iter().enumerate();
+    let curve: Vec<(f64, f64)> = counted
+        .map(|(at, costs)| (at as f64 + 1.0, median(&costs.adds)))
+        .collect();
     let (alone, best) = (&found[0], &found[fastest(&curve)]);
     let each = fastest_cost(&curve);
     let restored = restores(target);

@@ -11,8 +11,11 @@ use iced_x86::code_asm::rdi;
 const LENGTHS: (usize, usize) = (4, 16);
 /// Nanoseconds of a timed window: short, so that some windows see no interrupt.
 const WINDOW: f64 = 6000.0;
-/// Seconds that wide instructions run before they are timed.
-const SETTLE: f64 = 150e-6;
+/// Windows of each length in a run.
+const WINDOWS: usize = 4;
+/// Windows at full speed before wide instructions are timed, and the most seconds that this may take.
+const STEADY: usize = 15;
+const SETTLE: f64 = 1e-3;
 
 /// A loop of rounds; in each, every stream is operated on `length` times, by the targets in turns.
 pub struct Chain {
@@ -78,22 +81,31 @@ impl Pair {
         Self::new(session, Target::new(Kind::Add, Element::I64, 64), 1)
     }
 
-    /// Runs until the core has the frequency that it keeps with these instructions: wide ones lower it, and throttle until then.
-    fn settle(&self, session: &Session) {
-        let from = session.elapsed();
-        let wanted = match self.bits {
-            512 => 4.0 * SETTLE,
-            256 => SETTLE,
-            _ => 0.0,
-        };
-        while session.elapsed() - from < wanted {
-            self.long.run(self.rounds);
+    /// Runs until windows are as short as at full speed: after a pause, wide instructions are throttled for some time. The shortest
+    /// window, given that of earlier times.
+    fn settle(&self, session: &Session, mut full: f64) -> f64 {
+        if self.bits <= 128 {
+            return full;
         }
+        let (mut steady, from) = (0, session.elapsed());
+        while steady < STEADY && session.elapsed() - from < SETTLE {
+            let time = session.time(|| self.long.run(self.rounds));
+            full = time.min(full);
+            steady = if time < 1.15 * full { steady + 1 } else { 0 };
+        }
+        full
     }
 
-    /// Nanoseconds that each link of the chains costs, from the least times of both lengths.
-    fn quotient(&self, (short, long): (f64, f64)) -> f64 {
-        ((long - short) / (self.rounds as f64 * (LENGTHS.1 - LENGTHS.0) as f64)).max(0.0)
+    /// Nanoseconds that each link of the chains costs: from the least times of a few windows of both lengths.
+    fn link(&self, session: &Session) -> f64 {
+        let mut least = [f64::INFINITY; 2];
+        for _ in 0..WINDOWS {
+            for (chain, least) in [&self.short, &self.long].into_iter().zip(&mut least) {
+                *least = session.time(|| chain.run(self.rounds)).min(*least);
+            }
+        }
+        let links = self.rounds as f64 * (LENGTHS.1 - LENGTHS.0) as f64;
+        ((least[1] - least[0]) / links).max(0.0)
     }
 }
 
@@ -106,26 +118,14 @@ pub struct Costs {
     pub adds: Vec<f64>,
 }
 
-/// Times a probe and the unit in turns: changes of the core's frequency cancel in the ratio. Each of `runs` has the least of a few
-/// windows.
+/// Times a probe and the unit in turns, `runs` times: changes of the core's frequency cancel in the ratio of neighbours.
 #[must_use]
 pub fn costs(session: &Session, probe: &Pair, unit: &Pair, runs: usize) -> Costs {
     let mut costs = Costs::default();
-    let windows = session.pick(3, 4);
-    probe.settle(session);
+    let mut full = f64::INFINITY;
     for _ in 0..runs {
-        let mut least = [f64::INFINITY; 4];
-        for _ in 0..windows {
-            for (at, pair) in [probe, unit].into_iter().enumerate() {
-                // Wide registers run slowly for a moment after a pause: the first run is not timed.
-                pair.long.run(pair.rounds / 4);
-                for (chain, at) in [(&pair.short, 2 * at), (&pair.long, 2 * at + 1)] {
-                    least[at] = session.time(|| chain.run(pair.rounds)).min(least[at]);
-                }
-            }
-        }
-        let own = probe.quotient((least[0], least[1]));
-        let add = unit.quotient((least[2], least[3]));
+        full = probe.settle(session, full);
+        let [own, add] = [probe, unit].map(|pair| pair.link(session));
         if add > 0.0 && own > 0.0 {
             costs.nanoseconds.push(own);
             costs.adds.push(own / add);
