@@ -18,4 +18,43 @@ fn main() {
             f.how
         );
     }
+    for (p, f) in m
+        .peaks
+        .iter()
+        .zip(m.found.iter().filter(|f| f.what.starts_with("peaks")))
+    {
+        println!(
+            "{:8} {} {:4} cores {} {:8.2} Gflop/s streams {} c {:.2}",
+            p.name,
+            p.element,
+            p.bits,
+            p.cores,
+            p.flops_per_second / 1e9,
+            p.streams,
+            f.confidence
+        );
+    }
+    for f in m
+        .found
+        .iter()
+        .filter(|f| !f.what.starts_with("peaks") && !f.what.starts_with("oper"))
+    {
+        println!("{f:?}");
+    }
+    for c in m.curves.iter().filter(|c| !c.name.contains("independent")) {
+        println!("{c:.2?}");
+    }
+    println!(
+        "{:?}",
+        (
+            m.float_contexts,
+            m.integer_contexts,
+            m.memory_contexts,
+            m.integer_registers,
+            m.float_registers,
+            m.vector_registers,
+            m.time_slot_seconds
+        )
+    );
+    println!("{:.2}", session.elapsed());
 }

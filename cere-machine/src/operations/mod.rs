@@ -2,6 +2,7 @@
 
 pub mod emit;
 pub mod latency;
+pub mod peaks;
 pub mod probe;
 pub mod target;
 
@@ -49,8 +50,15 @@ pub fn add_nanoseconds(session: &Session) -> Result<f64, Error> {
 /// Measures all of it: within 3 seconds if quick, else 14; less where the session has less left.
 pub fn measure(session: &Session) -> Result<Measured, Error> {
     let mut measured = Measured::default();
-    let core = place::allowed().last().copied().unwrap_or(0);
-    place::on(core, || operations(session, &mut measured))??;
+    let cores = place::allowed();
+    let core = cores.last().copied().unwrap_or(0);
+    let until = session.elapsed() + session.pick(1.2, 8.0);
+    place::on(core, || operations(session, &mut measured, until))??;
+    session.step("peaks of arithmetic");
+    let until = session.elapsed() + session.pick(0.7, 3.0);
+    let (peaks, found) = peaks::measure(session, &cores, until)?;
+    measured.peaks = peaks;
+    measured.found.extend(found);
     Ok(measured)
 }
 
@@ -62,12 +70,12 @@ fn is_shown(operation: &Operation) -> bool {
     )
 }
 
-fn operations(session: &Session, measured: &mut Measured) -> Result<(), Error> {
+fn operations(session: &Session, measured: &mut Measured, until: f64) -> Result<(), Error> {
     session.step("latencies and throughputs");
     measured.add_ns = add_nanoseconds(session)?;
     let unit = Pair::unit(session)?;
     for target in latency::targets(session.quick) {
-        if session.left() == 0.0 {
+        if session.left() == 0.0 || session.elapsed() > until {
             break;
         }
         let outcome = latency::measure(session, target, &unit)?;
