@@ -1,5 +1,6 @@
 //! Operations: latencies, throughputs, operations in flight, peaks (BlackjackBench 3.3).
 
+pub mod contexts;
 pub mod emit;
 pub mod latency;
 pub mod peaks;
@@ -9,6 +10,7 @@ pub mod target;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::{Curve, Found, Operation, Peak};
+use contexts::Work;
 use probe::Pair;
 
 /// What was measured.
@@ -59,7 +61,33 @@ pub fn measure(session: &Session) -> Result<Measured, Error> {
     let (peaks, found) = peaks::measure(session, &cores, until)?;
     measured.peaks = peaks;
     measured.found.extend(found);
+    threads(session, &mut measured, cores.len())?;
     Ok(measured)
+}
+
+fn threads(session: &Session, measured: &mut Measured, cores: usize) -> Result<(), Error> {
+    for work in [Work::Float, Work::Integer, Work::Memory] {
+        session.step(&format!("contexts of threads: {}", work.name()));
+        let until = session.elapsed() + session.pick(0.25, 0.9);
+        let found = contexts::measure(session, work, cores, until)?;
+        let how = match found.threads {
+            Some(_) => "more and more threads, bound to no core: the first step above the mean",
+            None => "no number of threads that was tried hindered them by more than noise",
+        };
+        measured.found.push(Found {
+            what: format!("cores.{}_contexts", work.name()),
+            confidence: found.confidence,
+            how: format!("{how}; {cores} processors may be used"),
+        });
+        measured.curves.push(found.curve);
+        let value = match work {
+            Work::Float => &mut measured.float_contexts,
+            Work::Integer => &mut measured.integer_contexts,
+            Work::Memory => &mut measured.memory_contexts,
+        };
+        *value = found.threads;
+    }
+    Ok(())
 }
 
 /// Operations whose curve is kept.
