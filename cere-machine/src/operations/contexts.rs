@@ -2,11 +2,11 @@
 
 use super::probe::{Chain, agreement_within};
 use super::target::{Element, Kind, Target};
-use crate::Error;
 use crate::analysis::{first_step, monotone};
 use crate::area::{Area, Pages};
 use crate::code::Code;
 use crate::session::Session;
+use crate::{Error, place};
 use cere_format::machine::Curve;
 use iced_x86::code_asm::{qword_ptr, rax, rdi, rsi};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,10 @@ use std::time::Instant;
 const STREAMS: usize = 6;
 /// Bytes of a chase: well within any nearest cache, that of two threads as well.
 const CHASED: usize = 8 << 10;
+/// Nanoseconds of a thread's work: less than a time slot, so that some runs see no other program.
+const WORK: f64 = 8e5;
+/// Slowdown from which threads hinder each other.
+const HINDERED: f64 = 1.15;
 /// Slowdown at which no more threads are tried.
 const ENOUGH: f64 = 2.4;
 
@@ -150,20 +154,20 @@ pub struct Contexts {
     pub curve: Curve,
 }
 
+fn least_of(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let both = a.iter().zip(b);
+    both.map(|(a, b)| (a.0, a.1.min(b.1))).collect()
+}
+
 /// Threads that do not hinder each other, of curves of the slowdown by threads: the first step above the mean
 /// (BlackjackBench 4.2.1), with its clearness and how well the curves of two halves of the runs agree.
 #[must_use]
 pub fn read(halves: [&[(f64, f64)]; 2]) -> Option<(usize, f64)> {
-    let both: Vec<(f64, f64)> = halves[0]
-        .iter()
-        .zip(halves[1])
-        .map(|(a, b)| (a.0, a.1.min(b.1)))
-        .collect();
-    let both = monotone(&both);
+    let both = monotone(&least_of(halves[0], halves[1]));
     let step = first_step(&both)?;
     let (before, after) = (both[step.before].1, both[step.before + 1].1);
     // A whole thread more than contexts: a slowdown that noise explains is none.
-    if after < 1.15 * before {
+    if after < HINDERED * before {
         return None;
     }
     let same =
@@ -174,45 +178,91 @@ pub fn read(halves: [&[(f64, f64)]; 2]) -> Option<(usize, f64)> {
     Some((step.before, step.clearness() * flat * (0.3 + 0.7 * agree)))
 }
 
-/// Runs more and more threads, bound to no core. Ends early at `until`, by [`Session::elapsed`].
-pub fn measure(session: &Session, work: Work, cores: usize, until: f64) -> Result<Contexts, Error> {
+/// Slowdowns by threads, of the even and of the odd sweeps. Sweeps over all numbers of threads: another program that keeps a
+/// processor for some time then disturbs all of them.
+fn sweep(
+    session: &Session,
+    load: &Load,
+    rounds: u64,
+    cores: usize,
+    until: f64,
+) -> Result<[Vec<(f64, f64)>; 2], Error> {
+    let counts = counts(cores);
+    let mut least = vec![[f64::INFINITY; 2]; counts.len()];
+    let best = |times: [f64; 2]| times[0].min(times[1]);
+    for sweep in 0..session.pick(12, 40) {
+        for (at, threads) in counts.iter().enumerate() {
+            let half = &mut least[at][sweep % 2];
+            *half = once(load, *threads, rounds)?.min(*half);
+            if best(least[at]) > ENOUGH * best(least[0]) {
+                break;
+            }
+        }
+        if sweep > 1 && (session.left() == 0.0 || session.elapsed() > until) {
+            break;
+        }
+    }
+    let alone = best(least[0]);
+    let last = least.iter().position(|times| best(*times) > ENOUGH * alone);
+    let kept = last.map_or(counts.len(), |at| at + 1);
+    let curve = |half: usize| {
+        let times = least.iter().map(|times| {
+            let time = times[half];
+            if time.is_finite() { time } else { best(*times) }
+        });
+        let points = counts.iter().zip(times).take(kept);
+        points.map(|(n, time)| (*n as f64, time / alone)).collect()
+    };
+    Ok([curve(0), curve(1)])
+}
+
+/// The least slowdown of a thread when each of `cores` has one that is bound to it.
+fn bound(session: &Session, load: &Load, rounds: u64, cores: &[u32]) -> Result<f64, Error> {
+    let runs = session.pick(6, 20);
+    let times = |cores: &[u32]| {
+        place::together(cores, |_, barrier| {
+            let run = |_| {
+                barrier.wait();
+                session.time(|| load.run(rounds))
+            };
+            (0..runs).map(run).collect::<Vec<f64>>()
+        })
+    };
+    let slowest = |all: &[Vec<f64>]| {
+        let of = |run: usize| all.iter().map(|times| times[run]).fold(0.0, f64::max);
+        (0..runs).map(of).fold(f64::INFINITY, f64::min)
+    };
+    let alone = slowest(&times(&cores[..1])?);
+    Ok(slowest(&times(cores)?) / alone)
+}
+
+/// Runs more and more threads, bound to none of `cores`. Ends early at `until`, by [`Session::elapsed`].
+pub fn measure(
+    session: &Session,
+    work: Work,
+    cores: &[u32],
+    until: f64,
+) -> Result<Contexts, Error> {
     let load = Load::new(work)?;
     load.run(100);
     let few = session.least(3, || load.run(1000)) / 1000.0;
-    let rounds = (session.pick(1.5e6, 4e6) / few.max(0.1)) as u64;
-    let mut halves = [Vec::new(), Vec::new()];
-    let mut counts = counts(cores);
-    let (mut alone, mut at) = (f64::INFINITY, 0);
-    let runs = session.pick(2, 4);
-    while at < counts.len() {
-        let threads = counts[at];
-        let mut least = [f64::INFINITY; 2];
-        for _ in 0..runs {
-            for half in &mut least {
-                *half = once(&load, threads, rounds)?.min(*half);
-            }
-        }
-        alone = alone.min(least[0]).min(least[1]);
-        for (half, least) in halves.iter_mut().zip(least) {
-            half.push((threads as f64, least / alone));
-        }
-        at += 1;
-        let slow = least[0].min(least[1]) > ENOUGH * alone;
-        if slow || session.left() == 0.0 || session.elapsed() > until {
-            counts.truncate(at);
+    let rounds = (WORK / few.max(0.1)) as u64;
+    let halves = sweep(session, &load, rounds, cores.len(), until)?;
+    let found = read([&halves[0], &halves[1]]);
+    let points: Vec<(f64, f64)> = least_of(&halves[0], &halves[1]);
+    let threads = found.map(|(at, _)| points[at].0 as u32);
+    let mut confidence = found.map_or(0.0, |f| f.1);
+    if let (Some(threads), true) = (threads, cores.len() > 1) {
+        // Bound threads are another way: what they say of all cores must be the same.
+        let free = bound(session, &load, rounds, cores)? < HINDERED;
+        if free != (threads as usize >= cores.len()) {
+            confidence *= 0.3;
         }
     }
-    let found = read([&halves[0], &halves[1]]);
-    let points: Vec<(f64, f64)> = halves[0]
-        .iter()
-        .zip(&halves[1])
-        .map(|(a, b)| (a.0, a.1.min(b.1)))
-        .collect();
-    let threads = found.map(|(at, _)| counts[at] as u32);
     let marks = threads.map(|n| (f64::from(n), "contexts".to_owned()));
     Ok(Contexts {
         threads,
-        confidence: found.map_or(0.0, |f| f.1),
+        confidence,
         curve: Curve {
             name: format!("Threads that do not hinder each other: {}", work.name()),
             x: "threads".to_owned(),

@@ -54,30 +54,32 @@ pub fn measure(session: &Session) -> Result<Measured, Error> {
     let mut measured = Measured::default();
     let cores = place::allowed();
     let core = cores.last().copied().unwrap_or(0);
-    let until = session.elapsed() + session.pick(1.2, 8.0);
+    let until = session.elapsed() + session.pick(1.1, 7.5);
     place::on(core, || operations(session, &mut measured, until))??;
     session.step("peaks of arithmetic");
-    let until = session.elapsed() + session.pick(0.7, 3.0);
+    let until = session.elapsed() + session.pick(0.6, 2.5);
     let (peaks, found) = peaks::measure(session, &cores, until)?;
     measured.peaks = peaks;
     measured.found.extend(found);
-    threads(session, &mut measured, cores.len())?;
+    threads(session, &mut measured, &cores)?;
     Ok(measured)
 }
 
-fn threads(session: &Session, measured: &mut Measured, cores: usize) -> Result<(), Error> {
+fn threads(session: &Session, measured: &mut Measured, cores: &[u32]) -> Result<(), Error> {
     for work in [Work::Float, Work::Integer, Work::Memory] {
         session.step(&format!("contexts of threads: {}", work.name()));
-        let until = session.elapsed() + session.pick(0.25, 0.9);
+        let until = session.elapsed() + session.pick(0.2, 0.8);
         let found = contexts::measure(session, work, cores, until)?;
         let how = match found.threads {
-            Some(_) => "more and more threads, bound to no core: the first step above the mean",
+            Some(_) => {
+                "more and more threads, bound to no core: the first step above the mean, and whether one bound to each hinder each other"
+            }
             None => "no number of threads that was tried hindered them by more than noise",
         };
         measured.found.push(Found {
             what: format!("cores.{}_contexts", work.name()),
             confidence: found.confidence,
-            how: format!("{how}; {cores} processors may be used"),
+            how: format!("{how}; {} processors may be used", cores.len()),
         });
         measured.curves.push(found.curve);
         let value = match work {
