@@ -3,14 +3,17 @@
 pub mod contexts;
 pub mod emit;
 pub mod latency;
+pub mod live;
 pub mod peaks;
 pub mod probe;
+pub mod slot;
 pub mod target;
 
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::{Curve, Found, Operation, Peak};
 use contexts::Work;
+use live::{Class, Ranges};
 use probe::Pair;
 
 /// What was measured.
@@ -61,8 +64,54 @@ pub fn measure(session: &Session) -> Result<Measured, Error> {
     let (peaks, found) = peaks::measure(session, &cores, until)?;
     measured.peaks = peaks;
     measured.found.extend(found);
+    place::on(core, || registers(session, &mut measured))?;
     threads(session, &mut measured, &cores)?;
+    session.step("time slot");
+    let slot = slot::measure(session, &cores)?;
+    measured.found.push(Found {
+        what: "cores.time_slot_seconds".to_owned(),
+        confidence: slot.confidence,
+        how: match slot.seconds {
+            Some(_) => {
+                "two threads bound to each core: the most common pause, and its share of all pauses"
+            }
+            None => "too few pauses while two threads shared each core",
+        }
+        .to_owned(),
+    });
+    measured.time_slot_seconds = slot.seconds;
+    measured.curves.push(slot.curve);
     Ok(measured)
+}
+
+fn registers(session: &Session, measured: &mut Measured) {
+    for class in [Class::Integer, Class::Float, Class::Vector] {
+        session.step(&format!("variables in registers: {}", class.name()));
+        let found = live::measure(session, class);
+        let how = match &found {
+            None => "the processor has no AVX-512",
+            Some(Ranges {
+                registers: None, ..
+            }) => {
+                "3 to 132 variables: no step stands out; the processor hides loads and stores of the stack"
+            }
+            Some(_) => {
+                "3 to 132 variables that a compiler gives registers: the last number before costs rise, and how much they rise"
+            }
+        };
+        measured.found.push(Found {
+            what: format!("cores.{}_registers", class.name()),
+            confidence: found.as_ref().map_or(0.0, |f| f.confidence),
+            how: how.to_owned(),
+        });
+        let value = match class {
+            Class::Integer => &mut measured.integer_registers,
+            Class::Float => &mut measured.float_registers,
+            Class::Vector => &mut measured.vector_registers,
+        };
+        *value = found.as_ref().and_then(|f| f.registers);
+        measured.curves.extend(found.map(|f| f.curve));
+    }
 }
 
 fn threads(session: &Session, measured: &mut Measured, cores: &[u32]) -> Result<(), Error> {
