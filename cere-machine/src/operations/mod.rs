@@ -73,7 +73,7 @@ pub fn measure(session: &Session) -> Result<Measured, Error> {
         confidence: slot.confidence,
         how: match slot.seconds {
             Some(_) => {
-                "two threads bound to each core: the most common pause, and its share of all pauses"
+                "two threads bound to each core: the most common time that one runs, and whether the other's pauses are as long"
             }
             None => "too few pauses while two threads shared each core",
         }

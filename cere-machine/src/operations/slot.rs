@@ -1,5 +1,6 @@
 //! Time slot: how long a thread runs when others wait (BlackjackBench 3.6).
 
+use super::probe::agreement_within;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::Curve;
@@ -19,7 +20,7 @@ pub struct Slot {
     pub seconds: Option<f64>,
     /// 0 to 1.
     pub confidence: f64,
-    /// Pauses by length.
+    /// Runs by length.
     pub curve: Curve,
 }
 
@@ -27,8 +28,8 @@ fn bin(pause: f64) -> i64 {
     (pause.log2() * BINS).round() as i64
 }
 
-/// The mode of pauses in nanoseconds: the mean of those in the fullest bin and its neighbours, and their share of all. Bins are
-/// logarithmic. Pauses of interrupts are left out; `None` if few are left.
+/// The mode of pauses or runs in nanoseconds: the mean of those in the fullest bin and its neighbours, and their share of all. Bins are
+/// logarithmic. Those of interrupts are left out; `None` if few are left.
 #[must_use]
 pub fn mode(pauses: &[f64]) -> Option<(f64, f64)> {
     let slots: Vec<f64> = pauses.iter().copied().filter(|p| *p >= INTERRUPT).collect();
@@ -50,53 +51,84 @@ pub fn mode(pauses: &[f64]) -> Option<(f64, f64)> {
     Some((mean, within.len() as f64 / slots.len() as f64))
 }
 
-/// Pauses of the calling thread in the given time, in nanoseconds.
-fn pauses(session: &Session, seconds: f64) -> Vec<f64> {
+/// What a thread saw, in nanoseconds.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    /// Pauses.
+    pauses: Vec<f64>,
+    /// Times between two pauses that are no interrupts.
+    runs: Vec<f64>,
+}
+
+/// What the calling thread sees in the given time.
+fn watch(session: &Session, seconds: f64) -> Seen {
     let start = cere_clock::start();
-    let (mut last, mut found) = (start, Vec::new());
+    let (mut last, mut seen, mut resumed) = (start, Seen::default(), None);
     loop {
         let now = cere_clock::start();
         let pause = session.nanoseconds(now.saturating_sub(last));
         if pause > THRESHOLD {
-            found.push(pause);
+            seen.pauses.push(pause);
+        }
+        if pause > INTERRUPT {
+            // The first run began before the thread looked.
+            let run = resumed.map(|from| session.nanoseconds(last.saturating_sub(from)));
+            seen.runs.extend(run);
+            resumed = Some(now);
         }
         last = now;
         if session.nanoseconds(now.saturating_sub(start)) > seconds * 1e9 {
-            return found;
+            return seen;
         }
     }
+}
+
+/// The slot in nanoseconds and a confidence. Pauses are the paper's way: as long as a slot if one other thread waits, longer with
+/// more. What a thread runs between pauses is a slot whatever waits: it is the value where there are enough, and pauses confirm it.
+fn read(seen: &[Seen]) -> Option<(f64, f64)> {
+    let all = |of: fn(&Seen) -> &Vec<f64>| {
+        seen.iter()
+            .flat_map(|s| of(s).clone())
+            .collect::<Vec<f64>>()
+    };
+    let runs = mode(&all(|s| &s.runs));
+    let pauses = mode(&all(|s| &s.pauses));
+    let Some(runs) = runs else {
+        return pauses.map(|(slot, share)| (slot, 0.5 * share));
+    };
+    let same = pauses.map_or(0.0, |pauses| agreement_within(runs.0, pauses.0, 0.3));
+    Some((runs.0, runs.1 * (0.6 + 0.4 * same)))
 }
 
 /// Two threads on each of `cores`, at most 16 of them: bound, so that each waits for the other alone.
 pub fn measure(session: &Session, cores: &[u32]) -> Result<Slot, Error> {
     let seconds = session.pick(0.2, 0.45);
     let cores = &cores[..cores.len().min(16)];
-    let lists = place::together(cores, |index, barrier| {
+    let seen = place::together(cores, |_, barrier| {
         barrier.wait();
         std::thread::scope(|scope| {
             // A thread is born where its parent may run.
-            let other =
-                std::thread::Builder::new().spawn_scoped(scope, || pauses(session, seconds));
-            let own = pauses(session, seconds);
+            let other = std::thread::Builder::new().spawn_scoped(scope, || watch(session, seconds));
+            let own = watch(session, seconds);
             let other = other.map_err(Error::Thread)?.join().unwrap_or_default();
-            Ok((index, [own, other].concat()))
+            Ok([own, other])
         })
     })?;
-    let lists = lists.into_iter().collect::<Result<Vec<_>, Error>>()?;
-    let all: Vec<f64> = lists.into_iter().flat_map(|(_, pauses)| pauses).collect();
-    let found = mode(&all);
+    let seen = seen.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    let seen = seen.concat();
+    let found = read(&seen);
     let mut bins = std::collections::BTreeMap::new();
-    for pause in &all {
-        *bins.entry(bin(*pause)).or_insert(0.0) += 1.0;
+    for run in seen.iter().flat_map(|s| &s.runs) {
+        *bins.entry(bin(*run)).or_insert(0.0) += 1.0;
     }
     let length = |bin: i64| 2f64.powf(bin as f64 / BINS) / 1e6;
     Ok(Slot {
         seconds: found.map(|f| f.0 / 1e9),
         confidence: found.map_or(0.0, |f| f.1),
         curve: Curve {
-            name: "Pauses of a thread that shares its core with another".to_owned(),
+            name: "Runs of a thread that shares its core with another".to_owned(),
             x: "milliseconds".to_owned(),
-            y: "pauses".to_owned(),
+            y: "runs".to_owned(),
             points: bins
                 .into_iter()
                 .map(|(bin, count)| (length(bin), count))
@@ -127,6 +159,19 @@ mod tests {
             assert!((found / slot - 1.0).abs() < 0.05, "{found} {slot}");
             assert!(share > 0.75 && share < 0.95, "{share}");
         }
+    }
+
+    #[test]
+    fn neighbours_lengthen_pauses_not_runs() {
+        let seen = |pause: f64| Seen {
+            pauses: vec![pause; 20],
+            runs: vec![4e6; 20],
+        };
+        let (alone, sure) = read(&[seen(4e6)]).unwrap();
+        let (disturbed, less) = read(&[seen(12e6)]).unwrap();
+        assert_eq!((alone, disturbed), (4e6, 4e6));
+        assert!(less < sure, "{less} {sure}");
+        assert_eq!(read(&[Seen::default()]), None);
     }
 
     #[test]
