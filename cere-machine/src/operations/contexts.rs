@@ -175,7 +175,12 @@ pub fn read(halves: [&[(f64, f64)]; 2]) -> Option<(usize, f64)> {
     let agree = same.iter().filter(|same| **same).count() as f64 / 2.0;
     // With no hindrance the last thread without one takes as long as the first.
     let flat = agreement_within(both[0].1, before, 0.5);
-    Some((step.before, step.clearness() * flat * (0.3 + 0.7 * agree)))
+    // Short work of one thread too many takes twice as long.
+    let high = ((after / before - 1.0) / 0.8).min(1.0);
+    Some((
+        step.before,
+        step.clearness() * flat * high * (0.3 + 0.7 * agree),
+    ))
 }
 
 /// Slowdowns by threads, of the even and of the odd sweeps. Sweeps over all numbers of threads: another program that keeps a

@@ -158,12 +158,12 @@ impl Flight {
         ((self.product * 1.03) as u32).max(1)
     }
 
-    /// 1 if both ways give the same, but for the one that whole streams leave open; 0 from three quarters apart.
+    /// 1 if both ways give the same, but for the one that whole streams leave open; 0 from half apart.
     #[must_use]
     pub fn agreement(&self) -> f64 {
         let apart = (f64::from(self.bend) - self.product).abs();
         let apart = (apart - 1.0).max(0.0);
-        agreement_within(self.product, self.product - apart, 0.75)
+        agreement_within(self.product, self.product - apart, 0.5)
     }
 }
 

@@ -5,7 +5,7 @@ use cere_format::machine::Curve;
 use std::arch::is_x86_feature_detected;
 
 /// Functions that `build.rs` writes: additions of variables, P(i) += P(i + N - N/2), all of them alive.
-#[allow(clippy::all, clippy::pedantic, clippy::undocumented_unsafe_blocks)]
+#[allow(asm_sub_register, clippy::all, clippy::undocumented_unsafe_blocks)]
 mod compiled {
     use std::arch::asm;
     use std::hint::black_box;
@@ -44,36 +44,35 @@ impl Class {
             || is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
     }
 
-    /// Functions: variables, additions of a round, what runs some rounds.
-    fn functions(self) -> Vec<(usize, usize, Box<dyn Fn(u64)>)> {
-        let floats = |of: &'static [(usize, usize, unsafe fn(u64, f64) -> f64)]| {
-            let boxed = of.iter().map(|(count, additions, function)| {
-                // SAFETY: they compute in variables of their own; the caller asked `exists`.
-                let run: Box<dyn Fn(u64)> = Box::new(|rounds| unsafe {
-                    // Zero stays zero: sums that double reach infinity.
-                    std::hint::black_box(function(rounds, 0.0));
-                });
-                (*count, *additions, run)
-            });
-            boxed.collect()
-        };
+    fn functions(self) -> Vec<Function> {
         match self {
-            Self::Float => floats(&compiled::FLOATS),
-            Self::Vector => floats(&compiled::VECTORS),
-            Self::Integer => {
-                let boxed = compiled::INTEGERS
-                    .iter()
-                    .map(|(count, additions, function)| {
-                        // SAFETY: as above.
-                        let run: Box<dyn Fn(u64)> = Box::new(|rounds| unsafe {
-                            std::hint::black_box(function(rounds, 1));
-                        });
-                        (*count, *additions, run)
-                    });
-                boxed.collect()
-            }
+            Self::Integer => prepared(&compiled::INTEGERS, 1),
+            // Zero stays zero: sums that double would reach infinity.
+            Self::Float => prepared(&compiled::FLOATS, 0.0),
+            Self::Vector => prepared(&compiled::VECTORS, 0.0),
         }
     }
+}
+
+/// Variables, additions of a round, and what runs some rounds from a start.
+type Compiled<T> = (usize, usize, unsafe fn(u64, T) -> T);
+
+struct Function {
+    variables: usize,
+    additions: usize,
+    run: Box<dyn Fn(u64)>,
+}
+
+fn prepared<T: Copy + 'static>(compiled: &'static [Compiled<T>], start: T) -> Vec<Function> {
+    let prepare = |(variables, additions, function): &'static Compiled<T>| Function {
+        variables: *variables,
+        additions: *additions,
+        // SAFETY: it computes with variables of its own; nobody runs a class that the processor does not have.
+        run: Box::new(move |rounds| unsafe {
+            std::hint::black_box(function(rounds, start));
+        }),
+    };
+    compiled.iter().map(prepare).collect()
 }
 
 /// What was found.
@@ -88,6 +87,8 @@ pub struct Ranges {
 
 /// Steps between the last numbers of variables are wide: nothing is read off beyond.
 const DENSE: f64 = 40.0;
+/// Costs up to this many times the least are alike: even and odd numbers of variables differ a little.
+const NEAR: f64 = 1.12;
 /// Rise of the first spill that is surely none of noise.
 const CLEAR: f64 = 0.3;
 
@@ -115,11 +116,11 @@ fn departure(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let dense = points.iter().take_while(|(count, _)| *count <= DENSE);
     let dense: Vec<(f64, f64)> = dense.copied().collect();
     let least = dense.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
-    let last = dense.iter().rposition(|p| p.1 < least * 1.05)?;
+    let last = dense.iter().rposition(|p| p.1 < least * NEAR)?;
     let level: Vec<f64> = dense[..=last]
         .iter()
         .map(|p| p.1)
-        .filter(|c| *c < least * 1.05)
+        .filter(|c| *c < least * NEAR)
         .collect();
     let level = level.iter().sum::<f64>() / level.len() as f64;
     let beyond = dense.get(last + 1)?;
@@ -135,9 +136,10 @@ pub fn measure(session: &Session, class: Class) -> Option<Ranges> {
     let functions = class.functions();
     let mut halves = [0, 1].map(|_| vec![f64::INFINITY; functions.len()]);
     for sweep in 0..session.pick(8, 24) {
-        for (at, (_, additions, run)) in functions.iter().enumerate() {
-            let rounds = (WINDOW / (0.3 * *additions as f64)) as u64;
-            let each = session.time(|| run(rounds)) / (rounds * *additions as u64) as f64;
+        for (at, function) in functions.iter().enumerate() {
+            let additions = function.additions;
+            let rounds = (WINDOW / (0.3 * additions as f64)) as u64;
+            let each = session.time(|| (function.run)(rounds)) / (rounds * additions as u64) as f64;
             let half = &mut halves[sweep % 2][at];
             *half = each.min(*half);
         }
@@ -145,7 +147,7 @@ pub fn measure(session: &Session, class: Class) -> Option<Ranges> {
     let points = halves.map(|half| {
         let counted = functions.iter().zip(half);
         counted
-            .map(|(f, each)| (f.0 as f64, each))
+            .map(|(f, each)| (f.variables as f64, each))
             .collect::<Vec<_>>()
     });
     let found = read([&points[0], &points[1]]);
@@ -214,9 +216,9 @@ mod tests {
     #[test]
     fn all_functions_run() {
         for class in [Class::Integer, Class::Float, Class::Vector] {
-            for (count, additions, run) in class.functions().iter().filter(|_| class.exists()) {
-                assert_eq!(additions % count, 0);
-                run(3);
+            for function in class.functions().iter().filter(|_| class.exists()) {
+                assert_eq!(function.additions % function.variables, 0);
+                (function.run)(3);
             }
         }
     }
