@@ -21,7 +21,7 @@ pub struct Outcome {
     pub curve: Vec<(f64, f64)>,
 }
 
-/// The operations of this processor, scalars first. A quick measurement has fewer.
+/// The operations of this processor, scalars first, then the widest. A quick measurement has fewer.
 #[must_use]
 pub fn targets(quick: bool) -> Vec<Target> {
     use Kind::*;
@@ -36,7 +36,7 @@ pub fn targets(quick: bool) -> Vec<Target> {
     } else {
         256
     };
-    for bits in [0, 128, 256, 512] {
+    for bits in [0, 512, 256, 128] {
         if quick && bits != 0 && bits != widest {
             continue;
         }

@@ -106,9 +106,9 @@ pub fn read(halves: [&[(f64, f64)]; 2]) -> Option<(u32, f64)> {
     let same = halves
         .iter()
         .filter(|half| departure(half).is_some_and(|d| d.0 == at));
-    let repeated = [0.3, 0.6, 1.0][same.count()];
+    let repeated = [0.2, 0.45, 1.0][same.count()];
     let confidence = (rise / CLEAR).min(1.0).powi(2) * repeated;
-    (confidence >= 0.1).then_some((at as u32, confidence))
+    (confidence >= 0.2).then_some((at as u32, confidence))
 }
 
 /// The last x whose cost is near the least, and the rise right after it.

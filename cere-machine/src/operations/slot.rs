@@ -97,7 +97,7 @@ fn read(seen: &[Seen]) -> Option<(f64, f64)> {
         return pauses.map(|(slot, share)| (slot, 0.5 * share));
     };
     let same = pauses.map_or(0.0, |pauses| agreement_within(runs.0, pauses.0, 0.3));
-    Some((runs.0, runs.1 * (0.6 + 0.4 * same)))
+    Some((runs.0, runs.1 * (0.7 + 0.3 * same)))
 }
 
 /// Two threads on each of `cores`, at most 16 of them: bound, so that each waits for the other alone.
