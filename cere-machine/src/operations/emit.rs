@@ -79,6 +79,12 @@ pub fn prepare(a: &mut CodeAssembler, targets: &[Target], streams: usize) -> Res
     (0..streams).try_for_each(|stream| load(a, stream, 0))
 }
 
+/// A multiplication of constants that no stream waits for, in 512 bits.
+pub fn aside(a: &mut CodeAssembler, t: Target) -> Result<(), IcedError> {
+    let (c, d) = constants(t);
+    a.vmulps(zmm(0), zmm(c), zmm(d))
+}
+
 /// The operation on `stream`, once. `alone`: there is no other stream.
 pub fn emit(a: &mut CodeAssembler, t: Target, stream: usize, alone: bool) -> Result<(), IcedError> {
     if t.is_general() {

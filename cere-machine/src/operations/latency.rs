@@ -49,14 +49,17 @@ pub fn targets(quick: bool) -> Vec<Target> {
     targets
 }
 
-/// Measures one, next to the `unit`.
-pub fn measure(session: &Session, target: Target, unit: &Pair) -> Result<Outcome, Error> {
+/// Measures one, next to additions.
+pub fn measure(session: &Session, target: Target) -> Result<Outcome, Error> {
     let runs = session.pick(4, 6);
     let streams = target.streams().min(STREAMS);
     // All code is there before the first is timed: a pause would change the frequency.
     let probes = (1..=streams).map(|count| Pair::new(session, target, count));
     let probes = probes.collect::<Result<Vec<Pair>, Error>>()?;
-    let timed = probes.iter().map(|probe| costs(session, probe, unit, runs));
+    let unit = Pair::unit_for(session, target)?;
+    let timed = probes
+        .iter()
+        .map(|probe| costs(session, probe, &unit, runs));
     let found: Vec<Costs> = timed.collect();
     let counted = found.iter().enumerate();
     let curve: Vec<(f64, f64)> = counted

@@ -95,12 +95,11 @@ fn is_shown(operation: &Operation) -> bool {
 fn operations(session: &Session, measured: &mut Measured, until: f64) -> Result<(), Error> {
     session.step("latencies and throughputs");
     measured.add_ns = add_nanoseconds(session)?;
-    let unit = Pair::unit(session)?;
     for target in latency::targets(session.quick) {
         if session.left() == 0.0 || session.elapsed() > until {
             break;
         }
-        let outcome = latency::measure(session, target, &unit)?;
+        let outcome = latency::measure(session, target)?;
         let what = format!("operations[{}]", measured.operations.len());
         measured.tell(what, outcome.operation.confidence, &outcome.how);
         if is_shown(&outcome.operation) {

@@ -1,11 +1,11 @@
 //! Chains of one or more operations, timed next to a chain of integer additions.
 
-use super::emit::{emit, prepare};
+use super::emit::{aside, emit, prepare};
 use super::target::{Constants, Element, Kind, Target};
 use crate::Error;
 use crate::code::Code;
 use crate::session::Session;
-use iced_x86::code_asm::rdi;
+use iced_x86::code_asm::{r15, rbx, rdi};
 
 /// Operations of a stream in a round: the difference of two lengths leaves out what a loop costs (BlackjackBench 3.3.1).
 const LENGTHS: (usize, usize) = (4, 16);
@@ -44,6 +44,27 @@ impl Chain {
         Ok(Self { code, constants })
     }
 
+    /// Dependent additions, with a wide multiplication beside every fourth that nothing waits for: they keep the core at the
+    /// frequency of wide instructions and take no time of their own.
+    fn beside(target: Target, length: usize) -> Result<Self, Error> {
+        let target = Target::new(Kind::Mul, Element::F32, target.bits);
+        let code = Code::new(|a| {
+            prepare(a, &[target], 1)?;
+            let mut again = a.create_label();
+            a.set_label(&mut again)?;
+            for at in 0..length {
+                a.add(rbx, r15)?;
+                if at % 4 == 0 {
+                    aside(a, target)?;
+                }
+            }
+            a.dec(rdi)?;
+            a.jnz(again)
+        })?;
+        let constants = target.constants();
+        Ok(Self { code, constants })
+    }
+
     /// Runs `rounds`, one or more.
     pub fn run(&self, rounds: u64) {
         let constants = self.constants.0.as_ptr() as u64;
@@ -63,17 +84,37 @@ pub struct Pair {
 impl Pair {
     /// Of a target with some streams.
     pub fn new(session: &Session, target: Target, streams: usize) -> Result<Self, Error> {
-        let short = Chain::new(&[target], streams, LENGTHS.0)?;
-        let long = Chain::new(&[target], streams, LENGTHS.1)?;
+        let chain = |length| Chain::new(&[target], streams, length);
+        Ok(Self::of(
+            session,
+            target.bits,
+            [chain(LENGTHS.0)?, chain(LENGTHS.1)?],
+        ))
+    }
+
+    fn of(session: &Session, bits: u32, [short, long]: [Chain; 2]) -> Self {
         long.run(2);
         let few = session.least(2, || long.run(4)) / 4.0;
         let rounds = (WINDOW / few.max(0.1)).clamp(4.0, 2000.0) as u64;
-        Ok(Self {
+        Self {
             short,
             long,
             rounds,
-            bits: target.bits,
-        })
+            bits,
+        }
+    }
+
+    /// The unit at the frequency that the core has with a target's instructions.
+    pub fn unit_for(session: &Session, target: Target) -> Result<Self, Error> {
+        if !target.is_heavy() {
+            return Self::unit(session);
+        }
+        let chain = |length| Chain::beside(target, length);
+        Ok(Self::of(
+            session,
+            64,
+            [chain(LENGTHS.0)?, chain(LENGTHS.1)?],
+        ))
     }
 
     /// The unit: dependent additions of 64-bit integers.
@@ -126,8 +167,7 @@ pub fn costs(session: &Session, probe: &Pair, unit: &Pair, runs: usize) -> Costs
     for _ in 0..runs {
         full = probe.settle(session, full);
         let own = probe.link(session, WINDOWS);
-        // Soon after wide instructions the frequency rises: the unit is timed at once.
-        let add = unit.link(session, if probe.bits == 512 { 1 } else { WINDOWS });
+        let add = unit.link(session, WINDOWS);
         if add > 0.0 && own > 0.0 {
             costs.nanoseconds.push(own);
             costs.adds.push(own / add);

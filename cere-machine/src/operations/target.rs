@@ -182,6 +182,16 @@ impl Target {
         }
     }
 
+    /// Whether its instructions lower the frequency of some processors: wide ones of the units of floating point.
+    #[must_use]
+    pub fn is_heavy(self) -> bool {
+        let light = matches!(
+            self.kind,
+            Kind::Add | Kind::And | Kind::Xor | Kind::Shift | Kind::Min | Kind::Max
+        );
+        self.bits == 512 && !(light && self.element.is_integer())
+    }
+
     /// Its name in the document.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -1,6 +1,5 @@
 //! What holds on every x86-64, on a busy machine as well.
 
-use super::probe::Pair;
 use super::target::{Element, Kind, Target};
 use super::*;
 
@@ -8,17 +7,16 @@ fn session() -> Session<'static> {
     Session::new(false, 60.0, &|_| ())
 }
 
-fn scalar(session: &Session, unit: &Pair, kind: Kind, element: Element) -> Operation {
+fn scalar(session: &Session, kind: Kind, element: Element) -> Operation {
     let target = Target::new(kind, element, element.bits());
-    latency::measure(session, target, unit).unwrap().operation
+    latency::measure(session, target).unwrap().operation
 }
 
 #[test]
 fn latencies_and_throughputs_of_scalars() {
     let session = session();
     place::on(place::allowed()[0], || {
-        let unit = Pair::unit(&session).unwrap();
-        let of = |kind, element| scalar(&session, &unit, kind, element);
+        let of = |kind, element| scalar(&session, kind, element);
         let add = of(Kind::Add, Element::I32);
         assert!((0.8..1.25).contains(&add.latency_adds), "{add:?}");
         // Every processor of the last decades has two units for integers.
