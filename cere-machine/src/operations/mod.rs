@@ -60,15 +60,15 @@ pub fn measure(session: &Session) -> Result<Measured, Error> {
     let core = cores.last().copied().unwrap_or(0);
     let time = (session.left() / session.pick(2.7, 12.5)).min(1.0);
     let until = |quick: f64, full| session.elapsed() + session.pick(quick, full) * time;
-    let end = until(1.1, 7.5);
+    let end = until(1.1, 7.0);
     place::on(core, || operations(session, &mut measured, end))??;
     session.step("peaks of arithmetic");
-    let (peaks, found) = peaks::measure(session, &cores, until(0.6, 2.5))?;
+    let (peaks, found) = peaks::measure(session, &cores, until(0.6, 2.2))?;
     measured.peaks = peaks;
     measured.found.extend(found);
     place::on(core, || registers(session, &mut measured))?;
     for work in [Work::Float, Work::Integer, Work::Memory] {
-        threads(session, &mut measured, &cores, work, until(0.2, 0.8))?;
+        threads(session, &mut measured, &cores, work, until(0.2, 0.7))?;
     }
     time_slot(session, &mut measured, &cores)?;
     Ok(measured)

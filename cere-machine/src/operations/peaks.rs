@@ -66,41 +66,57 @@ pub struct Windows {
 }
 
 /// Windows in time in which all cores did most together: the most of the windows of one core, with the parts of the others' windows
-/// that lie within; in windows per tick. 0 if they never ran at once.
+/// that lie within; in windows per tick. Only moments count in which no core was interrupted. 0 if there were none.
 #[must_use]
 pub fn most_together(cores: &[Windows]) -> f64 {
     let Some(first) = cores.first() else {
         return 0.0;
     };
+    let longest: Vec<u64> = cores.iter().map(|core| 4 * core.shortest()).collect();
+    let undisturbed = |pair: &&[u64]| {
+        let all = cores.iter().zip(&longest);
+        all.into_iter().all(|(core, longest)| {
+            let touched = core.touched(pair[0], pair[1]);
+            let whole = touched.first().is_some_and(|t| *t <= pair[0])
+                && touched.last().is_some_and(|t| pair[1] <= *t);
+            whole
+                && touched
+                    .windows(2)
+                    .all(|w| w[1].saturating_sub(w[0]) <= *longest)
+        })
+    };
     let rate = |pair: &[u64]| {
         let others = cores[1..].iter().map(|core| done(core, pair[0], pair[1]));
         (1.0 + others.sum::<f64>()) / pair[1].saturating_sub(pair[0]).max(1) as f64
     };
-    let all = |pair: &&[u64]| {
-        let within = |core: &Windows| {
-            core.ticks.first().is_some_and(|t| *t <= pair[0])
-                && core.ticks.last().is_some_and(|t| pair[1] <= *t)
-        };
-        cores.iter().all(within)
-    };
-    first
-        .ticks
-        .windows(2)
-        .filter(all)
-        .map(rate)
-        .fold(0.0, f64::max)
+    let pairs = first.ticks.windows(2).filter(undisturbed);
+    pairs.map(rate).fold(0.0, f64::max)
+}
+
+impl Windows {
+    /// The borders of the windows that have a part between two ticks.
+    fn touched(&self, from: u64, to: u64) -> &[u64] {
+        let first = self.ticks.partition_point(|t| *t <= from).saturating_sub(1);
+        let last = self
+            .ticks
+            .partition_point(|t| *t < to)
+            .min(self.ticks.len().saturating_sub(1));
+        self.ticks.get(first..=last).unwrap_or_default()
+    }
+
+    fn shortest(&self) -> u64 {
+        let lengths = self.ticks.windows(2).map(|w| w[1].saturating_sub(w[0]));
+        lengths.min().unwrap_or(0)
+    }
 }
 
 /// Windows that a core did between two ticks.
 fn done(core: &Windows, from: u64, to: u64) -> f64 {
-    let first = core.ticks.partition_point(|t| *t <= from).saturating_sub(1);
-    let last = core.ticks.partition_point(|t| *t < to);
     let part = |pair: &[u64]| {
         let both = to.min(pair[1]).saturating_sub(from.max(pair[0]));
         both as f64 / pair[1].saturating_sub(pair[0]).max(1) as f64
     };
-    let touched = core.ticks.get(first..=last).unwrap_or_default();
-    touched.windows(2).map(part).sum()
+    core.touched(from, to).windows(2).map(part).sum()
 }
 
 fn run(chain: &Chain, rounds: u64, windows: usize) -> Windows {
@@ -259,11 +275,13 @@ mod tests {
         let odd = core(&[5, 15, 25, 35, 45]);
         assert!((most_together(&[even.clone(), odd.clone()]) - 0.2).abs() < 1e-12);
         assert!((most_together(&[odd, even.clone()]) - 0.2).abs() < 1e-12);
-        // One was interrupted but for the last window.
-        let late = core(&[2, 29, 39, 49]);
+        // One was interrupted until the last window, as long as 14 others.
+        let late = core(&[2, 170, 180, 190]);
+        let even = core(&(0..20).map(|i| i * 10).collect::<Vec<u64>>());
+        assert_eq!(most_together(&[core(&[10, 20, 30]), late.clone()]), 0.0);
         assert!((most_together(&[even.clone(), late]) - 0.2).abs() < 1e-12);
         // Never at once.
-        assert_eq!(most_together(&[even, core(&[100, 110])]), 0.0);
+        assert_eq!(most_together(&[even, core(&[1000, 1010])]), 0.0);
         assert_eq!(most_together(&[]), 0.0);
     }
 
