@@ -6,6 +6,7 @@
 //! | [`area`] | memory in huge or small pages |
 //! | [`code`] | generated machine code |
 //! | [`place`] | threads on cores |
+//! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
 //! | [`analysis`] | pure functions: what a curve says |
 //!
 //! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
@@ -16,6 +17,7 @@ pub mod area;
 pub mod code;
 pub mod hierarchy;
 pub mod load;
+pub mod operations;
 pub mod place;
 pub mod session;
 

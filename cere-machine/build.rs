@@ -1,0 +1,90 @@
+//! Writes the functions of the live ranges probe: one for each number of variables and class, which the compiler gives registers.
+
+use std::fmt::Write;
+use std::path::Path;
+
+/// Numbers of variables: all where registers end, few beyond (BlackjackBench 3.5 has 3 to 132).
+fn counts() -> Vec<usize> {
+    (3..=40).chain([48, 64, 96, 132]).collect()
+}
+
+/// A class of variables: name, type, register class of an empty assembly that keeps the compiler from joining several in one
+/// register, attribute.
+const CLASSES: [(&str, &str, &str, &str); 3] = [
+    ("integers", "i64", "reg", ""),
+    ("floats", "f64", "xmm_reg", ""),
+    (
+        "vectors",
+        "f64",
+        "zmm_reg",
+        "#[target_feature(enable = \"avx512f,avx512vl\")]\n",
+    ),
+];
+
+fn function(
+    text: &mut String,
+    count: usize,
+    (class, kind, register, attribute): (&str, &str, &str, &str),
+) -> std::fmt::Result {
+    let repeat = 48usize.div_ceil(count);
+    writeln!(
+        text,
+        "{attribute}unsafe fn {class}_{count}(rounds: u64, start: {kind}) -> {kind} {{"
+    )?;
+    for i in 0..count {
+        writeln!(text, "let mut p{i} = black_box(start);")?;
+    }
+    writeln!(
+        text,
+        "let mut left = rounds;\nwhile left > 0 {{\nleft -= 1;"
+    )?;
+    for _ in 0..repeat {
+        for i in 0..count {
+            let other = (i + count - count / 2) % count;
+            let sum = if kind == "i64" {
+                format!("p{i}.wrapping_add(p{other})")
+            } else {
+                format!("p{i} + p{other}")
+            };
+            // SAFETY of what is written: the assembly is empty.
+            writeln!(
+                text,
+                "p{i} = {sum};\nunsafe {{ asm!(\"/* {{0}} */\", inout({register}) p{i}, options(pure, nomem, nostack, preserves_flags)) }};"
+            )?;
+        }
+    }
+    writeln!(
+        text,
+        "}}\nblack_box(p0){}\n}}",
+        (1..count)
+            .map(|i| format!(" + black_box(p{i})"))
+            .collect::<String>()
+            .replace(" + ", if kind == "i64" { " ^ " } else { " + " })
+    )
+}
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let mut text = String::new();
+    for class in CLASSES {
+        for count in counts() {
+            function(&mut text, count, class).expect("text is written to memory");
+        }
+        let (name, kind, ..) = class;
+        let repeat = |count: usize| 48usize.div_ceil(count) * count;
+        let rows: String = counts()
+            .iter()
+            .map(|n| {
+                format!(
+                    "({n}, {}, {name}_{n} as unsafe fn(u64, {kind}) -> {kind}),\n",
+                    repeat(*n)
+                )
+            })
+            .collect();
+        let upper = name.to_uppercase();
+        writeln!(text, "/// Variables, additions of a round, function.\npub static {upper}: [(usize, usize, unsafe fn(u64, {kind}) -> {kind}); {}] = [\n{rows}];", counts().len()).expect("text is written to memory");
+    }
+    let directory = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    std::fs::write(Path::new(&directory).join("live.rs"), text)
+        .expect("cargo's directory can be written to");
+}

@@ -1,0 +1,277 @@
+//! Instructions of a probe: one operation on a stream's register.
+
+use super::target::{Element, Encoding, Kind, Target, encoding, vectors};
+use iced_x86::IcedError;
+use iced_x86::code_asm::registers::*;
+use iced_x86::code_asm::*;
+
+/// General registers of streams. RDI counts rounds, R15 holds c.
+pub const GENERAL: [AsmRegister64; 13] = [
+    rbx, rbp, r8, r9, r10, r11, r12, r13, r14, rsi, rax, rcx, rdx,
+];
+const GENERAL_32: [AsmRegister32; 13] = [
+    ebx, ebp, r8d, r9d, r10d, r11d, r12d, r13d, r14d, esi, eax, ecx, edx,
+];
+/// Of these, those that are free beside a division's.
+pub const DIVIDED: usize = 10;
+
+macro_rules! register {
+    ($name:ident, $get:ident, $kind:ident, $first:ident) => {
+        fn $name(index: usize) -> $kind {
+            $get(iced_x86::Register::$first + index as u32)
+                .expect("a probe has at most 32 registers")
+        }
+    };
+}
+register!(xmm, get_xmm, AsmRegisterXmm, XMM0);
+register!(ymm, get_ymm, AsmRegisterYmm, YMM0);
+register!(zmm, get_zmm, AsmRegisterZmm, ZMM0);
+
+/// One instruction in the widths it has, with the given operands.
+macro_rules! packed {
+    ($a:ident, $t:ident, $name:ident, [$($r:expr),*] $(, $immediate:expr)?) => {
+        match $t.bits {
+            512 => $a.$name($(zmm($r)),* $(, $immediate)?),
+            256 => $a.$name($(ymm($r)),* $(, $immediate)?),
+            _ => $a.$name($(xmm($r)),* $(, $immediate)?),
+        }
+    };
+}
+
+/// Loads the constants that RSI points to, and the start of every stream.
+pub fn prepare(a: &mut CodeAssembler, targets: &[Target], streams: usize) -> Result<(), IcedError> {
+    let Some(target) = targets.first().copied() else {
+        return Ok(());
+    };
+    if target.is_general() {
+        if target.kind == Kind::Div {
+            // A multiple of 3 below 2^32 or 2^64.
+            let dividend = if target.element == Element::I32 {
+                3 * 0x3fff_fff1
+            } else {
+                3 * 0x3fff_ffff_ffff_fff1u64
+            };
+            a.mov(rcx, 3u64)?;
+            a.mov(rax, dividend)?;
+            return (0..streams).try_for_each(|s| a.mov(GENERAL[s], rax));
+        }
+        a.mov(r15, qword_ptr(rsi + 64))?;
+        // RSI is a stream's as well, and the last that is loaded.
+        a.mov(rax, qword_ptr(rsi))?;
+        return (0..streams)
+            .filter(|s| GENERAL[*s] != rax)
+            .try_for_each(|s| a.mov(GENERAL[s], rax));
+    }
+    let registers = vectors(target.bits);
+    let evex = encoding(target.bits);
+    a.set_prefer_vex(evex != Encoding::Evex);
+    let load = |a: &mut CodeAssembler, register: usize, offset: i32| {
+        let from = rsi + offset;
+        match (target.bits, evex) {
+            (512, _) => a.vmovups(zmm(register), zmmword_ptr(from)),
+            (256, _) => a.vmovups(ymm(register), ymmword_ptr(from)),
+            (_, Encoding::Sse) => a.movups(xmm(register), xmmword_ptr(from)),
+            _ => a.vmovups(xmm(register), xmmword_ptr(from)),
+        }
+    };
+    load(a, registers - 2, 64)?;
+    load(a, registers - 1, 128)?;
+    (0..streams).try_for_each(|stream| load(a, stream, 0))
+}
+
+/// A multiplication of constants that no stream waits for, in 512 bits.
+pub fn aside(a: &mut CodeAssembler, t: Target) -> Result<(), IcedError> {
+    let (c, d) = constants(t);
+    a.vmulps(zmm(0), zmm(c), zmm(d))
+}
+
+/// The operation on `stream`, once. `alone`: there is no other stream.
+pub fn emit(a: &mut CodeAssembler, t: Target, stream: usize, alone: bool) -> Result<(), IcedError> {
+    if t.is_general() {
+        return general(a, t, stream, alone);
+    }
+    if encoding(t.bits) == Encoding::Sse {
+        return sse(a, t, stream);
+    }
+    match (t.element, t.is_scalar()) {
+        (Element::I32 | Element::I64, _) => integers(a, t, stream),
+        (Element::F32, true) => singles(a, t, stream),
+        (Element::F64, true) => doubles(a, t, stream),
+        _ => floats(a, t, stream),
+    }
+}
+
+fn general(a: &mut CodeAssembler, t: Target, stream: usize, alone: bool) -> Result<(), IcedError> {
+    let wide = t.element == Element::I64;
+    let (s, c, s32, c32) = (GENERAL[stream], r15, GENERAL_32[stream], r15d);
+    match (t.kind, wide) {
+        (Kind::Mul, false) => a.imul_2(s32, c32),
+        (Kind::Mul, true) => a.imul_2(s, c),
+        (Kind::And, false) => a.and(s32, c32),
+        (Kind::And, true) => a.and(s, c),
+        (Kind::Xor, false) => a.xor(s32, c32),
+        (Kind::Xor, true) => a.xor(s, c),
+        (Kind::Shift, false) => a.shr(s32, 1),
+        (Kind::Shift, true) => a.shr(s, 1),
+        (Kind::Div, _) => {
+            // A lone chain goes through RAX, without moves in it.
+            if !alone {
+                a.mov(rax, s)?;
+            }
+            a.xor(edx, edx)?;
+            if wide {
+                a.div(rcx)?
+            } else {
+                a.div(ecx)?
+            }
+            match (wide, alone) {
+                (true, true) => a.lea(rax, rax + rax * 2),
+                (false, true) => a.lea(eax, rax + rax * 2),
+                (true, false) => a.lea(s, rax + rax * 2),
+                (false, false) => a.lea(s32, rax + rax * 2),
+            }
+        }
+        (_, false) => a.add(s32, c32),
+        (_, true) => a.add(s, c),
+    }
+}
+
+fn constants(t: Target) -> (usize, usize) {
+    let registers = vectors(t.bits);
+    (registers - 2, registers - 1)
+}
+
+fn integers(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
+    let ((c, d), wide) = (constants(t), t.element == Element::I64);
+    let evex = encoding(t.bits) == Encoding::Evex;
+    match (t.kind, wide) {
+        (Kind::Mul, false) => packed!(a, t, vpmulld, [s, s, c]),
+        (Kind::Mul, true) => packed!(a, t, vpmullq, [s, s, c]),
+        (Kind::And, _) if evex => packed!(a, t, vpandd, [s, s, c]),
+        (Kind::And, _) if t.bits == 256 => a.vpand(ymm(s), ymm(s), ymm(c)),
+        (Kind::And, _) => a.vpand(xmm(s), xmm(s), xmm(c)),
+        (Kind::Xor, _) if evex => packed!(a, t, vpxord, [s, s, c]),
+        (Kind::Xor, _) if t.bits == 256 => a.vpxor(ymm(s), ymm(s), ymm(c)),
+        (Kind::Xor, _) => a.vpxor(xmm(s), xmm(s), xmm(c)),
+        (Kind::Shift, false) => packed!(a, t, vpslld, [s, s], 1),
+        (Kind::Shift, true) => packed!(a, t, vpsllq, [s, s], 1),
+        (Kind::Min, false) => packed!(a, t, vpminsd, [s, s, c]),
+        (Kind::Min, true) => packed!(a, t, vpminsq, [s, s, c]),
+        (Kind::Max, false) => packed!(a, t, vpmaxsd, [s, s, c]),
+        (Kind::Max, true) => packed!(a, t, vpmaxsq, [s, s, c]),
+        (Kind::ToFloat, false) => packed!(a, t, vcvtdq2ps, [s, s]),
+        (Kind::ToFloat, true) => packed!(a, t, vcvtqq2pd, [s, s]),
+        (_, false) => packed!(a, t, vpaddd, [s, s, d]),
+        (_, true) => packed!(a, t, vpaddq, [s, s, d]),
+    }
+}
+
+fn floats(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
+    let ((c, d), wide) = (constants(t), t.element == Element::F64);
+    match (t.kind, wide) {
+        (Kind::Mul, false) => packed!(a, t, vmulps, [s, s, c]),
+        (Kind::Mul, true) => packed!(a, t, vmulpd, [s, s, c]),
+        (Kind::Div, false) => packed!(a, t, vdivps, [s, s, c]),
+        (Kind::Div, true) => packed!(a, t, vdivpd, [s, s, c]),
+        (Kind::Fma, false) => packed!(a, t, vfmadd213ps, [s, c, d]),
+        (Kind::Fma, true) => packed!(a, t, vfmadd213pd, [s, c, d]),
+        (Kind::Sqrt, false) => packed!(a, t, vsqrtps, [s, s]),
+        (Kind::Sqrt, true) => packed!(a, t, vsqrtpd, [s, s]),
+        (Kind::Min, false) => packed!(a, t, vminps, [s, s, c]),
+        (Kind::Min, true) => packed!(a, t, vminpd, [s, s, c]),
+        (Kind::Max, false) => packed!(a, t, vmaxps, [s, s, c]),
+        (Kind::Max, true) => packed!(a, t, vmaxpd, [s, s, c]),
+        (Kind::ToInt, false) => packed!(a, t, vcvtps2dq, [s, s]),
+        (Kind::ToInt, true) => packed!(a, t, vcvtpd2qq, [s, s]),
+        (_, false) => packed!(a, t, vaddps, [s, s, d]),
+        (_, true) => packed!(a, t, vaddpd, [s, s, d]),
+    }
+}
+
+fn singles(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
+    let (c, d) = constants(t);
+    let (s, c, d) = (xmm(s), xmm(c), xmm(d));
+    match t.kind {
+        Kind::Mul => a.vmulss(s, s, c),
+        Kind::Div => a.vdivss(s, s, c),
+        Kind::Fma => a.vfmadd213ss(s, c, d),
+        Kind::Sqrt => a.vsqrtss(s, s, s),
+        Kind::Min => a.vminss(s, s, c),
+        Kind::Max => a.vmaxss(s, s, c),
+        Kind::RoundTrip => {
+            a.vcvttss2si(rax, s)?;
+            // The upper part comes from c: the chain goes through RAX alone.
+            a.vcvtsi2ss(s, c, rax)
+        }
+        _ => a.vaddss(s, s, d),
+    }
+}
+
+fn doubles(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
+    let (c, d) = constants(t);
+    let (s, c, d) = (xmm(s), xmm(c), xmm(d));
+    match t.kind {
+        Kind::Mul => a.vmulsd(s, s, c),
+        Kind::Div => a.vdivsd(s, s, c),
+        Kind::Fma => a.vfmadd213sd(s, c, d),
+        Kind::Sqrt => a.vsqrtsd(s, s, s),
+        Kind::Min => a.vminsd(s, s, c),
+        Kind::Max => a.vmaxsd(s, s, c),
+        Kind::RoundTrip => {
+            a.vcvttsd2si(rax, s)?;
+            a.vcvtsi2sd(s, c, rax)
+        }
+        _ => a.vaddsd(s, s, d),
+    }
+}
+
+/// Two operands: for processors without AVX.
+fn sse(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
+    use Element::*;
+    let (c, d) = constants(t);
+    let (s, c, d) = (xmm(s), xmm(c), xmm(d));
+    match (t.kind, t.element, t.is_scalar()) {
+        (Kind::And, ..) => a.pand(s, c),
+        (Kind::Xor, ..) => a.pxor(s, c),
+        (Kind::Shift, I32, _) => a.pslld(s, 1),
+        (Kind::Shift, ..) => a.psllq(s, 1),
+        (Kind::ToFloat, ..) => a.cvtdq2ps(s, s),
+        (Kind::ToInt, ..) => a.cvtps2dq(s, s),
+        (Kind::Mul, F32, true) => a.mulss(s, c),
+        (Kind::Mul, F32, false) => a.mulps(s, c),
+        (Kind::Mul, _, true) => a.mulsd(s, c),
+        (Kind::Mul, _, false) => a.mulpd(s, c),
+        (Kind::Div, F32, true) => a.divss(s, c),
+        (Kind::Div, F32, false) => a.divps(s, c),
+        (Kind::Div, _, true) => a.divsd(s, c),
+        (Kind::Div, _, false) => a.divpd(s, c),
+        (Kind::Sqrt, F32, true) => a.sqrtss(s, s),
+        (Kind::Sqrt, F32, false) => a.sqrtps(s, s),
+        (Kind::Sqrt, _, true) => a.sqrtsd(s, s),
+        (Kind::Sqrt, _, false) => a.sqrtpd(s, s),
+        (Kind::Min, F32, true) => a.minss(s, c),
+        (Kind::Min, F32, false) => a.minps(s, c),
+        (Kind::Min, _, true) => a.minsd(s, c),
+        (Kind::Min, _, false) => a.minpd(s, c),
+        (Kind::Max, F32, true) => a.maxss(s, c),
+        (Kind::Max, F32, false) => a.maxps(s, c),
+        (Kind::Max, _, true) => a.maxsd(s, c),
+        (Kind::Max, _, false) => a.maxpd(s, c),
+        (Kind::RoundTrip, element, _) => {
+            if element == F32 {
+                a.cvttss2si(rax, s)?;
+                a.xorps(s, s)?;
+                return a.cvtsi2ss(s, rax);
+            }
+            a.cvttsd2si(rax, s)?;
+            a.xorps(s, s)?;
+            a.cvtsi2sd(s, rax)
+        }
+        (_, I32, _) => a.paddd(s, d),
+        (_, I64, _) => a.paddq(s, d),
+        (_, F32, true) => a.addss(s, d),
+        (_, F32, false) => a.addps(s, d),
+        (_, F64, true) => a.addsd(s, d),
+        (_, F64, false) => a.addpd(s, d),
+    }
+}
