@@ -13,9 +13,11 @@
 
 pub mod analysis;
 pub mod area;
+pub mod bandwidth;
 pub mod code;
 pub mod place;
 pub mod session;
+pub mod sharing;
 
 use thiserror::Error;
 

@@ -1,0 +1,13 @@
+//! What cores share: caches, bandwidth of memory, ways to each other.
+
+pub mod system;
+
+use crate::place;
+
+/// The processors that threads can be put on; empty where the process may not choose.
+#[must_use]
+pub fn usable() -> Vec<u32> {
+    let mut cores = place::allowed();
+    cores.retain(|core| place::on(*core, || ()).is_ok());
+    cores
+}
