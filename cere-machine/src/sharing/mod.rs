@@ -1,6 +1,8 @@
 //! What cores share: caches, bandwidth of memory, ways to each other.
 
+pub mod group;
 pub mod system;
+pub mod tree;
 
 use crate::place;
 
