@@ -89,7 +89,7 @@ fn together(
     let largest = plan.iter().map(|(_, spot)| room(*spot)).max().unwrap_or(0);
     // One for each entry, as each ends when its time is over.
     let meetings: Vec<Spin> = plan.iter().map(|_| Spin::new(cores.len())).collect();
-    let (ready, count) = (Spin::new(cores.len()), session.pick(10, 40));
+    let (ready, count) = (Spin::new(cores.len()), session.pick(40, 200));
     let windows = place::together(cores, |index, _| -> Result<_, Error> {
         // Nobody may miss at a rendezvous: all that can fail comes before the first.
         let prepared = prepare(plan, largest);

@@ -169,6 +169,7 @@ mod tests {
 
     #[test]
     fn levels_cores_and_reasons() {
+        let _quiet = crate::sharing::tests::quiet();
         let session = Session::new(true, 20.0, &|_| {});
         let caches = [cache(1, 32 << 10), cache(2, 0)];
         let measured = measure(&session, &caches).unwrap();

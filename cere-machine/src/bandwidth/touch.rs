@@ -109,6 +109,7 @@ mod tests {
 
     #[test]
     fn a_page_takes_time() {
+        let _quiet = crate::sharing::tests::quiet();
         let session = Session::new(true, 10.0, &|_| {});
         let allowed = place::allowed();
         let nodes = nodes(Path::new("/sys/devices/system/node"), &allowed);

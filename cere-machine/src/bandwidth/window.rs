@@ -10,7 +10,7 @@ use cere_clock as clock;
 const SKEW: u64 = 128;
 /// Bytes of a window in a larger working set: the next window takes the next part, so that in memory none finds its lines in a cache.
 /// A part is the same memory for all kernels, whatever their number of arrays.
-const PART: u64 = 16 << 20;
+const PART: u64 = 4 << 20;
 /// Bytes that a part has room for beyond its arrays.
 const SPARE: u64 = 4 * (4096 + SKEW);
 

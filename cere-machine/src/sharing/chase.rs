@@ -14,10 +14,10 @@ use std::collections::HashMap;
 
 /// Loads of the chase in an iteration.
 const UNROLL: u64 = 64;
-/// Most loads of a window: a larger array is gone through in several.
-const MOST: u64 = 1 << 15;
-/// Least loads.
-const LEAST: u64 = 1 << 13;
+/// Loads of a window: a larger array is gone through in several. Short, so that few are interrupted.
+const WINDOW: u64 = 1 << 12;
+/// Bytes of a level from which on one core stands for all in the references.
+const LARGE: u64 = 32 << 20;
 /// Nanoseconds of a load beyond a cache, to tell beforehand what takes too long.
 const FAR: f64 = 100.0;
 
@@ -99,16 +99,15 @@ fn loads(
     deadline: &Deadline,
 ) -> Result<Vec<Option<Typical>>, Error> {
     let lines = (bytes / line.max(1)).max(1);
-    let count = lines.clamp(LEAST, MOST).next_multiple_of(UNROLL);
-    // Twice through it, together: then the caches are as the cores leave each other's.
-    let warm = (2 * lines).div_ceil(count) as usize;
-    let spans = lockstep(cores, (warm, session.pick(8, 16)), deadline, |_| {
+    // Once and a half through it, together: then the caches are as the cores leave each other's.
+    let warm = (3 * lines / 2).div_ceil(WINDOW) as usize;
+    let spans = lockstep(cores, (warm, session.pick(24, 64)), deadline, |_| {
         let mut chase = Chase::new(bytes, line)?;
-        Ok(move || chase.run(count))
+        Ok(move || chase.run(WINDOW))
     })?;
     let mut found = nanoseconds(session, &spans);
     for one in found.iter_mut().flatten() {
-        one.time /= count as f64;
+        one.time /= WINDOW as f64;
     }
     Ok(found)
 }
@@ -116,8 +115,9 @@ fn loads(
 /// Seconds that a level takes at most.
 fn seconds(bytes: u64, line: u64, cores: usize, pairs: usize) -> f64 {
     let lines = (bytes / line.max(1)) as f64;
-    // Of 2/3 alone, of 4/3 alone, and both: each three times through, and the chain written.
-    lines * FAR * 1e-9 * 3.0 * (2.0 * cores as f64 + pairs as f64)
+    // Of 2/3 alone, of 4/3 alone, and both: each once and a half through, and the chain written.
+    let alone = if bytes > LARGE { 1 } else { cores };
+    lines * FAR * 1e-9 * 1.7 * (2.0 * alone as f64 + 2.0 / 3.0 * pairs as f64)
 }
 
 /// Measures who has each of `caches`; `None`, with a reason, where that cannot be observed or takes too long.
@@ -217,7 +217,8 @@ fn duels(
     deadline: &Deadline,
 ) -> Result<Vec<Duel>, Error> {
     let third = size / 3 / line.max(1) * line.max(1);
-    let runs = 2 * all.measured.len() + pairs.len();
+    let count = if size > LARGE { 1 } else { all.measured.len() };
+    let runs = 2 * count + pairs.len();
     let mut done = 0;
     let mut run = |cores: &[u32], bytes: u64| {
         let share = deadline.part(1.0 / (runs - done).max(1) as f64);
@@ -225,9 +226,12 @@ fn duels(
         loads(session, cores, bytes, line, &share)
     };
     let mut alone = HashMap::new();
-    for core in &all.measured {
+    for core in &all.measured[..count] {
         let (fast, slow) = (run(&[*core], 2 * third)?[0], run(&[*core], 4 * third)?[0]);
         alone.insert(*core, fast.zip(slow));
+    }
+    for core in &all.measured[count..] {
+        alone.insert(*core, alone[&all.measured[0]]);
     }
     let mut found = Vec::new();
     for pair in pairs {

@@ -19,6 +19,7 @@ use crate::bandwidth::Deadline;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::{Cache, Contention, Curve, Found, Layer, Locality};
+use std::time::Instant;
 
 /// What was measured.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +63,7 @@ pub fn usable() -> Vec<u32> {
 /// With one core, or where threads cannot be put on cores, everything is empty and a note says why. An error where memory or threads
 /// are refused.
 pub fn measure(session: &Session, caches: &[Cache], line: u64) -> Result<Measured, Error> {
+    let begun = Instant::now();
     let deadline = Deadline::within(session, session.pick(2.8, 13.5));
     let allowed = place::allowed();
     let usable = usable();
@@ -89,7 +91,22 @@ pub fn measure(session: &Session, caches: &[Cache], line: u64) -> Result<Measure
         ));
     }
     let watch = system::Watch::new(&all.measured);
-    run(session, caches, line, &all, &deadline, &mut measured)?;
+    // Starting MPI takes time of its own.
+    let reserved = if mpi::present() {
+        session.pick(1.2, 3.0)
+    } else {
+        0.0
+    };
+    let spent = begun.elapsed().as_secs_f64();
+    let cores = Deadline::within(session, session.pick(2.8, 13.5) - reserved - spent);
+    run(
+        session,
+        caches,
+        line,
+        &all,
+        (&cores, &deadline),
+        &mut measured,
+    )?;
     let disturbed = watch.end();
     for found in &mut measured.found {
         found.confidence *= disturbed.factor();
@@ -104,7 +121,7 @@ fn run(
     caches: &[Cache],
     line: u64,
     all: &Cores,
-    deadline: &Deadline,
+    (deadline, whole): (&Deadline, &Deadline),
     measured: &mut Measured,
 ) -> Result<(), Error> {
     let line = if line == 0 { 64 } else { line };
@@ -121,10 +138,10 @@ fn run(
     let (layers, found, curves) = talk::measure(session, message, all, &deadline.part(0.25))?;
     measured.layers = layers;
     add(measured, found, curves);
-    let (tree, found, curves) = turns::measure(session, caches, line, all, &deadline.part(0.4))?;
+    let (tree, found, curves) = turns::measure(session, caches, line, all, deadline)?;
     measured.tree = tree;
     add(measured, found, curves);
-    let mpi = mpi::measure(session, message, all, deadline);
+    let mpi = mpi::measure(session, message, all, whole);
     let before = measured.layers.len();
     let found = mpi.found.into_iter().enumerate().map(|(at, found)| Found {
         what: format!("cores.layers[{}]", before + at),
@@ -167,8 +184,16 @@ fn alone(mut measured: Measured, cores: Vec<u32>, caches: usize) -> Measured {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Held by tests that measure: they would disturb each other.
+    pub(crate) fn quiet() -> std::sync::MutexGuard<'static, ()> {
+        static QUIET: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        QUIET
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 
     fn caches() -> Vec<Cache> {
         let cache = |level, size_bytes, confidence| Cache {
@@ -186,6 +211,7 @@ mod tests {
 
     #[test]
     fn pairs_are_measured() {
+        let _quiet = quiet();
         let session = Session::new(true, 30.0, &|_| {});
         let found = measure(&session, &caches(), 64).unwrap();
         assert_eq!(found.shared_by.len(), 3);
@@ -208,6 +234,7 @@ mod tests {
 
     #[test]
     fn one_processor_is_named() {
+        let _quiet = quiet();
         let session = Session::new(true, 30.0, &|_| {});
         let core = place::allowed()[0];
         let found = place::on(core, || measure(&session, &caches(), 64))

@@ -155,6 +155,11 @@ impl Ranks<'_> {
     }
 }
 
+/// Whether there is an MPI to try.
+pub fn present() -> bool {
+    in_path("mpirun").is_some() && in_path("mpicc").is_some()
+}
+
 /// Measures the layers of communication by MPI for messages of `bytes`. A note where there is none, or it fails.
 pub fn measure(session: &Session, bytes: u64, all: &Cores, deadline: &Deadline) -> Measured {
     let (mpirun, mpicc) = (in_path("mpirun"), in_path("mpicc"));
@@ -315,6 +320,7 @@ mod tests {
 
     #[test]
     fn with_mpi_and_without() {
+        let _quiet = crate::sharing::tests::quiet();
         let session = Session::new(true, 30.0, &|_| {});
         let measured = crate::sharing::usable();
         let all = Cores {
@@ -326,7 +332,7 @@ mod tests {
         }
         let deadline = Deadline::within(&session, 20.0);
         let found = measure(&session, 32 << 10, &all, &deadline);
-        if in_path("mpirun").is_some() && in_path("mpicc").is_some() {
+        if present() {
             assert!(!found.layers.is_empty(), "{found:?}");
             assert!(
                 found
