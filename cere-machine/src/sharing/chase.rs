@@ -35,12 +35,18 @@ impl Chase {
         let line = line.max(8).next_power_of_two();
         let mut area = Area::new(bytes as usize, Pages::Huge)?;
         let base = area.address();
-        let order = order(bytes.max(line) / line, 4096 / line.min(4096));
         let words = area.words();
-        for (at, place) in order.iter().enumerate() {
-            let next = order[(at + 1) % order.len()];
-            words[(place * line / 8) as usize] = base + next * line;
-        }
+        let (mut first, mut last) = (None, 0);
+        for_each(bytes.max(line) / line, 4096 / line.min(4096), |place| {
+            let place = place * line;
+            match first {
+                None => first = Some(place),
+                Some(_) => words[last as usize / 8] = base + place,
+            }
+            last = place;
+        });
+        let at = base + first.unwrap_or(0);
+        words[last as usize / 8] = at;
         let code = Code::new(|a| {
             let mut again = a.create_label();
             a.mov(rax, rdi)?;
@@ -49,7 +55,6 @@ impl Chase {
             a.dec(rsi)?;
             a.jnz(again)
         })?;
-        let at = base + order[0] * line;
         Ok(Self {
             code,
             _area: area,
@@ -65,8 +70,8 @@ impl Chase {
     }
 }
 
-/// Numbers below `lines`: pages of `page` in random order, shuffled within.
-fn order(lines: u64, page: u64) -> Vec<u64> {
+/// Visits all numbers below `lines`: pages of `page` in random order, each shuffled.
+fn for_each(lines: u64, page: u64, mut visit: impl FnMut(u64)) {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     let mut random = move |below: usize| {
         state ^= state << 13;
@@ -81,13 +86,13 @@ fn order(lines: u64, page: u64) -> Vec<u64> {
     };
     let mut pages: Vec<u64> = (0..lines.div_ceil(page)).collect();
     shuffle(&mut pages);
-    let mut found = Vec::with_capacity(lines as usize);
+    let mut within = Vec::new();
     for number in pages {
-        let from = found.len();
-        found.extend(number * page..((number + 1) * page).min(lines));
-        shuffle(&mut found[from..]);
+        within.clear();
+        within.extend(number * page..((number + 1) * page).min(lines));
+        shuffle(&mut within);
+        within.iter().copied().for_each(&mut visit);
     }
-    found
 }
 
 /// Nanoseconds of a load on each of `cores` at once, in arrays of `bytes` each.
@@ -158,7 +163,7 @@ pub fn measure(
             curves.push(curve(cache.level, &duels));
             match duels.len() == pairs.len() {
                 true => shared(&all.measured, &duels),
-                false => Err("threads were stopped so often that no pair ran at once".to_owned()),
+                false => Err("time ran out, or threads were stopped too often, before all pairs had run at once".to_owned()),
             }
         };
         let (value, confidence, how) = match outcome {
@@ -218,11 +223,11 @@ fn duels(
 ) -> Result<Vec<Duel>, Error> {
     let third = size / 3 / line.max(1) * line.max(1);
     let count = if size > LARGE { 1 } else { all.measured.len() };
-    let runs = 2 * count + pairs.len();
-    let mut done = 0;
+    // Time by the bytes of a run.
+    let mut left = third as f64 * (6 * count + 2 * pairs.len()) as f64;
     let mut run = |cores: &[u32], bytes: u64| {
-        let share = deadline.part(1.0 / (runs - done).max(1) as f64);
-        done += 1;
+        let share = deadline.part((bytes as f64 / left).min(1.0));
+        left -= bytes as f64;
         loads(session, cores, bytes, line, &share)
     };
     let mut alone = HashMap::new();
@@ -274,7 +279,8 @@ mod tests {
 
     #[test]
     fn a_chase_visits_every_line_once_page_by_page() {
-        let found = order(1000, 64);
+        let mut found = Vec::new();
+        for_each(1000, 64, |at| found.push(at));
         let mut sorted = found.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..1000).collect::<Vec<u64>>());

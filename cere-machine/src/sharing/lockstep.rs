@@ -19,8 +19,13 @@ pub struct Span {
 /// Least share of the longest window of a round that all others have to cover: a thread whose partner is kept off its core is alone.
 const COVER: f64 = 0.75;
 
-/// Runs what `prepare` makes on each of `cores`, `skipped` rounds to warm up and then up to `rounds`, until `deadline` is over but three at
-/// least. Spans by core and round.
+/// Rounds whatever the time: some of them count.
+const FEW: usize = 12;
+/// Rounds of a warm-up from which on it may be broken off.
+const LONG: usize = 64;
+
+/// Runs what `prepare` makes on each of `cores`, `skipped` rounds to warm up and then up to `rounds`, until `deadline` is over but [`FEW`]
+/// at least, unless the warm-up is long. Spans by core and round.
 pub fn lockstep<W: FnMut()>(
     cores: &[u32],
     (skipped, rounds): (usize, usize),
@@ -37,8 +42,10 @@ pub fn lockstep<W: FnMut()>(
         let mut work = work?;
         let mut spans = Vec::new();
         for round in 0.. {
-            let enough = round == skipped + rounds || round >= skipped + 3 && deadline.over();
-            if index == 0 && enough {
+            let enough = round == skipped + rounds || round >= skipped + FEW && deadline.over();
+            // A warm-up through a large array may not take what others need: it ends without a span.
+            let late = skipped > LONG && deadline.over();
+            if index == 0 && (enough || late) {
                 spin.end_at(round);
             }
             if !all || !spin.meet(round) {

@@ -19,7 +19,6 @@ use crate::bandwidth::Deadline;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::{Cache, Contention, Curve, Found, Layer, Locality};
-use std::time::Instant;
 
 /// What was measured.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +62,6 @@ pub fn usable() -> Vec<u32> {
 /// With one core, or where threads cannot be put on cores, everything is empty and a note says why. An error where memory or threads
 /// are refused.
 pub fn measure(session: &Session, caches: &[Cache], line: u64) -> Result<Measured, Error> {
-    let begun = Instant::now();
     let deadline = Deadline::within(session, session.pick(2.8, 13.5));
     let allowed = place::allowed();
     let usable = usable();
@@ -91,22 +89,7 @@ pub fn measure(session: &Session, caches: &[Cache], line: u64) -> Result<Measure
         ));
     }
     let watch = system::Watch::new(&all.measured);
-    // Starting MPI takes time of its own.
-    let reserved = if mpi::present() {
-        session.pick(1.2, 3.0)
-    } else {
-        0.0
-    };
-    let spent = begun.elapsed().as_secs_f64();
-    let cores = Deadline::within(session, session.pick(2.8, 13.5) - reserved - spent);
-    run(
-        session,
-        caches,
-        line,
-        &all,
-        (&cores, &deadline),
-        &mut measured,
-    )?;
+    run(session, caches, line, &all, &deadline, &mut measured)?;
     let disturbed = watch.end();
     for found in &mut measured.found {
         found.confidence *= disturbed.factor();
@@ -121,27 +104,24 @@ fn run(
     caches: &[Cache],
     line: u64,
     all: &Cores,
-    (deadline, whole): (&Deadline, &Deadline),
+    deadline: &Deadline,
     measured: &mut Measured,
 ) -> Result<(), Error> {
     let line = if line == 0 { 64 } else { line };
     let nearest = caches.first().map(|c| c.size_bytes).filter(|s| *s > 0);
     let message = nearest.unwrap_or(32 << 10);
-    // Large last levels take what the others leave: they come first, with the largest share.
-    let (shared_by, found, curves) =
-        chase::measure(session, caches, line, all, &deadline.part(0.45))?;
-    measured.shared_by = shared_by;
-    add(measured, found, curves);
-    let (contention, found, curves) = contend::measure(session, caches, all, &deadline.part(0.25))?;
+    let (contention, found, curves) = contend::measure(session, caches, all, &deadline.part(0.2))?;
     measured.contention = contention;
     add(measured, found, curves);
-    let (layers, found, curves) = talk::measure(session, message, all, &deadline.part(0.25))?;
+    let (layers, found, curves) = talk::measure(session, message, all, &deadline.part(0.15))?;
     measured.layers = layers;
     add(measured, found, curves);
-    let (tree, found, curves) = turns::measure(session, caches, line, all, deadline)?;
+    let (tree, found, curves) = turns::measure(session, caches, line, all, &deadline.part(0.2))?;
     measured.tree = tree;
     add(measured, found, curves);
-    let mpi = mpi::measure(session, message, all, whole);
+    // Starting MPI takes time of its own.
+    let share = deadline.part(session.pick(0.75, 0.4));
+    let mpi = mpi::measure(session, message, all, &share);
     let before = measured.layers.len();
     let found = mpi.found.into_iter().enumerate().map(|(at, found)| Found {
         what: format!("cores.layers[{}]", before + at),
@@ -150,6 +130,10 @@ fn run(
     add(measured, found.collect(), mpi.curves);
     measured.layers.extend(mpi.layers);
     measured.notes.extend(mpi.notes);
+    // A large last level takes long, and takes what is left: it comes last.
+    let (shared_by, found, curves) = chase::measure(session, caches, line, all, deadline)?;
+    measured.shared_by = shared_by;
+    add(measured, found, curves);
     Ok(())
 }
 
