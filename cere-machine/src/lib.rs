@@ -14,12 +14,14 @@
 
 pub mod analysis;
 pub mod area;
+pub mod bandwidth;
 pub mod code;
 pub mod hierarchy;
 pub mod load;
 pub mod operations;
 pub mod place;
 pub mod session;
+pub mod sharing;
 
 use thiserror::Error;
 

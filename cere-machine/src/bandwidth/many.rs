@@ -1,0 +1,200 @@
+//! Several cores at once, each in arrays of its own that it touched first.
+
+use super::plan::{Spot, spots};
+use super::spin::Spin;
+use super::window::{Runner, Window, best, room};
+use super::{Deadline, Measured, Winner, add};
+use crate::area::{Area, Pages};
+use crate::session::Session;
+use crate::sharing::system;
+use crate::{Error, place};
+use cere_format::machine::{Cache, Curve, Found};
+
+/// Numbers of cores: 2, 4, ..., all.
+#[must_use]
+fn counts(cores: usize, quick: bool) -> Vec<usize> {
+    let mut found: Vec<usize> = (1..usize::BITS)
+        .map(|power| 1 << power)
+        .take_while(|count| *count < cores)
+        .collect();
+    if quick {
+        found.clear();
+    }
+    found.extend((cores > 1).then_some(cores));
+    found
+}
+
+/// How many of `used` have a level together, as measured or else as the system tells: the most that any of them is among.
+fn users(cache: &Cache, used: &[u32]) -> u64 {
+    let among = |group: &[u32]| used.iter().filter(|core| group.contains(core)).count() as u64;
+    if let Some(groups) = &cache.shared_by {
+        return groups.iter().map(|g| among(g)).max().unwrap_or(1);
+    }
+    let told = |core: &u32| {
+        let caches = cere_format::caches::of(*core).into_iter();
+        let mut same = caches.filter(|c| c.level == cache.level);
+        same.next().map_or(1, |c| among(&system::listed(&c.shared)))
+    };
+    used.iter().map(told).max().unwrap_or(1)
+}
+
+/// Adds the bandwidths of 2, 4, ..., all cores, written as the best of one core.
+pub fn measure(
+    session: &Session,
+    caches: &[Cache],
+    cores: &[u32],
+    winners: &[Winner],
+    deadline: &Deadline,
+    measured: &mut Measured,
+) -> Result<(), Error> {
+    let counts = counts(cores.len(), session.quick);
+    for (at, count) in counts.iter().enumerate() {
+        session.step(&format!("bandwidth of {count} cores"));
+        let used = &cores[..*count];
+        let of = |level| caches.iter().find(|c| c.level == level);
+        let users = |level| of(level).map_or(1, |c| users(c, used));
+        let spots = spots(caches, *count as u64, users, system::free_memory());
+        let mut plan = Vec::new();
+        for winner in winners {
+            let level = winner.spot.level;
+            let spot = spots.iter().flatten().find(|s| s.level == level);
+            plan.extend(spot.map(|spot| (*winner, *spot)));
+        }
+        for (level, why) in spots.iter().filter_map(|s| s.as_ref().err()) {
+            measured.found.push(Found {
+                what: format!("bandwidths of level {level}, {count} cores"),
+                confidence: 0.0,
+                how: why.clone(),
+            });
+        }
+        let share = deadline.part(1.0 / (counts.len() - at) as f64);
+        let rates = together(session, used, &plan, &share)?;
+        for ((winner, spot), rates) in plan.iter().zip(rates) {
+            if let Some(best) = best(rates) {
+                add(measured, winner, *count as u32, *spot, best);
+            }
+        }
+    }
+    measured.curves.extend(by_cores(measured));
+    Ok(())
+}
+
+/// Rates of all cores together, by entry of the plan.
+fn together(
+    session: &Session,
+    cores: &[u32],
+    plan: &[(Winner, Spot)],
+    deadline: &Deadline,
+) -> Result<Vec<Vec<f64>>, Error> {
+    let largest = plan.iter().map(|(_, spot)| room(*spot)).max().unwrap_or(0);
+    // One for each entry, as each ends when its time is over.
+    let meetings: Vec<Spin> = plan.iter().map(|_| Spin::new(cores.len())).collect();
+    let (ready, count) = (Spin::new(cores.len()), session.pick(40, 200));
+    let windows = place::together(cores, |index, _| -> Result<_, Error> {
+        // Nobody may miss at a rendezvous: all that can fail comes before the first.
+        let prepared = prepare(plan, largest);
+        if prepared.is_err() {
+            ready.end_at(0);
+        }
+        let together = ready.meet(0);
+        let (area, mut runners) = prepared?;
+        let mut found: Vec<Vec<Window>> = vec![Vec::new(); plan.len()];
+        let mut turn = 0;
+        for (at, (runner, spin)) in runners.iter_mut().zip(&meetings).enumerate() {
+            if !together {
+                break;
+            }
+            let share = deadline.part(1.0 / (plan.len() - at) as f64);
+            runner.warm(&mut turn);
+            for round in 0.. {
+                if index == 0 && (round == count || round > 3 && share.over()) {
+                    spin.end_at(round);
+                }
+                if !spin.meet(round) {
+                    break;
+                }
+                found[at].push(runner.run(&mut turn));
+            }
+        }
+        drop(area);
+        Ok(found)
+    })?;
+    let windows = windows.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let rates = |entry: usize| {
+        let turns = windows.iter().map(|w| w[entry].len()).min().unwrap_or(0);
+        let rate = |turn: usize| of(session, windows.iter().map(|w| w[entry][turn]));
+        (0..turns).map(rate).collect()
+    };
+    Ok((0..plan.len()).map(rates).collect())
+}
+
+/// The arrays of a core, touched by it, and what runs in them.
+fn prepare(plan: &[(Winner, Spot)], largest: usize) -> Result<(Area, Vec<Runner>), Error> {
+    let area = Area::new(largest, Pages::Huge)?;
+    let mut runners = Vec::new();
+    for (winner, spot) in plan {
+        // SAFETY: the area is returned with the runners, and has room for the largest spot.
+        let runner = unsafe { Runner::new(winner.kernel, winner.shape, *spot, area.address())? };
+        // As many bytes as one core went through though its share of a level is smaller, and more, as threads start and end apart.
+        let smaller = (winner.spot.set / spot.set.max(1)).max(1);
+        let sweeps = match winner.sweeps {
+            1 => 1,
+            sweeps => 2 * sweeps * smaller,
+        };
+        runners.push(runner.with_sweeps(sweeps));
+    }
+    Ok((area, runners))
+}
+
+/// The rate of windows that were at once: all bytes, from the first start to the last end.
+fn of(session: &Session, windows: impl Iterator<Item = Window> + Clone) -> f64 {
+    let from = windows.clone().map(|w| w.from).min().unwrap_or(0);
+    let to = windows.clone().map(|w| w.to).max().unwrap_or(0);
+    let bytes: u64 = windows.map(|w| w.bytes).sum();
+    bytes as f64 / session.nanoseconds(to.saturating_sub(from).max(1)) * 1e9
+}
+
+fn by_cores(measured: &Measured) -> Vec<Curve> {
+    let curve = |name: &str| {
+        let same = measured.bandwidths.iter();
+        let same = same.filter(|b| b.level == 0 && b.name == name);
+        let points: Vec<_> = same
+            .map(|b| (f64::from(b.cores), b.bytes_per_second))
+            .collect();
+        (points.len() > 1).then(|| Curve {
+            name: format!("Bandwidth of memory by cores, {name}"),
+            x: "cores".to_owned(),
+            y: "bytes per second".to_owned(),
+            points,
+            marks: Vec::new(),
+        })
+    };
+    ["load", "copy", "random"]
+        .into_iter()
+        .filter_map(curve)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_cores() {
+        assert!(counts(1, false).is_empty());
+        assert_eq!(counts(2, false), [2]);
+        assert_eq!(counts(12, false), [2, 4, 8, 12]);
+        assert_eq!(counts(12, true), [12]);
+    }
+
+    #[test]
+    fn who_has_a_level_together() {
+        let cache = Cache {
+            level: 2,
+            shared_by: Some(vec![vec![0, 1], vec![2, 3]]),
+            ..Cache::default()
+        };
+        assert_eq!(users(&cache, &[0, 2]), 1);
+        assert_eq!(users(&cache, &[0, 2, 3]), 2);
+    }
+}
