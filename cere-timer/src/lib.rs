@@ -32,6 +32,7 @@
 //! | `c` | the same from C: `include/cere.h` | |
 
 mod aligned;
+mod c;
 mod clock;
 mod error;
 mod flush;

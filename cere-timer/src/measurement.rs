@@ -8,17 +8,12 @@ use cere_clock::Usage;
 use cere_stats::Spread;
 
 /// How often the kernel ran in one timed part.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Once.
     Single,
-    /// Several times, on copies of the operands that are walked backwards.
-    Multiple {
-        /// Invocations of each timed part.
-        invocations: usize,
-        /// Copies of each operand: 1 if it stays in place.
-        copies: Vec<usize>,
-    },
+    /// So many times, on copies of the operands that are walked backwards.
+    Multiple(usize),
 }
 
 /// The time of one invocation of a kernel, with all that it was found from. Times are seconds of one invocation, with
@@ -39,6 +34,8 @@ pub struct Measurement {
     pub level: f64,
     /// How often the kernel ran in a timed part.
     pub mode: Mode,
+    /// Copies of each operand: 1 if it stays in place.
+    pub copies: Vec<usize>,
     /// The clock's cost and resolution.
     pub resolution: Resolution,
     /// What an invocation of an empty kernel takes in the same loop. Not subtracted: it overlaps with the kernel.
@@ -49,6 +46,16 @@ pub struct Measurement {
     pub areas: Vec<Sized>,
     /// Page faults and context switches of the calling thread in all timed parts.
     pub usage: Usage,
+}
+
+impl Measurement {
+    /// Invocations of one timed part.
+    pub fn invocations(&self) -> usize {
+        match self.mode {
+            Mode::Single => 1,
+            Mode::Multiple(invocations) => invocations,
+        }
+    }
 }
 
 /// Order statistics of samples.

@@ -44,6 +44,14 @@ const SAMPLES: usize = 7;
 /// Invocations of a timed part, at most.
 const MOST: usize = 1 << 22;
 
+pub(crate) fn check_samples(samples: usize) -> Result<(), TimerError> {
+    if (1..=1_000_000).contains(&samples) {
+        Ok(())
+    } else {
+        Err(TimerError::Samples(samples))
+    }
+}
+
 impl<'a> Timer<'a> {
     /// A timer without operands: wall time, 7 samples, one thread, [`Flush::available`], the caches that the system
     /// shows.
@@ -118,9 +126,7 @@ impl<'a> Timer<'a> {
     /// # Errors
     /// [`TimerError`] if operands cannot be had or cannot be in their states.
     pub fn time(&self, mut kernel: impl FnMut(&mut Operands)) -> Result<Measurement, TimerError> {
-        if !(1..=1_000_000).contains(&self.samples) {
-            return Err(TimerError::Samples(self.samples));
-        }
+        check_samples(self.samples)?;
         let resolution = self.clock.resolution();
         let flusher = Flusher::new(self.flush, &self.caches, self.parallel, &self.operands)?;
         let mut run = self.choose(&flusher, resolution, &mut kernel)?;
@@ -149,6 +155,7 @@ impl<'a> Timer<'a> {
             interval,
             level,
             mode: run.mode(),
+            copies: run.copies,
             resolution,
             overhead,
             flush: self.flush,
@@ -214,10 +221,7 @@ impl<'f> Run<'f> {
     fn mode(&self) -> Mode {
         match self.invocations {
             1 => Mode::Single,
-            invocations => Mode::Multiple {
-                invocations,
-                copies: self.copies.clone(),
-            },
+            invocations => Mode::Multiple(invocations),
         }
     }
 
