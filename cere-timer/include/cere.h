@@ -11,7 +11,7 @@
  * Compile and link with `pkg-config --cflags --libs cere` (with --static for the archive).
  *
  * Functions that return int return CERE_OK or a code of what was wrong; cere_error() gives the message. A handle belongs
- * to one thread at a time. A handle that is NULL is an error, a handle that was freed is undefined.
+ * to one thread at a time, and not to its own kernel. A handle that is NULL is an error; one that was freed is undefined.
  */
 #ifndef CERE_H
 #define CERE_H
