@@ -37,11 +37,33 @@ pub(crate) struct Flusher {
     processors: Vec<usize>,
 }
 
+/// Whether there are such levels, and whether each operand fits in its own.
+pub(crate) fn check(caches: &[usize], operands: &[Operand<'_>]) -> Result<(), TimerError> {
+    for (index, operand) in operands.iter().enumerate() {
+        let State::InLevel(level) = operand.state else {
+            continue;
+        };
+        let room = (level as usize)
+            .checked_sub(1)
+            .and_then(|at| caches.get(at));
+        let &room = room.ok_or(TimerError::Level {
+            operand: index,
+            level,
+            levels: caches.len(),
+        })?;
+        let bytes = operand.bytes;
+        if bytes > room {
+            return Err(TimerError::DoesNotFit { bytes, level, room });
+        }
+    }
+    Ok(())
+}
+
 /// The last level's size where the system shows no caches.
 const UNKNOWN: usize = 4 << 20;
 
 impl Flusher {
-    /// Finds the sizes of the areas that `operands` need.
+    /// Finds the sizes of the areas that `operands`, which passed [`check`], need.
     pub(crate) fn new(
         flush: Flush,
         caches: &[usize],
@@ -63,26 +85,8 @@ impl Flusher {
             sized: Vec::new(),
             processors,
         };
-        found.check_levels(operands)?;
         found.find_sizes(operands)?;
         Ok(found)
-    }
-
-    fn check_levels(&self, operands: &[Operand<'_>]) -> Result<(), TimerError> {
-        let levels = self.caches.len();
-        for (operand, Operand { state, .. }) in operands.iter().enumerate() {
-            match *state {
-                State::InLevel(level) if level == 0 || level as usize > levels => {
-                    return Err(TimerError::Level {
-                        operand,
-                        level,
-                        levels,
-                    });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     /// Bytes of the cache of `level`, from 1.
@@ -228,4 +232,56 @@ fn bytes<'o, 'f: 'o>(operands: impl Iterator<Item = (&'o Operand<'f>, usize)>) -
         };
         sum.saturating_add(stride.unwrap_or(usize::MAX).saturating_mul(copies))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operand(bytes: usize, state: State) -> Operand<'static> {
+        Operand::new(bytes, 64, 0, state).unwrap()
+    }
+
+    fn flusher(processors: usize) -> Flusher {
+        let sized = |level, bytes| Sized {
+            level,
+            bytes,
+            tried: Vec::new(),
+        };
+        Flusher {
+            flush: Flush::Address,
+            caches: vec![32 << 10, 1 << 20, 8 << 20],
+            area: None,
+            sized: vec![sized(1, 64 << 10), sized(2, 2 << 20)],
+            processors: (0..processors).collect(),
+        }
+    }
+
+    #[test]
+    fn copies_overflow_the_cache_or_are_used_once() {
+        let operands = [
+            operand(1 << 20, State::Cold),
+            operand(16 << 10, State::InLevel(2)),
+            operand(16 << 10, State::InLevel(2)),
+            operand(100, State::Warm),
+            operand(100, State::InLevel(1)),
+        ];
+        let copies = |processors, n| flusher(processors).copies(&operands, n).unwrap();
+        assert_eq!(copies(0, 1), [1, 1, 1, 1, 1]);
+        assert_eq!(copies(0, 2), [2, 2, 2, 1, 1]);
+        // 16 MiB of 1 MiB sets, 64 KiB of 32 KiB sets, and one more.
+        assert_eq!(copies(0, 1000), [17, 3, 3, 1, 1]);
+        assert_eq!(copies(3, 1000), [49, 7, 7, 1, 1]);
+    }
+
+    #[test]
+    fn what_stays_in_a_cache_has_room_beside_the_walk() {
+        let fits = |bytes| flusher(0).copies(&[operand(bytes, State::InLevel(2))], 1);
+        assert!(fits((1 << 20) - (64 << 10)).is_ok());
+        let found = fits(1 << 20);
+        assert!(
+            matches!(found, Err(TimerError::DoesNotFit { level: 2, .. })),
+            "{found:?}"
+        );
+    }
 }

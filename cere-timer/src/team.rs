@@ -1,26 +1,42 @@
 //! A function on all processors that the process may use, each in a thread that stays on its processor.
 
 use crate::error::TimerError;
+use std::collections::BTreeSet;
 use std::io;
 
-/// The processors that the calling thread may use, by number.
+/// The processors that the process may use, by number: those of all its threads, as each thread of a team may be bound
+/// to its own.
 pub(crate) fn processors() -> Result<Vec<usize>, TimerError> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir("/proc/self/task").map_err(TimerError::Pin)? {
+        let name = entry.map_err(TimerError::Pin)?.file_name();
+        let thread = name.to_str().and_then(|name| name.parse().ok());
+        // Threads that have ended since are gone.
+        found.extend(thread.into_iter().flat_map(of_thread));
+    }
+    if found.is_empty() {
+        return Err(TimerError::Pin(io::Error::last_os_error()));
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The processors that a thread may use; none if there is no such thread.
+fn of_thread(thread: libc::pid_t) -> Vec<usize> {
     // SAFETY: a set of processors is words of bits; all zero is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is as large as the size says.
-    if unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } != 0 {
-        return Err(TimerError::Pin(io::Error::last_os_error()));
+    if unsafe { libc::sched_getaffinity(thread, size_of_val(&set), &mut set) } != 0 {
+        return Vec::new();
     }
     let all = 0..libc::CPU_SETSIZE as usize;
     // SAFETY: the numbers are below the set's size.
-    Ok(all
-        .filter(|&n| unsafe { libc::CPU_ISSET(n, &set) })
-        .collect())
+    all.filter(|&n| unsafe { libc::CPU_ISSET(n, &set) })
+        .collect()
 }
 
 /// Moves the calling thread to one processor.
 fn pin(processor: usize) -> Result<(), TimerError> {
-    // SAFETY: as in `processors`.
+    // SAFETY: as in `of_thread`.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the number comes from such a set.
     unsafe { libc::CPU_SET(processor, &mut set) };
@@ -54,7 +70,6 @@ pub(crate) fn on_each(processors: &[usize], work: impl Fn() + Sync) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
     use std::sync::Mutex;
 
     #[test]
@@ -70,6 +85,17 @@ mod tests {
             seen.into_iter().collect::<BTreeSet<_>>(),
             all.iter().copied().collect()
         );
-        assert_eq!(processors().unwrap(), all);
+        assert_eq!(of_thread(0), all);
+    }
+
+    #[test]
+    fn a_bound_caller_does_not_hide_the_other_processors() {
+        let all = processors().unwrap();
+        let bound = || {
+            pin(all[0]).unwrap();
+            (of_thread(0), processors().unwrap())
+        };
+        let found = std::thread::scope(|scope| scope.spawn(bound).join().unwrap());
+        assert_eq!(found, (vec![all[0]], all.clone()));
     }
 }

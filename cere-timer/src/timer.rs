@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, Resolution};
 use crate::error::TimerError;
-use crate::flush::{Flush, Flusher};
+use crate::flush::{self, Flush, Flusher};
 use crate::measurement::{Measurement, Mode, Summary};
 use crate::operand::Operand;
 use crate::sets::{Operands, Sets};
@@ -128,8 +128,12 @@ impl<'a> Timer<'a> {
     pub fn time(&self, mut kernel: impl FnMut(&mut Operands)) -> Result<Measurement, TimerError> {
         check_samples(self.samples)?;
         let resolution = self.clock.resolution();
+        flush::check(&self.caches, &self.operands)?;
+        let mut sets = Sets::new(&self.operands, &vec![1; self.operands.len()])?;
+        // The dummy call: it loads the code, and starts the kernel's threads.
+        kernel(&mut sets.operands);
         let flusher = Flusher::new(self.flush, &self.caches, self.parallel, &self.operands)?;
-        let mut run = self.choose(&flusher, resolution, &mut kernel)?;
+        let mut run = self.choose(&flusher, sets, resolution, &mut kernel)?;
         let mut usage = Usage::default();
         let mut samples = Vec::with_capacity(self.samples);
         for _ in 0..self.samples {
@@ -168,13 +172,17 @@ impl<'a> Timer<'a> {
     fn choose<'f>(
         &self,
         flusher: &'f Flusher,
+        sets: Sets,
         resolution: Resolution,
         kernel: &mut impl FnMut(&mut Operands),
     ) -> Result<Run<'f>, TimerError> {
         let wanted = resolution.interval();
-        let mut run = Run::new(flusher, &self.operands, 1)?;
-        // The dummy call, which loads the code.
-        kernel(&mut run.sets.operands);
+        let mut run = Run {
+            flusher,
+            sets,
+            copies: flusher.copies(&self.operands, 1)?,
+            invocations: 1,
+        };
         let mut length = run.least(kernel)?;
         let single = match self.invocations {
             Invocations::Chosen => length >= wanted,
@@ -188,7 +196,6 @@ impl<'a> Timer<'a> {
             count = ((count as f64 * factor).ceil() as usize).min(MOST);
             drop(run);
             run = Run::new(flusher, &self.operands, count)?;
-            kernel(&mut run.sets.operands);
             length = run.least(kernel)?;
         }
         Ok(run)

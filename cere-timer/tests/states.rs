@@ -1,41 +1,15 @@
 //! Operands are where their states say: shown by the time of dependent loads through them, with large factors.
 
-use cere_timer::{Flush, Invocations, Mode, Operand, Operands, State, Timer};
-use std::hint::black_box;
+mod chase;
 
-const LINE: usize = 64;
+use cere_timer::{Flush, Invocations, Mode, State, Timer};
+use chase::{follow, operand, told};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Writes a cycle through all lines of an operand, as offsets of 8 bytes, in an order that no prefetcher follows.
-fn chase(bytes: &mut [u8]) {
-    let lines = bytes.len() / LINE;
-    let mut order: Vec<usize> = (0..lines).collect();
-    let mut state = 12345u64;
-    for last in (1..lines).rev() {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        order.swap(last, (state >> 33) as usize % (last + 1));
-    }
-    for (at, &line) in order.iter().enumerate() {
-        let next = order[(at + 1) % lines] * LINE / 8;
-        bytes[line * LINE..][..8].copy_from_slice(&next.to_le_bytes());
-    }
-}
-
-/// Follows the whole cycle of an operand.
-fn follow(operands: &Operands, index: usize) {
-    let offsets = operands.values::<usize>(index);
-    let mut at = 0;
-    for _ in 0..offsets.len() * 8 / LINE {
-        at = offsets[at];
-    }
-    black_box(at);
-}
-
-fn operand<'a>(bytes: usize, state: State) -> Operand<'a> {
-    Operand::new(bytes, 64, 0, state)
-        .expect("an operand")
-        .filled(chase)
+/// One test at a time: they would flush each other's operands.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Seconds of a chase through operands of these states, and the timer's mode.
@@ -49,24 +23,13 @@ fn times<'a>(
     });
     let found = timer
         .samples(15)
-        .time(|operands| follow(operands, followed))
+        .time(|operands| follow(operands.values(followed)))
         .expect("a time");
     assert_eq!(found.usage.faults, 0, "pages were touched before");
     (found.seconds, found.mode)
 }
 
 const SMALL: usize = 16 << 10;
-
-/// Caches as small as the first two levels, the second one enlarged fourfold: what is walked out of them is in the real
-/// second level no more.
-fn told() -> [usize; 2] {
-    let caches = cere_format::caches::of(0);
-    let size = |level: u32, otherwise: usize| {
-        let found = caches.iter().find(|c| c.level == level);
-        found.map_or(otherwise, |c| c.size as usize)
-    };
-    [size(1, 32 << 10), 4 * size(2, 2 << 20)]
-}
 
 fn cold_and_warm(factor: f64, timer: impl Fn() -> Timer<'static>) {
     let (warm, _) = times(&timer, &[(SMALL, State::Warm)], 0);
@@ -76,6 +39,7 @@ fn cold_and_warm(factor: f64, timer: impl Fn() -> Timer<'static>) {
 
 #[test]
 fn cold_is_cold_by_addresses() {
+    let _one = alone();
     for often in [Invocations::One, Invocations::Several] {
         cold_and_warm(4.0, || {
             Timer::new().flush(Flush::Address).invocations(often)
@@ -85,6 +49,7 @@ fn cold_is_cold_by_addresses() {
 
 #[test]
 fn cold_is_cold_by_a_walk() {
+    let _one = alone();
     for often in [Invocations::One, Invocations::Several] {
         let timer = || Timer::new().flush(Flush::Walk).invocations(often);
         cold_and_warm(2.0, || timer().caches(&told()));
@@ -93,6 +58,7 @@ fn cold_is_cold_by_a_walk() {
 
 #[test]
 fn levels_are_ordered() {
+    let _one = alone();
     let levels = cere_format::caches::of(0).len() as u32;
     let states = (2..=levels).map(State::InLevel).chain([State::Cold]);
     let one = || Timer::new().invocations(Invocations::One);
@@ -106,6 +72,7 @@ fn levels_are_ordered() {
 
 #[test]
 fn each_operand_has_its_own_state() {
+    let _one = alone();
     const BYTES: usize = 8 << 10;
     for states in [[State::Cold, State::Warm], [State::Warm, State::Cold]] {
         let timer = states
@@ -119,7 +86,7 @@ fn each_operand_has_its_own_state() {
             .time(|operands| {
                 for (index, shortest) in shortest.iter_mut().enumerate() {
                     let from = cere_clock::start();
-                    follow(operands, index);
+                    follow(operands.values(index));
                     let took = cere_clock::stop() - from;
                     // The dummy call is not in context.
                     if calls > 0 {
@@ -138,64 +105,4 @@ fn each_operand_has_its_own_state() {
         };
         assert!(cold > 4 * warm, "cold {cold}, warm {warm}");
     }
-}
-
-/// The shortest chase of a thread that stays on a processor of its own.
-fn elsewhere(processor: usize, parallel: bool) -> u64 {
-    let (mut shortest, mut calls) = (u64::MAX, 0);
-    Timer::new()
-        .flush(Flush::Walk)
-        .caches(&told())
-        .parallel(parallel)
-        .samples(15)
-        .invocations(Invocations::One)
-        .operand(operand(SMALL, State::Cold))
-        .time(|operands| {
-            let first = operands.values::<usize>(0);
-            let took = std::thread::scope(|scope| {
-                let work = || {
-                    // SAFETY: all zero is the empty set; it is as large as the size says.
-                    unsafe {
-                        let mut set: libc::cpu_set_t = std::mem::zeroed();
-                        libc::CPU_SET(processor, &mut set);
-                        libc::sched_setaffinity(0, size_of_val(&set), &set);
-                    }
-                    let from = cere_clock::start();
-                    let mut at = 0;
-                    for _ in 0..first.len() * 8 / LINE {
-                        at = first[at];
-                    }
-                    black_box(at);
-                    cere_clock::stop() - from
-                };
-                scope.spawn(work).join().expect("a chase")
-            });
-            if calls > 0 {
-                shortest = shortest.min(took);
-            }
-            calls += 1;
-        })
-        .expect("a time");
-    shortest
-}
-
-#[test]
-fn a_team_is_flushed_on_every_processor() {
-    // SAFETY: as above.
-    let processors = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &mut set);
-        (0..libc::CPU_SETSIZE as usize)
-            .filter(|&n| libc::CPU_ISSET(n, &set))
-            .collect::<Vec<_>>()
-    };
-    let last = processors[processors.len() - 1];
-    let (alone, team) = (elsewhere(last, false), elsewhere(last, true));
-    // A second processor keeps its lines when the first one walks.
-    let wanted = if processors.len() > 1 {
-        2 * alone
-    } else {
-        alone / 2
-    };
-    assert!(team > wanted, "flushed everywhere {team}, here {alone}");
 }
