@@ -1,7 +1,7 @@
 //! Brings every operand into its state before a timed part.
 
 use crate::error::TimerError;
-use crate::memory::{self, Area, Range};
+use crate::memory::{self, Area, Range, Streams};
 use crate::operand::{Operand, State};
 use crate::sizing::{self, Sized};
 use crate::{aligned, team};
@@ -32,6 +32,8 @@ pub(crate) struct Flusher {
     /// Bytes of the caches, by level from 1.
     caches: Vec<usize>,
     area: Option<Area>,
+    /// None if all operands are warm.
+    streams: Option<Streams>,
     pub(crate) sized: Vec<Sized>,
     /// Processors to flush on: empty for the calling thread's alone.
     processors: Vec<usize>,
@@ -78,10 +80,15 @@ impl Flusher {
         } else {
             Vec::new()
         };
+        let near = |o: &Operand<'_>| matches!(o.state, State::Warm | State::InLevel(1));
+        let streams = (!operands.iter().all(near))
+            .then(Streams::new)
+            .transpose()?;
         let mut found = Self {
             flush,
             caches: caches.to_vec(),
             area: None,
+            streams,
             sized: Vec::new(),
             processors,
         };
@@ -208,6 +215,9 @@ impl Flusher {
             }
         }
         team::on_each(&self.processors, || {
+            if let Some(streams) = &self.streams {
+                streams.forget();
+            }
             read(State::InLevel(1));
             read(State::Warm);
         })
@@ -252,6 +262,7 @@ mod tests {
             flush: Flush::Address,
             caches: vec![32 << 10, 1 << 20, 8 << 20],
             area: None,
+            streams: None,
             sized: vec![sized(1, 64 << 10), sized(2, 2 << 20)],
             processors: (0..processors).collect(),
         }

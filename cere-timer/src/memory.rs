@@ -44,6 +44,40 @@ impl Area {
     }
 }
 
+/// Memory that makes the prefetchers forget the operands.
+///
+/// A stream prefetcher keeps a table of pages with how far it has read ahead in each: 32 of them on Intel's second
+/// level. Flushing addresses leaves that table: a page that was read to its end is not read ahead again, and a kernel
+/// over few pages then runs at half the speed that it has on data that was not used lately. A miss in each of many
+/// other pages fills the table.
+pub(crate) struct Streams(Aligned);
+
+/// Pages that are read: several times a prefetcher's table.
+const STREAMS: usize = 128;
+
+impl Streams {
+    pub(crate) fn new() -> Result<Self, TimerError> {
+        let mut memory = Aligned::new(STREAMS * PAGE, PAGE, 0)?;
+        memory.bytes_mut().fill(1);
+        Ok(Self(memory))
+    }
+
+    /// Misses once in each page, on the calling thread's processor.
+    pub(crate) fn forget(&self) {
+        // A line further in each page: they spread over the sets of the caches.
+        let line = |page: usize| Range {
+            first: self.0.as_ptr() as usize + page * PAGE + page * LINE % PAGE,
+            bytes: 1,
+        };
+        if flushes_addresses() {
+            // SAFETY: all pages are mapped; the processor was asked.
+            (0..STREAMS).for_each(|page| unsafe { line(page).flush() });
+        }
+        // SAFETY: all pages are mapped.
+        (0..STREAMS).for_each(|page| unsafe { line(page).read() });
+    }
+}
+
 /// Addresses that a state is given to: `bytes` from `first`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range {
