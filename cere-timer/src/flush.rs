@@ -232,15 +232,10 @@ impl Flusher {
     }
 }
 
-/// Bytes that some copies of each operand take.
+/// Bytes of cache that some copies of each operand fill.
 fn bytes<'o, 'f: 'o>(operands: impl Iterator<Item = (&'o Operand<'f>, usize)>) -> usize {
     operands.fold(0, |sum: usize, (operand, copies)| {
-        let stride = if copies > 1 {
-            operand.stride()
-        } else {
-            Some(operand.bytes)
-        };
-        sum.saturating_add(stride.unwrap_or(usize::MAX).saturating_mul(copies))
+        sum.saturating_add(operand.footprint().saturating_mul(copies))
     })
 }
 

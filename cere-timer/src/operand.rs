@@ -2,6 +2,7 @@
 
 use crate::aligned;
 use crate::error::TimerError;
+use crate::memory::{LINE, PAGE};
 use std::fmt;
 
 /// Where an operand is when the kernel begins.
@@ -74,18 +75,24 @@ impl<'a> Operand<'a> {
         self
     }
 
-    /// Bytes from one copy of it to the next: keeps both alignments and leaves a pair of lines between copies, so that
-    /// neither a line nor an adjacent-line prefetch belongs to two of them.
+    /// Bytes from one copy of it to the next: keeps both alignments and is more than a page, so that no prefetcher gets
+    /// to a copy from another one, and no multiple of a page, so that copies spread over the sets of a cache.
     pub(crate) fn stride(&self) -> Option<usize> {
         let modulus = PAIR.max(self.align).max(self.misalign);
+        let apart = self.bytes.max(PAGE).checked_add(PAIR)?;
+        apart.checked_next_multiple_of(modulus)
+    }
+
+    /// Bytes of the cache lines that it fills, at least.
+    pub(crate) fn footprint(&self) -> usize {
         self.bytes
-            .checked_add(PAIR)?
-            .checked_next_multiple_of(modulus)
+            .checked_next_multiple_of(LINE)
+            .unwrap_or(usize::MAX)
     }
 }
 
 /// Bytes of two neighbouring cache lines.
-const PAIR: usize = 128;
+const PAIR: usize = 2 * LINE;
 
 /// The default values: around 1, both signs. Read as numbers of 64, 32 or 16 bits (IEEE or bfloat16) none is denormal,
 /// infinite or not a number, and sums of them stay small.
