@@ -121,7 +121,8 @@ impl<'a> Timer<'a> {
         self
     }
 
-    /// Times `kernel`, which runs at least twice more than it is timed. Operands are made anew.
+    /// Times `kernel`. It runs four times or more before the first sample: a dummy call, then calls that show its length.
+    /// Operands are made anew.
     ///
     /// # Errors
     /// [`TimerError`] if operands cannot be had or cannot be in their states.
