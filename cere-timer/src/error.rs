@@ -55,6 +55,16 @@ pub enum TimerError {
         /// How many levels are known.
         levels: usize,
     },
+    /// A cache too small to be one.
+    #[error(
+        "a cache of {bytes} bytes at level {level}: give bytes, 1024 or more, the nearest cache first"
+    )]
+    Cache {
+        /// The level, from 1.
+        level: usize,
+        /// Its size as given.
+        bytes: usize,
+    },
     /// An operand that the wanted cache cannot hold.
     #[error(
         "operands of {bytes} bytes in the cache of level {level}: it holds {room} beside what flushes the nearer one: \

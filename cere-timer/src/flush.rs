@@ -41,6 +41,12 @@ pub(crate) struct Flusher {
 
 /// Whether there are such levels, and whether each operand fits in its own.
 pub(crate) fn check(caches: &[usize], operands: &[Operand<'_>]) -> Result<(), TimerError> {
+    if let Some((at, &bytes)) = caches.iter().enumerate().find(|(_, size)| **size < 1024) {
+        return Err(TimerError::Cache {
+            level: at + 1,
+            bytes,
+        });
+    }
     for (index, operand) in operands.iter().enumerate() {
         let State::InLevel(level) = operand.state else {
             continue;
@@ -111,7 +117,7 @@ impl Flusher {
             .map(|level| (level - 1, self.cache(level - 1), self.cache(level) / 4))
             .collect();
         if has(State::Cold) && self.flush == Flush::Walk {
-            let most = (self.last() * 8).min(aligned::available() / 4);
+            let most = self.last().saturating_mul(8).min(aligned::available() / 4);
             wanted.push((self.caches.len() as u32, self.last(), most));
         }
         wanted
@@ -139,7 +145,7 @@ impl Flusher {
     /// Bytes of the area that flushes the cache of `level`.
     fn area(&self, level: u32) -> usize {
         let found = self.sized.iter().find(|s| s.level == level);
-        found.map_or(2 * self.last(), |s| s.bytes)
+        found.map_or(self.last().saturating_mul(2), |s| s.bytes)
     }
 
     /// How many copies of each operand `invocations` need so that none is used before it is flushed again: by the

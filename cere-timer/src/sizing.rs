@@ -72,22 +72,30 @@ pub(crate) fn size(
 ) -> Result<Sized, TimerError> {
     let mut chase = Chase::new((bytes / 2).min(PROBE))?;
     let tries = if bytes > 64 << 20 { 3 } else { 9 };
-    let mut latency = |size: usize| {
+    let mut after = |size: usize, so_far: &mut f64| {
         area.write(size);
-        let once = |_| {
-            chase.time();
-            area.walk(size);
-            chase.time()
-        };
-        (0..tries).map(once).fold(f64::INFINITY, f64::min)
+        chase.time();
+        area.walk(size);
+        *so_far = so_far.min(chase.time());
     };
     let mut at = bytes.min(most);
-    let mut tried = vec![(at, latency(at))];
-    while at <= most / 2 {
-        let before = tried[tried.len() - 1].1;
-        let after = latency(2 * at);
-        tried.push((2 * at, after));
-        if after < GROWTH * before {
+    let mut tried = vec![(at, f64::INFINITY)];
+    loop {
+        // In turns: the machine may change its speed meanwhile.
+        let (mut here, mut twice) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..tries {
+            after(at, &mut here);
+            if at <= most / 2 {
+                after(2 * at, &mut twice);
+            }
+        }
+        let last = tried.len() - 1;
+        tried[last].1 = here.min(tried[last].1);
+        if at > most / 2 {
+            break;
+        }
+        tried.push((2 * at, twice));
+        if twice < GROWTH * here {
             break;
         }
         at *= 2;

@@ -58,12 +58,30 @@ fn compile_and_run(tree: &Path, compiler: &str, language: &[&str], linked: &[&st
     assert_eq!(said, "all\n");
 }
 
+/// What the example prints, built by its Makefile.
+fn example(tree: &Path) -> String {
+    let folder = tree.join("example");
+    std::fs::create_dir(&folder).expect("a folder");
+    for name in ["Makefile", "dot.c"] {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("examples/c")
+            .join(name);
+        std::fs::copy(from, folder.join(name)).expect("a copy");
+    }
+    run(Command::new("make")
+        .args(["-s", "run", "CFLAGS=-O2 -Wall -Wextra -Wpedantic -Werror"])
+        .current_dir(folder)
+        .env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")))
+}
+
 #[test]
 fn programs_in_c_and_cpp() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = installed(folder.path());
     let version = pkg_config(&tree, &["--modversion"]);
     assert_eq!(version, [env!("CARGO_PKG_VERSION")]);
+    let example = example(&tree);
+    assert!(example.contains("Warm timing picks"), "{example}");
     let shared = ["--cflags", "--libs"];
     compile_and_run(&tree, "cc", &["-std=c99"], &shared);
     compile_and_run(&tree, "c++", &["-std=c++11", "-x", "c++"], &shared);

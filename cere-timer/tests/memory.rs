@@ -163,6 +163,14 @@ fn what_cannot_be_is_an_error() {
             "{found:?}"
         );
     }
+    for caches in [&[0][..], &[32 << 10, 1023]] {
+        let found = Timer::new().caches(caches).time(|_| ());
+        let level = caches.len();
+        assert!(
+            matches!(found, Err(TimerError::Cache { level: l, .. }) if l == level),
+            "{found:?}"
+        );
+    }
     for samples in [0, 1_000_001] {
         let found = Timer::new().samples(samples).time(|_| ());
         assert!(matches!(found, Err(TimerError::Samples(n)) if n == samples));

@@ -6,6 +6,8 @@ use cere_timer::{Flush, Invocations, Mode, State, Timer};
 use chase::{follow, operand, told};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+const LINE: usize = 64;
+
 /// One test at a time: they would flush each other's operands.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -19,11 +21,11 @@ fn times<'a>(
     followed: usize,
 ) -> (f64, Mode) {
     let timer = operands.iter().fold(timer(), |t, &(bytes, state)| {
-        t.operand(operand(bytes, state))
+        t.operand(operand::<LINE>(bytes, state))
     });
     let found = timer
         .samples(15)
-        .time(|operands| follow(operands.values(followed)))
+        .time(|operands| follow::<LINE>(operands.values(followed)))
         .expect("a time");
     assert_eq!(found.usage.faults, 0, "pages were touched before");
     (found.seconds, found.mode)
@@ -51,8 +53,11 @@ fn cold_is_cold_by_addresses() {
 fn cold_is_cold_by_a_walk() {
     let _one = alone();
     for often in [Invocations::One, Invocations::Several] {
-        let timer = || Timer::new().flush(Flush::Walk).invocations(often);
-        cold_and_warm(2.0, || timer().caches(&told()));
+        // Told, and unknown.
+        for caches in [&told()[..], &[]] {
+            let timer = || Timer::new().flush(Flush::Walk).invocations(often);
+            cold_and_warm(2.0, || timer().caches(caches));
+        }
     }
 }
 
@@ -75,9 +80,9 @@ fn each_operand_has_its_own_state() {
     let _one = alone();
     const BYTES: usize = 8 << 10;
     for states in [[State::Cold, State::Warm], [State::Warm, State::Cold]] {
-        let timer = states
-            .iter()
-            .fold(Timer::new(), |t, &state| t.operand(operand(BYTES, state)));
+        let timer = states.iter().fold(Timer::new(), |t, &state| {
+            t.operand(operand::<LINE>(BYTES, state))
+        });
         let mut shortest = [u64::MAX; 2];
         let mut calls = 0;
         let found = timer
@@ -86,7 +91,7 @@ fn each_operand_has_its_own_state() {
             .time(|operands| {
                 for (index, shortest) in shortest.iter_mut().enumerate() {
                     let from = cere_clock::start();
-                    follow(operands.values(index));
+                    follow::<LINE>(operands.values(index));
                     let took = cere_clock::stop() - from;
                     // The dummy call is not in context.
                     if calls > 0 {

@@ -5,6 +5,9 @@ mod chase;
 use cere_timer::{Flush, Invocations, State, Timer};
 use chase::{follow, operand, told};
 
+/// Places of the chase are in pages of their own: no prefetcher helps.
+const STEP: usize = 65 * 64;
+
 /// Processors of the calling thread.
 fn processors() -> Vec<usize> {
     // SAFETY: all zero is the empty set; it is as large as the size says.
@@ -35,13 +38,13 @@ fn elsewhere(processor: usize, parallel: bool) -> u64 {
         .parallel(parallel)
         .samples(30)
         .invocations(Invocations::One)
-        .operand(operand(16 << 10, State::Cold))
+        .operand(operand::<STEP>(256 * STEP, State::Cold))
         .time(|operands| {
             let offsets = operands.values(0);
             let work = || {
                 bind(processor);
                 let from = cere_clock::start();
-                follow(offsets);
+                follow::<STEP>(offsets);
                 cere_clock::stop() - from
             };
             let took = std::thread::scope(|scope| scope.spawn(work).join().expect("a chase"));

@@ -3,11 +3,9 @@
 use cere_timer::{Operand, State};
 use std::hint::black_box;
 
-const LINE: usize = 64;
-
-/// Writes a cycle through all lines of an operand, as offsets of 8 bytes, in an order that no prefetcher follows.
-fn chase(bytes: &mut [u8]) {
-    let lines = bytes.len() / LINE;
+/// Writes a cycle through an operand, a place each `STEP` bytes, as offsets of 8 bytes, in a random order.
+fn chase<const STEP: usize>(bytes: &mut [u8]) {
+    let lines = bytes.len() / STEP;
     let mut order: Vec<usize> = (0..lines).collect();
     let mut state = 12345u64;
     for last in (1..lines).rev() {
@@ -17,25 +15,25 @@ fn chase(bytes: &mut [u8]) {
         order.swap(last, (state >> 33) as usize % (last + 1));
     }
     for (at, &line) in order.iter().enumerate() {
-        let next = order[(at + 1) % lines] * LINE / 8;
-        bytes[line * LINE..][..8].copy_from_slice(&next.to_le_bytes());
+        let next = order[(at + 1) % lines] * STEP / 8;
+        bytes[line * STEP..][..8].copy_from_slice(&next.to_le_bytes());
     }
 }
 
 /// Follows the whole cycle of an operand's values.
-pub fn follow(offsets: &[usize]) {
+pub fn follow<const STEP: usize>(offsets: &[usize]) {
     let mut at = 0;
-    for _ in 0..offsets.len() * 8 / LINE {
+    for _ in 0..offsets.len() * 8 / STEP {
         at = offsets[at];
     }
     black_box(at);
 }
 
 /// An operand with such a cycle.
-pub fn operand<'a>(bytes: usize, state: State) -> Operand<'a> {
+pub fn operand<'a, const STEP: usize>(bytes: usize, state: State) -> Operand<'a> {
     Operand::new(bytes, 64, 0, state)
         .expect("an operand")
-        .filled(chase)
+        .filled(chase::<STEP>)
 }
 
 /// Caches as small as the first two levels, the second one enlarged fourfold: what is walked out of them is in the real
