@@ -3,7 +3,7 @@
 use crate::error::TimerError;
 use crate::memory::{self, Area, Range, Streams};
 use crate::operand::{Operand, State};
-use crate::sizing::{self, Sized};
+use crate::sizing::{self, FlushArea};
 use crate::{aligned, team};
 
 /// How operands get out of all caches.
@@ -34,7 +34,7 @@ pub(crate) struct Flusher {
     area: Option<Area>,
     /// None if all operands are warm.
     streams: Option<Streams>,
-    pub(crate) sized: Vec<Sized>,
+    pub(crate) sized: Vec<FlushArea>,
     /// Processors to flush on: empty for the calling thread's alone.
     processors: Vec<usize>,
 }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn flusher(processors: usize) -> Flusher {
-        let sized = |level, bytes| Sized {
+        let sized = |level, bytes| FlushArea {
             level,
             bytes,
             tried: Vec::new(),

@@ -49,9 +49,9 @@ pub use clock::{Clock, Resolution};
 pub use error::TimerError;
 pub use flush::Flush;
 pub use measurement::{Measurement, Mode};
-pub use operand::{Operand, State, fill};
+pub use operand::{Operand, State, fill_values};
 pub use sets::{Operands, Value};
-pub use sizing::Sized;
+pub use sizing::FlushArea;
 pub use timer::{Invocations, Timer};
 
 pub use cere_clock::Usage;

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Resolution};
 use crate::error::TimerError;
 use crate::flush::Flush;
-use crate::sizing::Sized;
+use crate::sizing::FlushArea;
 use cere_clock::Usage;
 use cere_stats::Spread;
 
@@ -43,7 +43,7 @@ pub struct Measurement {
     /// How cold operands were flushed.
     pub flush: Flush,
     /// Areas that were walked, with how their sizes were found.
-    pub areas: Vec<Sized>,
+    pub areas: Vec<FlushArea>,
     /// Page faults and context switches of the calling thread in all timed parts.
     pub usage: Usage,
 }

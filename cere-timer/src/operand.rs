@@ -43,7 +43,7 @@ impl fmt::Debug for Operand<'_> {
 impl<'a> Operand<'a> {
     /// An operand of `bytes` (1 or more), aligned to `align` bytes (a power of two) and not aligned to `misalign` (a
     /// power of two above `align`, or 0 for any), that is in `state` whenever a timed part begins. It holds the values
-    /// of [`fill`] until [`Operand::filled`] says otherwise.
+    /// of [`fill_values`] until [`Operand::filled`] says otherwise.
     ///
     /// # Errors
     /// [`TimerError::ZeroBytes`], [`TimerError::Align`], [`TimerError::Misalign`].
@@ -77,10 +77,13 @@ impl<'a> Operand<'a> {
 
     /// Bytes from one copy of it to the next: keeps both alignments and is more than a page, so that no prefetcher gets
     /// to a copy from another one, and no multiple of a page, so that copies spread over the sets of a cache.
-    pub(crate) fn stride(&self) -> Option<usize> {
+    /// More than any memory where that overflows.
+    pub(crate) fn stride(&self) -> usize {
         let modulus = PAIR.max(self.align).max(self.misalign);
-        let apart = self.bytes.max(PAGE).checked_add(PAIR)?;
-        apart.checked_next_multiple_of(modulus)
+        let apart = self.bytes.max(PAGE).saturating_add(PAIR);
+        apart
+            .checked_next_multiple_of(modulus)
+            .unwrap_or(usize::MAX)
     }
 
     /// Bytes of the cache lines that it fills, at least.
@@ -96,7 +99,7 @@ const PAIR: usize = 2 * LINE;
 
 /// The default values: around 1, both signs. Read as numbers of 64, 32 or 16 bits (IEEE or bfloat16) none is denormal,
 /// infinite or not a number, and sums of them stay small.
-pub fn fill(bytes: &mut [u8]) {
+pub fn fill_values(bytes: &mut [u8]) {
     const VALUES: [u64; 4] = [
         0x3ff0_0000_3f80_0000,
         0xbff4_0000_bfa0_0000,
@@ -115,7 +118,7 @@ mod tests {
     #[test]
     fn default_values_are_harmless_at_every_width() {
         let mut bytes = vec![0; 4096];
-        fill(&mut bytes);
+        fill_values(&mut bytes);
         let f64s = bytes
             .chunks(8)
             .map(|c| f64::from_le_bytes(c.try_into().unwrap()));
@@ -136,7 +139,7 @@ mod tests {
             }
         }
         let mut odd = [0; 13];
-        fill(&mut odd);
+        fill_values(&mut odd);
         assert_eq!(odd, bytes[..13]);
     }
 }

@@ -32,6 +32,7 @@ struct Moving {
 pub struct Operands {
     /// What the pointers point into: together, so that whoever moves them away takes the memory along.
     memory: Vec<Aligned>,
+    ranges: Vec<(State, Range)>,
     pointers: Vec<*mut u8>,
     bytes: Vec<usize>,
     moving: Vec<Moving>,
@@ -103,39 +104,17 @@ impl Operands {
         );
         (first, self.bytes[index] / size_of::<T>())
     }
-
-    /// Goes to the next working set.
-    #[inline(always)]
-    pub(crate) fn step(&mut self) {
-        for moving in &self.moving {
-            let at = &mut self.pointers[moving.index];
-            *at = if *at == moving.low {
-                moving.top
-            } else {
-                at.wrapping_sub(moving.stride)
-            };
-        }
-    }
 }
 
-/// The memory of all copies of all operands.
-#[derive(Debug)]
-pub(crate) struct Sets {
-    states: Vec<State>,
-    pub(crate) operands: Operands,
-}
-
-impl Sets {
+impl Operands {
     /// Lays out `copies` of each operand and writes their values, the highest copies first. All pages are touched.
     pub(crate) fn new(operands: &[Operand<'_>], copies: &[usize]) -> Result<Self, TimerError> {
         let mut found = Self {
-            states: operands.iter().map(|o| o.state).collect(),
-            operands: Operands {
-                memory: Vec::new(),
-                pointers: Vec::new(),
-                bytes: operands.iter().map(|o| o.bytes).collect(),
-                moving: Vec::new(),
-            },
+            memory: Vec::new(),
+            ranges: Vec::new(),
+            pointers: Vec::new(),
+            bytes: operands.iter().map(|o| o.bytes).collect(),
+            moving: Vec::new(),
         };
         for (operand, &copies) in operands.iter().zip(copies) {
             found.place(operand, copies)?;
@@ -150,65 +129,65 @@ impl Sets {
         Ok(found)
     }
 
+    /// Each copy of each operand, the highest first, with the state that it shall have: all in memory of its own.
+    pub(crate) fn ranges(&self) -> &[(State, Range)] {
+        &self.ranges
+    }
+
+    /// Goes to the next working set.
+    #[inline(always)]
+    pub(crate) fn step(&mut self) {
+        for moving in &self.moving {
+            let at = &mut self.pointers[moving.index];
+            *at = if *at == moving.low {
+                moving.top
+            } else {
+                at.wrapping_sub(moving.stride)
+            };
+        }
+    }
+
+    /// Goes to the highest copies.
+    pub(crate) fn rewind(&mut self) {
+        for moving in &self.moving {
+            self.pointers[moving.index] = moving.top;
+        }
+    }
+
     fn place(&mut self, operand: &Operand<'_>, copies: usize) -> Result<(), TimerError> {
-        let apart = || {
-            Some((
-                operand.stride()?,
-                operand.stride()?.checked_mul(copies - 1)?,
-            ))
-        };
-        let (stride, before) = if copies > 1 {
-            apart().unwrap_or((operand.bytes, usize::MAX - operand.bytes))
-        } else {
-            (operand.bytes, 0)
-        };
-        let mut memory = Aligned::new(before + operand.bytes, operand.align, operand.misalign)?;
+        let stride = operand.stride();
+        let before = stride.saturating_mul(copies - 1);
+        let bytes = before.saturating_add(operand.bytes);
+        let mut memory = Aligned::new(bytes, operand.align, operand.misalign)?;
         memory::touch_pages(&mut memory);
         let low = memory.as_ptr();
         let top = low.wrapping_add(before);
         if copies > 1 {
-            self.operands.moving.push(Moving {
-                index: self.operands.pointers.len(),
+            self.moving.push(Moving {
+                index: self.pointers.len(),
                 low,
                 top,
                 stride,
             });
         }
-        self.operands.pointers.push(top);
-        self.operands.memory.push(memory);
+        let copy = |number: usize| Range {
+            first: low as usize + number * stride,
+            bytes: operand.bytes,
+        };
+        let copies = (0..copies).rev().map(copy);
+        self.ranges
+            .extend(copies.map(|range| (operand.state, range)));
+        self.pointers.push(top);
+        self.memory.push(memory);
         Ok(())
     }
 
     fn write(&mut self, index: usize, copy: usize, operand: &Operand<'_>) {
-        let from = if copy == 0 {
-            0
-        } else {
-            copy * operand.stride().unwrap_or(0)
-        };
-        let bytes = &mut self.operands.memory[index].bytes_mut()[from..from + operand.bytes];
+        let from = copy.saturating_mul(operand.stride());
+        let bytes = &mut self.memory[index].bytes_mut()[from..from + operand.bytes];
         match &operand.fill {
             Some(fill) => fill(bytes),
-            None => operand::fill(bytes),
-        }
-    }
-
-    /// Where each operand's copies are, with the state that they shall have.
-    pub(crate) fn ranges(&self) -> Vec<(State, Range)> {
-        let range = |memory: &Aligned| Range {
-            first: memory.as_ptr() as usize,
-            bytes: memory.len(),
-        };
-        self.states
-            .iter()
-            .copied()
-            .zip(self.operands.memory.iter().map(range))
-            .collect()
-    }
-
-    /// Goes to the highest copies.
-    pub(crate) fn rewind(&mut self) {
-        for moving in &self.operands.moving {
-            self.operands.pointers[moving.index] = moving.top;
+            None => operand::fill_values(bytes),
         }
     }
 }

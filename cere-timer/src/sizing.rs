@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 /// An area and how its size was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sized {
+pub struct FlushArea {
     /// Level of the cache that it flushes, from 1.
     pub level: u32,
     /// Bytes of the area.
@@ -69,7 +69,7 @@ pub(crate) fn size(
     bytes: usize,
     most: usize,
     area: &mut Area,
-) -> Result<Sized, TimerError> {
+) -> Result<FlushArea, TimerError> {
     let mut chase = Chase::new((bytes / 2).min(PROBE))?;
     let tries = if bytes > 64 << 20 { 3 } else { 9 };
     let mut after = |size: usize, so_far: &mut f64| {
@@ -100,7 +100,7 @@ pub(crate) fn size(
         }
         at *= 2;
     }
-    Ok(Sized {
+    Ok(FlushArea {
         level,
         bytes: at,
         tried,

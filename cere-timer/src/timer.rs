@@ -5,7 +5,7 @@ use crate::error::TimerError;
 use crate::flush::{self, Flush, Flusher};
 use crate::measurement::{Measurement, Mode, Summary};
 use crate::operand::Operand;
-use crate::sets::{Operands, Sets};
+use crate::sets::Operands;
 use cere_clock::Usage;
 use std::hint::black_box;
 
@@ -130,11 +130,11 @@ impl<'a> Timer<'a> {
         check_samples(self.samples)?;
         let resolution = self.clock.resolution();
         flush::check(&self.caches, &self.operands)?;
-        let mut sets = Sets::new(&self.operands, &vec![1; self.operands.len()])?;
+        let mut laid_out = Operands::new(&self.operands, &vec![1; self.operands.len()])?;
         // The dummy call: it loads the code, and starts the kernel's threads.
-        kernel(&mut sets.operands);
+        kernel(&mut laid_out);
         let flusher = Flusher::new(self.flush, &self.caches, self.parallel, &self.operands)?;
-        let mut run = self.choose(&flusher, sets, resolution, &mut kernel)?;
+        let mut run = self.choose(&flusher, laid_out, resolution, &mut kernel)?;
         let mut usage = Usage::default();
         let mut samples = Vec::with_capacity(self.samples);
         for _ in 0..self.samples {
@@ -173,14 +173,14 @@ impl<'a> Timer<'a> {
     fn choose<'f>(
         &self,
         flusher: &'f Flusher,
-        sets: Sets,
+        operands: Operands,
         resolution: Resolution,
         kernel: &mut impl FnMut(&mut Operands),
     ) -> Result<Run<'f>, TimerError> {
         let wanted = resolution.interval();
         let mut run = Run {
             flusher,
-            sets,
+            operands,
             copies: flusher.copies(&self.operands, 1)?,
             invocations: 1,
         };
@@ -206,7 +206,7 @@ impl<'a> Timer<'a> {
 /// Working sets, and how often the kernel runs over them in a timed part.
 struct Run<'f> {
     flusher: &'f Flusher,
-    sets: Sets,
+    operands: Operands,
     copies: Vec<usize>,
     invocations: usize,
 }
@@ -220,7 +220,7 @@ impl<'f> Run<'f> {
         let copies = flusher.copies(operands, invocations)?;
         Ok(Self {
             flusher,
-            sets: Sets::new(operands, &copies)?,
+            operands: Operands::new(operands, &copies)?,
             copies,
             invocations,
         })
@@ -239,11 +239,11 @@ impl<'f> Run<'f> {
         clock: Clock,
         kernel: &mut impl FnMut(&mut Operands),
     ) -> Result<(u64, Usage), TimerError> {
-        self.sets.rewind();
-        // SAFETY: the ranges are the memory of the sets.
-        unsafe { self.flusher.prepare(&self.sets.ranges())? };
+        self.operands.rewind();
+        // SAFETY: the operands own the memory of their ranges.
+        unsafe { self.flusher.prepare(self.operands.ranges())? };
         let before = cere_clock::usage();
-        let ticks = repeat(clock, self.invocations, &mut self.sets.operands, kernel);
+        let ticks = repeat(clock, self.invocations, &mut self.operands, kernel);
         Ok((ticks, cere_clock::usage().since(before)))
     }
 
@@ -269,7 +269,7 @@ impl<'f> Run<'f> {
             let empty = &mut |operands: &mut Operands| {
                 black_box(operands);
             };
-            let ticks = repeat(clock, self.invocations, &mut self.sets.operands, empty);
+            let ticks = repeat(clock, self.invocations, &mut self.operands, empty);
             least = least.min(self.seconds(ticks, clock, resolution));
         }
         Ok(least)
