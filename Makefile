@@ -1,8 +1,9 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test install deb demo bench book
+.PHONY: all setup build check test install install-timer deb demo bench book
 
 all: build
 
@@ -22,7 +23,7 @@ test: check build
 	$(CARGO) test --workspace --release
 
 # The command finds the rest in ../lib/cere. Needs no build tools, so that `sudo make install` works after `make`.
-install:
+install: install-timer
 	@test -x $(BUILT)/cere || { echo "install: there is no $(BUILT)/cere: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
@@ -32,10 +33,20 @@ install:
 	install -d "$(DESTDIR)$(PREFIX)/share/cere/schemas"
 	install -m 644 docs/schemas/*.json "$(DESTDIR)$(PREFIX)/share/cere/schemas"
 
+# The timers for C. The prefix of cere.pc is where the file is.
+install-timer:
+	@test -e $(BUILT)/libcere_timer.so || { echo "install: there is no $(BUILT)/libcere_timer.so: run make first" >&2; exit 1; }
+	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
+	install -m 644 cere-timer/include/cere.h "$(DESTDIR)$(PREFIX)/include"
+	install -m 644 $(BUILT)/libcere_timer.a $(BUILT)/libcere_timer.so "$(DESTDIR)$(PREFIX)/lib"
+	sed 's/@VERSION@/$(VERSION)/' cere-timer/cere.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
+	chmod 644 "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
+
 # A Debian package, in $(BUILT)/../debian.
 deb: build
 	@command -v cargo-deb >/dev/null || { echo "deb: installing cargo-deb" >&2; $(CARGO) install cargo-deb --locked; }
 	rm -rf $(BUILT)/deb-share
+	$(MAKE) --no-print-directory install-timer DESTDIR= PREFIX=$(abspath $(BUILT))/deb-share/timer
 	$(BUILT)/cere manual $(BUILT)/deb-share
 	gzip --best --no-name $(BUILT)/deb-share/man/man1/*
 	$(CARGO) deb --package cere --no-build
