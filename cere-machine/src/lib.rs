@@ -22,6 +22,7 @@ pub mod operations;
 pub mod place;
 pub mod session;
 pub mod sharing;
+pub mod whole;
 
 use thiserror::Error;
 

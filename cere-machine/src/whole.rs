@@ -1,0 +1,147 @@
+//! The whole machine: all probes, one document.
+
+use crate::session::{Progress, Session};
+use crate::{Error, bandwidth, hierarchy, operations, place, sharing};
+use cere_format::caches;
+use cere_format::machine::{Cores, Found, Identity, MACHINE_VERSION, Machine, Memory};
+
+/// Seconds of a quick and of a full measurement.
+pub const SECONDS: (f64, f64) = (10.0, 60.0);
+/// Seconds below which nothing useful can be measured.
+pub const LEAST: f64 = 3.0;
+/// The share of the time that caches and TLBs take.
+const HIERARCHY: f64 = 0.35;
+
+/// Measures this machine in about `seconds`, told to `progress`. It should be quiet: what others do lowers confidences.
+pub fn measure(quick: bool, seconds: f64, progress: &Progress) -> Result<Machine, Error> {
+    let session = Session::new(quick, seconds, progress);
+    let told = caches::of(place::allowed().first().copied().unwrap_or(0));
+    session.step("an integer addition");
+    let add_ns = operations::add_nanoseconds(&session)?;
+    let available = bandwidth::available();
+    let found = hierarchy::read::measure(&session, HIERARCHY * seconds, available, add_ns, &told)?;
+    let mut machine = Machine {
+        version: MACHINE_VERSION,
+        identity: Identity::here(),
+        quick,
+        line_bytes: found.line_bytes,
+        page_bytes: found.page_bytes,
+        add_ns: Some(add_ns),
+        caches: found.caches,
+        tlb: found.tlb,
+        memory: Memory {
+            latency_ns: found.memory_ns,
+            latency_adds: found.memory_ns.map(|ns| ns / add_ns),
+            huge_pages: found.huge_pages,
+            ..Memory::default()
+        },
+        found: found.found,
+        notes: found.notes,
+        curves: found.curves,
+        ..Machine::default()
+    };
+    add_operations(&session, &mut machine)?;
+    add_bandwidths(&session, &mut machine)?;
+    add_cores(&session, &mut machine)?;
+    let lines = told.first().map(|c| u64::from(c.line));
+    machine.notes.extend(against_the_system(&machine, lines));
+    machine.seconds = session.elapsed();
+    Ok(machine)
+}
+
+fn add_operations(session: &Session, machine: &mut Machine) -> Result<(), Error> {
+    let found = operations::measure(session)?;
+    machine.add_ns = Some(found.add_ns);
+    machine.operations = found.operations;
+    machine.peaks = found.peaks;
+    machine.cores = Cores {
+        float_contexts: found.float_contexts,
+        integer_contexts: found.integer_contexts,
+        memory_contexts: found.memory_contexts,
+        integer_registers: found.integer_registers,
+        float_registers: found.float_registers,
+        vector_registers: found.vector_registers,
+        time_slot_seconds: found.time_slot_seconds,
+        ..Cores::default()
+    };
+    machine.found.extend(found.found);
+    machine.curves.extend(found.curves);
+    Ok(())
+}
+
+fn add_bandwidths(session: &Session, machine: &mut Machine) -> Result<(), Error> {
+    let found = bandwidth::measure(session, &machine.caches)?;
+    machine.bandwidths = found.bandwidths;
+    machine.memory.first_touch = found.first_touch;
+    machine.found.extend(found.found);
+    machine.curves.extend(found.curves);
+    Ok(())
+}
+
+fn add_cores(session: &Session, machine: &mut Machine) -> Result<(), Error> {
+    let found = sharing::measure(session, &machine.caches, machine.line_bytes.unwrap_or(64))?;
+    for (cache, shared) in machine.caches.iter_mut().zip(found.shared_by) {
+        cache.shared_by = shared;
+    }
+    machine.memory.contention = found.contention;
+    machine.cores.measured = found.measured;
+    machine.cores.layers = found.layers;
+    machine.cores.tree = found.tree;
+    machine.found.extend(found.found);
+    machine.curves.extend(found.curves);
+    machine.notes.extend(found.notes);
+    Ok(())
+}
+
+/// Where what was measured differs from what the system tells: sentences.
+fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let (Some(found), Some(told)) = (machine.line_bytes, line)
+        && found != told
+        && told > 0
+    {
+        notes.push(format!("a line has {found} bytes here; the system says {told}"));
+    }
+    for cache in &machine.caches {
+        let Some(told) = cache.system_bytes else {
+            notes.push(format!("the system does not tell of a cache of level {}", cache.level));
+            continue;
+        };
+        if (cache.size_bytes as f64 / told as f64 - 1.0).abs() > 0.125 {
+            notes.push(format!(
+                "L{}: {} KiB can be used (confidence {:.2}); the system says {} KiB",
+                cache.level,
+                cache.size_bytes >> 10,
+                cache.confidence,
+                told >> 10
+            ));
+        }
+    }
+    notes
+}
+
+/// How a value was found; `None` where nothing is said of it.
+#[must_use]
+pub fn how<'a>(machine: &'a Machine, what: &str) -> Option<&'a Found> {
+    machine.found.iter().find(|found| found.what == what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_format::machine::Cache;
+
+    #[test]
+    fn what_the_system_tells_otherwise() {
+        let cache = |level, size_bytes, system_bytes| Cache { level, size_bytes, system_bytes, ..Cache::default() };
+        let machine = Machine {
+            line_bytes: Some(64),
+            caches: vec![cache(1, 48 << 10, Some(48 << 10)), cache(2, 1 << 20, Some(2 << 20)), cache(3, 1 << 24, None)],
+            ..Machine::default()
+        };
+        let notes = against_the_system(&machine, Some(128));
+        assert_eq!(notes.len(), 3, "{notes:?}");
+        assert!(notes[0].contains("the system says 128") && notes[1].starts_with("L2: 1024 KiB"));
+        assert!(notes[2].contains("does not tell"));
+    }
+}
