@@ -14,10 +14,19 @@ struct Ticks {
 /// Ticks that everyone used, from the text of `/proc/stat`; `None` if it has no such line.
 fn everyone(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("cpu "))?;
-    let fields: Vec<u64> = line.split_whitespace().skip(1).map_while(|f| f.parse().ok()).collect();
+    let fields: Vec<u64> = line
+        .split_whitespace()
+        .skip(1)
+        .map_while(|f| f.parse().ok())
+        .collect();
     // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
     let used = |at: &usize| ![3, 4].contains(at);
-    (fields.len() >= 4).then(|| (0..fields.len().min(8)).filter(used).map(|at| fields[at]).sum())
+    (fields.len() >= 4).then(|| {
+        (0..fields.len().min(8))
+            .filter(used)
+            .map(|at| fields[at])
+            .sum()
+    })
 }
 
 /// Ticks that this process used, from the text of `/proc/self/stat`.
@@ -30,7 +39,10 @@ fn own(text: &str) -> Option<u64> {
 
 fn now() -> Option<Ticks> {
     let read = |path| std::fs::read_to_string(path).ok();
-    Some(Ticks { all: everyone(&read("/proc/stat")?)?, own: own(&read("/proc/self/stat")?)? })
+    Some(Ticks {
+        all: everyone(&read("/proc/stat")?)?,
+        own: own(&read("/proc/self/stat")?)?,
+    })
 }
 
 /// Watches the others from when it is made.
@@ -43,7 +55,10 @@ impl Others {
     /// Begins to watch.
     #[must_use]
     pub fn watch() -> Self {
-        Self { from: now(), began: std::time::Instant::now() }
+        Self {
+            from: now(),
+            began: std::time::Instant::now(),
+        }
     }
 
     /// Processors that others kept busy since then, on average: 0 on a quiet machine, 1 beside one busy program. 0 where the kernel does
@@ -66,7 +81,10 @@ impl Others {
 fn busy(from: Ticks, to: Ticks, time: Duration) -> f64 {
     // The kernel counts in hundredths of a second for programs, whatever its own clock.
     const TICK: f64 = 0.01;
-    let others = to.all.saturating_sub(from.all).saturating_sub(to.own.saturating_sub(from.own));
+    let others = to
+        .all
+        .saturating_sub(from.all)
+        .saturating_sub(to.own.saturating_sub(from.own));
     // A tick is counted whole to whoever runs at its end: two are within what a quiet machine shows.
     others.saturating_sub(2) as f64 * TICK / time.as_secs_f64().max(TICK)
 }
@@ -77,18 +95,40 @@ mod tests {
 
     #[test]
     fn what_the_kernel_writes() {
-        assert_eq!(everyone("cpu  10 1 5 1000 7 2 3 4 9 0\ncpu0 1 1 1 1\n"), Some(25));
+        assert_eq!(
+            everyone("cpu  10 1 5 1000 7 2 3 4 9 0\ncpu0 1 1 1 1\n"),
+            Some(25)
+        );
         assert_eq!(everyone("cpu0 1 2 3 4\n"), None);
-        assert_eq!(own("7 (a (b) c) R 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20"), Some(42));
+        assert_eq!(
+            own("7 (a (b) c) R 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20"),
+            Some(42)
+        );
         assert_eq!(own("7 a"), None);
     }
 
     #[test]
     fn a_busy_neighbour() {
-        let from = Ticks { all: 1000, own: 100 };
-        let to = Ticks { all: 1202, own: 200 };
+        let from = Ticks {
+            all: 1000,
+            own: 100,
+        };
+        let to = Ticks {
+            all: 1202,
+            own: 200,
+        };
         assert!((busy(from, to, Duration::from_secs(1)) - 1.0).abs() < 1e-9);
-        assert_eq!(busy(from, Ticks { all: 1101, own: 200 }, Duration::from_secs(1)), 0.0);
+        assert_eq!(
+            busy(
+                from,
+                Ticks {
+                    all: 1101,
+                    own: 200
+                },
+                Duration::from_secs(1)
+            ),
+            0.0
+        );
         assert!(Others::watch().trust() <= 1.0);
     }
 }

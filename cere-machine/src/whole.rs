@@ -18,7 +18,7 @@ pub fn measure(quick: bool, seconds: f64, progress: &Progress) -> Result<Machine
     let told = caches::of(place::allowed().first().copied().unwrap_or(0));
     session.step("an integer addition");
     let add_ns = operations::add_nanoseconds(&session)?;
-    let available = bandwidth::available();
+    let available = sharing::system::free_memory();
     let found = hierarchy::read::measure(&session, HIERARCHY * seconds, available, add_ns, &told)?;
     let mut machine = Machine {
         version: MACHINE_VERSION,
@@ -100,11 +100,16 @@ fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
         && found != told
         && told > 0
     {
-        notes.push(format!("a line has {found} bytes here; the system says {told}"));
+        notes.push(format!(
+            "a line has {found} bytes here; the system says {told}"
+        ));
     }
     for cache in &machine.caches {
         let Some(told) = cache.system_bytes else {
-            notes.push(format!("the system does not tell of a cache of level {}", cache.level));
+            notes.push(format!(
+                "the system does not tell of a cache of level {}",
+                cache.level
+            ));
             continue;
         };
         if (cache.size_bytes as f64 / told as f64 - 1.0).abs() > 0.125 {
@@ -133,10 +138,19 @@ mod tests {
 
     #[test]
     fn what_the_system_tells_otherwise() {
-        let cache = |level, size_bytes, system_bytes| Cache { level, size_bytes, system_bytes, ..Cache::default() };
+        let cache = |level, size_bytes, system_bytes| Cache {
+            level,
+            size_bytes,
+            system_bytes,
+            ..Cache::default()
+        };
         let machine = Machine {
             line_bytes: Some(64),
-            caches: vec![cache(1, 48 << 10, Some(48 << 10)), cache(2, 1 << 20, Some(2 << 20)), cache(3, 1 << 24, None)],
+            caches: vec![
+                cache(1, 48 << 10, Some(48 << 10)),
+                cache(2, 1 << 20, Some(2 << 20)),
+                cache(3, 1 << 24, None),
+            ],
             ..Machine::default()
         };
         let notes = against_the_system(&machine, Some(128));

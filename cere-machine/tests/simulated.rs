@@ -3,8 +3,8 @@
 use cere_machine::Error;
 use cere_machine::area::Pages;
 use cere_machine::hierarchy::caches::{self, Effort, Wanted};
-use cere_machine::hierarchy::target::Target;
 use cere_machine::hierarchy::fit::Placement;
+use cere_machine::hierarchy::target::Target;
 use cere_machine::hierarchy::{levels, tlb};
 use cere_memory::geometry::{Inclusion, Level, Replacement, Tlb};
 use cere_memory::options::{Frames, Prefetcher};
@@ -37,13 +37,19 @@ const BASE: u64 = 1 << 30;
 impl<'a> Simulated<'a> {
     fn new(machine: &'a Machine) -> Self {
         let memory = Hierarchy::new(&machine.geometry, &machine.options).expect("a machine");
-        Self { machine, memory, random: SmallRng::seed_from_u64(9), loads: 0 }
+        Self {
+            machine,
+            memory,
+            random: SmallRng::seed_from_u64(9),
+            loads: 0,
+        }
     }
 
     fn pass(&mut self, order: &[u32]) -> f64 {
         self.memory.reset_counters();
         for offset in order {
-            self.memory.access(0, Access::load(BASE + 8 * u64::from(*offset), 8));
+            self.memory
+                .access(0, Access::load(BASE + 8 * u64::from(*offset), 8));
         }
         self.loads += order.len() as u64;
         let counters = self.memory.counters();
@@ -58,7 +64,11 @@ impl<'a> Simulated<'a> {
         }
         // The clock, and a neighbour now and then.
         let noise = 1.0 + 0.01 * self.random.random::<f64>();
-        let burst = if self.random.random::<f64>() < self.machine.bursts { 1.0 + 2.0 * self.random.random::<f64>() } else { 1.0 };
+        let burst = if self.random.random::<f64>() < self.machine.bursts {
+            1.0 + 2.0 * self.random.random::<f64>()
+        } else {
+            1.0
+        };
         time * noise * burst
     }
 }
@@ -79,7 +89,8 @@ impl Target for Simulated<'_> {
     }
 
     fn cold(&mut self, order: &[u32]) -> Option<f64> {
-        let fresh = Hierarchy::new(&self.machine.geometry, &self.machine.options).expect("a machine");
+        let fresh =
+            Hierarchy::new(&self.machine.geometry, &self.machine.options).expect("a machine");
         self.memory = fresh;
         Some(self.pass(order))
     }
@@ -93,8 +104,18 @@ impl Machine {
     fn drawn(seed: u64) -> Self {
         let mut r = SmallRng::seed_from_u64(seed);
         let line = pick(&mut r, &[64u32, 64, 64, 128]);
-        let policies = [Replacement::Lru, Replacement::Lru, Replacement::TreePlru, Replacement::Random];
-        let level = |name: &str, size: u64, ways: u32, replacement: Replacement, inclusion: Inclusion, shared: bool| Level {
+        let policies = [
+            Replacement::Lru,
+            Replacement::Lru,
+            Replacement::TreePlru,
+            Replacement::Random,
+        ];
+        let level = |name: &str,
+                     size: u64,
+                     ways: u32,
+                     replacement: Replacement,
+                     inclusion: Inclusion,
+                     shared: bool| Level {
             line,
             replacement: match ways.is_power_of_two() {
                 true => replacement,
@@ -112,13 +133,27 @@ impl Machine {
         let ways = pick(&mut r, &[4u32, 8, 8, 10, 16]);
         let set = u64::from(ways) * u64::from(line);
         let second = set * (6 * first / set).next_power_of_two().max(512);
-        levels.push(level("L2", second, ways, pick(&mut r, &policies), Inclusion::None, false));
+        levels.push(level(
+            "L2",
+            second,
+            ways,
+            pick(&mut r, &policies),
+            Inclusion::None,
+            false,
+        ));
         if r.random_bool(0.7) {
             let ways = pick(&mut r, &[12u32, 16]);
             let sets = (8 * second / (u64::from(ways) * u64::from(line))).next_power_of_two();
             let third = sets * u64::from(ways) * u64::from(line);
             let inclusion = pick(&mut r, &[Inclusion::None, Inclusion::Victim]);
-            levels.push(level("L3", third, ways, pick(&mut r, &policies[..3]), inclusion, true));
+            levels.push(level(
+                "L3",
+                third,
+                ways,
+                pick(&mut r, &policies[..3]),
+                inclusion,
+                true,
+            ));
         }
         let mut latencies = vec![1.0 + r.random::<f64>()];
         for factor in [3.0, 3.5, 4.0].iter().take(levels.len()) {
@@ -127,68 +162,156 @@ impl Machine {
         }
         let entries = pick(&mut r, &[32u32, 64, 96]);
         let tlbs = vec![
-            Tlb { entries, ways: pick(&mut r, &[4, entries]) },
-            Tlb { entries: pick(&mut r, &[512, 1024, 1536, 2048]), ways: 8 },
+            Tlb {
+                entries,
+                ways: pick(&mut r, &[4, entries]),
+            },
+            Tlb {
+                entries: pick(&mut r, &[512, 1024, 1536, 2048]),
+                ways: 8,
+            },
         ];
-        let prefetcher = r.random_bool(0.3).then_some(Prefetcher { level: 1, streams: 8, distance: 4, degree: 1 });
+        let prefetcher = r.random_bool(0.3).then_some(Prefetcher {
+            level: 1,
+            streams: 8,
+            distance: 4,
+            degree: 1,
+        });
         let frames = pick(&mut r, &[Frames::Random, Frames::Random, Frames::Identity]);
-        let options = Options { seed, frames, prefetcher, ..Options::default() };
-        let geometry = Geometry { name: format!("machine {seed}"), levels, tlbs };
-        Self { geometry, options, latencies, walks: [1.7, 14.0], bursts: 0.1 }
+        let options = Options {
+            seed,
+            frames,
+            prefetcher,
+            ..Options::default()
+        };
+        let geometry = Geometry {
+            name: format!("machine {seed}"),
+            levels,
+            tlbs,
+        };
+        Self {
+            geometry,
+            options,
+            latencies,
+            walks: [1.7, 14.0],
+            bursts: 0.1,
+        }
     }
 
     /// What is read off, against what is there; what differs.
     fn wrong(&self) -> Vec<String> {
         let mut target = Simulated::new(self);
         let last = self.geometry.levels.last().expect("a level").size as usize;
-        let effort = Effort { repeats: 4, per_octave: 6, limit: 3 * last, loads: 1, over: &|| false };
+        let effort = Effort {
+            repeats: 4,
+            per_octave: 6,
+            limit: 3 * last,
+            loads: 1,
+            over: &|| false,
+        };
         let mut wrong = Vec::new();
         let mut check = |what: String, found: f64, there: f64, tolerance: f64| {
             if !((found / there - 1.0).abs() <= tolerance) {
                 wrong.push(format!("{what}: {found} for {there}"));
             }
         };
-        let line = caches::line(&mut target, &effort).expect("memory").read().expect("a step").0;
-        check("line".into(), line as f64, f64::from(self.geometry.levels[0].line), 0.0);
+        let line = caches::line(&mut target, &effort)
+            .expect("memory")
+            .read()
+            .expect("a step")
+            .0;
+        check(
+            "line".into(),
+            line as f64,
+            f64::from(self.geometry.levels[0].line),
+            0.0,
+        );
         let line = self.geometry.levels[0].line as usize;
         let curve = caches::sizes(&mut target, line, &effort).expect("memory");
         let plateaus = levels::plateaus(&curve);
         if std::env::var_os("CERE_CURVES").is_some() {
             println!("{} {curve:.2?}\n{plateaus:?}", self.geometry);
         }
-        check("levels".into(), plateaus.len() as f64, self.latencies.len() as f64, 0.0);
+        check(
+            "levels".into(),
+            plateaus.len() as f64,
+            self.latencies.len() as f64,
+            0.0,
+        );
         for (at, (pair, level)) in plateaus.windows(2).zip(&self.geometry.levels).enumerate() {
-            let size = levels::size(&curve, &pair[0], &pair[1], 4096.0, &[Placement::Random]).expect("a size");
+            let size = levels::size(&curve, &pair[0], &pair[1], 4096.0, &[Placement::Random])
+                .expect("a size");
             // A victim level holds its lines beside those of the level before it.
-            let before = if level.inclusion == Inclusion::Victim { self.geometry.levels[at - 1].size } else { 0 };
+            let before = if level.inclusion == Inclusion::Victim {
+                self.geometry.levels[at - 1].size
+            } else {
+                0
+            };
             let tolerance = [0.0, 0.125, 0.25][at];
-            check(format!("size {} {size:?}", level.name), size.size, (level.size + before) as f64, tolerance);
+            check(
+                format!("size {} {size:?}", level.name),
+                size.size,
+                (level.size + before) as f64,
+                tolerance,
+            );
         }
         if plateaus.len() > 2 {
             let mut before = None;
             for (at, from, to) in [(0, 512, 32 << 10), (1, 2, 1 << 20)] {
                 let from = before.map_or(from, |(_, way)| from * way);
-                let wanted = Wanted { times: (plateaus[at].time, plateaus[at + 1].time), before, strides: (from, to) };
+                let wanted = Wanted {
+                    times: (plateaus[at].time, plateaus[at + 1].time),
+                    before,
+                    strides: (from, to),
+                };
                 let found = caches::ways(&mut target, line, &wanted, &effort).expect("memory");
                 let level = &self.geometry.levels[at];
-                check(format!("ways {} {found:?}", level.name), found.found.map_or(0.0, |f| f64::from(f.0)), f64::from(level.ways), 0.0);
+                check(
+                    format!("ways {} {found:?}", level.name),
+                    found.found.map_or(0.0, |f| f64::from(f.0)),
+                    f64::from(level.ways),
+                    0.0,
+                );
                 before = found.found;
                 if before.is_none() {
                     break;
                 }
             }
         }
-        let effort = Effort { limit: 64 << 20, ..effort };
+        let effort = Effort {
+            limit: 64 << 20,
+            ..effort
+        };
         let curve = tlb::page(&mut target, line, &effort).expect("memory");
-        check(format!("page {curve:?}"), tlb::read_page(&curve).map_or(0.0, |p| p.0 as f64), 4096.0, 0.0);
-        let found = tlb::entries(&mut target, line, self.geometry.levels[1].size as usize, &effort).expect("memory");
+        check(
+            format!("page {curve:?}"),
+            tlb::read_page(&curve).map_or(0.0, |p| p.0 as f64),
+            4096.0,
+            0.0,
+        );
+        let found = tlb::entries(
+            &mut target,
+            line,
+            self.geometry.levels[1].size as usize,
+            &effort,
+        )
+        .expect("memory");
         if std::env::var_os("CERE_CURVES").is_some() {
-            println!("{:.2?}\n{:?}", found.added(), levels::plateaus(&found.added()));
+            println!(
+                "{:.2?}\n{:?}",
+                found.added(),
+                levels::plateaus(&found.added())
+            );
         }
         let found = found.read();
         check("TLBs".into(), found.len() as f64, 2.0, 0.0);
         for (level, tlb) in found.iter().zip(&self.geometry.tlbs) {
-            check(format!("TLB {level:?}"), level.entries.size, f64::from(tlb.entries), 0.1);
+            check(
+                format!("TLB {level:?}"),
+                level.entries.size,
+                f64::from(tlb.entries),
+                0.1,
+            );
         }
         wrong
     }
@@ -196,23 +319,49 @@ impl Machine {
 
 #[test]
 fn machines() {
-    let count: u64 = std::env::var("CERE_MACHINES").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
-    let first: u64 = std::env::var("CERE_FIRST").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let count: u64 = std::env::var("CERE_MACHINES")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(20);
+    let first: u64 = std::env::var("CERE_FIRST")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
     let seeds: Vec<u64> = (first..first + count).collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     let wrong: Vec<String> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(|| {
-            let mut all = Vec::new();
-            while let Some(seed) = seeds.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-                let machine = Machine::drawn(*seed);
-                let wrong = machine.wrong();
-                if !wrong.is_empty() {
-                    all.push(format!("{seed}: {} frames {:?} prefetcher {}\n    {}", machine.geometry, machine.options.frames, machine.options.prefetcher.is_some(), wrong.join("\n    ")));
-                }
-            }
-            all
-        })).collect();
-        threads.into_iter().flat_map(|t| t.join().expect("a thread")).collect()
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut all = Vec::new();
+                    while let Some(seed) =
+                        seeds.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                    {
+                        let machine = Machine::drawn(*seed);
+                        let wrong = machine.wrong();
+                        if !wrong.is_empty() {
+                            all.push(format!(
+                                "{seed}: {} frames {:?} prefetcher {}\n    {}",
+                                machine.geometry,
+                                machine.options.frames,
+                                machine.options.prefetcher.is_some(),
+                                wrong.join("\n    ")
+                            ));
+                        }
+                    }
+                    all
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|t| t.join().expect("a thread"))
+            .collect()
     });
-    assert!(wrong.is_empty(), "{} of {count} machines\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} machines\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

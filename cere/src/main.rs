@@ -20,6 +20,7 @@
 //! | `study` | build, capture, check and report in one go |
 //! | `results` | shows the records of replays |
 //! | `report` | writes profile, classes and replays as one page |
+//! | `machine` | measures the machine: caches, TLBs, operations, bandwidths, cores |
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
@@ -32,6 +33,7 @@ mod doctor;
 mod documents;
 mod hybrid;
 mod instrument;
+mod machine;
 mod manual;
 mod measure;
 mod metrics;
@@ -99,6 +101,7 @@ enum Command {
     Study(study::Options),
     Results(results::Options),
     Report(report::Options),
+    Machine(machine::Options),
     Doctor(doctor::Options),
     Manual(manual::Options),
     Work(work::Options),
@@ -144,6 +147,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Study(options) => study::run(&options),
         Command::Results(options) => results::run(&options),
         Command::Report(options) => report::run(&options),
+        Command::Machine(options) => machine::run(&options),
         Command::Doctor(options) => doctor::run(&options),
         Command::Manual(options) => manual::run(&options, &Cli::command()),
         Command::Work(options) => work::run(&options),

@@ -90,7 +90,11 @@ const DRAWN: usize = 16 << 20;
 /// Time of a load by working set: all lines of some pages, at random within a page, one page after the other (BlackjackBench 3.1.2),
 /// coarse, then finer where it rises. Pages are small ones, as a program's own, and the mean of several draws of them counts: one
 /// draw's sets are fuller than the mean, or emptier.
-pub fn sizes(target: &mut dyn Target, line: usize, effort: &Effort) -> Result<Vec<(f64, f64)>, Error> {
+pub fn sizes(
+    target: &mut dyn Target,
+    line: usize,
+    effort: &Effort,
+) -> Result<Vec<(f64, f64)>, Error> {
     target.take(effort.limit, Pages::Small)?;
     let mut points: Vec<(f64, f64)> = Vec::new();
     let mut add = |sets: Vec<usize>, points: &mut Vec<(f64, f64)>| {
@@ -101,14 +105,18 @@ pub fn sizes(target: &mut dyn Target, line: usize, effort: &Effort) -> Result<Ve
             let x = bytes as f64;
             if points.iter().all(|p| p.0 != x) {
                 let draws = (DRAWN / bytes).clamp(1, 16) as u64;
-                let times = (0..draws).map(|seed| least(target, &pages(effort.limit, bytes, line, seed), effort));
+                let times = (0..draws)
+                    .map(|seed| least(target, &pages(effort.limit, bytes, line, seed), effort));
                 points.push((x, times.sum::<f64>() / draws as f64));
             }
         }
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
     };
     add(working_sets(effort.limit, effort.per_octave), &mut points);
-    let finer = levels::plateaus(&points).windows(2).flat_map(|p| between(&p[0], &p[1])).collect();
+    let finer = levels::plateaus(&points)
+        .windows(2)
+        .flat_map(|p| between(&p[0], &p[1]))
+        .collect();
     add(finer, &mut points);
     Ok(points)
 }
@@ -116,7 +124,10 @@ pub fn sizes(target: &mut dyn Target, line: usize, effort: &Effort) -> Result<Ve
 /// Working sets in the rise from one plateau to the next.
 fn between(near: &Plateau, far: &Plateau) -> Vec<usize> {
     let (from, to) = (near.to.min(far.from), far.from.max(near.to));
-    let step = ((to - from) / (REFINED + 1) as f64 / SMALL as f64).ceil().max(1.0) as usize * SMALL;
+    let step = ((to - from) / (REFINED + 1) as f64 / SMALL as f64)
+        .ceil()
+        .max(1.0) as usize
+        * SMALL;
     (from as usize..to as usize).step_by(step).skip(1).collect()
 }
 
@@ -153,37 +164,67 @@ const MISSES: f64 = 0.05;
 /// The paper takes the cache's size for the stride, and needs to know it. Two sets at once, so that a victim cache of a few lines
 /// does not count. What the level before holds never reaches this one: other lines of the same set there are read in between, which
 /// lie in other sets here.
-pub fn ways(target: &mut dyn Target, line: usize, wanted: &Wanted, effort: &Effort) -> Result<Ways, Error> {
+pub fn ways(
+    target: &mut dyn Target,
+    line: usize,
+    wanted: &Wanted,
+    effort: &Effort,
+) -> Result<Ways, Error> {
     let (mut stride, last) = wanted.strides;
     let (hit, miss) = wanted.times;
-    let evicting = wanted.before.map_or((0, 0), |(ways, way)| (2 * ways as usize, way));
-    target.take(last * MOST as usize + 2 * (evicting.0 + 1) * evicting.1, Pages::Huge)?;
+    let evicting = wanted
+        .before
+        .map_or((0, 0), |(ways, way)| (2 * ways as usize, way));
+    target.take(
+        last * MOST as usize + 2 * (evicting.0 + 1) * evicting.1,
+        Pages::Huge,
+    )?;
     let mut held = Vec::new();
     while stride <= last && !(effort.over)() {
         let stays = |target: &mut dyn Target, count: u32, draw: u64| {
             // Two neighbouring lines, and not those at the beginning of a page, which the stack and others like.
             let first = (7 + 11 * draw as usize) * line % stride.min(SMALL);
-            let word = |at: usize, set: usize| (((first + set * line) % stride.min(SMALL) + at) / 8) as u32;
-            let lines = (0..count as usize).flat_map(|i| [word(i * stride, 0), word(i * stride, 1)]);
+            let word = |at: usize, set: usize| {
+                (((first + set * line) % stride.min(SMALL) + at) / 8) as u32
+            };
+            let lines =
+                (0..count as usize).flat_map(|i| [word(i * stride, 0), word(i * stride, 1)]);
             // Odd multiples of the way before: never one of the stride, which is at least two of them.
-            let others = (0..evicting.0).flat_map(|i| [0, 1].map(|set| word(last * MOST as usize + (2 * i + 1) * evicting.1, set)));
+            let others = (0..evicting.0).flat_map(|i| {
+                [0, 1].map(|set| word(last * MOST as usize + (2 * i + 1) * evicting.1, set))
+            });
             let order = shuffled(lines.chain(others).collect(), draw);
             let share = f64::from(count) / (count as usize + evicting.0) as f64;
             least(target, &order, effort) <= hit + MISSES * (miss - hit) * share
         };
-        let most = |target: &mut dyn Target, draw: u64| (1..=MOST).take_while(|count| stays(target, *count, draw)).last().unwrap_or(0);
+        let most = |target: &mut dyn Target, draw: u64| {
+            (1..=MOST)
+                .take_while(|count| stays(target, *count, draw))
+                .last()
+                .unwrap_or(0)
+        };
         let lines = (0..DRAWS).map(|draw| most(target, draw)).max().unwrap_or(0);
         held.push((stride, lines));
         stride *= 2;
     }
-    let found = held.windows(2).find(|two| two[0].1 == two[1].1 && two[0].1 < MOST && two[0].1 > 0);
+    let found = held
+        .windows(2)
+        .find(|two| two[0].1 == two[1].1 && two[0].1 < MOST && two[0].1 > 0);
     // The strides before have twice as many each, as far as that was measured: else the index is not of bits of the address.
     let regular = |way: &(usize, u32)| {
         let before = held.iter().filter(|h| h.0 < way.0);
-        let mut doubled = before.map(|h| (h.1, (way.1 as usize * way.0 / h.0).min(MOST as usize) as u32));
+        let mut doubled = before.map(|h| {
+            (
+                h.1,
+                (way.1 as usize * way.0 / h.0).min(MOST as usize) as u32,
+            )
+        });
         doubled.all(|(lines, expected)| lines.abs_diff(expected) <= 1 + expected / 16)
     };
-    let found = found.map(|two| two[0]).filter(regular).map(|(stride, lines)| (lines, stride));
+    let found = found
+        .map(|two| two[0])
+        .filter(regular)
+        .map(|(stride, lines)| (lines, stride));
     Ok(Ways { held, found })
 }
 
@@ -194,8 +235,15 @@ fn shuffled(mut order: Vec<u32>, seed: u64) -> Vec<u32> {
 }
 
 /// Nanoseconds of a dependent load from a level that holds between `from` and `to` bytes.
-pub fn latency(target: &mut dyn Target, line: usize, (from, to): (usize, usize), effort: &Effort) -> Result<f64, Error> {
-    let bytes = ((from as f64 * to as f64).sqrt() as usize).clamp(2 * line, effort.limit).next_multiple_of(line);
+pub fn latency(
+    target: &mut dyn Target,
+    line: usize,
+    (from, to): (usize, usize),
+    effort: &Effort,
+) -> Result<f64, Error> {
+    let bytes = ((from as f64 * to as f64).sqrt() as usize)
+        .clamp(2 * line, effort.limit)
+        .next_multiple_of(line);
     if bytes <= NEAR {
         target.take(bytes, Pages::Huge)?;
         return Ok(least(target, &lines(bytes, line, 5), effort));
@@ -211,11 +259,17 @@ pub fn latency(target: &mut dyn Target, line: usize, (from, to): (usize, usize),
 const COLD: usize = 1 << 15;
 
 /// Nanoseconds of a dependent load from memory; `None` where lines cannot be flushed.
-pub fn memory_latency(target: &mut dyn Target, line: usize, effort: &Effort) -> Result<Option<f64>, Error> {
+pub fn memory_latency(
+    target: &mut dyn Target,
+    line: usize,
+    effort: &Effort,
+) -> Result<Option<f64>, Error> {
     without_pages(COLD, line, &mut |order, area| {
         target.take(area, Pages::Huge)?;
         let times = (0..effort.repeats).map(|_| target.cold(order));
-        Ok(times.collect::<Option<Vec<f64>>>().and_then(|t| t.into_iter().reduce(f64::min)))
+        Ok(times
+            .collect::<Option<Vec<f64>>>()
+            .and_then(|t| t.into_iter().reduce(f64::min)))
     })
 }
 
@@ -227,10 +281,15 @@ fn without_pages(
 ) -> Result<Option<f64>, Error> {
     let half = SMALL / 2;
     let inside = move |r: u32, part: usize| part * half + r as usize % (half / line) * line;
-    let one: Vec<u32> = pairs(count * SMALL, SMALL, count, 5, |r| [inside(r, (r >> 31) as usize), 0]);
+    let one: Vec<u32> = pairs(count * SMALL, SMALL, count, 5, |r| {
+        [inside(r, (r >> 31) as usize), 0]
+    });
     let one: Vec<u32> = one.into_iter().step_by(2).collect();
-    let two = pairs(count / 2 * SMALL, SMALL, count / 2, 5, |r| [inside(r, 0), inside(r >> 16, 1)]);
-    let (Some(one), Some(two)) = (time(&one, count * SMALL)?, time(&two, count / 2 * SMALL)?) else {
+    let two = pairs(count / 2 * SMALL, SMALL, count / 2, 5, |r| {
+        [inside(r, 0), inside(r >> 16, 1)]
+    });
+    let (Some(one), Some(two)) = (time(&one, count * SMALL)?, time(&two, count / 2 * SMALL)?)
+    else {
         return Ok(None);
     };
     Ok(Some((2.0 * two - one).clamp(two / 2.0, two)))

@@ -68,8 +68,12 @@ pub fn misses(pages: u64, sets: u64, ways: u64, placement: Placement, policy: Po
         (Placement::Random, Policy::Random) => {
             // By the number of other pages in a page's set, to where hardly any set has more.
             let most = (3 * pages / sets + 4 * ways).min(pages - 1);
-            let counts = chances(pages - 1, 1.0 / sets as f64, most).into_iter().enumerate();
-            let rates = counts.skip(ways as usize).map(|(others, share)| share * of(others as u64 + 1));
+            let counts = chances(pages - 1, 1.0 / sets as f64, most)
+                .into_iter()
+                .enumerate();
+            let rates = counts
+                .skip(ways as usize)
+                .map(|(others, share)| share * of(others as u64 + 1));
             rates.sum()
         }
     }
@@ -106,15 +110,29 @@ pub fn fits(rates: &[(u64, f64)], placements: &[Placement]) -> Vec<Fit> {
     let kinds: Vec<_> = placements.iter().flat_map(kinds).collect();
     let all = pairs.filter(wanted).flat_map(|(sets, ways)| {
         let of = move |placement, policy| {
-            let told: Vec<f64> = rates.iter().map(|r| misses(r.0, sets, ways, placement, policy)).collect();
+            let told: Vec<f64> = rates
+                .iter()
+                .map(|r| misses(r.0, sets, ways, placement, policy))
+                .collect();
             let both = || told.iter().zip(rates).map(|(m, (_, rate))| (*m, *rate));
             let square: f64 = told.iter().map(|m| m * m).sum();
-            let full = both().map(|(m, rate)| m * rate).sum::<f64>() / square.max(f64::MIN_POSITIVE);
+            let full =
+                both().map(|(m, rate)| m * rate).sum::<f64>() / square.max(f64::MIN_POSITIVE);
             let full = full.clamp(1.0 - FULL, 1.0 + FULL);
-            let residual = both().map(|(m, rate)| (rate - full * m).abs()).sum::<f64>() / rates.len() as f64;
-            Fit { sets, ways, placement, policy, residual }
+            let residual =
+                both().map(|(m, rate)| (rate - full * m).abs()).sum::<f64>() / rates.len() as f64;
+            Fit {
+                sets,
+                ways,
+                placement,
+                policy,
+                residual,
+            }
         };
-        kinds.clone().into_iter().map(move |(placement, policy)| of(placement, policy))
+        kinds
+            .clone()
+            .into_iter()
+            .map(move |(placement, policy)| of(placement, policy))
     });
     let mut found: Vec<Fit> = all.collect();
     found.sort_by(|a, b| a.residual.total_cmp(&b.residual));
@@ -141,7 +159,9 @@ fn prior(fit: &Fit) -> f64 {
 /// The best fits that explain the curve alike, each with its weight: how near it is times how often such a cache is built.
 pub fn alike(fits: &[Fit]) -> impl Iterator<Item = (&Fit, f64)> {
     let least = fits.first().map_or(0.0, |fit| fit.residual);
-    let near = fits.iter().take_while(move |fit| fit.residual <= least + ALIKE);
+    let near = fits
+        .iter()
+        .take_while(move |fit| fit.residual <= least + ALIKE);
     near.map(|fit| (fit, prior(fit) / (fit.residual + EXACT)))
 }
 
@@ -149,7 +169,12 @@ pub fn alike(fits: &[Fit]) -> impl Iterator<Item = (&Fit, f64)> {
 /// five best, which an exact fit loses against two poor ones that agree.)
 #[must_use]
 pub fn size(fits: &[Fit]) -> Option<u64> {
-    let weight = |pages: u64| -> f64 { alike(fits).filter(|(f, _)| f.pages() == pages).map(|(_, w)| w).sum() };
+    let weight = |pages: u64| -> f64 {
+        alike(fits)
+            .filter(|(f, _)| f.pages() == pages)
+            .map(|(_, w)| w)
+            .sum()
+    };
     let sizes = alike(fits).map(|(fit, _)| fit.pages());
     sizes.max_by(|a, b| weight(*a).total_cmp(&weight(*b)).then(b.cmp(a)))
 }
@@ -164,7 +189,10 @@ mod tests {
         assert!((misses(512, 64, 8, Placement::Random, Policy::Lru) - 0.546).abs() < 1e-3);
         assert_eq!(misses(512, 64, 8, Placement::Even, Policy::Lru), 0.0);
         // One page more: nine pages of one set miss.
-        assert_eq!(misses(513, 64, 8, Placement::Even, Policy::Lru), 9.0 / 513.0);
+        assert_eq!(
+            misses(513, 64, 8, Placement::Even, Policy::Lru),
+            9.0 / 513.0
+        );
         assert_eq!(misses(577, 64, 8, Placement::Even, Policy::Lru), 1.0);
         assert_eq!(misses(8, 64, 8, Placement::Random, Policy::Lru), 0.0);
     }
@@ -177,11 +205,25 @@ mod tests {
             (Placement::Even, Policy::Random),
             (Placement::Random, Policy::Random),
         ] {
-            for (sets, ways) in [(1, 8), (1, 12), (16, 8), (32, 16), (64, 8), (256, 20), (96, 16)] {
+            for (sets, ways) in [
+                (1, 8),
+                (1, 12),
+                (16, 8),
+                (32, 16),
+                (64, 8),
+                (256, 20),
+                (96, 16),
+            ] {
                 let pages = sets * ways;
                 let xs = (pages / 2..2 * pages).step_by((pages / 16).max(1) as usize);
-                let rates: Vec<(u64, f64)> = xs.map(|x| (x, misses(x, sets, ways, placement, policy))).collect();
-                assert_eq!(size(&fits(&rates, &[placement])), Some(pages), "{sets} {ways} {placement:?} {policy:?}");
+                let rates: Vec<(u64, f64)> = xs
+                    .map(|x| (x, misses(x, sets, ways, placement, policy)))
+                    .collect();
+                assert_eq!(
+                    size(&fits(&rates, &[placement])),
+                    Some(pages),
+                    "{sets} {ways} {placement:?} {policy:?}"
+                );
             }
         }
         assert_eq!(size(&fits(&[], &[Placement::Even])), None);

@@ -36,7 +36,8 @@ pub fn plateaus(points: &[(f64, f64)]) -> Vec<Plateau> {
         let times: Vec<f64> = cluster.iter().map(|at| points[*at].1).collect();
         let time = cere_stats::middle(&times)?;
         let ends = last + 1 == smooth.len();
-        let rise = (smooth[last].1 - smooth[first].1) / time / (to / from).log2().max(f64::MIN_POSITIVE);
+        let rise =
+            (smooth[last].1 - smooth[first].1) / time / (to / from).log2().max(f64::MIN_POSITIVE);
         let enough = cluster.len() + usize::from(first == 0 || ends) >= POINTS;
         let long = ends || to >= LONG * from && rise <= SLOPE;
         Some(Plateau { from, to, time }).filter(|_| enough && long)
@@ -61,21 +62,46 @@ pub struct Size {
 
 /// The size of the level `near` before `far`, with pages of `unit` in x that lie in one of `placements`.
 #[must_use]
-pub fn size(points: &[(f64, f64)], near: &Plateau, far: &Plateau, unit: f64, placements: &[Placement]) -> Option<Size> {
+pub fn size(
+    points: &[(f64, f64)],
+    near: &Plateau,
+    far: &Plateau,
+    unit: f64,
+    placements: &[Placement],
+) -> Option<Size> {
     let smooth = monotone(points);
     let low = smooth.iter().find(|p| p.0 >= near.from)?.1;
     let high = far.time.max(low * 1.01);
     let rate = |y: f64| ((y - low) / (high - low)).max(0.0);
-    let window = smooth.iter().filter(|p| p.0 >= near.to / 2.0 && p.0 <= 2.0 * far.from);
-    let rates: Vec<(u64, f64)> = window.map(|p| ((p.0 / unit).round().max(1.0) as u64, rate(p.1))).collect();
-    let held = rates.iter().take_while(|r| r.1 <= HELD).last().map_or(near.to, |r| r.0 as f64 * unit);
-    let between = rates.iter().filter(|r| r.1 > HELD && r.1 < 1.0 - HELD).count();
+    let window = smooth
+        .iter()
+        .filter(|p| p.0 >= near.to / 2.0 && p.0 <= 2.0 * far.from);
+    let rates: Vec<(u64, f64)> = window
+        .map(|p| ((p.0 / unit).round().max(1.0) as u64, rate(p.1)))
+        .collect();
+    let held = rates
+        .iter()
+        .take_while(|r| r.1 <= HELD)
+        .last()
+        .map_or(near.to, |r| r.0 as f64 * unit);
+    let between = rates
+        .iter()
+        .filter(|r| r.1 > HELD && r.1 < 1.0 - HELD)
+        .count();
     let fits = fit::fits(&rates, placements);
     let pages = fit::size(&fits)?;
     let heavy = |a: &(&Fit, f64), b: &(&Fit, f64)| a.1.total_cmp(&b.1);
-    let best = *fit::alike(&fits).filter(|(fit, _)| fit.pages() == pages).max_by(heavy)?.0;
+    let best = *fit::alike(&fits)
+        .filter(|(fit, _)| fit.pages() == pages)
+        .max_by(heavy)?
+        .0;
     let close = |fit: &Fit| (fit.pages() as f64 / pages as f64 - 1.0).abs() <= 0.125;
-    let weight = |near: bool| -> f64 { fit::alike(&fits).filter(|(f, _)| !near || close(f)).map(|(_, w)| w).sum() };
+    let weight = |near: bool| -> f64 {
+        fit::alike(&fits)
+            .filter(|(f, _)| !near || close(f))
+            .map(|(_, w)| w)
+            .sum()
+    };
     let alike = weight(true) / weight(false).max(f64::MIN_POSITIVE);
     let size = match between {
         // Nothing between: the step says more than any model of it.
@@ -83,7 +109,12 @@ pub fn size(points: &[(f64, f64)], near: &Plateau, far: &Plateau, unit: f64, pla
         _ => pages as f64 * unit,
     };
     let confidence = (1.0 - best.residual / 0.15).clamp(0.0, 1.0) * alike;
-    Some(Size { size, held, fit: Some(best).filter(|_| between > 0), confidence })
+    Some(Size {
+        size,
+        held,
+        fit: Some(best).filter(|_| between > 0),
+        confidence,
+    })
 }
 
 #[cfg(test)]
@@ -92,7 +123,8 @@ mod tests {
 
     /// A curve of four levels with 32 KiB, 1 MiB (random pages) and 16 MiB.
     fn curve() -> Vec<(f64, f64)> {
-        let xs = (0..60).map(|i| ((4096.0 * 2f64.powf(f64::from(i) / 4.0) / 4096.0).round() * 4096.0) as u64);
+        let xs = (0..60)
+            .map(|i| ((4096.0 * 2f64.powf(f64::from(i) / 4.0) / 4096.0).round() * 4096.0) as u64);
         let time = |x: u64| {
             let pages = x / 4096;
             let first = fit::misses(pages, 1, 8, Placement::Even, fit::Policy::Lru);
@@ -111,7 +143,14 @@ mod tests {
         let found = plateaus(&points);
         let times: Vec<f64> = found.iter().map(|p| p.time.round()).collect();
         assert_eq!(times, [1.0, 4.0, 16.0, 76.0]);
-        let sizes: Vec<f64> = found.windows(2).map(|p| size(&points, &p[0], &p[1], 4096.0, &[Placement::Random]).unwrap().size).collect();
+        let sizes: Vec<f64> = found
+            .windows(2)
+            .map(|p| {
+                size(&points, &p[0], &p[1], 4096.0, &[Placement::Random])
+                    .unwrap()
+                    .size
+            })
+            .collect();
         assert_eq!(sizes, [32768.0, 1048576.0, 16777216.0]);
     }
 }

@@ -42,7 +42,11 @@ const LINE: usize = 64;
 const FASTER: f64 = 0.8;
 
 fn found(what: impl Into<String>, confidence: f64, how: impl Into<String>) -> Found {
-    Found { what: what.into(), confidence, how: how.into() }
+    Found {
+        what: what.into(),
+        confidence,
+        how: how.into(),
+    }
 }
 
 /// Seconds of the parts, out of those of the whole: sizes, ways, latencies, TLBs.
@@ -60,7 +64,10 @@ pub fn measure(
     let mut target = Live::new(session)?;
     let began = session.elapsed();
     let until = |part: usize| began + seconds * SHARES[..=part].iter().sum::<f64>();
-    let limit = session.pick(LIMITS.0, LIMITS.1).min(available as usize / 2).max(8 << 20);
+    let limit = session
+        .pick(LIMITS.0, LIMITS.1)
+        .min(available as usize / 2)
+        .max(8 << 20);
     let end = std::cell::Cell::new(until(0));
     let over = || session.elapsed() > end.get();
     let effort = Effort {
@@ -96,8 +103,16 @@ pub fn measure(
         measured.caches.push(cache(at, size, latency, add_ns, told));
         let way = ways.get(at).and_then(|ways| ways.found);
         let (confidence, how) = judge(at, level, way, size, trust);
-        measured.found.push(found(format!("caches[{at}].size_bytes"), confidence, how));
-        measured.found.push(ways_found(at, level, &ways, way.filter(|_| at < 2), confidence));
+        measured
+            .found
+            .push(found(format!("caches[{at}].size_bytes"), confidence, how));
+        measured.found.push(ways_found(
+            at,
+            level,
+            &ways,
+            way.filter(|_| at < 2),
+            confidence,
+        ));
         let cache = &mut measured.caches[at];
         cache.confidence = confidence;
         cache.ways = way.map(|(ways, _)| ways);
@@ -106,15 +121,24 @@ pub fn measure(
     measured.curves.push(size_curve(curve, &sizes));
     measured.memory_ns = caches::memory_latency(&mut target, line, &effort)?;
     let how = "dependent loads of lines flushed before, one and two a page, so that the cost of the page is taken off";
-    measured.found.push(found("memory.latency_ns", trust * f64::from(u8::from(measured.memory_ns.is_some())), how));
+    measured.found.push(found(
+        "memory.latency_ns",
+        trust * f64::from(u8::from(measured.memory_ns.is_some())),
+        how,
+    ));
 
     end.set(until(3));
     session.step("TLBs");
-    let second = measured.caches.get(1).map_or(1 << 20, |cache| cache.size_bytes as usize);
+    let second = measured
+        .caches
+        .get(1)
+        .map_or(1 << 20, |cache| cache.size_bytes as usize);
     read_tlbs(&mut target, line, second, &effort, &mut measured)?;
     measured.huge_pages = target.take(4 << 20, Pages::Huge)? > 0.9;
     if !measured.huge_pages {
-        measured.notes.push("the kernel gave no huge pages: ways of the second cache are not observable".into());
+        measured.notes.push(
+            "the kernel gave no huge pages: ways of the second cache are not observable".into(),
+        );
     }
     if session.elapsed() > began + seconds {
         measured.notes.push("time was over before all points were measured: values of the larger levels are less sure".into());
@@ -122,20 +146,32 @@ pub fn measure(
     Ok(measured)
 }
 
-fn read_line(target: &mut Live, effort: &Effort, session: &Session, measured: &mut Measured) -> Result<usize, Error> {
+fn read_line(
+    target: &mut Live,
+    effort: &Effort,
+    session: &Session,
+    measured: &mut Measured,
+) -> Result<usize, Error> {
     session.step("line size");
     let others = Others::watch();
     let line = caches::line(target, effort)?;
-    let mark = |at: Option<u64>| at.map(|x| vec![(x as f64, "line".to_owned())]).unwrap_or_default();
+    let mark = |at: Option<u64>| {
+        at.map(|x| vec![(x as f64, "line".to_owned())])
+            .unwrap_or_default()
+    };
     let read = line.read();
     let how = match read {
         Some((line, _, far)) if far > line => format!(
             "loads in pairs: the biggest step between the first two caches; memory brings {far} bytes at once (neighbouring lines)"
         ),
-        Some(_) => "loads in pairs: the biggest step, between the first two caches and beyond them".into(),
+        Some(_) => {
+            "loads in pairs: the biggest step, between the first two caches and beyond them".into()
+        }
         None => "no step in the time of pairs: not observed".into(),
     };
-    let confidence = read.map_or(0.0, |(_, step, _)| step.clearness() * others.trust().max(0.8));
+    let confidence = read.map_or(0.0, |(_, step, _)| {
+        step.clearness() * others.trust().max(0.8)
+    });
     measured.found.push(found("line_bytes", confidence, how));
     measured.line_bytes = read.map(|r| r.0);
     for (name, points) in [("second cache", line.near), ("memory", line.far)] {
@@ -170,38 +206,74 @@ struct Level {
 
 fn read_sizes(curve: &[(f64, f64)], memory: f64) -> Vec<Level> {
     let plateaus = levels::plateaus(curve);
-    let caches = plateaus.iter().take_while(|p| p.time < FASTER * memory).count();
+    let caches = plateaus
+        .iter()
+        .take_while(|p| p.time < FASTER * memory)
+        .count();
     let last = curve.last().map_or(0.0, |p| p.0);
     let level = |at: usize| {
         let near = plateaus[at].clone();
-        let behind = Plateau { from: 2.0 * last, to: 2.0 * last, time: memory };
+        let behind = Plateau {
+            from: 2.0 * last,
+            to: 2.0 * last,
+            time: memory,
+        };
         let far = plateaus.get(at + 1).cloned().unwrap_or(behind);
         let ends = at + 1 < plateaus.len();
         let mut size = levels::size(curve, &near, &far, SMALL as f64, &[Placement::Random])?;
         if !ends {
-            size = Size { size: near.to, held: near.to, fit: None, confidence: 0.2 };
+            size = Size {
+                size: near.to,
+                held: near.to,
+                fit: None,
+                confidence: 0.2,
+            };
         }
-        Some(Level { near, far, size, ends })
+        Some(Level {
+            near,
+            far,
+            size,
+            ends,
+        })
     };
     (0..caches.min(4)).filter_map(level).collect()
 }
 
-fn read_ways(target: &mut dyn Target, line: usize, sizes: &[Level], effort: &Effort) -> Result<Vec<Ways>, Error> {
+fn read_ways(
+    target: &mut dyn Target,
+    line: usize,
+    sizes: &[Level],
+    effort: &Effort,
+) -> Result<Vec<Ways>, Error> {
     let mut all: Vec<Ways> = Vec::new();
     for (at, (from, to)) in [(512, 32 << 10), (2, 1 << 20)].into_iter().enumerate() {
         let before = all.last().and_then(|ways| ways.found);
-        let (Some(level), true) = (sizes.get(at), at == 0 || before.is_some()) else { break };
+        let (Some(level), true) = (sizes.get(at), at == 0 || before.is_some()) else {
+            break;
+        };
         let strides = (before.map_or(from, |(_, way)| from * way), to);
-        let wanted = Wanted { times: (level.near.time, level.far.time), before, strides };
+        let wanted = Wanted {
+            times: (level.near.time, level.far.time),
+            before,
+            strides,
+        };
         all.push(caches::ways(target, line, &wanted, effort)?);
     }
     Ok(all)
 }
 
-fn cache(at: usize, size: usize, latency: f64, add_ns: f64, told: Option<&cere_format::caches::Cache>) -> Cache {
+fn cache(
+    at: usize,
+    size: usize,
+    latency: f64,
+    add_ns: f64,
+    told: Option<&cere_format::caches::Cache>,
+) -> Cache {
     Cache {
         level: at as u32 + 1,
-        kind: told.map_or(if at == 0 { "Data" } else { "Unified" }, |c| &c.kind).to_owned(),
+        kind: told
+            .map_or(if at == 0 { "Data" } else { "Unified" }, |c| &c.kind)
+            .to_owned(),
         size_bytes: size as u64,
         latency_ns: latency,
         latency_adds: latency / add_ns,
@@ -211,15 +283,29 @@ fn cache(at: usize, size: usize, latency: f64, add_ns: f64, told: Option<&cere_f
 }
 
 /// Confidence of a size, and how it was found.
-fn judge(at: usize, level: &Level, way: Option<(u32, usize)>, size: usize, trust: f64) -> (f64, String) {
+fn judge(
+    at: usize,
+    level: &Level,
+    way: Option<(u32, usize)>,
+    size: usize,
+    trust: f64,
+) -> (f64, String) {
     if let Some((ways, way)) = way
         && ways as usize * way == size
     {
         // Two methods that share nothing agree: what others did in the meantime did not matter.
-        return (0.98, format!("the time by working set rises there, and {ways} lines of each of {way} bytes' sets stay"));
+        return (
+            0.98,
+            format!(
+                "the time by working set rises there, and {ways} lines of each of {way} bytes' sets stay"
+            ),
+        );
     }
     if !level.ends {
-        return (0.2 * trust, "the largest working set that was measured: its end was not reached".into());
+        return (
+            0.2 * trust,
+            "the largest working set that was measured: its end was not reached".into(),
+        );
     }
     let shape = match level.size.fit {
         Some(fit) => format!(
@@ -233,7 +319,13 @@ fn judge(at: usize, level: &Level, way: Option<(u32, usize)>, size: usize, trust
     (level.size.confidence * trust * shared, shape)
 }
 
-fn ways_found(at: usize, level: &Level, all: &[Ways], way: Option<(u32, usize)>, confidence: f64) -> Found {
+fn ways_found(
+    at: usize,
+    level: &Level,
+    all: &[Ways],
+    way: Option<(u32, usize)>,
+    confidence: f64,
+) -> Found {
     let what = format!("caches[{at}].ways");
     match way {
         Some((ways, way)) => {
@@ -241,13 +333,21 @@ fn ways_found(at: usize, level: &Level, all: &[Ways], way: Option<(u32, usize)>,
             let how = format!("lines {way} bytes apart, and twice as far apart: {ways} stay");
             found(what, if agrees { confidence.max(0.9) } else { 0.3 }, how)
         }
-        None if at >= 2 => found(what, 0.0, "not observable: the sets of this level are hashed over slices, and its index is physical"),
+        None if at >= 2 => found(
+            what,
+            0.0,
+            "not observable: the sets of this level are hashed over slices, and its index is physical",
+        ),
         None if all.len() > at => found(
             what,
             0.0,
             "not observable: lines at any stride do not collide; the pages below huge ones are small (a hypervisor), or the index is hashed",
         ),
-        None => found(what, 0.0, "not measured: time was over, or the level before has no known ways"),
+        None => found(
+            what,
+            0.0,
+            "not measured: time was over, or the level before has no known ways",
+        ),
     }
 }
 
@@ -262,21 +362,36 @@ fn size_curve(points: Vec<(f64, f64)>, sizes: &[Level]) -> Curve {
     }
 }
 
-fn read_tlbs(target: &mut Live, line: usize, second: usize, effort: &Effort, measured: &mut Measured) -> Result<(), Error> {
+fn read_tlbs(
+    target: &mut Live,
+    line: usize,
+    second: usize,
+    effort: &Effort,
+    measured: &mut Measured,
+) -> Result<(), Error> {
     let others = Others::watch();
-    let wide = Effort { limit: effort.limit.max(256 << 20), per_octave: 8, ..*effort };
+    let wide = Effort {
+        limit: effort.limit.max(256 << 20),
+        per_octave: 8,
+        ..*effort
+    };
     let curve = tlb::page(target, line, &wide)?;
     let read = tlb::read_page(&curve);
     measured.page_bytes = read.map(|r| r.0);
     let clear = read.map_or(0.0, |(_, step)| step.clearness());
     let how = "loads in pairs, in the two halves of a block, against the same loads apart: the block before the biggest step";
-    measured.found.push(found("page_bytes", clear * others.trust().max(0.5), how));
+    measured
+        .found
+        .push(found("page_bytes", clear * others.trust().max(0.5), how));
     measured.curves.push(Curve {
         name: "Loads in pairs in one block, over the same loads apart".into(),
         x: "Block (bytes)".into(),
         y: "Ratio of times".into(),
         points: curve,
-        marks: measured.page_bytes.map(|x| vec![(x as f64, "page".to_owned())]).unwrap_or_default(),
+        marks: measured
+            .page_bytes
+            .map(|x| vec![(x as f64, "page".to_owned())])
+            .unwrap_or_default(),
     });
     let entries = tlb::entries(target, line, second, &wide)?;
     let trust = others.trust();
@@ -290,20 +405,33 @@ fn read_tlbs(target: &mut Live, line: usize, second: usize, effort: &Effort, mea
             confidence,
         });
         let how = match level.entries.fit {
-            Some(fit) => format!("lines in pages of their own against as many close together; the rise fits {} sets of {} ways", fit.sets, fit.ways),
+            Some(fit) => format!(
+                "lines in pages of their own against as many close together; the rise fits {} sets of {} ways",
+                fit.sets, fit.ways
+            ),
             None => "lines in pages of their own against as many close together: one step".into(),
         };
-        measured.found.push(found(format!("tlb[{at}].entries"), confidence, how));
+        measured
+            .found
+            .push(found(format!("tlb[{at}].entries"), confidence, how));
     }
     if levels.is_empty() {
-        measured.found.push(found("tlb", 0.0, "no step in the time of lines in pages of their own: not observed"));
+        measured.found.push(found(
+            "tlb",
+            0.0,
+            "no step in the time of lines in pages of their own: not observed",
+        ));
     }
     measured.curves.push(Curve {
         name: "What pages add".into(),
         x: "Lines, each in a page of its own".into(),
         y: "Time of a load less that of lines close together (ns)".into(),
         points: entries.added(),
-        marks: levels.iter().enumerate().map(|(at, level)| (level.entries.size, format!("TLB {}", at + 1))).collect(),
+        marks: levels
+            .iter()
+            .enumerate()
+            .map(|(at, level)| (level.entries.size, format!("TLB {}", at + 1)))
+            .collect(),
     });
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! What the probes of the memory hierarchy run on: this machine's memory, or a simulated one in tests.
 
+use crate::Error;
 use crate::area::{Area, Pages, SMALL};
 use crate::code::Code;
 use crate::session::Session;
-use crate::Error;
 use iced_x86::code_asm::{ptr, rax, rdi, rsi};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
@@ -45,7 +45,11 @@ impl<'a> Live<'a> {
             a.dec(rsi)?;
             a.jnz(again)
         })?;
-        Ok(Self { session, area: Area::new(SMALL, Pages::Small)?, code })
+        Ok(Self {
+            session,
+            area: Area::new(SMALL, Pages::Small)?,
+            code,
+        })
     }
 
     /// Writes the chain; its first address.
@@ -96,7 +100,9 @@ impl Target for Live<'_> {
     fn cold(&mut self, order: &[u32]) -> Option<f64> {
         let start = self.link(order);
         let words = self.area.words();
-        order.iter().for_each(|offset| flush(&words[*offset as usize]));
+        order
+            .iter()
+            .for_each(|offset| flush(&words[*offset as usize]));
         // Whole rounds, so that no load comes twice.
         let rounds = order.len() / UNROLLED;
         let nanoseconds = self.session.time(|| {
@@ -115,7 +121,10 @@ fn flush(word: &u64) {
 /// All lines of the first `bytes`, in words, at random.
 #[must_use]
 pub fn lines(bytes: usize, line: usize, seed: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..bytes).step_by(line).map(|at| (at / WORD) as u32).collect();
+    let mut order: Vec<u32> = (0..bytes)
+        .step_by(line)
+        .map(|at| (at / WORD) as u32)
+        .collect();
     order.shuffle(&mut SmallRng::seed_from_u64(seed));
     order
 }
@@ -131,7 +140,10 @@ pub fn pages(pool: usize, bytes: usize, line: usize, seed: u64) -> Vec<u32> {
     let last = bytes - (bytes - 1) / SMALL * SMALL;
     let page = |(at, page): (usize, usize)| {
         let whole = if at == 0 { last } else { SMALL };
-        let mut inside: Vec<u32> = (page..page + whole).step_by(line).map(|at| (at / WORD) as u32).collect();
+        let mut inside: Vec<u32> = (page..page + whole)
+            .step_by(line)
+            .map(|at| (at / WORD) as u32)
+            .collect();
         inside.shuffle(&mut random);
         inside
     };
@@ -141,11 +153,19 @@ pub fn pages(pool: usize, bytes: usize, line: usize, seed: u64) -> Vec<u32> {
 /// `count` different blocks of `block` bytes out of the first `bytes`, at random; two words of each by `pair`, given a random number
 /// below 2^32.
 #[must_use]
-pub fn pairs(bytes: usize, block: usize, count: usize, seed: u64, pair: impl Fn(u32) -> [usize; 2]) -> Vec<u32> {
+pub fn pairs(
+    bytes: usize,
+    block: usize,
+    count: usize,
+    seed: u64,
+    pair: impl Fn(u32) -> [usize; 2],
+) -> Vec<u32> {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut blocks: Vec<usize> = (0..bytes / block).collect();
     blocks.shuffle(&mut random);
     blocks.truncate(count);
-    let both = |at: usize| pair(random.random::<u32>()).map(|inside| ((at * block + inside) / WORD) as u32);
+    let both = |at: usize| {
+        pair(random.random::<u32>()).map(|inside| ((at * block + inside) / WORD) as u32)
+    };
     blocks.into_iter().flat_map(both).collect()
 }

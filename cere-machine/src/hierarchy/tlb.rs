@@ -16,10 +16,16 @@ const PAIRS: usize = 4096;
 /// Time by block: pairs of loads, one in each half of a random block, over that of the same loads paired with those of another
 /// block. While a block fits a page, the second load finds the page of the first. (The paper's stride walks an array in order, which
 /// prefetchers and large caches flatten; and its time rises with the span of the array too.)
-pub fn page(target: &mut dyn Target, line: usize, effort: &Effort) -> Result<Vec<(f64, f64)>, Error> {
+pub fn page(
+    target: &mut dyn Target,
+    line: usize,
+    effort: &Effort,
+) -> Result<Vec<(f64, f64)>, Error> {
     let bytes = effort.limit.min(256 << 20);
     target.take(bytes, Pages::Plain)?;
-    let blocks = BLOCKS.map(|power| 1usize << power).filter(|block| bytes / block >= PAIRS);
+    let blocks = BLOCKS
+        .map(|power| 1usize << power)
+        .filter(|block| bytes / block >= PAIRS);
     let mut ratio = |block: usize| {
         let half = block / 2;
         let paired = pairs(bytes, block, PAIRS, 3, |r| {
@@ -29,7 +35,10 @@ pub fn page(target: &mut dyn Target, line: usize, effort: &Effort) -> Result<Vec
         // The second loads of half a round later: the page has long left the TLB.
         let other = |at: usize| paired[(at + at % 2 * PAIRS) % paired.len()];
         let apart: Vec<u32> = (0..paired.len()).map(other).collect();
-        (block as f64, least(target, &paired, effort) / least(target, &apart, effort))
+        (
+            block as f64,
+            least(target, &paired, effort) / least(target, &apart, effort),
+        )
     };
     Ok(blocks.map(&mut ratio).collect())
 }
@@ -54,31 +63,49 @@ pub struct Entries {
 
 /// Measures [`Entries`]. The same lines close together show what the caches add: the paper's one curve has their steps too. `held`:
 /// bytes of the second cache, whose own rise would hide what pages add.
-pub fn entries(target: &mut dyn Target, line: usize, held: usize, effort: &Effort) -> Result<Entries, Error> {
+pub fn entries(
+    target: &mut dyn Target,
+    line: usize,
+    held: usize,
+    effort: &Effort,
+) -> Result<Entries, Error> {
     let most = MOST.min(effort.limit / SMALL).min(held / line);
     target.take(most * SMALL, Pages::Small)?;
     let (mut apart, mut together): (Vec<(f64, f64)>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());
-    let mut add = |counts: Vec<usize>, apart: &mut Vec<(f64, f64)>, together: &mut Vec<(f64, f64)>| {
-        for count in counts {
-            let x = count as f64;
-            if (effort.over)() || apart.iter().any(|p| p.0 == x) {
-                continue;
+    let mut add =
+        |counts: Vec<usize>, apart: &mut Vec<(f64, f64)>, together: &mut Vec<(f64, f64)>| {
+            for count in counts {
+                let x = count as f64;
+                if (effort.over)() || apart.iter().any(|p| p.0 == x) {
+                    continue;
+                }
+                let spread = spread(count, line);
+                apart.push((x, least(target, &spread, effort)));
+                together.push((
+                    x,
+                    least(target, &pages(count * line, count * line, line, 3), effort),
+                ));
             }
-            let spread = spread(count, line);
-            apart.push((x, least(target, &spread, effort)));
-            together.push((x, least(target, &pages(count * line, count * line, line, 3), effort)));
-        }
-        apart.sort_by(|a, b| a.0.total_cmp(&b.0));
-        together.sort_by(|a, b| a.0.total_cmp(&b.0));
-    };
+            apart.sort_by(|a, b| a.0.total_cmp(&b.0));
+            together.sort_by(|a, b| a.0.total_cmp(&b.0));
+        };
     let steps = (0..).map(|i| 8.0 * 2f64.powf(f64::from(i) / f64::from(effort.per_octave)));
-    let mut counts: Vec<usize> = steps.take_while(|n| *n <= most as f64).map(|n| n as usize).collect();
+    let mut counts: Vec<usize> = steps
+        .take_while(|n| *n <= most as f64)
+        .map(|n| n as usize)
+        .collect();
     counts.dedup();
     add(counts, &mut apart, &mut together);
     let coarse = Entries { apart, together };
     let rises = levels::plateaus(&coarse.added());
-    let finer = rises.windows(2).flat_map(|p| between(&p[0], &p[1])).collect();
-    let Entries { mut apart, mut together } = coarse;
+    let finer = rises
+        .windows(2)
+        .flat_map(|p| between(&p[0], &p[1]))
+        .collect();
+    let Entries {
+        mut apart,
+        mut together,
+    } = coarse;
     add(finer, &mut apart, &mut together);
     Ok(Entries { apart, together })
 }
@@ -86,12 +113,20 @@ pub fn entries(target: &mut dyn Target, line: usize, held: usize, effort: &Effor
 /// One line in each of `count` pages, as many at each place of a page as at any other, so that the first cache is used evenly.
 fn spread(count: usize, line: usize) -> Vec<u32> {
     let places = SMALL / line;
-    let pages = pairs(count * SMALL, SMALL, count, 3, |_| [0, 0]).into_iter().step_by(2).enumerate();
-    pages.map(|(at, page)| page + (at % places * line / WORD) as u32).collect()
+    let pages = pairs(count * SMALL, SMALL, count, 3, |_| [0, 0])
+        .into_iter()
+        .step_by(2)
+        .enumerate();
+    pages
+        .map(|(at, page)| page + (at % places * line / WORD) as u32)
+        .collect()
 }
 
 fn between(near: &Plateau, far: &Plateau) -> Vec<usize> {
-    let (from, to) = (near.to.min(far.from) as usize, far.from.max(near.to) as usize);
+    let (from, to) = (
+        near.to.min(far.from) as usize,
+        far.from.max(near.to) as usize,
+    );
     let step = ((to - from) / 12).max(1);
     (from..to).step_by(step).skip(1).collect()
 }
@@ -111,7 +146,8 @@ impl Entries {
     pub fn added(&self) -> Vec<(f64, f64)> {
         let base = self.together.first().map_or(0.0, |p| p.1);
         let both = self.apart.iter().zip(&self.together);
-        both.map(|(apart, together)| (apart.0, base + (apart.1 - together.1).max(0.0))).collect()
+        both.map(|(apart, together)| (apart.0, base + (apart.1 - together.1).max(0.0)))
+            .collect()
     }
 
     /// The levels.
@@ -120,8 +156,17 @@ impl Entries {
         let added = self.added();
         let found = levels::plateaus(&added);
         let level = |p: &[Plateau]| {
-            let entries = levels::size(&added, &p[0], &p[1], 1.0, &[Placement::Even, Placement::Random])?;
-            Some(Level { entries, miss: p[1].time - p[0].time })
+            let entries = levels::size(
+                &added,
+                &p[0],
+                &p[1],
+                1.0,
+                &[Placement::Even, Placement::Random],
+            )?;
+            Some(Level {
+                entries,
+                miss: p[1].time - p[0].time,
+            })
         };
         // Two levels are built; what rises behind them are the tables of pages that leave the caches.
         found.windows(2).take(2).filter_map(level).collect()

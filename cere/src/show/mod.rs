@@ -5,6 +5,7 @@ pub mod count;
 pub mod counted;
 pub mod doctor;
 pub mod hybrid;
+pub mod machine;
 pub mod metrics;
 pub mod profile;
 pub mod replay;

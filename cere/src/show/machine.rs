@@ -1,0 +1,247 @@
+//! A measured machine as text.
+
+use cere_format::machine::{Bandwidth, Locality, Machine};
+use std::fmt::Write;
+
+/// The machine for people.
+pub fn text(machine: &Machine) -> String {
+    let mut text = format!(
+        "{} ({}{}), {} processors; measured in {:.0} s{}\n",
+        machine.identity.cpu,
+        machine.identity.signature,
+        if machine.identity.hypervisor {
+            ", virtual"
+        } else {
+            ""
+        },
+        machine.identity.processors,
+        machine.seconds,
+        if machine.quick { ", quick" } else { "" }
+    );
+    let confidence = |what: &str| format!("confidence {:.2}", machine.confidence(what));
+    let mut fact = |name: &str, value: Option<String>, what: &str| {
+        let value = value.unwrap_or_else(|| reason(machine, what));
+        let _ = writeln!(text, "  {name:<22} {value}");
+    };
+    fact(
+        "line",
+        machine
+            .line_bytes
+            .map(|n| format!("{n} bytes ({})", confidence("line_bytes"))),
+        "line_bytes",
+    );
+    fact(
+        "page",
+        machine
+            .page_bytes
+            .map(|n| format!("{n} bytes ({})", confidence("page_bytes"))),
+        "page_bytes",
+    );
+    fact(
+        "integer addition",
+        machine.add_ns.map(|ns| format!("{ns:.3} ns")),
+        "add_ns",
+    );
+    text += &caches(machine);
+    text += &cores(machine);
+    text += &operations(machine);
+    text += &peaks(machine);
+    text += &bandwidths(machine);
+    for note in &machine.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+/// Why a value is not there.
+fn reason(machine: &Machine, what: &str) -> String {
+    let found = machine.found.iter().find(|found| found.what == what);
+    found.map_or("not measured".into(), |found| found.how.clone())
+}
+
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..0x40_0000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{:.4} MiB", bytes as f64 / f64::from(1 << 20)).replace(".0000", ""),
+    }
+}
+
+fn caches(machine: &Machine) -> String {
+    let mut text = String::from(
+        "\nCaches          size  ways  latency ns  in additions  confidence  system says  shared by\n",
+    );
+    for cache in &machine.caches {
+        let ways = cache.ways.map_or("?".into(), |ways| ways.to_string());
+        let told = cache.system_bytes.map_or("-".into(), bytes);
+        let shared = cache.shared_by.as_ref().map_or("?".into(), |groups| {
+            let groups: Vec<String> = groups.iter().map(|group| list(group)).collect();
+            groups.join(" | ")
+        });
+        let _ = writeln!(
+            text,
+            "  L{}    {:>12}  {ways:>4}  {:>10.2}  {:>12.1}  {:>10.2}  {told:>11}  {shared}",
+            cache.level,
+            bytes(cache.size_bytes),
+            cache.latency_ns,
+            cache.latency_adds,
+            cache.confidence
+        );
+    }
+    if let (Some(ns), Some(adds)) = (machine.memory.latency_ns, machine.memory.latency_adds) {
+        let _ = writeln!(
+            text,
+            "  memory{:>11}  {:>4}  {ns:>10.2}  {adds:>12.1}",
+            "", ""
+        );
+    }
+    for tlb in &machine.tlb {
+        let _ = writeln!(
+            text,
+            "  TLB {}  {:>6} pages; a miss adds {:.2} ns (confidence {:.2})",
+            tlb.level, tlb.entries, tlb.miss_ns, tlb.confidence
+        );
+    }
+    text
+}
+
+fn list(cores: &[u32]) -> String {
+    let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
+    cores.join(",")
+}
+
+fn cores(machine: &Machine) -> String {
+    let cores = &machine.cores;
+    let mut text = String::from("\nCores\n");
+    let mut fact = |name: &str, value: Option<String>, what: &str| {
+        let value = value.unwrap_or_else(|| reason(machine, what));
+        let _ = writeln!(text, "  {name:<22} {value}");
+    };
+    let count = |n: Option<u32>| n.map(|n| n.to_string());
+    fact(
+        "floating-point contexts",
+        count(cores.float_contexts),
+        "cores.float_contexts",
+    );
+    fact(
+        "integer contexts",
+        count(cores.integer_contexts),
+        "cores.integer_contexts",
+    );
+    fact(
+        "memory contexts",
+        count(cores.memory_contexts),
+        "cores.memory_contexts",
+    );
+    fact(
+        "integer variables",
+        count(cores.integer_registers),
+        "cores.integer_registers",
+    );
+    fact(
+        "f64 variables",
+        count(cores.float_registers),
+        "cores.float_registers",
+    );
+    fact(
+        "f64, widest instructions",
+        count(cores.vector_registers),
+        "cores.vector_registers",
+    );
+    let slot = cores
+        .time_slot_seconds
+        .map(|s| format!("{:.2} ms", 1e3 * s));
+    fact("time slot", slot, "cores.time_slot_seconds");
+    for layer in &cores.layers {
+        let _ = writeln!(
+            text,
+            "  messages by {:<10} {:.2} us for {}, {:.2} GB/s; pairs {}",
+            layer.by,
+            1e6 * layer.latency_seconds,
+            bytes(layer.bytes),
+            layer.bytes_per_second / 1e9,
+            layer.pairs.len()
+        );
+    }
+    if let Some(tree) = &cores.tree {
+        nearer(tree, 1, &mut text);
+    }
+    text
+}
+
+fn nearer(tree: &Locality, depth: usize, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "{:indent$}cores {}: {:.2} GB/s at {}",
+        "",
+        list(&tree.cores),
+        tree.bytes_per_second / 1e9,
+        bytes(tree.block_bytes),
+        indent = 2 * depth
+    );
+    tree.within
+        .iter()
+        .for_each(|part| nearer(part, depth + 1, text));
+}
+
+fn operations(machine: &Machine) -> String {
+    let mut text = String::from(
+        "\nOperations    bits  latency in additions  each addition's time  in flight  confidence\n",
+    );
+    for op in &machine.operations {
+        let flight = op.in_flight.map_or("?".into(), |n| n.to_string());
+        let _ = writeln!(
+            text,
+            "  {:<11} {:>4}  {:>20.2}  {:>20.2}  {flight:>9}  {:>10.2}",
+            format!("{} {}", op.name, op.element),
+            op.bits,
+            op.latency_adds,
+            op.per_add,
+            op.confidence
+        );
+    }
+    text
+}
+
+fn peaks(machine: &Machine) -> String {
+    let mut text = String::from("\nPeaks         bits  cores   GFlop/s  streams\n");
+    for peak in &machine.peaks {
+        let _ = writeln!(
+            text,
+            "  {:<11} {:>4}  {:>5}  {:>8.1}  {:>7}",
+            format!("{} {}", peak.name, peak.element),
+            peak.bits,
+            peak.cores,
+            peak.flops_per_second / 1e9,
+            peak.streams
+        );
+    }
+    text
+}
+
+fn bandwidths(machine: &Machine) -> String {
+    let mut text = String::from("\nBandwidths GB/s (of the program's bytes)\n");
+    let of = |b: &Bandwidth| (b.level, b.cores);
+    let mut rows: Vec<(u32, u32)> = machine.bandwidths.iter().map(of).collect();
+    // Memory is level 0: it comes last.
+    rows.sort_by_key(|(level, cores)| (level.wrapping_sub(1), *cores));
+    rows.dedup();
+    for row in rows {
+        let place = if row.0 == 0 {
+            "memory".to_owned()
+        } else {
+            format!("L{}", row.0)
+        };
+        let each = machine.bandwidths.iter().filter(|b| of(b) == row);
+        let each: Vec<String> = each
+            .map(|b| format!("{} {:.1}", b.name, b.bytes_per_second / 1e9))
+            .collect();
+        let _ = writeln!(
+            text,
+            "  {place:<7} {} core{}  {}",
+            row.1,
+            if row.1 == 1 { " " } else { "s" },
+            each.join(", ")
+        );
+    }
+    text
+}
