@@ -1,4 +1,14 @@
-//! Operations: latencies, throughputs, operations in flight, peaks (BlackjackBench 3.3).
+//! Operations of the core (BlackjackBench 3.3 to 3.6), and the peaks of rooflines.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`target`], [`emit`] | operations, and their instructions |
+//! | [`probe`] | chains of them, timed next to integer additions |
+//! | [`latency`] | latency, throughput, operations in flight |
+//! | [`peaks`] | floating-point operations per second, of one core and of all |
+//! | [`live`] | variables that stay in registers |
+//! | [`contexts`] | threads that do not hinder each other |
+//! | [`slot`] | how long a thread runs when others wait |
 
 pub mod contexts;
 pub mod emit;
