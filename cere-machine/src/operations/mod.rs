@@ -167,7 +167,9 @@ fn threads(
         Some(_) => {
             "more and more threads, bound to no core: the first step above the mean, and whether one bound to each hinder each other"
         }
-        None => "no number of threads that was tried hindered them by more than noise",
+        None => {
+            "no number of threads up to that of the processors hindered them by more than noise"
+        }
     };
     let how = format!("{how}; {} processors may be used", cores.len());
     measured.tell(what, found.confidence, &how);
