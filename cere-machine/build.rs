@@ -82,7 +82,13 @@ fn main() {
             })
             .collect();
         let upper = name.to_uppercase();
-        writeln!(text, "/// Variables, additions of a round, function.\npub static {upper}: [(usize, usize, unsafe fn(u64, {kind}) -> {kind}); {}] = [\n{rows}];", counts().len()).expect("text is written to memory");
+        let length = counts().len();
+        writeln!(
+            text,
+            "/// Variables, additions of a round, function.\n\
+             pub static {upper}: [(usize, usize, unsafe fn(u64, {kind}) -> {kind}); {length}] = [\n{rows}];"
+        )
+        .expect("text is written to memory");
     }
     let directory = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     std::fs::write(Path::new(&directory).join("live.rs"), text)

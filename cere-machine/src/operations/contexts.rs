@@ -159,19 +159,24 @@ fn least_of(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<(f64, f64)> {
     both.map(|(a, b)| (a.0, a.1.min(b.1))).collect()
 }
 
+/// Noise taken off. What is slower than enough is as good as any: a disturbed last point would raise the mean of the steps.
+fn clean(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let clipped: Vec<_> = points.iter().map(|p| (p.0, p.1.min(ENOUGH))).collect();
+    monotone(&clipped)
+}
+
 /// Threads that do not hinder each other, of curves of the slowdown by threads: the first step above the mean
 /// (BlackjackBench 4.2.1), with its clearness and how well the curves of two halves of the runs agree.
 #[must_use]
 pub fn read(halves: [&[(f64, f64)]; 2]) -> Option<(usize, f64)> {
-    let both = monotone(&least_of(halves[0], halves[1]));
+    let both = clean(&least_of(halves[0], halves[1]));
     let step = first_step(&both)?;
     let (before, after) = (both[step.before].1, both[step.before + 1].1);
     // A whole thread more than contexts: a slowdown that noise explains is none.
     if after < HINDERED * before {
         return None;
     }
-    let same =
-        halves.map(|half| first_step(&monotone(half)).map(|s| s.before) == Some(step.before));
+    let same = halves.map(|half| first_step(&clean(half)).map(|s| s.before) == Some(step.before));
     let agree = same.iter().filter(|same| **same).count() as f64 / 2.0;
     // With no hindrance the last thread without one takes as long as the first.
     let flat = agreement_within(both[0].1, before, 0.5);
@@ -253,7 +258,9 @@ pub fn measure(
     let few = session.least(3, || load.run(1000)) / 1000.0;
     let rounds = (WORK / few.max(0.1)) as u64;
     let halves = sweep(session, &load, rounds, cores.len(), until)?;
-    let found = read([&halves[0], &halves[1]]);
+    // More than there are processors is a disturbance of fewer.
+    let possible = |found: &(usize, f64)| halves[0][found.0].0 <= cores.len() as f64;
+    let found = read([&halves[0], &halves[1]]).filter(possible);
     let points: Vec<(f64, f64)> = least_of(&halves[0], &halves[1]);
     let threads = found.map(|(at, _)| points[at].0 as u32);
     let mut confidence = found.map_or(0.0, |f| f.1);
@@ -326,6 +333,8 @@ mod tests {
         // A neighbour on one of two cores: two threads hinder each other by a third.
         let disturbed = [(1.0, 1.0), (2.0, 1.35), (3.0, 1.6), (4.0, 2.1)];
         let (_, confidence) = read([&disturbed, &disturbed]).unwrap();
+        let late = [(1.0, 1.0), (2.0, 2.02), (3.0, 5.94)];
+        assert_eq!(read([&late, &late]).unwrap().0, 0);
         let clear = [(1.0, 1.0), (2.0, 1.01), (3.0, 1.98), (4.0, 2.1)];
         let (at, sure) = read([&clear, &clear]).unwrap();
         assert_eq!(clear[at].0, 2.0);

@@ -1,4 +1,14 @@
-//! Operations: latencies, throughputs, operations in flight, peaks (BlackjackBench 3.3).
+//! Operations of the core (BlackjackBench 3.3 to 3.6), and the peaks of rooflines.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`target`], [`emit`] | operations, and their instructions |
+//! | [`probe`] | chains of them, timed next to integer additions |
+//! | [`latency`] | latency, throughput, operations in flight |
+//! | [`peaks`] | floating-point operations per second, of one core and of all |
+//! | [`live`] | variables that stay in registers |
+//! | [`contexts`] | threads that do not hinder each other |
+//! | [`slot`] | how long a thread runs when others wait |
 
 pub mod contexts;
 pub mod emit;
@@ -157,7 +167,9 @@ fn threads(
         Some(_) => {
             "more and more threads, bound to no core: the first step above the mean, and whether one bound to each hinder each other"
         }
-        None => "no number of threads that was tried hindered them by more than noise",
+        None => {
+            "no number of threads up to that of the processors hindered them by more than noise"
+        }
     };
     let how = format!("{how}; {} processors may be used", cores.len());
     measured.tell(what, found.confidence, &how);

@@ -160,24 +160,32 @@ fn attempt(session: &Session, chain: &Chain, mix: &Mix, streams: usize, windows:
 /// The number of streams with the highest rate on the core of the calling thread; `None` where there are no registers for one.
 fn search(session: &Session, mix: &Mix) -> Result<Option<(Chain, Tried)>, Error> {
     let most = mix.targets.iter().map(|t| t.streams()).min().unwrap_or(0);
-    let chains = (1..=most.min(STREAMS)).map(|n| Chain::new(&mix.targets, n, LENGTH));
+    // Of a mix as many of each: one more would be another mix.
+    let share = mix.targets.len();
+    let counts: Vec<usize> = (share..=most.min(STREAMS)).step_by(share).collect();
+    let chains = counts.iter().map(|n| Chain::new(&mix.targets, *n, LENGTH));
     let mut chains = chains.collect::<Result<Vec<Chain>, Error>>()?;
     let (few, many) = session.pick((6, 30), (16, 100));
     if let Some(chain) = chains.last() {
         // Wide instructions run slowly at first.
         attempt(session, chain, mix, most, many);
     }
-    let numbered = chains.iter().zip(1..);
-    let mut tried: Vec<Tried> = numbered
-        .map(|(c, n)| attempt(session, c, mix, n, few))
+    let counted = chains.iter().zip(&counts);
+    let mut tried: Vec<Tried> = counted
+        .map(|(chain, n)| attempt(session, chain, mix, *n, few))
         .collect();
     tried.sort_by(|a, b| b.rate.total_cmp(&a.rate));
-    let again = tried
-        .iter()
-        .take(3)
-        .map(|t| attempt(session, &chains[t.streams - 1], mix, t.streams, many));
+    let again = tried.iter().take(3).map(|t| {
+        attempt(
+            session,
+            &chains[t.streams / share - 1],
+            mix,
+            t.streams,
+            many,
+        )
+    });
     let best = again.max_by(|a, b| a.rate.total_cmp(&b.rate));
-    Ok(best.map(|best| (chains.swap_remove(best.streams - 1), best)))
+    Ok(best.map(|best| (chains.swap_remove(best.streams / share - 1), best)))
 }
 
 /// The rate of all `cores` at once, operations per second, and how well two halves of the time agree.
