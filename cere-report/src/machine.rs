@@ -33,11 +33,11 @@ pub fn page(machine: &Machine) -> Result<String> {
         plots: plots.collect(),
         found: found
             .map(|f| {
-                [
+                (
                     f.what.clone(),
                     format!("{:.2}", f.confidence),
                     f.how.clone(),
-                ]
+                )
             })
             .collect(),
     };
