@@ -133,7 +133,7 @@ fn add(measured: &mut Measured, winner: &Winner, cores: u32, spot: Spot, best: w
     }
     let mut confidence = best.repeated;
     if !spot.whole {
-        how += "; free memory is too little for four times the last level";
+        how += "; free memory, or the time to touch it, is too little for the whole working set";
         confidence *= 0.5;
     }
     measured.found.push(Found {

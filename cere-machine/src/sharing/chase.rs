@@ -108,7 +108,7 @@ fn loads(
     let warm = (3 * lines / 2).div_ceil(WINDOW) as usize;
     let spans = lockstep(cores, (warm, session.pick(24, 64)), deadline, |_| {
         let mut chase = Chase::new(bytes, line)?;
-        Ok(move || chase.run(WINDOW))
+        Ok(move |_| chase.run(WINDOW))
     })?;
     let mut found = nanoseconds(session, &spans);
     for one in found.iter_mut().flatten() {

@@ -110,7 +110,7 @@ fn run(
     let line = if line == 0 { 64 } else { line };
     let nearest = caches.first().map(|c| c.size_bytes).filter(|s| *s > 0);
     let message = nearest.unwrap_or(32 << 10);
-    let (contention, found, curves) = contend::measure(session, caches, all, &deadline.part(0.2))?;
+    let (contention, found, curves) = contend::measure(session, caches, all, &deadline.part(0.3))?;
     measured.contention = contention;
     add(measured, found, curves);
     let (layers, found, curves) = talk::measure(session, message, all, &deadline.part(0.15))?;

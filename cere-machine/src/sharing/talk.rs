@@ -85,7 +85,7 @@ pub fn messages(
         let own = Area::new(bytes.max(1) as usize, Pages::Huge)?;
         let (turns, middle) = (&turns[index / 2], shared[index / 2].address());
         let (side, mut before) = ((index % 2) as u64, 0);
-        Ok(move || {
+        Ok(move |_| {
             let (own, middle) = (own.address() as *mut u8, middle as *mut u8);
             turns.take(side, before, rounds, || {
                 // SAFETY: both areas have `bytes`; the turns order all use of the shared one.

@@ -72,7 +72,7 @@ fn block(
             }
             let (turns, code, area) = (&turns, &code, &area);
             let mut before = 0;
-            Ok(move || {
+            Ok(move |_| {
                 // All threads have met since it was set.
                 let base = area.get().map_or(0, Area::address);
                 turns.take(index as u64, before, rounds, || {
