@@ -4,11 +4,11 @@
 //! window goes through half of the level many times; in memory each window takes the next part of arrays that are four times the last
 //! level.
 
-pub mod kernels;
-pub mod plan;
-pub mod spin;
-pub mod touch;
-pub mod window;
+pub(crate) mod kernels;
+pub(crate) mod plan;
+pub(crate) mod spin;
+pub(crate) mod touch;
+pub(crate) mod window;
 
 mod many;
 mod single;

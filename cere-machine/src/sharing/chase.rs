@@ -2,7 +2,7 @@
 
 use super::group::{Duel, Pair, shared};
 use super::lockstep::{Typical, lockstep, nanoseconds};
-use super::{Cores, cores};
+use super::{Cores, Groups, Part, cores};
 use crate::Error;
 use crate::area::{Area, Pages};
 use crate::bandwidth::Deadline;
@@ -11,6 +11,7 @@ use crate::session::Session;
 use cere_format::machine::{Cache, Curve, Found, USABLE};
 use iced_x86::code_asm::{ptr, rax, rdi, rsi};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Loads of the chase in an iteration.
 const UNROLL: u64 = 64;
@@ -132,7 +133,7 @@ pub fn measure(
     line: u64,
     all: &Cores,
     deadline: &Deadline,
-) -> Result<(Vec<Option<Vec<Vec<u32>>>>, Vec<Found>, Vec<Curve>), Error> {
+) -> Result<Part<Vec<Groups>>, Error> {
     let (mut groups, mut found, mut curves) = (Vec::new(), Vec::new(), Vec::new());
     let pairs = cores::pairs(&all.measured);
     let control = match caches.first().filter(|c| c.size_bytes > 0) {
@@ -182,7 +183,11 @@ pub fn measure(
             how,
         });
     }
-    Ok((groups, found, curves))
+    Ok(Part {
+        value: groups,
+        found,
+        curves,
+    })
 }
 
 /// How much two cores slow each other down in arrays that fit the nearest cache together: what is not sharing of caches.
@@ -199,8 +204,8 @@ fn controls(
     for (at, pair) in pairs.iter().enumerate() {
         let share = share.part(1.0 / (pairs.len() - at) as f64);
         for core in [pair.0, pair.1] {
-            if !alone.contains_key(&core) {
-                alone.insert(core, loads(session, &[core], bytes, line, &share)?[0]);
+            if let Entry::Vacant(entry) = alone.entry(core) {
+                entry.insert(loads(session, &[core], bytes, line, &share)?[0]);
             }
         }
         let both = loads(session, &[pair.0, pair.1], bytes, line, &share)?;
@@ -241,19 +246,23 @@ fn duels(
     let mut found = Vec::new();
     for pair in pairs {
         let both = run(&[pair.0, pair.1], 2 * third)?;
-        let side = |core: u32, both: Option<Typical>| Some((alone[&core]?, both?));
+        // Of each core: with one array, with two, and together with the other core.
+        let side = |core: u32, both: Option<Typical>| {
+            let (fast, slow) = alone[&core]?;
+            Some([fast, slow, both?])
+        };
         let (Some(a), Some(b)) = (side(pair.0, both[0]), side(pair.1, both[1])) else {
             continue;
         };
-        let mean = |of: &dyn Fn(&((Typical, Typical), Typical)) -> f64| (of(&a) + of(&b)) / 2.0;
-        let repeated = [a.0.0, a.0.1, a.1, b.0.0, b.0.1, b.1].map(|t| t.repeated);
+        let mean = |at: usize| f64::midpoint(a[at].time, b[at].time);
+        let repeated = a.iter().chain(&b).map(|t| t.repeated);
         found.push(Duel {
             pair: *pair,
-            fast: mean(&|s| s.0.0.time),
-            slow: mean(&|s| s.0.1.time),
-            both: mean(&|s| s.1.time),
+            fast: mean(0),
+            slow: mean(1),
+            both: mean(2),
             control: control.get(pair).copied().unwrap_or(1.0),
-            repeated: repeated.into_iter().fold(1.0, f64::min),
+            repeated: repeated.fold(1.0, f64::min),
         });
     }
     Ok(found)

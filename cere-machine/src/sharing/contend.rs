@@ -2,7 +2,7 @@
 
 use super::group::{Pair, contention, median};
 use super::lockstep::{Span, lockstep, valid};
-use super::{Cores, cores, system};
+use super::{Cores, Part, cores, system};
 use crate::Error;
 use crate::bandwidth::Deadline;
 use crate::bandwidth::kernels::{Kernel, Shape};
@@ -95,7 +95,7 @@ pub fn measure(
     caches: &[Cache],
     all: &Cores,
     deadline: &Deadline,
-) -> Result<(Vec<Contention>, Vec<Found>, Vec<Curve>), Error> {
+) -> Result<Part<Vec<Contention>>, Error> {
     session.step("bandwidth of pairs of cores");
     let sizes = caches
         .iter()
@@ -132,11 +132,11 @@ pub fn measure(
         set >> 20,
         1.0 - noise.max(0.05)
     );
-    Ok((
-        groups.clone(),
-        found(&groups, confidence, &how, table.len() == pairs.len()),
-        vec![curve(&table)],
-    ))
+    Ok(Part {
+        found: found(&groups, confidence, &how, table.len() == pairs.len()),
+        curves: vec![curve(&table)],
+        value: groups,
+    })
 }
 
 fn found(groups: &[Contention], confidence: f64, how: &str, all: bool) -> Vec<Found> {
