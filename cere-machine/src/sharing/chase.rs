@@ -285,6 +285,7 @@ fn curve(level: u32, duels: &[Duel]) -> Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cere_memory::geometry::{Inclusion, Level, Replacement};
 
     #[test]
     fn a_chase_visits_every_line_once_page_by_page() {
@@ -303,5 +304,69 @@ mod tests {
         assert_ne!(chase.at, from);
         chase.run(512);
         assert_eq!(chase.at, from, "after all lines it is at the start");
+    }
+
+    /// Time of a load, in a simulated cache of 32 KiB that `cores` have together or alone, 5 where it hits and `far` where not; `factor` times
+    /// 1/3 of its size for each core.
+    fn simulated(policy: Replacement, cores: usize, shared: bool, factor: u64, far: f64) -> f64 {
+        let level = Level {
+            name: "L".to_owned(),
+            size: 32 << 10,
+            line: 64,
+            ways: 8,
+            replacement: policy,
+            inclusion: Inclusion::None,
+            shared,
+        };
+        let geometry = cere_memory::Geometry {
+            name: "one level".to_owned(),
+            levels: vec![level],
+            tlbs: Vec::new(),
+        };
+        let options = cere_memory::Options {
+            cores,
+            ..cere_memory::Options::default()
+        };
+        let mut caches = cere_memory::Hierarchy::new(&geometry, &options).unwrap();
+        let lines = (32 << 10) / 3 / 64 * factor;
+        let mut order = Vec::new();
+        for_each(lines, 64, |line| order.push(line));
+        for sweep in 0..20 {
+            if sweep == 2 {
+                caches.reset_counters();
+            }
+            for line in &order {
+                for core in 0..cores {
+                    let base = (core as u64) << 30;
+                    caches.access(core, cere_memory::Access::load(base + line * 64, 8));
+                }
+            }
+        }
+        let misses = caches.counters().levels[0].miss_rate().unwrap();
+        5.0 + misses * (far - 5.0)
+    }
+
+    #[test]
+    fn shared_caches_of_every_replacement() {
+        let mut missed = 0;
+        for policy in [Replacement::Lru, Replacement::TreePlru, Replacement::Random] {
+            for far in [10.0, 14.0, 70.0] {
+                for together in [false, true] {
+                    let duel = Duel {
+                        pair: (0, 1),
+                        fast: simulated(policy, 1, false, 2, far),
+                        slow: simulated(policy, 1, false, 4, far),
+                        both: simulated(policy, 2, together, 2, far),
+                        control: 1.0,
+                        repeated: 1.0,
+                    };
+                    let (groups, _) = shared(&[0, 1], &[duel]).unwrap();
+                    assert_eq!(groups.len() == 1, together, "{policy:?} {far} {duel:?}");
+                    missed += usize::from(together && duel.both / duel.fast <= 2.0);
+                }
+            }
+        }
+        // What a ratio above 2 finds: not caches whose next level is near, nor those that keep a part.
+        assert!(missed >= 2, "{missed}");
     }
 }

@@ -13,7 +13,7 @@ use cere_format::machine::{Cache, Contention, Curve, Found};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that a second of touching and copying once takes, at the least.
-const PACE: f64 = 2e9;
+const PACE: f64 = 8e9;
 
 /// Bytes that each core copies in: twice the last level if free memory and time allow, and whether they do.
 fn set(last: u64, free: u64, runs: usize, seconds: f64) -> (u64, bool) {
@@ -177,11 +177,11 @@ mod tests {
     #[test]
     fn working_sets_are_bounded() {
         assert_eq!(set(32 << 20, 1 << 40, 3, 10.0), (64 << 20, true));
-        assert_eq!(set(480 << 20, 1 << 40, 4, 2.1), (960 << 20, true));
+        assert_eq!(set(480 << 20, 1 << 40, 4, 0.6), (960 << 20, true));
         let (little, whole) = set(480 << 20, 1 << 30, 4, 2.0);
         assert!(little == 128 << 20 && !whole, "an eighth of free memory");
         assert!(
-            set(480 << 20, 1 << 40, 200, 2.0).0 < 32 << 20,
+            set(480 << 20, 1 << 40, 800, 2.0).0 < 32 << 20,
             "little time"
         );
     }

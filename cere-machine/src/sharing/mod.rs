@@ -246,4 +246,12 @@ pub(crate) mod tests {
         let bandwidth = bandwidth.unwrap().unwrap();
         assert!(bandwidth.bandwidths.iter().all(|b| b.cores == 1));
     }
+
+    #[test]
+    fn a_process_that_may_not_choose_is_named() {
+        let found = alone(Measured::default(), Vec::new(), 2);
+        assert!(found.notes[0].contains("sched_setaffinity"), "{found:?}");
+        assert_eq!(found.shared_by, [None, None]);
+        assert!(found.found.iter().all(|f| f.confidence == 0.0));
+    }
 }
