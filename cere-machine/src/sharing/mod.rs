@@ -212,8 +212,9 @@ pub(crate) mod tests {
         assert_eq!(found.shared_by.len(), 3);
         assert_eq!(found.shared_by[2], None, "its size is not known");
         let how = |what: &str| found.found.iter().find(|f| f.what == what).unwrap();
-        assert!(how("caches[2].shared_by").how.contains("not known"));
+        let unknown = how("caches[2].shared_by");
         if found.measured.len() > 1 {
+            assert!(unknown.how.contains("not known"), "{unknown:?}");
             let tree = found.tree.as_ref().unwrap();
             assert_eq!(tree.cores, found.measured);
             assert!(tree.bytes_per_second > 0.0);
