@@ -126,10 +126,15 @@ pub fn measure(
         confidence = 0.0;
     }
     let how = format!(
-        "{} of {} pairs copied in {} MiB each, in turns with each core alone; a rate below {:.2} of that alone counts",
+        "{} of {} pairs copied in {} MiB each{}, in turns with each core alone; a rate below {:.2} of that alone counts",
         table.len(),
         pairs.len(),
         set >> 20,
+        if whole {
+            ""
+        } else {
+            " or less, as touching them took too long: a part may have stayed in a cache"
+        },
         1.0 - noise.max(0.05)
     );
     Ok(Part {
