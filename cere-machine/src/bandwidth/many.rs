@@ -1,10 +1,11 @@
 //! Several cores at once, each in arrays of its own that it touched first.
 
 use super::plan::{Spot, spots};
+use super::single::fitting;
 use super::spin::Spin;
-use super::window::{Runner, Window, best, room};
+use super::window::{Runner, Window, best};
 use super::{Deadline, Measured, Winner, add};
-use crate::area::{Area, Pages};
+use crate::area::Area;
 use crate::session::Session;
 use crate::sharing::system;
 use crate::{Error, place};
@@ -69,9 +70,9 @@ pub fn measure(
         }
         let share = deadline.part(1.0 / (counts.len() - at) as f64);
         let rates = together(session, used, &plan, &share)?;
-        for ((winner, spot), rates) in plan.iter().zip(rates) {
+        for ((winner, _), (spot, rates)) in plan.iter().zip(rates) {
             if let Some(best) = best(rates) {
-                add(measured, winner, *count as u32, *spot, best);
+                add(measured, winner, *count as u32, spot, best);
             }
         }
     }
@@ -79,25 +80,25 @@ pub fn measure(
     Ok(())
 }
 
-/// Rates of all cores together, by entry of the plan.
+/// Rates of all cores together, by entry of the plan, with what they worked in.
 fn together(
     session: &Session,
     cores: &[u32],
     plan: &[(Winner, Spot)],
     deadline: &Deadline,
-) -> Result<Vec<Vec<f64>>, Error> {
-    let largest = plan.iter().map(|(_, spot)| room(*spot)).max().unwrap_or(0);
+) -> Result<Vec<(Spot, Vec<f64>)>, Error> {
+    let touch = deadline.part(0.4);
     // One for each entry, as each ends when its time is over.
     let meetings: Vec<Spin> = plan.iter().map(|_| Spin::new(cores.len())).collect();
     let (ready, count) = (Spin::new(cores.len()), session.pick(40, 200));
     let windows = place::together(cores, |index, _| -> Result<_, Error> {
         // Nobody may miss at a rendezvous: all that can fail comes before the first.
-        let prepared = prepare(plan, largest);
+        let prepared = prepare(plan, &touch);
         if prepared.is_err() {
             ready.end_at(0);
         }
         let together = ready.meet(0);
-        let (area, mut runners) = prepared?;
+        let (area, mut runners, spots) = prepared?;
         let mut found: Vec<Vec<Window>> = vec![Vec::new(); plan.len()];
         let mut turn = 0;
         for (at, (runner, spin)) in runners.iter_mut().zip(&meetings).enumerate() {
@@ -117,22 +118,30 @@ fn together(
             }
         }
         drop(area);
-        Ok(found)
+        Ok((found, spots))
     })?;
-    let windows = windows.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let results = windows.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let (windows, spots): (Vec<_>, Vec<_>) = results.into_iter().unzip();
     let rates = |entry: usize| {
         let turns = windows.iter().map(|w| w[entry].len()).min().unwrap_or(0);
         let rate = |turn: usize| of(session, windows.iter().map(|w| w[entry][turn]));
         (0..turns).map(rate).collect()
     };
-    Ok((0..plan.len()).map(rates).collect())
+    // The core that touched least tells.
+    let spot = |entry: usize| spots.iter().map(|s| s[entry]).min_by_key(|s| s.set);
+    let found = (0..plan.len()).filter_map(|entry| Some((spot(entry)?, rates(entry))));
+    Ok(found.collect())
 }
 
 /// The arrays of a core, touched by it, and what runs in them.
-fn prepare(plan: &[(Winner, Spot)], largest: usize) -> Result<(Area, Vec<Runner>), Error> {
-    let area = Area::new(largest, Pages::Huge)?;
+fn prepare(
+    plan: &[(Winner, Spot)],
+    deadline: &Deadline,
+) -> Result<(Area, Vec<Runner>, Vec<Spot>), Error> {
+    let spots: Vec<Spot> = plan.iter().map(|(_, spot)| *spot).collect();
+    let (area, spots) = fitting(&spots, deadline)?;
     let mut runners = Vec::new();
-    for (winner, spot) in plan {
+    for ((winner, _), spot) in plan.iter().zip(&spots) {
         // SAFETY: the area is returned with the runners, and has room for the largest spot.
         let runner = unsafe { Runner::new(winner.kernel, winner.shape, *spot, area.address())? };
         // As many bytes as one core went through though its share of a level is smaller, and more, as threads start and end apart.
@@ -143,7 +152,7 @@ fn prepare(plan: &[(Winner, Spot)], largest: usize) -> Result<(Area, Vec<Runner>
         };
         runners.push(runner.with_sweeps(sweeps));
     }
-    Ok((area, runners))
+    Ok((area, runners, spots))
 }
 
 /// The rate of windows that were at once: all bytes, from the first start to the last end.

@@ -4,11 +4,11 @@
 //! window goes through half of the level many times; in memory each window takes the next part of arrays that are four times the last
 //! level.
 
-pub mod kernels;
-pub mod plan;
-pub mod spin;
-pub mod touch;
-pub mod window;
+pub(crate) mod kernels;
+pub(crate) mod plan;
+pub(crate) mod spin;
+pub(crate) mod touch;
+pub(crate) mod window;
 
 mod many;
 mod single;
@@ -133,7 +133,7 @@ fn add(measured: &mut Measured, winner: &Winner, cores: u32, spot: Spot, best: w
     }
     let mut confidence = best.repeated;
     if !spot.whole {
-        how += "; free memory is too little for four times the last level";
+        how += "; free memory, or the time to touch it, is too little for the whole working set";
         confidence *= 0.5;
     }
     measured.found.push(Found {

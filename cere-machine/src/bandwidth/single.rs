@@ -2,10 +2,10 @@
 
 use super::kernels::{Kernel, Shape};
 use super::plan::Spot;
-use super::window::{Runner, best, room};
+use super::window::{Runner, area as area_of, best, room};
 use super::{Deadline, Winner};
 use crate::Error;
-use crate::area::{Area, Pages};
+use crate::area::Area;
 use crate::session::Session;
 use cere_format::machine::Curve;
 
@@ -47,8 +47,7 @@ pub fn measure(
         .filter_map(|s| s.as_ref().ok())
         .copied()
         .collect();
-    let largest = spots.iter().map(|s| room(*s)).max().unwrap_or(0);
-    let area = Area::new(largest, Pages::Huge)?;
+    let (area, spots) = fitting(&spots, &deadline.part(0.4))?;
     let mut turn = 0;
     let mut winners = Vec::new();
     for (at, spot) in spots.iter().enumerate() {
@@ -69,6 +68,30 @@ pub fn measure(
         false => by_set(session, &winners, &area)?,
     };
     Ok((winners, curve))
+}
+
+/// Memory for the largest of `spots`, and those as far as they fit what could be touched in time.
+pub fn fitting(spots: &[Spot], deadline: &Deadline) -> Result<(Area, Vec<Spot>), Error> {
+    let nothing = Spot {
+        level: 0,
+        set: 1 << 20,
+        whole: false,
+    };
+    let largest = spots
+        .iter()
+        .copied()
+        .max_by_key(|s| room(*s))
+        .unwrap_or(nothing);
+    let (area, fits) = area_of(largest, deadline)?;
+    let fit = |spot: &Spot| match room(*spot) <= room(fits) {
+        true => *spot,
+        false => Spot {
+            set: fits.set.min(spot.set),
+            whole: false,
+            ..*spot
+        },
+    };
+    Ok((area, spots.iter().map(fit).collect()))
 }
 
 fn runner(kernel: Kernel, shape: Shape, spot: Spot, area: &Area) -> Result<Runner, Error> {

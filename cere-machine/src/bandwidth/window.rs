@@ -1,8 +1,10 @@
 //! Short timed runs of a kernel.
 
+use super::Deadline;
 use super::kernels::{GENERATORS, Job, Kernel, Shape, code};
 use super::plan::Spot;
 use crate::Error;
+use crate::area::{Area, HUGE, Pages, SMALL};
 use crate::code::Code;
 use cere_clock as clock;
 
@@ -32,6 +34,26 @@ pub fn spread(spot: Spot) -> u64 {
         0 => spot.set.next_power_of_two().max(4096),
         _ => 1 << spot.set.max(4096).ilog2(),
     }
+}
+
+/// Memory for `spot`, touched by the calling thread, and the spot that fits what could be touched before `deadline`, or an eighth of it:
+/// in a virtual machine the host may have to find each page.
+pub fn area(spot: Spot, deadline: &Deadline) -> Result<(Area, Spot), Error> {
+    let area = Area::untouched(room(spot), Pages::Huge)?;
+    let mut touched = 0;
+    while touched < area.len() && (touched < area.len() / 8 || !deadline.over()) {
+        for page in (touched..area.len().min(touched + HUGE)).step_by(SMALL) {
+            // SAFETY: inside the area.
+            unsafe { (area.address() as *mut u8).add(page).write_volatile(0) };
+        }
+        touched += HUGE;
+    }
+    let mut fits = spot;
+    while room(fits) > touched.max(1 << 20) && fits.set > 1 << 16 {
+        fits.set = fits.set / 8 * 7;
+        fits.whole = false;
+    }
+    Ok((area, fits))
 }
 
 /// A kernel on a working set.

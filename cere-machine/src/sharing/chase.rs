@@ -2,7 +2,7 @@
 
 use super::group::{Duel, Pair, shared};
 use super::lockstep::{Typical, lockstep, nanoseconds};
-use super::{Cores, cores};
+use super::{Cores, Groups, Part, cores};
 use crate::Error;
 use crate::area::{Area, Pages};
 use crate::bandwidth::Deadline;
@@ -11,6 +11,7 @@ use crate::session::Session;
 use cere_format::machine::{Cache, Curve, Found, USABLE};
 use iced_x86::code_asm::{ptr, rax, rdi, rsi};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Loads of the chase in an iteration.
 const UNROLL: u64 = 64;
@@ -108,7 +109,7 @@ fn loads(
     let warm = (3 * lines / 2).div_ceil(WINDOW) as usize;
     let spans = lockstep(cores, (warm, session.pick(24, 64)), deadline, |_| {
         let mut chase = Chase::new(bytes, line)?;
-        Ok(move || chase.run(WINDOW))
+        Ok(move |_| chase.run(WINDOW))
     })?;
     let mut found = nanoseconds(session, &spans);
     for one in found.iter_mut().flatten() {
@@ -132,7 +133,7 @@ pub fn measure(
     line: u64,
     all: &Cores,
     deadline: &Deadline,
-) -> Result<(Vec<Option<Vec<Vec<u32>>>>, Vec<Found>, Vec<Curve>), Error> {
+) -> Result<Part<Vec<Groups>>, Error> {
     let (mut groups, mut found, mut curves) = (Vec::new(), Vec::new(), Vec::new());
     let pairs = cores::pairs(&all.measured);
     let control = match caches.first().filter(|c| c.size_bytes > 0) {
@@ -182,7 +183,11 @@ pub fn measure(
             how,
         });
     }
-    Ok((groups, found, curves))
+    Ok(Part {
+        value: groups,
+        found,
+        curves,
+    })
 }
 
 /// How much two cores slow each other down in arrays that fit the nearest cache together: what is not sharing of caches.
@@ -199,8 +204,8 @@ fn controls(
     for (at, pair) in pairs.iter().enumerate() {
         let share = share.part(1.0 / (pairs.len() - at) as f64);
         for core in [pair.0, pair.1] {
-            if !alone.contains_key(&core) {
-                alone.insert(core, loads(session, &[core], bytes, line, &share)?[0]);
+            if let Entry::Vacant(entry) = alone.entry(core) {
+                entry.insert(loads(session, &[core], bytes, line, &share)?[0]);
             }
         }
         let both = loads(session, &[pair.0, pair.1], bytes, line, &share)?;
@@ -241,19 +246,23 @@ fn duels(
     let mut found = Vec::new();
     for pair in pairs {
         let both = run(&[pair.0, pair.1], 2 * third)?;
-        let side = |core: u32, both: Option<Typical>| Some((alone[&core]?, both?));
+        // Of each core: with one array, with two, and together with the other core.
+        let side = |core: u32, both: Option<Typical>| {
+            let (fast, slow) = alone[&core]?;
+            Some([fast, slow, both?])
+        };
         let (Some(a), Some(b)) = (side(pair.0, both[0]), side(pair.1, both[1])) else {
             continue;
         };
-        let mean = |of: &dyn Fn(&((Typical, Typical), Typical)) -> f64| (of(&a) + of(&b)) / 2.0;
-        let repeated = [a.0.0, a.0.1, a.1, b.0.0, b.0.1, b.1].map(|t| t.repeated);
+        let mean = |at: usize| f64::midpoint(a[at].time, b[at].time);
+        let repeated = a.iter().chain(&b).map(|t| t.repeated);
         found.push(Duel {
             pair: *pair,
-            fast: mean(&|s| s.0.0.time),
-            slow: mean(&|s| s.0.1.time),
-            both: mean(&|s| s.1.time),
+            fast: mean(0),
+            slow: mean(1),
+            both: mean(2),
             control: control.get(pair).copied().unwrap_or(1.0),
-            repeated: repeated.into_iter().fold(1.0, f64::min),
+            repeated: repeated.fold(1.0, f64::min),
         });
     }
     Ok(found)
@@ -276,6 +285,7 @@ fn curve(level: u32, duels: &[Duel]) -> Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cere_memory::geometry::{Inclusion, Level, Replacement};
 
     #[test]
     fn a_chase_visits_every_line_once_page_by_page() {
@@ -294,5 +304,69 @@ mod tests {
         assert_ne!(chase.at, from);
         chase.run(512);
         assert_eq!(chase.at, from, "after all lines it is at the start");
+    }
+
+    /// Time of a load, in a simulated cache of 32 KiB that `cores` have together or alone, 5 where it hits and `far` where not; `factor` times
+    /// 1/3 of its size for each core.
+    fn simulated(policy: Replacement, cores: usize, shared: bool, factor: u64, far: f64) -> f64 {
+        let level = Level {
+            name: "L".to_owned(),
+            size: 32 << 10,
+            line: 64,
+            ways: 8,
+            replacement: policy,
+            inclusion: Inclusion::None,
+            shared,
+        };
+        let geometry = cere_memory::Geometry {
+            name: "one level".to_owned(),
+            levels: vec![level],
+            tlbs: Vec::new(),
+        };
+        let options = cere_memory::Options {
+            cores,
+            ..cere_memory::Options::default()
+        };
+        let mut caches = cere_memory::Hierarchy::new(&geometry, &options).unwrap();
+        let lines = (32 << 10) / 3 / 64 * factor;
+        let mut order = Vec::new();
+        for_each(lines, 64, |line| order.push(line));
+        for sweep in 0..20 {
+            if sweep == 2 {
+                caches.reset_counters();
+            }
+            for line in &order {
+                for core in 0..cores {
+                    let base = (core as u64) << 30;
+                    caches.access(core, cere_memory::Access::load(base + line * 64, 8));
+                }
+            }
+        }
+        let misses = caches.counters().levels[0].miss_rate().unwrap();
+        5.0 + misses * (far - 5.0)
+    }
+
+    #[test]
+    fn shared_caches_of_every_replacement() {
+        let mut missed = 0;
+        for policy in [Replacement::Lru, Replacement::TreePlru, Replacement::Random] {
+            for far in [10.0, 14.0, 70.0] {
+                for together in [false, true] {
+                    let duel = Duel {
+                        pair: (0, 1),
+                        fast: simulated(policy, 1, false, 2, far),
+                        slow: simulated(policy, 1, false, 4, far),
+                        both: simulated(policy, 2, together, 2, far),
+                        control: 1.0,
+                        repeated: 1.0,
+                    };
+                    let (groups, _) = shared(&[0, 1], &[duel]).unwrap();
+                    assert_eq!(groups.len() == 1, together, "{policy:?} {far} {duel:?}");
+                    missed += usize::from(together && duel.both / duel.fast <= 2.0);
+                }
+            }
+        }
+        // What a ratio above 2 finds: not caches whose next level is near, nor those that keep a part.
+        assert!(missed >= 2, "{missed}");
     }
 }

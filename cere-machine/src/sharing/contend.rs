@@ -1,20 +1,19 @@
 //! Bandwidth from memory that cores take from each other (Servet, III.C).
 
-use super::group::{Pair, contention};
-use super::lockstep::{Typical, lockstep, nanoseconds};
-use super::{Cores, cores, system};
+use super::group::{Pair, contention, median};
+use super::lockstep::{Span, lockstep, valid};
+use super::{Cores, Part, cores, system};
 use crate::Error;
-use crate::area::{Area, Pages};
 use crate::bandwidth::Deadline;
 use crate::bandwidth::kernels::{Kernel, Shape};
 use crate::bandwidth::plan::Spot;
-use crate::bandwidth::window::{Runner, room};
+use crate::bandwidth::window::{Runner, area};
 use crate::session::Session;
 use cere_format::machine::{Cache, Contention, Curve, Found};
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that a second of touching and copying once takes, at the least.
-const PACE: f64 = 2e9;
+const PACE: f64 = 8e9;
 
 /// Bytes that each core copies in: twice the last level if free memory and time allow, and whether they do.
 fn set(last: u64, free: u64, runs: usize, seconds: f64) -> (u64, bool) {
@@ -24,13 +23,17 @@ fn set(last: u64, free: u64, runs: usize, seconds: f64) -> (u64, bool) {
     (set, set >= wanted)
 }
 
-/// Nanoseconds of a copy window on each of `cores` at once.
+/// Windows of a pair: the first core alone, the second alone, both.
+const TURNS: usize = 3;
+
+/// Spans of copy windows of a pair in turns, and whether both had their whole arrays. Only neighbours in time are compared: what others
+/// take of the memory changes.
 fn copies(
     session: &Session,
-    cores: &[u32],
+    pair: Pair,
     set: u64,
     deadline: &Deadline,
-) -> Result<Vec<Option<Typical>>, Error> {
+) -> Result<(Vec<Vec<Span>>, bool), Error> {
     let shape = Shape {
         bits: Shape::widths().into_iter().max().unwrap_or(128),
         unroll: 4,
@@ -41,17 +44,49 @@ fn copies(
         set,
         whole: true,
     };
-    let spans = lockstep(cores, (4, session.pick(40, 100)), deadline, |_| {
-        let area = Area::new(room(spot), Pages::Huge)?;
+    let (share, whole) = (deadline.part(0.75), AtomicBool::new(true));
+    let rounds = TURNS * session.pick(100, 400);
+    let spans = lockstep(&[pair.0, pair.1], (TURNS, rounds), deadline, |index| {
+        let (area, fits) = area(spot, &share)?;
+        whole.fetch_and(fits.whole, Ordering::Relaxed);
         // SAFETY: the area moves into the closure with the runner, and has room for the spot.
-        let mut runner = unsafe { Runner::new(Kernel::Copy, shape, spot, area.address())? };
+        let mut runner = unsafe { Runner::new(Kernel::Copy, shape, fits, area.address())? };
         let mut turn = 0;
-        Ok(move || {
+        Ok(move |round| {
             let _held = &area;
-            runner.run(&mut turn);
+            if [index, 2].contains(&(round % TURNS)) {
+                runner.run(&mut turn);
+            }
         })
     })?;
-    Ok(nanoseconds(session, &spans))
+    Ok((spans, whole.into_inner()))
+}
+
+/// Rates of cores in a pair over those alone, of each three rounds in which nothing was stopped.
+fn shares(spans: &[Vec<Span>]) -> Vec<f64> {
+    let [one, other] = spans else {
+        return Vec::new();
+    };
+    let triples = one.chunks_exact(TURNS).zip(other.chunks_exact(TURNS));
+    let share = |(one, other): (&[Span], &[Span])| {
+        let both = valid(&[vec![one[2]], vec![other[2]]]).pop()?;
+        let of = |alone: Span, both: u64| {
+            let ticks = alone.to.saturating_sub(alone.from);
+            alone.whole.then(|| ticks as f64 / both.max(1) as f64)
+        };
+        Some(f64::midpoint(of(one[0], both[0])?, of(other[1], both[1])?))
+    };
+    triples.filter_map(share).collect()
+}
+
+/// The median, and how far the medians of the four quarters of the time are apart, over it; `None` of fewer than 8.
+fn agreed(shares: &[f64]) -> Option<(f64, f64)> {
+    let quarters = shares.chunks(shares.len().div_ceil(4).max(1)).map(median);
+    let quarters: Vec<f64> = quarters.collect();
+    let whole = median(shares);
+    let high = quarters.iter().copied().fold(0.0, f64::max);
+    let low = quarters.iter().copied().fold(f64::INFINITY, f64::min);
+    (shares.len() >= 8).then(|| (whole, (high - low) / whole))
 }
 
 /// Measures which pairs of cores take bandwidth from each other.
@@ -60,77 +95,76 @@ pub fn measure(
     caches: &[Cache],
     all: &Cores,
     deadline: &Deadline,
-) -> Result<(Vec<Contention>, Vec<Found>, Vec<Curve>), Error> {
+) -> Result<Part<Vec<Contention>>, Error> {
     session.step("bandwidth of pairs of cores");
     let sizes = caches
         .iter()
         .map(|c| c.size_bytes.max(c.system_bytes.unwrap_or(0)));
     let pairs = cores::pairs(&all.measured);
-    let runs = all.measured.len() + 2 * pairs.len();
     let last = sizes.max().unwrap_or(0);
-    let (set, whole) = set(last, system::free_memory(), runs, deadline.left());
-    let (mut done, total) = (0, all.measured.len() + pairs.len());
-    let mut run = |cores: &[u32]| {
-        let share = deadline.part(1.0 / (total - done).max(1) as f64);
-        done += 1;
-        copies(session, cores, set, &share)
-    };
-    let mut alone = HashMap::new();
-    for core in &all.measured {
-        alone.insert(*core, run(&[*core])?[0]);
-    }
-    let mut table: Vec<(Pair, f64)> = Vec::new();
-    let mut repeated: f64 = 1.0;
-    for pair in &pairs {
-        let both = run(&[pair.0, pair.1])?;
-        let share = |core: u32, both: Option<Typical>| {
-            let (alone, both) = (alone[&core]?, both?);
-            repeated = repeated.min(alone.repeated).min(both.repeated);
-            Some(alone.time / both.time)
-        };
-        let shares = [(pair.0, both[0]), (pair.1, both[1])].map({
-            let mut share = share;
-            move |(core, both)| share(core, both)
-        });
-        if let [Some(a), Some(b)] = shares {
-            table.push((*pair, f64::midpoint(a, b)));
+    let (set, mut whole) = set(
+        last,
+        system::free_memory(),
+        2 * pairs.len(),
+        deadline.left(),
+    );
+    let (mut table, mut noise) = (Vec::new(), 0.0f64);
+    for (at, pair) in pairs.iter().enumerate() {
+        let share = deadline.part(1.0 / (pairs.len() - at) as f64);
+        let (spans, touched) = copies(session, *pair, set, &share)?;
+        whole &= touched;
+        if let Some((share, apart)) = agreed(&shares(&spans)) {
+            table.push((*pair, share));
+            noise = noise.max(apart);
         }
     }
-    // What `repeated` lacks is three times the spread.
-    let noise = (1.0 - repeated) / 3.0;
     let groups = contention(&table, noise);
-    let mut confidence = repeated * if whole { 1.0 } else { 0.5 };
+    let mut confidence = (1.0 - 3.0 * noise).clamp(0.0, 1.0);
+    // A part of the arrays may have stayed in a cache.
+    confidence *= if whole { 1.0 } else { 0.5 };
     if table.len() < pairs.len() {
         confidence = 0.0;
     }
     let how = format!(
-        "{} of {} pairs copied in {} MiB each, every core's rate over that alone; below {:.2} counts",
+        "{} of {} pairs copied in {} MiB each{}, in turns with each core alone; a rate below {:.2} of that alone counts",
         table.len(),
         pairs.len(),
         set >> 20,
+        if whole {
+            ""
+        } else {
+            " or less, as touching them took too long: a part may have stayed in a cache"
+        },
         1.0 - noise.max(0.05)
     );
-    let name = |at: usize| format!("memory.contention[{at}]");
-    let mut found: Vec<Found> = (0..groups.len())
-        .map(|at| Found {
-            what: name(at),
-            confidence,
-            how: how.clone(),
-        })
-        .collect();
+    Ok(Part {
+        found: found(&groups, confidence, &how, table.len() == pairs.len()),
+        curves: vec![curve(&table)],
+        value: groups,
+    })
+}
+
+fn found(groups: &[Contention], confidence: f64, how: &str, all: bool) -> Vec<Found> {
+    let one = |what: String, how: String| Found {
+        what,
+        confidence,
+        how,
+    };
     if groups.is_empty() {
-        found.push(Found {
-            what: "memory.contention".to_owned(),
-            confidence,
-            how: match table.len() == pairs.len() {
-                true => format!("no pair takes bandwidth from each other: {how}"),
-                false => format!("threads were stopped so often that few pairs ran at once: {how}"),
-            },
-        });
+        let how = match all {
+            true => format!("no pair takes bandwidth from each other: {how}"),
+            false => format!("threads were stopped so often that few pairs ran at once: {how}"),
+        };
+        return vec![one("memory.contention".to_owned(), how)];
     }
+    let names = (0..groups.len()).map(|at| format!("memory.contention[{at}]"));
+    names.map(|name| one(name, how.to_owned())).collect()
+}
+
+fn curve(table: &[(Pair, f64)]) -> Curve {
     let points = table.iter().enumerate();
     let marks = table.iter().enumerate();
-    let curve = Curve {
+    Curve {
         name: "Copy bandwidth of a core in pairs".to_owned(),
         x: "pair".to_owned(),
         y: "bandwidth over that of a core alone".to_owned(),
@@ -138,8 +172,7 @@ pub fn measure(
         marks: marks
             .map(|(at, ((a, b), _))| (at as f64, format!("{a}-{b}")))
             .collect(),
-    };
-    Ok((groups, found, vec![curve]))
+    }
 }
 
 #[cfg(test)]
@@ -149,12 +182,40 @@ mod tests {
     #[test]
     fn working_sets_are_bounded() {
         assert_eq!(set(32 << 20, 1 << 40, 3, 10.0), (64 << 20, true));
-        assert_eq!(set(480 << 20, 1 << 40, 4, 2.1), (960 << 20, true));
+        assert_eq!(set(480 << 20, 1 << 40, 4, 0.6), (960 << 20, true));
         let (little, whole) = set(480 << 20, 1 << 30, 4, 2.0);
         assert!(little == 128 << 20 && !whole, "an eighth of free memory");
         assert!(
-            set(480 << 20, 1 << 40, 200, 2.0).0 < 32 << 20,
+            set(480 << 20, 1 << 40, 800, 2.0).0 < 32 << 20,
             "little time"
         );
+    }
+
+    #[test]
+    fn a_share_is_of_neighbours_in_time() {
+        // Each pair of windows takes twice as long as alone, while all become slower and slower.
+        let (mut one, mut other, mut at) = (Vec::new(), Vec::new(), 0);
+        for turn in 0..40u64 {
+            for role in 0..3 {
+                let ticks = (100 + 10 * turn) * if role == 2 { 2 } else { 1 };
+                let run = |runs: bool| Span {
+                    from: at,
+                    to: if runs { at + ticks } else { at },
+                    whole: true,
+                };
+                one.push(run(role != 1));
+                other.push(run(role != 0));
+                at += ticks;
+            }
+        }
+        let found = shares(&[one.clone(), other.clone()]);
+        assert_eq!(found, [0.5; 40]);
+        assert_eq!(agreed(&found), Some((0.5, 0.0)));
+        // A program that comes in the middle and takes bandwidth from the pairs alone is seen.
+        let (_, apart) = agreed(&[vec![0.9; 20], vec![0.6; 20]].concat()).unwrap();
+        assert!(apart > 0.3);
+        one[2].whole = false;
+        assert_eq!(shares(&[one, other]).len(), 39);
+        assert_eq!(agreed(&[0.5; 7]), None);
     }
 }

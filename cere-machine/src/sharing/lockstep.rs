@@ -24,9 +24,9 @@ const FEW: usize = 12;
 /// Rounds of a warm-up from which on it may be broken off.
 const LONG: usize = 64;
 
-/// Runs what `prepare` makes on each of `cores`, `skipped` rounds to warm up and then up to `rounds`, until `deadline` is over but [`FEW`]
+/// Runs what `prepare` makes, which is told the round, on each of `cores`, `skipped` rounds to warm up and then up to `rounds`, until `deadline` is over but [`FEW`]
 /// at least, unless the warm-up is long. Spans by core and round.
-pub fn lockstep<W: FnMut()>(
+pub fn lockstep<W: FnMut(usize)>(
     cores: &[u32],
     (skipped, rounds): (usize, usize),
     deadline: &Deadline,
@@ -53,7 +53,7 @@ pub fn lockstep<W: FnMut()>(
             }
             let before = cere_clock::usage().switches;
             let from = cere_clock::start();
-            work();
+            work(round);
             let to = cere_clock::stop();
             let whole = cere_clock::usage().switches == before;
             if round >= skipped {
@@ -156,13 +156,13 @@ mod tests {
         let deadline = Deadline::within(&session, 2.0);
         let spans = lockstep(&cores, (1, 5), &deadline, |index| {
             let mut sum = index as u64;
-            Ok(move || (0..20_000).for_each(|i| sum = std::hint::black_box(sum * 3 + i)))
+            Ok(move |_| (0..20_000).for_each(|i| sum = std::hint::black_box(sum * 3 + i)))
         });
         let spans = spans.unwrap();
         assert!(spans.iter().all(|s| s.len() == 5) && spans.len() == cores.len());
         let refused = lockstep(&cores, (1, 5), &deadline, |index| match index {
             0 => Err(Error::Encode("no".to_owned())),
-            _ => Ok(|| ()),
+            _ => Ok(|_| ()),
         });
         assert!(refused.is_err(), "and nobody waits for ever");
     }

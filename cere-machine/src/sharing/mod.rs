@@ -20,11 +20,14 @@ use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::{Cache, Contention, Curve, Found, Layer, Locality};
 
+/// Cores that have a cache together; `None` where it was not observed.
+pub type Groups = Option<Vec<Vec<u32>>>;
+
 /// What was measured.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     /// Who has each cache, in the order of the caches given; `None` where it was not observed.
-    pub shared_by: Vec<Option<Vec<Vec<u32>>>>,
+    pub shared_by: Vec<Groups>,
     /// Cores that take bandwidth from each other.
     pub contention: Vec<Contention>,
     /// Layers of communication: between cores, then by MPI.
@@ -39,6 +42,22 @@ pub struct Measured {
     pub curves: Vec<Curve>,
     /// What a user should know.
     pub notes: Vec<String>,
+}
+
+/// A part of it.
+#[derive(Debug)]
+struct Part<T> {
+    value: T,
+    found: Vec<Found>,
+    curves: Vec<Curve>,
+}
+
+impl Measured {
+    fn take<T>(&mut self, part: Part<T>) -> T {
+        self.found.extend(part.found);
+        self.curves.extend(part.curves);
+        part.value
+    }
 }
 
 /// The cores of a measurement.
@@ -110,15 +129,12 @@ fn run(
     let line = if line == 0 { 64 } else { line };
     let nearest = caches.first().map(|c| c.size_bytes).filter(|s| *s > 0);
     let message = nearest.unwrap_or(32 << 10);
-    let (contention, found, curves) = contend::measure(session, caches, all, &deadline.part(0.2))?;
-    measured.contention = contention;
-    add(measured, found, curves);
-    let (layers, found, curves) = talk::measure(session, message, all, &deadline.part(0.15))?;
-    measured.layers = layers;
-    add(measured, found, curves);
-    let (tree, found, curves) = turns::measure(session, caches, line, all, &deadline.part(0.2))?;
-    measured.tree = tree;
-    add(measured, found, curves);
+    let part = contend::measure(session, caches, all, &deadline.part(0.3))?;
+    measured.contention = measured.take(part);
+    let part = talk::measure(session, message, all, &deadline.part(0.15))?;
+    measured.layers = measured.take(part);
+    let part = turns::measure(session, caches, line, all, &deadline.part(0.2))?;
+    measured.tree = measured.take(part);
     // Starting MPI takes time of its own.
     let share = deadline.part(session.pick(0.75, 0.4));
     let mpi = mpi::measure(session, message, all, &share);
@@ -127,19 +143,14 @@ fn run(
         what: format!("cores.layers[{}]", before + at),
         ..found
     });
-    add(measured, found.collect(), mpi.curves);
+    measured.found.extend(found);
+    measured.curves.extend(mpi.curves);
     measured.layers.extend(mpi.layers);
     measured.notes.extend(mpi.notes);
     // A large last level takes long, and takes what is left: it comes last.
-    let (shared_by, found, curves) = chase::measure(session, caches, line, all, deadline)?;
-    measured.shared_by = shared_by;
-    add(measured, found, curves);
+    let part = chase::measure(session, caches, line, all, deadline)?;
+    measured.shared_by = measured.take(part);
     Ok(())
-}
-
-fn add(measured: &mut Measured, found: Vec<Found>, curves: Vec<Curve>) {
-    measured.found.extend(found);
-    measured.curves.extend(curves);
 }
 
 /// What remains where there are no pairs.
@@ -201,8 +212,9 @@ pub(crate) mod tests {
         assert_eq!(found.shared_by.len(), 3);
         assert_eq!(found.shared_by[2], None, "its size is not known");
         let how = |what: &str| found.found.iter().find(|f| f.what == what).unwrap();
-        assert!(how("caches[2].shared_by").how.contains("not known"));
+        let unknown = how("caches[2].shared_by");
         if found.measured.len() > 1 {
+            assert!(unknown.how.contains("not known"), "{unknown:?}");
             let tree = found.tree.as_ref().unwrap();
             assert_eq!(tree.cores, found.measured);
             assert!(tree.bytes_per_second > 0.0);
@@ -234,5 +246,13 @@ pub(crate) mod tests {
         let bandwidth = place::on(core, || crate::bandwidth::measure(&session, &caches()));
         let bandwidth = bandwidth.unwrap().unwrap();
         assert!(bandwidth.bandwidths.iter().all(|b| b.cores == 1));
+    }
+
+    #[test]
+    fn a_process_that_may_not_choose_is_named() {
+        let found = alone(Measured::default(), Vec::new(), 2);
+        assert!(found.notes[0].contains("sched_setaffinity"), "{found:?}");
+        assert_eq!(found.shared_by, [None, None]);
+        assert!(found.found.iter().all(|f| f.confidence == 0.0));
     }
 }

@@ -155,11 +155,6 @@ impl Ranks<'_> {
     }
 }
 
-/// Whether there is an MPI to try.
-pub fn present() -> bool {
-    in_path("mpirun").is_some() && in_path("mpicc").is_some()
-}
-
 /// Measures the layers of communication by MPI for messages of `bytes`. A note where there is none, or it fails.
 pub fn measure(session: &Session, bytes: u64, all: &Cores, deadline: &Deadline) -> Measured {
     let (mpirun, mpicc) = (in_path("mpirun"), in_path("mpicc"));
@@ -332,7 +327,7 @@ mod tests {
         }
         let deadline = Deadline::within(&session, 20.0);
         let found = measure(&session, 32 << 10, &all, &deadline);
-        if present() {
+        if in_path("mpirun").is_some() && in_path("mpicc").is_some() {
             assert!(!found.layers.is_empty(), "{found:?}");
             assert!(
                 found

@@ -1,9 +1,9 @@
 //! Messages between cores through shared memory (Servet, III.D).
 
-use super::Cores;
 use super::cores::{self, disjoint};
 use super::group::{Pair, mean, separation, similar};
 use super::lockstep::{lockstep, typical, valid};
+use super::{Cores, Part};
 use crate::Error;
 use crate::area::{Area, Pages};
 use crate::bandwidth::Deadline;
@@ -85,7 +85,7 @@ pub fn messages(
         let own = Area::new(bytes.max(1) as usize, Pages::Huge)?;
         let (turns, middle) = (&turns[index / 2], shared[index / 2].address());
         let (side, mut before) = ((index % 2) as u64, 0);
-        Ok(move || {
+        Ok(move |_| {
             let (own, middle) = (own.address() as *mut u8, middle as *mut u8);
             turns.take(side, before, rounds, || {
                 // SAFETY: both areas have `bytes`; the turns order all use of the shared one.
@@ -135,7 +135,7 @@ pub fn measure(
     bytes: u64,
     all: &Cores,
     deadline: &Deadline,
-) -> Result<(Vec<Layer>, Vec<Found>, Vec<Curve>), Error> {
+) -> Result<Part<Vec<Layer>>, Error> {
     session.step("messages between cores");
     let pairs = cores::pairs(&all.measured);
     let each = |bytes: u64, deadline: Deadline| -> Result<Vec<_>, Error> {
@@ -170,7 +170,11 @@ pub fn measure(
         confidence,
         how: how.clone(),
     });
-    Ok((layers, named.collect(), curves))
+    Ok(Part {
+        value: layers,
+        found: named.collect(),
+        curves,
+    })
 }
 
 /// Bandwidth of long messages of a layer's first pair, and how much slower as many pairs as have no core in common are at once.

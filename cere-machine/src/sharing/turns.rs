@@ -3,7 +3,7 @@
 use super::lockstep::{lockstep, typical, valid};
 use super::talk::Turns;
 use super::tree::{Table, tree};
-use super::{Cores, cores};
+use super::{Cores, Part, cores};
 use crate::Error;
 use crate::area::{Area, Pages};
 use crate::bandwidth::Deadline;
@@ -72,7 +72,7 @@ fn block(
             }
             let (turns, code, area) = (&turns, &code, &area);
             let mut before = 0;
-            Ok(move || {
+            Ok(move |_| {
                 // All threads have met since it was set.
                 let base = area.get().map_or(0, Area::address);
                 turns.take(index as u64, before, rounds, || {
@@ -97,7 +97,7 @@ pub fn measure(
     line: u64,
     all: &Cores,
     deadline: &Deadline,
-) -> Result<(Option<Locality>, Vec<Found>, Vec<Curve>), Error> {
+) -> Result<Part<Option<Locality>>, Error> {
     session.step("blocks that cores increment in turns");
     let pairs = cores::pairs(&all.measured);
     let sizes = sizes(caches, line, deadline.left() / pairs.len().max(1) as f64);
@@ -138,7 +138,11 @@ pub fn measure(
         confidence,
         how,
     };
-    Ok((tree, vec![found], curves(&tables)))
+    Ok(Part {
+        value: tree,
+        found: vec![found],
+        curves: curves(&tables),
+    })
 }
 
 /// Bandwidth by block of the pairs of the first core.
