@@ -351,27 +351,45 @@ fn lines(range: (u64, u64)) -> (u64, u64) {
     (range.0 & !(LINE - 1), range.1.next_multiple_of(LINE))
 }
 
-/// Fails if two operands with different states have a line in common.
-fn apart(found: &[(&Operand, (u64, u64))]) -> Result<(), String> {
+/// Sentences about lines that operands with different states share at their ends. Fails if operands overlap, or if one has
+/// no line of its own.
+fn apart(found: &[(&Operand, (u64, u64))]) -> Result<Vec<String>, String> {
+    let mut notes = Vec::new();
     for (number, (one, range)) in found.iter().enumerate() {
-        let (start, end) = lines(*range);
-        let other = found[number + 1..].iter().find(|(other, range)| {
-            let (from, to) = lines(*range);
-            other.state != one.state && from < end && start < to
-        });
-        let Some((other, second)) = other else {
-            continue;
-        };
-        let how = match range.0 < second.1 && second.0 < range.1 {
-            true => "overlap".to_owned(),
-            false => format!("share a cache line of {LINE} bytes"),
-        };
-        return Err(format!(
-            "{} and {} {how}: a line is in one state only; give both the same, or name one of them",
-            one.name, other.name
-        ));
+        for (other, second) in &found[number + 1..] {
+            let (a, b) = (lines(*range), lines(*second));
+            let shared = (a.0.max(b.0), a.1.min(b.1));
+            if one.state == other.state || shared.0 >= shared.1 {
+                continue;
+            }
+            let names = format!("{} and {}", one.name, other.name);
+            let how = match range.0 < second.1 && second.0 < range.1 {
+                true => "overlap",
+                false if shared == a || shared == b => "lie on the same cache line",
+                // The order of the replay decides: see `cere-runtime/src/operand.rs`.
+                false => {
+                    let state = match [one.state, other.state].contains(&CacheState::Cold) {
+                        true => CacheState::Cold,
+                        false => one.state.min(other.state),
+                    };
+                    notes.push(format!(
+                        "{names} share a cache line, which is {}",
+                        state.name()
+                    ));
+                    continue;
+                }
+            };
+            return Err(format!(
+                "{names} {how}, and a line is in one state only: give both the same, or name one of them"
+            ));
+        }
     }
-    Ok(())
+    Ok(notes)
+}
+
+/// Bytes of `ranges`.
+fn size(ranges: &[(u64, u64)]) -> u64 {
+    ranges.iter().map(|r| r.1 - r.0).sum()
 }
 
 /// Operands for the plan, and what a report says of them. The bytes of `data` and `code` are known to the replay alone.
@@ -422,6 +440,12 @@ pub fn resolve(
                          the region does not need it; leave it out"
                     )));
                 }
+                let (bytes, all) = (size(&parts), range.1 - range.0);
+                resolved.notes.extend((bytes < all).then(|| {
+                    format!(
+                        "{name}: {bytes} of {all} bytes, those in memory at entry on pages that the invocation touched"
+                    )
+                }));
                 resolved.notes.extend(beside(name, range, operand.state));
                 named.push((operand, range));
                 (kind, OperandMemory::Ranges(parts))
@@ -438,7 +462,7 @@ pub fn resolve(
             state: operand.state,
         });
     }
-    apart(&named).map_err(wrong)?;
+    resolved.notes.extend(apart(&named).map_err(wrong)?);
     Ok(resolved)
 }
 
@@ -464,7 +488,7 @@ pub fn list(package: &Path, manifest: &Manifest) -> Result<Vec<Known>, ReplayErr
         kind: c.kind,
         address: c.range.0,
         size: c.range.1 - c.range.0,
-        bytes: memory.present(c.range).iter().map(|r| r.1 - r.0).sum(),
+        bytes: size(&memory.present(c.range)),
     });
     let mut known: Vec<Known> = known.filter(|k| k.bytes > 0).collect();
     known.sort_by(|a, b| (b.bytes, &a.name).cmp(&(a.bytes, &b.name)));
@@ -541,12 +565,17 @@ mod tests {
             operand("a", CacheState::Cold),
             operand("b", CacheState::Warm),
         );
+        let ends = apart(&[(&a, (0, 96)), (&b, (96, 256))]).unwrap();
+        assert_eq!(ends, ["a and b share a cache line, which is cold"]);
         let beside = apart(&[(&a, (0, 96)), (&b, (96, 128))]).unwrap_err();
-        assert!(beside.starts_with("a and b share a cache line"), "{beside}");
+        assert!(
+            beside.starts_with("a and b lie on the same cache line"),
+            "{beside}"
+        );
         let inside = apart(&[(&a, (0, 128)), (&b, (8, 16))]).unwrap_err();
         assert!(inside.starts_with("a and b overlap"), "{inside}");
         let again = operand("c", CacheState::Cold);
-        assert_eq!(apart(&[(&a, (0, 96)), (&again, (96, 128))]), Ok(()));
-        assert_eq!(apart(&[(&a, (0, 128)), (&b, (128, 256))]), Ok(()));
+        assert_eq!(apart(&[(&a, (0, 96)), (&again, (96, 128))]), Ok(Vec::new()));
+        assert_eq!(apart(&[(&a, (0, 128)), (&b, (128, 256))]), Ok(Vec::new()));
     }
 }
