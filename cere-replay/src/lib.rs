@@ -9,7 +9,7 @@
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`counters`] | counters of the kernel that measure a replay |
-//! | [`operand`] | what of a codelet's memory can be named |
+//! | [`operand`] | parts of a codelet's memory whose place in the caches is given |
 //! | [`plan`] | the plan that the executable reads |
 //! | [`mod@process`] | starts it in the sandbox and reads the outcome |
 //! | [`run`] | what the outcome means |
@@ -25,6 +25,7 @@ pub mod glue;
 pub mod keep;
 pub mod link;
 mod memory;
+mod named;
 mod names;
 pub mod objects;
 pub mod operand;

@@ -149,8 +149,9 @@ impl<'a> Captured<'a> {
             return whole.then_some((address, end));
         }
         // The word behind may lie on a page that the invocation did not touch.
-        let used = self.word(end + 8).is_none_or(|next| next & 1 != 0);
-        used.then_some((address, end + 8))
+        let behind = end.checked_add(8)?;
+        let used = self.word(behind).is_none_or(|next| next & 1 != 0);
+        used.then_some((address, behind))
     }
 
     /// Captured pages of the kind of the one at `at`, without a gap, within `limits`.

@@ -30,7 +30,7 @@ pub struct Placing<'a> {
     lines: Lines,
     /// Flushed at first: what is to lie beyond the nearest cache.
     away: Vec<Range>,
-    /// Read after that: code that may run and that no capture tells the functions of.
+    /// Read after that: all code that may run, before the functions that did.
     images: Vec<Range>,
     llc: Vec<Range>,
     l2: Vec<Range>,
@@ -56,7 +56,7 @@ fn bytes(ranges: &[Range]) -> u64 {
 fn emptying(level: CacheLevel) -> Result<Area, String> {
     let caches = cere_format::caches::of(processor::current());
     let others = "warm and cold";
-    Area::new(2 * caches::nearer(&caches, level, "the state of an operand", others)?)
+    Area::new(2 * caches::nearer(&caches, level, "an operand in the state", others)?)
 }
 
 impl<'a> Placing<'a> {
