@@ -13,7 +13,7 @@ type Range = (u64, u64);
 
 /// The replay's memory.
 pub struct Memory<'a> {
-    /// What the region uses.
+    /// What the region uses, rising and apart.
     pub data: &'a [Range],
     /// This executable and its libraries.
     pub images: &'a [Range],
@@ -101,7 +101,7 @@ impl<'a> Placing<'a> {
                 OperandMemory::Ranges(ranges) => ranges.clone(),
                 OperandMemory::Data => {
                     placing.translations = state == CacheState::Cold;
-                    without(&union(memory.data, &[]), &taken)
+                    without(memory.data, &taken)
                 }
                 OperandMemory::Code if state == CacheState::Cold => {
                     union(memory.images, &memory.code)
@@ -112,7 +112,8 @@ impl<'a> Placing<'a> {
                         placing.away = union(&placing.away, memory.images);
                     }
                     if state != CacheState::Warm || memory.all_cold {
-                        placing.images = memory.images.to_vec();
+                        // Libraries lie above: the executable with the region's constants is read after them.
+                        placing.images = memory.images.iter().rev().copied().collect();
                     }
                     union(&memory.recompiled, &memory.code)
                 }

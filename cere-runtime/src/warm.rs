@@ -8,6 +8,7 @@ use crate::operand::{Memory, Placing};
 use crate::pages::Pages;
 use crate::processor::{self, Pinned};
 use crate::space::{self, merge};
+use crate::state::union;
 use crate::team::Team;
 use crate::thread::Block;
 use crate::trace::{self, Entry, Trace};
@@ -122,7 +123,8 @@ impl<'a> Warm<'a> {
         data.extend(space::resident(manifest.heap.0, heap::used()));
         let (low, top) = space::stack(manifest);
         data.extend(space::resident(low, top));
-        data.extend(trace.as_ref().and_then(Trace::scratch));
+        let scratch = trace.as_ref().and_then(Trace::scratch);
+        data.extend(scratch);
         let absent: u64 = space::absent(&pages.all).iter().map(|r| r.1 - r.0).sum();
         let frames = match absent > 0 && lines.can_flush() {
             true => Some(Area::new(absent)?),
@@ -144,7 +146,7 @@ impl<'a> Warm<'a> {
         let placing = Placing::new(
             needs.operands,
             Memory {
-                data: &data,
+                data: &space::without(&union(&data, &[]), scratch.as_slice()),
                 images: &images,
                 code: merge(code, 0),
                 recompiled: trace::code(needs.jumps, manifest, pages, &images),

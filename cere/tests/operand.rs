@@ -201,6 +201,42 @@ fn names_that_cannot_be() {
     );
 }
 
+/// Some 60 KiB of code, each part run once.
+const CODE: &str = r#"
+#include <stdio.h>
+#define ONE(i) if (x & 1L << (i % 40)) x = x * 77 + i; else x ^= (x >> 7) + i;
+#define TEN(i) ONE(i + 1) ONE(i + 2) ONE(i + 3) ONE(i + 4) ONE(i + 5) ONE(i + 6) ONE(i + 7) ONE(i + 8) ONE(i + 9) ONE(i)
+#define HUNDRED(i) TEN(i) TEN(i + 10) TEN(i + 20) TEN(i + 30) TEN(i + 40) TEN(i + 50) TEN(i + 60) TEN(i + 70) TEN(i + 80) \
+  TEN(i + 90)
+static long state;
+static __attribute__((noinline)) void step(long n) {
+  long x = state;
+  for (long k = 0; k < n; k++) {
+    HUNDRED(0) HUNDRED(100) HUNDRED(200) HUNDRED(300) HUNDRED(400) HUNDRED(500) HUNDRED(600) HUNDRED(700) HUNDRED(800)
+  }
+  state = x;
+}
+int main(void) {
+  for (int i = 0; i < 40; i++) step(2);
+  printf("%ld\n", state);
+}
+"#;
+
+#[test]
+fn code_and_data_are_apart() {
+    let build = "$CC -O1 main.c -o app";
+    let directory = captured(&[("main.c", CODE)], build, &["step*"]);
+    let states = [
+        "data=warm,code=warm",
+        "data=cold,code=warm",
+        "data=warm,code=cold",
+        "data=cold,code=cold",
+    ];
+    let found = least(directory.path(), "step*", &states);
+    assert!(found[2] > 2.0 * found[0], "{found:?}");
+    assert!(found[3] > 1.5 * found[1], "{found:?}");
+}
+
 const TEAM: &str = r#"
 #include <stdio.h>
 #define N 65536
