@@ -204,12 +204,12 @@ fn names_that_cannot_be() {
 /// Some 60 KiB of code, each part run once.
 const CODE: &str = r#"
 #include <stdio.h>
-#define ONE(i) if (x & 1L << (i % 40)) x = x * 77 + i; else x ^= (x >> 7) + i;
+#define ONE(i) if (x & 1L << (i) % 40) x = x * 77 + (i); else x ^= (x >> 7) + (i);
 #define TEN(i) ONE(i + 1) ONE(i + 2) ONE(i + 3) ONE(i + 4) ONE(i + 5) ONE(i + 6) ONE(i + 7) ONE(i + 8) ONE(i + 9) ONE(i)
 #define HUNDRED(i) TEN(i) TEN(i + 10) TEN(i + 20) TEN(i + 30) TEN(i + 40) TEN(i + 50) TEN(i + 60) TEN(i + 70) TEN(i + 80) \
   TEN(i + 90)
-static long state;
-static __attribute__((noinline)) void step(long n) {
+long state;
+__attribute__((noinline)) void step(long n) {
   long x = state;
   for (long k = 0; k < n; k++) {
     HUNDRED(0) HUNDRED(100) HUNDRED(200) HUNDRED(300) HUNDRED(400) HUNDRED(500) HUNDRED(600) HUNDRED(700) HUNDRED(800)
