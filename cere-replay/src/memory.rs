@@ -1,6 +1,6 @@
 //! The captured memory at entry, as far as a package has it.
 
-use crate::ReplayError;
+use crate::{ReplayError, check};
 use cere_driver::io;
 use cere_format::capture::{
     Mapping, PAGE_ABSENT, PAGE_CODE, PAGE_ENTRY_STORED, PAGE_FOREIGN, PAGE_STACK, PageRecord,
@@ -29,8 +29,9 @@ pub struct Captured<'a> {
 }
 
 impl<'a> Captured<'a> {
-    /// Reads the table of pages.
+    /// Reads the table of pages. Fails for a manifest that no capture writes.
     pub fn open(package: &Path, manifest: &'a Manifest) -> Result<Self, ReplayError> {
+        check::check(manifest)?;
         let table = package.join(MEMBER_TABLE);
         let bytes = std::fs::read(&table).map_err(io("read", &table))?;
         let pages = cere_package::io::decode_table(MEMBER_TABLE, &bytes, manifest.page_size)

@@ -89,13 +89,16 @@ fn offsets(live_ins: &[LiveIn], result: u64) -> Option<(Vec<u64>, u64)> {
     let mut found = Vec::new();
     for live_in in live_ins {
         let (size, align) = layout(&live_in.r#type)?;
-        at = at.next_multiple_of(align);
+        at = at.checked_next_multiple_of(align)?;
         found.push(at);
         at = at.checked_add(size)?;
         most = most.max(align);
     }
-    Some((found, at.next_multiple_of(most)))
+    Some((found, at.checked_next_multiple_of(most)?))
 }
+
+/// Bytes of a result that are considered: the registers that return one, and more.
+const MOST: u64 = 1 << 12;
 
 /// The pointers among the region's arguments with their values. The type of the result, which comes first in the block, is
 /// not known: its size follows from the block's. None where that leaves a choice.
@@ -116,7 +119,8 @@ fn pointers<'a>(manifest: &'a Manifest, memory: &Captured<'_>) -> Vec<(&'a str, 
         };
         (all == size).then(values).flatten()
     };
-    let mut found: Vec<Vec<(&str, u64)>> = (8..=size).step_by(8).filter_map(read).collect();
+    let mut found: Vec<Vec<(&str, u64)>> =
+        (8..=size.min(MOST)).step_by(8).filter_map(read).collect();
     found.dedup();
     match found.len() {
         1 => found.remove(0),
