@@ -159,14 +159,22 @@ pub fn candidates(manifest: &Manifest, memory: &Captured<'_>) -> Vec<Candidate> 
         });
     }
     for (name, value) in pointers(manifest, memory) {
-        if let Some(found) = memory.around(value).filter(|_| !name.is_empty()) {
-            all.push(Candidate {
-                spellings: vec![name.to_owned()],
-                exact: format!("argument:{name}"),
-                kind: Kind::Argument,
-                range: found.range,
-            });
-        }
+        let mut add = |spellings: Vec<String>, at: Option<u64>| {
+            let found = at.and_then(|at| memory.around(at));
+            if let Some(found) = found.filter(|_| !name.is_empty()) {
+                all.push(Candidate {
+                    exact: format!("argument:{}", spellings[0]),
+                    spellings,
+                    kind: Kind::Argument,
+                    range: found.range,
+                });
+            }
+        };
+        add(vec![name.to_owned()], Some(value));
+        // What a parallel region shares it gets by address: of the slot `p.addr` for a parameter `p`.
+        let plain = name.strip_suffix(".addr").map(str::to_owned);
+        let through = plain.into_iter().chain([format!("*{name}")]);
+        add(through.collect(), memory.word(value));
     }
     all
 }

@@ -239,15 +239,21 @@ fn code_and_data_are_apart() {
 
 const TEAM: &str = r#"
 #include <stdio.h>
+#include <stdlib.h>
 #define N 65536
 static double grid[N], next[N];
 static __attribute__((noinline)) void step(void) {
   #pragma omp parallel for
   for (int i = 1; i < N - 1; i++) next[i] = grid[i - 1] + grid[i + 1];
 }
+static __attribute__((noinline)) void scale(double *cells, int n) {
+  #pragma omp parallel for
+  for (int i = 0; i < n; i++) cells[i] *= 0.5;
+}
 int main(void) {
+  double *cells = calloc(N, sizeof *cells);
   for (int i = 0; i < N; i++) grid[i] = i;
-  for (int i = 0; i < 20; i++) step();
+  for (int i = 0; i < 20; i++) step(), scale(cells, N);
   printf("%g\n", next[5]);
 }
 "#;
@@ -255,8 +261,15 @@ int main(void) {
 #[test]
 fn a_team_reads_and_flushes_together() {
     let build = "$CC -O1 -fopenmp main.c -o app";
-    let directory = captured(&[("main.c", TEAM)], build, &["step*"]);
+    let directory = captured(&[("main.c", TEAM)], build, &["step*", "scale*"]);
     let at = directory.path();
+    // A parameter that the region gets by the address of its slot.
+    for name in ["cells", "*cells.addr"] {
+        let found = replay(at, "scale*", &format!("{name}=cold"));
+        let bytes = found["operands"][0]["bytes"].as_u64();
+        assert!(bytes >= Some(524_288 - 16), "{found}");
+        assert_eq!(found["operands"][0]["kind"], "argument");
+    }
     for operands in ["grid=cold", "grid=warm,next=cold", "data=warm,code=cold"] {
         let found = replay(at, "step*", operands);
         let bytes = found["operands"][0]["bytes"].as_u64();
