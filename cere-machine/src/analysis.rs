@@ -64,16 +64,6 @@ pub fn biggest_step(points: &Points) -> Option<Step> {
     highest(&relative(points))
 }
 
-/// The step with the biggest rise times its level, which prefers late ones (BlackjackBench 4.2.2, page size).
-#[must_use]
-pub fn biggest_scaled_step(points: &Points) -> Option<Step> {
-    let heights: Vec<f64> = points
-        .windows(2)
-        .map(|p| (p[1].1 - p[0].1) * p[1].1)
-        .collect();
-    highest(&heights)
-}
-
 /// The first step whose relative rise is above the mean of all (BlackjackBench 4.2.1).
 #[must_use]
 pub fn first_step(points: &Points) -> Option<Step> {
@@ -180,7 +170,6 @@ mod tests {
         assert_eq!(step.before, 2);
         assert!((step.height - 9.8 / 4.2).abs() < 1e-12, "{step:?}");
         assert!((step.clearness() - (1.0 - (15.5 / 14.5) / (9.8 / 4.2))).abs() < 1e-12);
-        assert_eq!(biggest_scaled_step(&points).unwrap().before, 4);
         assert_eq!(
             first_step(&curve(&[1.0, 1.02, 1.0, 1.9, 2.1, 3.0]))
                 .unwrap()

@@ -378,8 +378,8 @@ fn read_tlbs(
     let curve = tlb::page(target, line, &wide)?;
     let read = tlb::read_page(&curve);
     measured.page_bytes = read.map(|r| r.0);
-    let clear = read.map_or(0.0, |(_, step)| step.clearness());
-    let how = "loads in pairs, in the two halves of a block, against the same loads apart: the block before the biggest step";
+    let clear = read.map_or(0.0, |(_, confidence)| confidence);
+    let how = "loads in pairs, in the two halves of a block, against the same loads apart: the last block whose second load finds the page";
     measured
         .found
         .push(found("page_bytes", clear * others.trust().max(0.5), how));

@@ -5,7 +5,6 @@ use super::fit::Placement;
 use super::levels::{self, Plateau, Size};
 use super::target::{Target, WORD, pages, pairs};
 use crate::Error;
-use crate::analysis::{Step, biggest_scaled_step};
 use crate::area::{Pages, SMALL};
 
 /// Blocks of a pair, from 512 bytes to 4 MiB.
@@ -26,6 +25,7 @@ pub fn page(
     let blocks = BLOCKS
         .map(|power| 1usize << power)
         .filter(|block| bytes / block >= PAIRS);
+    let often = Effort { repeats: 3 * effort.repeats, ..*effort };
     let mut ratio = |block: usize| {
         let half = block / 2;
         let paired = pairs(bytes, block, PAIRS, 3, |r| {
@@ -43,11 +43,23 @@ pub fn page(
     Ok(blocks.map(&mut ratio).collect())
 }
 
-/// The page: the block before the biggest scaled step.
+/// The page with its confidence: the last block before the ratio leaves that of small blocks towards 1. `None` where pairs gain
+/// nothing in small blocks either: nothing is to be seen of TLBs.
+///
+/// (The paper takes the biggest scaled step of a time that rises with the span of the array as well.)
 #[must_use]
-pub fn read_page(curve: &[(f64, f64)]) -> Option<(u64, Step)> {
-    let step = biggest_scaled_step(curve)?;
-    Some((curve[step.before].0 as u64, step))
+pub fn read_page(curve: &[(f64, f64)]) -> Option<(u64, f64)> {
+    let ratios: Vec<f64> = curve.iter().map(|p| p.1.min(1.0)).collect();
+    let base = cere_stats::middle(ratios.get(..3)?)?;
+    let bound = base + 0.3 * (1.0 - base);
+    let inside = ratios.iter().take_while(|ratio| **ratio < bound).count();
+    if inside == 0 || base > 0.93 {
+        return None;
+    }
+    let beyond = cere_stats::middle(&ratios[inside..]).unwrap_or(1.0);
+    let spread = ratios[..inside].iter().map(|r| (r - base).abs()).fold(0.0, f64::max);
+    let confidence = 1.0 - spread / (beyond - base).max(f64::MIN_POSITIVE);
+    Some((curve[inside - 1].0 as u64, confidence.clamp(0.0, 1.0)))
 }
 
 /// Pages that are tried, at most.
