@@ -108,7 +108,7 @@ fn together(
             let share = deadline.part(1.0 / (plan.len() - at) as f64);
             runner.warm(&mut turn);
             for round in 0.. {
-                if index == 0 && (round == count || round > 3 && share.over()) {
+                if index == 0 && (round == count || round > 7 && share.over()) {
                     spin.end_at(round);
                 }
                 if !spin.meet(round) {
@@ -124,8 +124,9 @@ fn together(
     let (windows, spots): (Vec<_>, Vec<_>) = results.into_iter().unzip();
     let rates = |entry: usize| {
         let turns = windows.iter().map(|w| w[entry].len()).min().unwrap_or(0);
-        let rate = |turn: usize| of(session, windows.iter().map(|w| w[entry][turn]));
-        (0..turns).map(rate).collect()
+        let turn = |turn: usize| windows.iter().map(move |w| w[entry][turn]);
+        let rates = (0..turns).map(|at| (of(session, turn(at)), at_once(turn(at))));
+        trusted(rates.collect())
     };
     // The core that touched least tells.
     let spot = |entry: usize| spots.iter().map(|s| s[entry]).min_by_key(|s| s.set);
@@ -144,15 +145,46 @@ fn prepare(
     for ((winner, _), spot) in plan.iter().zip(&spots) {
         // SAFETY: the area is returned with the runners, and has room for the largest spot.
         let runner = unsafe { Runner::new(winner.kernel, winner.shape, *spot, area.address())? };
-        // As many bytes as one core went through though its share of a level is smaller, and more, as threads start and end apart.
+        // As many bytes as one core went through though its share of a level is smaller.
         let smaller = (winner.spot.set / spot.set.max(1)).max(1);
         let sweeps = match winner.sweeps {
             1 => 1,
-            sweeps => 2 * sweeps * smaller,
+            sweeps => sweeps * smaller,
         };
         runners.push(runner.with_sweeps(sweeps));
     }
     Ok((area, runners, spots))
+}
+
+/// Whether all windows ran at once for three quarters of the time: no thread was kept off its core.
+fn at_once(windows: impl Iterator<Item = Window> + Clone) -> bool {
+    let from = windows
+        .clone()
+        .map(|w| (w.from, w.from))
+        .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let to = windows
+        .map(|w| (w.to, w.to))
+        .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let (Some((first, begun)), Some((ended, last))) = (from, to) else {
+        return false;
+    };
+    ended.saturating_sub(begun) as f64 >= 0.75 * last.saturating_sub(first) as f64
+}
+
+/// Rates of windows that ran at once; if there are fewer than three, the best two of all, which leaves no confidence.
+fn trusted(rates: Vec<(f64, bool)>) -> Vec<f64> {
+    let good: Vec<f64> = rates
+        .iter()
+        .filter(|(_, at_once)| *at_once)
+        .map(|(rate, _)| *rate)
+        .collect();
+    if good.len() > 2 {
+        return good;
+    }
+    let mut all: Vec<f64> = rates.into_iter().map(|(rate, _)| rate).collect();
+    all.sort_by(|a, b| b.total_cmp(a));
+    all.truncate(2);
+    all
 }
 
 /// The rate of windows that were at once: all bytes, from the first start to the last end.
@@ -205,5 +237,21 @@ mod tests {
         };
         assert_eq!(users(&cache, &[0, 2]), 1);
         assert_eq!(users(&cache, &[0, 2, 3]), 2);
+    }
+
+    #[test]
+    fn windows_that_were_apart_are_not_trusted() {
+        let window = |from, to| Window {
+            from,
+            to,
+            bytes: 64,
+        };
+        assert!(at_once([window(0, 100), window(5, 110)].into_iter()));
+        assert!(!at_once([window(0, 100), window(90, 190)].into_iter()));
+        assert!(!at_once(std::iter::empty()));
+        let rates = vec![(9.0, false), (5.0, true), (8.0, false), (6.0, true)];
+        assert_eq!(best(trusted(rates.clone())).unwrap().repeated, 0.0);
+        let more = [rates, vec![(5.5, true)]].concat();
+        assert_eq!(trusted(more), [5.0, 6.0, 5.5]);
     }
 }

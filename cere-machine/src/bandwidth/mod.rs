@@ -186,7 +186,15 @@ mod tests {
         let cores = crate::place::allowed().len() as u32;
         if cores > 1 {
             let (one, all) = (rate(1, "load", 1), rate(1, "load", cores));
-            assert!(all >= 0.8 * one, "{one} {all}");
+            let at = measured
+                .bandwidths
+                .iter()
+                .position(|b| b.bytes_per_second == all);
+            let what = format!("bandwidths[{}]", at.unwrap());
+            let found = measured.found.iter().find(|f| f.what == what).unwrap();
+            // On a machine that others fill, both never run at once: then the value is not to be used.
+            let usable = found.confidence >= cere_format::machine::USABLE;
+            assert!(all >= 0.8 * one || !usable, "{one} {all} {found:?}");
         }
         let unknown = measured
             .found
