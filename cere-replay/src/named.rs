@@ -132,7 +132,7 @@ fn pointers<'a>(manifest: &'a Manifest, memory: &Captured<'_>) -> Vec<(&'a str, 
 pub fn candidates(manifest: &Manifest, memory: &Captured<'_>) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::new();
     let own =
-        |v: &&Variable| v.size > 0 && !v.name.starts_with("cere.") && !v.name.starts_with(".L");
+        |v: &&Variable| v.size > 0 && !v.name.starts_with("cere.") && !v.name.starts_with('.');
     for variable in manifest.variables.iter().filter(own) {
         let Some(end) = variable.address.checked_add(variable.size) else {
             continue;

@@ -222,7 +222,7 @@ fn beside(name: &str, range: (u64, u64), state: CacheState) -> Option<String> {
     let bytes = (range.0 - start) + end.saturating_sub(range.1);
     (state != CacheState::Warm && bytes > 0).then(|| {
         format!(
-            "{bytes} bytes beside {name} are on its cache lines, and as it {}",
+            "{bytes} bytes beside {name} are on its cache lines: they are {} as well",
             state.name()
         )
     })
