@@ -123,7 +123,7 @@ fn boost(processors: &Path) -> Option<bool> {
 
 /// Free memory, disk and mappings, and the frequency governor.
 pub fn free_room(store: &Store) -> Vec<Item> {
-    let mut items = vec![disk(store), memory(), mappings()];
+    let mut items = vec![disk(store), memory(), mappings(), measured()];
     items.extend(governor(&Machine::here()));
     items
 }
@@ -177,6 +177,30 @@ fn available(information: &str) -> Option<u64> {
         .parse::<u64>()
         .ok()?
         .checked_shl(10)
+}
+
+/// What `cere machine` measured here, and where that differs from what the kernel describes.
+pub fn measured() -> Item {
+    const NAME: &str = "measured machine";
+    match cere_format::machine::Machine::kept() {
+        None => Item::limited(
+            NAME,
+            "caches are taken as the kernel describes them; `cere roofline` needs a measurement",
+            "run `cere machine` on a quiet machine: it takes a minute",
+        ),
+        Some(machine) => Item::good(NAME, differences(&machine)),
+    }
+}
+
+fn differences(machine: &cere_format::machine::Machine) -> String {
+    let wrong = machine.corrections().into_iter();
+    let wrong: Vec<String> = wrong
+        .map(|c| format!("L{} has {} KiB", c.level, c.bytes >> 10))
+        .collect();
+    match wrong.is_empty() {
+        true => "its reliable values agree with what the kernel describes".into(),
+        false => format!("the kernel is wrong, these count: {}", wrong.join(", ")),
+    }
 }
 
 fn mappings() -> Item {

@@ -273,6 +273,64 @@ pub struct Curve {
     pub marks: Vec<(f64, String)>,
 }
 
+/// Share of a measured size by which what the system tells must differ to be taken for wrong.
+const WRONG: f64 = 0.125;
+
+/// A cache that the system describes wrongly, as it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Correction {
+    /// 1 is the nearest.
+    pub level: u32,
+    /// Bytes that can be used.
+    pub bytes: u64,
+    /// Bytes of a line; 0 if not measured.
+    pub line: u32,
+    /// Lines of a set; 0 if not measured.
+    pub ways: u32,
+}
+
+/// `told` with `corrections`: sizes are replaced, levels that are missing added. What was not measured of a cache stays as told.
+#[must_use]
+pub fn corrected(mut told: Vec<caches::Cache>, corrections: &[Correction]) -> Vec<caches::Cache> {
+    for correction in corrections {
+        let known = told
+            .iter_mut()
+            .find(|cache| cache.level == correction.level);
+        match known {
+            Some(cache) => {
+                let unit = u64::from(cache.line) * u64::from(cache.ways);
+                cache.size = match unit {
+                    0 => correction.bytes,
+                    unit => (correction.bytes / unit).max(1) * unit,
+                };
+            }
+            None => told.push(caches::Cache {
+                level: correction.level,
+                kind: "Unified".into(),
+                size: correction.bytes,
+                line: correction.line,
+                ways: correction.ways,
+                shared: String::new(),
+            }),
+        }
+    }
+    told.sort_by_key(|cache| cache.level);
+    told
+}
+
+/// The caches of a processor that data goes through, nearest first: as the system describes them, but where [`Machine::kept`] knows
+/// better.
+#[must_use]
+pub fn caches_of(processor: u32) -> Vec<caches::Cache> {
+    corrected(caches::of(processor), &corrections())
+}
+
+/// [`Machine::corrections`] of this machine; none where it was not measured.
+#[must_use]
+pub fn corrections() -> Vec<Correction> {
+    Machine::kept().map_or(Vec::new(), |machine| machine.corrections())
+}
+
 /// Confidence from which other commands use a value.
 pub const USABLE: f64 = 0.5;
 
@@ -356,6 +414,23 @@ impl Machine {
         (known.confidence >= USABLE).then_some(known)
     }
 
+    /// Caches that the system describes wrongly or not at all, as far as the measurement can be relied on.
+    #[must_use]
+    pub fn corrections(&self) -> Vec<Correction> {
+        let wrong = |cache: &&Cache| {
+            let told = cache.system_bytes.map_or(0.0, |told| told as f64);
+            let off = (cache.size_bytes as f64 - told).abs() > WRONG * cache.size_bytes as f64;
+            cache.confidence >= USABLE && cache.size_bytes > 0 && off
+        };
+        let wrong = self.caches.iter().filter(wrong).map(|cache| Correction {
+            level: cache.level,
+            bytes: cache.size_bytes,
+            line: self.line_bytes.map_or(0, |line| line as u32),
+            ways: cache.ways.unwrap_or(0),
+        });
+        wrong.collect()
+    }
+
     /// The confidence of a value, by its path; 0 where it was not measured.
     #[must_use]
     pub fn confidence(&self, what: &str) -> f64 {
@@ -373,6 +448,46 @@ mod tests {
         let here = Identity::here();
         assert_eq!(here, Identity::here());
         assert_eq!(here.id.len(), 16, "{here:?}");
+    }
+
+    #[test]
+    fn what_the_system_tells_is_corrected() {
+        let cache = |level, size_bytes, confidence, system_bytes| Cache {
+            level,
+            size_bytes,
+            confidence,
+            system_bytes,
+            ways: Some(8),
+            ..Cache::default()
+        };
+        let machine = Machine {
+            line_bytes: Some(64),
+            caches: vec![
+                cache(1, 32 << 10, 0.9, Some(32 << 10)),
+                cache(2, 1 << 20, 0.9, Some(2 << 20)),
+                cache(3, 8 << 20, 0.3, Some(480 << 20)),
+                cache(4, 64 << 20, 0.9, None),
+            ],
+            ..Machine::default()
+        };
+        let found = machine.corrections();
+        let levels: Vec<u32> = found.iter().map(|c| c.level).collect();
+        assert_eq!(levels, [2, 4]);
+        let told = |level, size| caches::Cache {
+            level,
+            size,
+            line: 64,
+            ways: 12,
+            ..caches::Cache::default()
+        };
+        let told = vec![told(1, 32 << 10), told(2, 2 << 20), told(3, 480 << 20)];
+        let sizes: Vec<u64> = corrected(told, &found).iter().map(|c| c.size).collect();
+        // Whole sets of the ways that the system tells.
+        assert_eq!(
+            sizes,
+            [32 << 10, (1 << 20) / 768 * 768, 480 << 20, 64 << 20]
+        );
+        assert_eq!(corrected(Vec::new(), &found).len(), 2);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct ReplayPlan {
     /// What is put into a state of its own after that.
     #[serde(default)]
     pub operands: Vec<PlacedOperand>,
+    /// Caches that the system describes wrongly, as they were measured.
+    #[serde(default)]
+    pub caches: Vec<crate::machine::Correction>,
     /// When it has repeated enough.
     pub repetitions: Repetitions,
     /// Whether to compare the exit state.

@@ -3,10 +3,10 @@
 
 use crate::caches::{self, Area};
 use crate::lines::{Lines, flush_translations};
-use crate::processor;
 use crate::space::without;
 use crate::state::union;
 use crate::team::Team;
+use cere_format::caches::Cache;
 use cere_format::replay::{CacheLevel, CacheState, OperandMemory, PlacedOperand};
 
 type Range = (u64, u64);
@@ -53,10 +53,9 @@ fn bytes(ranges: &[Range]) -> u64 {
 }
 
 /// An area whose walk empties what is nearer than `level`.
-fn emptying(level: CacheLevel) -> Result<Area, String> {
-    let caches = cere_format::caches::of(processor::current());
+fn emptying(caches: &[Cache], level: CacheLevel) -> Result<Area, String> {
     let others = "warm and cold";
-    Area::new(2 * caches::nearer(&caches, level, "an operand in the state", others)?)
+    Area::new(2 * caches::nearer(caches, level, "an operand in the state", others)?)
 }
 
 impl<'a> Placing<'a> {
@@ -64,6 +63,7 @@ impl<'a> Placing<'a> {
     pub fn new(
         operands: &[PlacedOperand],
         memory: Memory<'_>,
+        caches: &[Cache],
         lines: Lines,
         team: Option<&'a Team>,
     ) -> Result<Self, String> {
@@ -131,10 +131,10 @@ impl<'a> Placing<'a> {
             *all = union(all, &ranges);
         }
         if !placing.llc.is_empty() {
-            placing.beyond_l2 = Some(emptying(CacheLevel::Llc)?);
+            placing.beyond_l2 = Some(emptying(caches, CacheLevel::Llc)?);
         }
         if !placing.l2.is_empty() {
-            placing.beyond_l1 = Some(emptying(CacheLevel::L2)?);
+            placing.beyond_l1 = Some(emptying(caches, CacheLevel::L2)?);
         }
         Ok(placing)
     }
@@ -191,7 +191,13 @@ mod tests {
             recompiled: vec![(0x5_1000, 0x5_1100)],
             all_cold: false,
         };
-        Placing::new(operands, memory, Lines::new(), None)
+        Placing::new(
+            operands,
+            memory,
+            &cere_format::caches::of(0),
+            Lines::new(),
+            None,
+        )
     }
 
     fn operand(memory: OperandMemory, state: CacheState) -> PlacedOperand {

@@ -11,7 +11,7 @@ use crate::once::Region;
 use crate::output::Output;
 use crate::owners::{self, System};
 use crate::pages::{Bytes, PAGE, Pages};
-use crate::processor::Pinned;
+use crate::processor::{self, Pinned};
 use crate::samples::{Samples, Timed};
 use crate::space::{self, Refusal};
 use crate::state::State;
@@ -254,6 +254,10 @@ pub fn run() -> Result<(), String> {
             package: &plan.package,
             pinned,
             operands: &plan.operands,
+            caches: cere_format::machine::corrected(
+                cere_format::caches::of(processor::current()),
+                &plan.caches,
+            ),
         },
     )?;
     outcome.placed = warm.placed();

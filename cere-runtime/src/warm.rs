@@ -6,12 +6,13 @@ use crate::heap;
 use crate::lines::{Lines, flush_translations};
 use crate::operand::{Memory, Placing};
 use crate::pages::Pages;
-use crate::processor::{self, Pinned};
+use crate::processor::Pinned;
 use crate::space::{self, merge};
 use crate::state::union;
 use crate::team::Team;
 use crate::thread::Block;
 use crate::trace::{self, Entry, Trace};
+use cere_format::caches::Cache;
 use cere_format::capture::{PAGE_ABSENT, PAGE_CODE};
 use cere_format::package::Manifest;
 use cere_format::replay::{PlacedOperand, Warmup};
@@ -93,6 +94,8 @@ pub struct Needs<'a> {
     pub pinned: Pinned,
     /// Operands with states of their own.
     pub operands: &'a [PlacedOperand],
+    /// The caches of the processor that this process runs on.
+    pub caches: Vec<Cache>,
 }
 
 impl<'a> Warm<'a> {
@@ -152,6 +155,7 @@ impl<'a> Warm<'a> {
                 recompiled: trace::code(needs.jumps, manifest, pages, &images),
                 all_cold: matches!(how, Warmup::Cold | Warmup::Partial(_)),
             },
+            &needs.caches,
             lines,
             needs.team,
         )?;
@@ -170,16 +174,15 @@ impl<'a> Warm<'a> {
             pinned: needs.pinned,
             team: needs.team,
         };
-        let caches = || cere_format::caches::of(processor::current());
         if how != Warmup::WorkingSet && !lines.can_flush() {
-            let area = caches::emptying(&caches(), &lines)?;
+            let area = caches::emptying(&needs.caches, &lines)?;
             // Before it was pinned, the process may have run anywhere.
             warm.pinned.everywhere(|| area.walk(&lines));
             warm.emptying = Some(area);
         }
         if let Warmup::Partial(level) = how {
             let others = "--warmup cold, working-set and page-trace";
-            let size = caches::nearer(&caches(), level, "--warm-to", others)?;
+            let size = caches::nearer(&needs.caches, level, "--warm-to", others)?;
             warm.nearer = Some(Area::new(2 * size)?);
         }
         Ok(warm)

@@ -58,7 +58,7 @@ impl<'a> Timer<'a> {
     pub fn new() -> Self {
         // SAFETY: asks for a number.
         let processor = unsafe { libc::sched_getcpu() };
-        let caches = cere_format::caches::of(u32::try_from(processor).unwrap_or(0));
+        let caches = cere_format::machine::caches_of(u32::try_from(processor).unwrap_or(0));
         Self {
             clock: Clock::Wall,
             samples: SAMPLES,

@@ -25,7 +25,10 @@ pub fn page(
     let blocks = BLOCKS
         .map(|power| 1usize << power)
         .filter(|block| bytes / block >= PAIRS);
-    let often = Effort { repeats: 3 * effort.repeats, ..*effort };
+    let often = Effort {
+        repeats: 3 * effort.repeats,
+        ..*effort
+    };
     let mut ratio = |block: usize| {
         let half = block / 2;
         let paired = pairs(bytes, block, PAIRS, 3, |r| {
@@ -37,7 +40,7 @@ pub fn page(
         let apart: Vec<u32> = (0..paired.len()).map(other).collect();
         (
             block as f64,
-            least(target, &paired, effort) / least(target, &apart, effort),
+            least(target, &paired, &often) / least(target, &apart, &often),
         )
     };
     Ok(blocks.map(&mut ratio).collect())
@@ -57,7 +60,10 @@ pub fn read_page(curve: &[(f64, f64)]) -> Option<(u64, f64)> {
         return None;
     }
     let beyond = cere_stats::middle(&ratios[inside..]).unwrap_or(1.0);
-    let spread = ratios[..inside].iter().map(|r| (r - base).abs()).fold(0.0, f64::max);
+    let spread = ratios[..inside]
+        .iter()
+        .map(|r| (r - base).abs())
+        .fold(0.0, f64::max);
     let confidence = 1.0 - spread / (beyond - base).max(f64::MIN_POSITIVE);
     Some((curve[inside - 1].0 as u64, confidence.clamp(0.0, 1.0)))
 }

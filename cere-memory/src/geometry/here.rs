@@ -1,7 +1,9 @@
-//! This machine's geometry: sizes from sysfs, which is right where `getconf` is not; inclusion and TLBs from CPUID.
+//! This machine's geometry: sizes from sysfs, which is right where `getconf` is not, and as measured where sysfs is wrong; inclusion
+//! and TLBs from CPUID.
 
 use super::{Geometry, GeometryError, Inclusion, Level, Tlb};
-use cere_format::caches::{self, Cache};
+use cere_format::caches::Cache;
+use cere_format::machine::{self, Machine, USABLE};
 
 /// What is taken where CPUID says nothing of TLBs.
 const DEFAULT_TLBS: [Tlb; 2] = [
@@ -17,7 +19,25 @@ const DEFAULT_TLBS: [Tlb; 2] = [
 
 /// Caches from sysfs, TLBs and inclusion from CPUID.
 pub fn geometry() -> Result<Geometry, GeometryError> {
-    from(&caches::of(0), &inclusive(), tlbs())
+    let tlbs = match tlbs() {
+        told if told.is_empty() => measured_tlbs(),
+        told => told,
+    };
+    from(&machine::caches_of(0), &inclusive(), tlbs)
+}
+
+/// TLBs as they were measured; none where they were not, or not reliably.
+fn measured_tlbs() -> Vec<Tlb> {
+    let measured = Machine::kept().map_or(Vec::new(), |machine| machine.tlb);
+    let reliable = measured.iter().take_while(|tlb| tlb.confidence >= USABLE);
+    let tlb = |entries: u32| Tlb {
+        entries,
+        ways: if entries % 8 == 0 { 8 } else { entries },
+    };
+    reliable
+        .filter_map(|t| u32::try_from(t.entries).ok())
+        .map(tlb)
+        .collect()
 }
 
 /// A geometry of caches of which `inclusive` levels are, and TLBs. A level is shared if more processors have it than

@@ -1,7 +1,7 @@
 //! Start and length of the page traces of wanted invocations.
 
-use cere_format::caches;
 use cere_format::capture::{TracePlan, TraceStart};
+use cere_format::machine;
 use cere_format::profile::{Profile, RegionKey};
 
 /// Bytes of a page.
@@ -25,7 +25,9 @@ pub struct Tracing {
 impl Tracing {
     /// The plan for the preload library.
     pub fn plan(&self) -> TracePlan {
-        let cache = caches::of(0).last().map_or(CACHE, |cache| cache.size);
+        let cache = machine::caches_of(0)
+            .last()
+            .map_or(CACHE, |cache| cache.size);
         let pages = self.pages.unwrap_or(2 * cache / PAGE);
         TracePlan {
             slots: self.slots,
