@@ -238,6 +238,8 @@ fn every_command_prints_what_its_schema_describes() {
     let mut session = Session::start();
     write(session.path(), &[("flags.txt", "-O2\n-O1\n")]);
     session.check("doctor", &[]);
+    let quick = ["--quick", "--seconds", "4", "--no-keep"];
+    assert!(some(&session.check("machine", &quick), "found"));
     session.check("instrument", &["--", "make"]);
     let regions = session.check("regions", &[]);
     let parallel = |r: &Value| r["kind"] == "parallel" && r["live_ins"] != Value::Array(vec![]);
