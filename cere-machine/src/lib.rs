@@ -6,8 +6,13 @@
 //! | [`area`] | memory in huge or small pages |
 //! | [`code`] | generated machine code |
 //! | [`place`] | threads on cores |
-//! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
+//! | [`load`] | what others do meanwhile |
 //! | [`analysis`] | pure functions: what a curve says |
+//! | [`hierarchy`] | caches and TLBs |
+//! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
+//! | [`bandwidth`] | bandwidths of levels, first touch |
+//! | [`sharing`] | what cores share, how they hinder each other, how they communicate |
+//! | [`whole`] | all of it, one document |
 //!
 //! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
 //! analysers are tested on simulated machines.

@@ -3,7 +3,7 @@
 use crate::session::{Progress, Session};
 use crate::{Error, bandwidth, hierarchy, operations, place, sharing};
 use cere_format::caches;
-use cere_format::machine::{Cores, Found, Identity, MACHINE_VERSION, Machine, Memory};
+use cere_format::machine::{Cores, Identity, MACHINE_VERSION, Machine, Memory};
 
 /// Seconds of a quick and of a full measurement.
 pub const SECONDS: (f64, f64) = (10.0, 60.0);
@@ -123,12 +123,6 @@ fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
         }
     }
     notes
-}
-
-/// How a value was found; `None` where nothing is said of it.
-#[must_use]
-pub fn how<'a>(machine: &'a Machine, what: &str) -> Option<&'a Found> {
-    machine.found.iter().find(|found| found.what == what)
 }
 
 #[cfg(test)]

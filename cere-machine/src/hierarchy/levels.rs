@@ -5,6 +5,8 @@ use crate::analysis::{monotone, quality_threshold};
 
 /// Diameter of a cluster over its mean (BlackjackBench, figure 10).
 const DIAMETER: f64 = 0.25;
+/// Ratio of the x of two points that are clustered.
+const APART: f64 = 1.06;
 /// A plateau's last x is at least this often its first one.
 const LONG: f64 = 1.4;
 /// Points of a plateau, at least; of the first one, whose beginning is not seen, and the last, whose end is not, one less.
@@ -25,9 +27,21 @@ pub struct Plateau {
     pub time: f64,
 }
 
+/// Points whose x are at least [`APART`]: a rise that was measured in more points would count more.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    for point in points {
+        if kept.last().is_none_or(|last| point.0 >= APART * last.0) {
+            kept.push(*point);
+        }
+    }
+    kept
+}
+
 /// The plateaus of a curve, the nearest first. Points between them are transitions.
 #[must_use]
 pub fn plateaus(points: &[(f64, f64)]) -> Vec<Plateau> {
+    let points = &thinned(points);
     let smooth = monotone(points);
     let clusters = quality_threshold(&smooth, DIAMETER).into_iter();
     let plateau = |cluster: Vec<usize>| {
