@@ -8,6 +8,7 @@
 //! | [`place`] | threads on cores |
 //! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
 //! | [`analysis`] | pure functions: what a curve says |
+//! | [`blocking`] | pure functions: block sizes of kernels |
 //!
 //! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
 //! analysers are tested on simulated machines.
@@ -15,6 +16,7 @@
 pub mod analysis;
 pub mod area;
 pub mod bandwidth;
+pub mod blocking;
 pub mod code;
 pub mod hierarchy;
 pub mod load;
