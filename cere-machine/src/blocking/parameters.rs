@@ -99,20 +99,21 @@ pub fn streams(operation: &Operation) -> u32 {
         .max(1.0) as u32
 }
 
-/// Vectors that stay in registers. Those that every x86-64 has count where the wider set could not be observed: it is no smaller.
+/// Registers that AVX-512 can name: all of them, whichever stay free.
+const AVX512: u32 = 32;
+
+/// Vectors that stay in registers, of the widest set as measured. Where the processor hides spills that number cannot be observed;
+/// vectors of 512 bits have the registers that their instructions name, others those that every x86-64 has.
 fn registers(machine: &Machine, bits: u32) -> Result<u32, Unknown> {
-    let sets = [
-        (
-            "cores.vector_registers",
-            machine.cores.vector_registers,
-            bits > 256,
-        ),
-        ("cores.float_registers", machine.cores.float_registers, true),
-    ];
-    sets.into_iter()
-        .filter(|(path, _, fits)| *fits && machine.confidence(path) >= USABLE)
-        .find_map(|(_, number, _)| number)
-        .ok_or_else(|| unknown(machine, "the number of registers", "cores.float_registers"))
+    let known =
+        |path: &str, number: Option<u32>| number.filter(|_| machine.confidence(path) >= USABLE);
+    let cores = &machine.cores;
+    let widest = known("cores.vector_registers", cores.vector_registers);
+    match bits {
+        512.. => Ok(widest.unwrap_or(AVX512)),
+        _ => known("cores.float_registers", cores.float_registers)
+            .ok_or_else(|| unknown(machine, "the number of registers", "cores.float_registers")),
+    }
 }
 
 fn cache(machine: &Machine, level: u32) -> Result<u64, Unknown> {
