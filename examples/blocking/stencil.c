@@ -51,6 +51,15 @@ static void seven(const double *restrict u, double *restrict v, long bx, long by
         }
 }
 
+// A check of what was computed, which also keeps it from being optimised out.
+static int right(const double *u, const double *v, int dimensions) {
+    long n = dimensions == 2 ? NX2 : NX3, plane = NX3 * NY3, at = dimensions == 2 ? (NY2 / 2) * n + n - 2 : plane * (NZ3 - 2) + n * 9 + 7;
+    double sum = u[at - 1] + u[at + 1] + u[at - n] + u[at + n];
+    double want = dimensions == 2 ? 0.25 * sum - u[at] : (sum + u[at - plane] + u[at + plane]) / 8 - u[at];
+    double off = want - v[at];
+    return off * off < 1e-20;
+}
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -78,8 +87,12 @@ int main(int argc, char **argv) {
         double start = now();
         five(u, v, BX2_L1);
         double middle = now();
+        if (!right(u, v, 2))
+            return 1;
         seven(u, v, BX3, BY3);
         double end = now();
+        if (!right(u, v, 3))
+            return 1;
         printf("5 points: %.1f million a second\n", 1e-6 * (NX2 - 2) * (NY2 - 2) / (middle - start));
         printf("7 points: %.1f million a second\n", 1e-6 * (NX3 - 2) * (NY3 - 2) * (NZ3 - 2) / (end - middle));
         return 0;
@@ -92,7 +105,12 @@ int main(int argc, char **argv) {
             five(u, v, bx);
         else
             seven(u, v, bx, by);
-        printf("%.9f\n", now() - start);
+        double seconds = now() - start;
+        if (!right(u, v, dimensions)) {
+            fprintf(stderr, "wrong result with BX %ld, BY %ld\n", bx, by);
+            return 1;
+        }
+        printf("%.9f\n", seconds);
         fflush(stdout);
     }
     return 0;
