@@ -1,4 +1,4 @@
-//! Blocks of a product of matrices: registers and L1 after BlackjackBench, the loops around them after Goto and van de Geijn
+//! Blocks of a product of matrices: registers and TILE after BlackjackBench, the loops around them after Goto and van de Geijn
 //! (Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008).
 
 use super::{Blocking, ELEMENT, Parameters, down, size};
@@ -29,20 +29,41 @@ impl Tile {
     }
 }
 
-/// The register block with the highest reuse whose values fit `registers`: mn + mk + nk <= R, k = 1, m >= n. Even sizes, as
-/// matrices have them mostly; 1 where nothing even fits. Blocks of at least `streams` accumulators, which hide the latency of an
-/// accumulation, come before all others.
-#[must_use]
-pub fn register_block(registers: u64, streams: u64) -> Tile {
-    let sides = || (1..=registers).filter(|n| *n == 1 || n % 2 == 0);
-    let tiles = sides().flat_map(|n| sides().map(move |m| Tile { m, n, k: 1 }));
-    let fits = tiles.filter(|t| t.m >= t.n && t.values() <= registers);
-    let rank = |t: &Tile| ((t.m * t.n).min(streams), t.reuse());
-    let best = fits.reduce(|best, t| {
-        let ((a, x), (b, y)) = (rank(&best), rank(&t));
-        if b > a || (b == a && y > x) { t } else { best }
+/// Sides of a register block: even, as matrices have them mostly; 1 where nothing even fits.
+fn tiles(registers: u64) -> impl Iterator<Item = Tile> {
+    let sides = move || (1..=registers).filter(|n| *n == 1 || n % 2 == 0);
+    sides().flat_map(move |n| sides().map(move |m| Tile { m, n, k: 1 }))
+}
+
+/// The tile with the highest reuse; those of at least `streams` accumulators, which hide the latency of an accumulation, come before
+/// all others, and of two alike the one that needs fewer registers.
+fn best(tiles: impl Iterator<Item = Tile>, streams: u64, used: impl Fn(Tile) -> u64) -> Tile {
+    let rank = |t: &Tile| ((t.m * t.n).min(streams), t.reuse(), used(*t));
+    let best = tiles.reduce(|best, t| {
+        let ((a, x, more), (b, y, less)) = (rank(&best), rank(&t));
+        let better = b > a || (b == a && (y > x || (y == x && less < more)));
+        if better { t } else { best }
     });
     best.unwrap_or(Tile { m: 1, n: 1, k: 1 })
+}
+
+/// The paper's register block: all values in registers, mn + mk + nk <= R, k = 1, m >= n.
+#[must_use]
+pub fn register_block(registers: u64, streams: u64) -> Tile {
+    let fits = tiles(registers).filter(|t| t.m >= t.n && t.values() <= registers);
+    best(fits, streams, Tile::values)
+}
+
+/// Registers of a block whose values of B are broadcast one after the other, or taken from memory: mn + m + 1.
+fn broadcast(tile: Tile) -> u64 {
+    tile.m * tile.n + tile.m + 1
+}
+
+/// The register block of a kernel that broadcasts the values of B: mn + m + 1 <= R, k = 1.
+#[must_use]
+pub fn broadcast_block(registers: u64, streams: u64) -> Tile {
+    let fits = tiles(registers).filter(|t| broadcast(*t) <= registers);
+    best(fits, streams, broadcast)
 }
 
 /// The largest n of a block of n by n by 1 in a cache of `words` elements: n² + n + n·`stride` <= words, where an element of the
@@ -62,10 +83,10 @@ pub fn dgemm(machine: &Parameters) -> Blocking {
     let lanes = u64::from(machine.bits / 8) / ELEMENT;
     let words = |bytes: u64| bytes / ELEMENT;
     let line = words(machine.line);
-    let block = register_block(machine.registers.into(), machine.streams.into());
+    let block = broadcast_block(machine.registers.into(), machine.streams.into());
     let (mr, nr) = (block.m * lanes, block.n);
     let (l1, l2) = (words(machine.l1), words(machine.l2));
-    let tile = square(l1, line, lanes.max(nr));
+    let tile = square(l1, line, lanes);
     // L1 keeps a sliver of B and streams slivers of A; C's block is read and written.
     let kc = down(l1.saturating_sub(mr * nr) / (nr + 2 * mr), 8);
     // L2 keeps the block of A and streams slivers of B and C.
@@ -80,7 +101,7 @@ pub fn dgemm(machine: &Parameters) -> Blocking {
         block.m,
         block.n,
         machine.bits,
-        block.values(),
+        broadcast(block),
         machine.registers,
         block.m * block.n,
         machine.streams

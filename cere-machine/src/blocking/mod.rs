@@ -8,7 +8,7 @@ mod stencil;
 #[cfg(test)]
 mod tests;
 
-pub use dgemm::{Tile, dgemm, register_block, square};
+pub use dgemm::{Tile, broadcast_block, dgemm, register_block, square};
 pub use parameters::{Parameters, Unknown, operation, streams, vector_bits};
 pub use stencil::stencil;
 

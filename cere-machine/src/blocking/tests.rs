@@ -65,6 +65,9 @@ fn registers_as_in_the_paper() {
     assert_eq!(register_block(3, 8), tile(1, 1));
     // More accumulators before more reuse.
     assert_eq!(register_block(26, 16), tile(4, 4));
+    // With B's values broadcast one after the other.
+    assert_eq!(broadcast_block(16, 8), tile(2, 6));
+    assert_eq!(broadcast_block(32, 8), tile(4, 6));
     for registers in 3..64 {
         let block = register_block(registers, 8);
         assert!(block.values() <= registers, "{registers}: {block:?}");
@@ -102,9 +105,9 @@ fn blocks_grow_with_their_cache_and_fit_it() {
     let blocks = dgemm(&machine);
     assert_eq!(
         (blocks.get("MR"), blocks.get("NR"), blocks.get("TILE")),
-        (Some(16), Some(2), Some(56))
+        (Some(8), Some(6), Some(56))
     );
-    assert_eq!(blocks.defines()[..2], ["-DMR=16", "-DNR=2"]);
+    assert_eq!(blocks.defines()[..2], ["-DMR=8", "-DNR=6"]);
     let mut before = (0, 0, 0, 0);
     for scale in 1..20 {
         machine.l1 = scale * (16 << 10);
@@ -113,7 +116,7 @@ fn blocks_grow_with_their_cache_and_fit_it() {
         let (kc, mc, nc) = (of(&gemm, "KC"), of(&gemm, "MC"), of(&gemm, "NC"));
         let now = (kc, of(&gemm, "TILE"), of(&five, "BX2_L1"), of(&five, "BX3"));
         assert!(now.0 >= before.0 && now.1 >= before.1 && now.2 >= before.2 && now.3 >= before.3);
-        assert!(8 * kc * (2 + 2 * 16) <= machine.l1 && 8 * mc * kc <= machine.l2);
+        assert!(8 * kc * (6 + 2 * 8) <= machine.l1 && 8 * mc * kc <= machine.l2);
         assert!(8 * nc * kc <= machine.l3.unwrap());
         before = now;
     }
