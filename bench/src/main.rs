@@ -12,12 +12,14 @@
 //! | [`searches`] | which search finds good flags with few evaluations? |
 //! | [`machines`] | how far are predictions from few codelets off, on the machines in `machines/`? |
 //! | [`memory`] | how many accesses a second does the simulator of caches take? |
+//! | [`blocking`] | how near are block sizes made from the measured machine to the best? |
 //! | [`clara`] | how long do many invocations take to cluster, in how much memory? |
 //!
 //! A and B always alternate within one run; the minimum over the rounds counts.
 
 mod aa;
 mod accuracy;
+mod blocking;
 mod capture;
 mod clara;
 mod codelets;
@@ -44,7 +46,7 @@ struct Options {
     /// Record a series of this machine's noise under this name, and nothing else
     #[arg(long, value_name = "NAME")]
     record_noise: Option<String>,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, clara, memory, estimators, searches, aa; all if none is named
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa; all if none is named
     parts: Vec<String>,
 }
 
@@ -75,6 +77,9 @@ fn main() -> Result<()> {
     }
     if wanted("machines") {
         machines::run()?;
+    }
+    if wanted("blocking") {
+        blocking::run()?;
     }
     if wanted("clara") {
         clara::run()?;

@@ -2,8 +2,9 @@
 
 use crate::program::{geometric_mean, kernel, least};
 use anyhow::{Context, Result, ensure};
+use cere_format::machine::{Found, Machine, Peak};
 use cere_tests::tools::{cere, json, succeed};
-use cere_tune::{Method, Search, Space};
+use cere_tune::{Method, Search, Space, Start, starts};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -102,11 +103,12 @@ fn recorded() -> Result<Vec<(String, Table)>> {
 }
 
 /// The best ratios after each of [`BUDGETS`], over the best of all variants.
-fn search(table: &Table, method: Method, seed: u64) -> Result<Vec<f64>> {
+fn search(table: &Table, method: Method, starts: &[Start], seed: u64) -> Result<Vec<f64>> {
     let all: Vec<f64> = table.values().flatten().copied().collect();
     // As built is a choice as well.
     let best = least(&all).min(1.0);
-    let mut search = Search::new(Space::parse(SPACE)?, None, method, seed)?;
+    let search = Search::new(Space::parse(SPACE)?, None, method, seed)?;
+    let mut search = search.starting_with(starts.iter().map(|s| &s.choices[..]));
     let (mut found, mut after) = (1.0f64, Vec::new());
     for evaluation in 1..=BUDGETS[BUDGETS.len() - 1] {
         if let Some((number, variant)) = search.propose() {
@@ -124,6 +126,28 @@ fn search(table: &Table, method: Method, seed: u64) -> Result<Vec<f64>> {
     Ok(after)
 }
 
+/// What is known of the machine of the records: its widest vectors, of 256 bits, have the highest peak.
+fn recorded_machine() -> Machine {
+    let peak = Peak {
+        name: "fma".to_owned(),
+        element: "f64".to_owned(),
+        bits: 256,
+        cores: 1,
+        flops_per_second: 1.0,
+        streams: 1,
+    };
+    let found = Found {
+        what: "peaks[0]".to_owned(),
+        confidence: 1.0,
+        how: String::new(),
+    };
+    Machine {
+        peaks: vec![peak],
+        found: vec![found],
+        ..Machine::default()
+    }
+}
+
 /// Prints the table.
 pub fn run() -> Result<()> {
     let regions = recorded()?;
@@ -138,12 +162,18 @@ pub fn run() -> Result<()> {
         heads.join(" | "),
         "--:|".repeat(heads.len())
     );
-    for (name, method) in [("random", Method::Random), ("groups", Method::Groups)] {
+    let from = starts(&recorded_machine(), &Space::parse(SPACE)?);
+    let searches = [
+        ("random", Method::Random, &[][..]),
+        ("groups", Method::Groups, &[]),
+        ("groups, from the machine", Method::Groups, &from),
+    ];
+    for (name, method, starts) in searches {
         // Of each region the mean after each budget.
         let mut means: Vec<Vec<f64>> = Vec::new();
         for (_, table) in &regions {
             let runs: Vec<Vec<f64>> = (0..SEEDS)
-                .map(|seed| search(table, method, seed))
+                .map(|seed| search(table, method, starts, seed))
                 .collect::<Result<_>>()?;
             let after = |place: usize| runs.iter().map(|run| run[place]).collect::<Vec<f64>>();
             means.push(

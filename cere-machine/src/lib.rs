@@ -13,6 +13,7 @@
 //! | [`bandwidth`] | bandwidths of levels, first touch |
 //! | [`sharing`] | what cores share, how they hinder each other, how they communicate |
 //! | [`whole`] | all of it, one document |
+//! | [`blocking`] | pure functions: block sizes of kernels |
 //!
 //! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
 //! analysers are tested on simulated machines.
@@ -20,6 +21,7 @@
 pub mod analysis;
 pub mod area;
 pub mod bandwidth;
+pub mod blocking;
 pub mod code;
 pub mod hierarchy;
 pub mod load;

@@ -7,6 +7,7 @@
 //! | what may be tried? | [`Space`], `Space::parse(text)`, `Space::built_in(name)` | `space.rs`, `file.rs`, `spaces/*.toml` |
 //! | which orders of passes are like this one? | [`Pipeline`], `parse(text)`, `sample(drop, rounds, rng)` | `pipeline.rs` |
 //! | what is tried next? | [`Search`], `propose() -> Option<(number, Variant)>`, `tell(number, ratio)`, `best()` | `search/` |
+//! | where does a search start on a measured machine? | `starts(machine) -> Vec<Start>`, `Search::starting_with` | `guided.rs` |
 //! | which flags break code? | `suspects(space, regions) -> Vec<Suspect>` | `suspects.rs` |
 //! | which region gets the next evaluation? | [`Turns`], an iterator | `turns.rs` |
 //!
@@ -14,6 +15,7 @@
 
 pub mod choices;
 mod file;
+mod guided;
 mod pipeline;
 mod search;
 mod space;
@@ -23,6 +25,7 @@ mod turns;
 
 pub use cere_driver::Variant;
 pub use choices::{Choices, Chosen};
+pub use guided::{Start, starts};
 pub use pipeline::{Pipeline, PipelineError};
 pub use search::{AWAITED, Method, MethodError, Search};
 pub use space::{Group, Sequences, Space, SpaceError};

@@ -4,7 +4,7 @@ use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_console::{note, print, progress};
 use cere_format::machine::Machine;
-use cere_machine::whole;
+use cere_machine::{blocking, whole};
 use std::path::PathBuf;
 
 /// Measure this machine: caches, TLBs, operations, bandwidths, cores
@@ -16,13 +16,15 @@ else: what others do lowers the confidences, and values below 0.5 are not used b
 \n\
 The result is kept in ~/.cache/cere/machines by the machine's identity: processor, caches, allowed processors, system. `cere\n\
 roofline`, `cere doctor`, `cere count --geometry here`, replays' cache flushing and `cere tune` use it. --show prints it again.\n\
+--blocking prints block sizes that follow from it, with what binds each, and definitions for a compiler.\n\
 \n\
 Latencies are also in dependent integer additions: the clock's ticks are not the core's.\n\
 \n\
 Examples:\n\
 \x20 cere machine\n\
 \x20 cere machine --quick --json\n\
-\x20 cere machine --show --page machine.html")]
+\x20 cere machine --show --page machine.html\n\
+\x20 cere machine --blocking dgemm")]
 pub struct Options {
     /// Measure in about ten seconds, with fewer points
     #[arg(long)]
@@ -33,6 +35,9 @@ pub struct Options {
     /// Print the measurement that is kept, and measure nothing
     #[arg(long, conflicts_with = "quick")]
     show: bool,
+    /// Print block sizes of a kernel from the measurement that is kept, and measure nothing
+    #[arg(long, value_name = "KERNEL", conflicts_with_all = ["quick", "seconds", "page", "no_keep"])]
+    blocking: Option<Kernel>,
     /// Write a page of plots: the curves with what was read off them
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
@@ -42,6 +47,15 @@ pub struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A kernel whose block sizes are known.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Kernel {
+    /// C += A B in f64
+    Dgemm,
+    /// 5 points in two dimensions, 7 in three
+    Stencil,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -58,7 +72,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Options {
     fn measured(&self) -> Result<Machine> {
         let kept = Machine::kept();
-        if self.show {
+        if self.show || self.blocking.is_some() {
             return kept.context("this machine was not measured yet, or has other processors now: run `cere machine`");
         }
         let seconds = self.seconds.unwrap_or(if self.quick {
@@ -92,6 +106,9 @@ pub fn run(options: &Options) -> Result<u8> {
         bail!("the probes are machine code for x86-64");
     }
     let machine = options.measured()?;
+    if let Some(kernel) = options.blocking {
+        return print_blocking(options, &machine, kernel);
+    }
     if let Some(path) = &options.page {
         let page = cere_report::machine::page(&machine)?;
         std::fs::write(path, page).with_context(|| format!("--page {}", path.display()))?;
@@ -99,6 +116,19 @@ pub fn run(options: &Options) -> Result<u8> {
     match options.json {
         true => print::json(&machine)?,
         false => print::out(&show::machine::text(&machine))?,
+    }
+    Ok(0)
+}
+
+fn print_blocking(options: &Options, machine: &Machine, kernel: Kernel) -> Result<u8> {
+    let parameters = blocking::Parameters::of(machine)?;
+    let blocking = match kernel {
+        Kernel::Dgemm => blocking::dgemm(&parameters),
+        Kernel::Stencil => blocking::stencil(&parameters),
+    };
+    match options.json {
+        true => print::json(&show::blocking::json(machine, &blocking))?,
+        false => print::out(&show::blocking::text(machine, &blocking))?,
     }
     Ok(0)
 }

@@ -2,8 +2,9 @@
 
 use crate::options::{self, Common, Nodes, Timing};
 use crate::show;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use cere_console::{note, print};
+use cere_format::machine::Machine;
 use cere_format::replay::Repetitions;
 use cere_measure::Settings;
 use cere_replay::{Team, Tolerance};
@@ -23,7 +24,8 @@ variant with another result is reported and never chosen. Variants with the same
 \n\
 Spaces: levels (-O0 to -Os), codegen (flags of the code generator and of single optimisations), passes (pipelines made\n\
 from that of -O3), full (both), or a file: `cere tune --show-space codegen` prints one to start from.\n\
-Searches: groups, which learns which groups of flags matter; random, its baseline.\n\
+Searches: groups, which learns which groups of flags matter; random, its baseline. If `cere machine` measured the machine,\n\
+a search first tries what follows from it: width of vectors, interleaving, unrolling (--from nothing: it does not).\n\
 \n\
 An interrupted search continues where it was. The best variants are measured again, in turns with the code as built,\n\
 and one is chosen only if it is faster with a chance of error of 5 % at most. `cere hybrid` links what was found.\n\
@@ -66,6 +68,10 @@ pub struct Options {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// What searches start from: the machine as `cere machine` measured it, or nothing [default: machine, if it was measured and
+    /// --on is not given]
+    #[arg(long, value_name = "WHAT")]
+    from: Option<From>,
     /// Also try flags that change values, such as -ffast-math: results within the tolerances are accepted
     #[arg(long)]
     change_values: bool,
@@ -88,6 +94,15 @@ pub struct Options {
     nodes: Nodes,
     #[command(flatten)]
     timing: Timing,
+}
+
+/// What searches start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum From {
+    /// Variants that follow from the measured machine
+    Machine,
+    /// What the method draws
+    Nothing,
 }
 
 fn gain_wanted(text: &str) -> Result<f64, String> {
@@ -114,6 +129,7 @@ pub fn run(options: &Options) -> Result<u8> {
         per_chunk: options.nodes.chunk().unwrap_or(CHUNK),
         batch: options.batch.map(|n| n as usize),
     };
+    let machine = options.machine()?;
     let outcome = tuning::tune(&tuning::Request {
         store: &store,
         regions: &options.regions,
@@ -123,6 +139,7 @@ pub fn run(options: &Options) -> Result<u8> {
         target: options.target,
         jobs: options.jobs.map(usize::from),
         seed: options.seed,
+        machine: machine.as_ref(),
         change_values: options.change_values,
         threads: &options.threads,
         again: options.again,
@@ -143,6 +160,22 @@ pub fn run(options: &Options) -> Result<u8> {
 }
 
 impl Options {
+    /// The measured machine to start from. Other machines may be unlike this one, so with `--on` it has to be asked for.
+    fn machine(&self) -> Result<Option<Machine>> {
+        match self.from {
+            Some(From::Nothing) => Ok(None),
+            Some(From::Machine) => {
+                let kept = Machine::kept();
+                let kept = kept.context(
+                    "--from machine: this machine was not measured yet: run `cere machine`",
+                );
+                kept.map(Some)
+            }
+            None if self.nodes.given() => Ok(None),
+            None => Ok(Machine::kept()),
+        }
+    }
+
     fn settings(&self) -> Result<Settings> {
         Ok(Settings {
             repetitions: match self.timing.repetitions() {

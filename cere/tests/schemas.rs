@@ -3,6 +3,9 @@
 mod common;
 
 use cere_format::build::RegionKind;
+use cere_format::machine::{
+    Cache, Cores, Found, Identity, MACHINE_VERSION, Machine, Operation, Peak,
+};
 use cere_format::replay::{CacheLevel, Verdict, Warmup};
 use common::{built, run, succeed, text, write};
 use jsonschema::Validator;
@@ -42,6 +45,9 @@ fn visit_objects(value: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
     }
 }
 
+/// Documents of an option that makes a command print something else.
+const OF_OPTIONS: [&str; 1] = ["blocking"];
+
 #[test]
 fn every_command_with_json_has_a_strict_schema() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -51,6 +57,7 @@ fn every_command_with_json_has_a_strict_schema() {
     let with_json: BTreeSet<String> = commands
         .filter(|c| *c != "help")
         .filter(|c| text(&run(directory.path(), &[c, "--help"]).stdout).contains("--json"))
+        .chain(OF_OPTIONS)
         .map(str::to_owned)
         .collect();
     let schemas = schemas();
@@ -104,6 +111,80 @@ fn schemas_list_every_variant() {
     }
     let kinds = &schemas["regions"]["items"]["properties"]["kind"]["enum"];
     assert_eq!(kinds, &json!([RegionKind::Loop, RegionKind::Parallel]));
+}
+
+/// A measurement of this machine that knows what block sizes need.
+fn measurement() -> Machine {
+    let cache = |level, size_bytes, confidence| Cache {
+        level,
+        size_bytes,
+        confidence,
+        ..Cache::default()
+    };
+    let found = |what: &str| Found {
+        what: what.to_owned(),
+        confidence: 1.0,
+        how: String::new(),
+    };
+    Machine {
+        version: MACHINE_VERSION,
+        identity: Identity::here(),
+        line_bytes: Some(64),
+        caches: vec![
+            cache(1, 32 << 10, 1.0),
+            cache(2, 1 << 20, 1.0),
+            cache(3, 8 << 20, 0.1),
+        ],
+        cores: Cores {
+            float_registers: Some(16),
+            ..Cores::default()
+        },
+        operations: vec![Operation {
+            name: "fma".to_owned(),
+            element: "f64".to_owned(),
+            bits: 256,
+            latency_adds: 4.0,
+            per_add: 2.0,
+            confidence: 1.0,
+            ..Operation::default()
+        }],
+        peaks: vec![Peak {
+            name: "fma".to_owned(),
+            element: "f64".to_owned(),
+            bits: 256,
+            cores: 1,
+            flops_per_second: 4e10,
+            streams: 8,
+        }],
+        found: ["line_bytes", "cores.float_registers", "peaks[0]"]
+            .map(found)
+            .into(),
+        ..Machine::default()
+    }
+}
+
+#[test]
+fn block_sizes_are_what_their_schema_describes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let sizes = |kernel: &str| {
+        let words = ["machine", "--blocking", kernel, "--json"];
+        let mut command = common::cere(directory.path(), &words);
+        let cache = command.env("XDG_CACHE_HOME", directory.path());
+        cache.output().expect("cere runs")
+    };
+    let missing = sizes("dgemm");
+    assert!(!missing.status.success() && text(&missing.stderr).contains("run `cere machine`"));
+    let machine = measurement();
+    let file = format!("cere/machines/{}.json", machine.identity.id);
+    let content = serde_json::to_string(&machine).expect("JSON");
+    write(directory.path(), &[(&file, &content)]);
+    let schema = jsonschema::draft202012::new(&schemas()["blocking"]).expect("a schema");
+    for (kernel, bounded) in [("dgemm", 5), ("stencil", 4)] {
+        let printed: Value = serde_json::from_slice(&sizes(kernel).stdout).expect("JSON");
+        assert!(schema.is_valid(&printed), "{printed:#}");
+        let defines = printed["defines"].as_array().map(Vec::len);
+        assert_eq!(defines, Some(bounded), "{printed:#}");
+    }
 }
 
 /// A program and the store of its build, with the schemas that the output is held against.
@@ -314,5 +395,7 @@ fn every_command_prints_what_its_schema_describes() {
     session.check("report", &[]);
     let study = [&["--build", "make"][..], &PLATE].concat();
     assert!(some(&session.check("study", &study), "regions"));
-    assert_eq!(session.met, session.validators.keys().cloned().collect());
+    let met = session.met.into_iter();
+    let met: BTreeSet<String> = met.chain(OF_OPTIONS.map(str::to_owned)).collect();
+    assert_eq!(met, session.validators.keys().cloned().collect());
 }

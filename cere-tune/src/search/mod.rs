@@ -52,7 +52,7 @@ impl Trial {
 
 /// A search of a space. The same seed and the same outcomes told in the same order give the same proposals.
 ///
-/// It begins with the choices of the group `level`, each alone; what follows depends on the [`Method`].
+/// It begins with the choices of the group `level`, each alone, unless [`Search::starting_with`] says otherwise; what follows depends on the [`Method`].
 #[derive(Debug, Clone)]
 pub struct Search {
     ground: Ground,
@@ -102,6 +102,19 @@ impl Search {
     #[must_use]
     pub fn awaiting(mut self, most: usize) -> Self {
         self.awaited = most.max(1);
+        self
+    }
+
+    /// Proposing these choices before all others, in their order. Choices that the space does not have are left out.
+    #[must_use]
+    pub fn starting_with<'c>(
+        mut self,
+        starts: impl IntoIterator<Item = &'c [Vec<String>]>,
+    ) -> Self {
+        let points = starts.into_iter().filter_map(|s| self.ground.point_of(s));
+        let mut first: Vec<Point> = points.collect();
+        first.reverse();
+        self.first.append(&mut first);
         self
     }
 

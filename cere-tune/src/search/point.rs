@@ -2,7 +2,7 @@
 
 use crate::Variant;
 use crate::pipeline::Pipeline;
-use crate::space::{Sequences, Space, SpaceError};
+use crate::space::{Group, Sequences, Space, SpaceError};
 use rand::{Rng, RngExt};
 
 /// A point of a space.
@@ -104,6 +104,17 @@ impl Ground {
             Point::Choices(choices)
         };
         (1..=self.choices(group)).map(alone).collect()
+    }
+
+    /// The point with these choices, without those that no group has; `None` if there are none.
+    pub(super) fn point_of(&self, choices: &[Vec<String>]) -> Option<Point> {
+        let place = |g: &Group| g.choices.iter().position(|c| choices.contains(c));
+        let groups = self.space.groups.iter();
+        let found: Vec<usize> = groups.map(|g| place(g).map_or(0, |c| c + 1)).collect();
+        found
+            .iter()
+            .any(|c| *c > 0)
+            .then_some(Point::Choices(found))
     }
 
     /// Advances to the next combination of choices, like a counter with a digit for each group; false at the end.

@@ -23,10 +23,11 @@ pub use course::Failure;
 pub use nodes::Spread;
 pub use spent::Spent;
 
-use crate::{AWAITED, Choices, Chosen, Method, Search, Suspect, Variant};
+use crate::{AWAITED, Choices, Chosen, Method, Search, Space, Start, Suspect, Variant};
 use anyhow::{Context, Result, bail};
 use budget::Budget;
 use cere_console::note;
+use cere_format::machine::Machine;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_measure::{Lab, Replays, Shares, Target};
@@ -59,6 +60,8 @@ pub struct Request<'a> {
     pub jobs: Option<usize>,
     /// Seed of the random numbers.
     pub seed: u64,
+    /// The measured machine that searches start from; `None` to start from nothing.
+    pub machine: Option<&'a Machine>,
     /// Whether flags that change values are tried.
     pub change_values: bool,
     /// Numbers of threads to try for parallel regions.
@@ -122,6 +125,11 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         // Without it the search is another one.
         text.push_str(&format!("\n# without {choice}"));
     }
+    let starts = starts(request, &opened.space);
+    for start in &starts {
+        // With it the search is another one.
+        text.push_str(&format!("\n# from {:?}", start.choices));
+    }
     let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
     let replays = Replays::open(store)?;
@@ -148,6 +156,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         )?;
         let batch = request.spread.and_then(|spread| spread.batch);
         let search = search.awaiting(batch.unwrap_or(AWAITED));
+        let search = search.starting_with(starts.iter().map(|s| &s.choices[..]));
         let path = journal(request, &text, target);
         if request.again {
             let _ = std::fs::remove_file(&path);
@@ -166,6 +175,18 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         searched,
         seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// Where searches of `space` start, which it notes.
+fn starts(request: &Request, space: &Space) -> Vec<Start> {
+    let starts = request
+        .machine
+        .map_or(Vec::new(), |machine| crate::starts(machine, space));
+    for start in &starts {
+        let flags = shell_words::join(start.choices.iter().flatten());
+        note!("from the measured machine: {flags}: {}", start.why);
+    }
+    starts
 }
 
 /// The journal of a region's search: another space, method, seed, codelet or size of batches is another search.
