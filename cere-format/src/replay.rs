@@ -20,6 +20,9 @@ pub struct ReplayPlan {
     pub outcome: PathBuf,
     /// State of the caches at the start of each timed repetition.
     pub warmup: Warmup,
+    /// What is put into a state of its own after that.
+    #[serde(default)]
+    pub operands: Vec<PlacedOperand>,
     /// When it has repeated enough.
     pub repetitions: Repetitions,
     /// Whether to compare the exit state.
@@ -71,6 +74,82 @@ pub enum CacheLevel {
     L2,
     /// The last level.
     Llc,
+}
+
+/// Where a part of a region's memory or code lies when a timed repetition begins (Whaley and Castaldo, 3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheState {
+    /// Read last: in the nearest cache that it fits in.
+    Warm,
+    /// In the second level and beyond, not in the first.
+    L2,
+    /// In the last level and beyond, not in those nearer to the core.
+    Llc,
+    /// In no cache.
+    Cold,
+}
+
+impl CacheState {
+    /// All of them, the nearest to the core first.
+    pub const ALL: [Self; 4] = [Self::Warm, Self::L2, Self::Llc, Self::Cold];
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Warm => "warm",
+            Self::L2 => "l2",
+            Self::Llc => "llc",
+            Self::Cold => "cold",
+        }
+    }
+}
+
+/// An operand by its name in the program, and its state.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Operand {
+    /// A variable, an argument of the region, `*pointer`, an address, [`Operand::DATA`] or [`Operand::CODE`].
+    pub name: String,
+    /// The state.
+    pub state: CacheState,
+}
+
+impl Operand {
+    /// Stands for all memory of the region that no other operand names.
+    pub const DATA: &str = "data";
+    /// Stands for the code that runs.
+    pub const CODE: &str = "code";
+
+    /// `a=cold,b=l2`, whatever the order in which they were given; empty for none.
+    pub fn line(operands: &[Self]) -> String {
+        let mut sorted: Vec<&Self> = operands.iter().collect();
+        sorted.sort();
+        let each = sorted
+            .iter()
+            .map(|o| format!("{}={}", o.name, o.state.name()));
+        each.collect::<Vec<_>>().join(",")
+    }
+}
+
+/// What of the replay's memory an operand is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperandMemory {
+    /// [start, end) of captured memory that was there at entry, rising and apart.
+    Ranges(Vec<(u64, u64)>),
+    /// All memory of the region but the ranges of other operands.
+    Data,
+    /// The executable, its libraries and captured code.
+    Code,
+}
+
+/// Memory with its state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedOperand {
+    /// Which.
+    pub memory: OperandMemory,
+    /// The state.
+    pub state: CacheState,
 }
 
 /// When a replay has repeated enough.
@@ -171,6 +250,9 @@ pub struct ReplayOutcome {
     /// Invocations that each set of [`ReplayPlan::counters`] measured.
     #[serde(default)]
     pub measured: u32,
+    /// Bytes that were put into the state of each of [`ReplayPlan::operands`].
+    #[serde(default)]
+    pub placed: Vec<u64>,
 }
 
 /// The error of a replay whose region needs `variables` that the captured process did not have.

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use cere_console::note;
 use cere_format::package::Manifest;
-use cere_format::replay::{Verdict, Warmup};
+use cere_format::replay::{Operand, Verdict, Warmup};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_replay::{Built, Replay, ReplayError, Settings};
@@ -25,6 +25,7 @@ fn setting(settings: &Settings, manifest: &Manifest) -> Setting {
             .as_ref()
             .map(|_| settings.team.placement())
             .unwrap_or_default(),
+        operands: Operand::line(&settings.operands),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How to replay, in a form that other machines read.
 
-use cere_format::replay::{Repetitions, Warmup};
+use cere_format::replay::{Operand, Repetitions, Warmup};
 use cere_replay::{Settings, Team, Tolerance};
 use cere_sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ pub struct SentSettings {
     pub repetitions: Repetitions,
     /// State of the caches before each.
     pub warmup: Option<Warmup>,
+    /// What is put into a state of its own after that.
+    #[serde(default)]
+    pub operands: Vec<Operand>,
     /// Largest relative errors of doubles and of floats that are rounding.
     pub tolerance: (f64, f64),
     /// Longest replay in seconds.
@@ -29,6 +32,7 @@ impl From<&Settings> for SentSettings {
             flags: settings.flags.clone(),
             repetitions: settings.repetitions,
             warmup: settings.warmup,
+            operands: settings.operands.clone(),
             tolerance: (settings.tolerance.double, settings.tolerance.single),
             timeout: settings.timeout.as_secs_f64(),
             sandbox: settings.sandbox.is_on(),
@@ -43,6 +47,7 @@ impl From<&SentSettings> for Settings {
             passes: None,
             repetitions: sent.repetitions,
             warmup: sent.warmup,
+            operands: sent.operands.clone(),
             compare: true,
             tolerance: Tolerance {
                 double: sent.tolerance.0,

@@ -9,6 +9,7 @@
 //! | [`glue`] | what the units need from the captured process, as assembly |
 //! | [`link`] | the executable, within reach of the captured image |
 //! | [`counters`] | counters of the kernel that measure a replay |
+//! | [`operand`] | parts of a codelet's memory whose place in the caches is given |
 //! | [`plan`] | the plan that the executable reads |
 //! | [`mod@process`] | starts it in the sandbox and reads the outcome |
 //! | [`run`] | what the outcome means |
@@ -23,8 +24,11 @@ pub mod counters;
 pub mod glue;
 pub mod keep;
 pub mod link;
+mod memory;
+mod named;
 mod names;
 pub mod objects;
+pub mod operand;
 pub mod plan;
 mod process;
 pub mod run;
@@ -32,7 +36,9 @@ pub mod run;
 use cere_driver::{CompileError, io};
 use cere_format::FormatError;
 use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
-use cere_format::replay::{Comparison, Preparation, Repetitions, SetAside, Verdict, Warmup};
+use cere_format::replay::{
+    Comparison, Operand, Preparation, Repetitions, SetAside, Verdict, Warmup,
+};
 use cere_sandbox::Sandbox;
 pub use compile::Code;
 pub use objects::{Built, Objects, build, compile};
@@ -71,6 +77,14 @@ pub enum ReplayError {
         "{0} has no page trace to warm up by: capture it again without --no-trace (`cere capture`), or take --warmup working-set or cold"
     )]
     NoTrace(String),
+    /// An operand cannot be put into its state.
+    #[error("the operands of {codelet} cannot be placed: {why}")]
+    Operand {
+        /// The codelet.
+        codelet: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// Nothing defines a symbol.
     #[error(
         "{codelet} needs {symbols}: neither its libraries nor the captured image define that \
@@ -199,6 +213,9 @@ pub struct Settings {
     /// State of the caches before each; none: that of the package's page trace, or of a run over itself if it has none
     /// (see [`plan::warmup`]).
     pub warmup: Option<Warmup>,
+    /// What is put into a state of its own after that, before each repetition; see [`operand`]. Repetitions are then never
+    /// batched.
+    pub operands: Vec<Operand>,
     /// Whether to compare exit states.
     pub compare: bool,
     /// Largest relative errors that are still the verdict `tolerance`.
@@ -299,6 +316,9 @@ pub struct Replay {
     pub disturbed: bool,
     /// State of the caches before each repetition.
     pub warmup: Warmup,
+    /// What was then put into a state of its own.
+    #[serde(default)]
+    pub operands: Vec<operand::Placed>,
     /// Runs that shared one reading of the clock, their state put back in between; 1 unless they are too short for it.
     pub batch: u32,
     /// What people should know of how it was measured: one sentence each.
@@ -437,6 +457,7 @@ fn judge_rounding(
         ..options.clone()
     };
     once.settings.warmup = Some(warmup);
+    once.settings.operands.clear();
     once.settings.timeout = limit;
     // A short run needs no message.
     if let Some(announce) = options.announce.filter(|_| replay.seconds_median > 0.1) {

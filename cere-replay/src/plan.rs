@@ -68,6 +68,7 @@ pub fn plan(
         package,
         outcome,
         warmup,
+        operands: Vec::new(),
         repetitions: options.settings.repetitions,
         compare: options.settings.compare,
         threads: threads(manifest, options.settings.team.threads),

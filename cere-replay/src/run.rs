@@ -2,7 +2,7 @@
 
 use crate::counters::{Event, Measured, Opening};
 use crate::process::Watch;
-use crate::{Built, Options, Replay, ReplayError, Tolerance, names, plan, process};
+use crate::{Built, Options, Replay, ReplayError, Tolerance, names, operand, plan, process};
 use cere_format::package::Manifest;
 use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
 use std::os::fd::OwnedFd;
@@ -261,10 +261,17 @@ fn watched(
         options.settings.team.threads,
     )?;
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
+    let resolved = operand::resolve(package, manifest, &options.settings.operands)?;
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
+    plan.operands = resolved.plan;
     let (outcome, readings) =
         process::outcome(&built.executable, manifest, &mut plan, watch, options)?;
-    let mut notes: Vec<String> = note.into_iter().chain(outcome.notes).collect();
+    let mut operands = resolved.placed;
+    for (operand, bytes) in operands.iter_mut().zip(&outcome.placed) {
+        operand.bytes = *bytes;
+    }
+    let notes = note.into_iter().chain(resolved.notes);
+    let mut notes: Vec<String> = notes.chain(outcome.notes).collect();
     if outcome.batch > 1 {
         notes.push(format!(
             "too short for the clock: {} runs share a reading, warmed up by themselves (working-set)",
@@ -324,6 +331,7 @@ fn watched(
         set_aside: outcome.set_aside,
         disturbed: outcome.disturbed,
         warmup,
+        operands,
         batch: outcome.batch,
         notes,
         spread: if median == 0 {

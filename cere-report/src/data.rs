@@ -117,7 +117,8 @@ impl Data {
         let known: HashSet<&str> = codelets.iter().map(|c| c.sha256.as_str()).collect();
         records.retain(|r| {
             let capture_flags = r.setting.flags.is_empty() && r.setting.passes.is_none();
-            capture_flags && known.contains(r.sha256.as_str())
+            let whole = r.setting.operands.is_empty();
+            capture_flags && whole && known.contains(r.sha256.as_str())
         });
         let here = cere_store::results::this_machine();
         let machine = match records.iter().any(|r| r.machine.id == here.id) {

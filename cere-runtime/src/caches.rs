@@ -9,8 +9,14 @@ const FIRST: u64 = 1 << 20;
 /// Bytes of the largest.
 const LAST: u64 = 1 << 30;
 
-/// Bytes of the cache next to `level` on the core's side: what has to be emptied.
-pub fn nearer(caches: &[Cache], level: CacheLevel) -> Result<u64, String> {
+/// Bytes of the cache next to `level` on the core's side: what has to be emptied. `wanted` names for what, `others` what is
+/// possible without.
+pub fn nearer(
+    caches: &[Cache],
+    level: CacheLevel,
+    wanted: &str,
+    others: &str,
+) -> Result<u64, String> {
     let name = match level {
         CacheLevel::L2 => "l2",
         CacheLevel::Llc => "llc",
@@ -25,7 +31,7 @@ pub fn nearer(caches: &[Cache], level: CacheLevel) -> Result<u64, String> {
         .ok_or_else(|| {
             format!(
                 "this machine does not tell its caches' sizes (/sys/devices/system/cpu/cpu*/cache), or has no such \
-                 cache: --warm-to {name} is not possible here; --warmup cold, working-set and page-trace are"
+                 cache: {wanted} {name} is not possible here; {others} are"
             )
         })
 }
@@ -154,13 +160,14 @@ mod tests {
 
     #[test]
     fn what_lies_nearer() {
+        let near = |caches: &[Cache], level| nearer(caches, level, "--warm-to", "others");
         let three = [cache(1, 32), cache(2, 1024), cache(3, 4096)];
-        assert_eq!(nearer(&three, CacheLevel::Llc), Ok(1024));
-        assert_eq!(nearer(&three, CacheLevel::L2), Ok(32));
-        assert_eq!(nearer(&three[..2], CacheLevel::Llc), Ok(32));
+        assert_eq!(near(&three, CacheLevel::Llc), Ok(1024));
+        assert_eq!(near(&three, CacheLevel::L2), Ok(32));
+        assert_eq!(near(&three[..2], CacheLevel::Llc), Ok(32));
         for caches in [&three[..1], &[]] {
             for level in [CacheLevel::L2, CacheLevel::Llc] {
-                let message = nearer(caches, level).unwrap_err();
+                let message = near(caches, level).unwrap_err();
                 assert!(
                     message.contains("sysfs") || message.contains("/sys/"),
                     "{message}"

@@ -23,6 +23,7 @@
 //! | [`counters`] | counters of the kernel around it, where a replay measures with them |
 //! | [`samples`] | which repetitions count, and when there are enough |
 //! | [`warm`] | the caches' state before a repetition |
+//! | [`operand`] | memory and code in states of their own |
 //! | [`trace`] | the captured page trace |
 //! | [`caches`], [`lines`], [`processor`] | the machine's caches, cache lines, where the replay runs |
 //! | [`fault`] | what an access outside the capture ends with |
@@ -50,6 +51,7 @@ mod lines;
 mod lost;
 mod mapping;
 mod once;
+mod operand;
 mod output;
 mod owners;
 mod pages;

@@ -51,6 +51,13 @@ impl Lines {
         self.flush.is_some()
     }
 
+    /// `ranges` with the whole of their first and last lines.
+    pub fn whole(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let mask = self.size - 1;
+        let whole = |r: &(u64, u64)| (r.0 & !mask, r.1.saturating_add(mask) & !mask);
+        ranges.iter().map(whole).collect()
+    }
+
     fn each(&self, (start, end): (u64, u64)) -> impl Iterator<Item = u64> + use<> {
         (start & !(self.size - 1)..end).step_by(self.size as usize)
     }

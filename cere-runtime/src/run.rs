@@ -45,6 +45,9 @@ const TRAINING: Repetitions = Repetitions {
 };
 /// Cycles of a region to which it makes no difference.
 const LONG: u64 = 2_000_000;
+/// What runs that share a reading leave in the caches are not the states of the operands.
+const UNBATCHED: &str = "too short for the clock, and timed one by one all the same, for the states of its operands: \
+                         the times hold the spread of the clock";
 const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
 
 /// Starts this executable again, as its addresses are taken; returns why that failed.
@@ -170,6 +173,7 @@ pub fn run() -> Result<(), String> {
         preparation: Default::default(),
         lacking: Vec::new(),
         measured: 0,
+        placed: Vec::new(),
     };
 
     // The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes.
@@ -249,8 +253,10 @@ pub fn run() -> Result<(), String> {
             team: team.as_ref(),
             package: &plan.package,
             pinned,
+            operands: &plan.operands,
         },
     )?;
+    outcome.placed = warm.placed();
     let clear = || {
         end_exception();
         state.clear_fresh();
@@ -319,6 +325,15 @@ pub fn run() -> Result<(), String> {
     let batch = match plan.warmup {
         Warmup::WorkingSet | Warmup::PageTrace => region.batch(samples.median()),
         Warmup::Cold | Warmup::Partial(_) => 1,
+    };
+    let batch = match plan.operands.is_empty() {
+        true => batch,
+        false => {
+            outcome
+                .notes
+                .extend((batch > 1).then(|| UNBATCHED.to_owned()));
+            1
+        }
     };
     if batch > 1 {
         let together = repeat(plan.repetitions, || {

@@ -226,7 +226,7 @@ impl<'a> State<'a> {
 }
 
 /// Ranges of both, rising and apart.
-fn union(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+pub fn union(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut all = [a, b].concat();
     all.sort_unstable();
     let mut apart: Vec<(u64, u64)> = Vec::with_capacity(all.len());

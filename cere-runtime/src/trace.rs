@@ -142,6 +142,40 @@ fn recompiled(page: u64, jumps: &[Jump], functions: &[&Function]) -> Vec<(u64, u
     moved.collect()
 }
 
+/// Recompiled functions, where they are now, as far as they lie in `own` and pages with their code were executed in vivo.
+pub fn code(
+    jumps: &[Jump],
+    manifest: &Manifest,
+    pages: &Pages,
+    own: &[(u64, u64)],
+) -> Vec<(u64, u64)> {
+    let functions = functions(manifest);
+    let jumps = sorted(jumps);
+    let executed = pages.all.iter().filter(|p| p.is(PAGE_CODE));
+    let found = executed.flat_map(|p| recompiled(p.start(), &jumps, &functions));
+    found.filter(|range| within(own, range)).collect()
+}
+
+fn within(own: &[(u64, u64)], range: &(u64, u64)) -> bool {
+    own.iter().any(|o| o.0 <= range.0 && range.1 <= o.1)
+}
+
+fn sorted(jumps: &[Jump]) -> Vec<Jump> {
+    let mut jumps = jumps.to_vec();
+    jumps.sort_unstable_by_key(|j| j.old);
+    jumps
+}
+
+/// Functions by address, each once.
+fn functions(manifest: &Manifest) -> Vec<&Function> {
+    let mut functions: Vec<&Function> = manifest.functions.iter().collect();
+    // Aliases of a function are one after the other; the last end decides where a search begins.
+    functions.retain(|f| f.size > 0 && f.address.checked_add(f.size).is_some());
+    functions.sort_unstable_by_key(|f| (f.address, f.size));
+    functions.dedup_by_key(|f| f.address);
+    functions
+}
+
 impl Trace {
     /// Finds the memory for each touch from the first page of the region on: the captured page, the recompiled functions
     /// whose code lay there as far as they lie in `own` (readable code of this executable), or a scratch page.
@@ -153,14 +187,8 @@ impl Trace {
         own: &[(u64, u64)],
         threads: u32,
     ) -> Result<Self, String> {
-        let mut functions: Vec<&Function> = manifest.functions.iter().collect();
-        // Aliases of a function are one after the other; the last end decides where a search begins.
-        functions.retain(|f| f.size > 0 && f.address.checked_add(f.size).is_some());
-        functions.sort_unstable_by_key(|f| (f.address, f.size));
-        functions.dedup_by_key(|f| f.address);
-        let mut jumps = jumps.to_vec();
-        jumps.sort_unstable_by_key(|j| j.old);
-        let lies_in = |range: &(u64, u64)| own.iter().any(|o| o.0 <= range.0 && range.1 <= o.1);
+        let functions = functions(manifest);
+        let jumps = sorted(jumps);
         let makers = makers(entries, manifest, threads);
         let mut places: Vec<Place> = Vec::with_capacity(entries.len());
         for (entry, thread) in entries.iter().zip(makers).skip(before(entries, pages)) {
@@ -176,7 +204,7 @@ impl Trace {
             }
             let code = recompiled(entry.page, &jumps, &functions).into_iter();
             places.extend(
-                code.filter(lies_in)
+                code.filter(|range| within(own, range))
                     .map(|range| (thread, Some(range), false)),
             );
             if places.len() == so_far {

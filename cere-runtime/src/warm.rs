@@ -4,15 +4,16 @@ use crate::caches::{self, Area};
 use crate::code::Jump;
 use crate::heap;
 use crate::lines::{Lines, flush_translations};
+use crate::operand::{Memory, Placing};
 use crate::pages::Pages;
 use crate::processor::{self, Pinned};
 use crate::space::{self, merge};
 use crate::team::Team;
 use crate::thread::Block;
-use crate::trace::{Entry, Trace};
-use cere_format::capture::PAGE_ABSENT;
+use crate::trace::{self, Entry, Trace};
+use cere_format::capture::{PAGE_ABSENT, PAGE_CODE};
 use cere_format::package::Manifest;
-use cere_format::replay::Warmup;
+use cere_format::replay::{PlacedOperand, Warmup};
 use std::path::Path;
 
 /// Bytes around the captured stack pointer that the caller has just used.
@@ -41,6 +42,8 @@ pub struct Warm<'a> {
     nearer: Option<Area>,
     pinned: Pinned,
     team: Option<&'a Team>,
+    /// Operands with states of their own.
+    placing: Placing<'a>,
 }
 
 /// What a process file says is mapped of files and readable, but for the unpacked package's.
@@ -87,6 +90,8 @@ pub struct Needs<'a> {
     pub package: &'a Path,
     /// Where this process runs.
     pub pinned: Pinned,
+    /// Operands with states of their own.
+    pub operands: &'a [PlacedOperand],
 }
 
 impl<'a> Warm<'a> {
@@ -134,7 +139,22 @@ impl<'a> Warm<'a> {
         let top_of_stack = (entry.stack_pointer - TOP_OF_STACK, entry.stack_pointer);
         let open = |r: &(u64, u64)| data.iter().any(|d| d.0 <= r.0 && r.1 <= d.1);
         let last = [arguments, top_of_stack].into_iter().filter(open).collect();
+        let code = pages.all.iter().filter(|p| p.is(PAGE_CODE));
+        let code = code.map(|p| (p.start(), p.end())).collect();
+        let placing = Placing::new(
+            needs.operands,
+            Memory {
+                data: &data,
+                images: &images,
+                code: merge(code, 0),
+                recompiled: trace::code(needs.jumps, manifest, pages, &images),
+                all_cold: matches!(how, Warmup::Cold | Warmup::Partial(_)),
+            },
+            lines,
+            needs.team,
+        )?;
         let mut warm = Self {
+            placing,
             how,
             lines,
             data,
@@ -156,7 +176,8 @@ impl<'a> Warm<'a> {
             warm.emptying = Some(area);
         }
         if let Warmup::Partial(level) = how {
-            let size = caches::nearer(&caches(), level)?;
+            let others = "--warmup cold, working-set and page-trace";
+            let size = caches::nearer(&caches(), level, "--warm-to", others)?;
             warm.nearer = Some(Area::new(2 * size)?);
         }
         Ok(warm)
@@ -224,6 +245,12 @@ impl<'a> Warm<'a> {
                 read(&self.last);
             }
         }
+        self.placing.apply();
+    }
+
+    /// Bytes of each operand that [`Self::apply`] puts into its state.
+    pub fn placed(&self) -> Vec<u64> {
+        self.placing.bytes.clone()
     }
 }
 

@@ -4,9 +4,9 @@ use crate::options::{self, Common, TeamOptions, Timing};
 use crate::show;
 use anyhow::{Context, Result};
 use cere_console::{note, print, progress};
-use cere_format::replay::Verdict;
+use cere_format::replay::{Operand, Verdict};
 use cere_measure::{Replays, Settings};
-use cere_replay::{Replay, Tolerance};
+use cere_replay::{Replay, Tolerance, operand};
 use cere_store::{codelets, find};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,6 +35,8 @@ Examples:\n\
 \x20 cere replay solve@solver.c:41\n\
 \x20 cere replay solve@solver.c:41 --flags \"-O2 -march=native\"\n\
 \x20 cere replay solve@solver.c:41 --warmup cold --warm-to llc\n\
+\x20 cere replay solve@solver.c:41 --operand list
+\x20 cere replay solve@solver.c:41 --operand grid=cold,work=l2
 \x20 cere replay some.codelet --keep kept")]
 pub struct Options {
     #[command(flatten)]
@@ -54,6 +56,9 @@ pub struct Options {
     passes: Option<String>,
     #[command(flatten)]
     timing: Timing,
+    /// State of single operands after the warm-up: `NAME=warm|l2|llc|cold`; `data` is the rest of the memory, `code` what runs; `list` prints the names
+    #[arg(long, value_name = "NAME=STATE,...", value_delimiter = ',')]
+    operand: Vec<String>,
     #[command(flatten)]
     team: TeamOptions,
     /// Keep objects, glue, link line and executable in this directory
@@ -79,6 +84,9 @@ fn pipeline(text: &str) -> Result<String, String> {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if options.operand == ["list"] || options.operand == ["?"] {
+        return list(options).map(|()| 0);
+    }
     let mut results = Vec::new();
     let outcome = replay_all(options, &mut results);
     if let (Err(error), true) = (&outcome, results.is_empty()) {
@@ -138,13 +146,41 @@ fn passes(replay: &Replay, options: &Options) -> bool {
     }
 }
 
+/// What can be named of the codelets: text, or a value for each.
+fn list(options: &Options) -> Result<()> {
+    let store = options.common.store()?;
+    let replays = Replays::open(&store)?;
+    let mut all = Vec::new();
+    for file in find::packages(&store, &options.what)? {
+        let (package, manifest, _) = replays.unpack(&file)?;
+        let known = operand::list(&package, &manifest)?;
+        if !options.common.json {
+            print::out(&show::replay::operands(&manifest.name, &known))?;
+        }
+        all.push(serde_json::json!({"codelet": manifest.name, "operands": known}));
+    }
+    match (options.common.json, &all[..]) {
+        (false, _) => Ok(()),
+        (true, [only]) => print::json(only),
+        (true, all) => print::json(&all),
+    }
+}
+
 impl Options {
+    /// Operands with states of their own.
+    fn operands(&self) -> Result<Vec<Operand>> {
+        let parsed = self.operand.iter().map(|text| operand::parse(text));
+        let parsed: Result<Vec<_>, String> = parsed.collect();
+        parsed.map_err(|why| anyhow::anyhow!("--operand: {why}"))
+    }
+
     fn settings(&self) -> Result<Settings> {
         Ok(Settings {
             flags: shell_words::split(&self.flags).context("--flags")?,
             passes: self.passes.clone(),
             repetitions: self.timing.repetitions(),
             warmup: self.timing.warmup()?,
+            operands: self.operands()?,
             compare: !self.no_check,
             tolerance: Tolerance {
                 double: self.tolerance,

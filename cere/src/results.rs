@@ -72,6 +72,9 @@ fn table(records: &[Record]) -> String {
         if let Some(passes) = &r.setting.passes {
             flags = format!("{flags} [{passes}]").trim_start().to_owned();
         }
+        if !r.setting.operands.is_empty() {
+            flags = format!("{flags} [{}]", r.setting.operands);
+        }
         if let Some(threads) = r.setting.threads {
             let placement = &r.setting.placement;
             flags = format!("{flags} {threads} threads {placement}")

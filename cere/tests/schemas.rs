@@ -267,6 +267,9 @@ fn every_command_prints_what_its_schema_describes() {
     assert!(several.is_array());
     let partial = ["*:2", "--warmup", "cold", "--warm-to", "l2", "--no-check"];
     session.check("replay", &[&partial[..], &quick].concat());
+    let placed = ["step@*:2", "--operand", "data=cold,code=warm"];
+    session.check("replay", &[&placed[..], &quick].concat());
+    session.check("replay", &["step@*:2", "--operand", "list"]);
     let failed = session.check("replay", &["step@*:2", "--passes", "no-such-pass"]);
     assert!(failed["error"].is_string(), "{failed}");
     assert!(

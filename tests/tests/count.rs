@@ -325,6 +325,7 @@ fn counted<T>(directory: &Path, file: &Path, then: impl FnOnce(&Counted) -> T) -
             passes: None,
             repetitions: Repetitions::exactly(1),
             warmup: None,
+            operands: Vec::new(),
             compare: true,
             tolerance: cere_replay::Tolerance::default(),
             timeout: Duration::from_secs(60),

@@ -208,6 +208,7 @@ fn all_threads_of_a_team_are_counted() -> Result<()> {
             passes: None,
             repetitions: Repetitions::exactly(5),
             warmup: None,
+            operands: Vec::new(),
             compare: true,
             tolerance: cere_replay::Tolerance::default(),
             timeout: Duration::from_secs(60),

@@ -83,6 +83,7 @@ fn predict(model: &mut Model, threads: &[u32], measure: bool, sequential: bool) 
             passes: None,
             repetitions: Default::default(),
             warmup: None,
+            operands: Vec::new(),
             compare: true,
             tolerance: Default::default(),
             timeout: std::time::Duration::MAX,

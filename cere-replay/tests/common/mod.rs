@@ -216,6 +216,7 @@ pub fn options(directory: &Path) -> Options {
             passes: None,
             repetitions: Repetitions::exactly(3),
             warmup: None,
+            operands: Vec::new(),
             compare: true,
             team: Default::default(),
             sandbox: cere_sandbox::Sandbox::new(),

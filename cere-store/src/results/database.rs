@@ -15,10 +15,11 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What brings a file from each version to the next; the version is SQLite's `user_version`.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("version1.sql"),
     include_str!("version2.sql"),
     include_str!("version3.sql"),
+    include_str!("version4.sql"),
 ];
 
 /// The records of a store.
@@ -144,7 +145,7 @@ impl Database {
     /// oldest first. Those that failed have no times.
     pub fn of(&self, sha256: &str, setting: &Setting, machine: &str) -> Result<Vec<Record>> {
         let condition = "WHERE sha256 = ?1 AND flags = ?2 AND passes IS ?3 AND warmup = ?4 AND machine = ?5 \
-                         AND threads IS ?6 AND coalesce(placement, '') = ?7 ORDER BY id";
+                         AND threads IS ?6 AND coalesce(placement, '') = ?7 AND coalesce(operands, '') = ?8 ORDER BY id";
         let flags = shell_words::join(&setting.flags);
         let warmup = warmup_name(setting.warmup);
         self.query(
@@ -156,7 +157,8 @@ impl Database {
                 warmup,
                 machine,
                 setting.threads,
-                setting.placement
+                setting.placement,
+                setting.operands
             ],
         )
     }

@@ -21,6 +21,8 @@ pub struct Setting {
     pub threads: Option<u32>,
     /// Other settings of the OpenMP runtime; empty: none.
     pub placement: String,
+    /// Operands with states of their own, as [`cere_format::replay::Operand::line`]; empty: none.
+    pub operands: String,
 }
 
 /// A machine that measured.
@@ -118,7 +120,7 @@ pub fn counting<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
 pub const QUANTILES: usize = 21;
 
 /// Columns of the table, in order.
-pub const COLUMNS: [&str; 35] = [
+pub const COLUMNS: [&str; 36] = [
     "at",
     "codelet",
     "region",
@@ -154,6 +156,7 @@ pub const COLUMNS: [&str; 35] = [
     "quantiles",
     "threads",
     "placement",
+    "operands",
 ];
 
 const WARMUPS: [(&str, Warmup); 5] = [
@@ -300,6 +303,7 @@ impl Record {
                 .threads
                 .map_or(Value::Null, |n| whole(n.into())),
             text(&self.setting.placement),
+            text(&self.setting.operands),
         ]
     }
 
@@ -356,6 +360,9 @@ impl Record {
                 threads: row.get("threads")?,
                 placement: row
                     .get::<_, Option<String>>("placement")?
+                    .unwrap_or_default(),
+                operands: row
+                    .get::<_, Option<String>>("operands")?
                     .unwrap_or_default(),
             },
             machine: Machine {

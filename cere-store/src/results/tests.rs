@@ -21,6 +21,7 @@ fn record(codelet: &str, flags: &[&str], warmup: Warmup) -> Record {
             warmup,
             threads: None,
             placement: String::new(),
+            operands: String::new(),
         },
         machine: this_machine(),
         tool: "0.1.0".to_owned(),
@@ -63,6 +64,7 @@ fn a_record_comes_back_as_it_was() {
     whole.setting.passes = Some("default<O2>".to_owned());
     whole.setting.threads = Some(4);
     whole.setting.placement = "OMP_PLACES=cores".to_owned();
+    whole.setting.operands = "a=cold,b=l2".to_owned();
     whole.session = Some("a".to_owned());
     let mut failed = record("g@a.c:2:1", &[], Warmup::Partial(CacheLevel::Llc));
     (failed.times, failed.in_vivo_seconds, failed.same_code) = (None, None, None);
@@ -114,6 +116,9 @@ fn the_latest_under_the_same_setting() {
     assert_eq!(latest("abcd", &setting, &machine), None);
     setting = cold.setting.clone();
     setting.threads = Some(2);
+    assert_eq!(latest("abcd", &setting, &machine), None);
+    setting = cold.setting.clone();
+    setting.operands = "a=cold".to_owned();
     assert_eq!(latest("abcd", &setting, &machine), None);
 }
 

@@ -77,6 +77,7 @@ impl Timing {
             passes: None,
             repetitions: self.repetitions(),
             warmup: self.warmup()?,
+            operands: Vec::new(),
             compare: true,
             tolerance: Default::default(),
             timeout: Duration::from_secs_f64(self.timeout),

@@ -3,6 +3,7 @@
 use cere_console::print;
 use cere_format::package::CapturedFunction;
 use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
+use cere_replay::operand::Known;
 use cere_replay::{Replay, SameCode};
 use std::collections::BTreeMap;
 
@@ -85,6 +86,15 @@ pub fn text(replay: &Replay) -> String {
     ));
     text.push_str(&format!("  time     {}\n", time(replay)));
     text.push_str(&format!("  warm-up  {}\n", warmup(replay.warmup)));
+    for operand in &replay.operands {
+        text.push_str(&format!(
+            "  operand  {} {}, {} bytes ({})\n",
+            operand.name,
+            operand.state.name(),
+            operand.bytes,
+            operand.kind.name()
+        ));
+    }
     text.push_str(&match replay.in_vivo_seconds {
         Some(seconds) => format!(
             "  in vivo  {}, in vitro / in vivo {:.3}\n",
@@ -157,6 +167,7 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "set_aside": replay.set_aside,
         "disturbed": replay.disturbed,
         "warmup": replay.warmup,
+        "operands": replay.operands,
         "batch": replay.batch,
         "notes": replay.notes,
         "spread": spread(replay),
@@ -170,6 +181,21 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "comparison": replay.comparison,
         "executable": replay.executable,
     })
+}
+
+/// The operands of a codelet as lines of text.
+pub fn operands(codelet: &str, known: &[Known]) -> String {
+    let row = |k: &Known| {
+        let size = match k.bytes < k.size {
+            true => format!("{} of {}", k.bytes, k.size),
+            false => k.size.to_string(),
+        };
+        let kind = k.kind.name().to_owned();
+        vec![k.name.clone(), kind, size, format!("{:#x}", k.address)]
+    };
+    let rows: Vec<Vec<String>> = known.iter().map(row).collect();
+    let table = print::table(&["operand", "kind", "bytes", "address"], &rows);
+    format!("{codelet}\n{table}Also: data (all other memory), code, 0xADDRESS, 0xADDRESS+BYTES\n")
 }
 
 /// A codelet that could not be replayed, for scripts.

@@ -1,0 +1,229 @@
+//! Operands in states of their own before a timed repetition (Whaley and Castaldo, 3.1): each is put where the caller says it
+//! lies, in an order that keeps the states reached before.
+
+use crate::caches::{self, Area};
+use crate::lines::{Lines, flush_translations};
+use crate::processor;
+use crate::space::without;
+use crate::state::union;
+use crate::team::Team;
+use cere_format::replay::{CacheLevel, CacheState, OperandMemory, PlacedOperand};
+
+type Range = (u64, u64);
+
+/// The replay's memory.
+pub struct Memory<'a> {
+    /// What the region uses.
+    pub data: &'a [Range],
+    /// This executable and its libraries.
+    pub images: &'a [Range],
+    /// Captured code, within `data`.
+    pub code: Vec<Range>,
+    /// Recompiled functions, within `images`.
+    pub recompiled: Vec<Range>,
+    /// Whether the warm-up before leaves nothing in the caches nearest to the core.
+    pub all_cold: bool,
+}
+
+/// What is done for the operands, after the warm-up of the whole.
+pub struct Placing<'a> {
+    lines: Lines,
+    /// Flushed at first: what is to lie beyond the nearest cache.
+    away: Vec<Range>,
+    /// Read after that: all code that may run, before the functions that did.
+    images: Vec<Range>,
+    llc: Vec<Range>,
+    l2: Vec<Range>,
+    warm: Vec<Range>,
+    /// Flushed at last.
+    cold: Vec<Range>,
+    /// Whether translations go as well.
+    translations: bool,
+    /// Empties the caches nearer than the last level.
+    beyond_l2: Option<Area>,
+    /// Empties the first level.
+    beyond_l1: Option<Area>,
+    team: Option<&'a Team>,
+    /// Bytes of each operand.
+    pub bytes: Vec<u64>,
+}
+
+fn bytes(ranges: &[Range]) -> u64 {
+    ranges.iter().map(|r| r.1 - r.0).sum()
+}
+
+/// An area whose walk empties what is nearer than `level`.
+fn emptying(level: CacheLevel) -> Result<Area, String> {
+    let caches = cere_format::caches::of(processor::current());
+    let others = "warm and cold";
+    Area::new(2 * caches::nearer(&caches, level, "an operand in the state", others)?)
+}
+
+impl<'a> Placing<'a> {
+    /// Prepares for `operands`.
+    pub fn new(
+        operands: &[PlacedOperand],
+        memory: Memory<'_>,
+        lines: Lines,
+        team: Option<&'a Team>,
+    ) -> Result<Self, String> {
+        let mut placing = Self {
+            lines,
+            away: Vec::new(),
+            images: Vec::new(),
+            llc: Vec::new(),
+            l2: Vec::new(),
+            warm: Vec::new(),
+            cold: Vec::new(),
+            translations: false,
+            beyond_l2: None,
+            beyond_l1: None,
+            team,
+            bytes: Vec::new(),
+        };
+        if operands.iter().any(|o| o.state != CacheState::Warm) && !lines.can_flush() {
+            return Err(
+                "this processor flushes no lines by address (clflush), so that an operand can only be warm: for a replay in \
+                 which all is cold take --warmup cold"
+                    .to_owned(),
+            );
+        }
+        let mut named = Vec::new();
+        for operand in operands {
+            if let OperandMemory::Ranges(ranges) = &operand.memory {
+                named = union(&named, &lines.whole(ranges));
+            }
+        }
+        let taken = union(&named, &memory.code);
+        for operand in operands {
+            let state = operand.state;
+            let ranges = match &operand.memory {
+                OperandMemory::Ranges(ranges) => ranges.clone(),
+                OperandMemory::Data => {
+                    placing.translations = state == CacheState::Cold;
+                    without(&union(memory.data, &[]), &taken)
+                }
+                OperandMemory::Code if state == CacheState::Cold => {
+                    union(memory.images, &memory.code)
+                }
+                OperandMemory::Code => {
+                    // Libraries lie farther away than what the capture saw run.
+                    if state != CacheState::Warm {
+                        placing.away = union(&placing.away, memory.images);
+                    }
+                    if state != CacheState::Warm || memory.all_cold {
+                        placing.images = memory.images.to_vec();
+                    }
+                    union(&memory.recompiled, &memory.code)
+                }
+            };
+            placing.bytes.push(bytes(&ranges));
+            if matches!(state, CacheState::L2 | CacheState::Llc) {
+                placing.away = union(&placing.away, &ranges);
+            }
+            let all = match state {
+                CacheState::Warm => &mut placing.warm,
+                CacheState::L2 => &mut placing.l2,
+                CacheState::Llc => &mut placing.llc,
+                CacheState::Cold => &mut placing.cold,
+            };
+            *all = union(all, &ranges);
+        }
+        if !placing.llc.is_empty() {
+            placing.beyond_l2 = Some(emptying(CacheLevel::Llc)?);
+        }
+        if !placing.l2.is_empty() {
+            placing.beyond_l1 = Some(emptying(CacheLevel::L2)?);
+        }
+        Ok(placing)
+    }
+
+    /// Puts the operands into their states: the farthest that is read first, what is flushed last. With a team each thread
+    /// reads and walks, so that they hold in the caches of every core.
+    pub fn apply(&self) {
+        if self.bytes.is_empty() {
+            return;
+        }
+        if self.translations {
+            flush_translations();
+        }
+        // SAFETY: memory of the region and images, mapped for reading as long as the process lives.
+        unsafe { self.lines.flush(&self.away) };
+        match self.team {
+            Some(team) => team.each(|_| self.read()),
+            None => self.read(),
+        }
+        // SAFETY: as above.
+        unsafe { self.lines.flush(&self.cold) };
+    }
+
+    /// The part of each thread.
+    fn read(&self) {
+        let read = |ranges: &[Range]| {
+            // SAFETY: as in `apply`.
+            ranges.iter().for_each(|r| unsafe { self.lines.read(*r) });
+        };
+        read(&self.images);
+        read(&self.llc);
+        if let Some(area) = &self.beyond_l2 {
+            area.walk(&self.lines);
+        }
+        read(&self.l2);
+        if let Some(area) = &self.beyond_l1 {
+            area.walk(&self.lines);
+        }
+        // Twice: caches that do not replace the oldest line drop some of what was read once.
+        read(&self.warm);
+        read(&self.warm);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(operands: &[PlacedOperand]) -> Result<Placing<'static>, String> {
+        let memory = Memory {
+            data: &[(0x1000, 0x3000), (0x8000, 0x9000)],
+            images: &[(0x5_0000, 0x6_0000)],
+            code: vec![(0x8000, 0x9000)],
+            recompiled: vec![(0x5_1000, 0x5_1100)],
+            all_cold: false,
+        };
+        Placing::new(operands, memory, Lines::new(), None)
+    }
+
+    fn operand(memory: OperandMemory, state: CacheState) -> PlacedOperand {
+        PlacedOperand { memory, state }
+    }
+
+    #[test]
+    fn what_is_named_is_not_of_the_rest() {
+        let named = OperandMemory::Ranges(vec![(0x1008, 0x1010), (0x2000, 0x2080)]);
+        let placed = placed(&[
+            operand(OperandMemory::Data, CacheState::Cold),
+            operand(named, CacheState::Warm),
+            operand(OperandMemory::Code, CacheState::Warm),
+        ])
+        .unwrap();
+        assert_eq!(placed.cold, [(0x1040, 0x2000), (0x2080, 0x3000)]);
+        assert_eq!(
+            placed.warm,
+            [
+                (0x1008, 0x1010),
+                (0x2000, 0x2080),
+                (0x8000, 0x9000),
+                (0x5_1000, 0x5_1100)
+            ]
+        );
+        assert_eq!(placed.bytes, [0x1f40, 0x88, 0x1100]);
+        assert!(placed.images.is_empty() && placed.away.is_empty() && placed.translations);
+    }
+
+    #[test]
+    fn cold_code_is_all_of_it() {
+        let placed = placed(&[operand(OperandMemory::Code, CacheState::Cold)]).unwrap();
+        assert_eq!(placed.cold, [(0x8000, 0x9000), (0x5_0000, 0x6_0000)]);
+        assert!(!placed.translations);
+    }
+}

@@ -1,0 +1,1 @@
+ALTER TABLE replays ADD COLUMN operands TEXT; -- with states of their own, as a=cold,b=l2; null or empty: none
