@@ -8,5 +8,6 @@ pub mod hybrid;
 pub mod metrics;
 pub mod profile;
 pub mod replay;
+pub mod roofline;
 pub mod subset;
 pub mod tune;
