@@ -2,11 +2,14 @@
 
 use crate::measure::{Times, Work};
 use crate::roofs::{self, MEMORY, Roof};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use cere_format::machine::Machine;
+use cere_format::store::Store;
 use cere_stats::Spread;
+use cere_store::state;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A codelet in a state, under flags and with threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -206,6 +209,10 @@ fn groups(points: &[Point], least: usize, name: impl Fn(&Point) -> String) -> Ve
     found
 }
 
+fn kept_at(store: &Store) -> PathBuf {
+    store.cache().join("roofline.json")
+}
+
 impl Document {
     /// Without points. `here`: whether `machine` is the one that measures.
     #[must_use]
@@ -233,6 +240,21 @@ impl Document {
             apart: Vec::new(),
             notes,
         }
+    }
+
+    /// Keeps it in the store's cache, where `cere report` finds it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&self, store: &Store) -> Result<()> {
+        state::write_json(&kept_at(store), self)
+            .context("the roofline cannot be kept for the report")
+    }
+
+    /// The one that was kept last; none if there is none that this version reads.
+    #[must_use]
+    pub fn kept(store: &Store) -> Option<Self> {
+        state::read_json(&kept_at(store)).ok()
     }
 
     /// Finds the series among the points.

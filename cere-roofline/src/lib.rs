@@ -7,9 +7,13 @@
 //! | [`state`] | code and data, each cold or warm |
 //! | [`measure`] | W, Q and t of a codelet, kept by content |
 //! | [`document`] | points, series, and what has no point |
+//! | [`plot`] | the picture |
+//! | [`kernel`] | kernels of the user's own, over a range of sizes |
 
 pub mod document;
+pub mod kernel;
 pub mod measure;
+pub mod plot;
 pub mod roofs;
 pub mod state;
 

@@ -56,7 +56,8 @@ pub struct Meter<'a> {
     pub counting: cere_count::Settings,
     /// Whether what is kept counts.
     pub fresh: bool,
-    cache: PathBuf,
+    /// Where results are kept.
+    pub cache: PathBuf,
     tools: String,
 }
 

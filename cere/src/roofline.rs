@@ -9,9 +9,10 @@ use cere_format::replay::Repetitions;
 use cere_format::store::Store;
 use cere_measure::{Replays, Settings};
 use cere_roofline::document::{Apart, Document, Subject};
+use cere_roofline::kernel::{self, Kernel};
 use cere_roofline::measure::{Meter, refusal};
-use cere_roofline::{State, document, roofs};
-use cere_store::{codelets, find};
+use cere_roofline::{State, document, plot, roofs};
+use cere_store::find;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,18 +26,37 @@ that binds is the lowest at the point's intensities: the bandwidth of each level
 Codelets of one region under the same flags are a series, in the order of their invocations. What was measured is kept in\n\
 the store's cache; --fresh measures again.\n\
 \n\
+--kernel: the file defines `size_t cere_bytes(long n)`, the bytes that it works on; `void cere_init(long n, void *memory)`,\n\
+which fills them; and `void cere_kernel(long n, void *memory)`, which is measured. Each size becomes a codelet.\n\
+\n\
 Exit status: 1 if a codelet could not be measured or ended in another state. Code without floating point is listed apart.\n\
 \n\
 Examples:\n\
 \x20 cere roofline 'solve@*' --svg roof.svg\n\
 \x20 cere roofline 'solve@*:50' --flags '' --flags '-O3 -march=native' --state data=warm,code=warm\n\
-\x20 cere roofline 'step@*' --threads 1 --threads 2 --machine node7.json --json")]
+\x20 cere roofline 'step@*' --threads 1 --threads 2 --machine node7.json --json\n\
+\x20 cere roofline --kernel daxpy.c --sizes 1000:1000000:10 --svg daxpy.svg")]
 pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Codelets, regions or .codelet files
-    #[arg(required = true, value_name = "CODELET")]
+    #[arg(required_unless_present = "kernel", value_name = "CODELET")]
     what: Vec<String>,
+    /// Measure a kernel of your own instead: a file of C, see below
+    #[arg(long, value_name = "FILE", conflicts_with = "what", requires = "sizes")]
+    kernel: Option<PathBuf>,
+    /// With --kernel: sizes that it is called with, as 64:4096:2 (from, to, factor), 50:200:+50 or 1000
+    #[arg(long, value_name = "RANGE", requires = "kernel")]
+    sizes: Option<String>,
+    /// With --kernel: flags of its compiler; --flags are added to them
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        requires = "kernel",
+        default_value = "-O2",
+        allow_hyphen_values = true
+    )]
+    build_flags: String,
     /// Compiler flags after those of the build; again for another series
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     flags: Vec<String>,
@@ -52,6 +72,12 @@ pub struct Options {
     /// Caches to simulate: here, a name or a file
     #[arg(long, value_name = "WHICH", default_value = "here")]
     geometry: String,
+    /// Write the plot to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// With --svg: the level of whose traffic the intensity is: L1, L2, L3 or memory
+    #[arg(long, value_name = "LEVEL", default_value = roofs::MEMORY, requires = "svg")]
+    level: String,
     /// Accesses that are simulated, at most: of codelets with more, a sample of the cache lines
     #[arg(long, value_name = "N", default_value_t = 4_000_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
@@ -130,6 +156,18 @@ impl Options {
             budget: self.budget,
             ..cere_count::Settings::default()
         })
+    }
+
+    fn kernel(&self) -> Result<Option<Kernel>> {
+        let (Some(source), Some(sizes)) = (&self.kernel, &self.sizes) else {
+            return Ok(None);
+        };
+        let sizes = kernel::sizes(sizes).map_err(|why| anyhow::anyhow!("--sizes {why}"))?;
+        Ok(Some(Kernel {
+            source: source.clone(),
+            sizes,
+            flags: shell_words::split(&self.build_flags).context("--build-flags")?,
+        }))
     }
 
     /// Variants of each codelet: flags and threads.
@@ -218,27 +256,72 @@ fn add(
     Ok(())
 }
 
-/// The codelets that `what` names, by region and invocation.
-fn found(store: &Store, replays: &Replays, what: &[String]) -> Result<Vec<Found>> {
-    let mut all = Vec::new();
-    for file in find::all(store, what)? {
-        let (_, manifest, _) = replays.unpack(&file)?;
-        all.push((
-            manifest.invocation,
-            Found {
-                name: manifest.name,
-                region: manifest.region_name,
-                size: None,
-                file,
-            },
-        ));
+/// A codelet file with its manifest's names; `kernel` gives it others.
+fn described(replays: &Replays, file: PathBuf, kernel: Option<&Kernel>) -> Result<(u64, Found)> {
+    let (_, manifest, _) = replays.unpack(&file)?;
+    let number = manifest.invocation;
+    let mut found = Found {
+        name: manifest.name,
+        region: manifest.region_name,
+        size: None,
+        file,
+    };
+    let size = |k: &Kernel| {
+        k.sizes
+            .get(usize::try_from(number).ok()?.checked_sub(1)?)
+            .copied()
+    };
+    if let Some((kernel, size)) = kernel.and_then(|k| Some((k, size(k)?))) {
+        let name = kernel.source.file_name().unwrap_or_default();
+        found.region = name.to_string_lossy().into_owned();
+        found.name = format!("{}:{size}", found.region);
+        found.size = Some(size);
     }
+    Ok((number, found))
+}
+
+/// The codelets that are asked for, by region and invocation.
+fn found(options: &Options, store: &Store, meter: &Meter) -> Result<Vec<Found>> {
+    let kernel = options.kernel()?;
+    let files = match &kernel {
+        None => find::all(store, &options.what)?,
+        Some(kernel) => {
+            let own = std::env::current_exe().context("cannot find this command's own file")?;
+            let spinner = progress::spinner(format!("capturing {}", kernel.source.display()));
+            let files = kernel.codelets(&own, &meter.cache, options.fresh);
+            spinner.finish_and_clear();
+            files?
+        }
+    };
+    let all = files
+        .into_iter()
+        .map(|file| described(meter.replays, file, kernel.as_ref()));
+    let mut all: Vec<(u64, Found)> = all.collect::<Result<_>>()?;
     all.sort_by(|a, b| (&a.1.region, a.0).cmp(&(&b.1.region, b.0)));
     Ok(all.into_iter().map(|(_, found)| found).collect())
 }
 
+/// Writes the plot, and keeps the document for `cere report`.
+fn leave(options: &Options, store: &Store, document: &Document) -> Result<()> {
+    if let Some(file) = &options.svg {
+        let levels = document.levels();
+        if !document.points.is_empty() && !levels.contains(&options.level) {
+            bail!("--level {}: there are {}", options.level, levels.join(", "));
+        }
+        let svg = plot::file(document, &options.level);
+        std::fs::write(file, svg).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    match store.root().is_dir() && !document.points.is_empty() {
+        true => document.keep(store),
+        false => Ok(()),
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    if let Some(file) = &options.svg {
+        options::writable(file).context("--svg")?;
+    }
     let (machine, here) = machine(options.machine.as_deref())?;
     if roofs::of(&machine, "f64", 1).is_empty() {
         bail!(
@@ -247,26 +330,22 @@ pub fn run(options: &Options) -> Result<u8> {
         );
     }
     let store = options.common.store()?;
-    let counting = options.counting()?;
     let replays = Replays::open(&store)?;
-    let all = found(&store, &replays, &options.what)?;
-    let meter = Meter::new(&replays, counting, options.fresh)?;
-    let geometry = meter
-        .counting
-        .geometry
-        .as_ref()
-        .map_or(String::new(), |g| g.name.clone());
+    let meter = Meter::new(&replays, options.counting()?, options.fresh)?;
+    let all = found(options, &store, &meter)?;
+    let geometry = meter.counting.geometry.as_ref();
+    let geometry = geometry.map_or(String::new(), |g| g.name.clone());
     let mut document = Document::new(&machine, here, geometry);
     for variant in options.variants() {
         for one in &all {
-            let spinner =
-                progress::spinner(format!("measuring {}", codelets::display_name(&one.file)));
+            let spinner = progress::spinner(format!("measuring {}", one.name));
             let done = add(&mut document, options, &meter, &machine, one, &variant);
             spinner.finish_and_clear();
             done?;
         }
     }
     document.join();
+    leave(options, &store, &document)?;
     match options.common.json {
         true => print::json(&document)?,
         false => print::out(&show::roofline::text(&document))?,
