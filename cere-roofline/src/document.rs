@@ -100,7 +100,7 @@ pub struct Document {
     pub roofs: Vec<Roof>,
     /// The points.
     pub points: Vec<Point>,
-    /// The same region, flags, threads and state, in the order of the codelets: joined by lines.
+    /// The same region, flags, threads and state, by rising work: joined by lines.
     pub series: Vec<Series>,
     /// The same codelet, otherwise different: joined by dashes.
     pub equal: Vec<Series>,
@@ -270,6 +270,9 @@ impl Document {
             };
             format!("{}{flags}{threads}, {}", p.region, p.state)
         });
+        for series in &mut self.series {
+            series.points.sort_by_key(|n| self.points[*n].flops);
+        }
         self.equal = groups(&self.points, 2, |p| p.codelet.clone());
     }
 

@@ -6,7 +6,8 @@ use crate::roofs::{MEMORY, level_name};
 use anyhow::{Context, Result, bail};
 use cere_count::codelet::Counted;
 use cere_count::counts::Counts;
-use cere_format::replay::{Verdict, Warmup};
+use cere_format::abi::PROBED_SYMBOL_PREFIX;
+use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings};
 use cere_memory::Counters;
 use cere_store::{components, results, state};
@@ -184,20 +185,20 @@ impl<'a> Meter<'a> {
         Ok(work)
     }
 
-    /// Times of the codelet in `file` in `state`.
+    /// Times of the codelet in `file` in `state`, which the warm-up of `settings` comes before.
     ///
     /// # Errors
     /// It cannot be replayed.
     pub fn times(&self, settings: &Settings, state: State, file: &Path) -> Result<Times> {
         let (_, _, sha256) = self.replays.unpack(file)?;
         let settings = Settings {
-            warmup: Some(Warmup::WorkingSet),
             operands: state.operands(),
             ..settings.clone()
         };
         let key = format!(
-            "times\0{sha256}\0{:?}\0{:?}\0{}\0{:?}\0{}",
+            "times\0{sha256}\0{:?}\0{:?}\0{:?}\0{}\0{:?}\0{}",
             settings.flags,
+            settings.warmup,
             settings.team,
             state.name(),
             settings.repetitions,
@@ -231,6 +232,7 @@ fn notes(counts: &Counts) -> Vec<String> {
     let names: Vec<&str> = counts
         .calls
         .iter()
+        .filter(|c| !c.name.starts_with(PROBED_SYMBOL_PREFIX))
         .take(3)
         .map(|c| c.name.as_str())
         .collect();

@@ -25,7 +25,7 @@ const COLOURS: [&str; 8] = [
 ];
 
 /// Width of the strip at the right edge for points without traffic.
-const STRIP: f64 = 56.0;
+const STRIP: f64 = 68.0;
 /// Distance that labels need.
 const LINE: f64 = 14.0;
 /// Characters of a name in the legend.

@@ -5,7 +5,7 @@ use crate::{count, show};
 use anyhow::{Context, Result, bail};
 use cere_console::{note, print, progress};
 use cere_format::machine::{Identity, MACHINE_VERSION, Machine};
-use cere_format::replay::Repetitions;
+use cere_format::replay::{Repetitions, Warmup};
 use cere_format::store::Store;
 use cere_measure::{Replays, Settings};
 use cere_roofline::document::{Apart, Document, Subject};
@@ -23,7 +23,7 @@ Work (floating-point operations) and traffic (bytes from each cache and from mem
 is that of replays in four states: code and data, each cold or warm. Roofs are those that `cere machine` measured. The roof\n\
 that binds is the lowest at the point's intensities: the bandwidth of each level, and the highest peak.\n\
 \n\
-Codelets of one region under the same flags are a series, in the order of their invocations. What was measured is kept in\n\
+Codelets of one region under the same flags are a series, by rising work. What was measured is kept in\n\
 the store's cache; --fresh measures again.\n\
 \n\
 --kernel: the file defines `size_t cere_bytes(long n)`, the bytes that it works on; `void cere_init(long n, void *memory)`,\n\
@@ -136,7 +136,7 @@ impl Options {
             flags: shell_words::split(flags).context("--flags")?,
             passes: None,
             repetitions: Repetitions::exactly(self.reps),
-            warmup: None,
+            warmup: Some(Warmup::WorkingSet),
             operands: Vec::new(),
             compare: true,
             tolerance: Default::default(),
