@@ -4,7 +4,7 @@ mod common;
 
 use cere_format::build::RegionKind;
 use cere_format::replay::{CacheLevel, Verdict, Warmup};
-use common::{built, run, succeed, text, write};
+use common::{built, machine, run, succeed, text, write};
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,6 +288,23 @@ fn every_command_prints_what_its_schema_describes() {
     let vectors = session.check("metrics", &["step@*:2", "--no-time"]);
     assert!(vectors[0]["metrics"]["ilp_32"].is_number(), "{vectors}");
     session.check("metrics", &["--list"]);
+
+    let fixture = serde_json::to_string(&machine()).expect("JSON");
+    write(session.path(), &[("machine.json", &fixture)]);
+    let roof = [
+        "step@*:2",
+        "--machine",
+        "machine.json",
+        "--geometry",
+        "zen3",
+    ];
+    let roofline = session.check("roofline", &[&roof[..], &quick].concat());
+    assert!(
+        some(&roofline, "points") && some(&roofline, "equal"),
+        "{roofline}"
+    );
+    let failed = [&roof[..], &quick, &["--flags", "--no-such-flag"]].concat();
+    assert!(some(&session.check("roofline", &failed), "apart"));
 
     let threads = ["--threads", "1,2", "--measure", "--rounds", "1"];
     assert!(some(&session.check("predict", &threads), "runs"));

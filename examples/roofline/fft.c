@@ -1,5 +1,5 @@
 // Fourier transform in place of n complex numbers, n a power of two: bit reversal, then butterflies of radix 2. A butterfly has
-// 10 operations, and each of its stages 8 more for the next rotation.
+// 10 operations; the rotation of the next one, 8.
 #include <math.h>
 #include <stddef.h>
 
