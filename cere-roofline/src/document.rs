@@ -154,8 +154,8 @@ pub fn point(
     let other = roofs.iter().find(|r| r.cores != threads);
     notes.extend(other.map(|r| {
         format!(
-            "roofs of {} cores stand for {threads} threads: more were not measured",
-            r.cores
+            "{} stands for the roofs of {threads} threads, which were not measured",
+            r.name
         )
     }));
     for roof in roofs {

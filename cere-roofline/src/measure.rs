@@ -210,21 +210,18 @@ impl<'a> Meter<'a> {
                 bail!("its invocation is too short to be timed alone");
             }
             let second = replay.seconds_median / replay.cycles_median as f64;
-            let mut notes = replay.notes;
-            notes.extend(
-                replay
-                    .disturbed
-                    .then(|| "all repetitions were disturbed".to_owned()),
-            );
             Ok(Times {
                 verdict: replay.verdict,
                 reason: replay.reason,
                 seconds: replay.cycles.iter().map(|c| *c as f64 * second).collect(),
-                notes,
+                notes: replay.notes,
             })
         })
     }
 }
+
+/// What names of functions begin with that do no work of the program: CERE's and the OpenMP runtime's.
+const OWN: [&str; 2] = [PROBED_SYMBOL_PREFIX, "__kmpc_"];
 
 /// What counts leave out.
 fn notes(counts: &Counts) -> Vec<String> {
@@ -232,7 +229,7 @@ fn notes(counts: &Counts) -> Vec<String> {
     let names: Vec<&str> = counts
         .calls
         .iter()
-        .filter(|c| !c.name.starts_with(PROBED_SYMBOL_PREFIX))
+        .filter(|c| !OWN.iter().any(|own| c.name.starts_with(own)))
         .take(3)
         .map(|c| c.name.as_str())
         .collect();

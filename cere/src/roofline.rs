@@ -122,6 +122,17 @@ fn machine(file: Option<&Path>) -> Result<(Machine, bool)> {
     Ok((machine, here))
 }
 
+/// `all` in their order, without repetitions.
+fn once_each<T: Clone + PartialEq>(all: &[T]) -> Vec<T> {
+    let mut found: Vec<T> = Vec::new();
+    for one in all {
+        if !found.contains(one) {
+            found.push(one.clone());
+        }
+    }
+    found
+}
+
 /// What is measured of one codelet: its place, name, region, and the size that it was called with.
 struct Found {
     file: PathBuf,
@@ -158,6 +169,18 @@ impl Options {
         })
     }
 
+    /// Name of the simulated caches, which have to have the level of the plot.
+    fn shown(&self, meter: &Meter) -> Result<String> {
+        let geometry = meter.counting.geometry.as_ref();
+        let levels = geometry.map_or(0, |g| g.levels.len());
+        let mut levels: Vec<String> = (1..).map(roofs::level_name).take(levels).collect();
+        levels.push(roofs::MEMORY.to_owned());
+        if !levels.contains(&self.level) {
+            bail!("--level {}: there are {}", self.level, levels.join(", "));
+        }
+        Ok(geometry.map_or(String::new(), |g| g.name.clone()))
+    }
+
     fn kernel(&self) -> Result<Option<Kernel>> {
         let (Some(source), Some(sizes)) = (&self.kernel, &self.sizes) else {
             return Ok(None);
@@ -174,11 +197,11 @@ impl Options {
     fn variants(&self) -> Vec<(String, Option<u32>)> {
         let flags = match self.flags.is_empty() {
             true => vec![String::new()],
-            false => self.flags.clone(),
+            false => once_each(&self.flags),
         };
         let threads: Vec<Option<u32>> = match self.threads.is_empty() {
             true => vec![None],
-            false => self.threads.iter().copied().map(Some).collect(),
+            false => once_each(&self.threads).into_iter().map(Some).collect(),
         };
         let of_flags = |f: String| {
             threads
@@ -192,7 +215,7 @@ impl Options {
     fn states(&self) -> Vec<State> {
         match self.state.is_empty() {
             true => State::ALL.to_vec(),
-            false => self.state.clone(),
+            false => once_each(&self.state),
         }
     }
 }
@@ -304,10 +327,6 @@ fn found(options: &Options, store: &Store, meter: &Meter) -> Result<Vec<Found>> 
 /// Writes the plot, and keeps the document for `cere report`.
 fn leave(options: &Options, store: &Store, document: &Document) -> Result<()> {
     if let Some(file) = &options.svg {
-        let levels = document.levels();
-        if !document.points.is_empty() && !levels.contains(&options.level) {
-            bail!("--level {}: there are {}", options.level, levels.join(", "));
-        }
         let svg = plot::file(document, &options.level);
         std::fs::write(file, svg).with_context(|| format!("cannot write {}", file.display()))?;
     }
@@ -332,10 +351,8 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let replays = Replays::open(&store)?;
     let meter = Meter::new(&replays, options.counting()?, options.fresh)?;
+    let mut document = Document::new(&machine, here, options.shown(&meter)?);
     let all = found(options, &store, &meter)?;
-    let geometry = meter.counting.geometry.as_ref();
-    let geometry = geometry.map_or(String::new(), |g| g.name.clone());
-    let mut document = Document::new(&machine, here, geometry);
     for variant in options.variants() {
         for one in &all {
             let spinner = progress::spinner(format!("measuring {}", one.name));

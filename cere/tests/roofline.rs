@@ -133,6 +133,13 @@ fn daxpy_writes_back_what_does_not_fit() {
             "{point}"
         );
     }
+    assert_eq!(document["machine"]["here"], false);
+    assert!(
+        document["notes"]
+            .to_string()
+            .contains("another machine, a machine of a test"),
+        "{document}"
+    );
     assert_eq!(document["series"][0]["points"], json!([0, 2]), "{document}");
     assert_eq!(document["equal"][1]["points"], json!([2, 3]), "{document}");
     let svg = std::fs::read_to_string(directory.path().join("roof.svg")).expect("the plot");
@@ -323,7 +330,7 @@ fn bad_input() {
         ]
         .concat()
     };
-    let checks: [(Vec<&str>, &str); 9] = [
+    let checks: [(Vec<&str>, &str); 10] = [
         (
             vec!["roofline", "none@*", "--machine", "machine.json"],
             "none@*",
@@ -354,6 +361,10 @@ fn bad_input() {
             "traffic needs caches",
         ),
         (kernel(&["missing.c", "--sizes", "8"]), "missing.c"),
+        (
+            kernel(&["sums.c", "--sizes", "8", "--level", "L9", "--svg", "x.svg"]),
+            "--level L9: there are L1",
+        ),
     ];
     for (words, part) in &checks {
         refused(path, words, part);

@@ -327,6 +327,8 @@ fn every_command_prints_what_its_schema_describes() {
     let tried = [&hybrid[..], &["--rounds", "3", "--explain"], &PLATE].concat();
     assert!(session.check("hybrid", &tried)["plain_seconds"].is_number());
     session.check("report", &[]);
+    let page = std::fs::read_to_string(session.path().join("report.html")).expect("the page");
+    assert!(page.contains("memory load, 1 core") && page.contains("h-roof"));
     let study = [&["--build", "make"][..], &PLATE].concat();
     assert!(some(&session.check("study", &study), "regions"));
     assert_eq!(session.met, session.validators.keys().cloned().collect());

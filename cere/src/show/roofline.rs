@@ -29,7 +29,11 @@ fn point(point: &Point, levels: &[String]) -> String {
         flags => format!(" {flags}"),
     };
     let size = point.size.map_or(String::new(), |n| format!(", n = {n}"));
-    let mut text = format!("{}{flags}, {}{size}\n", point.codelet, point.state);
+    let threads = match point.threads {
+        1 => String::new(),
+        n => format!(", {n} threads"),
+    };
+    let mut text = format!("{}{flags}, {}{size}{threads}\n", point.codelet, point.state);
     let quartiles = point
         .seconds_box
         .map(|s| format!("{:.3}", s * 1e6))
