@@ -373,6 +373,31 @@ impl<'a> Counted<'a> {
         ))
     }
 
+    /// What the caches count if they are empty at first, and after a run over itself. Pages lie in physical memory as in virtual
+    /// memory, so that the place where a size stops fitting is not drawn at random.
+    ///
+    /// # Errors
+    /// Two runs differ; the geometry is not possible.
+    pub fn cold_and_warm(
+        &self,
+        geometry: &Geometry,
+        settings: &Settings,
+    ) -> Result<[Counters; 2], CountError> {
+        let memory = self.memory(geometry, settings, None, COMPARED_FRAMES)?;
+        let mut version = self.pass_one(memory)?;
+        let cold = version.counters();
+        self.discard_absent(&mut version)?;
+        version.reset_counters();
+        Ok([cold, self.pass_one(version)?.counters()])
+    }
+
+    fn pass_one(&self, version: Hierarchy) -> Result<Hierarchy, CountError> {
+        let mut versions = self.pass(vec![version])?;
+        versions
+            .pop()
+            .ok_or_else(|| CountError::Unfinished(self.manifest.name.clone()))
+    }
+
     /// What the caches count from each state at entry: the page trace's (if the package has one), the working set's, and cold.
     ///
     /// # Errors

@@ -39,6 +39,16 @@ impl Scale {
         self.from + (self.to - self.from) * place
     }
 
+    /// The value at `coordinate`.
+    pub fn value(&self, coordinate: f64) -> f64 {
+        let place = (coordinate - self.from) / (self.to - self.from);
+        if self.log {
+            self.low * (self.high / self.low).powf(place)
+        } else {
+            self.low + (self.high - self.low) * place
+        }
+    }
+
     /// Round values within the scale, about `wanted` of them, with the number of decimals that tells them apart.
     pub fn ticks(&self, wanted: usize) -> (Vec<f64>, usize) {
         if self.log && self.high / self.low >= 8.0 {
@@ -98,6 +108,19 @@ mod tests {
             Scale::new((3.0, 30.0), (0.0, 1.0), true).ticks(6).0,
             [5.0, 10.0, 20.0]
         );
+    }
+
+    #[test]
+    fn values_are_found_again() {
+        for log in [false, true] {
+            let scale = Scale::new((0.5, 64.0), (300.0, 10.0), log);
+            for value in [0.5, 2.0, 64.0] {
+                assert!(
+                    (scale.value(scale.at(value)) - value).abs() < 1e-9,
+                    "{value}"
+                );
+            }
+        }
     }
 
     #[test]

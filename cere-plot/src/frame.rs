@@ -21,11 +21,36 @@ pub struct Axis {
     pub title: String,
 }
 
+/// Size of a plot and of the drawing area in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    /// Width in its own units.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
+    /// Left, top, right and bottom edge of the drawing area.
+    pub area: (f64, f64, f64, f64),
+}
+
 /// The start of a plot up to its grid; what is drawn and [`END`] follow. `label` describes it to those who cannot see it.
 pub fn begin(x: &Axis, y: &Axis, label: &str) -> String {
-    let (left, top, right, bottom) = AREA;
+    let frame = Frame {
+        width: WIDTH,
+        height: HEIGHT,
+        area: AREA,
+    };
+    begin_in(frame, x, y, label)
+}
+
+/// The same in a frame of another size.
+pub fn begin_in(frame: Frame, x: &Axis, y: &Axis, label: &str) -> String {
+    let Frame {
+        width,
+        height,
+        area: (left, top, right, bottom),
+    } = frame;
     let mut svg = format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">",
         escape(label)
     );
     for (place, (value, text)) in x.ticks.iter().enumerate() {
@@ -55,7 +80,7 @@ pub fn begin(x: &Axis, y: &Axis, label: &str) -> String {
         "<line x1=\"{left}\" y1=\"{bottom}\" x2=\"{right}\" y2=\"{bottom}\" class=\"axis\"/>\
          <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\" class=\"title\">{}</text>\
          <text x=\"14\" y=\"{:.1}\" transform=\"rotate(-90 14 {:.1})\" text-anchor=\"middle\" class=\"title\">{}</text>",
-        HEIGHT - 8.0,
+        height - 8.0,
         escape(&x.title),
         (top + bottom) / 2.0,
         (top + bottom) / 2.0,

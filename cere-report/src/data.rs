@@ -8,6 +8,7 @@ use cere_format::replay::{CacheLevel, Warmup};
 use cere_format::store::Store;
 use cere_measure::matching::{Matching, Measured, Pair};
 use cere_package::io::read_manifest;
+use cere_roofline::Document as Roofline;
 use cere_run::capture::Refused;
 use cere_store::codelets::files;
 use cere_store::current::{self, Current};
@@ -69,6 +70,8 @@ pub struct Data {
     pub compared: Vec<Compared>,
     /// Largest error of a region that predictions may use.
     pub max_error: f64,
+    /// The last roofline of the store's codelets.
+    pub roofline: Option<Roofline>,
 }
 
 /// Warm-ups in display order, with their display names.
@@ -99,9 +102,13 @@ impl Data {
         };
         let places = units.iter().flat_map(|unit| places(store, unit)).collect();
         let refused = Refused::last(store);
-        Self::of(
+        let data = Self::of(
             profile, places, codelets, records, &refused, max_error, notes,
-        )
+        )?;
+        Ok(Self {
+            roofline: Roofline::kept(store),
+            ..data
+        })
     }
 
     /// Combines profile, codelets and records.
@@ -170,6 +177,7 @@ impl Data {
             machine,
             compared,
             max_error,
+            roofline: None,
         })
     }
 }

@@ -9,6 +9,7 @@ use super::tree;
 use askama::Template;
 use cere_format::replay::Verdict;
 use cere_measure::matching::{LEVELS, Row as Matched};
+use cere_roofline::roofs::MEMORY;
 use std::collections::{HashMap, HashSet};
 
 /// A figure at the top.
@@ -63,6 +64,59 @@ pub struct Row {
     pub accepted: bool,
 }
 
+/// The section on the machine's roof.
+pub struct Roofline {
+    /// The plot.
+    pub plot: String,
+    /// Processor whose roofs they are.
+    pub machine: String,
+    /// A row a point.
+    pub points: Vec<RooflinePoint>,
+    /// What has no point, and why.
+    pub apart: Vec<String>,
+}
+
+/// A point of a roofline.
+pub struct RooflinePoint {
+    /// Codelet and flags.
+    pub name: String,
+    /// State of data and code.
+    pub state: String,
+    /// Operations per byte of memory traffic.
+    pub intensity: Cell,
+    /// Operations per second.
+    pub speed: Cell,
+    /// The roof that binds.
+    pub bound: String,
+    /// Share of it that is reached.
+    pub share: Cell,
+}
+
+fn roofline(document: &cere_roofline::Document) -> Roofline {
+    let point = |p: &cere_roofline::Point| RooflinePoint {
+        name: match p.flags.as_str() {
+            "" => p.codelet.clone(),
+            flags => format!("{} {flags}", p.codelet),
+        },
+        state: p.state.replace(',', ", ").replace('=', " "),
+        intensity: Cell::known(p.intensity.get(MEMORY).copied().flatten(), |v| {
+            format!("{v:.3}")
+        }),
+        speed: Cell::new(p.flops_per_second, |v| {
+            format!("{:.3}\u{a0}Gflop/s", v / 1e9)
+        }),
+        bound: p.bound_by.clone().unwrap_or_default(),
+        share: Cell::known(p.share_of_roof, percent),
+    };
+    let apart = |a: &cere_roofline::document::Apart| format!("{}: {}", a.codelet, a.reason);
+    Roofline {
+        plot: cere_roofline::plot::plot(document, MEMORY),
+        machine: document.machine.cpu.clone(),
+        points: document.points.iter().map(point).collect(),
+        apart: document.apart.iter().map(apart).collect(),
+    }
+}
+
 /// The template's data.
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -85,6 +139,7 @@ pub struct Page {
     tree_hidden: usize,
     sections: Vec<Section>,
     pageless: usize,
+    roofline: Option<Roofline>,
 }
 
 impl Page {
@@ -178,6 +233,7 @@ impl Page {
             tree,
             tree_hidden,
             sections,
+            roofline: data.roofline.as_ref().map(roofline),
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `metrics` | metric vectors of codelets, for clustering |
+//! | `roofline` | codelets on the machine's roof |
 //! | `subset` | chooses few codelets that stand for many programs |
 //! | `measure` | measures them on another machine |
 //! | `select` | chooses the cheapest regions to replay that cover the run |
@@ -45,6 +46,7 @@ mod regions;
 mod replay;
 mod report;
 mod results;
+mod roofline;
 mod select;
 mod show;
 mod study;
@@ -91,6 +93,7 @@ enum Command {
     Replay(replay::Options),
     Count(count::Options),
     Metrics(metrics::Options),
+    Roofline(roofline::Options),
     Subset(subset::Options),
     Measure(measure::Options),
     Select(select::Options),
@@ -137,6 +140,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Replay(options) => replay::run(&options),
         Command::Count(options) => count::run(&options),
         Command::Metrics(options) => metrics::run(&options),
+        Command::Roofline(options) => roofline::run(&options),
         Command::Subset(options) => subset::run(&options),
         Command::Measure(options) => measure::run(&options),
         Command::Select(options) => select::run(&options),

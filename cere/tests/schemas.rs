@@ -7,7 +7,7 @@ use cere_format::machine::{
     Cache, Cores, Found, Identity, MACHINE_VERSION, Machine, Operation, Peak,
 };
 use cere_format::replay::{CacheLevel, Verdict, Warmup};
-use common::{built, run, succeed, text, write};
+use common::{built, machine, run, succeed, text, write};
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -372,6 +372,23 @@ fn every_command_prints_what_its_schema_describes() {
     assert!(vectors[0]["metrics"]["ilp_32"].is_number(), "{vectors}");
     session.check("metrics", &["--list"]);
 
+    let fixture = serde_json::to_string(&machine()).expect("JSON");
+    write(session.path(), &[("machine.json", &fixture)]);
+    let roof = [
+        "step@*:2",
+        "--machine",
+        "machine.json",
+        "--geometry",
+        "zen3",
+    ];
+    let roofline = session.check("roofline", &[&roof[..], &quick].concat());
+    assert!(
+        some(&roofline, "points") && some(&roofline, "equal"),
+        "{roofline}"
+    );
+    let failed = [&roof[..], &quick, &["--flags", "--no-such-flag"]].concat();
+    assert!(some(&session.check("roofline", &failed), "apart"));
+
     let threads = ["--threads", "1,2", "--measure", "--rounds", "1"];
     assert!(some(&session.check("predict", &threads), "runs"));
     let flags = ["--flags-file", "flags.txt", "--measure", "--rounds", "1"];
@@ -393,6 +410,8 @@ fn every_command_prints_what_its_schema_describes() {
     let tried = [&hybrid[..], &["--rounds", "3", "--explain"], &PLATE].concat();
     assert!(session.check("hybrid", &tried)["plain_seconds"].is_number());
     session.check("report", &[]);
+    let page = std::fs::read_to_string(session.path().join("report.html")).expect("the page");
+    assert!(page.contains("memory load, 1 core") && page.contains("h-roof"));
     let study = [&["--build", "make"][..], &PLATE].concat();
     assert!(some(&session.check("study", &study), "regions"));
     let met = session.met.into_iter();

@@ -7,7 +7,7 @@ pub mod utf8;
 
 pub use nodes::Nodes;
 pub use team::{Placement, TeamOptions};
-pub use timing::Timing;
+pub use timing::{Timing, sandbox};
 
 use anyhow::{Context, Result, bail};
 use cere_console::print::{Verbosity, set_verbosity, verbosity};

@@ -50,6 +50,21 @@ enum Level {
     Llc,
 }
 
+/// The sandbox of replays and their compilers; none if it is not wanted. Warns once of each layer that this system refuses.
+pub fn sandbox(unwanted: bool) -> Sandbox {
+    static WARN: Once = Once::new();
+    if unwanted {
+        return Sandbox::none();
+    }
+    let sandbox = Sandbox::new();
+    WARN.call_once(|| {
+        for warning in sandbox.warnings() {
+            warning!("{warning}");
+        }
+    });
+    sandbox
+}
+
 impl Timing {
     /// How often to repeat.
     pub fn repetitions(&self) -> Repetitions {
@@ -86,19 +101,9 @@ impl Timing {
         })
     }
 
-    /// The sandbox of replays and their compilers. Warns once of each layer that this system refuses.
+    /// See [`sandbox`].
     pub fn sandbox(&self) -> Sandbox {
-        static WARN: Once = Once::new();
-        if self.no_sandbox {
-            return Sandbox::none();
-        }
-        let sandbox = Sandbox::new();
-        WARN.call_once(|| {
-            for warning in sandbox.warnings() {
-                warning!("{warning}");
-            }
-        });
-        sandbox
+        sandbox(self.no_sandbox)
     }
 
     /// The requested state of the caches.

@@ -10,5 +10,6 @@ pub mod machine;
 pub mod metrics;
 pub mod profile;
 pub mod replay;
+pub mod roofline;
 pub mod subset;
 pub mod tune;

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use cere_format::machine::{Bandwidth, Identity, MACHINE_VERSION, Machine, Peak};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -101,4 +102,33 @@ pub fn terminal(directory: &Path, arguments: &[&str]) -> Command {
         .current_dir(directory)
         .stdin(Stdio::null());
     command
+}
+
+/// A machine that no processor is.
+pub fn machine() -> Machine {
+    let bandwidth = |level, bytes_per_second| Bandwidth {
+        level,
+        name: "load".to_owned(),
+        cores: 1,
+        bytes_per_second,
+        moved: 1.0,
+        working_set: 0,
+    };
+    Machine {
+        version: MACHINE_VERSION,
+        identity: Identity {
+            cpu: "a machine of a test".to_owned(),
+            ..Identity::default()
+        },
+        peaks: vec![Peak {
+            name: "fma".to_owned(),
+            element: "f64".to_owned(),
+            bits: 256,
+            cores: 1,
+            flops_per_second: 1e12,
+            streams: 8,
+        }],
+        bandwidths: vec![bandwidth(1, 1e13), bandwidth(2, 1e13), bandwidth(0, 1e12)],
+        ..Machine::default()
+    }
 }
