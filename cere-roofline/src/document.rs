@@ -257,8 +257,14 @@ impl Document {
         state::read_json(&kept_at(store)).ok()
     }
 
-    /// Finds the series among the points.
+    /// Finds the series among the points, and levels with traffic that have no roof.
     pub fn join(&mut self) {
+        let has_roof = |level: &String| self.roofs.iter().any(|r| r.level.as_ref() == Some(level));
+        let missing: Vec<String> = self.levels().into_iter().filter(|l| !has_roof(l)).collect();
+        let what = missing.join(", ");
+        self.notes.extend((!missing.is_empty()).then(|| {
+            format!("the machine's bandwidth of {what} was not measured: no such roof can bind")
+        }));
         self.series = groups(&self.points, 1, |p| {
             let flags = match p.flags.as_str() {
                 "" => String::new(),
@@ -293,5 +299,120 @@ impl Document {
         levels.sort_by_key(|level| (level == MEMORY, level.clone()));
         levels.dedup();
         levels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::State;
+    use cere_format::machine::Bandwidth;
+    use cere_format::replay::Verdict;
+
+    fn machine() -> Machine {
+        let bandwidth = |cores| Bandwidth {
+            level: 0,
+            name: "load".to_owned(),
+            cores,
+            bytes_per_second: 1e9 * f64::from(cores),
+            moved: 1.0,
+            working_set: 0,
+        };
+        Machine {
+            bandwidths: vec![bandwidth(1), bandwidth(2)],
+            ..Machine::default()
+        }
+    }
+
+    /// Points of as much work as threads, in two states each.
+    fn document(threads: &[u32], seconds: &[f64]) -> Document {
+        let machine = machine();
+        let mut document = Document::new(&machine, true, "test".to_owned());
+        for &threads in threads {
+            let bytes = |n: u64| BTreeMap::from([("L1".to_owned(), 800), (MEMORY.to_owned(), n)]);
+            let work = Work {
+                verdict: Verdict::Exact,
+                reason: String::new(),
+                threads,
+                flops: 100 * u64::from(threads),
+                element: "f64".to_owned(),
+                cold: bytes(400),
+                warm: bytes(0),
+                notes: Vec::new(),
+            };
+            let times = Times {
+                verdict: Verdict::Exact,
+                reason: String::new(),
+                seconds: seconds.to_vec(),
+                notes: Vec::new(),
+            };
+            for state in [State::ALL[0], State::ALL[3]] {
+                let subject = Subject {
+                    codelet: "f@a.c:1:2",
+                    region: "f@a.c:1",
+                    size: None,
+                    flags: "",
+                    state,
+                };
+                let point = point(&subject, &work, &times, &machine, &mut document.roofs);
+                document.points.push(point.expect("a point"));
+            }
+        }
+        document.join();
+        document
+    }
+
+    #[test]
+    fn boxes_are_quartiles_and_whiskers_extremes() {
+        let found = &document(&[1], &[5e-7, 1e-7, 2e-7, 4e-7, 3e-7]).points[0];
+        assert_eq!(found.seconds, 3e-7);
+        assert_eq!(found.seconds_box, [2e-7, 4e-7]);
+        assert_eq!(found.seconds_whiskers, [1e-7, 5e-7]);
+        assert_eq!(found.intensity[MEMORY], Some(0.25));
+    }
+
+    #[test]
+    fn a_share_above_one_stays_and_is_noted() {
+        // 0.25 flop per byte at 1 GB/s: 0.25 Gflop/s, and the point has 0.5.
+        let above = document(&[1], &[2e-7]);
+        let share = above.points[0].share_of_roof.unwrap();
+        assert!((share - 2.0).abs() < 1e-9, "{share}");
+        assert!(above.points[0].notes[0].contains("above its roof, by 100 %"));
+        let below = document(&[1], &[1e-6]);
+        assert!(below.points[0].share_of_roof.unwrap() < 1.0 && below.points[0].notes.is_empty());
+    }
+
+    #[test]
+    fn what_has_no_roof_is_noted() {
+        let document = document(&[1, 3], &[1e-6]);
+        let warm = &document.points[1];
+        assert_eq!(
+            (warm.bound_by.as_ref(), warm.intensity[MEMORY]),
+            (None, None)
+        );
+        assert!(
+            document
+                .notes
+                .iter()
+                .any(|n| n.contains("bandwidth of L1 was not measured"))
+        );
+        let three = &document.points[2];
+        assert_eq!(three.bound_by.as_deref(), Some("memory load, 2 cores"));
+        assert!(
+            three.notes[0].contains("stands for the roofs of 3 threads"),
+            "{three:?}"
+        );
+    }
+
+    #[test]
+    fn series_rise_and_equals_are_joined() {
+        let document = document(&[2, 1], &[1e-6]);
+        let points = |all: &[Series]| all.iter().map(|s| s.points.clone()).collect::<Vec<_>>();
+        assert_eq!(points(&document.series), [[0], [1], [2], [3]]);
+        assert_eq!(points(&document.equal), [[0, 1, 2, 3]]);
+        let mut same = document.clone();
+        same.points.iter_mut().for_each(|p| p.threads = 1);
+        same.join();
+        assert_eq!(points(&same.series), [[2, 0], [3, 1]]);
     }
 }

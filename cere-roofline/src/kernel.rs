@@ -198,8 +198,11 @@ impl Kernel {
             &capture,
         )?;
         let _ = std::fs::remove_dir_all(kept);
-        std::fs::rename(path.join(".cere/codelets"), kept)
-            .with_context(|| format!("cannot write {}", kept.display()))
+        match std::fs::rename(path.join(".cere/codelets"), kept) {
+            // Another process has made the same.
+            Err(_) if kept.is_dir() => Ok(()),
+            done => done.with_context(|| format!("cannot write {}", kept.display())),
+        }
     }
 }
 

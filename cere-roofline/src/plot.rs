@@ -17,6 +17,7 @@ const FRAME: Frame = Frame {
 
 /// Colours have names where a page gives them, and these values elsewhere.
 const STYLE: &str = "<style>.roofline text{font:12px sans-serif;fill:var(--ink,#333)}.roofline .title{font-weight:600}\
+    .roofline .name{paint-order:stroke;stroke:var(--sheet,#fff);stroke-width:3px;stroke-linejoin:round}\
     .roofline .axis,.roofline .tick{stroke:var(--soft,#333)}.roofline .grid{stroke:var(--line,#e4e4e4)}\
     .roofline .roof{stroke:var(--ink,#333);stroke-width:1.6;fill:none}.roofline .low{stroke-width:.8;opacity:.55}\
     .roofline .series{fill:none;stroke-width:1.4}.roofline .equal{fill:none;stroke:var(--soft,#777);stroke-dasharray:3 4}\

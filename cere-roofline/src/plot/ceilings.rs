@@ -69,7 +69,7 @@ impl Plot<'_> {
             let (x, y) = (x1 + 6.0, y1 + 6.0 * (y2 - y1) / (x2 - x1) - 5.0);
             let _ = write!(
                 self.svg,
-                "<text x=\"{x:.1}\" y=\"{y:.1}\" transform=\"rotate({angle:.1} {x:.1} {y:.1})\">{}: {}B/s</text>",
+                "<text class=\"name\" x=\"{x:.1}\" y=\"{y:.1}\" transform=\"rotate({angle:.1} {x:.1} {y:.1})\">{}: {}B/s</text>",
                 escape(&roof.name),
                 number(rounded(bytes))
             );
@@ -106,7 +106,7 @@ impl Plot<'_> {
             labels.push(y);
             let _ = write!(
                 self.svg,
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}: {}flop/s</text>",
+                "<text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}: {}flop/s</text>",
                 x2 - 4.0,
                 y - 4.0,
                 escape(&roof.name),
