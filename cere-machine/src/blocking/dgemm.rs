@@ -77,7 +77,7 @@ pub fn square(words: u64, stride: u64, step: u64) -> u64 {
 
 /// Blocks of C += A B in `f64`, A and B packed in slivers of MR rows and NR columns.
 ///
-/// What stays in a level counts once, what streams through it twice: the next one comes in while this one is used.
+/// KC follows Low et al. (Analytical modeling is enough for high-performance BLIS, ACM TOMS 43(2), 2016), MC Goto's half of L2.
 #[must_use]
 pub fn dgemm(machine: &Parameters) -> Blocking {
     let lanes = u64::from(machine.bits / 8) / ELEMENT;
@@ -87,10 +87,10 @@ pub fn dgemm(machine: &Parameters) -> Blocking {
     let (mr, nr) = (block.m * lanes, block.n);
     let (l1, l2) = (words(machine.l1), words(machine.l2));
     let tile = square(l1, line, lanes);
-    // L1 keeps a sliver of B and streams slivers of A; C's block is read and written.
-    let kc = down(l1.saturating_sub(mr * nr) / (nr + 2 * mr), 8);
-    // L2 keeps the block of A and streams slivers of B and C.
-    let mc = down(l2.saturating_sub(2 * nr * kc) / (kc + 2 * nr), mr);
+    // Between two uses of a value of B one sliver of A comes in, and the block of C.
+    let kc = down(l1.saturating_sub(mr * nr) / (nr + mr), 8);
+    // Half of L2 keeps the block of A: slivers of B and C pass, and replacement is not by age alone.
+    let mc = down(l2 / 2 / kc, mr);
     // L3 keeps the panel of B and streams blocks of A.
     let nc = machine
         .l3
@@ -131,13 +131,13 @@ pub fn dgemm(machine: &Parameters) -> Blocking {
                 "KC",
                 Some(kc),
                 "depth of a panel",
-                format!("L1, {}: KC (NR + 2 MR) + MR NR <= {l1}", kib(machine.l1)),
+                format!("L1, {}: KC (NR + MR) + MR NR <= {l1}", kib(machine.l1)),
             ),
             size(
                 "MC",
                 Some(mc),
                 "rows of the block of A",
-                format!("L2, {}: MC (KC + 2 NR) + 2 NR KC <= {l2}", kib(machine.l2)),
+                format!("half of L2, {}: 2 MC KC <= {l2}", kib(machine.l2)),
             ),
             size(
                 "NC",
