@@ -3,14 +3,14 @@
 use crate::session::{Progress, Session};
 use crate::{Error, bandwidth, hierarchy, operations, place, sharing};
 use cere_format::caches;
-use cere_format::machine::{Cores, Identity, MACHINE_VERSION, Machine, Memory};
+use cere_format::machine::{Cache, Cores, Identity, MACHINE_VERSION, Machine, Memory, USABLE};
 
 /// Seconds of a quick and of a full measurement.
 pub const SECONDS: (f64, f64) = (10.0, 60.0);
 /// Seconds below which nothing useful can be measured.
 pub const LEAST: f64 = 3.0;
 /// The share of the time that caches and TLBs take.
-const HIERARCHY: f64 = 0.35;
+const HIERARCHY: f64 = 0.4;
 
 /// Measures this machine in about `seconds`, told to `progress`. It should be quiet: what others do lowers confidences.
 pub fn measure(quick: bool, seconds: f64, progress: &Progress) -> Result<Machine, Error> {
@@ -69,8 +69,20 @@ fn add_operations(session: &Session, machine: &mut Machine) -> Result<(), Error>
     Ok(())
 }
 
+/// The caches, of which those count as known whose end was not seen but that hold much more than the one before: a working set within
+/// them has their bandwidth.
+fn reachable(caches: &[Cache]) -> Vec<Cache> {
+    let mut found = caches.to_vec();
+    for at in 1..found.len() {
+        if found[at].size_bytes >= 4 * found[at - 1].size_bytes {
+            found[at].confidence = found[at].confidence.max(USABLE);
+        }
+    }
+    found
+}
+
 fn add_bandwidths(session: &Session, machine: &mut Machine) -> Result<(), Error> {
-    let found = bandwidth::measure(session, &machine.caches)?;
+    let found = bandwidth::measure(session, &reachable(&machine.caches))?;
     machine.bandwidths = found.bandwidths;
     machine.memory.first_touch = found.first_touch;
     machine.found.extend(found.found);
@@ -128,7 +140,6 @@ fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cere_format::machine::Cache;
 
     #[test]
     fn what_the_system_tells_otherwise() {

@@ -159,6 +159,10 @@ pub struct Wanted {
 
 /// Share of misses among the lines of a set from which they do not all stay.
 const MISSES: f64 = 0.05;
+/// Share of a time by which another is surely longer, if both are the least of some repetitions.
+const SURELY: f64 = 0.03;
+/// Attempts to show that lines stay: what disturbs a measurement lasts longer than its repetitions.
+const ATTEMPTS: usize = 3;
 
 /// Ways of a level: the stride grows; the lines that stay become fewer until the stride is a way, and then stay as many.
 ///
@@ -182,7 +186,7 @@ pub fn ways(
     )?;
     let mut held = Vec::new();
     while stride <= last && !(effort.over)() {
-        let stays = |target: &mut dyn Target, count: u32, draw: u64| {
+        let order = |count: u32, draw: u64| {
             // Two neighbouring lines, and not those at the beginning of a page, which the stack and others like.
             let first = (7 + 11 * draw as usize) * line % stride.min(SMALL);
             let word = |at: usize, set: usize| {
@@ -194,15 +198,18 @@ pub fn ways(
             let others = (0..evicting.0).flat_map(|i| {
                 [0, 1].map(|set| word(last * MOST as usize + (2 * i + 1) * evicting.1, set))
             });
-            let order = shuffled(lines.chain(others).collect(), draw);
-            let share = f64::from(count) / (count as usize + evicting.0) as f64;
-            least(target, &order, effort) <= hit + MISSES * (miss - hit) * share
+            shuffled(lines.chain(others).collect(), draw)
         };
         let most = |target: &mut dyn Target, draw: u64| {
-            (1..=MOST)
-                .take_while(|count| stays(target, *count, draw))
-                .last()
-                .unwrap_or(0)
+            // One line stays for sure: its time is that of the moment.
+            let one = least(target, &order(1, draw), effort);
+            let stays = |count: &u32| {
+                let share = f64::from(*count) / (*count as usize + evicting.0) as f64;
+                let bound = one + (MISSES * (miss - hit) * share).max(SURELY * one);
+                let order = order(*count, draw);
+                (0..ATTEMPTS).any(|_| least(target, &order, effort) <= bound)
+            };
+            (1..=MOST).take_while(stays).last().unwrap_or(0)
         };
         let lines = (0..DRAWS).map(|draw| most(target, draw)).max().unwrap_or(0);
         held.push((stride, lines));

@@ -49,6 +49,9 @@ fn found(what: impl Into<String>, confidence: f64, how: impl Into<String>) -> Fo
     }
 }
 
+/// Two sizes that differ by at most this share agree.
+const AGREES: f64 = 0.125;
+
 /// Seconds of the parts, out of those of the whole: sizes, ways, latencies, TLBs.
 const SHARES: [f64; 4] = [0.45, 0.15, 0.15, 0.25];
 
@@ -97,12 +100,15 @@ pub fn measure(
     for (at, level) in sizes.iter().enumerate() {
         let size = level.size.size as usize;
         let told = told.iter().find(|c| c.level == at as u32 + 1);
-        // Memory that the kernel does not give huge pages, and caches of many cores, are larger than what one core sees.
-        let size = told.map_or(size, |c| size.min(c.size as usize));
+        // Of a shared level one core cannot use more than there is.
+        let size = match told {
+            Some(told) if at >= 2 => size.min(told.size as usize),
+            _ => size,
+        };
         let latency = caches::latency(&mut target, line, (before, size), &effort)?;
         measured.caches.push(cache(at, size, latency, add_ns, told));
         let way = ways.get(at).and_then(|ways| ways.found);
-        let (confidence, how) = judge(at, level, way, size, trust);
+        let (confidence, how) = judge(at, level, way, told, size, trust);
         measured
             .found
             .push(found(format!("caches[{at}].size_bytes"), confidence, how));
@@ -287,6 +293,7 @@ fn judge(
     at: usize,
     level: &Level,
     way: Option<(u32, usize)>,
+    told: Option<&cere_format::caches::Cache>,
     size: usize,
     trust: f64,
 ) -> (f64, String) {
@@ -316,7 +323,17 @@ fn judge(
     };
     // A level that cores share holds less for one of them, and rises with what others do.
     let shared = if at >= 2 { 0.7 } else { 1.0 };
-    (level.size.confidence * trust * shared, shape)
+    let confidence = level.size.confidence * trust * shared;
+    match told {
+        Some(told) if (size as f64 / told.size as f64 - 1.0).abs() <= AGREES => (
+            1.0 - 0.5 * (1.0 - confidence),
+            format!(
+                "{shape}; the system says about the same, {} KiB",
+                told.size >> 10
+            ),
+        ),
+        _ => (confidence, shape),
+    }
 }
 
 fn ways_found(

@@ -1,6 +1,6 @@
 //! A measured machine as text.
 
-use cere_format::machine::{Bandwidth, Locality, Machine};
+use cere_format::machine::{Bandwidth, Locality, Machine, Operation, Peak};
 use std::fmt::Write;
 
 /// The machine for people.
@@ -185,13 +185,15 @@ fn nearer(tree: &Locality, depth: usize, text: &mut String) {
 
 fn operations(machine: &Machine) -> String {
     let mut text = String::from(
-        "\nOperations    bits  latency in additions  each addition's time  in flight  confidence\n",
+        "\nOperations            bits  latency in additions  each addition's time  in flight  confidence\n",
     );
-    for op in &machine.operations {
+    let most = machine.operations.iter().map(|op| op.bits).max();
+    let shown = |op: &&Operation| op.bits <= 64 || Some(op.bits) == most;
+    for op in machine.operations.iter().filter(shown) {
         let flight = op.in_flight.map_or("?".into(), |n| n.to_string());
         let _ = writeln!(
             text,
-            "  {:<11} {:>4}  {:>20.2}  {:>20.2}  {flight:>9}  {:>10.2}",
+            "  {:<19} {:>4}  {:>20.2}  {:>20.2}  {flight:>9}  {:>10.2}",
             format!("{} {}", op.name, op.element),
             op.bits,
             op.latency_adds,
@@ -204,7 +206,9 @@ fn operations(machine: &Machine) -> String {
 
 fn peaks(machine: &Machine) -> String {
     let mut text = String::from("\nPeaks         bits  cores   GFlop/s  streams\n");
-    for peak in &machine.peaks {
+    let most = machine.peaks.iter().map(|peak| peak.bits).max();
+    let shown = |peak: &&Peak| peak.bits <= 64 || Some(peak.bits) == most;
+    for peak in machine.peaks.iter().filter(shown) {
         let _ = writeln!(
             text,
             "  {:<11} {:>4}  {:>5}  {:>8.1}  {:>7}",
