@@ -16,7 +16,7 @@ else: what others do lowers the confidences, and values below 0.5 are not used b
 \n\
 The result is kept in ~/.cache/cere/machines by the machine's identity: processor, caches, allowed processors, system. `cere\n\
 roofline`, `cere doctor`, `cere count --geometry here`, replays' cache flushing and `cere tune` use it. --show prints it again.\n\
---blocking prints block sizes that follow from it, with what binds each, and definitions for a compiler.\n\
+--blocking prints block sizes that follow from it, with what binds each, and flags for a compiler.\n\
 \n\
 Latencies are also in dependent integer additions: the clock's ticks are not the core's.\n\
 \n\

@@ -48,13 +48,17 @@ impl Blocking {
         self.sizes.iter().find(|s| s.name == name)?.elements
     }
 
-    /// Definitions for a compiler: `-DMR=32 -DNR=2`.
+    /// Flags for a compiler: the width, without which it may split vectors, and definitions: `-DMR=32 -DNR=6`.
     #[must_use]
-    pub fn defines(&self) -> Vec<String> {
+    pub fn flags(&self) -> Vec<String> {
+        let bits = self.vector_bits;
+        let width = [
+            format!("-mprefer-vector-width={bits}"),
+            format!("-DLANES={}", u64::from(bits / 8) / ELEMENT),
+        ];
         let bounded = self.sizes.iter();
-        bounded
-            .filter_map(|size| Some(format!("-D{}={}", size.name, size.elements?)))
-            .collect()
+        let sizes = bounded.filter_map(|size| Some(format!("-D{}={}", size.name, size.elements?)));
+        width.into_iter().chain(sizes).collect()
     }
 }
 

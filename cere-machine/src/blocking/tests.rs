@@ -107,7 +107,10 @@ fn blocks_grow_with_their_cache_and_fit_it() {
         (blocks.get("MR"), blocks.get("NR"), blocks.get("TILE")),
         (Some(8), Some(6), Some(56))
     );
-    assert_eq!(blocks.defines()[..2], ["-DMR=8", "-DNR=6"]);
+    assert_eq!(
+        blocks.flags()[..4],
+        ["-mprefer-vector-width=256", "-DLANES=4", "-DMR=8", "-DNR=6"]
+    );
     let mut before = (0, 0, 0, 0);
     for scale in 1..8 {
         machine.l1 = scale * (16 << 10);
@@ -158,5 +161,5 @@ fn unknown_parameters_are_refused() {
     let mut machine = machine();
     machine.caches[2].confidence = 0.1;
     let blocks = dgemm(&Parameters::of(&machine).unwrap());
-    assert_eq!((blocks.get("NC"), blocks.defines().len()), (None, 5));
+    assert_eq!((blocks.get("NC"), blocks.flags().len()), (None, 7));
 }

@@ -13,7 +13,7 @@ pub struct Document<'b> {
     #[serde(flatten)]
     blocking: &'b Blocking,
     /// For a compiler.
-    defines: Vec<String>,
+    flags: Vec<String>,
 }
 
 /// The document that `--json` prints.
@@ -21,7 +21,7 @@ pub fn json<'b>(machine: &'b Machine, blocking: &'b Blocking) -> Document<'b> {
     Document {
         machine: &machine.identity.id,
         blocking,
-        defines: blocking.defines(),
+        flags: blocking.flags(),
     }
 }
 
@@ -36,6 +36,6 @@ pub fn text(machine: &Machine, blocking: &Blocking) -> String {
         let _ = writeln!(text, "  {:<7} {elements:>8}  {}", size.name, size.what);
         let _ = writeln!(text, "  {:<7} {:>8}    by {}", "", "", size.bound);
     }
-    let _ = writeln!(text, "{}", blocking.defines().join(" "));
+    let _ = writeln!(text, "{}", blocking.flags().join(" "));
     text
 }
