@@ -78,7 +78,8 @@ impl Target for Simulated<'_> {
     fn take(&mut self, bytes: usize, pages: Pages) -> Result<f64, Error> {
         let mut options = self.machine.options.clone();
         if pages == Pages::Huge {
-            options.huge = vec![BASE..BASE + (bytes as u64).next_multiple_of(2 << 20)];
+            let end = BASE + (bytes as u64).next_multiple_of(2 << 20);
+            options.huge = std::iter::once(BASE..end).collect();
         }
         self.memory = Hierarchy::new(&self.machine.geometry, &options).expect("a machine");
         self.last = (Vec::new(), 0.0);
@@ -88,7 +89,9 @@ impl Target for Simulated<'_> {
     fn chase(&mut self, order: &[u32], loads: usize) -> f64 {
         if self.last.0 != order {
             // Random replacement settles in some passes.
-            (0..=loads / order.len()).for_each(|_| drop(self.pass(order)));
+            for _ in 0..=loads / order.len() {
+                self.pass(order);
+            }
             self.last = (order.to_vec(), self.pass(order));
         }
         self.disturbed(self.last.1)
@@ -218,7 +221,7 @@ impl Machine {
         };
         let mut wrong = Vec::new();
         let mut check = |what: String, found: f64, there: f64, tolerance: f64| {
-            if !((found / there - 1.0).abs() <= tolerance) {
+            if (found / there - 1.0).abs() > tolerance {
                 wrong.push(format!("{what}: {found} for {there}"));
             }
         };

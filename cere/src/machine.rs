@@ -60,7 +60,7 @@ enum Kernel {
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds >= whole::LEAST && seconds <= 3600.0 => Ok(seconds),
+        Ok(seconds) if (whole::LEAST..=3600.0).contains(&seconds) => Ok(seconds),
         Ok(_) => Err(format!(
             "from {} to 3600 seconds: less is too short for any probe",
             whole::LEAST

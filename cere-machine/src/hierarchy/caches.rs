@@ -281,12 +281,11 @@ pub fn memory_latency(
     })
 }
 
+/// Nanoseconds of a load in an order, in an area of some bytes; `None` where that cannot be measured.
+type Timing<'a> = dyn FnMut(&[u32], usize) -> Result<Option<f64>, Error> + 'a;
+
 /// What `time` gives for `count` lines, less what their pages cost: one line a page, and two, where that cost falls by half.
-fn without_pages(
-    count: usize,
-    line: usize,
-    time: &mut dyn FnMut(&[u32], usize) -> Result<Option<f64>, Error>,
-) -> Result<Option<f64>, Error> {
+fn without_pages(count: usize, line: usize, time: &mut Timing) -> Result<Option<f64>, Error> {
     let half = SMALL / 2;
     let inside = move |r: u32, part: usize| part * half + r as usize % (half / line) * line;
     let one: Vec<u32> = pairs(count * SMALL, SMALL, count, 5, |r| {

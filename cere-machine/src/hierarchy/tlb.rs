@@ -89,7 +89,8 @@ pub fn entries(
 ) -> Result<Entries, Error> {
     let most = MOST.min(effort.limit / SMALL).min(held / line);
     target.take(most * SMALL, Pages::Small)?;
-    let (mut apart, mut together): (Vec<(f64, f64)>, Vec<(f64, f64)>) = (Vec::new(), Vec::new());
+    let mut apart: Vec<(f64, f64)> = Vec::new();
+    let mut together: Vec<(f64, f64)> = Vec::new();
     let mut add =
         |counts: Vec<usize>, apart: &mut Vec<(f64, f64)>, together: &mut Vec<(f64, f64)>| {
             for count in counts {

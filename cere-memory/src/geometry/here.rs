@@ -32,7 +32,11 @@ fn measured_tlbs() -> Vec<Tlb> {
     let reliable = measured.iter().take_while(|tlb| tlb.confidence >= USABLE);
     let tlb = |entries: u32| Tlb {
         entries,
-        ways: if entries % 8 == 0 { 8 } else { entries },
+        ways: if entries.is_multiple_of(8) {
+            8
+        } else {
+            entries
+        },
     };
     reliable
         .filter_map(|t| u32::try_from(t.entries).ok())
