@@ -1,5 +1,6 @@
 //! Probes and analysers on simulated machines, whose parameters are known.
 
+use cere_format::machine::USABLE;
 use cere_machine::Error;
 use cere_machine::area::Pages;
 use cere_machine::hierarchy::caches::{self, Effort, Wanted};
@@ -110,6 +111,32 @@ fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
     from[random.random_range(0..from.len())]
 }
 
+/// What was read off a machine.
+#[derive(Default)]
+struct Judged {
+    /// Values that are right.
+    right: usize,
+    /// Wrong, with a confidence that other commands rely on.
+    wrong: Vec<String>,
+    /// Wrong, and said to be unsure.
+    unsure: Vec<String>,
+    /// Not observed.
+    unseen: Vec<String>,
+}
+
+impl Judged {
+    fn add(&mut self, what: String, found: Option<f64>, there: f64, tolerance: f64, sure: f64) {
+        match found {
+            None => self.unseen.push(what),
+            Some(found) if (found / there - 1.0).abs() <= tolerance => self.right += 1,
+            Some(found) if sure >= USABLE => {
+                self.wrong.push(format!("{what}: {found} for {there}"))
+            }
+            Some(found) => self.unsure.push(format!("{what}: {found} for {there}")),
+        }
+    }
+}
+
 impl Machine {
     fn drawn(seed: u64) -> Self {
         let mut r = SmallRng::seed_from_u64(seed);
@@ -209,45 +236,34 @@ impl Machine {
     }
 
     /// What is read off, against what is there; what differs.
-    fn wrong(&self) -> Vec<String> {
+    fn judged(&self) -> Judged {
         let mut target = Simulated::new(self);
         let last = self.geometry.levels.last().expect("a level").size as usize;
         let effort = Effort {
             repeats: 4,
+            draws: 16,
             per_octave: 6,
             limit: 3 * last,
             loads: 1 << 11,
             over: &|| false,
         };
-        let mut wrong = Vec::new();
-        let mut check = |what: String, found: f64, there: f64, tolerance: f64| {
-            if (found / there - 1.0).abs() > tolerance {
-                wrong.push(format!("{what}: {found} for {there}"));
-            }
-        };
+        let mut judged = Judged::default();
         let line = caches::line(&mut target, &effort)
             .expect("memory")
             .read()
             .expect("a step")
             .0;
-        check(
-            "line".into(),
-            line as f64,
-            f64::from(self.geometry.levels[0].line),
-            0.0,
-        );
+        let there = f64::from(self.geometry.levels[0].line);
+        judged.add("line".into(), Some(line as f64), there, 0.0, 1.0);
         let line = self.geometry.levels[0].line as usize;
         let curve = caches::sizes(&mut target, line, &effort).expect("memory");
         let plateaus = levels::plateaus(&curve);
         if std::env::var_os("CERE_CURVES").is_some() {
             println!("{} {curve:.2?}\n{plateaus:?}", self.geometry);
         }
-        check(
-            "levels".into(),
-            plateaus.len() as f64,
-            self.latencies.len() as f64,
-            0.0,
-        );
+        let there = self.latencies.len();
+        let levels = (plateaus.len() >= there).then_some(plateaus.len() as f64);
+        judged.add("levels".into(), levels, there as f64, 0.0, 1.0);
         for (at, (pair, level)) in plateaus.windows(2).zip(&self.geometry.levels).enumerate() {
             let size = levels::size(&curve, &pair[0], &pair[1], 4096.0, &[Placement::Random])
                 .expect("a size");
@@ -258,11 +274,12 @@ impl Machine {
                 0
             };
             let tolerance = [0.0, 0.125, 0.25][at];
-            check(
+            judged.add(
                 format!("size {} {size:?}", level.name),
-                size.size,
+                Some(size.size),
                 (level.size + before) as f64,
                 tolerance,
+                size.confidence,
             );
         }
         if plateaus.len() > 2 {
@@ -276,11 +293,12 @@ impl Machine {
                 };
                 let found = caches::ways(&mut target, line, &wanted, &effort).expect("memory");
                 let level = &self.geometry.levels[at];
-                check(
+                judged.add(
                     format!("ways {} {found:?}", level.name),
-                    found.found.map_or(0.0, |f| f64::from(f.0)),
+                    found.found.map(|f| f64::from(f.0)),
                     f64::from(level.ways),
                     0.0,
+                    1.0,
                 );
                 before = found.found;
                 if before.is_none() {
@@ -293,12 +311,9 @@ impl Machine {
             ..effort
         };
         let curve = tlb::page(&mut target, line, &effort).expect("memory");
-        check(
-            format!("page {curve:?}"),
-            tlb::read_page(&curve).map_or(0.0, |p| p.0 as f64),
-            4096.0,
-            0.0,
-        );
+        let page = tlb::read_page(&curve);
+        let (found, sure) = page.map_or((None, 0.0), |p| (Some(p.0 as f64), p.1));
+        judged.add(format!("page {curve:?}"), found, 4096.0, 0.0, sure);
         let found = tlb::entries(
             &mut target,
             line,
@@ -314,64 +329,81 @@ impl Machine {
             );
         }
         let found = found.read();
-        check("TLBs".into(), found.len() as f64, 2.0, 0.0);
+        let levels = (found.len() >= 2).then_some(found.len() as f64);
+        judged.add("TLBs".into(), levels, 2.0, 0.0, 1.0);
         for (level, tlb) in found.iter().zip(&self.geometry.tlbs) {
-            check(
+            judged.add(
                 format!("TLB {level:?}"),
-                level.entries.size,
+                Some(level.entries.size),
                 f64::from(tlb.entries),
                 0.1,
+                level.entries.confidence,
             );
         }
-        wrong
+        judged
+    }
+
+    fn describe(&self) -> String {
+        let prefetcher = self.options.prefetcher.is_some();
+        format!(
+            "{} frames {:?} prefetcher {prefetcher}",
+            self.geometry, self.options.frames
+        )
     }
 }
 
+/// A number of the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// At most one machine in ten has a value that claims to be sure and is wrong. What is wrong, unsure or not observed is listed.
 #[test]
 fn machines() {
-    let count: u64 = std::env::var("CERE_MACHINES")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(20);
-    let first: u64 = std::env::var("CERE_FIRST")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0);
-    let seeds: Vec<u64> = (first..first + count).collect();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let wrong: Vec<String> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut all = Vec::new();
-                    while let Some(seed) =
-                        seeds.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
-                    {
-                        let machine = Machine::drawn(*seed);
-                        let wrong = machine.wrong();
-                        if !wrong.is_empty() {
-                            all.push(format!(
-                                "{seed}: {} frames {:?} prefetcher {}\n    {}",
-                                machine.geometry,
-                                machine.options.frames,
-                                machine.options.prefetcher.is_some(),
-                                wrong.join("\n    ")
-                            ));
-                        }
-                    }
-                    all
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .flat_map(|t| t.join().expect("a thread"))
-            .collect()
+    let count = number("CERE_MACHINES").unwrap_or(4);
+    let first = number("CERE_FIRST").unwrap_or(0);
+    let next = std::sync::atomic::AtomicU64::new(first);
+    let work = || {
+        let mut all = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if seed >= first + count {
+                break all;
+            }
+            let machine = Machine::drawn(seed);
+            all.push((machine.judged(), machine.describe()));
+        }
+    };
+    let all: Vec<(Judged, String)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        let ended = threads.into_iter().map(|t| t.join().expect("a thread"));
+        ended.flatten().collect()
     });
+    for (judged, machine) in &all {
+        println!("{machine}: {} right", judged.right);
+        let lists = [
+            ("WRONG", &judged.wrong),
+            ("unsure", &judged.unsure),
+            ("unseen", &judged.unseen),
+        ];
+        for (word, list) in lists {
+            list.iter().for_each(|line| println!("    {word} {line}"));
+        }
+    }
+    let sum = |of: fn(&Judged) -> usize| all.iter().map(|(judged, _)| of(judged)).sum::<usize>();
+    let wrong = all
+        .iter()
+        .filter(|(judged, _)| !judged.wrong.is_empty())
+        .count();
+    println!(
+        "{count} machines: {} values right, {} wrong and sure, {} wrong and unsure, {} not observed",
+        sum(|j| j.right),
+        sum(|j| j.wrong.len()),
+        sum(|j| j.unsure.len()),
+        sum(|j| j.unseen.len())
+    );
     assert!(
-        wrong.is_empty(),
-        "{} of {count} machines\n{}",
-        wrong.len(),
-        wrong.join("\n")
+        10 * wrong as u64 <= count,
+        "{wrong} of {count} machines have a wrong value that claims to be sure"
     );
 }

@@ -10,6 +10,8 @@ use crate::area::{Pages, SMALL};
 pub struct Effort<'a> {
     /// Repetitions of a short measurement; the least counts. Long ones are repeated less.
     pub repeats: usize,
+    /// Draws of the pages of a working set, at most.
+    pub draws: usize,
     /// Working sets for each doubling.
     pub per_octave: u32,
     /// Bytes of the largest working set.
@@ -86,7 +88,6 @@ const REFINED: usize = 10;
 /// Draws of the pages of a working set: as many as give so many bytes, within a limit. The more pages, the nearer is each draw to the
 /// mean.
 const DRAWN: usize = 16 << 20;
-const MOST_DRAWN: usize = 32;
 
 /// Time of a load by working set: all lines of some pages, at random within a page, one page after the other (BlackjackBench 3.1.2),
 /// coarse, then finer where it rises. Pages are small ones, as a program's own, and the mean of several draws of them counts: one
@@ -105,7 +106,7 @@ pub fn sizes(
             }
             let x = bytes as f64;
             if points.iter().all(|p| p.0 != x) {
-                let draws = (DRAWN / bytes).clamp(1, MOST_DRAWN) as u64;
+                let draws = (DRAWN / bytes).clamp(1, effort.draws) as u64;
                 let times = (0..draws)
                     .map(|seed| least(target, &pages(effort.limit, bytes, line, seed), effort));
                 points.push((x, times.sum::<f64>() / draws as f64));

@@ -179,6 +179,24 @@ pub fn size(fits: &[Fit]) -> Option<u64> {
     sizes.max_by(|a, b| weight(*a).total_cmp(&weight(*b)).then(b.cmp(a)))
 }
 
+/// Fits whose residual is at most this above the least one cannot be ruled out.
+const POSSIBLE: f64 = 0.03;
+
+/// Whether caches of another size that replace lines in another way explain the curve about as well as one of `pages`.
+#[must_use]
+pub fn is_ambiguous(fits: &[Fit], pages: u64) -> bool {
+    let least = fits.first().map_or(0.0, |fit| fit.residual);
+    let best = |policy| {
+        let mut of = fits.iter().filter(move |fit| fit.policy == policy);
+        of.next().filter(|fit| fit.residual <= least + POSSIBLE)
+    };
+    let away = |fit: &Fit| (fit.pages() as f64 / pages as f64 - 1.0).abs() > 0.125;
+    [Policy::Lru, Policy::Random]
+        .into_iter()
+        .filter_map(best)
+        .any(away)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,8 @@ const LONG: f64 = 1.4;
 const POINTS: usize = 3;
 /// Rise within a plateau for each doubling of x, at most, over its mean: a broad rise has clusters too.
 const SLOPE: f64 = 0.2;
+/// What a confidence is multiplied with if another size with another replacement would do.
+const AMBIGUOUS: f64 = 0.6;
 /// Miss rate up to which a working set counts as held.
 const HELD: f64 = 0.1;
 
@@ -123,6 +125,10 @@ pub fn size(
         _ => pages as f64 * unit,
     };
     let confidence = (1.0 - best.residual / 0.15).clamp(0.0, 1.0) * alike;
+    let confidence = match between > 0 && fit::is_ambiguous(&fits, pages) {
+        true => AMBIGUOUS * confidence,
+        false => confidence,
+    };
     Some(Size {
         size,
         held,

@@ -75,6 +75,7 @@ pub fn measure(
     let over = || session.elapsed() > end.get();
     let effort = Effort {
         repeats: session.pick(3, 5),
+        draws: session.pick(8, 32),
         per_octave: session.pick(4, 6),
         limit,
         loads: session.pick(1 << 15, 1 << 16),
