@@ -6,7 +6,7 @@
 //! | [`area`] | memory in huge or small pages |
 //! | [`code`] | generated machine code |
 //! | [`place`] | threads on cores |
-//! | [`load`] | what others do meanwhile |
+//! | [`load`], [`system`] | what others do meanwhile; limits of memory and time |
 //! | [`analysis`] | pure functions: what a curve says |
 //! | [`hierarchy`] | caches and TLBs |
 //! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
@@ -29,6 +29,7 @@ pub mod operations;
 pub mod place;
 pub mod session;
 pub mod sharing;
+pub mod system;
 pub mod whole;
 
 use thiserror::Error;

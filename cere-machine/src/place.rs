@@ -14,6 +14,14 @@ pub fn allowed() -> Vec<u32> {
     all.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
+/// The processors that threads can be put on; empty where the process may not choose.
+#[must_use]
+pub fn usable() -> Vec<u32> {
+    let mut cores = allowed();
+    cores.retain(|core| on(*core, || ()).is_ok());
+    cores
+}
+
 /// Puts the calling thread on `core` alone.
 pub fn pin(core: u32) -> Result<(), Error> {
     let mut set = CpuSet::new();

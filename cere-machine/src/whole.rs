@@ -1,7 +1,7 @@
 //! The whole machine: all probes, one document.
 
 use crate::session::{Progress, Session};
-use crate::{Error, bandwidth, hierarchy, operations, place, sharing};
+use crate::{Error, bandwidth, hierarchy, operations, place, sharing, system};
 use cere_format::caches;
 use cere_format::machine::{Cache, Cores, Identity, MACHINE_VERSION, Machine, Memory, USABLE};
 
@@ -18,7 +18,7 @@ pub fn measure(quick: bool, seconds: f64, progress: &Progress) -> Result<Machine
     let told = caches::of(place::allowed().first().copied().unwrap_or(0));
     session.step("an integer addition");
     let add_ns = operations::add_nanoseconds(&session)?;
-    let available = sharing::system::free_memory();
+    let available = system::free_memory();
     let found = hierarchy::read::measure(&session, HIERARCHY * seconds, available, add_ns, &told)?;
     let mut machine = Machine {
         version: MACHINE_VERSION,

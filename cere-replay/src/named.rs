@@ -2,13 +2,45 @@
 
 use crate::memory::{Captured, Found};
 use crate::names::demangle;
-use crate::operand::Kind;
 use cere_format::build::LiveIn;
 use cere_format::package::{Manifest, Variable};
 use cere_format::replay::Operand;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use strsim::levenshtein;
+
+/// What an operand is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A variable of the program.
+    Variable,
+    /// What an argument of the region points to.
+    Argument,
+    /// What a pointer variable points to, or a block of the heap by address.
+    Block,
+    /// Captured pages that lie side by side, by an address in one of them, or a range of addresses.
+    Range,
+    /// All memory of the region.
+    Data,
+    /// The code that runs.
+    Code,
+}
+
+impl Kind {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Variable => "variable",
+            Self::Argument => "argument",
+            Self::Block => "block",
+            Self::Range => "range",
+            Self::Data => "data",
+            Self::Code => "code",
+        }
+    }
+}
 
 /// A name, and what says more exactly which thing of this name is meant.
 #[derive(Debug, Clone)]

@@ -2,43 +2,12 @@
 
 use crate::ReplayError;
 use crate::memory::Captured;
+pub use crate::named::Kind;
 use crate::named::{candidates, find, shortest};
 use cere_format::package::Manifest;
 use cere_format::replay::{CacheState, Operand, OperandMemory, PlacedOperand};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// What an operand is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A variable of the program.
-    Variable,
-    /// What an argument of the region points to.
-    Argument,
-    /// What a pointer variable points to, or a block of the heap by address.
-    Block,
-    /// Captured pages that lie side by side, by an address in one of them, or a range of addresses.
-    Range,
-    /// All memory of the region.
-    Data,
-    /// The code that runs.
-    Code,
-}
-
-impl Kind {
-    /// Its name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Variable => "variable",
-            Self::Argument => "argument",
-            Self::Block => "block",
-            Self::Range => "range",
-            Self::Data => "data",
-            Self::Code => "code",
-        }
-    }
-}
 
 /// A part of a codelet's memory that can be named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

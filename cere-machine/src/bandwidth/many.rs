@@ -7,7 +7,7 @@ use super::window::{Runner, Window, best};
 use super::{Deadline, Measured, Winner, add};
 use crate::area::Area;
 use crate::session::Session;
-use crate::sharing::system;
+use crate::system;
 use crate::{Error, place};
 use cere_format::machine::{Cache, Curve, Found};
 

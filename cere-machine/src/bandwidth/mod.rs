@@ -14,8 +14,9 @@ mod many;
 mod single;
 
 use crate::Error;
+use crate::place::usable;
 use crate::session::Session;
-use crate::sharing::{system, usable};
+use crate::system;
 use cere_format::machine::{Bandwidth, Cache, Curve, FirstTouch, Found};
 use kernels::{Kernel, Shape};
 use plan::Spot;

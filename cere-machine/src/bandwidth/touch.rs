@@ -2,7 +2,7 @@
 
 use crate::area::{Area, Pages, SMALL};
 use crate::session::Session;
-use crate::sharing::system::listed;
+use crate::system::listed;
 use crate::{Error, place};
 use cere_format::machine::{FirstTouch, Found};
 use std::path::Path;

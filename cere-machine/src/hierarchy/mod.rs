@@ -2,6 +2,7 @@
 
 pub mod caches;
 pub mod fit;
+pub mod judge;
 pub mod levels;
 pub mod read;
 pub mod target;

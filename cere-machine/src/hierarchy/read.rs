@@ -2,6 +2,7 @@
 
 use super::caches::{self, Effort, Wanted, Ways};
 use super::fit::Placement;
+use super::judge::{Level, found, judge, ways_found};
 use super::levels::{self, Plateau, Size};
 use super::target::{Live, Target, pages};
 use super::tlb;
@@ -40,17 +41,6 @@ const LIMITS: (usize, usize) = (48 << 20, 256 << 20);
 const LINE: usize = 64;
 /// A level is a cache if it is at least this much faster than memory, read in the same way.
 const FASTER: f64 = 0.8;
-
-fn found(what: impl Into<String>, confidence: f64, how: impl Into<String>) -> Found {
-    Found {
-        what: what.into(),
-        confidence,
-        how: how.into(),
-    }
-}
-
-/// Two sizes that differ by at most this share agree.
-const AGREES: f64 = 0.125;
 
 /// Seconds of the parts, out of those of the whole: sizes, ways, latencies, TLBs.
 const SHARES: [f64; 4] = [0.45, 0.15, 0.15, 0.25];
@@ -202,15 +192,6 @@ fn target_in_pages(target: &mut dyn Target, line: usize, effort: &Effort) -> Res
     Ok(times.fold(f64::INFINITY, f64::min))
 }
 
-/// A level with its size, and the one behind it.
-struct Level {
-    near: Plateau,
-    far: Plateau,
-    size: Size,
-    /// Whether the curve goes on beyond it.
-    ends: bool,
-}
-
 fn read_sizes(curve: &[(f64, f64)], memory: f64) -> Vec<Level> {
     let plateaus = levels::plateaus(curve);
     let caches = plateaus
@@ -286,86 +267,6 @@ fn cache(
         latency_adds: latency / add_ns,
         system_bytes: told.map(|c| c.size),
         ..Cache::default()
-    }
-}
-
-/// Confidence of a size, and how it was found.
-fn judge(
-    at: usize,
-    level: &Level,
-    way: Option<(u32, usize)>,
-    told: Option<&cere_format::caches::Cache>,
-    size: usize,
-    trust: f64,
-) -> (f64, String) {
-    if let Some((ways, way)) = way
-        && ways as usize * way == size
-    {
-        // Two methods that share nothing agree: what others did in the meantime did not matter.
-        return (
-            0.98,
-            format!(
-                "the time by working set rises there, and {ways} lines of each of {way} bytes' sets stay"
-            ),
-        );
-    }
-    if !level.ends {
-        return (
-            0.2 * trust,
-            "the largest working set that was measured: its end was not reached".into(),
-        );
-    }
-    let shape = match level.size.fit {
-        Some(fit) => format!(
-            "the rise of the time fits {} sets of pages with {} ways and pages at random, residual {:.3}",
-            fit.sets, fit.ways, fit.residual
-        ),
-        None => "one step of the time by working set".into(),
-    };
-    // A level that cores share holds less for one of them, and rises with what others do.
-    let shared = if at >= 2 { 0.7 } else { 1.0 };
-    let confidence = level.size.confidence * trust * shared;
-    match told {
-        Some(told) if (size as f64 / told.size as f64 - 1.0).abs() <= AGREES => (
-            1.0 - 0.5 * (1.0 - confidence),
-            format!(
-                "{shape}; the system says about the same, {} KiB",
-                told.size >> 10
-            ),
-        ),
-        _ => (confidence, shape),
-    }
-}
-
-fn ways_found(
-    at: usize,
-    level: &Level,
-    all: &[Ways],
-    way: Option<(u32, usize)>,
-    confidence: f64,
-) -> Found {
-    let what = format!("caches[{at}].ways");
-    match way {
-        Some((ways, way)) => {
-            let agrees = (f64::from(ways) * way as f64 / level.size.size - 1.0).abs() < 0.125;
-            let how = format!("lines {way} bytes apart, and twice as far apart: {ways} stay");
-            found(what, if agrees { confidence.max(0.9) } else { 0.3 }, how)
-        }
-        None if at >= 2 => found(
-            what,
-            0.0,
-            "not observable: the sets of this level are hashed over slices, and its index is physical",
-        ),
-        None if all.len() > at => found(
-            what,
-            0.0,
-            "not observable: lines at any stride do not collide; the pages below huge ones are small (a hypervisor), or the index is hashed",
-        ),
-        None => found(
-            what,
-            0.0,
-            "not measured: time was over, or the level before has no known ways",
-        ),
     }
 }
 

@@ -1,19 +1,17 @@
 //! Instructions of a probe: one operation on a stream's register.
 
-use super::target::{Element, Encoding, Kind, Target, encoding, vectors};
+use super::target::{Element, Encoding, Kind, REGISTERS, Target, encoding, vectors};
 use iced_x86::IcedError;
 use iced_x86::code_asm::registers::*;
 use iced_x86::code_asm::*;
 
 /// General registers of streams. RDI counts rounds, R15 holds c.
-pub const GENERAL: [AsmRegister64; 13] = [
+pub const GENERAL: [AsmRegister64; REGISTERS] = [
     rbx, rbp, r8, r9, r10, r11, r12, r13, r14, rsi, rax, rcx, rdx,
 ];
-const GENERAL_32: [AsmRegister32; 13] = [
+const GENERAL_32: [AsmRegister32; REGISTERS] = [
     ebx, ebp, r8d, r9d, r10d, r11d, r12d, r13d, r14d, esi, eax, ecx, edx,
 ];
-/// Of these, those that are free beside a division's.
-pub const DIVIDED: usize = 10;
 
 macro_rules! register {
     ($name:ident, $get:ident, $kind:ident, $first:ident) => {

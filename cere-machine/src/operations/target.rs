@@ -1,7 +1,11 @@
 //! What is measured: operations, their elements and widths, and the values they work on.
 
-use super::emit;
 use std::arch::is_x86_feature_detected;
+
+/// General registers of streams.
+pub const REGISTERS: usize = 13;
+/// Of these, those that are free beside a division's.
+const DIVIDED: usize = 10;
 
 /// What is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,8 +239,8 @@ impl Target {
     #[must_use]
     pub fn streams(self) -> usize {
         match (self.is_general(), self.kind) {
-            (true, Kind::Div) => emit::DIVIDED,
-            (true, _) => emit::GENERAL.len(),
+            (true, Kind::Div) => DIVIDED,
+            (true, _) => REGISTERS,
             // Two hold constants.
             (false, _) => vectors(self.bits) - 2,
         }

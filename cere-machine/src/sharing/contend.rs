@@ -2,13 +2,14 @@
 
 use super::group::{Pair, contention, median};
 use super::lockstep::{Span, lockstep, valid};
-use super::{Cores, Part, cores, system};
+use super::{Cores, Part, cores};
 use crate::Error;
 use crate::bandwidth::Deadline;
 use crate::bandwidth::kernels::{Kernel, Shape};
 use crate::bandwidth::plan::Spot;
 use crate::bandwidth::window::{Runner, area};
 use crate::session::Session;
+use crate::system;
 use cere_format::machine::{Cache, Contention, Curve, Found};
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,7 @@
 //! Which cores and pairs are measured.
 
 use super::group::Pair;
-use super::system::listed;
+use crate::system::listed;
 
 /// Most cores of which all pairs are measured.
 pub const MOST: usize = 16;

@@ -4,7 +4,6 @@
 //! tables of pairs: [`group`], [`tree`].
 
 pub mod group;
-pub mod system;
 pub mod tree;
 
 mod chase;
@@ -16,8 +15,9 @@ mod talk;
 mod turns;
 
 use crate::bandwidth::Deadline;
+use crate::place::{self, usable};
 use crate::session::Session;
-use crate::{Error, place};
+use crate::{Error, system};
 use cere_format::machine::{Cache, Contention, Curve, Found, Layer, Locality};
 
 /// Cores that have a cache together; `None` where it was not observed.
@@ -67,14 +67,6 @@ struct Cores {
     measured: Vec<u32>,
     /// How many threads can be put on.
     allowed: usize,
-}
-
-/// The processors that threads can be put on; empty where the process may not choose.
-#[must_use]
-pub fn usable() -> Vec<u32> {
-    let mut cores = place::allowed();
-    cores.retain(|core| place::on(*core, || ()).is_ok());
-    cores
 }
 
 /// Measures what cores share, in at most 14 seconds, quick in 3. `caches` are those measured, the nearest first; `line` the bytes of a line.

@@ -317,7 +317,7 @@ mod tests {
     fn with_mpi_and_without() {
         let _quiet = crate::sharing::tests::quiet();
         let session = Session::new(true, 30.0, &|_| {});
-        let measured = crate::sharing::usable();
+        let measured = crate::place::usable();
         let all = Cores {
             allowed: measured.len(),
             measured,
