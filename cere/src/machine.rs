@@ -93,7 +93,7 @@ impl Options {
                 Ok(path) => note!("kept in {}", path.display()),
                 Err(error) => note!("not kept: {error}; other commands will not know it"),
             }
-        } else if better {
+        } else if better && !self.no_keep {
             note!("not kept: a full measurement of this machine is there");
         }
         Ok(machine)
