@@ -1,6 +1,8 @@
 //! The machine: processor, caches, frequency; memory and disk.
 
 use crate::Item;
+use cere_format::machine as measurement;
+use cere_format::proc::{self, available, field};
 use cere_format::store::Store;
 use cere_store::state;
 use serde::Serialize;
@@ -53,10 +55,7 @@ pub struct Machine {
 impl Machine {
     /// This machine.
     pub fn here() -> Self {
-        Self::of(
-            Path::new(PROCESSORS),
-            &fs::read_to_string("/proc/cpuinfo").unwrap_or_default(),
-        )
+        Self::of(Path::new(PROCESSORS), &proc::cpuinfo())
     }
 
     /// Reads the kernel's directory of processors and the text of `/proc/cpuinfo`.
@@ -78,14 +77,6 @@ impl Machine {
             hypervisor: virtual_machine.then(|| product().unwrap_or_else(|| "unknown".into())),
         }
     }
-}
-
-/// The values of a field of `/proc/cpuinfo`.
-fn field<'a>(information: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
-    let pairs = information.lines().filter_map(|l| l.split_once(':'));
-    pairs
-        .filter(move |(key, _)| key.trim() == name)
-        .map(|(_, value)| value.trim())
 }
 
 /// The text of a file of one line.
@@ -168,39 +159,41 @@ fn memory() -> Item {
     }
 }
 
-/// Available memory in bytes, from the text of `/proc/meminfo`.
-fn available(information: &str) -> Option<u64> {
-    let value = field(information, "MemAvailable").next()?;
-    value
-        .strip_suffix("kB")?
-        .trim()
-        .parse::<u64>()
-        .ok()?
-        .checked_shl(10)
-}
-
 /// What `cere machine` measured here, and where that differs from what the kernel describes.
 pub fn measured() -> Item {
-    const NAME: &str = "measured machine";
-    match cere_format::machine::Machine::kept() {
-        None => Item::limited(
-            NAME,
-            "caches are taken as the kernel describes them; `cere roofline` needs a measurement",
-            "run `cere machine` on a quiet machine: it takes a minute",
-        ),
-        Some(machine) => Item::good(NAME, differences(&machine)),
-    }
+    of_measurement(measurement::Machine::kept().as_ref())
 }
 
-fn differences(machine: &cere_format::machine::Machine) -> String {
+fn of_measurement(measured: Option<&measurement::Machine>) -> Item {
+    const NAME: &str = "measured machine";
+    let remedy = "run `cere machine` on a quiet machine: it takes a minute";
+    let Some(machine) = measured else {
+        return Item::limited(
+            NAME,
+            "caches are taken as the kernel describes them; `cere roofline` needs a measurement",
+            remedy,
+        );
+    };
+    if machine
+        .caches
+        .iter()
+        .all(|c| c.confidence < measurement::USABLE)
+    {
+        return Item::limited(
+            NAME,
+            "no cache was measured reliably: others were busy",
+            remedy,
+        );
+    }
     let wrong = machine.corrections().into_iter();
     let wrong: Vec<String> = wrong
         .map(|c| format!("L{} has {} KiB", c.level, c.bytes >> 10))
         .collect();
-    match wrong.is_empty() {
+    let found = match wrong.is_empty() {
         true => "its reliable values agree with what the kernel describes".into(),
         false => format!("the kernel is wrong, these count: {}", wrong.join(", ")),
-    }
+    };
+    Item::good(NAME, found)
 }
 
 fn mappings() -> Item {
@@ -283,10 +276,24 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
-        let text = "MemTotal:  100 kB\nMemAvailable:    2048 kB\n";
-        assert_eq!(available(text), Some(2 << 20));
-        assert_eq!(available(""), None);
+    fn a_measurement_in_which_nothing_is_sure_agrees_with_nothing() {
+        let cache = |confidence, size_bytes| measurement::Cache {
+            level: 1,
+            size_bytes,
+            confidence,
+            system_bytes: Some(32 << 10),
+            ..measurement::Cache::default()
+        };
+        let item = |cache| {
+            of_measurement(Some(&measurement::Machine {
+                caches: vec![cache],
+                ..measurement::Machine::default()
+            }))
+        };
+        assert_eq!(item(cache(0.3, 48 << 10)).state, State::Limited);
+        assert!(item(cache(0.9, 32 << 10)).found.contains("agree"));
+        assert!(item(cache(0.9, 48 << 10)).found.contains("L1 has 48 KiB"));
+        assert_eq!(of_measurement(None).state, State::Limited);
     }
 
     /// A store that does not exist yet will be on its parent's disk.

@@ -1,5 +1,6 @@
 //! The caches that sysfs describes, for every stage that needs their sizes.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// A cache of a processor.
@@ -22,13 +23,23 @@ pub struct Cache {
 impl Cache {
     /// How many processors share it; 1 where the system does not say.
     pub fn sharers(&self) -> u64 {
-        let ranges = self.shared.split(',').filter_map(|range| {
-            let (from, to) = range.split_once('-').unwrap_or((range, range));
-            let (from, to): (u64, u64) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-            Some(to.checked_sub(from)?.saturating_add(1))
-        });
+        let ranges = ranges(&self.shared).map(|range| u64::from(range.end() - range.start()) + 1);
         ranges.fold(0, u64::saturating_add).max(1)
     }
+}
+
+/// The ranges of a list of processors such as `0-3,8`; what is none is left out.
+fn ranges(list: &str) -> impl Iterator<Item = RangeInclusive<u32>> {
+    list.trim().split(',').filter_map(|range| {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        let range = from.trim().parse().ok()?..=to.trim().parse().ok()?;
+        Some(range).filter(|range| !range.is_empty())
+    })
+}
+
+/// The processors of a list such as `0-3,8`, as the kernel writes them; what is no number is left out.
+pub fn processors(list: &str) -> Vec<u32> {
+    ranges(list).flatten().collect()
 }
 
 /// Parses a size such as `32K`; in bytes.
@@ -115,6 +126,13 @@ mod tests {
             };
             assert_eq!(cache.sharers(), sharers, "{list}");
         }
+    }
+
+    #[test]
+    fn lists_of_processors() {
+        assert_eq!(processors("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(processors("5"), [5]);
+        assert!(processors("").is_empty() && processors("x-2").is_empty());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | [`replay`] | the replay generator (plan), the replay runtime (outcome) | each other |
 //! | [`store`] | everyone | everyone: where each file lies |
 //! | [`machine`] | `cere machine` | everyone who needs the machine's parameters |
+//! | [`proc`] | the kernel | the command |
 //! | [`caches`] | the kernel (sysfs) | the command, the replay runtime |
 //! | [`system`] | | the preload library and the packager: which libraries a replay takes fresh |
 //! | [`error`] | | all readers |
@@ -34,6 +35,7 @@ pub mod count;
 pub mod error;
 pub mod machine;
 pub mod package;
+pub mod proc;
 pub mod profile;
 pub mod profile_raw;
 pub mod replay;

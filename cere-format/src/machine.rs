@@ -2,9 +2,10 @@
 //!
 //! A value that could not be observed is `None` (`null`), and [`Machine::found`] says why.
 
-use crate::caches;
+use crate::{caches, proc, store};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// Version of the document.
 pub const MACHINE_VERSION: u32 = 1;
@@ -322,13 +323,15 @@ pub fn corrected(mut told: Vec<caches::Cache>, corrections: &[Correction]) -> Ve
 /// better.
 #[must_use]
 pub fn caches_of(processor: u32) -> Vec<caches::Cache> {
-    corrected(caches::of(processor), &corrections())
+    corrected(caches::of(processor), corrections())
 }
 
-/// [`Machine::corrections`] of this machine; none where it was not measured.
+/// [`Machine::corrections`] of this machine, as it was known when the process first asked: each replay asks. None where it was not
+/// measured.
 #[must_use]
-pub fn corrections() -> Vec<Correction> {
-    Machine::kept().map_or(Vec::new(), |machine| machine.corrections())
+pub fn corrections() -> &'static [Correction] {
+    static KNOWN: OnceLock<Vec<Correction>> = OnceLock::new();
+    KNOWN.get_or_init(|| Machine::kept().map_or(Vec::new(), |machine| machine.corrections()))
 }
 
 /// Confidence from which other commands use a value.
@@ -338,14 +341,8 @@ impl Identity {
     /// Of this machine and process.
     #[must_use]
     pub fn here() -> Self {
-        let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let field = |name: &str| {
-            let lines = information.lines().filter_map(|line| line.split_once(':'));
-            let mut values = lines.filter(|(key, _)| key.trim() == name);
-            values
-                .next()
-                .map_or(String::new(), |(_, v)| v.trim().to_owned())
-        };
+        let information = proc::cpuinfo();
+        let field = |name| proc::field(&information, name).next().unwrap_or_default();
         let told = caches::of(0).into_iter();
         let told: Vec<String> = told
             .map(|c| format!("L{} {} {}", c.level, c.size, c.ways))
@@ -355,7 +352,7 @@ impl Identity {
             .filter_map(|path| std::fs::read_to_string(path).ok())
             .find(|text| !text.trim().is_empty());
         let mut identity = Self {
-            cpu: field("model name"),
+            cpu: field("model name").to_owned(),
             signature: ["cpu family", "model", "stepping"].map(field).join("-"),
             caches: told.join(", "),
             hypervisor: field("flags").split_whitespace().any(|f| f == "hypervisor"),
@@ -368,21 +365,12 @@ impl Identity {
     }
 }
 
-/// Directory of the user's cache; `None` where neither `XDG_CACHE_HOME` nor `HOME` names one.
-#[must_use]
-pub fn directory() -> Option<PathBuf> {
-    let home = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))?;
-    Some(home.join("cere/machines"))
-}
-
 impl Machine {
     /// Where the measurement of a machine lies in the user's cache.
     #[must_use]
     pub fn path(identity: &Identity) -> Option<PathBuf> {
-        Some(directory()?.join(format!("{}.json", identity.id)))
+        let name = format!("{}.json", identity.id);
+        Some(store::user_cache()?.join("machines").join(name))
     }
 
     /// The measurement of this machine in the user's cache; `None` if there is none that this version reads.
@@ -417,18 +405,24 @@ impl Machine {
     /// Caches that the system describes wrongly or not at all, as far as the measurement can be relied on.
     #[must_use]
     pub fn corrections(&self) -> Vec<Correction> {
-        let wrong = |cache: &&Cache| {
+        let wrong = |cache: &Cache| {
             let told = cache.system_bytes.map_or(0.0, |told| told as f64);
             let off = (cache.size_bytes as f64 - told).abs() > WRONG * cache.size_bytes as f64;
             cache.confidence >= USABLE && cache.size_bytes > 0 && off
         };
-        let wrong = self.caches.iter().filter(wrong).map(|cache| Correction {
+        let ways = |at: usize| {
+            let sure = self.confidence(&format!("caches[{at}].ways")) >= USABLE;
+            self.caches[at].ways.filter(|_| sure).unwrap_or(0)
+        };
+        let caches = self.caches.iter().enumerate();
+        let wrong = caches.filter(|(_, cache)| wrong(cache));
+        let correction = |(at, cache): (usize, &Cache)| Correction {
             level: cache.level,
             bytes: cache.size_bytes,
             line: self.line_bytes.map_or(0, |line| line as u32),
-            ways: cache.ways.unwrap_or(0),
-        });
-        wrong.collect()
+            ways: ways(at),
+        };
+        wrong.map(correction).collect()
     }
 
     /// The confidence of a value, by its path; 0 where it was not measured.
@@ -473,6 +467,10 @@ mod tests {
         let found = machine.corrections();
         let levels: Vec<u32> = found.iter().map(|c| c.level).collect();
         assert_eq!(levels, [2, 4]);
+        assert!(
+            found.iter().all(|c| c.ways == 0),
+            "nothing says that the ways are sure"
+        );
         let told = |level, size| caches::Cache {
             level,
             size,

@@ -2,6 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+/// CERE's part of the user's cache; `None` where neither `XDG_CACHE_HOME` nor `HOME` names one.
+pub fn user_cache() -> Option<PathBuf> {
+    let home = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))?;
+    Some(home.join("cere"))
+}
+
 /// A store's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {

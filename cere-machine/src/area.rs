@@ -23,7 +23,6 @@ pub struct Area {
     mapping: (*mut libc::c_void, usize),
     start: *mut u64,
     bytes: usize,
-    touched: bool,
 }
 
 // SAFETY: the area owns its mapping; shared references only read.
@@ -34,12 +33,11 @@ unsafe impl Sync for Area {}
 impl Area {
     /// Of `bytes`, rounded up to pages of 4 KiB, every page touched.
     pub fn new(bytes: usize, pages: Pages) -> Result<Self, Error> {
-        let mut area = Self::untouched(bytes, pages)?;
+        let area = Self::untouched(bytes, pages)?;
         for page in (0..area.bytes).step_by(SMALL) {
             // SAFETY: inside the mapping.
             unsafe { area.start.cast::<u8>().add(page).write_volatile(0) };
         }
-        area.touched = true;
         Ok(area)
     }
 
@@ -79,20 +77,14 @@ impl Area {
             mapping: (found, whole),
             start,
             bytes,
-            touched: false,
         })
     }
 
     /// Bytes.
     #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "no area is empty")]
     pub fn len(&self) -> usize {
         self.bytes
-    }
-
-    /// Whether it is empty, which it never is.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
     }
 
     /// Address of its first byte.
@@ -127,12 +119,6 @@ impl Area {
             }
         }
         ((kilobytes << 10) as f64 / self.bytes as f64).min(1.0)
-    }
-
-    /// Whether its pages were touched when it was made.
-    #[must_use]
-    pub fn is_touched(&self) -> bool {
-        self.touched
     }
 }
 

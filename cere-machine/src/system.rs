@@ -1,32 +1,7 @@
 //! What the system says of processors, limits and disturbances: pure functions over the text of its files, and their readers.
 
+use cere_format::proc::available;
 use std::path::{Path, PathBuf};
-
-/// Numbers of a list such as `0-3,8`; what is no number is left out.
-#[must_use]
-pub fn listed(text: &str) -> Vec<u32> {
-    let ranges = text.trim().split(',').filter_map(|range| {
-        let (from, to) = range.split_once('-').unwrap_or((range, range));
-        Some(from.trim().parse::<u32>().ok()?..=to.trim().parse::<u32>().ok()?)
-    });
-    ranges.flatten().collect()
-}
-
-/// Bytes that `/proc/meminfo` calls available.
-#[must_use]
-pub fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    Some(
-        line.trim()
-            .trim_end_matches("kB")
-            .trim()
-            .parse::<u64>()
-            .ok()?
-            << 10,
-    )
-}
 
 /// Processors of a limit: of `cpu.max` (`150000 100000`); `None` for `max`.
 #[must_use]
@@ -215,13 +190,6 @@ impl Disturbed {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists() {
-        assert_eq!(listed("0-3,8\n"), [0, 1, 2, 3, 8]);
-        assert_eq!(listed("5"), [5]);
-        assert!(listed("").is_empty() && listed("x-2").is_empty());
-    }
 
     #[test]
     fn memory_limits_and_throttling() {

@@ -3,7 +3,7 @@
 use crate::session::{Progress, Session};
 use crate::{Error, bandwidth, hierarchy, operations, place, sharing, system};
 use cere_format::caches;
-use cere_format::machine::{Cache, Cores, Identity, MACHINE_VERSION, Machine, Memory, USABLE};
+use cere_format::machine::{Cache, Identity, MACHINE_VERSION, Machine, Memory, USABLE};
 
 /// Seconds of a quick and of a full measurement.
 pub const SECONDS: (f64, f64) = (10.0, 60.0);
@@ -16,22 +16,19 @@ const HIERARCHY: f64 = 0.4;
 pub fn measure(quick: bool, seconds: f64, progress: &Progress) -> Result<Machine, Error> {
     let session = Session::new(quick, seconds, progress);
     let told = caches::of(place::allowed().first().copied().unwrap_or(0));
-    session.step("an integer addition");
-    let add_ns = operations::add_nanoseconds(&session)?;
     let available = system::free_memory();
-    let found = hierarchy::read::measure(&session, HIERARCHY * seconds, available, add_ns, &told)?;
+    let found = hierarchy::read::measure(&session, HIERARCHY * seconds, available, &told)?;
     let mut machine = Machine {
         version: MACHINE_VERSION,
         identity: Identity::here(),
         quick,
         line_bytes: found.line_bytes,
         page_bytes: found.page_bytes,
-        add_ns: Some(add_ns),
         caches: found.caches,
         tlb: found.tlb,
         memory: Memory {
             latency_ns: found.memory_ns,
-            latency_adds: found.memory_ns.map(|ns| ns / add_ns),
+            latency_adds: found.memory_adds,
             huge_pages: found.huge_pages,
             ..Memory::default()
         },
@@ -54,16 +51,7 @@ fn add_operations(session: &Session, machine: &mut Machine) -> Result<(), Error>
     machine.add_ns = Some(found.add_ns);
     machine.operations = found.operations;
     machine.peaks = found.peaks;
-    machine.cores = Cores {
-        float_contexts: found.float_contexts,
-        integer_contexts: found.integer_contexts,
-        memory_contexts: found.memory_contexts,
-        integer_registers: found.integer_registers,
-        float_registers: found.float_registers,
-        vector_registers: found.vector_registers,
-        time_slot_seconds: found.time_slot_seconds,
-        ..Cores::default()
-    };
+    machine.cores = found.cores;
     machine.found.extend(found.found);
     machine.curves.extend(found.curves);
     Ok(())
@@ -105,7 +93,7 @@ fn add_cores(session: &Session, machine: &mut Machine) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where what was measured differs from what the system tells: sentences.
+/// Where what was measured reliably differs from what the system tells: sentences.
 fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
     let mut notes = Vec::new();
     if let (Some(found), Some(told)) = (machine.line_bytes, line)
@@ -116,23 +104,20 @@ fn against_the_system(machine: &Machine, line: Option<u64>) -> Vec<String> {
             "a line has {found} bytes here; the system says {told}"
         ));
     }
-    for cache in &machine.caches {
-        let Some(told) = cache.system_bytes else {
-            notes.push(format!(
+    for correction in machine.corrections() {
+        let told = machine.caches.iter().find(|c| c.level == correction.level);
+        notes.push(match told.and_then(|cache| cache.system_bytes) {
+            None => format!(
                 "the system does not tell of a cache of level {}",
-                cache.level
-            ));
-            continue;
-        };
-        if (cache.size_bytes as f64 / told as f64 - 1.0).abs() > 0.125 {
-            notes.push(format!(
-                "L{}: {} KiB can be used (confidence {:.2}); the system says {} KiB",
-                cache.level,
-                cache.size_bytes >> 10,
-                cache.confidence,
+                correction.level
+            ),
+            Some(told) => format!(
+                "L{}: {} KiB can be used; the system says {} KiB",
+                correction.level,
+                correction.bytes >> 10,
                 told >> 10
-            ));
-        }
+            ),
+        });
     }
     notes
 }
@@ -147,6 +132,7 @@ mod tests {
             level,
             size_bytes,
             system_bytes,
+            confidence: 0.9,
             ..Cache::default()
         };
         let machine = Machine {

@@ -1,6 +1,7 @@
 //! This machine, and whether it can run a codelet.
 
 use cere_format::package::{Machine, Manifest};
+use cere_format::proc;
 use std::collections::BTreeSet;
 
 /// The flags of `/proc/cpuinfo` that stand for instructions which compilers emit.
@@ -128,17 +129,12 @@ pub enum Misfit {
 
 /// The record of this machine.
 pub fn machine() -> Machine {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |name: &str| {
-        info.lines()
-            .filter_map(|line| line.split_once(':'))
-            .find(|(key, _)| key.trim() == name)
-            .map_or(String::new(), |(_, value)| value.trim().to_owned())
-    };
+    let info = proc::cpuinfo();
+    let field = |name| proc::field(&info, name).next().unwrap_or_default();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     Machine {
         architecture: std::env::consts::ARCH.to_owned(),
-        cpu: field("model name"),
+        cpu: field("model name").to_owned(),
         features: field("flags").split_whitespace().map(Into::into).collect(),
         kernel: kernel.trim().to_owned(),
     }

@@ -69,7 +69,7 @@ pub fn plan(
         outcome,
         warmup,
         operands: Vec::new(),
-        caches: cere_format::machine::corrections(),
+        caches: cere_format::machine::corrections().to_vec(),
         repetitions: options.settings.repetitions,
         compare: options.settings.compare,
         threads: threads(manifest, options.settings.team.threads),

@@ -1,6 +1,6 @@
 //! Ceilings of a measured machine.
 
-use cere_format::machine::{Bandwidth, Machine, Peak};
+use cere_format::machine::{Bandwidth, Machine, Peak, USABLE};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,6 +58,13 @@ fn cores(n: u32) -> String {
     }
 }
 
+/// Whether the measurement says that the value at this path is unsure: then it is no roof.
+fn is_unsure(machine: &Machine, list: &str, place: usize) -> bool {
+    let what = format!("{list}[{place}]");
+    let mut found = machine.found.iter();
+    found.any(|f| f.what == what && f.confidence < USABLE)
+}
+
 /// `value` as a number that a ceiling can have.
 fn possible(value: f64) -> bool {
     value.is_finite() && value > 0.0
@@ -65,23 +72,18 @@ fn possible(value: f64) -> bool {
 
 /// The best bandwidth of each level.
 fn bandwidths(machine: &Machine, threads: u32) -> Vec<Roof> {
-    let usable =
-        |b: &&Bandwidth| KINDS.contains(&b.name.as_str()) && possible(b.bytes_per_second * b.moved);
-    let mut levels: Vec<u32> = machine
-        .bandwidths
-        .iter()
-        .filter(usable)
-        .map(|b| b.level)
-        .collect();
+    let usable = |(at, b): (usize, &Bandwidth)| {
+        let plain = KINDS.contains(&b.name.as_str()) && possible(b.bytes_per_second * b.moved);
+        plain && !is_unsure(machine, "bandwidths", at)
+    };
+    let all = machine.bandwidths.iter().enumerate();
+    let all: Vec<&Bandwidth> = all.filter(|b| usable(*b)).map(|(_, b)| b).collect();
+    let mut levels: Vec<u32> = all.iter().map(|b| b.level).collect();
     // Memory, 0, comes last.
     levels.sort_unstable_by_key(|level| level.wrapping_sub(1));
     levels.dedup();
     let best = |level: u32| {
-        let of_level = machine
-            .bandwidths
-            .iter()
-            .filter(usable)
-            .filter(|b| b.level == level);
+        let of_level = all.iter().copied().filter(|b| b.level == level);
         let wanted = nearest(of_level.clone().map(|b| b.cores), threads)?;
         let traffic = |b: &Bandwidth| b.bytes_per_second * b.moved;
         let best = of_level
@@ -116,8 +118,12 @@ fn peak_name(peak: &Peak) -> String {
 /// peaks by falling height. Where so many cores were not measured, of the next smaller number that was.
 #[must_use]
 pub fn of(machine: &Machine, element: &str, threads: u32) -> Vec<Roof> {
-    let usable = |p: &&Peak| p.element == element && possible(p.flops_per_second);
-    let peaks = machine.peaks.iter().filter(usable);
+    let usable = |(at, p): &(usize, &Peak)| {
+        let wanted = p.element == element && possible(p.flops_per_second);
+        wanted && !is_unsure(machine, "peaks", *at)
+    };
+    let peaks = machine.peaks.iter().enumerate().filter(usable);
+    let peaks = peaks.map(|(_, peak)| peak);
     let wanted = nearest(peaks.clone().map(|p| p.cores), threads);
     let mut peaks: Vec<&Peak> = peaks.filter(|p| Some(p.cores) == wanted).collect();
     peaks.sort_by(|a, b| b.flops_per_second.total_cmp(&a.flops_per_second));
@@ -226,6 +232,32 @@ mod tests {
         // A copy moves three bytes for two of the program's.
         assert_eq!(roofs[2].bytes_per_second, Some(10.5e9));
         assert!(of(&machine(), "f32", 1).iter().all(|r| r.level.is_some()));
+    }
+
+    #[test]
+    fn what_is_unsure_is_no_roof() {
+        let unsure = |what: &str, confidence| cere_format::machine::Found {
+            what: what.to_owned(),
+            confidence,
+            how: String::new(),
+        };
+        let machine = Machine {
+            found: vec![
+                unsure("bandwidths[1]", 0.3),
+                unsure("bandwidths[4]", 0.0),
+                unsure("bandwidths[3]", 0.9),
+                unsure("peaks[1]", 0.4),
+            ],
+            ..machine()
+        };
+        let roofs = of(&machine, "f64", 1);
+        let names: Vec<&str> = roofs.iter().map(|r| r.name.as_str()).collect();
+        let left = [
+            "L1 load, 1 core",
+            "memory load, 1 core",
+            "add f64 scalar, 1 core",
+        ];
+        assert_eq!(names, left);
     }
 
     #[test]

@@ -31,13 +31,9 @@ fn writable(directory: &Path) -> bool {
 impl Cache {
     /// In the store, if there is one; else in the user's cache directory; else in a temporary one, and says so.
     pub fn open(store: &Store) -> Result<Self> {
-        let home = std::env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-            .or_else(|| std::env::var_os("HOME").map(|h| Path::new(&h).join(".cache")));
         let places = [
             store.root().is_dir().then(|| store.cache()),
-            home.map(|h| h.join("cere")),
+            cere_format::store::user_cache(),
         ];
         let named = |directory: &PathBuf| directory.to_str().is_some();
         for directory in places.into_iter().flatten().filter(named) {

@@ -1,5 +1,6 @@
 //! Which machine measured.
 
+use cere_format::proc;
 use cere_memory::Geometry;
 use cere_package::lacks;
 use serde::{Deserialize, Serialize};
@@ -34,15 +35,8 @@ impl Machine {
         let levels = ["x86-64-v4", "x86-64-v3", "x86-64-v2"].into_iter();
         let mut has = levels.filter(|l| lacks(&machine, &[format!("-march={l}")]).is_empty());
         let level = has.next().unwrap_or_default().to_owned();
-        let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let field = |name: &str| {
-            let lines = information.lines().filter_map(|line| line.split_once(':'));
-            let mut values = lines.filter(|(key, _)| key.trim() == name);
-            values
-                .next()
-                .map_or("?", |(_, value)| value.trim())
-                .to_owned()
-        };
+        let information = proc::cpuinfo();
+        let field = |name| proc::field(&information, name).next().unwrap_or("?");
         let caches = Geometry::here().map_or(Vec::new(), |g| {
             g.levels.iter().map(|level| level.size).collect()
         });

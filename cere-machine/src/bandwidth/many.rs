@@ -34,7 +34,8 @@ fn users(cache: &Cache, used: &[u32]) -> u64 {
     let told = |core: &u32| {
         let caches = cere_format::caches::of(*core).into_iter();
         let mut same = caches.filter(|c| c.level == cache.level);
-        same.next().map_or(1, |c| among(&system::listed(&c.shared)))
+        same.next()
+            .map_or(1, |c| among(&cere_format::caches::processors(&c.shared)))
     };
     used.iter().map(told).max().unwrap_or(1)
 }

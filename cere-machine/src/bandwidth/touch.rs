@@ -2,8 +2,8 @@
 
 use crate::area::{Area, Pages, SMALL};
 use crate::session::Session;
-use crate::system::listed;
 use crate::{Error, place};
+use cere_format::caches::processors;
 use cere_format::machine::{FirstTouch, Found};
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub fn nodes(directory: &Path, allowed: &[u32]) -> Vec<(u32, Vec<u32>)> {
             continue;
         };
         let list = std::fs::read_to_string(entry.path().join("cpulist")).unwrap_or_default();
-        let mut cores = listed(&list);
+        let mut cores = processors(&list);
         cores.retain(|core| allowed.contains(core));
         // A node of memory alone has none: nothing touches from there.
         if !cores.is_empty() {

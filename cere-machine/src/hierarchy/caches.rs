@@ -1,6 +1,6 @@
 //! Probes of caches: line, sizes, ways, latencies. What they read off is in [`super::levels`] and [`super::fit`].
 
-use super::levels::{self, Plateau};
+use super::levels;
 use super::target::{Target, lines, pages, pairs};
 use crate::Error;
 use crate::analysis::{Step, biggest_step};
@@ -117,20 +117,10 @@ pub fn sizes(
     add(working_sets(effort.limit, effort.per_octave), &mut points);
     let finer = levels::plateaus(&points)
         .windows(2)
-        .flat_map(|p| between(&p[0], &p[1]))
+        .flat_map(|p| levels::between(&p[0], &p[1], REFINED, SMALL))
         .collect();
     add(finer, &mut points);
     Ok(points)
-}
-
-/// Working sets in the rise from one plateau to the next.
-fn between(near: &Plateau, far: &Plateau) -> Vec<usize> {
-    let (from, to) = (near.to.min(far.from), far.from.max(near.to));
-    let step = ((to - from) / (REFINED + 1) as f64 / SMALL as f64)
-        .ceil()
-        .max(1.0) as usize
-        * SMALL;
-    (from as usize..to as usize).step_by(step).skip(1).collect()
 }
 
 /// Ways, by addresses that fall into one set.

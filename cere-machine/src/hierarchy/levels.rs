@@ -63,13 +63,20 @@ pub fn plateaus(points: &[(f64, f64)]) -> Vec<Plateau> {
     found
 }
 
+/// `count` values of x at most in the rise from one plateau to the next, as multiples of `unit` apart.
+#[must_use]
+pub fn between(near: &Plateau, far: &Plateau, count: usize, unit: usize) -> Vec<usize> {
+    let (from, to) = (near.to.min(far.from), far.from.max(near.to));
+    let steps = ((to - from) / (count + 1) as f64 / unit as f64).ceil();
+    let step = steps.max(1.0) as usize * unit;
+    (from as usize..to as usize).step_by(step).skip(1).collect()
+}
+
 /// The size of a level, read off the rise behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Size {
     /// Units of x that it holds.
     pub size: f64,
-    /// The largest x measured that is held but for [`HELD`] of the accesses.
-    pub held: f64,
     /// What explains the rise best; `None` where the rise is one step between neighbouring points.
     pub fit: Option<Fit>,
     /// 0 to 1: how well the fit describes the rise, and how far the fits that describe it alike agree.
@@ -131,7 +138,6 @@ pub fn size(
     };
     Some(Size {
         size,
-        held,
         fit: Some(best).filter(|_| between > 0),
         confidence,
     })

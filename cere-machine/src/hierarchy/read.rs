@@ -6,10 +6,10 @@ use super::judge::{Level, found, judge, ways_found};
 use super::levels::{self, Plateau, Size};
 use super::target::{Live, Target, pages};
 use super::tlb;
-use crate::Error;
 use crate::area::{Pages, SMALL};
 use crate::load::Others;
 use crate::session::Session;
+use crate::{Error, operations};
 use cere_format::machine::{Cache, Curve, Found, Tlb};
 
 /// What was measured.
@@ -25,6 +25,8 @@ pub struct Measured {
     pub tlb: Vec<Tlb>,
     /// Nanoseconds of a load from memory.
     pub memory_ns: Option<f64>,
+    /// Likewise, in dependent integer additions.
+    pub memory_adds: Option<f64>,
     /// Whether the kernel gives huge pages.
     pub huge_pages: bool,
     /// How all this was found.
@@ -45,13 +47,12 @@ const FASTER: f64 = 0.8;
 /// Seconds of the parts, out of those of the whole: sizes, ways, latencies, TLBs.
 const SHARES: [f64; 4] = [0.45, 0.15, 0.15, 0.25];
 
-/// Measures caches and TLBs in at most `seconds`. `available`: bytes that may be used, at most; `add_ns`: the unit of latencies;
-/// `told`: caches as the system describes them.
+/// Measures caches and TLBs in at most `seconds`. `available`: bytes that may be used, at most; `told`: caches as the system describes
+/// them.
 pub fn measure(
     session: &Session,
     seconds: f64,
     available: u64,
-    add_ns: f64,
     told: &[cere_format::caches::Cache],
 ) -> Result<Measured, Error> {
     let mut target = Live::new(session)?;
@@ -97,7 +98,9 @@ pub fn measure(
             _ => size,
         };
         let latency = caches::latency(&mut target, line, (before, size), &effort)?;
-        measured.caches.push(cache(at, size, latency, add_ns, told));
+        // The clock of the core changes: the unit is measured right after.
+        let add = operations::add_nanoseconds(session)?;
+        measured.caches.push(cache(at, size, latency, add, told));
         let way = ways.get(at).and_then(|ways| ways.found);
         let (confidence, how) = judge(at, level, way, told, size, trust);
         measured
@@ -117,6 +120,8 @@ pub fn measure(
     }
     measured.curves.push(size_curve(curve, &sizes));
     measured.memory_ns = caches::memory_latency(&mut target, line, &effort)?;
+    let add = operations::add_nanoseconds(session)?;
+    measured.memory_adds = measured.memory_ns.map(|ns| ns / add);
     let how = "dependent loads of lines flushed before, one and two a page, so that the cost of the page is taken off";
     measured.found.push(found(
         "memory.latency_ns",
@@ -212,7 +217,6 @@ fn read_sizes(curve: &[(f64, f64)], memory: f64) -> Vec<Level> {
         if !ends {
             size = Size {
                 size: near.to,
-                held: near.to,
                 fit: None,
                 confidence: 0.2,
             };

@@ -68,6 +68,8 @@ pub fn read_page(curve: &[(f64, f64)]) -> Option<(u64, f64)> {
     Some((curve[inside - 1].0 as u64, confidence.clamp(0.0, 1.0)))
 }
 
+/// Numbers of pages added to each rise.
+const REFINED: usize = 11;
 /// Pages that are tried, at most.
 const MOST: usize = 16 << 10;
 
@@ -119,7 +121,7 @@ pub fn entries(
     let rises = levels::plateaus(&coarse.added());
     let finer = rises
         .windows(2)
-        .flat_map(|p| between(&p[0], &p[1]))
+        .flat_map(|p| levels::between(&p[0], &p[1], REFINED, 1))
         .collect();
     let Entries {
         mut apart,
@@ -139,15 +141,6 @@ fn spread(count: usize, line: usize) -> Vec<u32> {
     pages
         .map(|(at, page)| page + (at % places * line / WORD) as u32)
         .collect()
-}
-
-fn between(near: &Plateau, far: &Plateau) -> Vec<usize> {
-    let (from, to) = (
-        near.to.min(far.from) as usize,
-        far.from.max(near.to) as usize,
-    );
-    let step = ((to - from) / 12).max(1);
-    (from..to).step_by(step).skip(1).collect()
 }
 
 /// A level of TLBs, read off.

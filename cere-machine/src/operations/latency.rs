@@ -161,7 +161,7 @@ impl Flight {
         ((self.product * 1.03) as u32).max(1)
     }
 
-    /// 1 if both ways give the same, but for the one that whole streams leave open; 0 from half apart.
+    /// Agreement of both estimates: 1 if they differ by one stream at most, 0 if they differ by half or more.
     #[must_use]
     pub fn agreement(&self) -> f64 {
         let apart = (f64::from(self.bend) - self.product).abs();

@@ -21,7 +21,7 @@ pub mod target;
 
 use crate::session::Session;
 use crate::{Error, place};
-use cere_format::machine::{Curve, Found, Operation, Peak};
+use cere_format::machine::{Cores, Curve, Found, Operation, Peak};
 use contexts::Work;
 use live::{Class, Ranges};
 use probe::Pair;
@@ -35,20 +35,8 @@ pub struct Measured {
     pub operations: Vec<Operation>,
     /// Peaks of arithmetic.
     pub peaks: Vec<Peak>,
-    /// Threads that divide in floating point without hindering each other.
-    pub float_contexts: Option<u32>,
-    /// Likewise integers.
-    pub integer_contexts: Option<u32>,
-    /// Likewise with loads from the nearest cache.
-    pub memory_contexts: Option<u32>,
-    /// Integer variables that stay in registers.
-    pub integer_registers: Option<u32>,
-    /// Likewise of floating point.
-    pub float_registers: Option<u32>,
-    /// Likewise with AVX-512.
-    pub vector_registers: Option<u32>,
-    /// Seconds that a thread runs when others wait.
-    pub time_slot_seconds: Option<f64>,
+    /// Contexts, registers, time slot; the rest is left empty.
+    pub cores: Cores,
     /// How each value was found; paths as in [`cere_format::machine::Found::what`].
     pub found: Vec<Found>,
     /// Curves that values were read off.
@@ -140,9 +128,9 @@ fn registers(session: &Session, measured: &mut Measured) {
         let confidence = found.as_ref().map_or(0.0, |f| f.confidence);
         measured.tell(format!("cores.{}_registers", class.name()), confidence, how);
         let value = match class {
-            Class::Integer => &mut measured.integer_registers,
-            Class::Float => &mut measured.float_registers,
-            Class::Vector => &mut measured.vector_registers,
+            Class::Integer => &mut measured.cores.integer_registers,
+            Class::Float => &mut measured.cores.float_registers,
+            Class::Vector => &mut measured.cores.vector_registers,
         };
         *value = found.as_ref().and_then(|f| f.registers);
         measured.curves.extend(found.map(|f| f.curve));
@@ -175,9 +163,9 @@ fn threads(
     measured.tell(what, found.confidence, &how);
     measured.curves.push(found.curve);
     *match work {
-        Work::Float => &mut measured.float_contexts,
-        Work::Integer => &mut measured.integer_contexts,
-        Work::Memory => &mut measured.memory_contexts,
+        Work::Float => &mut measured.cores.float_contexts,
+        Work::Integer => &mut measured.cores.integer_contexts,
+        Work::Memory => &mut measured.cores.memory_contexts,
     } = found.threads;
     Ok(())
 }
@@ -197,7 +185,7 @@ fn time_slot(session: &Session, measured: &mut Measured, cores: &[u32]) -> Resul
         None => "too few pauses while two threads shared each core",
     };
     measured.tell(what, slot.confidence, how);
-    measured.time_slot_seconds = slot.seconds;
+    measured.cores.time_slot_seconds = slot.seconds;
     measured.curves.push(slot.curve);
     Ok(())
 }

@@ -191,12 +191,7 @@ pub fn second_lowest(values: &[f64]) -> f64 {
 /// The median; infinite of none. For ratios, which err to both sides.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-        .get(sorted.len() / 2)
-        .copied()
-        .unwrap_or(f64::INFINITY)
+    cere_stats::middle(values).unwrap_or(f64::INFINITY)
 }
 
 /// How well two values agree: 1 if they are the same, 0 from a tenth apart.

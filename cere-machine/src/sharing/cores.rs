@@ -1,7 +1,7 @@
 //! Which cores and pairs are measured.
 
 use super::group::Pair;
-use crate::system::listed;
+use cere_format::caches::processors;
 
 /// Most cores of which all pairs are measured.
 pub const MOST: usize = 16;
@@ -29,7 +29,7 @@ impl Spot {
             text.trim().parse().unwrap_or(0)
         };
         let caches = cere_format::caches::of(number);
-        let last = caches.last().map(|c| listed(&c.shared));
+        let last = caches.last().map(|c| processors(&c.shared));
         Self {
             package: read("physical_package_id"),
             last: last.and_then(|l| l.first().copied()).unwrap_or(0),

@@ -48,9 +48,7 @@ pub fn mean(group: &[usize], values: &[f64]) -> f64 {
 /// Median; 0 of nothing.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    cere_stats::middle(values).unwrap_or(0.0)
 }
 
 /// A chase by two cores at once, and what it is compared with.

@@ -24,8 +24,9 @@ const FEW: usize = 12;
 /// Rounds of a warm-up from which on it may be broken off.
 const LONG: usize = 64;
 
-/// Runs what `prepare` makes, which is told the round, on each of `cores`, `skipped` rounds to warm up and then up to `rounds`, until `deadline` is over but [`FEW`]
-/// at least, unless the warm-up is long. Spans by core and round.
+/// Spans by core and round. On each of `cores`, `prepare` makes a closure, which then runs once a round with the number of the
+/// round. The first `skipped` rounds warm up. Up to `rounds` more follow, fewer once `deadline` is over, but at least [`FEW`] unless the
+/// warm-up takes long.
 pub fn lockstep<W: FnMut(usize)>(
     cores: &[u32],
     (skipped, rounds): (usize, usize),

@@ -226,8 +226,8 @@ pub unsafe extern "C" fn cere_timer_operand(
 /// Adds an operand that `fill` writes.
 ///
 /// # Safety
-/// `timer` is NULL or a live handle that no one else uses now; `fill` is NULL or may be called with `context`, and with
-/// as many writable bytes as it is told, for as long as the timer lives.
+/// `timer` is NULL or a live handle that no one else uses now; `fill` is NULL or a function that can be called with
+/// `context` as long as the timer lives. It writes only the bytes that it is given.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cere_timer_operand_filled(
     timer: *mut Handle,
