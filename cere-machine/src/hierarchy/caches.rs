@@ -240,6 +240,8 @@ pub fn latency(
     (from, to): (usize, usize),
     effort: &Effort,
 ) -> Result<f64, Error> {
+    // Half of the first level; well beyond the one before and well within the level otherwise.
+    let from = if from == 0 { to / 4 } else { from };
     let bytes = ((from as f64 * to as f64).sqrt() as usize)
         .clamp(2 * line, effort.limit)
         .next_multiple_of(line);

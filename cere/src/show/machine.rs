@@ -1,6 +1,6 @@
 //! A measured machine as text.
 
-use cere_format::machine::{Bandwidth, Locality, Machine, Operation, Peak};
+use cere_format::machine::{Bandwidth, Locality, Machine, Operation, Peak, USABLE};
 use std::fmt::Write;
 
 /// The machine for people.
@@ -70,8 +70,10 @@ fn caches(machine: &Machine) -> String {
     let mut text = String::from(
         "\nCaches          size  ways  latency ns  in additions  confidence  system says  shared by\n",
     );
-    for cache in &machine.caches {
-        let ways = cache.ways.map_or("?".into(), |ways| ways.to_string());
+    for (at, cache) in machine.caches.iter().enumerate() {
+        let sure = machine.confidence(&format!("caches[{at}].ways")) >= USABLE;
+        let ways = cache.ways.filter(|_| sure);
+        let ways = ways.map_or("?".into(), |ways| ways.to_string());
         let told = cache.system_bytes.map_or("-".into(), bytes);
         let shared = cache.shared_by.as_ref().map_or("?".into(), |groups| {
             let groups: Vec<String> = groups.iter().map(|group| list(group)).collect();
