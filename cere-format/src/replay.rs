@@ -9,6 +9,47 @@ pub const REPLAY_VERSION: u32 = 3;
 /// Environment variable that names the [`ReplayPlan`] file for a replay executable.
 pub const ENV_PLAN: &str = "CERE_REPLAY_PLAN";
 
+/// Environment variable that names the [`KeepPlan`] file for a process that keeps a captured state.
+pub const ENV_KEEP: &str = "CERE_REPLAY_KEEP";
+
+/// Descriptor on which such a process gets a [`KeptRequest`] a line, and answers with a [`KeptAnswer`] a line.
+pub const KEEP_SOCKET: i32 = 3;
+
+/// A statement of a filter of system calls, as the kernel takes it.
+pub type Statement = (u16, u8, u8, u32);
+
+/// The plan of a process that restores the captured state once, for replays that are forks of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct KeepPlan {
+    /// Directory of the unpacked package.
+    pub package: PathBuf,
+    /// What keeps the forks from starting processes and the like; empty without a sandbox.
+    pub filters: Vec<Vec<Statement>>,
+    /// Stands for the fork's process number in them.
+    pub own_id: u32,
+}
+
+/// A replay that is to run as a fork. 
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct KeptRequest {
+    /// The executable.
+    pub executable: PathBuf,
+    /// Variables of its environment, with their values or absent.
+    pub environment: Vec<(String, Option<String>)>,
+}
+
+/// What the process answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeptAnswer {
+    /// The state is restored.
+    Ready,
+    /// The process number of the fork.
+    Started(i32),
+    /// It ended, with the status that `waitpid` gave.
+    Ended(i32),
+}
+
 /// The plan of a replay executable. The page files lie unpacked beside it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReplayPlan {
@@ -34,6 +75,9 @@ pub struct ReplayPlan {
     pub threads: Option<u32>,
     /// Whether `threads` counts even where the region says otherwise (`num_threads`).
     pub insist: bool,
+    /// Whether it is a fork of a process that keeps the captured state: what no invocation changes is in place.
+    #[serde(default)]
+    pub kept: bool,
     /// What names the region's calls that the sandbox refuses; none without a sandbox.
     #[serde(default)]
     pub guard: Option<Guard>,
@@ -426,7 +470,7 @@ pub struct Guard {
     /// Distinguishes the runtime's calls from the region's; not a secret.
     pub token: u64,
     /// Instructions: code, jumps if true and if false, operand.
-    pub program: Vec<(u16, u8, u8, u32)>,
+    pub program: Vec<Statement>,
     /// What it traps.
     pub calls: Vec<GuardedCall>,
 }

@@ -106,7 +106,7 @@ impl Lab<'_> {
     }
 
     fn options(&self, settings: &Settings) -> Result<Options, String> {
-        let options = self.replays.options(settings, None);
+        let options = self.replays.options_to_repeat(settings);
         options.map_err(|error| cere_console::print::error(&error))
     }
 

@@ -6,11 +6,12 @@ use cere_format::package::Manifest;
 use cere_format::replay::{Operand, Verdict, Warmup};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
-use cere_replay::{Built, Replay, ReplayError, Settings};
+use cere_replay::{Built, Keepers, Replay, ReplayError, Settings};
 use cere_store::cache::Cache;
 use cere_store::results::{Database, Record, Setting};
 use cere_store::{components, results};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The setting by which records of this package's replays are found.
 fn setting(settings: &Settings, manifest: &Manifest) -> Setting {
@@ -43,6 +44,7 @@ pub fn record(
 pub struct Replays<'a> {
     pub(crate) store: &'a Store,
     cache: Cache,
+    keepers: Arc<Keepers>,
 }
 
 impl<'a> Replays<'a> {
@@ -51,6 +53,7 @@ impl<'a> Replays<'a> {
         Ok(Self {
             store,
             cache: Cache::open(store)?,
+            keepers: Arc::default(),
         })
     }
 
@@ -133,6 +136,14 @@ impl<'a> Replays<'a> {
         self.cache.builds()
     }
 
+    /// The options for replays that follow one another: the captured states are kept in between.
+    pub fn options_to_repeat(&self, settings: &Settings) -> Result<cere_replay::Options> {
+        Ok(cere_replay::Options {
+            keepers: Some(self.keepers.clone()),
+            ..self.options(settings, None)?
+        })
+    }
+
     /// The options of the replay generator for `settings`.
     pub fn options(
         &self,
@@ -145,6 +156,7 @@ impl<'a> Replays<'a> {
             cache: self.cache.builds(),
             plugin: components::find(components::PLUGIN)?,
             runtime: components::find(components::RUNTIME)?,
+            keepers: None,
             announce: Some(|what| note!("{what}")),
         })
     }

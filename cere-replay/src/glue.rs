@@ -293,6 +293,19 @@ pub fn write(
     if !defined.contains(&invoke) {
         return Err(ReplayError::NoRegion(invoke));
     }
+    let typed = needed.contains(STORE);
+    let text = text(&names, &quote(&invoke), manifest.image.tls.as_ref(), typed);
+    let rooms = names.lost.values().map(|l| l.size.saturating_add(PAGE));
+    let room = rooms.fold(0, u64::saturating_add);
+    Ok(Glue { text, room })
+}
+
+/// The glue of a process that only keeps a captured state.
+pub fn nothing() -> String {
+    text(&Names::default(), "0", None, false)
+}
+
+fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, typed: bool) -> String {
     let mut text = String::new();
     for (name, address) in &names.absolute {
         let name = quote(name);
@@ -306,13 +319,12 @@ pub fn write(
             ".p2align 4\n.globl {name}\n.type {name},@function\n{name}:\njmp *0f(%rip)\n0: .quad {address:#x}"
         );
     }
-    let tls = manifest.image.tls.as_ref();
     thread_block(&mut text, tls, &names.thread);
     let _ = writeln!(
         text,
         ".data\n.balign 16\n.globl cere_glue_invoke\ncere_glue_invoke: .quad {}\n\
          .globl cere_glue_tls_size\ncere_glue_tls_size: .quad {}",
-        quote(&invoke),
+        invoke,
         tls.map_or(0, |t| t.size)
     );
     let jumps = names.jumps.iter().map(|(old, new)| (*old, quote(new)));
@@ -323,10 +335,8 @@ pub fn write(
     let _ = writeln!(
         text,
         ".globl {STORE}\n.hidden {STORE}\n{STORE}: .quad 0\n.globl cere_glue_typed\ncere_glue_typed: .quad {}",
-        u8::from(needed.contains(STORE))
+        u8::from(typed)
     );
     let _ = writeln!(text, ".section .note.GNU-stack,\"\",@progbits");
-    let rooms = names.lost.values().map(|l| l.size.saturating_add(PAGE));
-    let room = rooms.fold(0, u64::saturating_add);
-    Ok(Glue { text, room })
+    text
 }

@@ -12,6 +12,7 @@
 //! | [`operand`] | parts of a codelet's memory whose place in the caches is given |
 //! | [`plan`] | the plan that the executable reads |
 //! | [`mod@process`] | starts it in the sandbox and reads the outcome |
+//! | [`kept`] | processes that keep captured states for replays that follow one another |
 //! | [`run`] | what the outcome means |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
@@ -23,6 +24,7 @@ pub mod compile;
 pub mod counters;
 pub mod glue;
 pub mod keep;
+pub mod kept;
 pub mod link;
 mod memory;
 mod named;
@@ -41,10 +43,12 @@ use cere_format::replay::{
 };
 use cere_sandbox::Sandbox;
 pub use compile::Code;
+pub use kept::Keepers;
 pub use objects::{Built, Objects, build, compile};
 use serde::{Deserialize, Serialize};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a replay could not be made or run.
@@ -146,6 +150,14 @@ pub enum ReplayError {
         /// How the exit state is wrong.
         reason: String,
     },
+    /// The process that keeps the captured state between replays cannot be started, or ended.
+    #[error("the process that keeps the captured state of {codelet} between its replays {how}")]
+    Keeper {
+        /// The codelet.
+        codelet: String,
+        /// What is wrong.
+        how: String,
+    },
     /// The kernel's counters could not be opened in the replay's process, or not be read.
     #[error(
         "the replay of {codelet} cannot be started with the kernel's counters, or they cannot be read: {source}"
@@ -241,6 +253,8 @@ pub struct Options {
     pub plugin: PathBuf,
     /// `libcere_runtime.a`.
     pub runtime: PathBuf,
+    /// Keep the captured state between replays of one package; none: each replay restores it.
+    pub keepers: Option<Arc<Keepers>>,
     /// Reports why something takes long.
     pub announce: Option<fn(&str)>,
 }

@@ -178,6 +178,27 @@ pub fn line(
         .output(&files.executable))
 }
 
+/// The executable that keeps a captured state, from the cache: the runtime alone, anywhere in memory.
+pub fn keeper(runtime: &Path, options: &Options) -> Result<PathBuf, CompileError> {
+    let glue = crate::glue::nothing();
+    let key = hash(&[glue.as_bytes(), runtime.as_os_str().as_encoded_bytes(), &tools(&[])?]);
+    cached::get(&options.cache, &format!("{key}.keeper"), |made| {
+        let mut line = Line::new(LLD)
+            .args(["-pie", "-z", "now", "--gc-sections", "--eh-frame-hdr", "--strip-debug"])
+            .args(["-e", "_start", "--dynamic-linker", LOADER])
+            .path(&first(options)?)
+            .path(runtime)
+            .path(&assembled(options, "glue", &glue)?);
+        for library in OFFERED.into_iter().chain(["libc.so.6"]) {
+            if let Some(path) = find(library, &[]) {
+                line = line.path(&path);
+            }
+        }
+        let line = line.path(Path::new(LOADER)).arg("-o").output(made);
+        run(&line.confined(&options.settings.sandbox), "what keeps a captured state").map(drop)
+    })
+}
+
 /// Functions that code generation calls for what a processor lacks, e.g. 128-bit division: the captured
 /// program may not have needed them.
 fn builtins(options: &Options) -> Vec<PathBuf> {

@@ -74,6 +74,7 @@ pub fn plan(
         compare: options.settings.compare,
         threads: threads(manifest, options.settings.team.threads),
         insist: options.settings.team.threads.is_some(),
+        kept: false,
         guard: options.settings.sandbox.guard(),
         count: None,
         counters: Vec::new(),

@@ -55,21 +55,47 @@ impl Watch {
 }
 
 /// A replay's own directory. It may write the outcome's file there, and standard error.
-struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    fn in_cache(cache: &Path) -> Result<Self, CompileError> {
-        let new = tempfile::Builder::new().prefix("run.").tempdir_in(cache);
-        new.map(Self).map_err(io("write into", cache))
+    pub(crate) fn in_cache(cache: &Path) -> Result<Self, CompileError> {
+        let cache = std::path::absolute(cache).map_err(io("find", cache))?;
+        let new = tempfile::Builder::new().prefix("run.").tempdir_in(&cache);
+        new.map(Self).map_err(io("write into", &cache))
     }
-    fn plan(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> &Path {
+        self.0.path()
+    }
+    pub(crate) fn plan(&self) -> PathBuf {
         self.0.path().join("plan")
     }
-    fn outcome(&self) -> PathBuf {
+    pub(crate) fn outcome(&self) -> PathBuf {
         self.0.path().join("outcome")
     }
-    fn errors(&self) -> PathBuf {
+    pub(crate) fn errors(&self) -> PathBuf {
         self.0.path().join("stderr")
+    }
+    /// Writes the plan, and empties what the replay writes.
+    pub(crate) fn prepare(&self, plan: &ReplayPlan) -> Result<(), ReplayError> {
+        let text = serde_json::to_vec(plan).map_err(ReplayError::Manifest)?;
+        let files = [
+            (self.plan(), text.as_slice()),
+            (self.outcome(), b""),
+            (self.errors(), b""),
+        ];
+        for (path, content) in files {
+            std::fs::write(&path, content).map_err(io("write", &path))?;
+        }
+        Ok(())
+    }
+    /// What was written to standard error, after a colon, unless it is nothing.
+    pub(crate) fn message(&self) -> String {
+        let said = read(&self.errors(), MESSAGE).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        match said.is_empty() {
+            true => said,
+            false => format!(": {said}"),
+        }
     }
 }
 
@@ -96,48 +122,68 @@ fn task(
     place: &Place,
     options: &Options,
 ) -> Task {
-    let other = options
-        .settings
-        .team
-        .runtime
-        .as_deref()
-        .and_then(Path::parent);
-    let libraries = manifest.library_directories.iter().map(PathBuf::from);
     Task {
         kind: Kind::Replay,
         read: vec![plan.package.clone(), place.plan()],
-        libraries: libraries.chain(other.map(Path::to_owned)).collect(),
+        libraries: libraries(manifest, options),
         execute: Some(executable.to_owned()),
         write: vec![plan.outcome.clone()],
         seconds: options.settings.timeout.as_secs(),
     }
 }
 
-/// The command that starts it.
-fn command(
-    executable: &Path,
+/// Directories of the libraries that a replay loads.
+pub(crate) fn libraries(manifest: &Manifest, options: &Options) -> Vec<PathBuf> {
+    let other = options
+        .settings
+        .team
+        .runtime
+        .as_deref()
+        .and_then(Path::parent);
+    let own = manifest.library_directories.iter().map(PathBuf::from);
+    own.chain(other.map(Path::to_owned)).collect()
+}
+
+/// Variables of a replay's environment, with their values or absent.
+pub(crate) fn environment(
     plan: &ReplayPlan,
+    place: &Place,
+    options: &Options,
+) -> Vec<(String, Option<String>)> {
+    let named = |name: &str, value: String| (name.to_owned(), Some(value));
+    let mut variables = vec![named(ENV_PLAN, place.plan().display().to_string())];
+    if let Some(threads) = plan.threads {
+        variables.extend(FORGOTTEN.map(|name| (name.to_owned(), None)));
+        variables.push(named("OMP_NUM_THREADS", threads.to_string()));
+        variables.push(named("OMP_DYNAMIC", "false".to_owned()));
+        let own = options.settings.team.environment.iter();
+        variables.extend(own.map(|(name, value)| named(name, value.clone())));
+    }
+    variables
+}
+
+/// The command that starts an executable of the runtime.
+pub(crate) fn command(
+    executable: &Path,
+    environment: &[(String, Option<String>)],
     place: &Place,
     task: &Task,
     watch: &Watch,
     options: &Options,
 ) -> Result<Command, CompileError> {
-    let errors = File::create(place.errors()).map_err(io("write", &place.errors()))?;
+    // Appending, for what follows one another.
+    let errors = File::options().append(true).open(place.errors());
     let mut command = Command::new(executable);
     command
-        .env(ENV_PLAN, place.plan())
         .env_remove("LD_PRELOAD")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(errors);
-    if let Some(threads) = plan.threads {
-        for name in FORGOTTEN {
-            command.env_remove(name);
-        }
-        command
-            .env("OMP_NUM_THREADS", threads.to_string())
-            .env("OMP_DYNAMIC", "false")
-            .envs(options.settings.team.environment.iter().cloned());
+        .stderr(errors.map_err(io("write", &place.errors()))?);
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
     }
     // SAFETY: only system calls between fork and exec.
     unsafe {
@@ -174,7 +220,7 @@ fn command(
 }
 
 /// How a process failed, if it did.
-fn describe_failure(status: ExitStatus, options: &Options) -> Option<String> {
+pub(crate) fn describe_failure(status: ExitStatus, options: &Options) -> Option<String> {
     let confined = |signal: &i32| options.settings.sandbox.is_on() && *signal != 0;
     match (status.success(), status.code(), status.signal()) {
         (true, ..) => None,
@@ -191,6 +237,35 @@ fn describe_failure(status: ExitStatus, options: &Options) -> Option<String> {
     }
 }
 
+pub(crate) fn late(manifest: &Manifest, options: &Options) -> ReplayError {
+    ReplayError::Late {
+        codelet: manifest.name.clone(),
+        seconds: options.settings.timeout.as_secs(),
+    }
+}
+
+/// The outcome of a replay in `place` that ended with `status`.
+pub(crate) fn finish(
+    status: ExitStatus,
+    manifest: &Manifest,
+    place: &Place,
+    options: &Options,
+) -> Result<ReplayOutcome, ReplayError> {
+    if let Some(how) = describe_failure(status, options) {
+        return Err(ReplayError::Run {
+            codelet: manifest.name.clone(),
+            how,
+            message: place.message(),
+        });
+    }
+    let path = place.outcome();
+    let text = read(&path, Kind::Replay.file_size()).map_err(io("read", &path))?;
+    untrusted::json("the outcome", &text).map_err(|source| ReplayError::Outcome {
+        codelet: manifest.name.clone(),
+        source,
+    })
+}
+
 /// Runs `executable` as `plan` says, watched by `watch`, and gives what it reports and what the counters read.
 pub fn outcome(
     executable: &Path,
@@ -199,20 +274,22 @@ pub fn outcome(
     watch: Watch,
     options: &Options,
 ) -> Result<(ReplayOutcome, Vec<Readings>), ReplayError> {
-    let cache = std::path::absolute(&options.cache).map_err(io("find", &options.cache))?;
-    let place = Place::in_cache(&cache)?;
+    if let (Watch::Clock, Some(keepers)) = (&watch, &options.keepers)
+        && let Some(outcome) = keepers.outcome(executable, manifest, plan, options)
+    {
+        return Ok((outcome?, Vec::new()));
+    }
+    let place = Place::in_cache(&options.cache)?;
     plan.outcome = place.outcome();
     match &watch {
         Watch::Clock => {}
         Watch::Stream(stream) => plan.count = Some(stream.as_raw_fd()),
         Watch::Counters(counters) => plan.counters = counters.sets(),
     }
-    let text = serde_json::to_vec(plan).map_err(ReplayError::Manifest)?;
-    for (path, content) in [(place.plan(), text.as_slice()), (place.outcome(), b"")] {
-        std::fs::write(&path, content).map_err(io("write", &path))?;
-    }
+    place.prepare(plan)?;
     let task = task(executable, manifest, plan, &place, options);
-    let mut command = command(executable, plan, &place, &task, &watch, options)?;
+    let environment = environment(plan, &place, options);
+    let mut command = command(executable, &environment, &place, &task, &watch, options)?;
     let counters = |source| ReplayError::Counters {
         codelet: manifest.name.clone(),
         source,
@@ -232,29 +309,9 @@ pub fn outcome(
     let status =
         wait::within(&mut child, options.settings.timeout).map_err(io("wait for", executable))?;
     let Some(status) = status else {
-        return Err(ReplayError::Late {
-            codelet: manifest.name.clone(),
-            seconds: options.settings.timeout.as_secs(),
-        });
+        return Err(late(manifest, options));
     };
-    if let Some(how) = describe_failure(status, options) {
-        let said = read(&place.errors(), MESSAGE).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
-        let message = match said.is_empty() {
-            true => said,
-            false => format!(": {said}"),
-        };
-        return Err(ReplayError::Run {
-            codelet: manifest.name.clone(),
-            how,
-            message,
-        });
-    }
-    let text = read(&plan.outcome, Kind::Replay.file_size()).map_err(io("read", &plan.outcome))?;
-    let outcome = untrusted::json("the outcome", &text).map_err(|source| ReplayError::Outcome {
-        codelet: manifest.name.clone(),
-        source,
-    })?;
+    let outcome = finish(status, manifest, &place, options)?;
     let readings = opened.map(|counters| counters.read());
     Ok((
         outcome,

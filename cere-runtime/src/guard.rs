@@ -4,7 +4,7 @@
 //! by a token as sixth argument: the sandbox decides. What it allows goes on; what it refuses a region ends the replay.
 
 use crate::heap;
-use cere_format::replay::{Guard, GuardedCall};
+use cere_format::replay::{Guard, GuardedCall, Statement};
 use libc::{c_void, sock_filter};
 use std::arch::asm;
 use std::sync::OnceLock;
@@ -113,22 +113,30 @@ pub extern "C" fn trapped(_: i32, _: *mut libc::siginfo_t, context: *mut c_void)
 /// Puts it into force in all threads.
 pub fn install(guard: &Guard) -> Result<(), String> {
     let _ = GUARD.set((guard.token, guard.calls.clone()));
-    let statement = |s: &(u16, u8, u8, u32)| sock_filter {
-        code: s.0,
-        jt: s.1,
-        jf: s.2,
-        k: s.3,
-    };
-    let program: Vec<sock_filter> = guard.program.iter().map(statement).collect();
-    let fail = |what: &str| format!("{what}: {}", std::io::Error::last_os_error());
-    // SAFETY: structures of this function, which the kernel copies; the handler stays.
+    // SAFETY: a structure of this function, which the kernel copies; the handler stays.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = trapped as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         if libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) != 0 {
-            return Err(fail("cannot handle SIGSYS"));
+            let error = std::io::Error::last_os_error();
+            return Err(format!("cannot handle SIGSYS: {error}"));
         }
+    }
+    filter(&guard.program)
+}
+
+/// Adds a filter of system calls to all threads.
+pub fn filter(program: &[Statement]) -> Result<(), String> {
+    let statement = |s: &Statement| sock_filter {
+        code: s.0,
+        jt: s.1,
+        jf: s.2,
+        k: s.3,
+    };
+    let program: Vec<sock_filter> = program.iter().map(statement).collect();
+    // SAFETY: a structure of this function, which the kernel copies.
+    unsafe {
         let program = libc::sock_fprog {
             len: program.len() as u16,
             filter: program.as_ptr().cast_mut(),
@@ -136,7 +144,8 @@ pub fn install(guard: &Guard) -> Result<(), String> {
         let flags = libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
         let set = libc::SECCOMP_SET_MODE_FILTER;
         if libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) != 0 {
-            return Err(fail("the sandbox cannot be watched"));
+            let error = std::io::Error::last_os_error();
+            return Err(format!("the sandbox's filter of system calls: {error}"));
         }
     }
     Ok(())

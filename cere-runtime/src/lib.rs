@@ -7,6 +7,8 @@
 //! | [`run`] | the order of it all |
 //! | [`check`] | whether what the package says can be true |
 //! | [`pages`] | the page table and the pages' content |
+//! | [`keep`], [`kept`] | the process that keeps a captured state for replays that are its forks; what they find |
+//! | [`enter`] | an executable takes the place of another, and its memory |
 //! | [`space`] | reserving and opening the captured addresses |
 //! | [`code`] | jumps at the old addresses of functions |
 //! | [`library`] | fresh library symbols in place of captured ones |
@@ -40,12 +42,15 @@ mod code;
 mod compare;
 mod count;
 mod counters;
+mod enter;
 mod fault;
 #[cfg(test)]
 mod fuzz;
 mod glue;
 mod guard;
 mod heap;
+mod keep;
+mod kept;
 mod library;
 mod lines;
 mod lost;

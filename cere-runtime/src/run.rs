@@ -10,7 +10,8 @@ use crate::library::{self, Environment, Origins};
 use crate::once::Region;
 use crate::output::Output;
 use crate::owners::{self, System};
-use crate::pages::{Bytes, PAGE, Pages};
+use crate::kept::Kept;
+use crate::pages::{Bytes, PAGE, Package, Pages};
 use crate::processor::{self, Pinned};
 use crate::samples::{Samples, Timed};
 use crate::space::{self, Refusal};
@@ -19,11 +20,11 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{check, fault, guard, heap, lost, mapping, trace, typed};
+use crate::{fault, guard, heap, lost, mapping, trace, typed};
 use cere_format::capture::OpenMpLock;
 use cere_format::package::{
-    MEMBER_ANSWERS, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
-    MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
+    MEMBER_ANSWERS, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
+    MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
     ENV_PLAN, Preparation, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
@@ -67,7 +68,17 @@ fn start_again((start, end): (u64, u64)) -> String {
     format!("cannot start again: {error}")
 }
 
-fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, String> {
+/// Reserves the addresses of the captured process; starts this executable again where one is taken.
+pub fn reserve(manifest: &Manifest, pages: &Pages) -> Result<(), String> {
+    match space::reserve(manifest, &pages.all) {
+        Ok(()) => Ok(()),
+        Err(Refusal::Taken(start, end)) => Err(start_again((start, end))),
+        Err(Refusal::System(message)) => Err(message),
+    }
+}
+
+/// Reads JSON from a file; `what` names it for people.
+pub fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, String> {
     let text =
         std::fs::read(path).map_err(|e| format!("cannot read {what} {}: {e}", path.display()))?;
     serde_json::from_slice(&text)
@@ -82,13 +93,7 @@ pub fn run() -> Result<(), String> {
     })?;
     let plan: ReplayPlan = read("the plan", Path::new(&path))?;
     let member = |name: &str| plan.package.join(name);
-    let manifest: Manifest = read("the manifest", &member(MEMBER_MANIFEST))?;
-    let manifest: &'static Manifest = Box::leak(Box::new(manifest));
-    check::check(manifest)?;
-    let table = Bytes::open(&member(MEMBER_TABLE))?;
-    let entry = Bytes::open(&member(MEMBER_ENTRY))?;
-    let exit = Bytes::open(&member(MEMBER_EXIT))?;
-    let pages = Pages::new(table.get(), entry, exit)?;
+    let Package { manifest, pages } = Package::open(&plan.package)?;
     let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
     let files = Files {
         entry: Bytes::open(&member(MEMBER_TLS_ENTRY))?,
@@ -98,12 +103,14 @@ pub fn run() -> Result<(), String> {
     };
     let numbers = manifest.openmp.as_ref().map_or(&[][..], |o| &o.blocks);
     let block = Block::new(files, numbers)?;
-    match space::reserve(manifest, &pages.all) {
-        Ok(()) => {}
-        Err(Refusal::Taken(start, end)) => return Err(start_again((start, end))),
-        Err(Refusal::System(message)) => return Err(message),
+    match plan.kept {
+        true => space::inherit(manifest, &pages.all),
+        false => {
+            reserve(manifest, &pages)?;
+            space::open(manifest, &pages.all)?;
+        }
     }
-    space::open(manifest, &pages.all)?;
+    let kept = Kept::of(plan.kept, manifest, &pages);
     heap::place(manifest.heap);
     let answers = Bytes::open(&member(MEMBER_ANSWERS))?;
     let asks = clock::prepare(
@@ -116,7 +123,8 @@ pub fn run() -> Result<(), String> {
         .threads
         .map(|threads| Team::start(threads, plan.insist));
     let team = team.transpose()?;
-    let mut state = State::new(manifest, &pages, &libraries.words, &block, team.as_ref());
+    let words = &libraries.words;
+    let mut state = State::new(manifest, &pages, &kept, words, &block, team.as_ref());
 
     // SAFETY: the generator's glue defines the tables.
     let (invoke, jumps, thunks) = unsafe {
@@ -205,7 +213,7 @@ pub fn run() -> Result<(), String> {
     }
     outcome.asked_more = clock::asked_more();
     lost::write_back();
-    state.find_changed();
+    state.find_changed(&kept);
     // Of no use where nothing is compared.
     let named = LazyCell::new(|| compare::Named::new(manifest));
     let variables = LazyCell::new(|| libraries.variables(&pages));
@@ -223,6 +231,7 @@ pub fn run() -> Result<(), String> {
             pages: &pages,
             named: &named,
             freed: &freed,
+            unwritten: &kept.unwritten(),
         };
         let mut comparison = compare::compare(manifest, &pages, &allowed);
         comparison.same_end = unwound == manifest.unwound;

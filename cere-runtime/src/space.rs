@@ -92,8 +92,8 @@ pub fn stack(manifest: &Manifest) -> (u64, u64) {
     (lowest.clamp(top.saturating_sub(STACK_ROOM), top), top)
 }
 
-/// Reserves all that the captured process had mapped.
-pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
+/// All that the captured process had mapped.
+fn ranges(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
     let ranges = manifest
         .mappings
         .iter()
@@ -103,7 +103,17 @@ pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
         .chain([manifest.heap, manifest.image.range, stack(manifest)])
         .chain(pages.iter().map(|p| (p.start(), p.end())))
         .collect();
-    let ranges = merge(ranges, 0);
+    merge(ranges, 0)
+}
+
+/// Takes over the addresses that the process that this one is a fork of reserved and opened.
+pub fn inherit(manifest: &Manifest, pages: &[Page]) {
+    let _ = RESERVED.set(ranges(manifest, pages));
+}
+
+/// Reserves all that the captured process had mapped.
+pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
+    let ranges = ranges(manifest, pages);
     for &(start, end) in &ranges {
         // SAFETY: fails where something is mapped already.
         let at = unsafe {
@@ -170,7 +180,7 @@ pub fn resident(start: u64, end: u64) -> Vec<(u64, u64)> {
 }
 
 /// Whole huge pages of mappings that had them and that were captured for the greater part.
-fn huge_pages(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
+pub fn huge_pages(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
     let huge: Vec<&Mapping> = manifest.mappings.iter().filter(|m| m.huge).collect();
     pages
         .chunk_by(|a, b| a.start() / HUGE == b.start() / HUGE)

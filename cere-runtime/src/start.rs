@@ -1,5 +1,6 @@
 //! The entry point of the executable. The C library's own start files are for programs in the low 2 GiB.
 
+use cere_format::replay::ENV_KEEP;
 #[cfg(not(test))]
 use std::arch::global_asm;
 
@@ -27,10 +28,18 @@ global_asm!(
     ".size _start, .-_start",
 );
 
+/// A replay, or what keeps its state.
+fn run() -> Result<(), String> {
+    match std::env::var_os(ENV_KEEP) {
+        Some(plan) => crate::keep::serve(plan.as_ref()),
+        None => crate::run::run(),
+    }
+}
+
 /// What the C library calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn cere_main(_argc: i32, _argv: *const *const std::ffi::c_char) -> i32 {
-    let status = match std::panic::catch_unwind(crate::run::run) {
+    let status = match std::panic::catch_unwind(run) {
         Ok(Ok(())) => 0,
         Ok(Err(message)) => {
             eprintln!("replay: {message}");

@@ -1,5 +1,6 @@
 //! The captured state between repetitions: put back what the region changed, and a digest of what it left.
 
+use crate::kept::Kept;
 use crate::owners::owners;
 use crate::pages::{PAGE, Page, Pages, memory};
 use crate::team::Team;
@@ -33,10 +34,11 @@ pub struct State<'a> {
 
 impl<'a> State<'a> {
     /// Fills the captured pages that [`Self::restore`] leaves alone, and the region heap; each by the thread of the team that
-    /// stands for the one that touched it first. `words` are those to rewrite.
+    /// stands for the one that touched it first. `kept` are filled already; `words` are those to rewrite.
     pub fn new(
         manifest: &'a Manifest,
         pages: &'a Pages,
+        kept: &Kept,
         words: &'a [(u64, u64)],
         block: &'a Block,
         team: Option<&'a Team>,
@@ -51,7 +53,7 @@ impl<'a> State<'a> {
         let restored = |p: &Page| p.is(PAGE_WRITTEN) && !p.is(PAGE_CODE | PAGE_ABSENT);
         let (start, end) = manifest.heap;
         let later = |p: &Page| restored(p) || p.is(PAGE_ABSENT);
-        let now = |p: &Page| !later(p) || (start..end).contains(&p.start());
+        let now = |p: &Page| (!later(p) || (start..end).contains(&p.start())) && !kept.holds(p);
         each(team, |thread| {
             let own = pages.all.iter().zip(&owners).filter(|p| *p.1 == thread);
             let own = own.map(|(page, _)| page).filter(|p| now(p));
@@ -127,7 +129,8 @@ impl<'a> State<'a> {
 
     /// After the first repetition: pages that it wrote and the captured invocation did not are from now on
     /// restored as well.
-    pub fn find_changed(&mut self) {
+    pub fn find_changed(&mut self, kept: &Kept) {
+        let same = kept.unwritten();
         let rewritten = |page: &Page| {
             let at = self.words.partition_point(|w| w.0 < page.start());
             self.words.get(at).is_some_and(|w| w.0 < page.end())
@@ -143,7 +146,10 @@ impl<'a> State<'a> {
             self.team.is_some_and(|team| team.threads() > 1) && (start..end).contains(&page.start())
         };
         // SAFETY: the region rests.
-        let differs = |p: &Page| unsafe { memory(p) } != self.pages.entry(p);
+        let differs = |p: &Page| {
+            same.binary_search(&p.start()).is_err()
+                && unsafe { memory(p) } != self.pages.entry(p)
+        };
         let found: Vec<Page> = unwritten
             .filter(|p| !crate::code::executable(p.start()))
             .filter(|p| rewritten(p) || shared(p) || differs(p))

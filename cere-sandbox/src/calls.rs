@@ -206,7 +206,7 @@ pub fn filters(kind: Kind) -> Vec<Vec<sock_filter>> {
     // Limits of other processes are theirs.
     refused.insert(libc::SYS_prlimit64, vec![when(vec![(0, Dword, Ne, 0)])]);
     match kind {
-        Kind::Tool => {
+        Kind::Tool | Kind::Keeper => {
             let with = |flag: &i32| {
                 let flag = *flag as u64;
                 when(vec![(0, Qword, MaskedEq(flag), flag)])

@@ -158,7 +158,7 @@ pub(crate) fn ruleset(task: &Task) -> io::Result<Option<OwnedFd>> {
     let libraries: Vec<PathBuf> = libraries.iter().flat_map(|d| shared_libraries(d)).collect();
     let toolchain = match task.kind {
         Kind::Tool => toolchain(),
-        Kind::Replay => BTreeSet::new(),
+        Kind::Replay | Kind::Keeper => BTreeSet::new(),
     };
     let created = Ruleset::default()
         .handle_access(all)

@@ -23,7 +23,7 @@ mod child;
 pub mod files;
 mod layers;
 
-use cere_format::replay::Guard;
+use cere_format::replay::{Guard, Statement};
 use child::Steps;
 use layers::Layers;
 use std::ffi::OsString;
@@ -39,6 +39,8 @@ pub enum Kind {
     Tool,
     /// A replay: it starts threads, and no processes.
     Replay,
+    /// A process that keeps a captured state: replays are forks of it, which [`Sandbox::of_forks`] confines further.
+    Keeper,
 }
 
 impl Kind {
@@ -46,14 +48,14 @@ impl Kind {
     pub const fn file_size(self) -> u64 {
         match self {
             Kind::Tool => 2 << 30,
-            Kind::Replay => 64 << 20,
+            Kind::Replay | Kind::Keeper => 64 << 20,
         }
     }
     /// Processes and threads that it may have, where it has a user namespace.
     const fn processes(self) -> u64 {
         match self {
             Kind::Tool => 512,
-            Kind::Replay => 8192,
+            Kind::Replay | Kind::Keeper => 8192,
         }
     }
 }
@@ -121,6 +123,20 @@ impl Sandbox {
     /// The filter that has a replay's runtime name what its region is refused; none without a sandbox.
     pub fn guard(&self) -> Option<Guard> {
         (self.on && Layers::here().calls.is_ok()).then(calls::guard)
+    }
+
+    /// What makes a fork of a [`Kind::Keeper`] a [`Kind::Replay`]: filters of system calls, and what stands in them for the
+    /// fork's process number. None without a sandbox.
+    pub fn of_forks(&self) -> (Vec<Vec<Statement>>, u32) {
+        let filters = match self.on && Layers::here().calls.is_ok() {
+            true => calls::filters(Kind::Replay),
+            false => Vec::new(),
+        };
+        let statements = |filter: Vec<libc::sock_filter>| {
+            let each = filter.into_iter().map(|s| (s.code, s.jt, s.jf, s.k));
+            each.collect()
+        };
+        (filters.into_iter().map(statements).collect(), calls::OWN_ID)
     }
 
     /// Has `command`, when it is started, run as `task` says.

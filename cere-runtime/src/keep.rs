@@ -1,0 +1,97 @@
+//! Keeps a captured state restored for replays that follow one another. Each is a fork in which an executable takes this
+//! one's place ([`crate::enter`]): it finds the memory that no invocation changes, and whatever it does to it, the next one does not see.
+
+use crate::pages::Package;
+use crate::{enter, guard, kept, space};
+use cere_format::replay::{KEEP_SOCKET, KeepPlan, KeptAnswer, KeptRequest};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Exit status of a fork whose executable could not take over.
+const FAILED: i32 = 2;
+
+/// Restores the state and serves requests until the socket closes.
+pub fn serve(plan: &Path) -> Result<(), String> {
+    let plan: KeepPlan = crate::run::read("the plan", plan)?;
+    let package = Package::open(&plan.package)?;
+    crate::run::reserve(package.manifest, &package.pages)?;
+    space::open(package.manifest, &package.pages.all)?;
+    for page in kept::pages(package.manifest, &package.pages) {
+        package.pages.restore(page);
+    }
+    // SAFETY: the descriptor that was inherited for this; nothing else here uses it.
+    let socket = unsafe { File::from_raw_fd(KEEP_SOCKET) };
+    let failed = |error: std::io::Error| format!("the socket of requests: {error}");
+    let answer = |answer: KeptAnswer| {
+        let mut line = serde_json::to_vec(&answer).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        (&socket).write_all(&line).map_err(failed)
+    };
+    answer(KeptAnswer::Ready)?;
+    let mut lines = BufReader::new(&socket).lines();
+    while let Some(line) = lines.next().transpose().map_err(failed)? {
+        let request: KeptRequest =
+            serde_json::from_str(&line).map_err(|error| format!("a request: {error}"))?;
+        // SAFETY: one thread runs here, so the fork has all that it needs.
+        let fork = unsafe { libc::fork() };
+        match fork {
+            -1 => {
+                let error = std::io::Error::last_os_error();
+                return Err(format!("the kept state cannot be forked: {error}"));
+            }
+            0 => {
+                let error = replay(&plan, &request);
+                eprintln!("replay: {error}");
+                // SAFETY: ends the fork.
+                unsafe { libc::_exit(FAILED) }
+            }
+            fork => {
+                answer(KeptAnswer::Started(fork))?;
+                let mut status = 0;
+                // SAFETY: waits for the fork above.
+                if unsafe { libc::waitpid(fork, &raw mut status, 0) } != fork {
+                    return Err(failed(std::io::Error::last_os_error()));
+                }
+                answer(KeptAnswer::Ended(status))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In the fork: becomes the replay; returns why it could not.
+fn replay(plan: &KeepPlan, request: &KeptRequest) -> String {
+    let mut variables: Vec<(Vec<u8>, Vec<u8>)> = std::env::vars_os()
+        .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
+        .collect();
+    for (name, value) in &request.environment {
+        variables.retain(|variable| variable.0 != name.as_bytes());
+        variables.extend(value.iter().map(|value| (name.clone().into_bytes(), value.clone().into_bytes())));
+    }
+    let lines = variables.into_iter().map(|(name, value)| [name, value].join(&b'='));
+    let environment: Result<Vec<CString>, _> = lines.map(CString::new).collect();
+    let environment = match environment {
+        Ok(environment) => environment.leak(),
+        Err(error) => return format!("the environment: {error}"),
+    };
+    // SAFETY: concern this fork alone. It ends with the process that keeps the state; the socket is not the replay's.
+    let own = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::syscall(libc::SYS_close_range, KEEP_SOCKET, u32::MAX, 0);
+        libc::getpid() as u32
+    };
+    for filter in &plan.filters {
+        let mut filter = filter.clone();
+        for statement in filter.iter_mut().filter(|statement| statement.3 == plan.own_id) {
+            statement.3 = own;
+        }
+        if let Err(error) = guard::filter(&filter) {
+            return error;
+        }
+    }
+    enter::enter(&request.executable, environment)
+}
