@@ -29,7 +29,7 @@ pub struct KeepPlan {
     pub own_id: u32,
 }
 
-/// A replay that is to run as a fork. 
+/// A replay that is to run as a fork.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeptRequest {
     /// The executable.

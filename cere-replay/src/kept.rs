@@ -82,9 +82,22 @@ impl Keeper {
             seconds: options.settings.timeout.as_secs(),
         };
         // The kernel knows one area of restartable sequences: it is to be that of the replay's C library.
-        let tunables = ("GLIBC_TUNABLES".to_owned(), Some("glibc.pthread.rseq=0".to_owned()));
-        let environment = [(ENV_KEEP.to_owned(), Some(path.display().to_string())), tunables];
-        let mut command = process::command(&executable, &environment, &place, &task, &Watch::Clock, options)?;
+        let tunables = (
+            "GLIBC_TUNABLES".to_owned(),
+            Some("glibc.pthread.rseq=0".to_owned()),
+        );
+        let environment = [
+            (ENV_KEEP.to_owned(), Some(path.display().to_string())),
+            tunables,
+        ];
+        let mut command = process::command(
+            &executable,
+            &environment,
+            &place,
+            &task,
+            &Watch::Clock,
+            options,
+        )?;
         let (own, theirs) = UnixStream::pair().map_err(io("make a socket for", &executable))?;
         let descriptor = theirs.as_raw_fd();
         // SAFETY: one or two system calls between fork and exec, after the sandbox, which closes all that it does not know.
@@ -130,7 +143,10 @@ impl Keeper {
         let ended = |error: std::io::Error| Silence::Ended(error.to_string());
         let left = until.saturating_duration_since(Instant::now());
         let left = left.max(Duration::from_millis(1));
-        self.socket.get_ref().set_read_timeout(Some(left)).map_err(ended)?;
+        self.socket
+            .get_ref()
+            .set_read_timeout(Some(left))
+            .map_err(ended)?;
         let mut line = String::new();
         match self.socket.read_line(&mut line) {
             Ok(0) => {
@@ -173,7 +189,10 @@ impl Keeper {
         };
         let mut line = serde_json::to_vec(&request).map_err(|error| ended(&error))?;
         line.push(b'\n');
-        self.socket.get_ref().write_all(&line).map_err(|error| ended(&error))?;
+        self.socket
+            .get_ref()
+            .write_all(&line)
+            .map_err(|error| ended(&error))?;
         let until = Instant::now() + options.settings.timeout;
         let strange = || Silence::Ended("answered out of turn".to_owned());
         let Ok(KeptAnswer::Started(fork)) = self.answer(Instant::now() + PATIENCE) else {
@@ -209,6 +228,8 @@ pub struct Keepers {
     idle: Mutex<Vec<Keeper>>,
     /// Packages whose state cannot be kept.
     refused: Mutex<BTreeSet<PathBuf>>,
+    /// Bytes of memory for all of them, if not a part of what is available.
+    bound: Option<u64>,
 }
 
 impl std::fmt::Debug for Keepers {
@@ -218,6 +239,14 @@ impl std::fmt::Debug for Keepers {
 }
 
 impl Keepers {
+    /// With so many bytes of memory for all states.
+    pub fn with_bound(bytes: u64) -> Self {
+        Self {
+            bound: Some(bytes),
+            ..Self::default()
+        }
+    }
+
     /// Runs `executable` as `plan` says in a fork of a process that keeps the state of its package; none if the state is not
     /// kept, which was announced unless it is a matter of course.
     pub(crate) fn outcome(
@@ -230,7 +259,12 @@ impl Keepers {
         if plan.threads.is_some_and(|threads| threads > 1) && several_nodes() {
             return None;
         }
-        if self.refused.lock().unwrap_or_else(PoisonError::into_inner).contains(&plan.package) {
+        if self
+            .refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&plan.package)
+        {
             return None;
         }
         let mut lost = None;
@@ -258,7 +292,13 @@ impl Keepers {
     }
 
     /// Announces why the state is not kept.
-    fn refuse<T>(&self, plan: &mut ReplayPlan, manifest: &Manifest, why: &str, options: &Options) -> Option<T> {
+    fn refuse<T>(
+        &self,
+        plan: &mut ReplayPlan,
+        manifest: &Manifest,
+        why: &str,
+        options: &Options,
+    ) -> Option<T> {
         plan.kept = false;
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert(plan.package.clone());
@@ -272,7 +312,12 @@ impl Keepers {
     }
 
     /// A process for the package, at rest or new.
-    fn take(&self, manifest: &Manifest, plan: &ReplayPlan, options: &Options) -> Result<Keeper, ReplayError> {
+    fn take(
+        &self,
+        manifest: &Manifest,
+        plan: &ReplayPlan,
+        options: &Options,
+    ) -> Result<Keeper, ReplayError> {
         let libraries = process::libraries(manifest, options);
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let suits = |k: &Keeper| k.package == plan.package && k.libraries == libraries;
@@ -281,15 +326,21 @@ impl Keepers {
         }
         let entry = plan.package.join(MEMBER_ENTRY);
         let bytes = std::fs::metadata(&entry).map_or(0, |m| m.len());
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        // Kept states are no longer part of it.
         let kept = |idle: &Vec<Keeper>| idle.iter().map(|k| k.bytes).sum::<u64>();
-        let available = proc::available(&meminfo).unwrap_or(u64::MAX) / SHARE;
-        let bound = available.saturating_add(kept(&idle) / SHARE);
+        let bound = self.bound.unwrap_or_else(|| {
+            let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+            let available = proc::available(&meminfo).unwrap_or(u64::MAX);
+            // What is kept is no longer available.
+            available.saturating_add(kept(&idle)) / SHARE
+        });
         if bytes > bound {
             return Err(ReplayError::Keeper {
                 codelet: manifest.name.clone(),
-                how: format!("it takes {} MiB, and {} MiB may be kept", bytes >> 20, bound >> 20),
+                how: format!(
+                    "it takes {} MiB, and {} MiB may be kept",
+                    bytes >> 20,
+                    bound >> 20
+                ),
             });
         }
         while idle.len() >= MOST || !idle.is_empty() && kept(&idle) + bytes > bound {

@@ -181,10 +181,21 @@ pub fn line(
 /// The executable that keeps a captured state, from the cache: the runtime alone, anywhere in memory.
 pub fn keeper(runtime: &Path, options: &Options) -> Result<PathBuf, CompileError> {
     let glue = crate::glue::nothing();
-    let key = hash(&[glue.as_bytes(), runtime.as_os_str().as_encoded_bytes(), &tools(&[])?]);
+    let key = hash(&[
+        glue.as_bytes(),
+        runtime.as_os_str().as_encoded_bytes(),
+        &tools(&[])?,
+    ]);
     cached::get(&options.cache, &format!("{key}.keeper"), |made| {
         let mut line = Line::new(LLD)
-            .args(["-pie", "-z", "now", "--gc-sections", "--eh-frame-hdr", "--strip-debug"])
+            .args([
+                "-pie",
+                "-z",
+                "now",
+                "--gc-sections",
+                "--eh-frame-hdr",
+                "--strip-debug",
+            ])
             .args(["-e", "_start", "--dynamic-linker", LOADER])
             .path(&first(options)?)
             .path(runtime)
@@ -195,7 +206,11 @@ pub fn keeper(runtime: &Path, options: &Options) -> Result<PathBuf, CompileError
             }
         }
         let line = line.path(Path::new(LOADER)).arg("-o").output(made);
-        run(&line.confined(&options.settings.sandbox), "what keeps a captured state").map(drop)
+        run(
+            &line.confined(&options.settings.sandbox),
+            "what keeps a captured state",
+        )
+        .map(drop)
     })
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use cere_format::replay::Verdict;
-use cere_replay::{ReplayError, replay};
+use cere_replay::ReplayError;
 use common::*;
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use cere_format::package::Manifest;
 use cere_format::replay::Verdict;
-use cere_replay::{Options, replay};
+use cere_replay::Options;
 use common::*;
 use std::time::Duration;
 

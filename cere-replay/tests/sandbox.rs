@@ -3,7 +3,7 @@
 
 mod common;
 
-use cere_replay::{Options, replay};
+use cere_replay::Options;
 use cere_sandbox::Sandbox;
 use common::*;
 use std::path::Path;

@@ -6,7 +6,7 @@ use cere_format::package::{
     Function, LibrarySymbol, LibrarySymbolKind, Mask, TlsBlock, TlsVariable,
 };
 use cere_format::replay::{Verdict, left_out};
-use cere_replay::{SameCode, replay};
+use cere_replay::SameCode;
 use common::*;
 use std::process::Command;
 

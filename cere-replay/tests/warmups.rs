@@ -7,7 +7,7 @@ use cere_format::capture::{
 };
 use cere_format::package::{MEMBER_TRACE, Manifest};
 use cere_format::replay::{CacheLevel, Repetitions, SetAside, Verdict, Warmup};
-use cere_replay::{Options, Replay, replay};
+use cere_replay::{Options, Replay};
 use common::*;
 use std::path::Path;
 

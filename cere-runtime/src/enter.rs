@@ -44,10 +44,25 @@ fn structure<T: Copy>(file: &File, at: u64) -> Result<T, String> {
     Ok(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-fn map(start: u64, length: u64, protection: i32, flags: i32, from: Option<(&File, u64)>) -> Result<u64, String> {
+fn map(
+    start: u64,
+    length: u64,
+    protection: i32,
+    flags: i32,
+    from: Option<(&File, u64)>,
+) -> Result<u64, String> {
     let (file, offset) = from.map_or((-1, 0), |(file, offset)| (file.as_raw_fd(), offset));
     // SAFETY: the callers ask for addresses where nothing is (MAP_FIXED_NOREPLACE), or that they reserved so themselves.
-    let at = unsafe { libc::mmap(start as *mut c_void, length as usize, protection, flags, file, offset as i64) };
+    let at = unsafe {
+        libc::mmap(
+            start as *mut c_void,
+            length as usize,
+            protection,
+            flags,
+            file,
+            offset as i64,
+        )
+    };
     match at {
         libc::MAP_FAILED => Err(format!(
             "no memory at {start:#x}-{:#x}: {}",
@@ -68,7 +83,9 @@ impl Image {
             && usize::from(header.e_phentsize) == size_of::<Elf64_Phdr>()
             && header.e_phnum <= HEADERS;
         if !known {
-            return Err(named("not an executable of this kind of processor".to_owned()));
+            return Err(named(
+                "not an executable of this kind of processor".to_owned(),
+            ));
         }
         let size = size_of::<Elf64_Phdr>() as u64;
         let at = |index: u16| header.e_phoff.saturating_add(u64::from(index) * size);
@@ -100,7 +117,10 @@ impl Image {
     /// Maps it, at its own addresses (`anywhere`: where there is room); returns what is added to its addresses.
     fn map(&self, anywhere: bool) -> Result<u64, String> {
         let low = self.loads().map(|h| floor(h.p_vaddr)).min();
-        let high = self.loads().map(|h| ceil(h.p_vaddr.saturating_add(h.p_memsz))).max();
+        let high = self
+            .loads()
+            .map(|h| ceil(h.p_vaddr.saturating_add(h.p_memsz)))
+            .max();
         let (Some(low), Some(high)) = (low, high) else {
             return Err("it has nothing to load".to_owned());
         };
@@ -110,7 +130,13 @@ impl Image {
             false => (low, libc::MAP_FIXED_NOREPLACE),
         };
         let length = high.saturating_sub(low);
-        let start = map(wanted, length, libc::PROT_NONE, private | libc::MAP_ANONYMOUS | place, None)?;
+        let start = map(
+            wanted,
+            length,
+            libc::PROT_NONE,
+            private | libc::MAP_ANONYMOUS | place,
+            None,
+        )?;
         let bias = start.wrapping_sub(low);
         for load in self.loads() {
             let flag = |of: u32, is: i32| if load.p_flags & of != 0 { is } else { 0 };
@@ -122,7 +148,13 @@ impl Image {
             let fixed = private | libc::MAP_FIXED;
             let offset = floor(load.p_offset);
             if load.p_filesz > 0 {
-                map(begin, filled - begin, protection, fixed, Some((&self.file, offset)))?;
+                map(
+                    begin,
+                    filled - begin,
+                    protection,
+                    fixed,
+                    Some((&self.file, offset)),
+                )?;
             }
             let end = ceil(from.saturating_add(load.p_memsz));
             let rest = ceil(filled).max(begin);
@@ -131,7 +163,13 @@ impl Image {
                 unsafe { std::ptr::write_bytes(filled as *mut u8, 0, (rest - filled) as usize) };
             }
             if rest < end {
-                map(rest, end - rest, protection, fixed | libc::MAP_ANONYMOUS, None)?;
+                map(
+                    rest,
+                    end - rest,
+                    protection,
+                    fixed | libc::MAP_ANONYMOUS,
+                    None,
+                )?;
             }
         }
         Ok(bias)
@@ -139,18 +177,32 @@ impl Image {
 
     /// Where its program headers are in memory.
     fn table(&self, bias: u64) -> u64 {
-        let holds = |h: &&Elf64_Phdr| (h.p_offset..h.p_offset.saturating_add(h.p_filesz)).contains(&self.table);
+        let holds = |h: &&Elf64_Phdr| {
+            (h.p_offset..h.p_offset.saturating_add(h.p_filesz)).contains(&self.table)
+        };
         let load = self.loads().find(holds);
-        load.map_or(0, |h| bias.wrapping_add(h.p_vaddr).wrapping_add(self.table - h.p_offset))
+        load.map_or(0, |h| {
+            bias.wrapping_add(h.p_vaddr)
+                .wrapping_add(self.table - h.p_offset)
+        })
     }
 }
 
 /// The auxiliary vector of this process.
 fn auxiliary() -> Result<Vec<(u64, u64)>, String> {
-    let bytes = std::fs::read("/proc/self/auxv").map_err(|error| format!("/proc/self/auxv: {error}"))?;
-    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+    let bytes =
+        std::fs::read("/proc/self/auxv").map_err(|error| format!("/proc/self/auxv: {error}"))?;
+    let words = bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|word| u64::from_ne_bytes(*word));
     let words: Vec<u64> = words.collect();
-    let pairs = words.as_chunks::<2>().0.iter().map(|pair| (pair[0], pair[1]));
+    let pairs = words
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|pair| (pair[0], pair[1]));
     Ok(pairs.take_while(|pair| pair.0 != AT_NULL).collect())
 }
 
@@ -168,7 +220,8 @@ fn prepare(path: &Path, environment: &[CString]) -> Result<(u64, Vec<u64>), Stri
     let loader = Image::open(Path::new(&program.loader()?))?;
     let bias = program.map(false)?;
     let base = loader.map(true)?;
-    let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
+    let name =
+        CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
     // The new process keeps the string for good.
     let name = name.into_raw() as u64;
     let mut stack = vec![1, name, 0];

@@ -70,9 +70,15 @@ fn replay(plan: &KeepPlan, request: &KeptRequest) -> String {
         .collect();
     for (name, value) in &request.environment {
         variables.retain(|variable| variable.0 != name.as_bytes());
-        variables.extend(value.iter().map(|value| (name.clone().into_bytes(), value.clone().into_bytes())));
+        variables.extend(
+            value
+                .iter()
+                .map(|value| (name.clone().into_bytes(), value.clone().into_bytes())),
+        );
     }
-    let lines = variables.into_iter().map(|(name, value)| [name, value].join(&b'='));
+    let lines = variables
+        .into_iter()
+        .map(|(name, value)| [name, value].join(&b'='));
     let environment: Result<Vec<CString>, _> = lines.map(CString::new).collect();
     let environment = match environment {
         Ok(environment) => environment.leak(),
@@ -86,7 +92,10 @@ fn replay(plan: &KeepPlan, request: &KeptRequest) -> String {
     };
     for filter in &plan.filters {
         let mut filter = filter.clone();
-        for statement in filter.iter_mut().filter(|statement| statement.3 == plan.own_id) {
+        for statement in filter
+            .iter_mut()
+            .filter(|statement| statement.3 == plan.own_id)
+        {
             statement.3 = own;
         }
         if let Err(error) = guard::filter(&filter) {

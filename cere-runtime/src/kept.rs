@@ -22,12 +22,22 @@ pub fn pages<'p>(manifest: &Manifest, pages: &'p Pages) -> Vec<&'p Page> {
         p.is(PAGE_WRITTEN | PAGE_ABSENT | PAGE_CODE) || (heap.0..heap.1).contains(&p.start())
     };
     let huge = space::huge_pages(manifest, &pages.all);
-    let block = |p: &Page| huge.iter().find(|r| (r.0..r.1).contains(&p.start())).map(|r| r.0);
+    let block = |p: &Page| {
+        huge.iter()
+            .find(|r| (r.0..r.1).contains(&p.start()))
+            .map(|r| r.0)
+    };
     let split: BTreeSet<u64> = match huge.is_empty() {
         true => BTreeSet::new(),
-        false => pages.all.iter().filter(|p| own(p)).filter_map(block).collect(),
+        false => pages
+            .all
+            .iter()
+            .filter(|p| own(p))
+            .filter_map(block)
+            .collect(),
     };
-    let whole = |p: &&Page| split.is_empty() || block(p).is_none_or(|start| !split.contains(&start));
+    let whole =
+        |p: &&Page| split.is_empty() || block(p).is_none_or(|start| !split.contains(&start));
     pages.all.iter().filter(|p| !own(p)).filter(whole).collect()
 }
 
@@ -69,7 +79,11 @@ impl Kept {
             if map.read_exact_at(&mut entries, run[0] / PAGE * 8).is_err() {
                 continue;
             }
-            let entries = entries.as_chunks::<8>().0.iter().map(|e| u64::from_ne_bytes(*e));
+            let entries = entries
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .map(|e| u64::from_ne_bytes(*e));
             let shared = |(entry, _): &(u64, &u64)| entry & (PRESENT | EXCLUSIVE) == PRESENT;
             found.extend(entries.zip(run).filter(shared).map(|(_, start)| *start));
         }

@@ -147,8 +147,7 @@ impl<'a> State<'a> {
         };
         // SAFETY: the region rests.
         let differs = |p: &Page| {
-            same.binary_search(&p.start()).is_err()
-                && unsafe { memory(p) } != self.pages.entry(p)
+            same.binary_search(&p.start()).is_err() && unsafe { memory(p) } != self.pages.entry(p)
         };
         let found: Vec<Page> = unwritten
             .filter(|p| !crate::code::executable(p.start()))

@@ -6,9 +6,11 @@ use cere_format::capture::{EntryState, Mapping};
 use cere_format::package::*;
 use cere_format::profile::RegionKey;
 use cere_format::replay::Repetitions;
-use cere_replay::Options;
+use cere_replay::{Keepers, Options, Replay, ReplayError};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const STACK: u64 = 0x7fff_ffff_0000;
@@ -29,6 +31,40 @@ struct info llvmGetPassPluginInfo(void) {
   return i;
 }
 "#;
+
+thread_local! {
+    static ANNOUNCED: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Replays a package in a process of its own, and as a fork of one that keeps its state: both have to say the same.
+pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> {
+    let own = cere_replay::replay(package, options);
+    let kept = Options {
+        keepers: Some(Arc::new(Keepers::default())),
+        announce: Some(|what| ANNOUNCED.with_borrow_mut(|said| said.push_str(what))),
+        ..options.clone()
+    };
+    match (&own, cere_replay::replay(package, &kept)) {
+        (Ok(own), Ok(kept)) => {
+            assert_eq!(own.verdict, kept.verdict, "{}\n{}", own.reason, kept.reason);
+            // Addresses in libraries are others each time.
+            let counts = |replay: &Replay| {
+                let found = replay.comparison.clone()?;
+                let (same, differ) = (
+                    (found.compared, found.changed),
+                    (found.different_words, found.floating_words),
+                );
+                Some((same, differ, found.masked, found.same_end))
+            };
+            assert_eq!(counts(own), counts(&kept));
+            assert_eq!(own.repeatable, kept.repeatable);
+            assert_eq!(ANNOUNCED.take(), "");
+        }
+        (Err(own), Err(kept)) => assert_eq!(own.to_string(), kept.to_string()),
+        (own, kept) => panic!("{own:?} alone, {kept:?} as a fork"),
+    }
+    own
+}
 
 pub fn run(command: &mut Command) {
     let output = command.output().unwrap();
@@ -227,6 +263,7 @@ pub fn options(directory: &Path) -> Options {
         cache: directory.join("cache"),
         plugin,
         runtime: runtime(),
+        keepers: None,
         announce: None,
     }
 }
