@@ -54,7 +54,7 @@ deb: build
 demo: build
 	@scripts/demo
 
-# Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, blocking, clara, memory, aa) for one of them.
+# Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, blocking, clara, memory, aa, kept) for one of them.
 bench: build
 	@$(BUILT)/cere-bench $(BENCH)
 

@@ -8,6 +8,7 @@
 //! | [`accuracy`] | how much of a run is accurately replayed, by how few replays? |
 //! | [`turnaround`] | how long from other flags to a result? |
 //! | [`aa`] | how often does a codelet look different from itself? |
+//! | [`kept`] | are replays that are forks of a kept state the same, and how much cheaper? |
 //! | [`estimators`] | which estimator compares two subjects best? |
 //! | [`searches`] | which search finds good flags with few evaluations? |
 //! | [`machines`] | how far are predictions from few codelets off, on the machines in `machines/`? |
@@ -25,6 +26,7 @@ mod clara;
 mod codelets;
 mod dormant;
 mod estimators;
+mod kept;
 mod machines;
 mod memory;
 mod program;
@@ -46,7 +48,10 @@ struct Options {
     /// Record a series of this machine's noise under this name, and nothing else
     #[arg(long, value_name = "NAME")]
     record_noise: Option<String>,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa; all if none is named
+    /// A codelet for `kept`, instead of a kernel's
+    #[arg(long, value_name = "FILE")]
+    codelet: Vec<std::path::PathBuf>,
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa, kept; all if none is named
     parts: Vec<String>,
 }
 
@@ -95,6 +100,9 @@ fn main() -> Result<()> {
     }
     if wanted("aa") {
         aa::run()?;
+    }
+    if wanted("kept") {
+        kept::run(&options.codelet)?;
     }
     Ok(())
 }

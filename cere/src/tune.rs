@@ -184,8 +184,8 @@ impl Options {
                 _ => Repetitions {
                     least: 10,
                     most: 200,
-                    precision: 0.003,
-                    seconds: 0.08,
+                    precision: 0.005,
+                    seconds: 0.03,
                 },
             },
             tolerance: Tolerance {

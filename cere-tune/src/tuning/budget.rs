@@ -45,17 +45,8 @@ impl std::str::FromStr for Budget {
     }
 }
 
-impl Budget {
-    /// Time for measuring the best variants again, for a region with this part of the budget: as long as its search, and long
-    /// enough for codelets that take milliseconds.
-    pub fn again(self, part: f64) -> Duration {
-        const LEAST: Duration = Duration::from_secs(20);
-        match self {
-            Self::Evaluations(_) => Duration::MAX,
-            Self::Time(most) => most.mul_f64(part).max(LEAST),
-        }
-    }
-}
+/// The part of a budget of time that searches get: the rest is for measuring the best variants again.
+const SEARCHING: f64 = 0.7;
 
 /// The remaining budget.
 #[derive(Debug)]
@@ -66,12 +57,20 @@ pub struct Left {
 }
 
 impl Left {
-    /// The whole budget, less evaluations that were made before.
-    pub fn new(budget: Budget, before: u64) -> Self {
+    /// The whole budget, less evaluations that were made before; time counts since `start`.
+    pub fn new(budget: Budget, start: Instant, before: u64) -> Self {
         Self {
             budget,
-            start: Instant::now(),
+            start,
             proposed: before,
+        }
+    }
+
+    /// Time for measuring the best variants of a region again, which has this part of what is left for all of them.
+    pub fn again(&self, part: f64) -> Duration {
+        match self.budget {
+            Budget::Evaluations(_) => Duration::MAX,
+            Budget::Time(most) => most.saturating_sub(self.start.elapsed()).mul_f64(part),
         }
     }
 
@@ -79,7 +78,7 @@ impl Left {
     pub fn take(&mut self) -> bool {
         let there = match self.budget {
             Budget::Evaluations(most) => self.proposed < most,
-            Budget::Time(most) => self.start.elapsed() < most,
+            Budget::Time(most) => self.start.elapsed() < most.mul_f64(SEARCHING),
         };
         self.proposed += u64::from(there);
         there
@@ -94,7 +93,7 @@ impl Left {
     pub fn seconds(&self, made: u64) -> Option<f64> {
         let elapsed = self.start.elapsed().as_secs_f64();
         match self.budget {
-            Budget::Time(most) => Some((most.as_secs_f64() - elapsed).max(0.0)),
+            Budget::Time(most) => Some((SEARCHING * most.as_secs_f64() - elapsed).max(0.0)),
             Budget::Evaluations(_) if made == 0 => None,
             Budget::Evaluations(most) => {
                 Some(elapsed / made as f64 * most.saturating_sub(self.proposed) as f64)
@@ -115,17 +114,17 @@ mod tests {
         for bad in ["0", "0s", "-3", "x", "", "5d", "-1m", "nanm", "m"] {
             assert!(of(bad).is_err(), "{bad}");
         }
-        let long = Budget::Time(Duration::from_secs(900));
-        assert_eq!(long.again(0.5), Duration::from_secs(450));
-        assert_eq!(long.again(0.001), Duration::from_secs(20));
-        assert_eq!(Budget::Evaluations(1).again(0.5), Duration::MAX);
-        let mut left = Left::new(Budget::Evaluations(3), 1);
+        let long = Left::new(Budget::Time(Duration::from_secs(900)), Instant::now(), 0);
+        let half = long.again(0.5).as_secs_f64();
+        assert!((449.0..=450.0).contains(&half), "{half}");
+        let mut left = Left::new(Budget::Evaluations(3), Instant::now(), 1);
+        assert_eq!(left.again(0.5), Duration::MAX);
         assert!(left.take() && left.take() && !left.take());
     }
 
     #[test]
     fn what_is_left() {
-        let mut left = Left::new(Budget::Evaluations(10), 4);
+        let mut left = Left::new(Budget::Evaluations(10), Instant::now(), 4);
         assert!(left.take());
         assert_eq!(left.seconds(0), None);
         left.start -= Duration::from_secs(30);
@@ -135,13 +134,16 @@ mod tests {
         left.put_back();
         let seconds = left.seconds(3).unwrap();
         assert!((60.0..61.0).contains(&seconds), "{seconds}");
-        let mut left = Left::new(Budget::Time(Duration::from_secs(60)), 1000);
+        let mut left = Left::new(Budget::Time(Duration::from_secs(60)), Instant::now(), 1000);
         assert!(left.take());
-        left.start -= Duration::from_secs(45);
+        left.start -= Duration::from_secs(35);
         let seconds = left.seconds(0).unwrap();
-        assert!((14.0..=15.0).contains(&seconds), "{seconds}");
-        left.start -= Duration::from_secs(30);
+        assert!((6.0..=7.0).contains(&seconds), "{seconds}");
+        left.start -= Duration::from_secs(20);
         assert!(!left.take());
+        // The rest is for measuring again.
+        let rest = left.again(1.0).as_secs_f64();
+        assert!((4.0..=5.0).contains(&rest), "{rest}");
         assert_eq!(left.seconds(7), Some(0.0));
     }
 }

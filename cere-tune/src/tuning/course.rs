@@ -14,6 +14,15 @@ pub const ALL_TRIED: &str = "all was tried";
 /// Likewise.
 pub const TARGET_REACHED: &str = "the target is reached";
 
+/// Likewise.
+pub const NOTHING_GAINS: &str = "nothing gains";
+
+/// Outcomes with machine code of their own after which it is looked whether anything gains. The first proposals try each choice
+/// of each group, so what helps alone is among them.
+const LOOK_AFTER: usize = 25;
+/// Variants that are then measured again.
+const LOOK_AT: usize = 6;
+
 /// A variant that failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
@@ -44,6 +53,8 @@ pub struct Course<'a> {
     pub same: u64,
     /// Variants that failed.
     pub failed: Vec<Failure>,
+    /// Whether it was looked whether anything gains.
+    looked: bool,
     /// Why the search ended.
     pub ended: Option<&'static str>,
     /// Where the time went.
@@ -71,6 +82,7 @@ impl<'a> Course<'a> {
             earlier: 0,
             same: 0,
             failed: Vec::new(),
+            looked: false,
             ended: None,
             spent: Spent::default(),
             pending: VecDeque::new(),
@@ -161,6 +173,28 @@ impl<'a> Course<'a> {
     pub fn promising(&self, wanted: Option<f64>) -> Option<(Variant, f64)> {
         let (wanted, (variant, ratio)) = (wanted?, self.search.best()?);
         (ratio <= 1.0 / wanted).then(|| (variant.clone(), wanted))
+    }
+
+    /// The best variants, once there are so many outcomes that something should have gained.
+    pub fn to_look_at(&mut self) -> Option<Vec<Variant>> {
+        let enough = self.outcomes().len() >= LOOK_AFTER;
+        if !enough || self.looked {
+            return None;
+        }
+        self.looked = true;
+        let mut best: Vec<&(f64, Variant)> = self.ranked.iter().filter(|r| r.0 < 1.0).collect();
+        best.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Some(
+            best.into_iter()
+                .take(LOOK_AT)
+                .map(|(_, v)| v.clone())
+                .collect(),
+        )
+    }
+
+    /// Whether there is something to measure again.
+    pub fn hopes(&self) -> bool {
+        self.ended != Some(NOTHING_GAINS) && self.ranked.iter().any(|(ratio, _)| *ratio < 1.0)
     }
 
     /// Records the outcome of a proposal. If its machine code has an outcome by now, that one counts.

@@ -2,7 +2,7 @@
 
 use super::ahead::Ahead;
 use super::budget::Left;
-use super::course::{ALL_TRIED, Course, TARGET_REACHED};
+use super::course::{ALL_TRIED, Course, NOTHING_GAINS, TARGET_REACHED};
 use super::evaluator::Evaluator;
 use crate::Turns;
 use anyhow::{Error, Result};
@@ -79,6 +79,13 @@ pub fn go_on(
             && evaluator.reaches(lab, ahead, &best, wanted)
         {
             course.ended = Some(TARGET_REACHED);
+            turns.done(place);
+        }
+        if course.ended.is_none()
+            && let Some(best) = course.to_look_at()
+            && !evaluator.gains(lab, ahead, &best)
+        {
+            course.ended = Some(NOTHING_GAINS);
             turns.done(place);
         }
         course.spent += std::mem::take(&mut evaluator.spent);

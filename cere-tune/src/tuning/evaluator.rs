@@ -6,8 +6,10 @@ use super::baseline::Baseline;
 use super::journal::Told;
 use super::spent::Spent;
 use crate::Variant;
+use cere_measure::decide::Rule;
 use cere_measure::{Builds, Measure, Target};
 use cere_stats::gain;
+use std::time::Instant;
 
 /// A variant whose first codelets take this many times longer than as built is not timed on the others.
 const HOPELESS: f64 = 1.05;
@@ -106,22 +108,47 @@ impl<'a> Evaluator<'a> {
     ) -> bool {
         /// Timings.
         const ROUNDS: usize = 3;
-        let Ok(builds) = lab.build(self.target, variant) else {
-            return false;
-        };
-        let arms = vec![
-            Arm::of(&Variant::default(), &self.default),
-            Arm::of(variant, &builds),
-        ];
-        let ratios = ahead.quietly(&mut self.spent.waiting, || {
-            let mut turns = Arms::turns(lab, self.target, arms);
-            for _ in 0..ROUNDS {
-                turns.round(&[1])?;
-            }
-            Ok::<_, String>(ratios(&turns, 1))
+        let only = std::slice::from_ref(variant);
+        self.measure_again(lab, ahead, (only, true), ROUNDS, 1.0 / wanted)
+    }
+
+    /// Whether one of `variants` gains when they are measured again, as often as the rule for finalists needs to give one up.
+    pub fn gains(&mut self, lab: &dyn Measure, ahead: &Ahead, variants: &[Variant]) -> bool {
+        let rule = Rule::for_rivals();
+        self.measure_again(lab, ahead, (variants, false), rule.first, 1.0 - rule.margin)
+    }
+
+    /// Whether the time of one of `variants`, whose results are judged or not, over that as built is at most `ratio` in the median
+    /// of so many rounds.
+    fn measure_again(
+        &mut self,
+        lab: &dyn Measure,
+        ahead: &Ahead,
+        (variants, judged): (&[Variant], bool),
+        rounds: usize,
+        ratio: f64,
+    ) -> bool {
+        let start = Instant::now();
+        let built = |variant| Some((variant, lab.build(self.target, variant).ok()?));
+        let builds: Vec<(&Variant, Builds)> = variants.iter().filter_map(built).collect();
+        let others = builds
+            .iter()
+            .map(|(variant, builds)| Arm::of(variant, builds));
+        let as_built = Arm::of(&Variant::default(), &self.default);
+        let mut turns = Arms::turns(
+            lab,
+            self.target,
+            std::iter::once(as_built).chain(others).collect(),
+        );
+        turns.bench.judged.fill(!judged);
+        let all: Vec<usize> = (1..=builds.len()).collect();
+        let mut waited = 0.0;
+        let measured = ahead.quietly(&mut waited, || {
+            all.is_empty() || (0..rounds).all(|_| turns.round(&all).is_ok())
         });
-        let gain = ratios.ok().and_then(|ratios| gain(&ratios));
-        gain.is_some_and(|gain| gain.ratio <= 1.0 / wanted)
+        self.spent.confirming += start.elapsed().as_secs_f64();
+        let reaches = |arm: &usize| gain(&ratios(&turns, *arm)).is_some_and(|g| g.ratio <= ratio);
+        measured && all.iter().any(reaches)
     }
 
     fn time_default(&mut self, lab: &dyn Measure, ahead: &Ahead) -> Result<(), String> {

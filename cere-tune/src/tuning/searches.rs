@@ -25,11 +25,24 @@ pub type Begin<'s, 'a> = dyn Fn((usize, &'a Target)) -> Result<Course<'a>> + 's;
 /// What was found, choices that break code, and seconds of the searches.
 pub type Searched = (Vec<Found>, Vec<Suspect>, f64);
 
-/// The budget, and what is left of it.
-fn budget(request: &Request, regions: usize, before: u64) -> (Budget, Left) {
-    let all = Budget::Evaluations(EACH * regions as u64);
-    let budget = request.budget.unwrap_or(all);
-    (budget, Left::new(budget, before))
+/// The budget, of which what was proposed before and the time since `start` is used up.
+fn budget(request: &Request, courses: &[&Course], start: Instant) -> Left {
+    let all = Budget::Evaluations(EACH * courses.len() as u64);
+    let before = courses.iter().map(|course| course.proposed()).sum();
+    Left::new(request.budget.unwrap_or(all), start, before)
+}
+
+/// The courses with the part that each has of the time for measuring again: none for those that have nothing to measure.
+fn parts<'c, 'a: 'c>(courses: impl Iterator<Item = &'c Course<'a>>) -> Vec<f64> {
+    let weights: Vec<f64> = courses
+        .map(|course| match course.hopes() {
+            true => course.weight(),
+            false => 0.0,
+        })
+        .collect();
+    (0..weights.len())
+        .map(|at| weights[at] / weights[at..].iter().sum::<f64>().max(f64::MIN_POSITIVE))
+        .collect()
 }
 
 /// Notes why a region is not tuned; an error if it was named.
@@ -51,6 +64,7 @@ pub fn here<'a>(
     space: &Space,
     begin: &Begin<'_, 'a>,
 ) -> Result<Searched> {
+    let start = Instant::now();
     let mut pairs: Vec<Pair> = Vec::new();
     for (place, target) in targets.iter().enumerate() {
         let spinner = progress::spinner(format!("replaying {}", target.name));
@@ -65,8 +79,8 @@ pub fn here<'a>(
     if pairs.is_empty() {
         bail!(NONE_LEFT);
     }
-    let before = pairs.iter().map(|(course, _)| course.proposed()).sum();
-    let (budget, mut left) = budget(request, pairs.len(), before);
+    let courses: Vec<&Course> = pairs.iter().map(|(course, _)| course).collect();
+    let mut left = budget(request, &courses, start);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = request.jobs.unwrap_or(cores);
     let searching = Instant::now();
@@ -76,14 +90,15 @@ pub fn here<'a>(
     })?;
     let searched = searching.elapsed().as_secs_f64();
     let suspects = find_suspects(space, pairs.iter().map(|(course, _)| course));
-    let all: f64 = pairs.iter().map(|(course, _)| course.weight()).sum();
+    let parts = parts(pairs.iter().map(|(course, _)| course));
     let mut found = Vec::new();
-    for (mut course, evaluator) in pairs {
-        let most = budget.again(course.weight() / all);
-        let again = again(&mut course, &suspects, request.threads, most);
+    for ((mut course, evaluator), part) in pairs.into_iter().zip(parts) {
+        let again = again(&mut course, &suspects, request.threads, left.again(part));
         let name = &course.target.name;
         let spinner = progress::spinner(format!("measuring the best of {name} again"));
+        let measuring = Instant::now();
         let decision = again.decide(lab, course.target, &evaluator.default);
+        course.spent.confirming += measuring.elapsed().as_secs_f64();
         spinner.finish_and_clear();
         found.push(conclude(course, decision)?);
     }
@@ -103,6 +118,7 @@ pub fn elsewhere<'a>(
             crew.finish(step)?;
         }
     }
+    let start = Instant::now();
     let unusable = batches::begin(crew, targets)?;
     if unusable.len() == targets.len() || !(unusable.is_empty() || request.regions.is_empty()) {
         // What is wrong may be put right before the next call.
@@ -122,15 +138,14 @@ pub fn elsewhere<'a>(
     if courses.is_empty() {
         bail!(NONE_LEFT);
     }
-    let before = courses.iter().map(Course::proposed).sum();
-    let (budget, mut left) = budget(request, courses.len(), before);
+    let mut left = budget(request, &courses.iter().collect::<Vec<_>>(), start);
     let batch = request.spread.and_then(|spread| spread.batch);
     let batch = batch.unwrap_or(AWAITED * courses.len());
     let searching = Instant::now();
     batches::go_on(crew, &mut courses, &mut left, request.target, batch)?;
     let searched = searching.elapsed().as_secs_f64();
     let suspects = find_suspects(space, courses.iter());
-    let found = confirm_elsewhere(crew, courses, &suspects, request.threads, budget)?;
+    let found = confirm_elsewhere(crew, courses, &suspects, request.threads, &left)?;
     crew.finish(Step::Confirm)?;
     crew.finish(Step::Begin)?;
     Ok((found, suspects, searched))
@@ -142,12 +157,12 @@ pub fn confirm_elsewhere(
     mut courses: Vec<Course>,
     suspects: &[Suspect],
     threads: &[u32],
-    budget: Budget,
+    left: &Left,
 ) -> Result<Vec<Found>> {
     let all: f64 = courses.iter().map(Course::weight).sum();
     let mut tasks = Vec::new();
     for course in &mut courses {
-        let most = budget.again(course.weight() / all);
+        let most = left.again(course.weight() / all);
         tasks.push(Task {
             region: course.place,
             work: Work::Confirm(again(course, suspects, threads, most)),
@@ -190,7 +205,11 @@ pub fn find_suspects<'c, 'a: 'c>(
 /// What of a search is measured again.
 pub fn again(course: &mut Course, suspects: &[Suspect], threads: &[u32], most: Duration) -> Again {
     course.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let better = course.ranked.iter().take_while(|(ratio, _)| *ratio < 1.0);
+    let hopes = course.hopes();
+    let better = course
+        .ranked
+        .iter()
+        .take_while(|(ratio, _)| hopes && *ratio < 1.0);
     let trusted = |v: &&Variant| !suspects.iter().any(|s| s.is_in(v));
     let better = better.map(|(_, variant)| variant).filter(trusted);
     let parallel = course.target.kind == RegionKind::Parallel;

@@ -19,6 +19,9 @@ pub struct Spent {
     pub warming: f64,
     /// In timed repetitions.
     pub timed: f64,
+    /// Measuring the best variants again, builds and replays.
+    #[serde(default)]
+    pub confirming: f64,
 }
 
 impl Spent {
@@ -41,5 +44,6 @@ impl AddAssign for Spent {
         self.restoring += other.restoring;
         self.warming += other.warming;
         self.timed += other.timed;
+        self.confirming += other.confirming;
     }
 }

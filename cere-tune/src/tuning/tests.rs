@@ -202,7 +202,7 @@ impl<'a> Searched<'a> {
     fn search_pairs<'t>(&self, model: &Model, targets: &'t [Target]) -> Vec<Pair<'t>> {
         let mut pairs = self.begin(model, targets).unwrap();
         let before = pairs.iter().map(|(course, _)| course.proposed()).sum();
-        let mut left = Left::new(self.budget, before);
+        let mut left = Left::new(self.budget, Instant::now(), before);
         let list: Vec<&Target> = targets.iter().collect();
         Ahead::with(model, &list, 1, |ahead| {
             drive::go_on(model, &mut pairs, ahead, &mut left, self.wanted, 1)
@@ -449,6 +449,24 @@ fn searches_end_where_all_was_tried_the_target_is_reached_or_the_budget_is_used_
     let found = search.find(&varied(exact(), 1), Duration::MAX);
     assert_eq!((found.evaluations, found.ended), (0, None));
     assert!(found.winner.is_none());
+}
+
+/// A region that nothing helps leaves its part of the budget to the others; one that gains little does not.
+#[test]
+fn a_region_where_nothing_gains_is_given_up() {
+    let given_up = |ratio: fn(&Variant) -> f64| {
+        let directory = tempfile::tempdir().unwrap();
+        let model = Model::new(exact(), 3, ratio);
+        let found = Searched::new(4, 80, directory.path()).find(&model, Duration::MAX);
+        let again = found.spent.confirming;
+        assert!(again > 0.0, "{again}");
+        (found.ended, found.evaluations, found.winner.is_some())
+    };
+    let (ended, evaluations, winner) = given_up(|variant| 1.0 + 0.01 * variant.flags.len() as f64);
+    assert_eq!((ended, winner), (Some("nothing gains"), false));
+    assert!((25..35).contains(&evaluations), "{evaluations}");
+    let (ended, evaluations, _) = given_up(truth);
+    assert_eq!((ended, evaluations), (None, 80));
 }
 
 /// A lucky timing does not end a search: the best is measured again first.

@@ -135,7 +135,7 @@ pub fn text(outcome: &Outcome) -> String {
     }
     let spent = spent(found);
     text.push_str(&format!(
-        "\n{evaluations} evaluations in {}, {:.0} a minute: compiling {} (waited {}), starting replays {}, restoring {}, warming up {}, timed {}\n",
+        "\n{evaluations} evaluations in {}, {:.0} a minute: compiling {} (waited {}), starting replays {}, restoring {}, warming up {}, timed {}; measuring the best again {}\n",
         print::time(outcome.searched),
         evaluations as f64 / outcome.searched.max(1e-9) * 60.0,
         print::time(spent.compiling),
@@ -144,6 +144,7 @@ pub fn text(outcome: &Outcome) -> String {
         print::time(spent.restoring),
         print::time(spent.warming),
         print::time(spent.timed),
+        print::time(spent.confirming),
     ));
     text.push_str(&format!(
         "all of it {}, {} than as many runs of the program; the search's replays alone {}\n",

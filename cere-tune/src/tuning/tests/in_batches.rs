@@ -132,10 +132,14 @@ impl Searched<'_> {
         let courses: Result<Vec<Course>> =
             targets.iter().enumerate().map(|t| self.course(t)).collect();
         let mut courses = courses?;
-        let mut left = Left::new(self.budget, courses.iter().map(Course::proposed).sum());
+        let mut left = Left::new(
+            self.budget,
+            Instant::now(),
+            courses.iter().map(Course::proposed).sum(),
+        );
         batches::go_on(hall, &mut courses, &mut left, self.wanted, size)?;
         let suspects = find_suspects(&self.space, courses.iter());
-        confirm_elsewhere(hall, courses, &suspects, &[], self.budget)
+        confirm_elsewhere(hall, courses, &suspects, &[], &left)
     }
 
     fn journals(&self, names: &[&str]) -> Vec<String> {
