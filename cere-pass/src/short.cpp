@@ -89,8 +89,9 @@ bool isData(const Value *V, const Loop &L, unsigned Depth = 0) {
   return any_of(I->operands(), [&](const Use &U) { return isData(U.get(), L, Depth + 1); });
 }
 
-// Whether the loop ends where it finds something, and does nothing else.
-bool isSearch(const Loop &L) {
+// Whether the loop ends where it finds something, and does nothing else. One that also counts its steps may be a check of
+// all elements, which finds nothing.
+bool isSearch(const Loop &L, ScalarEvolution &SE) {
   size_t Count = 0;
   for (const BasicBlock *BB : L.blocks())
     for (const Instruction &I : *BB) {
@@ -102,6 +103,8 @@ bool isSearch(const Loop &L) {
     return false;
   SmallVector<BasicBlock *, 4> Exiting;
   L.getExitingBlocks(Exiting);
+  if (any_of(Exiting, [&](BasicBlock *BB) { return !isa<SCEVCouldNotCompute>(SE.getExitCount(&L, BB)); }))
+    return false;
   return any_of(Exiting, [&](const BasicBlock *BB) {
     const auto *Br = dyn_cast<BranchInst>(BB->getTerminator());
     return Br && Br->isConditional() && isData(Br->getCondition(), L);
@@ -165,6 +168,6 @@ const char *cere_too_short(LLVMValueRef Fn, LLVMBasicBlockRef Header, bool Close
   ScalarEvolution SE(F, TLI, AC, DT, LI);
   if (instructions(*L, LI, SE))
     return "too short: at most 1000 instructions, in a function that is called in loops";
-  return Closed && isSearch(*L) ? "too short: a search in a function that is called in loops" : nullptr;
+  return Closed && isSearch(*L, SE) ? "too short: a search in a function that is called in loops" : nullptr;
 }
 }
