@@ -89,9 +89,23 @@ bool isData(const Value *V, const Loop &L, unsigned Depth = 0) {
   return any_of(I->operands(), [&](const Use &U) { return isData(U.get(), L, Depth + 1); });
 }
 
+// Whether V depends on what the loop reads, the way to the next step included.
+bool isRead(const Value *V, const Loop &L, unsigned Depth = 0) {
+  const auto *I = dyn_cast<Instruction>(V);
+  if (!I || !L.contains(I) || Depth > 4)
+    return false;
+  auto Read = [&](const Use &U) {
+    const auto *From = dyn_cast<LoadInst>(U.get());
+    return From && L.contains(From);
+  };
+  if (isa<PHINode>(I))
+    return any_of(I->operands(), Read);
+  return isa<LoadInst>(I) || any_of(I->operands(), [&](const Use &U) { return isRead(U.get(), L, Depth + 1); });
+}
+
 // Whether the loop ends where it finds something, and does nothing else. One that also counts its steps may be a check of
 // all elements, which finds nothing.
-bool isSearch(const Loop &L, ScalarEvolution &SE) {
+bool isSearch(const Loop &L) {
   size_t Count = 0;
   for (const BasicBlock *BB : L.blocks())
     for (const Instruction &I : *BB) {
@@ -103,12 +117,14 @@ bool isSearch(const Loop &L, ScalarEvolution &SE) {
     return false;
   SmallVector<BasicBlock *, 4> Exiting;
   L.getExitingBlocks(Exiting);
-  if (any_of(Exiting, [&](BasicBlock *BB) { return !isa<SCEVCouldNotCompute>(SE.getExitCount(&L, BB)); }))
-    return false;
-  return any_of(Exiting, [&](const BasicBlock *BB) {
+  bool Found = false;
+  for (const BasicBlock *BB : Exiting) {
     const auto *Br = dyn_cast<BranchInst>(BB->getTerminator());
-    return Br && Br->isConditional() && isData(Br->getCondition(), L);
-  });
+    if (!Br || !Br->isConditional() || !isRead(Br->getCondition(), L))
+      return false;
+    Found |= isData(Br->getCondition(), L);
+  }
+  return Found;
 }
 } // namespace
 
@@ -168,6 +184,6 @@ const char *cere_too_short(LLVMValueRef Fn, LLVMBasicBlockRef Header, bool Close
   ScalarEvolution SE(F, TLI, AC, DT, LI);
   if (instructions(*L, LI, SE))
     return "too short: at most 1000 instructions, in a function that is called in loops";
-  return Closed && isSearch(*L, SE) ? "too short: a search in a function that is called in loops" : nullptr;
+  return Closed && isSearch(*L) ? "too short: a search in a function that is called in loops" : nullptr;
 }
 }

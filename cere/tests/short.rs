@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, succeed, text};
+use common::{json, run, succeed, text};
 use std::path::Path;
 
 /// `steps` is bounded by nothing that the code shows, `bits` by 8, `fill` takes long.
@@ -92,5 +92,7 @@ fn by_the_code_by_a_profile_and_all() {
     )
     .expect("a file");
     let line = ["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"];
-    common::refused(at, &line, "short.json has version 2");
+    let failed = run(at, &line);
+    assert!(!failed.status.success());
+    assert!(text(&failed.stderr).contains("short.json has version 2"));
 }
