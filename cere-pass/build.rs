@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/stack.cpp",
+    "src/short.cpp",
     "src/exceptions.cpp",
     "src/arguments.cpp",
     "src/results.cpp",

@@ -54,6 +54,47 @@ pub struct CompileCommand {
     pub debug: bool,
     /// Regions not to outline, by index, with the reason: a former attempt at this compile failed on them.
     pub skip: Vec<SkippedLoop>,
+    /// Loops that a profile found too short for a probe; the pass adds those that the code shows to be so, and keeps those of
+    /// this unit. None if short loops become regions all the same.
+    #[serde(default)]
+    pub short: Option<Vec<ShortLoop>>,
+}
+
+/// A loop whose invocations a profile found too short to be captured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShortLoop {
+    /// As in [`Region`], like the fields that follow.
+    pub function: String,
+    /// Its source file.
+    pub file: PathBuf,
+    /// Its line.
+    pub line: u32,
+    /// Its number among the regions of that line.
+    pub ordinal: u32,
+    /// Mean cycles of an invocation.
+    pub cycles: f64,
+}
+
+/// What profiles found too short, over the builds of a store: `short.json`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ShortLoops {
+    /// [`ShortLoops::VERSION`].
+    pub version: u32,
+    /// The loops.
+    pub loops: Vec<ShortLoop>,
+}
+
+impl ShortLoops {
+    /// Version of the file.
+    pub const VERSION: u32 = 1;
+}
+
+impl ShortLoop {
+    /// Whether this is the region.
+    pub fn is(&self, region: &Region) -> bool {
+        (&self.function, &self.file, self.line, self.ordinal)
+            == (&region.function, &region.file, region.line, region.ordinal)
+    }
 }
 
 /// A region that must not be outlined.

@@ -58,6 +58,10 @@ impl Store {
     pub fn profile(&self) -> PathBuf {
         self.root.join("profile.json")
     }
+    /// Loops that profiles found too short for a probe.
+    pub fn short(&self) -> PathBuf {
+        self.root.join("short.json")
+    }
     /// Scratch directories of runs in progress, one a run.
     pub fn runs(&self) -> PathBuf {
         self.root.join("runs")

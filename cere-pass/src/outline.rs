@@ -6,6 +6,7 @@ use llvm_sys::core::*;
 use llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMLinkage, LLVMOpcode};
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::path::Path;
 
@@ -40,6 +41,8 @@ pub fn all(
     language: Language,
 ) -> Vec<Region> {
     let mut regions = Vec::<Region>::new();
+    // Before anything is outlined: calls leave their functions with the loops around them.
+    let in_loops = [false, true].map(|closed| called_in_loops(module, closed));
     let cxx = language == Language::Cxx;
     for function in ir::functions(module) {
         // SAFETY: the function is live.
@@ -70,7 +73,21 @@ pub fn all(
                 Place::Loop(header) => unsafe { text(shim::cere_refusal(function, header)) },
                 Place::Fork(_) => None,
             };
-            region.reason = skip.map_or_else(refusal, |skip| Some(skip.reason.clone()));
+            let short = || match (place, &command.short) {
+                (Place::Loop(header), Some(short)) => {
+                    let profiled = short.iter().find(|s| s.is(&region));
+                    let profiled = profiled.map(|s| {
+                        format!(
+                            "too short: {:.0} cycles an invocation in a profile",
+                            s.cycles
+                        )
+                    });
+                    profiled.or_else(|| too_short(function, header, &in_loops))
+                }
+                _ => None,
+            };
+            let skipped = skip.map(|skip| skip.reason.clone());
+            region.reason = skipped.or_else(refusal).or_else(short);
             if region.reason.is_none() {
                 wanted.push((place, regions.len()));
             }
@@ -81,6 +98,36 @@ pub fn all(
     // SAFETY: the module is live.
     unsafe { shim::cere_restore_types(module) };
     regions
+}
+
+/// The functions whose calls are all in loops; `closed`: and that nothing else can call.
+fn called_in_loops(module: LLVMModuleRef, closed: bool) -> HashSet<LLVMValueRef> {
+    // SAFETY: the module is live; the shim writes at most `room` entries and returns how many there are.
+    unsafe {
+        let room = shim::cere_called_in_loops(module, closed, std::ptr::null_mut(), 0);
+        let mut functions = vec![std::ptr::null_mut(); room];
+        shim::cere_called_in_loops(module, closed, functions.as_mut_ptr(), room);
+        functions.into_iter().collect()
+    }
+}
+
+/// Why the code alone shows that the loop is too short; `in_loops`: of [`called_in_loops`], open and closed.
+fn too_short(
+    function: LLVMValueRef,
+    header: LLVMBasicBlockRef,
+    [open, closed]: &[HashSet<LLVMValueRef>; 2],
+) -> Option<String> {
+    if !open.contains(&function) {
+        return None;
+    }
+    // SAFETY: function and header are live; the shim returns null or a string literal.
+    unsafe {
+        text(shim::cere_too_short(
+            function,
+            header,
+            closed.contains(&function),
+        ))
+    }
 }
 
 /// Attribute of a function that goes on unwinding by a call, and so needs a frame of its own under all flags: inlined into a

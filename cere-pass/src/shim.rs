@@ -25,6 +25,17 @@ unsafe extern "C" {
         room: size_t,
     ) -> size_t;
     pub fn cere_refusal(function: LLVMValueRef, header: LLVMBasicBlockRef) -> *const c_char;
+    pub fn cere_called_in_loops(
+        module: LLVMModuleRef,
+        closed: bool,
+        functions: *mut LLVMValueRef,
+        room: size_t,
+    ) -> size_t;
+    pub fn cere_too_short(
+        function: LLVMValueRef,
+        header: LLVMBasicBlockRef,
+        closed: bool,
+    ) -> *const c_char;
     pub fn cere_has_invoke(function: LLVMValueRef, header: LLVMBasicBlockRef) -> bool;
     pub fn cere_own_landing_pads(function: LLVMValueRef, header: LLVMBasicBlockRef);
     pub fn cere_number_types(function: LLVMValueRef);

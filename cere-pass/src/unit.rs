@@ -21,7 +21,7 @@ use std::ptr::null_mut;
 /// Instruments the module and keeps it in the store.
 pub fn instrument(
     module: LLVMModuleRef,
-    command: CompileCommand,
+    mut command: CompileCommand,
     optimize: bool,
 ) -> Result<(), String> {
     for function in ir::functions(module) {
@@ -33,6 +33,9 @@ pub fn instrument(
     let marker = marker(module);
     let language = language(&source, &command);
     let regions = outline::all(module, marker, &command, &source, language);
+    if let Some(short) = &mut command.short {
+        short.retain(|s| regions.iter().any(|region| s.is(region)));
+    }
     if !command.debug {
         // SAFETY: the module is live.
         unsafe { LLVMStripModuleDebugInfo(module) };

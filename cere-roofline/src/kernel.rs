@@ -169,7 +169,7 @@ impl Kernel {
         state::write_text(&path.join("main.c"), &program(&self.sizes))?;
         let source = source.to_string_lossy();
         let shown = self.source.display();
-        let mut build = vec!["instrument", "--quiet", "--", "clang"];
+        let mut build = vec!["instrument", "--quiet", "--all-loops", "--", "clang"];
         build.extend(self.flags.iter().map(String::as_str));
         build.extend(["-o", "kernel", "main.c", &*source, "-lm"]);
         step(

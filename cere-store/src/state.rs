@@ -1,7 +1,7 @@
 //! Reading and writing the store: units, lock, JSON files written to a temporary name and renamed.
 
 use anyhow::{Context, Result, bail};
-use cere_format::build::{BUILD_VERSION, Unit};
+use cere_format::build::{BUILD_VERSION, ShortLoop, ShortLoops, Unit};
 use cere_format::hexadecimal;
 use cere_format::profile::{PROFILE_VERSION, Profile};
 use cere_format::store::Store;
@@ -197,6 +197,24 @@ pub fn profile(store: &Store) -> Result<Profile> {
         );
     }
     Ok(profile)
+}
+
+/// The loops that profiles found too short for a probe; none if there was no profile.
+pub fn short_loops(store: &Store) -> Result<Vec<ShortLoop>> {
+    let path = store.short();
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let short: ShortLoops = read_json(&path)?;
+    if short.version != ShortLoops::VERSION {
+        bail!(
+            "{} has version {}, this cere reads {}: remove it and run `cere profile` again",
+            path.display(),
+            short.version,
+            ShortLoops::VERSION
+        );
+    }
+    Ok(short.loops)
 }
 
 /// Whether the name of a file begins with a dot: it is being written.

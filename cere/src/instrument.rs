@@ -30,6 +30,10 @@ pub struct Options {
     /// Compile units that cannot be instrumented plainly and list them
     #[arg(long)]
     keep_going: bool,
+    /// Outline short loops as well: those of at most 1000 instructions and searches in functions that loops call, and those
+    /// that `cere profile` found too short
+    #[arg(long)]
+    all_loops: bool,
     /// Kill the build after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
@@ -136,6 +140,11 @@ fn command(options: &Options, store: &Store) -> Result<Command> {
     }
     if options.keep_going {
         build.env(wrapper::ENV_KEEP_GOING, "1");
+    }
+    // An outer build's setting is not this one's.
+    build.env_remove(wrapper::ENV_ALL_LOOPS);
+    if options.all_loops {
+        build.env(wrapper::ENV_ALL_LOOPS, "1");
     }
     if options.common.json {
         // stdout is for the report alone.

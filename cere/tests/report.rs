@@ -248,6 +248,7 @@ fn synthetic(at: &Path) -> PathBuf {
             output: Some(at.join("a.o")),
             debug: false,
             skip: Vec::new(),
+            short: None,
         },
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),

@@ -303,7 +303,8 @@ impl Program<'_> {
         let directory = self.instrumented(level);
         std::fs::create_dir_all(&directory)?;
         let mut command = cere(&directory);
-        command.args(["instrument", "--", "sh", "-ec", &self.script(level)]);
+        let script = self.script(level);
+        command.args(["instrument", "--all-loops", "--", "sh", "-ec", &script]);
         succeed(&mut limited(&command, COMMAND_SECONDS))?;
         let found = self.runs(&directory)?;
         same(&expected.all, &found.all, "the instrumented program")?;

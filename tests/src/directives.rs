@@ -13,6 +13,7 @@
 //! | `invocation: 1,3` | invocations to capture | 1 |
 //! | `refused: GLOB ~ text` | the capture of these regions is refused with a reason that contains `text` | |
 //! | `loop-refused: GLOB ~ text` | these loops are not outlined, with that reason | |
+//! | `short-loops: refused` | loops that are too short for a probe stay in place; all are outlined if it is missing | |
 //! | `regions: 3` | number of outlined regions | not checked |
 //! | `codelets: 3` | minimum number of codelets | 1 |
 //! | `other-code: GLOB ~ why` | the machine code of these is not identical, for this reason | |
@@ -77,6 +78,8 @@ pub struct Directives {
     pub refused: Vec<Expectation>,
     /// Loops that are refused.
     pub loop_refused: Vec<Expectation>,
+    /// Whether loops that are too short for a probe stay in place.
+    pub short_loops: bool,
     /// Number of outlined regions.
     pub regions: Option<usize>,
     /// Minimum number of codelets.
@@ -142,6 +145,7 @@ impl Directives {
             "invocation" => self.invocation = Some(value.to_owned()),
             "refused" => self.refused.push(expectation(value)?),
             "loop-refused" => self.loop_refused.push(expectation(value)?),
+            "short-loops" if value == "refused" => self.short_loops = true,
             "regions" => self.regions = Some(value.parse()?),
             "codelets" => self.codelets = value.parse()?,
             "threads" => self.threads = numbers(value)?,

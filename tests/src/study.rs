@@ -243,7 +243,11 @@ impl Study<'_> {
 
     fn build_instrumented(&self) -> Result<PathBuf> {
         let mut command = cere(self.directory);
-        command.args(["instrument", "--", "sh", "-ec", &self.script()]);
+        command.arg("instrument");
+        if !self.directives.short_loops {
+            command.arg("--all-loops");
+        }
+        command.args(["--", "sh", "-ec", &self.script()]);
         self.built(self.directory, &mut command)
     }
 

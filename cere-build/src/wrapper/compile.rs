@@ -1,7 +1,7 @@
 //! Compiles one source with the pass.
 
 use super::job::Job;
-use super::{ENV_KEEP_GOING, Failure};
+use super::{ENV_ALL_LOOPS, ENV_KEEP_GOING, Failure};
 use anyhow::{Context, Result, bail};
 use cere_console::warning;
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, SkippedLoop};
@@ -34,6 +34,10 @@ impl Job {
             output: Some(self.recorded(output)),
             debug: self.parsed.debug,
             skip: Vec::new(),
+            short: match std::env::var_os(ENV_ALL_LOOPS) {
+                Some(_) => None,
+                None => Some(state::short_loops(&self.store)?),
+            },
         };
         let mut input = None;
         if source == "-" {

@@ -36,6 +36,9 @@ const TOOLS: &[(&str, Language, &str)] = &[
 /// Set by `cere instrument --keep-going`: a unit that cannot be instrumented is compiled plainly and listed.
 pub const ENV_KEEP_GOING: &str = "CERE_KEEP_GOING";
 
+/// Set by `cere instrument --all-loops`: loops that are too short for a probe become regions all the same.
+pub const ENV_ALL_LOOPS: &str = "CERE_ALL_LOOPS";
+
 /// A compile that the pass could not instrument, in the store's `failures/`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Failure {

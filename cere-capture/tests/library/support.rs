@@ -135,6 +135,7 @@ impl Program {
             output: Some(at("program.o")),
             debug: false,
             skip: Vec::new(),
+            short: None,
         };
         std::fs::write(at("command.json"), serde_json::to_vec(&command).unwrap()).unwrap();
         let path = source_file(source);

@@ -86,6 +86,7 @@ impl Build {
             output: Some(object.clone()),
             debug: false,
             skip: Vec::new(),
+            short: None,
         };
         let command = self.path("command.json");
         std::fs::write(&command, serde_json::to_vec(&record).unwrap()).unwrap();

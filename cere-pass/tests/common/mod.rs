@@ -107,6 +107,7 @@ impl Place {
             output: Some(object.clone()),
             debug,
             skip: Vec::new(),
+            short: None,
         };
         let json = self.path(&format!("{name}.json"));
         loop {

@@ -4,6 +4,7 @@ mod collect;
 mod merge;
 mod probes;
 mod several;
+mod short;
 
 pub use collect::{Collected, Run, collect};
 pub use probes::DISPLACED;

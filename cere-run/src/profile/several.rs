@@ -2,7 +2,7 @@
 
 use super::collect::{Collected, Run, collect};
 use super::merge::merge;
-use super::probes;
+use super::{probes, short};
 use crate::classes;
 use crate::input::Input;
 use crate::launch::Output;
@@ -77,6 +77,15 @@ impl Command<'_> {
         output: Output,
         input: &mut Input,
     ) -> Result<Collected> {
+        let mut collected = self.times(runs, output, input)?;
+        if collected.code == 0 {
+            let note = short::record(self.store, &collected.profile)?;
+            collected.notes.extend(note);
+        }
+        Ok(collected)
+    }
+
+    fn times(&self, runs: Option<u32>, output: Output, input: &mut Input) -> Result<Collected> {
         let mut first = self.profile_once(output, input, None)?;
         state::write_json(&self.store.profile(), &first.profile)?;
         // A program that fails is not run for it again.

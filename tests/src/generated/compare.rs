@@ -38,7 +38,7 @@ impl Comparison {
         });
         let lines: Vec<String> = lines.collect();
         let mut instrument = cere(directory);
-        instrument.args(["instrument", "--", "sh", "-ec"]);
+        instrument.args(["instrument", "--all-loops", "--", "sh", "-ec"]);
         succeed(instrument.arg(lines.join("\n")))?;
 
         // A program behaves the same at all levels. If not, the plain build of the level decides.
