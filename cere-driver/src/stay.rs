@@ -87,6 +87,11 @@ impl Server {
         })
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Has a child run `command`; `rest` is what its sandbox gives it, `standard` its input, output and error.
     ///
     /// # Errors

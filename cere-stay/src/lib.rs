@@ -14,17 +14,28 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::fs::File;
 use std::io::{IoSliceMut, Read, Seek};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 type Hook = unsafe extern "C" fn();
 type Start =
     unsafe extern "C" fn(Main, c_int, *mut *mut c_char, Hook, Hook, Hook, *mut c_void) -> c_int;
+
+type Spawn = unsafe extern "C" fn(
+    *mut libc::pid_t,
+    *const c_char,
+    *const libc::posix_spawn_file_actions_t,
+    *const libc::posix_spawnattr_t,
+    *const *mut c_char,
+    *const *mut c_char,
+) -> c_int;
 
 /// The tool's own.
 static MAIN: OnceLock<Main> = OnceLock::new();
@@ -200,6 +211,50 @@ unsafe fn call_main(
     // SAFETY: by the contract.
     MAIN.get()
         .map_or(126, |main| unsafe { main(count, arguments, environment) })
+}
+
+/// Starts a program. Where a driver starts its own file once more, as flang does for each compile, a fork has all that the
+/// file would link.
+///
+/// # Safety
+/// As the C library's. Drivers have one thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawn(
+    pid: *mut libc::pid_t,
+    path: *const c_char,
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const libc::posix_spawnattr_t,
+    argv: *const *mut c_char,
+    envp: *const *mut c_char,
+) -> c_int {
+    // SAFETY: by the contract; the lists live on in the child, and the C library has this function under this name.
+    unsafe {
+        if !(actions.is_null() && attributes.is_null() && is_own(CStr::from_ptr(path))) {
+            let spawn: Spawn = next(c"posix_spawn");
+            return spawn(pid, path, actions, attributes, argv, envp);
+        }
+        match libc::fork() {
+            -1 => *libc::__errno_location(),
+            0 => {
+                // A driver that is killed takes its compile with it.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                environ = envp.cast_mut();
+                let count = (0..).take_while(|at| !(*argv.add(*at)).is_null()).count();
+                libc::exit(call_main(count as c_int, argv.cast_mut(), environ))
+            }
+            child => {
+                *pid = child;
+                0
+            }
+        }
+    }
+}
+
+/// Whether this process is of the file at `path`.
+fn is_own(path: &CStr) -> bool {
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let own = Path::new("/proc/self/exe").canonicalize();
+    own.is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
 }
 
 /// A list that ends in null and lives on.
