@@ -55,7 +55,6 @@ pub struct Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = shutdown(&self.control, Shutdown::Both);
-
         let _ = self.child.wait();
     }
 }
