@@ -10,6 +10,8 @@
 //!
 //! There is one thread, and until a child calls `main` nothing of its request but this has been read.
 
+mod huge;
+
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
@@ -119,6 +121,7 @@ fn receive(control: BorrowedFd) -> Option<Request> {
 extern "C" fn serve(_: c_int, _: *mut *mut c_char, _: *mut *mut c_char) -> c_int {
     // SAFETY: takes no pointers. Who started this process may end before it: the socket tells when it is not needed.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+    huge::move_code();
     let control = rustix::stdio::stdin();
     let mut running: Vec<Running> = Vec::new();
     loop {
