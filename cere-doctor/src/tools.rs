@@ -32,13 +32,14 @@ pub fn items() -> Vec<Item> {
         ("LLVM pass", components::PLUGIN),
         ("preload library", components::PRELOAD),
         ("replay runtime", components::RUNTIME),
+        ("library of tools that stay", components::STAY),
     ];
     let parts = parts.map(|(name, file)| match components::find(file) {
         Ok(path) => Item::good(name, path.display().to_string()),
         Err(why) => Item::missing(
             name,
             why.to_string(),
-            "`make`, then `sudo make install`; or set CERE_HOME to the directory with the three libraries",
+            "`make`, then `sudo make install`; or set CERE_HOME to the directory with the libraries",
         ),
     });
     programs.chain(parts).collect()

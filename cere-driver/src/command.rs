@@ -1,16 +1,18 @@
 //! Command lines of tools, to run here or to print for running by hand.
 
-use crate::CompileError;
+use crate::{CompileError, stay};
 use cere_console::detail;
 use cere_format::hexadecimal;
 use cere_process::wait;
-use cere_sandbox::{Kind, Sandbox, Task, ended_by};
+use cere_sandbox::{Kind, Rest, Sandbox, Task, ended_by};
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 /// Hash of parts, each with its length, in hexadecimal.
@@ -119,7 +121,7 @@ impl Line {
             seconds: self.limit.map_or(LONG, |limit| limit.as_secs()),
         }
     }
-    fn command(&self) -> Result<Command, CompileError> {
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         if let Some(directory) = &self.directory {
@@ -128,12 +130,13 @@ impl Line {
         if let Some((name, value)) = &self.variable {
             command.env(name, value);
         }
-        let confined = self.sandbox.confine(&mut command, &self.task());
-        confined.map_err(|source| CompileError::Sandbox {
+        command
+    }
+    fn refused(&self, source: std::io::Error) -> CompileError {
+        CompileError::Sandbox {
             what: self.program.clone(),
             source,
-        })?;
-        Ok(command)
+        }
     }
 }
 
@@ -197,27 +200,119 @@ fn reason(output: &Output, late: Option<Duration>, confined: bool) -> String {
     }
 }
 
-fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, CompileError> {
-    let start = |source| CompileError::Tool {
+/// What a line's tool printed and how it ended, and the limit if it ran longer and was killed.
+type Ended = (Output, Option<Duration>);
+
+fn output(line: &Line, input: Option<&str>) -> Result<Ended, CompileError> {
+    detail!("runs {line}");
+    // A server that is killed costs its runs one repetition.
+    for last in [false, true] {
+        let Some(server) = stay::server(&line.program, &line.sandbox) else {
+            break;
+        };
+        let rest = line.sandbox.rest(&line.task());
+        match served(line, &server, rest.map_err(|e| line.refused(e))?, input) {
+            Ok(ended) => return Ok(ended),
+            Err(error) => stay::replace(&line.program, &line.sandbox, &server, &error, last),
+        }
+    }
+    let mut command = line.command();
+    let confined = line.sandbox.confine(&mut command, &line.task());
+    confined.map_err(|e| line.refused(e))?;
+    started(command, input, line.limit).map_err(|source| CompileError::Tool {
         tool: line.program.clone(),
         source,
+    })
+}
+
+/// Runs a line in a tool that stays.
+fn served(
+    line: &Line,
+    server: &stay::Server,
+    rest: Option<Rest>,
+    input: Option<&str>,
+) -> std::io::Result<Ended> {
+    let (stdin, write) = match input {
+        Some(_) => {
+            let (read, write) = std::io::pipe()?;
+            (OwnedFd::from(read), Some(write))
+        }
+        None => (File::open("/dev/null")?.into(), None),
     };
+    let (stdout, its_output) = std::io::pipe()?;
+    let (stderr, its_error) = std::io::pipe()?;
+    let standard = [stdin.as_fd(), its_output.as_fd(), its_error.as_fd()];
+    let child = server.run(&line.command(), rest.as_ref(), standard)?;
+    drop((stdin, its_output, its_error));
+    feed(write, input);
+    collect(stdout, stderr, line.limit, || child.within(line.limit))
+}
+
+/// Runs a command to its end.
+fn started(
+    mut command: Command,
+    input: Option<&str>,
+    limit: Option<Duration>,
+) -> std::io::Result<Ended> {
     let stdin = match input {
         Some(_) => Stdio::piped(),
         None => Stdio::null(),
     };
-    detail!("runs {line}");
-    let mut command = line.command()?;
-    command
-        .stdin(stdin)
+    command.stdin(stdin);
+    let mut child = command
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(start)?;
-    if let (Some(text), Some(mut pipe)) = (input, child.stdin.take()) {
+        .stderr(Stdio::piped())
+        .spawn()?;
+    feed(child.stdin.take(), input);
+    let missing = || std::io::Error::other("it has no output");
+    let stdout = child.stdout.take().ok_or_else(missing)?;
+    let stderr = child.stderr.take().ok_or_else(missing)?;
+    collect(stdout, stderr, limit, || {
+        let ended = match limit {
+            None => Some(child.wait()?),
+            Some(limit) => wait::within(&mut child, limit)?,
+        };
+        Ok((ended.map_or_else(|| child.wait(), Ok)?, ended.is_none()))
+    })
+}
+
+fn feed(pipe: Option<impl Write>, input: Option<&str>) {
+    if let Some((mut pipe, text)) = pipe.zip(input) {
         // A compiler that refuses its flags closes its input; its message is what counts.
         let _ = pipe.write_all(text.as_bytes());
     }
-    let (output, late) = within(child, line.limit).map_err(start)?;
+}
+
+/// Reads what a process prints while `wait` waits for it, and says whether it was killed.
+fn collect(
+    stdout: impl Read + Send,
+    stderr: impl Read + Send,
+    limit: Option<Duration>,
+    wait: impl FnOnce() -> std::io::Result<(ExitStatus, bool)>,
+) -> std::io::Result<Ended> {
+    fn read(mut pipe: impl Read) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let _ = pipe.by_ref().take(KEPT).read_to_end(&mut bytes);
+        let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        bytes
+    }
+    std::thread::scope(|scope| {
+        let stdout = scope.spawn(|| read(stdout));
+        let stderr = scope.spawn(|| read(stderr));
+        let ended = wait();
+        let (stdout, stderr) = (stdout.join(), stderr.join());
+        let (status, killed) = ended?;
+        let output = Output {
+            status,
+            stdout: stdout.unwrap_or_default(),
+            stderr: stderr.unwrap_or_default(),
+        };
+        Ok((output, limit.filter(|_| killed)))
+    })
+}
+
+fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, CompileError> {
+    let (output, late) = output(line, input)?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -227,40 +322,6 @@ fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, Compi
         message: reason(&output, late, line.sandbox.is_on()),
         command: line.to_string(),
     })
-}
-
-/// The child's output, and the limit if it ran longer and was killed.
-fn within(
-    mut child: Child,
-    limit: Option<Duration>,
-) -> std::io::Result<(Output, Option<Duration>)> {
-    let read = |pipe: Option<Box<dyn Read + Send>>| {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            if let Some(mut pipe) = pipe {
-                let _ = pipe.by_ref().take(KEPT).read_to_end(&mut bytes);
-                let _ = std::io::copy(&mut pipe, &mut std::io::sink());
-            }
-            bytes
-        })
-    };
-    let stdout = read(child.stdout.take().map(|p| Box::new(p) as _));
-    let stderr = read(child.stderr.take().map(|p| Box::new(p) as _));
-    let ended = match limit {
-        None => Some(child.wait()?),
-        Some(limit) => wait::within(&mut child, limit)?,
-    };
-    let (status, late) = match ended {
-        Some(status) => (status, None),
-        None => (child.wait()?, limit),
-    };
-    let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
-    let output = Output {
-        status,
-        stdout: join(stdout),
-        stderr: join(stderr),
-    };
-    Ok((output, late))
 }
 
 /// Runs a line; what the tool says on failure becomes the error. Gives its standard output.
@@ -275,7 +336,7 @@ pub fn run_with_input(line: &Line, what: &str, input: &str) -> Result<String, Co
 
 /// The standard error of a line; `None` if the line fails.
 pub fn told(line: &Line) -> Option<Vec<u8>> {
-    let output = line.command().ok()?.stdin(Stdio::null()).output().ok()?;
+    let output = output(line, None).ok()?.0;
     output.status.success().then_some(output.stderr)
 }
 

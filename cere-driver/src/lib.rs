@@ -9,6 +9,7 @@
 //! | [`flags`] | what other flags change in kept IR |
 //! | [`mod@unit`] | the commands that compile a unit |
 //! | [`command`] | running tools |
+//! | [`stay`] | tools that fork for each run instead of starting |
 //! | [`cached`] | files by content, whole or not at all |
 //! | [`mod@several`] | several compiles at a time |
 
@@ -19,6 +20,7 @@ pub mod command;
 pub mod flags;
 pub mod gcc;
 pub mod several;
+pub mod stay;
 pub mod unit;
 mod variant;
 

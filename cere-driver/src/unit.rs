@@ -15,6 +15,8 @@ pub const FLANG: &str = "flang-22";
 pub const OPT: &str = "opt-22";
 /// The model of processors.
 pub const MCA: &str = "llvm-mca-22";
+/// The editor of symbol tables.
+pub const OBJCOPY: &str = "llvm-objcopy-22";
 /// The linker.
 pub const LLD: &str = "ld.lld-22";
 

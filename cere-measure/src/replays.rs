@@ -150,6 +150,7 @@ impl<'a> Replays<'a> {
         settings: &Settings,
         keep: Option<PathBuf>,
     ) -> Result<cere_replay::Options> {
+        cere_driver::stay::allow(components::find(components::STAY)?);
         Ok(cere_replay::Options {
             settings: settings.clone(),
             keep,

@@ -5,14 +5,12 @@ use crate::compile::Compiled;
 use crate::glue::{globals, renamed_symbol};
 use crate::{Options, ReplayError, link};
 use cere_driver::command::{Line, hash, run};
-use cere_driver::unit::LLD;
+use cere_driver::unit::{LLD, OBJCOPY};
 use cere_driver::{cached, stamp};
 use cere_format::package::Manifest;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The editor of symbol tables.
-const OBJCOPY: &str = "llvm-objcopy-22";
 /// What the runtime defines for everyone: its entry, and the functions that it puts in the C library's place.
 const SHARED: [&str; 17] = [
     "_start",

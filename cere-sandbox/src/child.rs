@@ -4,7 +4,7 @@ use crate::calls::OWN_ID;
 use libc::sock_filter;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Limits of resources.
 pub(crate) struct Limits {
@@ -121,6 +121,19 @@ fn filter(program: &[sock_filter]) -> io::Result<()> {
     })
 }
 
+/// What is left to a child of a server that has entered the [`Steps`] of one: the limit of processor time, and its files.
+pub(crate) fn enter_rest(ruleset: Option<BorrowedFd>, seconds: Option<u64>) -> io::Result<()> {
+    // SAFETY: concerns this process alone.
+    done(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }.into())?;
+    seconds.map_or(Ok(()), |seconds| limit(libc::RLIMIT_CPU, seconds))?;
+    ruleset.map_or(Ok(()), restrict)
+}
+
+fn restrict(ruleset: BorrowedFd) -> io::Result<()> {
+    // SAFETY: concerns this process alone.
+    done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })
+}
+
 impl Steps {
     pub(crate) fn new(
         namespaces: bool,
@@ -158,13 +171,9 @@ impl Steps {
             );
             // After a change of credentials, which forgets it.
             done(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL).into())?;
-            if let Some(ruleset) = &self.ruleset {
-                done(libc::syscall(
-                    libc::SYS_landlock_restrict_self,
-                    ruleset.as_raw_fd(),
-                    0,
-                ))?;
-            }
+        }
+        if let Some(ruleset) = &self.ruleset {
+            restrict(ruleset.as_fd())?;
         }
         // SAFETY: never fails.
         let own = unsafe { libc::getpid() } as u32;

@@ -28,6 +28,7 @@ use child::Steps;
 use layers::Layers;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -144,48 +145,90 @@ impl Sandbox {
     /// # Errors
     /// The kernel's, where it has a layer and refuses this one.
     pub fn confine(&self, command: &mut Command, task: &Task) -> io::Result<()> {
-        if !self.on {
+        let Some(rest) = self.rest(task)? else {
             return Ok(());
+        };
+        if let Some(directory) = rest.scratch {
+            command.env("TMPDIR", directory);
         }
-        let layers = Layers::here();
+        enter(command, task.kind, rest.ruleset, rest.seconds);
+        Ok(())
+    }
+
+    /// Has `command`, when it is started, be confined as its tasks are, but for what [`Sandbox::rest`] gives each of them.
+    pub fn confine_server(&self, command: &mut Command, kind: Kind) {
+        if self.on {
+            enter(command, kind, None, libc::RLIM_INFINITY);
+        }
+    }
+
+    /// What a task has of its own; none without a sandbox.
+    ///
+    /// # Errors
+    /// The kernel's, where it has landlock and refuses this.
+    pub fn rest(&self, task: &Task) -> io::Result<Option<Rest>> {
+        if !self.on {
+            return Ok(None);
+        }
         let mut task = task.clone();
         task.read.extend(self.read.iter().cloned());
         task.libraries.extend(self.libraries.iter().cloned());
-        let mut steps = Steps::new(
-            layers.namespaces.is_ok(),
-            layers
-                .files
-                .is_ok()
-                .then(|| files::ruleset(&task))
-                .transpose()?
-                .flatten(),
-            match layers.calls {
-                Ok(()) => calls::filters(task.kind),
-                Err(_) => Vec::new(),
-            },
-            limits(&task),
-        );
-        if let Some(directory) = task.write.iter().find(|path| path.is_dir()) {
-            command.env("TMPDIR", directory);
-        }
-        // SAFETY: `enter` makes system calls only: it neither allocates nor locks.
-        unsafe { command.pre_exec(move || steps.enter()) };
-        Ok(())
+        let ruleset = match Layers::here().files {
+            Ok(()) => files::ruleset(&task)?,
+            Err(_) => None,
+        };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let seconds = task.seconds.saturating_mul(processors);
+        Ok(Some(Rest {
+            ruleset,
+            seconds: seconds.saturating_add(60),
+            scratch: task.write.into_iter().find(|path| path.is_dir()),
+        }))
     }
+}
+
+/// What each task of a kind has of its own: see [`Sandbox::rest`].
+#[derive(Debug)]
+pub struct Rest {
+    /// The ruleset of landlock, where there is one.
+    pub ruleset: Option<OwnedFd>,
+    /// Seconds of processor time.
+    pub seconds: u64,
+    /// Where its temporary files are (`TMPDIR`).
+    pub scratch: Option<PathBuf>,
+}
+
+/// Enters the rest, in a process that was forked by a server: see [`Sandbox::confine_server`].
+///
+/// # Errors
+/// The kernel's.
+pub fn enter_rest(ruleset: Option<BorrowedFd>, seconds: Option<u64>) -> io::Result<()> {
+    child::enter_rest(ruleset, seconds)
+}
+
+/// Has `command` confined when it is started.
+fn enter(command: &mut Command, kind: Kind, ruleset: Option<OwnedFd>, seconds: u64) {
+    let layers = Layers::here();
+    let filters = match layers.calls {
+        Ok(()) => calls::filters(kind),
+        Err(_) => Vec::new(),
+    };
+    let limits = limits(kind, seconds);
+    let mut steps = Steps::new(layers.namespaces.is_ok(), ruleset, filters, limits);
+    // SAFETY: `enter` makes system calls only: it neither allocates nor locks.
+    unsafe { command.pre_exec(move || steps.enter()) };
 }
 
 /// Limits of resources: those that hold anywhere, and at last that of processes, which counts the user's own where there is no
 /// user namespace.
-fn limits(task: &Task) -> child::Limits {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let seconds = task.seconds.saturating_mul(processors).saturating_add(60);
+fn limits(kind: Kind, seconds: u64) -> child::Limits {
     child::Limits {
         anywhere: [
             (libc::RLIMIT_CORE, 0),
-            (libc::RLIMIT_FSIZE, task.kind.file_size()),
+            (libc::RLIMIT_FSIZE, kind.file_size()),
             (libc::RLIMIT_CPU, seconds),
         ],
-        processes: task.kind.processes(),
+        processes: kind.processes(),
     }
 }
 

@@ -11,6 +11,8 @@ pub const PLUGIN: &str = "libcere_pass.so";
 pub const PRELOAD: &str = "libcere_capture.so";
 /// The preload library of counted programs.
 pub const COUNTED: &str = "libcere_counted.so";
+/// The preload library of tools that stay.
+pub const STAY: &str = "libcere_stay.so";
 /// The runtime inside replay executables.
 pub const RUNTIME: &str = "libcere_runtime.a";
 
