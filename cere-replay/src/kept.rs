@@ -176,7 +176,9 @@ impl Keeper {
         // In its own directory it may read it.
         let code = self.place.directory().join("code");
         let _ = std::fs::remove_file(&code);
-        std::fs::hard_link(executable, &code).map_err(|error| ended(&error))?;
+        let linked = std::fs::hard_link(executable, &code);
+        let linked = linked.or_else(|_| std::fs::copy(executable, &code).map(drop));
+        linked.map_err(|error| ended(&error))?;
         let mut environment = process::environment(plan, &self.place, options);
         let tunables = std::env::var("GLIBC_TUNABLES").ok();
         environment.extend([
