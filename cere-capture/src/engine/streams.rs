@@ -17,7 +17,12 @@ struct Stream {
     /// The last so many of them were opened ahead.
     ahead: usize,
     down: bool,
+    /// Whether its last touch was a write.
     write: bool,
+    /// Whether its pages were open before, with fewer rights.
+    again: bool,
+    /// Touch that it had last.
+    at: u64,
 }
 
 /// Where a fault lies in a stream.
@@ -35,7 +40,8 @@ pub struct Place {
 /// The streams that are followed.
 pub struct Streams {
     all: [Stream; STREAMS],
-    next: usize,
+    /// Touches so far.
+    touches: u64,
     /// Maximum number of pages opened ahead.
     pub most: usize,
 }
@@ -57,10 +63,12 @@ impl Streams {
             ahead: 0,
             down: false,
             write: false,
+            again: false,
+            at: 0,
         };
         Streams {
             all: [NONE; STREAMS],
-            next: 0,
+            touches: 0,
             most: AHEAD,
         }
     }
@@ -72,10 +80,16 @@ impl Streams {
         }
     }
 
-    /// The page is touched by a fault, for writing or not.
-    pub fn follow(&mut self, page: usize, write: bool) -> Place {
-        for (index, stream) in self.all.iter_mut().enumerate() {
-            if stream.pages == 0 || stream.write != write {
+    /// The page is touched by a fault, for writing or not, `again` if it was open before.
+    pub fn follow(&mut self, page: usize, write: bool, again: bool) -> Place {
+        self.touches += 1;
+        // The one that had a touch longest ago makes room.
+        let (mut index, mut oldest) = (0, u64::MAX);
+        for (this, stream) in self.all.iter_mut().enumerate() {
+            if stream.at < oldest {
+                (index, oldest) = (this, stream.at);
+            }
+            if stream.pages == 0 || stream.again != again {
                 continue;
             }
             let down = page.wrapping_add(PAGE) == stream.last;
@@ -92,22 +106,29 @@ impl Streams {
             stream.pages += 1;
             stream.ahead = 0;
             stream.down = down;
+            stream.at = self.touches;
+            // What is written here and there is not opened for writing ahead.
+            let alike = stream.write == write;
+            stream.write = write;
             return Place {
-                index,
+                index: this,
                 down,
                 // At most half as many as it has shown, because it may end at once.
-                ahead: (stream.pages / 2).min(self.most),
+                ahead: match alike {
+                    true => (stream.pages / 2).min(self.most),
+                    false => 0,
+                },
                 passed,
             };
         }
-        let index = self.next;
-        self.next = (index + 1) % STREAMS;
         self.all[index] = Stream {
             last: page,
             pages: 1,
             ahead: 0,
             down: false,
             write,
+            again,
+            at: self.touches,
         };
         Place {
             index,
@@ -142,7 +163,7 @@ mod tests {
             if !open.insert(page * PAGE) {
                 continue;
             }
-            let place = streams.follow(page * PAGE, false);
+            let place = streams.follow(page * PAGE, false, false);
             let range = beyond(page * PAGE, place.ahead, place.down);
             open.extend((range.0..range.1).step_by(PAGE));
             streams.opened(place, place.ahead);
@@ -175,6 +196,16 @@ mod tests {
         assert!(faults(&third).0.iter().all(|n| *n == 1));
         let turning = [100, 101, 99, 98, 103];
         assert_eq!(faults(&turning).0, [1, 2, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_write_in_a_stream_of_reads_opens_nothing_ahead() {
+        let mut streams = Streams::new();
+        let mut ahead = |page, write| streams.follow(page * PAGE, write, false).ahead;
+        assert_eq!([ahead(10, false), ahead(11, false)], [0, 1]);
+        assert_eq!([ahead(12, true), ahead(13, false)], [0, 0]);
+        assert_eq!(ahead(14, false), 2);
+        assert_eq!(streams.follow(15 * PAGE, false, true).ahead, 0);
     }
 
     #[test]

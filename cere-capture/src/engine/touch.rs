@@ -74,7 +74,7 @@ impl<M: Memory> Engine<M> {
             return Touched::Opened;
         }
         if !self.pages.is_short() {
-            let stream = self.follow(&span, address, access);
+            let stream = self.follow(&span, address, access, open != 0);
             let ahead = stream.map_or(0, |place| {
                 let most = self.count_ahead(&span, (address, page), place, now);
                 self.streams.opened(place, most);
@@ -123,7 +123,13 @@ impl<M: Memory> Engine<M> {
     }
 
     /// The stream that a touch belongs to; none where pages are opened one by one.
-    fn follow(&mut self, span: &Span, address: usize, access: Access) -> Option<Place> {
+    fn follow(
+        &mut self,
+        span: &Span,
+        address: usize,
+        access: Access,
+        again: bool,
+    ) -> Option<Place> {
         let alone = KIND_STACK | KIND_TWICE;
         // Pages beyond the end of a file cannot be copied.
         let file = span.kind & KIND_FILE != 0 && self.level.is_some();
@@ -134,7 +140,7 @@ impl<M: Memory> Engine<M> {
         if self.shared() || self.tracer.is_exact() {
             return None;
         }
-        let place = self.streams.follow(address, access == Access::Write);
+        let place = self.streams.follow(address, access == Access::Write, again);
         if self.level.is_some() {
             self.pages.confirm(place.passed.0, place.passed.1);
         }

@@ -12,22 +12,33 @@ AREA(fifth);
 AREA(written);
 long sum;
 
-static __attribute__((noinline)) void touch_all(void) {
-    for (int i = 0; i < PAGES; i += 3) sum += third[i * STEP];
-    for (int i = 100; i < 300; i++) sum += rising[i * STEP];
-    for (int i = 299; i >= 100; i--) sum += falling[i * STEP];
-    for (int i = 0; i < PAGES; i += 2) sum += scattered[i * 7 % PAGES * STEP];
-    for (int i = 100; i < 300; i++) {
-        sum += fifth[i * STEP];
-        if (i % 5 == 0) fifth[i * STEP + 1] = i;
-    }
-    for (int i = 100; i < 300; i++) written[i * STEP + 1] = i;
+static __attribute__((noinline)) void touch_area(int area) {
+    if (area == 0)
+        for (int i = 0; i < PAGES; i += 3) sum += third[i * STEP];
+    else if (area == 1)
+        for (int i = 100; i < 300; i++) sum += rising[i * STEP];
+    else if (area == 2)
+        for (int i = 299; i >= 100; i--) sum += falling[i * STEP];
+    else if (area == 3)
+        for (int i = 0; i < PAGES; i += 2) sum += scattered[i * 7 % PAGES * STEP];
+    else if (area == 4)
+        for (int i = 100; i < 300; i++) {
+            sum += fifth[i * STEP];
+            if (i % 5 == 0) fifth[i * STEP + 1] = i;
+        }
+    else
+        for (int i = 100; i < 300; i++) written[i * STEP + 1] = i;
 }
 
-int main(void) {
+static __attribute__((noinline)) void touch_all(int areas) {
+    for (int area = 0; area < areas; area++) touch_area(area);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
     long *all[] = {third, rising, falling, scattered, fifth, written};
     for (int a = 0; a < 6; a++)
         for (int i = 0; i < PAGES; i++) all[a][i * STEP] = i + 1;
-    touch_all();
+    touch_all(5 + argc);
     return sum == 0;
 }
