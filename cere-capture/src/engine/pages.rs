@@ -166,10 +166,11 @@ impl<M: Memory> Pages<M> {
         let mut at = start;
         while let Some((from, to)) = self.spans.part(at, end) {
             at = to;
+            let Some(span) = self.spans.find(from) else {
+                continue;
+            };
             // SAFETY: the handler opens what the program touches.
-            if let Some(span) = self.spans.find(from)
-                && unsafe { self.memory.protect(from, to, 0) } == 0
-            {
+            if unsafe { self.memory.protect(from, to, 0) } == 0 {
                 self.note_rights(&span, (from, to), 0);
             }
         }
