@@ -4,7 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The results of `work` for each number below `count`, in order; as many at a time as there are processors.
 pub fn several<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    at_most(usize::MAX, count, work)
+}
+
+/// The same, with at most `most` at a time.
+pub fn at_most<T: Send>(most: usize, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(most);
     let next = AtomicUsize::new(0);
     let some = || {
         let mut done = Vec::new();

@@ -11,7 +11,9 @@ use cere_process::supervise;
 use cere_store::{components, state};
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where the program's stdout goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,12 @@ pub struct Launch<'a> {
     pub environment: &'a [(String, String)],
     /// Its standard input, if not this command's.
     pub input: Option<Stdio>,
+    /// Work beside the run, on the directory with its results so far, until the run has ended.
+    pub beside: Option<&'a Beside<'a>>,
 }
+
+/// Work beside a run: gets the directory with its results, and whether the run has ended.
+pub type Beside<'a> = dyn Fn(&Path, &AtomicBool) + Sync + 'a;
 
 /// How a run ended, and the directory with its results, which is removed when this is dropped.
 pub struct Finished {
@@ -125,7 +132,15 @@ impl Launch<'_> {
         }
         prepare(&mut command);
         let hidden = (self.output == Output::Dropped).then(|| running(self.store, self.command));
-        let ended = supervise::run(&mut command, &self.command[0], self.timeout);
+        let over = AtomicBool::new(false);
+        let ended = std::thread::scope(|scope| {
+            if let Some(work) = self.beside {
+                scope.spawn(|| work(directory.path(), &over));
+            }
+            let ended = supervise::run(&mut command, &self.command[0], self.timeout);
+            over.store(true, Ordering::Relaxed);
+            ended
+        });
         if let Some(spinner) = hidden {
             spinner.finish_and_clear();
         }

@@ -2,7 +2,7 @@
 //! exit.
 
 use super::memory::{Access, Memory};
-use super::pool::{DEAD, Touch, ZEROS};
+use super::pool::{DEAD, Did, Touch, ZEROS};
 use super::spans::KIND_FOREIGN;
 use super::state::Engine;
 use crate::os::sys::PAGE;
@@ -18,7 +18,7 @@ impl<M: Memory> Engine<M> {
         for touch in unsafe { self.pages.pool.log(touched) } {
             let page = self.pages.pool.page(touch.address);
             // SAFETY: a page of the pool, or null.
-            let written = unsafe { page.as_ref() }.is_some_and(|p| p.written);
+            let written = unsafe { page.as_ref() }.is_some_and(|p| p.written != Did::No);
             let kept = written && touch.kind & DEAD == 0;
             if !kept || self.pages.spans.find(touch.address).is_none() {
                 continue;

@@ -31,11 +31,11 @@ pub trait Memory {
     /// Whether all of [start, start + length) is mapped; `start` is a page's.
     fn is_mapped(&self, start: usize, length: usize) -> bool;
 
-    /// Makes the kernel give `page` memory of its own without changing it.
+    /// Makes the kernel give the pages of [start, end) memory of their own without changing them.
     ///
     /// # Safety
-    /// `page` is writable.
-    unsafe fn populate(&mut self, page: usize);
+    /// They are writable.
+    unsafe fn populate(&mut self, start: usize, end: usize);
 
     /// Reads all of [start, end), whole pages that are readable: zero or a negated error.
     fn read_in(&mut self, start: usize, end: usize) -> isize;
@@ -63,9 +63,11 @@ impl Memory for System {
     }
 
     #[inline(always)]
-    unsafe fn populate(&mut self, page: usize) {
-        // SAFETY: by the contract.
-        unsafe { sys::populate(page) }
+    unsafe fn populate(&mut self, start: usize, end: usize) {
+        for page in (start..end).step_by(sys::PAGE) {
+            // SAFETY: by the contract.
+            unsafe { sys::populate(page) }
+        }
     }
 
     fn read_in(&mut self, start: usize, end: usize) -> isize {

@@ -21,6 +21,7 @@ pub mod remap;
 pub mod spans;
 pub mod state;
 pub mod status;
+pub mod streams;
 #[cfg(test)]
 pub mod testing;
 pub mod touch;

@@ -1,7 +1,7 @@
 //! The pages of the program's memory: the protection that the program gave them, and the one in force.
 
 use super::memory::{Access, Memory, READ, WRITE};
-use super::pool::{Page, Pool};
+use super::pool::{Did, Page, Pool};
 use super::spans::{Span, Spans};
 use crate::os::sys::PAGE;
 
@@ -121,33 +121,58 @@ impl<M: Memory> Pages<M> {
         }
     }
 
+    /// The captured invocation has touched all of [start, end) that was opened ahead.
+    pub fn confirm(&mut self, start: usize, end: usize) {
+        for at in (start..end).step_by(PAGE) {
+            // SAFETY: a page of the pool, or null.
+            if let Some(page) = unsafe { self.pool.page(at).as_mut() }
+                && page.touched == Did::Maybe
+            {
+                page.touched = Did::Yes;
+            }
+        }
+    }
+
     /// Whether mappings run short, so that pages should not be opened one by one.
     #[inline]
     pub fn is_short(&self) -> bool {
         self.splits >= self.budget
     }
 
-    /// Notes the rights `now` of the page at `address` of `span`, and updates the estimate of mappings.
-    pub fn note_rights(&mut self, span: &Span, address: usize, page: &mut Page, now: u8) {
-        let before = self.rights(page);
-        page.open = now;
-        page.epoch = self.epoch;
-        for (inside, at) in [
-            (address > span.start, address.wrapping_sub(PAGE)),
-            (address + PAGE < span.end, address + PAGE),
-        ] {
-            if inside {
-                let beside = self.open_rights(at);
-                self.splits += isize::from(beside != now) - isize::from(beside != before);
-            }
+    /// Notes the rights `now` of the pages of [start, end), a part of `span`, and updates the estimate of mappings.
+    pub fn note_rights(&mut self, span: &Span, (start, end): (usize, usize), now: u8) {
+        let first = (start > span.start).then(|| self.open_rights(start - PAGE));
+        let mut before = first;
+        let mut change = first.map_or(0, |rights| isize::from(rights != now));
+        for at in (start..end).step_by(PAGE) {
+            // SAFETY: a page of the pool, or null.
+            let Some(page) = (unsafe { self.pool.page(at).as_mut() }) else {
+                continue;
+            };
+            let rights = self.rights(page);
+            change -= isize::from(before.is_some_and(|before| before != rights));
+            before = Some(rights);
+            (page.open, page.epoch) = (now, self.epoch);
         }
+        if end < span.end {
+            let next = self.open_rights(end);
+            change += isize::from(next != now) - isize::from(before != Some(next));
+        }
+        self.splits += change;
     }
 
-    /// Closes the page again: its next touch faults.
-    pub fn close_page(&mut self, span: &Span, address: usize, page: &mut Page) {
-        // SAFETY: the handler opens what the program touches.
-        if unsafe { self.memory.protect(address, address + PAGE, 0) } == 0 {
-            self.note_rights(span, address, page, 0);
+    /// Closes the pages of [start, end) again, as far as they are open: their next touch faults.
+    pub fn close_pages(&mut self, start: usize, end: usize) {
+        let mut at = start;
+        while let Some((from, to)) = self.spans.part(at, end) {
+            at = to;
+            let Some(span) = self.spans.find(from) else {
+                continue;
+            };
+            // SAFETY: the handler opens what the program touches.
+            if unsafe { self.memory.protect(from, to, 0) } == 0 {
+                self.note_rights(&span, (from, to), 0);
+            }
         }
     }
 }

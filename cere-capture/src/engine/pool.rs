@@ -12,14 +12,27 @@ const CHUNK_PAGES: usize = 1 << 18;
 const CHUNK: usize = CHUNK_PAGES * size_of::<Page>();
 const POPULATE: usize = 2 << 20;
 
-/// State of a page. The first three are false unless a capture is in progress.
+/// Whether a captured invocation did something with a page.
+#[repr(u8)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Did {
+    /// It did not.
+    #[default]
+    No,
+    /// The page was opened before the program did it: it may have done so.
+    Maybe,
+    /// It did.
+    Yes,
+}
+
+/// State of a page. The first three are 0 unless a capture is in progress.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Page {
-    /// Whether the captured invocation touched it.
-    pub touched: bool,
+    /// Whether the captured invocation touched it. The capture has all pages that it may have touched.
+    pub touched: Did,
     /// Whether the captured invocation wrote it.
-    pub written: bool,
+    pub written: Did,
     /// Whether the captured invocation executed it.
     pub executed: bool,
     /// Rights in force if `epoch` is the current one; otherwise it is closed.
@@ -38,7 +51,7 @@ pub struct Touch {
     pub address: usize,
     /// Number of the copy of its content at entry, from 1; 0 if that is all zero or not needed.
     pub copy: u32,
-    /// `KIND_` flags of its span, [`DEAD`], [`GUESSED`], and at [`TOUCHER_SHIFT`] the number of the first-touching thread.
+    /// `KIND_` flags of its span, [`DEAD`], and at [`TOUCHER_SHIFT`] the number of the first-touching thread.
     pub kind: u32,
     /// Number of the copy of its content at exit, from 1, or [`ZEROS`]; 0 if it was not kept.
     pub exit: u32,
@@ -49,8 +62,6 @@ pub const ZEROS: u32 = u32::MAX;
 
 /// The whole page lies below the stack pointer at entry.
 pub const DEAD: u32 = 1 << 31;
-/// The page was opened for writing before the program wrote it: only its content shows whether it did.
-pub const GUESSED: u32 = 1 << 30;
 
 /// Bit position of the thread's number in [`Touch::kind`].
 pub const TOUCHER_SHIFT: u32 = 8;

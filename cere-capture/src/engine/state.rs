@@ -3,6 +3,7 @@
 use super::level::Level;
 use super::memory::{Memory, System};
 use super::pages::Pages;
+use super::streams::Streams;
 use super::tracer::Tracer;
 use super::{clock, gate, parallel, status, turn};
 
@@ -25,6 +26,8 @@ pub struct Engine<M = System> {
     pub level: Option<Level>,
     /// The page trace.
     pub tracer: Tracer,
+    /// Streams of touches, since memory was closed.
+    pub streams: Streams,
     /// Place of the captured or traced thread.
     pub place: Place,
     /// [start, end) of what is never protected: the library's own memory and image.
@@ -42,6 +45,7 @@ impl<M: Memory> Engine<M> {
             pages,
             level: None,
             tracer,
+            streams: Streams::new(),
             place: Place::default(),
             own,
             stacks: Vec::new(),
@@ -65,6 +69,7 @@ impl<M: Memory> Engine<M> {
         if self.level.is_some() {
             clock::close_shared_page();
         }
+        self.streams.clear();
         self.pages.close()
     }
 

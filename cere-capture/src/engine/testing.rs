@@ -3,7 +3,7 @@
 use super::level::Level;
 use super::memory::{Memory, READ, WRITE};
 use super::pages::Pages;
-use super::pool::{Pool, Touch};
+use super::pool::{Page, Pool, Touch};
 use super::spans::{Span, Spans};
 use super::state::Engine;
 use super::tracer::Tracer;
@@ -48,7 +48,7 @@ impl Memory for Table {
         !pages.any(|page| self.unmapped.contains(&page))
     }
 
-    unsafe fn populate(&mut self, _: usize) {}
+    unsafe fn populate(&mut self, _: usize, _: usize) {}
 
     fn read_in(&mut self, _: usize, _: usize) -> isize {
         0
@@ -60,7 +60,7 @@ impl Memory for Table {
     }
 }
 
-/// A program of some pages that may be read and written, with its engine.
+/// A program of some pages that may be read and written, with its engine, which opens nothing ahead.
 pub struct Program {
     /// First address.
     pub start: usize,
@@ -95,6 +95,7 @@ impl Program {
         };
         assert!(pages.spans.insert(span));
         let mut engine = Engine::new(pages, Tracer::none(), Vec::new());
+        engine.streams.most = 0;
         engine.close().expect("a table");
         let program = Program {
             start,
@@ -136,6 +137,13 @@ impl Program {
         tracer.on = true;
         program.engine.tracer = tracer;
         program
+    }
+
+    /// What the engine knows of a page.
+    pub fn known(&mut self, i: usize) -> Page {
+        let page = self.page(i);
+        // SAFETY: a page of the pool.
+        unsafe { *self.engine.pages.pool.page(page) }
     }
 
     /// Address of a page.

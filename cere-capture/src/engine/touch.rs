@@ -1,9 +1,11 @@
 //! What a touch of protected memory does.
 
 use super::memory::{Access, EXECUTE, Memory, READ, WRITE};
-use super::pool::{DEAD, GUESSED, Page, TOUCHER_SHIFT, TOUCHERS, Touch};
-use super::spans::{KIND_STACK, KIND_TWICE, Span};
+use super::pool::{DEAD, Did, Page, TOUCHER_SHIFT, TOUCHERS, Touch};
+use super::spans::{KIND_FILE, KIND_STACK, KIND_TWICE, Span};
 use super::state::Engine;
+use super::streams::{self, Place};
+use super::tracer::Run;
 use crate::os::sys::PAGE;
 
 /// Pages opened together when mappings run out, smallest first.
@@ -52,21 +54,19 @@ impl<M: Memory> Engine<M> {
         if twice && access == Access::Write {
             return Touched::Failed("memory that is mapped at two addresses, to write it");
         }
-        let new = !page.touched;
+        let captures = self.level.is_some();
+        let new = captures && page.touched == Did::No;
         // The first read of a page beside written ones is likely followed by a write: one fault for both.
         let guess = new
             && !twice
-            && self.level.is_some()
             && access == Access::Read
             && span.protection & WRITE != 0
             && (self.pages.open_rights(address.wrapping_sub(PAGE))
                 | self.pages.open_rights(address + PAGE))
                 & WRITE
                 != 0;
-        let mut kind = u32::from(span.kind);
         if guess {
             now |= WRITE;
-            kind |= GUESSED;
         }
         let shared = self.shared();
         if shared && open & need == need {
@@ -74,36 +74,45 @@ impl<M: Memory> Engine<M> {
             return Touched::Opened;
         }
         if !self.pages.is_short() {
-            let kept = self.level.is_none() || page.touched;
+            let stream = self.follow(&span, address, access, open != 0);
+            let ahead = stream.map_or(0, |place| {
+                let most = self.count_ahead(&span, (address, page), place, now);
+                self.streams.opened(place, most);
+                most
+            });
+            let down = stream.is_some_and(|place| place.down);
+            let beyond = streams::beyond(address, ahead, down);
+            let (start, end) = (beyond.0.min(address), beyond.1.max(address + PAGE));
             let mut result = 0;
-            if shared && !kept && now & WRITE != 0 {
-                // SAFETY: within the program's rights. Nobody writes until the copy is made.
-                result = unsafe {
-                    self.pages
-                        .memory
-                        .protect(address, address + PAGE, now & !WRITE | READ)
-                };
+            if shared && new && now & WRITE != 0 {
+                // SAFETY: within the program's rights. Nobody writes until the copies are made.
+                result = unsafe { self.pages.memory.protect(start, end, now & !WRITE | READ) };
                 if result == 0
-                    && let Err(lack) = self.take(address, kind, page)
+                    && let Err(lack) = self.take(&span, (start, end), address)
                 {
                     return Touched::Failed(lack);
                 }
             }
             if result == 0 {
                 // SAFETY: within the program's rights.
-                result = unsafe { self.pages.memory.protect(address, address + PAGE, now) };
+                result = unsafe { self.pages.memory.protect(start, end, now) };
             }
             if result == 0 {
-                if now & WRITE != 0 && !kept {
+                if now & WRITE != 0 && new {
                     // SAFETY: writable by now.
-                    unsafe { self.pages.memory.populate(address) };
+                    unsafe { self.pages.memory.populate(start, end) };
                 }
-                if let Err(lack) = self.took(&span, kind, address, page, now) {
+                if let Err(lack) = self.take(&span, (start, end), address) {
                     return Touched::Failed(lack);
                 }
-                let toucher = self.toucher;
-                self.tracer
-                    .trace(&mut self.pages, address, page, open == 0, toucher);
+                self.note(&span, (start, end), (address, access), now);
+                let run = Run {
+                    page: address,
+                    ahead: ahead as u16,
+                    down,
+                    thread: self.toucher,
+                };
+                self.tracer.trace(&mut self.pages, run, open == 0);
                 return Touched::Opened;
             }
             if result != -(libc::ENOMEM as isize) {
@@ -113,49 +122,140 @@ impl<M: Memory> Engine<M> {
         self.block(span, address, access)
     }
 
-    /// Adds the page to the capture, if that has not touched it. The page is readable.
-    fn take(&mut self, address: usize, kind: u32, page: &mut Page) -> Result<(), &'static str> {
-        let Some(level) = self.level.as_mut().filter(|_| !page.touched) else {
+    /// The stream that a touch belongs to; none where pages are opened one by one.
+    fn follow(
+        &mut self,
+        span: &Span,
+        address: usize,
+        access: Access,
+        again: bool,
+    ) -> Option<Place> {
+        let alone = KIND_STACK | KIND_TWICE;
+        // Pages beyond the end of a file cannot be copied.
+        let file = span.kind & KIND_FILE != 0 && self.level.is_some();
+        if access == Access::Execute || span.kind & alone != 0 || file {
+            return None;
+        }
+        // The next page may be another thread's.
+        if self.shared() || self.tracer.is_exact() {
+            return None;
+        }
+        let place = self.streams.follow(address, access == Access::Write, again);
+        if self.level.is_some() {
+            self.pages.confirm(place.passed.0, place.passed.1);
+        }
+        Some(place)
+    }
+
+    /// How many pages beyond the touched one are opened with it: at most those that have the same rights in force and that the
+    /// capture knows as well or as little.
+    fn count_ahead(
+        &mut self,
+        span: &Span,
+        (address, page): (usize, &Page),
+        place: Place,
+        now: u8,
+    ) -> usize {
+        let room = match place.down {
+            true => address - span.start,
+            false => span.end - address - PAGE,
+        };
+        let most = place.ahead.min(room / PAGE);
+        let open = self.pages.rights(page);
+        let known = page.touched != Did::No;
+        for i in 0..most {
+            let at = match place.down {
+                true => address - (i + 1) * PAGE,
+                false => address + (i + 1) * PAGE,
+            };
+            // SAFETY: a page of the pool, or null.
+            let Some(beside) = (unsafe { self.pages.pool.page(at).as_ref() }) else {
+                return i;
+            };
+            let alike = self.pages.rights(beside) == open
+                && (self.level.is_none()
+                    || known == (beside.touched != Did::No)
+                        && (!known || now & WRITE == 0 || beside.written != Did::No));
+            if !alike {
+                return i;
+            }
+        }
+        most
+    }
+
+    /// Adds the pages of [start, end) that the capture does not have yet. They are readable. The program has touched the one at
+    /// `address`; it may touch the others.
+    fn take(
+        &mut self,
+        span: &Span,
+        (start, end): (usize, usize),
+        address: usize,
+    ) -> Result<(), &'static str> {
+        let Some(level) = self.level.as_mut() else {
             return Ok(());
         };
-        let mut touch = Touch {
-            address,
-            copy: 0,
-            kind: kind | self.toucher.min(TOUCHERS) << TOUCHER_SHIFT,
-            exit: 0,
-        };
-        let dead = kind & u32::from(KIND_STACK) != 0
-            && level.stack.0 <= address
-            && address + PAGE <= level.entry.stack_pointer as usize;
-        if dead {
-            touch.kind |= DEAD;
-        } else {
-            // SAFETY: the page is readable.
-            touch.copy = unsafe { self.pages.pool.copy(address) }
-                .ok_or("more memory than the machine has left")?;
+        for at in (start..end).step_by(PAGE) {
+            // SAFETY: a page of the pool, or null.
+            let Some(page) = (unsafe { self.pages.pool.page(at).as_mut() }) else {
+                return Err("more address space than can be noted");
+            };
+            let first = page.touched == Did::No;
+            page.touched = match at == address {
+                true => Did::Yes,
+                false => page.touched.max(Did::Maybe),
+            };
+            if !first {
+                continue;
+            }
+            let mut touch = Touch {
+                address: at,
+                copy: 0,
+                kind: u32::from(span.kind) | self.toucher.min(TOUCHERS) << TOUCHER_SHIFT,
+                exit: 0,
+            };
+            let dead = span.kind & KIND_STACK != 0
+                && level.stack.0 <= at
+                && at + PAGE <= level.entry.stack_pointer as usize;
+            if dead {
+                touch.kind |= DEAD;
+            } else {
+                // SAFETY: the page is readable.
+                touch.copy = unsafe { self.pages.pool.copy(at) }
+                    .ok_or("more memory than the machine has left")?;
+            }
+            if !self.pages.pool.append(level.touched, touch) {
+                return Err("more pages than can be noted");
+            }
+            level.touched += 1;
         }
-        if !self.pages.pool.append(level.touched, touch) {
-            return Err("more pages than can be noted");
-        }
-        level.touched += 1;
-        page.touched = true;
         Ok(())
     }
 
-    fn took(
+    /// The pages of [start, end) have the rights `now`. The program has touched the one at `address` with this access.
+    fn note(
         &mut self,
         span: &Span,
-        kind: u32,
-        address: usize,
-        page: &mut Page,
+        (start, end): (usize, usize),
+        (address, access): (usize, Access),
         now: u8,
-    ) -> Result<(), &'static str> {
-        self.take(address, kind, page)?;
-        let captures = self.level.is_some();
-        page.written |= captures && now & WRITE != 0;
-        page.executed |= captures && now & EXECUTE != 0;
-        self.pages.note_rights(span, address, page, now);
-        Ok(())
+    ) {
+        self.pages.note_rights(span, (start, end), now);
+        if self.level.is_none() {
+            return;
+        }
+        for at in (start..end).step_by(PAGE) {
+            // SAFETY: a page of the pool, or null.
+            let Some(page) = (unsafe { self.pages.pool.page(at).as_mut() }) else {
+                continue;
+            };
+            if now & WRITE != 0 {
+                page.written = match at == address && access == Access::Write {
+                    true => Did::Yes,
+                    false => page.written.max(Did::Maybe),
+                };
+            }
+            page.executed |= now & EXECUTE != 0;
+        }
     }
 
     /// Mappings run out: opens a whole block around `address` with all the program's rights.
@@ -192,19 +292,10 @@ impl<M: Memory> Engine<M> {
             if self.pages.memory.read_in(start, end) == -(libc::EFAULT as isize) {
                 return Touched::Failed("memory that cannot be read");
             }
-            for at in (start..end).step_by(PAGE) {
-                // SAFETY: a page of the pool, or null.
-                let Some(page) = (unsafe { self.pages.pool.page(at).as_mut() }) else {
-                    return Touched::Failed("more address space than can be noted");
-                };
-                let mut kind = u32::from(span.kind);
-                if !page.touched && at != address {
-                    kind |= GUESSED;
-                }
-                if let Err(lack) = self.took(&span, kind, at, page, now) {
-                    return Touched::Failed(lack);
-                }
+            if let Err(lack) = self.take(&span, (start, end), address) {
+                return Touched::Failed(lack);
             }
+            self.note(&span, (start, end), (address, access), now);
             // SAFETY: within the program's rights.
             if first != now && unsafe { self.pages.memory.protect(start, end, now) } < 0 {
                 return Touched::Failed("memory that cannot be opened");
@@ -241,6 +332,19 @@ impl<M: Memory> Engine<M> {
         self.pages.spans.insert(grown).then_some(grown)
     }
 
+    /// A system call reaches a page that is open already.
+    fn reached(&mut self, address: usize, access: Access) {
+        // SAFETY: a page of the pool, or null.
+        if let Some(page) = unsafe { self.pages.pool.page(address).as_mut() }
+            && page.touched != Did::No
+        {
+            page.touched = Did::Yes;
+            if access == Access::Write {
+                page.written = Did::Yes;
+            }
+        }
+    }
+
     /// Opens [start, start + length) for a system call. Parts that the program may not access are left to the kernel.
     pub fn reach(
         &mut self,
@@ -261,7 +365,9 @@ impl<M: Memory> Engine<M> {
                     Access::Write => open & WRITE != 0,
                     _ => open != 0,
                 };
-                if !enough && let Touched::Failed(lack) = self.touch(at, access) {
+                if enough {
+                    self.reached(at, access);
+                } else if let Touched::Failed(lack) = self.touch(at, access) {
                     return Err(lack);
                 }
                 at += PAGE;
@@ -298,9 +404,9 @@ mod tests {
         assert_eq!(program.engine.touch(page, Write), Touched::Opened);
         assert_eq!(program.rights(0), READ | WRITE);
         assert_eq!(program.touches().len(), 1);
-        // SAFETY: a page of the pool.
-        let known = unsafe { *program.engine.pages.pool.page(page) };
-        assert!(known.touched && known.written && !known.executed);
+        let known = program.known(0);
+        assert_eq!([known.touched, known.written], [Did::Yes; 2]);
+        assert!(!known.executed);
     }
 
     #[test]
@@ -310,8 +416,8 @@ mod tests {
         assert_eq!(program.engine.touch(first, Write), Touched::Opened);
         assert_eq!(program.engine.touch(second, Read), Touched::Opened);
         assert_eq!(program.rights(1), READ | WRITE);
-        let guessed = program.touches().into_iter().map(|t| t.kind & GUESSED != 0);
-        assert_eq!(guessed.collect::<Vec<_>>(), [false, true]);
+        let written = [program.known(0).written, program.known(1).written];
+        assert_eq!(written, [Did::Yes, Did::Maybe]);
     }
 
     #[test]
@@ -351,8 +457,62 @@ mod tests {
         assert!((9..=16).contains(&open), "{open}");
         let touches = program.touches();
         assert_eq!(touches.len(), open);
-        let sure = touches.iter().filter(|t| t.kind & GUESSED == 0);
-        assert_eq!(sure.map(|t| t.address).collect::<Vec<_>>(), [page]);
+        let sure = (0..40).filter(|i| program.known(*i).touched == Did::Yes);
+        assert_eq!(sure.collect::<Vec<_>>(), [20]);
+    }
+
+    #[test]
+    fn a_stream_is_opened_ahead_and_what_it_did_not_reach_is_known() {
+        let mut program = Program::captured(40);
+        program.engine.streams.most = streams::AHEAD;
+        let mut faults = 0;
+        for i in 4..15 {
+            if program.rights(i) == 0 {
+                let page = program.page(i);
+                assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+                faults += 1;
+            }
+        }
+        assert_eq!(faults, 5);
+        let open: Vec<usize> = (0..40).filter(|i| program.rights(*i) == READ).collect();
+        assert_eq!(open, Vec::from_iter(4..20));
+        assert_eq!(program.touches().len(), open.len());
+        // The last fault opened 14 to 19.
+        let unsure = (0..40).filter(|i| program.known(*i).touched == Did::Maybe);
+        assert_eq!(unsure.collect::<Vec<_>>(), Vec::from_iter(15..20));
+        assert!((0..40).all(|i| program.known(i).written == Did::No));
+    }
+
+    #[test]
+    fn a_written_stream_may_have_written_what_is_ahead() {
+        let mut program = Program::captured(40);
+        program.engine.streams.most = streams::AHEAD;
+        for i in [30, 29, 27] {
+            let page = program.page(i);
+            assert_eq!(program.engine.touch(page, Write), Touched::Opened);
+        }
+        let written: Vec<Did> = (23..31).map(|i| program.known(i).written).collect();
+        let (maybe, yes, no) = (Did::Maybe, Did::Yes, Did::No);
+        assert_eq!(written, [no, no, maybe, maybe, yes, maybe, yes, yes]);
+        assert_eq!(program.known(28).touched, yes);
+        assert_eq!(program.known(26).touched, maybe);
+    }
+
+    #[test]
+    fn nothing_is_opened_ahead_where_the_capture_knows_more_or_less() {
+        let mut program = Program::captured(40);
+        program.engine.streams.most = streams::AHEAD;
+        let pages: Vec<usize> = (0..40).map(|i| program.page(i)).collect();
+        // Page 6 was touched already, page 9 is open.
+        program.engine.touch(pages[6], Read);
+        program.engine.pages.close_pages(pages[6], pages[7]);
+        program.engine.touch(pages[9], Read);
+        for i in [2, 3, 5, 6, 7] {
+            assert_eq!(program.engine.touch(pages[i], Read), Touched::Opened);
+        }
+        let open = (0..40).filter(|i| program.rights(*i) != 0);
+        assert_eq!(open.collect::<Vec<_>>(), Vec::from_iter(2..10));
+        assert_eq!(program.touches().len(), 8);
     }
 
     #[test]

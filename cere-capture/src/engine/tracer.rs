@@ -1,4 +1,5 @@
-//! The page trace: the last opened pages stay open in a FIFO. A page that leaves it is closed and logged.
+//! The page trace: the last opened pages stay open in a FIFO, in runs that were opened together. A run that leaves it is closed
+//! and its pages are logged.
 //!
 //! Except for the begin of windows and snapshots, everything may run in a signal handler: raw system calls and reserved memory
 //! only.
@@ -17,8 +18,12 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// [`Page::last`] of a page that is in the FIFO.
 const IN_FIFO: u64 = u64::MAX;
-/// Capacity of the FIFO; half of it is for pages that single system calls reach.
+/// Capacity of the FIFO in runs; half of it is for pages that single system calls reach.
 const RING: usize = 1 << 20;
+/// Pages in the FIFO for each of its slots: streams hold several.
+const PAGES_PER_SLOT: usize = 8;
+/// Requested slots from which on streams are opened ahead.
+const STREAMS_FROM: u32 = 32;
 /// Minimum number of log entries; the actual one depends on the requested pages.
 const LOG: usize = 1 << 16;
 /// Interruptions after which a window is given up: each costs some milliseconds.
@@ -66,7 +71,7 @@ pub struct Window {
     pub touched: u64,
     /// The first gap.
     pub cut: Option<Cut>,
-    /// The captured invocation that it began inside.
+    /// The captured invocation that it began inside, or beside whose blocks it was given up.
     pub inside: Option<Captured>,
     /// Captures begun before it.
     pub captures: u64,
@@ -74,6 +79,30 @@ pub struct Window {
     halts: u32,
     /// Nothing more is traced for it.
     ended: bool,
+}
+
+/// Pages that were opened together.
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// The page that was touched.
+    pub page: usize,
+    /// How many pages beyond it were opened ahead.
+    pub ahead: u16,
+    /// Whether these lie below it.
+    pub down: bool,
+    /// Number of the thread that touched it.
+    pub thread: u32,
+}
+
+impl Run {
+    /// Its pages, in the order of the stream.
+    fn pages(self) -> impl Iterator<Item = usize> {
+        let page = move |i: usize| match self.down {
+            true => self.page - i * PAGE,
+            false => self.page + i * PAGE,
+        };
+        (0..=usize::from(self.ahead)).map(page)
+    }
 }
 
 #[repr(C)]
@@ -100,19 +129,24 @@ pub struct Tracer {
     pub on: bool,
     /// Set in the handler: why the windows cost too much.
     pub exhausted: Option<&'static str>,
+    /// Blocks of this captured invocation are in use. Another run likely has to take what comes, so after this number of
+    /// faults windows are given up.
+    pub beside: Option<(Captured, u64)>,
     /// Windows by rising `first`. Filled by ordinary code only.
     pub windows: Vec<Window>,
     /// Faults taken so far.
     pub faults: u64,
-    /// Length of the FIFO.
+    /// Length of the FIFO in runs.
     pub slots: usize,
     /// Faults since it was set.
     since: u64,
     /// Sequence number of the next page that leaves.
     next: u64,
-    ring: *mut u64,
+    ring: *mut Run,
     head: usize,
     length: usize,
+    /// Pages of the runs in the FIFO.
+    held: usize,
     log: *mut Entry,
     room: usize,
     logged: usize,
@@ -129,6 +163,7 @@ impl Tracer {
             },
             on: false,
             exhausted: None,
+            beside: None,
             windows: Vec::new(),
             faults: 0,
             slots: 0,
@@ -137,6 +172,7 @@ impl Tracer {
             ring: std::ptr::null_mut(),
             head: 0,
             length: 0,
+            held: 0,
             log: std::ptr::null_mut(),
             room: 0,
             logged: 0,
@@ -147,16 +183,21 @@ impl Tracer {
     pub fn reserve(plan: TracePlan) -> Option<(Tracer, (usize, usize))> {
         let pages = usize::try_from(plan.pages).ok()?.min(1 << 28);
         let room = (2 * pages).max(LOG);
-        let size = RING * 8 + room * size_of::<Entry>();
+        let size = RING * size_of::<Run>() + room * size_of::<Entry>();
         let start = arena::reserve(arena::WANTED + 10 * arena::SIZE, size)?;
         let tracer = Tracer {
             plan,
-            ring: start as *mut u64,
-            log: (start + RING * 8) as *mut Entry,
+            ring: start as *mut Run,
+            log: (start + RING * size_of::<Run>()) as *mut Entry,
             room,
             ..Tracer::none()
         };
         Some((tracer, (start, start + size.next_multiple_of(PAGE))))
+    }
+
+    /// Whether each page is to be opened by itself: a FIFO this short is asked for to see more.
+    pub fn is_exact(&self) -> bool {
+        self.on && self.plan.slots < STREAMS_FROM
     }
 
     /// Whether a window is open.
@@ -167,6 +208,7 @@ impl Tracer {
     /// Begins a window after so many captures. Nothing is traced for a window that begins `inside` one. Everything is open, so
     /// the FIFO is empty.
     pub fn begin(&mut self, plan: usize, began: String, captures: u64, inside: Option<Captured>) {
+        let inside = inside.or(self.spent_beside());
         self.windows.push(Window {
             plan,
             began,
@@ -200,6 +242,12 @@ impl Tracer {
         }
     }
 
+    /// The captured invocation beside whose blocks nothing more is traced.
+    fn spent_beside(&self) -> Option<Captured> {
+        let (captured, most) = self.beside?;
+        (self.faults > most).then_some(captured)
+    }
+
     /// Counts so many faults, or work that takes as long.
     pub fn charge(&mut self, faults: u64) {
         self.since += faults;
@@ -224,21 +272,23 @@ impl Tracer {
         }
     }
 
-    fn pop(&mut self) -> Option<u64> {
+    fn pop(&mut self) -> Option<Run> {
         if self.length == 0 {
             return None;
         }
         // SAFETY: within the ring.
-        let page = unsafe { *self.ring.add(self.head) };
+        let run = unsafe { *self.ring.add(self.head) };
         self.head = (self.head + 1) % RING;
         self.length -= 1;
-        Some(page)
+        self.held -= 1 + usize::from(run.ahead);
+        Some(run)
     }
 
-    fn push(&mut self, page: u64) {
+    fn push(&mut self, run: Run) {
         // SAFETY: within the ring, which is not full.
-        unsafe { *self.ring.add((self.head + self.length) % RING) = page };
+        unsafe { *self.ring.add((self.head + self.length) % RING) = run };
         self.length += 1;
+        self.held += 1 + usize::from(run.ahead);
     }
 }
 
@@ -261,22 +311,20 @@ fn entry_of(address: usize, thread: u32) -> u64 {
 }
 
 impl Tracer {
-    /// The page at `address` was opened by a fault, or for a system call; `new`: it was closed before.
-    /// `thread` is the number of the thread that touched it.
+    /// The pages of `run` were opened, by a fault or for a system call; `new`: they were closed before.
     #[inline]
-    pub fn trace<M: Memory>(
-        &mut self,
-        pages: &mut Pages<M>,
-        address: usize,
-        page: &mut Page,
-        new: bool,
-        thread: u32,
-    ) {
+    pub fn trace<M: Memory>(&mut self, pages: &mut Pages<M>, run: Run, new: bool) {
         if !self.on {
             return;
         }
         self.faults += 1;
         self.charge(1);
+        if let Some(captured) = self.spent_beside() {
+            self.exhausted = Some("blocks of a captured invocation are in use");
+            for window in &mut self.windows {
+                window.inside.get_or_insert(captured);
+            }
+        }
         if !new {
             return;
         }
@@ -284,20 +332,27 @@ impl Tracer {
             self.exhausted = Some("a system call reaches too much memory");
             return;
         }
-        self.count(page.last);
-        page.last = IN_FIFO;
-        self.push(entry_of(address, thread));
+        for address in run.pages() {
+            // SAFETY: a page of the pool, or null.
+            if let Some(page) = unsafe { pages.pool.page(address).as_mut() } {
+                self.count(page.last);
+                page.last = IN_FIFO;
+            }
+        }
+        self.push(run);
         self.evict(pages);
     }
 
-    /// Closes pages beyond the FIFO's length, or while mappings run short.
+    /// Closes runs beyond the FIFO's length, or while mappings run short.
     fn evict<M: Memory>(&mut self, pages: &mut Pages<M>) {
         while PINS.load(SeqCst) == 0
             && self.length > 8
-            && (self.length > self.slots || pages.is_short())
-            && let Some(page) = self.pop()
+            && (self.length > self.slots
+                || self.held > self.slots * PAGES_PER_SLOT
+                || pages.is_short())
+            && let Some(run) = self.pop()
         {
-            self.leave(pages, page, true);
+            self.leave(pages, run, true);
         }
     }
 
@@ -311,8 +366,8 @@ impl Tracer {
 
     /// Empties the FIFO into the log without closing: everything is about to be opened, or stays as it is.
     pub fn drain<M: Memory>(&mut self, pages: &mut Pages<M>) {
-        while let Some(page) = self.pop() {
-            self.leave(pages, page, false);
+        while let Some(run) = self.pop() {
+            self.leave(pages, run, false);
         }
     }
 
@@ -340,27 +395,39 @@ impl Tracer {
         }
     }
 
-    /// A page has left the FIFO.
-    fn leave<M: Memory>(&mut self, pages: &mut Pages<M>, entry: u64, close: bool) {
-        let address = (entry & TRACE_PAGE) as usize;
-        // SAFETY: a page of the pool, or null.
-        let Some(page) = (unsafe { pages.pool.page(address).as_mut() }) else {
-            return;
-        };
-        // It is in the FIFO twice: it was unmapped meanwhile.
-        if page.last != IN_FIFO {
-            return;
+    /// A run has left the FIFO.
+    fn leave<M: Memory>(&mut self, pages: &mut Pages<M>, run: Run, close: bool) {
+        // What is closed together.
+        let mut open = (0, 0);
+        for address in run.pages() {
+            // SAFETY: a page of the pool, or null.
+            let Some(page) = (unsafe { pages.pool.page(address).as_mut() }) else {
+                continue;
+            };
+            // It is in the FIFO twice: it was unmapped meanwhile.
+            if page.last != IN_FIFO {
+                continue;
+            }
+            let rights = pages.rights(page);
+            self.note_left(
+                pages,
+                entry_of(address, run.thread),
+                page,
+                rights & WRITE != 0,
+            );
+            if !close || rights == 0 {
+                continue;
+            }
+            open = match address {
+                _ if open.1 == address => (open.0, address + PAGE),
+                _ if address + PAGE == open.0 => (address, open.1),
+                _ => {
+                    pages.close_pages(open.0, open.1);
+                    (address, address + PAGE)
+                }
+            };
         }
-        let rights = pages.rights(page);
-        let open = rights != 0;
-        let written = rights & WRITE != 0;
-        if close
-            && open
-            && let Some(span) = pages.spans.find(address)
-        {
-            pages.close_page(&span, address, page);
-        }
-        self.note_left(pages, entry, page, written);
+        pages.close_pages(open.0, open.1);
     }
 
     fn note_left<M: Memory>(
@@ -434,6 +501,7 @@ impl Tracer {
 #[cfg(test)]
 mod tests {
     use super::super::memory::Access;
+    use super::super::streams::AHEAD;
     use super::super::testing::Program;
     use super::super::touch::Touched;
     use super::*;
@@ -541,5 +609,49 @@ mod tests {
         assert!(engine.tracer.logged < 200);
         let expected = pages.map(|page| page as u64);
         assert_eq!(snapshot(&mut program), expected);
+    }
+
+    #[test]
+    fn streams_are_traced_in_runs() {
+        let mut program = Program::traced(300, STREAMS_FROM.into());
+        program.engine.tracer.slots = 8;
+        program.engine.streams.most = AHEAD;
+        let mut faults = 0;
+        for i in (50..250).rev() {
+            if program.rights(i) == 0 {
+                touch(&mut program, [i], Access::Write);
+                faults += 1;
+            }
+        }
+        assert!(faults < 20, "{faults}");
+        // The runs that came first have left.
+        assert!((240..250).all(|i| program.rights(i) == 0));
+        let trace = snapshot(&mut program);
+        let touched = program.engine.tracer.windows[0].touched as usize;
+        assert!((200..=200 + AHEAD).contains(&touched), "{touched}");
+        // As many as the plan has, the latest last.
+        let lowest = 250 - touched;
+        let expected = (lowest..lowest + 100).rev();
+        let expected = expected.map(|i| program.page(i) as u64 | TRACE_WRITTEN);
+        assert_eq!(trace, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn windows_are_given_up_beside_blocks_in_use() {
+        let mut program = Program::traced(20, 8);
+        let captured = Captured {
+            number: 1,
+            wanted: 0,
+            invocation: 3,
+        };
+        program.engine.tracer.beside = Some((captured, 4));
+        touch(&mut program, 0..4, Access::Read);
+        assert!(program.engine.tracer.exhausted.is_none());
+        touch(&mut program, 4..5, Access::Read);
+        let tracer = &mut program.engine.tracer;
+        assert!(tracer.exhausted.is_some());
+        assert_eq!(tracer.windows[0].inside, Some(captured));
+        tracer.begin(1, String::new(), 0, None);
+        assert_eq!(tracer.windows[1].inside, Some(captured));
     }
 }

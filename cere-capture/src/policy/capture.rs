@@ -7,6 +7,7 @@ use super::surroundings::{describe_images, lay_out};
 use super::write::{self, End};
 use super::{conflict, locks, openmp, threads, windows};
 use crate::engine::level::Level;
+use crate::engine::pool::Did;
 use crate::engine::{clock, heap, layout};
 use crate::os::report::complain;
 use crate::os::{mappings, signals, stacks};
@@ -37,10 +38,11 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
         let page = state.engine.pages.pool.page(touch.address);
         // SAFETY: a page of the pool, or null.
         if let Some(page) = unsafe { page.as_mut() } {
-            (page.touched, page.written, page.executed) = (false, false, false);
+            (page.touched, page.written, page.executed) = (Did::No, Did::No, false);
         }
     }
     disarm_if_done(&mut state.wanted[level.wanted]);
+    conflict::note_blocks(state);
 }
 
 /// A region is entered of which invocations are wanted, or begin windows. Captures this invocation if it is wanted. `wanted` is

@@ -13,6 +13,16 @@ use std::io::Write;
 /// Bytes that the C library's allocator keeps or requests without need: its default `M_TRIM_THRESHOLD` and `M_TOP_PAD`.
 const SLACK: usize = 128 << 10;
 
+/// Faults of page traces beside blocks of a captured invocation: they may be given back at once.
+const PATIENCE: u64 = 2000;
+
+/// Notes that a capture has ended: what is traced beside its blocks is likely traced in vain.
+pub fn note_blocks(state: &mut State) {
+    let tracer = &mut state.engine.tracer;
+    let last = state.past.last.filter(|_| heap::live_bytes() > 0);
+    tracer.beside = last.map(|captured| (captured, tracer.faults + PATIENCE));
+}
+
 /// Notes that a capture begins, with the allocators in this state. Resets the region heap if it is unused, so that its state does
 /// not depend on earlier captures.
 pub fn note_capture(state: &mut State, wanted: usize, invocation: u64, heap: &Usage) {
@@ -25,6 +35,7 @@ pub fn note_capture(state: &mut State, wanted: usize, invocation: u64, heap: &Us
         invocation,
     };
     past.last = Some(captured);
+    state.engine.tracer.beside = None;
     if past.freed <= SLACK {
         past.allocator = heap.memory.map(|memory| (captured, memory.all));
     }
@@ -41,12 +52,12 @@ pub fn find_conflict(
     if let Some(captured) = state.captured() {
         return Some((captured, Conflict::Inside));
     }
-    if let Some(captured) = in_window(state, wanted, invocation) {
-        return Some((captured, Conflict::Trace));
-    }
     // No capture begins beside live blocks, so they are the last one's.
     if let Some(captured) = state.past.last.filter(|_| heap.live > 0) {
         return Some((captured, Conflict::Blocks));
+    }
+    if let Some(captured) = in_window(state, wanted, invocation) {
+        return Some((captured, Conflict::Trace));
     }
     let (captured, before) = state.past.allocator?;
     let grown = heap.memory?.all.saturating_sub(before);

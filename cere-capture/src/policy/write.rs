@@ -2,7 +2,7 @@
 
 use super::{locks, openmp, register};
 use crate::engine::level::Level;
-use crate::engine::pool::{DEAD, GUESSED, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
+use crate::engine::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
 use crate::engine::spans::{KIND_FOREIGN, KIND_STACK};
 use crate::engine::state::Engine;
 use crate::engine::{clock, heap, malloc};
@@ -122,7 +122,7 @@ fn describe_page(
     let page = engine.pages.pool.page(address);
     // SAFETY: a page of the pool, or null.
     let page = unsafe { page.as_ref() }.copied().unwrap_or_default();
-    let mut flags = PAGE_TOUCHED;
+    let mut flags = 0;
     let mut set = |condition: bool, flag: u32| flags |= if condition { flag } else { 0 };
     // Memory that was moved to a fresh place counts as written.
     let new = is_fresh(level, address as u64);
@@ -130,25 +130,30 @@ fn describe_page(
     let mut written = if readable {
         match control {
             true => !is_unchanged(engine, touch),
-            false => page.written,
+            false => page.written != Did::No,
         }
     } else {
         // An unmapped page counts as zero.
         touch.copy != 0 && !sys::is_mapped(address, PAGE)
     };
     // For a page of zeros no comparison is needed: as written it costs nothing.
-    if readable && written && touch.copy != 0 && touch.kind & GUESSED != 0 {
+    if readable && written && touch.copy != 0 && page.written == Did::Maybe {
         written = !is_unchanged(engine, touch);
     }
-    written |= readable && moved;
-    let dead = touch.kind & DEAD != 0;
-    set(written, PAGE_WRITTEN);
-    set(touch.copy != 0 && !new, PAGE_ENTRY_STORED);
     let zeros = || {
         // SAFETY: the page is readable: everything is open.
         let page = unsafe { at_exit(engine, touch) };
         page.iter().all(|byte| *byte == 0)
     };
+    // It may not even be touched.
+    if readable && written && touch.copy == 0 && page.touched == Did::Maybe {
+        written = !zeros();
+    }
+    written |= readable && moved;
+    let dead = touch.kind & DEAD != 0;
+    set(page.touched != Did::Maybe || written, PAGE_TOUCHED);
+    set(written, PAGE_WRITTEN);
+    set(touch.copy != 0 && !new, PAGE_ENTRY_STORED);
     set(written && readable && !dead && !zeros(), PAGE_EXIT_STORED);
     set(page.executed, PAGE_CODE);
     set(kind & KIND_FOREIGN != 0, PAGE_FOREIGN);

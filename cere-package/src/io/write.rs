@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-const LEVEL: i32 = 3;
+/// Numbers hardly get smaller at higher levels, which take twice as long.
+const LEVEL: i32 = 1;
 /// 128 MiB, the largest window that every zstd accepts unasked: pages at exit mostly repeat pages at entry.
 const WINDOW_LOG: u32 = 27;
 /// Bytes of members from which on the large window is worth its memory.

@@ -14,7 +14,7 @@ pub use missing::Refused;
 pub use traces::Tracing;
 
 use crate::input::Input;
-use crate::launch::{Finished, Launch, Output};
+use crate::launch::{Beside, Finished, Launch, Output};
 use crate::{profile, reads};
 use anyhow::Result;
 use cere_build::image::Program;
@@ -26,8 +26,11 @@ use cere_store::codelets::Listed;
 use cere_store::names::{self, Named};
 use cere_store::state;
 use choose::{Choice, Wish};
+use pack::Packing;
 use runs::Runs;
+use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::atomic::AtomicBool;
 
 /// What to capture, and how.
 pub struct Request<'a> {
@@ -142,18 +145,22 @@ pub fn take(request: &Request) -> Result<Taken> {
         let other_threads = profile.as_ref().is_some_and(|p| p.other_threads > 0);
         return Ok(ended(skipped, End::Nothing { other_threads }));
     }
+    let early = match &profile {
+        Some(profile) => Some(Packing::of(store, &choices, Some(profile))?),
+        None => None,
+    };
     let runs = Runs::make(&choices, |choices, first| {
-        session.capture(choices, first, profile.as_ref(), &all)
+        session.capture(choices, first, profile.as_ref(), &all, early.as_ref())
     })?;
-    // If a capture ran out of time, runs for its times would too.
-    if profile.is_none() && runs.usable() && runs.cut.is_none() {
-        note!("running once more, without output, for the times in vivo");
-        match session.profile(wish.list.as_deref().unwrap_or(&[])) {
-            Ok(ran) => profile = Some(ran),
-            Err(error) => warning!("no times in vivo: {}", print::error(&error)),
+    let late;
+    let packing = match early {
+        Some(packing) => packing,
+        None => {
+            late = session.profile_after(&runs, wish.list.as_deref().unwrap_or(&[]));
+            Packing::of(store, &choices, late.as_ref())?
         }
-    }
-    let mut outcome = pack::pack_all(store, &runs, &choices, profile.as_ref())?;
+    };
+    let mut outcome = packing.make_all(&runs)?;
     skipped.append(&mut outcome.skipped);
     refused.update(store, &outcome.codelets, &skipped)?;
     skipped.append(&mut outcome.postponed);
@@ -204,13 +211,25 @@ impl Session<'_> {
         Ok(collected.profile)
     }
 
-    /// One run; only the output of the first one is shown.
+    /// A profile after the captures of `runs`, for the times in vivo. If a capture ran out of time, that would too.
+    fn profile_after(&mut self, runs: &Runs, invocations: &[u64]) -> Option<Profile> {
+        if !runs.usable() || runs.cut.is_some() {
+            return None;
+        }
+        note!("running once more, without output, for the times in vivo");
+        self.profile(invocations)
+            .inspect_err(|error| warning!("no times in vivo: {}", print::error(error)))
+            .ok()
+    }
+
+    /// One run; only the output of the first one is shown. What it captures is packed meanwhile.
     fn capture(
         &mut self,
         choices: &[Choice],
         first: bool,
         profile: Option<&Profile>,
         all: &[Named],
+        packing: Option<&Packing>,
     ) -> Result<Finished> {
         let tracing = &self.request.tracing;
         let name = |key: &RegionKey| {
@@ -229,6 +248,9 @@ impl Session<'_> {
                 },
             })
             .collect();
+        let follow = packing.map(|packing| {
+            move |directory: &Path, over: &AtomicBool| packing.follow(directory, over)
+        });
         let mut feed = self.input.for_next_run()?;
         Launch {
             store: self.request.store,
@@ -246,6 +268,7 @@ impl Session<'_> {
             },
             environment: &[],
             input: feed.stdin.take(),
+            beside: follow.as_ref().map(|follow| follow as &Beside),
         }
         .run()
     }

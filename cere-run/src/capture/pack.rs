@@ -1,9 +1,10 @@
-//! Makes codelets from raw captures.
+//! Makes codelets from raw captures, several at a time, and while the program still runs.
 
 use super::choose::{Choice, Skipped, never_ran};
-use super::runs::{Found, Runs};
+use super::runs::{Found, Raw, Run, Runs};
 use anyhow::{Context, Result};
 use cere_console::{print, progress};
+use cere_driver::several::at_most;
 use cere_format::package::Represents;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
@@ -12,6 +13,11 @@ use cere_package::{PackError, PackInput, pack};
 use cere_store::codelets::{Listed, Verdicts};
 use cere_store::current::Current;
 use cere_store::{codelets, state};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// How often a region ran in the profile.
 fn invocations_in(profile: &Profile, key: &RegionKey) -> u64 {
@@ -52,51 +58,108 @@ impl Outcome {
     }
 }
 
-/// The input for making codelets.
-struct Packing<'a> {
+/// Packages made at a time: each takes a window of the compressor, 128 MiB, and some more.
+const AT_A_TIME: usize = 8;
+/// Between looks at what a run has captured.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A new codelet, and why its time in vivo is unknown, if it should be known.
+type Packed = (Listed, Option<String>);
+
+/// Makes the codelets of one command.
+pub struct Packing<'a> {
     store: &'a Store,
-    runs: &'a Runs,
     choices: &'a [Choice],
     profile: Option<&'a Profile>,
     current: Current,
+    /// Those made while the program ran, by the metadata of the raw capture.
+    early: Mutex<HashMap<PathBuf, Packed>>,
 }
 
-/// Packs every wanted invocation that was captured; gives the reason for the others.
-pub fn pack_all(
-    store: &Store,
-    runs: &Runs,
-    choices: &[Choice],
-    profile: Option<&Profile>,
-) -> Result<Outcome> {
-    state::make_directory(&store.codelets())?;
-    let packing = Packing {
-        store,
-        runs,
-        choices,
-        profile,
-        current: Current::of(store)?,
-    };
-    let mut outcome = Outcome::default();
-    let count: usize = choices.iter().map(|c| c.invocations.len()).sum();
-    let bar = progress::bar("packing", count as u64);
-    for choice in choices {
-        for (invocation, represents) in &choice.invocations {
-            bar.set_message(choice.name.clone());
-            match packing.make(choice, *invocation, *represents) {
+/// A wanted invocation.
+struct Wanted<'a> {
+    choice: &'a Choice,
+    invocation: u64,
+    represents: Option<Represents>,
+}
+
+impl<'a> Packing<'a> {
+    /// Of the wanted invocations, with times from `profile`.
+    pub fn of(
+        store: &'a Store,
+        choices: &'a [Choice],
+        profile: Option<&'a Profile>,
+    ) -> Result<Self> {
+        state::make_directory(&store.codelets())?;
+        Ok(Self {
+            store,
+            choices,
+            profile,
+            current: Current::of(store)?,
+            early: Mutex::default(),
+        })
+    }
+
+    fn wanted(&self) -> impl Iterator<Item = Wanted<'a>> {
+        self.choices.iter().flat_map(|choice| {
+            let all = choice.invocations.iter();
+            all.map(move |(invocation, represents)| Wanted {
+                choice,
+                invocation: *invocation,
+                represents: *represents,
+            })
+        })
+    }
+
+    /// Packs what the profiled process of a run in progress has captured, one after the other, until the run is `over`. What
+    /// fails is tried again at the end.
+    pub fn follow(&self, directory: &Path, over: &AtomicBool) {
+        let mut seen = HashSet::new();
+        while !over.load(Ordering::Relaxed) {
+            if let Some(run) = Run::with_new_captures(directory, &seen) {
+                for raw in run.new_captures(self.profile, &mut seen) {
+                    let of = |w: &Wanted| {
+                        w.choice.key == raw.capture.key && w.invocation == raw.capture.invocation
+                    };
+                    if !over.load(Ordering::Relaxed)
+                        && let Some(wanted) = self.wanted().find(of)
+                        && let Ok(packed) = self.pack(&run, raw, &wanted)
+                        && let Ok(mut early) = self.early.lock()
+                    {
+                        early.insert(raw.path.clone(), packed);
+                    }
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Packs every wanted invocation that was captured; gives the reason for the others.
+    pub fn make_all(&self, runs: &Runs) -> Result<Outcome> {
+        let wanted: Vec<Wanted> = self.wanted().collect();
+        let bar = progress::bar("packing", wanted.len() as u64);
+        let made = at_most(AT_A_TIME, wanted.len(), |number| {
+            bar.set_message(wanted[number].choice.name.clone());
+            let made = self.make(runs, &wanted[number]);
+            bar.inc(1);
+            made
+        });
+        bar.finish_and_clear();
+        let mut outcome = Outcome::default();
+        for (wanted, made) in wanted.iter().zip(made) {
+            match made {
                 Ok((listed, untimed)) => {
                     outcome
                         .untimed
                         .extend(untimed.map(|why| format!("{}: {why}", listed.name)));
                     outcome.codelets.push(listed);
                 }
-                Err(missing) => outcome.add_missing(choice, missing),
+                Err(missing) => outcome.add_missing(wanted.choice, missing),
             }
-            bar.inc(1);
         }
+        remove_replaced(self.store, self.choices, &outcome.codelets)?;
+        Ok(outcome)
     }
-    bar.finish_and_clear();
-    remove_replaced(store, choices, &outcome.codelets)?;
-    Ok(outcome)
 }
 
 /// Removes older representatives of the regions that have new representatives in `new`.
@@ -130,21 +193,26 @@ enum Missing {
 }
 
 impl Packing<'_> {
-    /// Makes the codelet of one invocation. Also returns why its time in vivo is unknown, if it should be known.
-    fn make(
-        &self,
-        choice: &Choice,
-        invocation: u64,
-        represents: Option<Represents>,
-    ) -> Result<(Listed, Option<String>), Missing> {
-        let (run, raw) = match self.runs.find(self.profile, &choice.key, invocation) {
+    /// The codelet of one invocation.
+    fn make(&self, runs: &Runs, wanted: &Wanted) -> Result<Packed, Missing> {
+        let (choice, invocation) = (wanted.choice, wanted.invocation);
+        let (run, raw) = match runs.find(self.profile, &choice.key, invocation) {
             Some((run, Found::Raw(raw))) => (run, raw),
             Some((_, Found::Postponed(postponed))) => {
-                let reason = self.runs.missed(postponed, |key| self.name(key));
+                let reason = runs.missed(postponed, |key| self.name(key));
                 return Err(Missing::Postponed(reason));
             }
-            None => return Err(self.missing(choice, invocation)),
+            None => return Err(self.missing(runs, choice, invocation)),
         };
+        let early = self.early.lock().ok();
+        match early.and_then(|mut early| early.remove(&raw.path)) {
+            Some(packed) => Ok(packed),
+            None => self.pack(run, raw, wanted),
+        }
+    }
+
+    fn pack(&self, run: &Run, raw: &Raw, wanted: &Wanted) -> Result<Packed, Missing> {
+        let choice = wanted.choice;
         if let Some(reason) = raw.capture.refused.clone() {
             return Err(Missing::Refused(reason));
         }
@@ -153,7 +221,7 @@ impl Packing<'_> {
             Ok(time) => (time, None),
             Err(why) => (None, Some(why)),
         };
-        let name = format!("{}:{invocation}", choice.name);
+        let name = format!("{}:{}", choice.name, wanted.invocation);
         let destination = codelets::file_of(self.store, &name);
         let packed = pack(&PackInput {
             store: self.store,
@@ -161,7 +229,7 @@ impl Packing<'_> {
             region_name: &choice.name,
             name: &name,
             in_vivo,
-            represents,
+            represents: wanted.represents,
             destination: &destination,
         });
         let lost = |error: anyhow::Error| Missing::Lost(print::error(&error));
@@ -170,8 +238,8 @@ impl Packing<'_> {
             Err(PackError::Refused { reason, .. }) => return Err(Missing::Refused(reason)),
             Err(error) => return Err(lost(error.into())),
         };
-        // Frees the disk space of the raw capture, which may be large.
-        for extension in ["table", "entry", "exit", "trace", "blocks"] {
+        // Frees the disk space of the raw capture, which may be large. Its table keeps its number from the captures to come.
+        for extension in ["entry", "exit", "trace", "blocks"] {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
         }
         let current = self.current.holds(&manifest);
@@ -185,8 +253,8 @@ impl Packing<'_> {
         choice.map_or_else(|| "a region".into(), |c| c.name.clone())
     }
 
-    fn missing(&self, choice: &Choice, invocation: u64) -> Missing {
-        let entered = self.runs.entered(&choice.key);
+    fn missing(&self, runs: &Runs, choice: &Choice, invocation: u64) -> Missing {
+        let entered = runs.entered(&choice.key);
         let ran = entered.or_else(|| Some(invocations_in(self.profile?, &choice.key)));
         let reason = match ran {
             None => format!("invocation {invocation} never came"),

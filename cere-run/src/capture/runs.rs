@@ -14,6 +14,7 @@ use cere_format::profile::{ProcessName, Profile, RegionKey};
 use cere_store::processes::Processes;
 use cere_store::state;
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// A raw capture in a run's directory.
@@ -78,6 +79,33 @@ impl Run {
             counts,
             postponed,
         })
+    }
+
+    /// The results so far of a run in progress, if it has captures that are not `seen`. None if they cannot be read yet.
+    pub fn with_new_captures(directory: &Path, seen: &HashSet<PathBuf>) -> Option<Self> {
+        let mut entries = std::fs::read_dir(directory).ok()?.flatten();
+        let new = |path: &PathBuf| {
+            let number = path
+                .file_stem()
+                .and_then(|s| s.to_str()?.parse::<u64>().ok());
+            path.extension().is_some_and(|e| e == "json")
+                && number.is_some()
+                && !seen.contains(path)
+        };
+        entries.any(|entry| new(&entry.path())).then_some(())?;
+        Self::read(directory).ok()
+    }
+
+    /// The captures that are not `seen`, which become that, of the process that was profiled.
+    pub fn new_captures(
+        &self,
+        profile: Option<&Profile>,
+        seen: &mut HashSet<PathBuf>,
+    ) -> Vec<&Raw> {
+        let main = profile.and_then(|p| self.processes.find(&p.process));
+        let of_main = |raw: &&Raw| main.is_some_and(|main| main.number == raw.capture.process);
+        let new = self.raws.iter().filter(|raw| seen.insert(raw.path.clone()));
+        new.filter(of_main).collect()
     }
 
     /// The most often that a process entered the region. One that was killed does not tell.

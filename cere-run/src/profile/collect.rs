@@ -73,6 +73,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         output: run.output,
         environment: run.environment,
         input,
+        beside: None,
     }
     .run()?;
     if let Some(late) = finished.late {
