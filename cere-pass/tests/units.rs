@@ -142,10 +142,10 @@ fn command(place: &Place, name: &str) -> CompileCommand {
         output: None,
         debug: false,
         skip: vec![SkippedLoop {
-            short: None,
             index: 0,
             reason: format!("{name} says so"),
         }],
+        short: None,
     }
 }
 

@@ -1,5 +1,5 @@
 //! Processes that keep captured states for replays that follow one another: each replay is a fork in which its executable takes
-//! the other's place ([`cere-runtime/src/keep.rs`]). So no replay restores what no invocation changes, and none sees what
+//! the other's place (`cere-runtime/src/keep.rs`). So no replay restores what no invocation changes, and none sees what
 //! another did.
 
 use crate::process::{self, Place, Watch};

@@ -145,9 +145,10 @@ impl<'a> State<'a> {
         let shared = |page: &Page| {
             self.team.is_some_and(|team| team.threads() > 1) && (start..end).contains(&page.start())
         };
-        // SAFETY: the region rests.
         let differs = |p: &Page| {
-            same.binary_search(&p.start()).is_err() && unsafe { memory(p) } != self.pages.entry(p)
+            // SAFETY: the region rests.
+            let now = || unsafe { memory(p) };
+            same.binary_search(&p.start()).is_err() && now() != self.pages.entry(p)
         };
         let found: Vec<Page> = unwritten
             .filter(|p| !crate::code::executable(p.start()))

@@ -336,6 +336,7 @@ fn counted<T>(directory: &Path, file: &Path, then: impl FnOnce(&Counted) -> T) -
         cache: directory.join("cache"),
         plugin: built().join("libcere_pass.so"),
         runtime: built().join("libcere_runtime.a"),
+        keepers: None,
         announce: None,
     };
     std::fs::create_dir_all(&options.cache)?;

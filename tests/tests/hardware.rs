@@ -219,6 +219,7 @@ fn all_threads_of_a_team_are_counted() -> Result<()> {
         cache: directory.path().join("cache"),
         plugin: built().join("libcere_pass.so"),
         runtime: built().join("libcere_runtime.a"),
+        keepers: None,
         announce: None,
     };
     std::fs::create_dir_all(&options.cache)?;

@@ -176,7 +176,7 @@ impl<'a> Course<'a> {
     }
 
     /// The best variants, once there are so many outcomes that something should have gained.
-    pub fn to_look_at(&mut self) -> Option<Vec<Variant>> {
+    pub fn look_at_best(&mut self) -> Option<Vec<Variant>> {
         let enough = self.outcomes().len() >= LOOK_AFTER;
         if !enough || self.looked {
             return None;

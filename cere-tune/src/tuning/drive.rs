@@ -82,7 +82,7 @@ pub fn go_on(
             turns.done(place);
         }
         if course.ended.is_none()
-            && let Some(best) = course.to_look_at()
+            && let Some(best) = course.look_at_best()
             && !evaluator.gains(lab, ahead, &best)
         {
             course.ended = Some(NOTHING_GAINS);
