@@ -109,7 +109,8 @@ fn a_run_whose_server_is_killed_is_done_again() {
 fn a_run_that_is_killed_fails_alone() {
     for (signal, said) in [
         ("-KILL", "signal: 9"),
-        ("-SEGV", "failed with exit code 139"),
+        // What it says of its crash depends on where it was.
+        ("-SEGV", "clang-22 failed on a test"),
     ] {
         let place = directory(&[]);
         let mut child = again("waits", place.path(), |_| {});
