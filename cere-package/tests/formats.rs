@@ -93,9 +93,11 @@ fn the_page_names_the_fields() {
         include_str!("../../cere-format/src/package.rs"),
         include_str!("../../cere-format/src/replay.rs"),
     ];
-    // What one run hands to the pass is not kept.
+    // What one run hands to the pass, and what processes of one command say to each other, is not kept.
     let private = [
         "BindPlan",
+        "KeepPlan",
+        "KeptRequest",
         "Piece",
         "SplitPlan",
         "SplitTeam",
