@@ -21,6 +21,7 @@ pub mod flags;
 pub mod gcc;
 pub mod several;
 pub mod stay;
+mod tools;
 pub mod unit;
 mod variant;
 

@@ -4,7 +4,7 @@
 //! socket. One that was replaced on disk is started again, as a new start would be.
 
 use crate::stamp;
-use crate::unit::{CLANG, FLANG, LLD, OBJCOPY, OPT};
+use crate::tools::{CLANG, FLANG, LLD, OBJCOPY, OPT};
 use cere_console::{detail, warning};
 use cere_sandbox::{Kind, Rest, Sandbox};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,7 +1,7 @@
 //! Keeps a captured state restored for replays that follow one another. Each is a fork in which an executable takes this
 //! one's place ([`crate::enter`]): it finds the memory that no invocation changes, and whatever it does to it, the next one does not see.
 
-use crate::pages::Package;
+use crate::package::{self, Package};
 use crate::{enter, guard, kept, space};
 use cere_format::replay::{KEEP_SOCKET, KeepPlan, KeptAnswer, KeptRequest};
 use std::ffi::CString;
@@ -16,12 +16,12 @@ const FAILED: i32 = 2;
 
 /// Restores the state and serves requests until the socket closes.
 pub fn serve(plan: &Path) -> Result<(), String> {
-    let plan: KeepPlan = crate::run::read("the plan", plan)?;
-    let package = Package::open(&plan.package)?;
-    crate::run::reserve(package.manifest, &package.pages)?;
-    space::open(package.manifest, &package.pages.all)?;
-    for page in kept::pages(package.manifest, &package.pages) {
-        package.pages.restore(page);
+    let plan: KeepPlan = package::read("the plan", plan)?;
+    let own = Package::open(&plan.package)?;
+    package::reserve(own.manifest, &own.pages)?;
+    space::open(own.manifest, &own.pages.all)?;
+    for page in kept::pages(own.manifest, &own.pages) {
+        own.pages.restore(page);
     }
     // SAFETY: the descriptor that was inherited for this; nothing else here uses it.
     let socket = unsafe { File::from_raw_fd(KEEP_SOCKET) };

@@ -6,6 +6,7 @@
 //! | [`start`] | the entry point |
 //! | [`run`] | the order of it all |
 //! | [`check`] | whether what the package says can be true |
+//! | [`package`] | what is read of a package, and the addresses reserved for it |
 //! | [`pages`] | the page table and the pages' content |
 //! | [`keep`], [`kept`] | the process that keeps a captured state for replays that are its forks; what they find |
 //! | [`enter`] | an executable takes the place of another, and its memory |
@@ -59,6 +60,7 @@ mod once;
 mod operand;
 mod output;
 mod owners;
+mod package;
 mod pages;
 mod pass;
 mod processor;

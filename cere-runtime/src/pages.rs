@@ -1,7 +1,6 @@
 //! The page table and the content of pages at both ends of the region.
 
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN, PageRecord};
-use cere_format::package::{MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, Manifest};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -90,29 +89,6 @@ impl Page {
     /// Whether one of the flags is set.
     pub fn is(&self, flags: u32) -> bool {
         self.record.flags & flags != 0
-    }
-}
-
-/// What every replay reads of an unpacked package.
-pub struct Package {
-    /// The manifest, which stays for the life of the process.
-    pub manifest: &'static Manifest,
-    /// The pages.
-    pub pages: Pages,
-}
-
-impl Package {
-    /// Reads the package in `directory`.
-    pub fn open(directory: &Path) -> Result<Self, String> {
-        let member = |name: &str| directory.join(name);
-        let manifest: Manifest = crate::run::read("the manifest", &member(MEMBER_MANIFEST))?;
-        let manifest: &'static Manifest = Box::leak(Box::new(manifest));
-        crate::check::check(manifest)?;
-        let table = Bytes::open(&member(MEMBER_TABLE))?;
-        let entry = Bytes::open(&member(MEMBER_ENTRY))?;
-        let exit = Bytes::open(&member(MEMBER_EXIT))?;
-        let pages = Pages::new(table.get(), entry, exit)?;
-        Ok(Self { manifest, pages })
     }
 }
 

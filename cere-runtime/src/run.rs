@@ -11,10 +11,11 @@ use crate::library::{self, Environment, Origins};
 use crate::once::Region;
 use crate::output::Output;
 use crate::owners::{self, System};
-use crate::pages::{Bytes, PAGE, Package, Pages};
+use crate::package::{self, Package};
+use crate::pages::{Bytes, PAGE};
 use crate::processor::{self, Pinned};
 use crate::samples::{Samples, Timed};
-use crate::space::{self, Refusal};
+use crate::space;
 use crate::state::State;
 use crate::team::Team;
 use crate::thread::{Block, Files};
@@ -24,18 +25,15 @@ use crate::{fault, guard, heap, lost, mapping, trace, typed};
 use cere_format::capture::OpenMpLock;
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
-    MEMBER_TRACE, Manifest,
+    MEMBER_TRACE,
 };
 use cere_format::replay::{
     ENV_PLAN, Preparation, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
 };
-use serde::de::DeserializeOwned;
 use std::cell::LazyCell;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Times that the executable starts itself again when an address is taken.
-const ATTEMPTS: u32 = 20;
 /// Repetitions that are compared in full because they differ from the first, at most.
 const LOOKS: u32 = 20;
 /// Repetitions before the timed ones in which the processor learns a short region, its branches above all (NPB FT `fftz2`,
@@ -49,41 +47,6 @@ const LONG: u64 = 2_000_000;
 /// What runs that share a reading leave in the caches are not the states of the operands.
 const UNBATCHED: &str = "too short for the clock, and timed one by one all the same, for the states of its operands: \
                          the times hold the spread of the clock";
-const ENV_ATTEMPT: &str = "CERE_REPLAY_ATTEMPT";
-
-/// Starts this executable again, as its addresses are taken; returns why that failed.
-fn start_again((start, end): (u64, u64)) -> String {
-    let attempt = std::env::var(ENV_ATTEMPT).ok();
-    let attempt: u32 = attempt.and_then(|a| a.parse().ok()).unwrap_or(0);
-    if attempt >= ATTEMPTS {
-        return format!(
-            "the captured addresses {start:#x}-{end:#x} are taken in this process, {ATTEMPTS} times in a row: \
-             is address space randomisation off (setarch -R, kernel.randomize_va_space)?"
-        );
-    }
-    use std::os::unix::process::CommandExt;
-    let error = std::process::Command::new("/proc/self/exe")
-        .env(ENV_ATTEMPT, (attempt + 1).to_string())
-        .exec();
-    format!("cannot start again: {error}")
-}
-
-/// Reserves the addresses of the captured process; starts this executable again where one is taken.
-pub fn reserve(manifest: &Manifest, pages: &Pages) -> Result<(), String> {
-    match space::reserve(manifest, &pages.all) {
-        Ok(()) => Ok(()),
-        Err(Refusal::Taken(start, end)) => Err(start_again((start, end))),
-        Err(Refusal::System(message)) => Err(message),
-    }
-}
-
-/// Reads JSON from a file; `what` names it for people.
-pub fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, String> {
-    let text =
-        std::fs::read(path).map_err(|e| format!("cannot read {what} {}: {e}", path.display()))?;
-    serde_json::from_slice(&text)
-        .map_err(|e| format!("{what} {} is not valid: {e}", path.display()))
-}
 
 /// Does what the plan says.
 pub fn run() -> Result<(), String> {
@@ -91,7 +54,7 @@ pub fn run() -> Result<(), String> {
     let path = std::env::var_os(ENV_PLAN).ok_or_else(|| {
         format!("this is a replay of CERE: start it with cere replay ({ENV_PLAN} is not set)")
     })?;
-    let plan: ReplayPlan = read("the plan", Path::new(&path))?;
+    let plan: ReplayPlan = package::read("the plan", Path::new(&path))?;
     let member = |name: &str| plan.package.join(name);
     let Package { manifest, pages } = Package::open(&plan.package)?;
     let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
@@ -106,7 +69,7 @@ pub fn run() -> Result<(), String> {
     match plan.kept {
         true => space::inherit(manifest, &pages.all),
         false => {
-            reserve(manifest, &pages)?;
+            package::reserve(manifest, &pages)?;
             space::open(manifest, &pages.all)?;
         }
     }
