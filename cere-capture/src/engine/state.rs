@@ -26,7 +26,10 @@ pub struct Engine<M = System> {
     pub level: Option<Level>,
     /// The page trace.
     pub tracer: Tracer,
-    /// Streams of touches, since memory was closed.
+    /// Streams of pages that the capture did not have. Apart from the others, so that what a capture holds does not depend on
+    /// page traces beside it.
+    pub first: Streams,
+    /// Streams of all other touches, since memory was closed.
     pub streams: Streams,
     /// Place of the captured or traced thread.
     pub place: Place,
@@ -45,6 +48,7 @@ impl<M: Memory> Engine<M> {
             pages,
             level: None,
             tracer,
+            first: Streams::new(),
             streams: Streams::new(),
             place: Place::default(),
             own,
@@ -70,6 +74,9 @@ impl<M: Memory> Engine<M> {
             clock::close_shared_page();
         }
         self.streams.clear();
+        if self.level.as_ref().is_none_or(|l| l.started == 0) {
+            self.first.clear();
+        }
         self.pages.close()
     }
 

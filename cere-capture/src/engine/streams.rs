@@ -83,44 +83,12 @@ impl Streams {
     /// The page is touched by a fault, for writing or not, `again` if it was open before.
     pub fn follow(&mut self, page: usize, write: bool, again: bool) -> Place {
         self.touches += 1;
-        // The one that had a touch longest ago makes room.
-        let (mut index, mut oldest) = (0, u64::MAX);
-        for (this, stream) in self.all.iter_mut().enumerate() {
-            if stream.at < oldest {
-                (index, oldest) = (this, stream.at);
-            }
-            if stream.pages == 0 || stream.again != again {
-                continue;
-            }
-            let down = page.wrapping_add(PAGE) == stream.last;
-            let beside = down || page == stream.last + PAGE;
-            if !beside || (stream.pages > 1 && stream.down != down) {
-                continue;
-            }
-            let passed = match (stream.ahead, down) {
-                (0, _) => (0, 0),
-                (ahead, true) => (stream.last, stream.last + ahead * PAGE),
-                (ahead, false) => (stream.last + PAGE - ahead * PAGE, stream.last + PAGE),
-            };
-            stream.last = page;
-            stream.pages += 1;
-            stream.ahead = 0;
-            stream.down = down;
-            stream.at = self.touches;
-            // What is written here and there is not opened for writing ahead.
-            let alike = stream.write == write;
-            stream.write = write;
-            return Place {
-                index: this,
-                down,
-                // At most half as many as it has shown, because it may end at once.
-                ahead: match alike {
-                    true => (stream.pages / 2).min(self.most),
-                    false => 0,
-                },
-                passed,
-            };
+        if let Some(index) = self.find(page, again) {
+            return self.go_on(index, page, write);
         }
+        // The one that had a touch longest ago makes room.
+        let all = 0..STREAMS;
+        let index = all.min_by_key(|i| self.all[*i].at).unwrap_or(0);
         self.all[index] = Stream {
             last: page,
             pages: 1,
@@ -135,6 +103,45 @@ impl Streams {
             down: false,
             ahead: 0,
             passed: (0, 0),
+        }
+    }
+
+    /// The longest stream that goes on with `page`.
+    fn find(&self, page: usize, again: bool) -> Option<usize> {
+        let goes_on = |stream: &Stream| {
+            let up = page == stream.last + PAGE && (stream.pages == 1 || !stream.down);
+            let down = page + PAGE == stream.last && (stream.pages == 1 || stream.down);
+            stream.pages > 0 && stream.again == again && (up || down)
+        };
+        let these = (0..STREAMS).filter(|i| goes_on(&self.all[*i]));
+        these.max_by_key(|i| self.all[*i].pages)
+    }
+
+    fn go_on(&mut self, index: usize, page: usize, write: bool) -> Place {
+        let stream = &mut self.all[index];
+        let down = page < stream.last;
+        let passed = match down {
+            true => (stream.last, stream.last + stream.ahead * PAGE),
+            false => (stream.last + PAGE - stream.ahead * PAGE, stream.last + PAGE),
+        };
+        // What is written here and there is not opened for writing ahead.
+        let alike = stream.write == write;
+        *stream = Stream {
+            last: page,
+            pages: stream.pages + 1,
+            ahead: 0,
+            down,
+            write,
+            at: self.touches,
+            ..*stream
+        };
+        // At most half as many as it has shown, because it may end at once.
+        let ahead = (stream.pages / 2).min(self.most);
+        Place {
+            index,
+            down,
+            ahead: if alike { ahead } else { 0 },
+            passed: if passed.0 < passed.1 { passed } else { (0, 0) },
         }
     }
 

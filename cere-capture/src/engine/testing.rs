@@ -95,7 +95,7 @@ impl Program {
         };
         assert!(pages.spans.insert(span));
         let mut engine = Engine::new(pages, Tracer::none(), Vec::new());
-        engine.streams.most = 0;
+        (engine.first.most, engine.streams.most) = (0, 0);
         engine.close().expect("a table");
         let program = Program {
             start,

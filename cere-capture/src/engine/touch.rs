@@ -4,7 +4,7 @@ use super::memory::{Access, EXECUTE, Memory, READ, WRITE};
 use super::pool::{DEAD, Did, Page, TOUCHER_SHIFT, TOUCHERS, Touch};
 use super::spans::{KIND_FILE, KIND_STACK, KIND_TWICE, Span};
 use super::state::Engine;
-use super::streams::{self, Place};
+use super::streams::{self, Place, Streams};
 use super::tracer::Run;
 use crate::os::sys::PAGE;
 
@@ -74,10 +74,10 @@ impl<M: Memory> Engine<M> {
             return Touched::Opened;
         }
         if !self.pages.is_short() {
-            let stream = self.follow(&span, address, access, open != 0);
+            let stream = self.follow(&span, address, access, (new, open != 0));
             let ahead = stream.map_or(0, |place| {
                 let most = self.count_ahead(&span, (address, page), place, now);
-                self.streams.opened(place, most);
+                self.streams_of(new).opened(place, most);
                 most
             });
             let down = stream.is_some_and(|place| place.down);
@@ -122,13 +122,21 @@ impl<M: Memory> Engine<M> {
         self.block(span, address, access)
     }
 
+    /// The streams of touches of pages that are `new` to the capture, or of others.
+    fn streams_of(&mut self, new: bool) -> &mut Streams {
+        match new {
+            true => &mut self.first,
+            false => &mut self.streams,
+        }
+    }
+
     /// The stream that a touch belongs to; none where pages are opened one by one.
     fn follow(
         &mut self,
         span: &Span,
         address: usize,
         access: Access,
-        again: bool,
+        (new, again): (bool, bool),
     ) -> Option<Place> {
         let alone = KIND_STACK | KIND_TWICE;
         // Pages beyond the end of a file cannot be copied.
@@ -140,8 +148,9 @@ impl<M: Memory> Engine<M> {
         if self.shared() || self.tracer.is_exact() {
             return None;
         }
-        let place = self.streams.follow(address, access == Access::Write, again);
-        if self.level.is_some() {
+        let streams = self.streams_of(new);
+        let place = streams.follow(address, access == Access::Write, again);
+        if new {
             self.pages.confirm(place.passed.0, place.passed.1);
         }
         Some(place)
@@ -199,14 +208,14 @@ impl<M: Memory> Engine<M> {
             let Some(page) = (unsafe { self.pages.pool.page(at).as_mut() }) else {
                 return Err("more address space than can be noted");
             };
-            let first = page.touched == Did::No;
-            page.touched = match at == address {
-                true => Did::Yes,
-                false => page.touched.max(Did::Maybe),
-            };
-            if !first {
+            // Whether a page trace has closed it again does not count.
+            if page.touched != Did::No {
                 continue;
             }
+            page.touched = match at == address {
+                true => Did::Yes,
+                false => Did::Maybe,
+            };
             let mut touch = Touch {
                 address: at,
                 copy: 0,
@@ -332,7 +341,7 @@ impl<M: Memory> Engine<M> {
         self.pages.spans.insert(grown).then_some(grown)
     }
 
-    /// A system call reaches a page that is open already.
+    /// A system call reaches a page that is open.
     fn reached(&mut self, address: usize, access: Access) {
         // SAFETY: a page of the pool, or null.
         if let Some(page) = unsafe { self.pages.pool.page(address).as_mut() }
@@ -365,10 +374,13 @@ impl<M: Memory> Engine<M> {
                     Access::Write => open & WRITE != 0,
                     _ => open != 0,
                 };
-                if enough {
-                    self.reached(at, access);
-                } else if let Touched::Failed(lack) = self.touch(at, access) {
-                    return Err(lack);
+                match enough {
+                    true => self.reached(at, access),
+                    false => match self.touch(at, access) {
+                        Touched::Opened => self.reached(at, access),
+                        Touched::NotOurs => {}
+                        Touched::Failed(lack) => return Err(lack),
+                    },
                 }
                 at += PAGE;
             }
@@ -464,7 +476,7 @@ mod tests {
     #[test]
     fn a_stream_is_opened_ahead_and_what_it_did_not_reach_is_known() {
         let mut program = Program::captured(40);
-        program.engine.streams.most = streams::AHEAD;
+        program.engine.first.most = streams::AHEAD;
         let mut faults = 0;
         for i in 4..15 {
             if program.rights(i) == 0 {
@@ -486,7 +498,7 @@ mod tests {
     #[test]
     fn a_written_stream_may_have_written_what_is_ahead() {
         let mut program = Program::captured(40);
-        program.engine.streams.most = streams::AHEAD;
+        program.engine.first.most = streams::AHEAD;
         for i in [30, 29, 27] {
             let page = program.page(i);
             assert_eq!(program.engine.touch(page, Write), Touched::Opened);
@@ -501,7 +513,7 @@ mod tests {
     #[test]
     fn nothing_is_opened_ahead_where_the_capture_knows_more_or_less() {
         let mut program = Program::captured(40);
-        program.engine.streams.most = streams::AHEAD;
+        program.engine.first.most = streams::AHEAD;
         let pages: Vec<usize> = (0..40).map(|i| program.page(i)).collect();
         // Page 6 was touched already, page 9 is open.
         program.engine.touch(pages[6], Read);

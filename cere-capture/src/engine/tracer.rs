@@ -197,7 +197,7 @@ impl Tracer {
 
     /// Whether each page is to be opened by itself: a FIFO this short is asked for to see more.
     pub fn is_exact(&self) -> bool {
-        self.on && self.plan.slots < STREAMS_FROM
+        (1..STREAMS_FROM).contains(&self.plan.slots)
     }
 
     /// Whether a window is open.
