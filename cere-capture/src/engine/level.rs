@@ -59,6 +59,8 @@ pub struct Level {
     pub locks: Vec<OpenMpLock>,
     /// Thread-local blocks of the region's image in the runtime's threads at entry, by their numbers.
     pub blocks: Vec<(u32, Vec<u8>)>,
+    /// Whether there are threads that are not the OpenMP runtime's.
+    pub strangers: bool,
     /// The threads whose stacks are watched.
     pub resting: Vec<Resting>,
     /// The clocks at entry, and the offset of the kernel's answers to the region.
@@ -95,6 +97,7 @@ impl Level {
             threads: None,
             locks: Vec::new(),
             blocks: Vec::new(),
+            strangers: false,
             resting: Vec::new(),
             clocks: (Vec::new(), 0),
             trace: None,

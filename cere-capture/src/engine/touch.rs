@@ -145,7 +145,8 @@ impl<M: Memory> Engine<M> {
             return None;
         }
         // The next page may be another thread's.
-        if self.shared() || self.tracer.is_exact() {
+        let strangers = self.level.as_ref().is_some_and(|l| l.strangers);
+        if strangers || self.shared() || self.tracer.is_exact() {
             return None;
         }
         let streams = self.streams_of(new);

@@ -118,7 +118,9 @@ pub unsafe fn begin_capture(
     let trace = windows::take_trace(state, wanted, invocation);
     if let Some(level) = state.engine.level.as_mut() {
         level.trace = trace;
-        level.resting = stacks::watch_stacks(threads::list_strangers());
+        let strangers = threads::list_strangers();
+        level.strangers = !strangers.is_empty();
+        level.resting = stacks::watch_stacks(strangers);
         level.clocks.0 = clock::read_clocks();
     }
     state.engine.take_control(control)
