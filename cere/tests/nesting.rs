@@ -2,7 +2,7 @@
 
 mod common;
 
-use cere_format::capture::{PAGE_ABSENT, PAGE_FOREIGN, PAGE_STACK, PAGE_TOUCHED};
+use cere_format::capture::{PAGE_ABSENT, PAGE_FOREIGN, PAGE_STACK};
 use common::{cere, instrumented, json, run, succeed, text, write};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -66,9 +66,7 @@ fn tables(report: &Value) -> BTreeMap<String, BTreeMap<u32, usize>> {
         let package = cere_package::io::read_package(Path::new(&string("file")), 1 << 30);
         let mut table = BTreeMap::new();
         for page in package.expect("a package").pages {
-            // What was opened ahead of a stream and not reached depends on where the stream began.
-            let touched = page.flags & PAGE_TOUCHED != 0;
-            if touched && page.flags & (PAGE_STACK | PAGE_FOREIGN) == 0 {
+            if page.flags & (PAGE_STACK | PAGE_FOREIGN) == 0 {
                 *table.entry(page.flags).or_default() += 1;
             }
         }
