@@ -19,6 +19,7 @@ const HEAD: &str = r#"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 extern "C" { extern long table[512]; long helper(long);
 void invoke(void *) __asm__("cere.u0.cere.invoke.0");
@@ -26,18 +27,18 @@ void invoke(void *) { long *given = (long *)0x555555559000; CODE;
   for (int i = 1; i < 100; i++) table[0] += table[i] * given[i]; } }
 "#;
 
-/// A state with a page that is only read: the sum is right as long as it holds twos.
+/// A state with pages that are only read: the sum is right as long as the first one holds twos.
 fn pages() -> Vec<common::Page> {
     let mut pages = sum_pages(9900);
-    pages.insert(
-        1,
-        common::Page {
-            address: READ_ONLY,
+    for (at, value) in [(1, 2), (2, 3), (3, 4)] {
+        let page = common::Page {
+            address: READ_ONLY + 4096 * (at as u64 - 1),
             flags: 1,
-            entry: common::words(&[2; 512]),
+            entry: common::words(&[value; 512]),
             exit: Vec::new(),
-        },
-    );
+        };
+        pages.insert(at, page);
+    }
     pages
 }
 
@@ -113,6 +114,23 @@ fn what_one_replay_does_the_next_does_not_see() {
         .run("memset(given, 2, 4096); for (int i = 0; i < 512; i++) given[i] = 2")
         .unwrap();
     assert_eq!(replay.verdict, Verdict::Exact, "{}", replay.reason);
+
+    // Memory that is dropped reads as the kernel's page of zeros, which all processes share; memory that is moved is shared with
+    // the process that keeps it, but lies elsewhere.
+    for change in [
+        "madvise(given + 512, 4096, MADV_DONTNEED); (void)*(volatile long *)(given + 512)",
+        "syscall(SYS_mmap, given + 512, 4096, 3, 0x32, -1, 0); (void)*(volatile long *)(given + 512)",
+        "syscall(SYS_mremap, given + 1024, 4096, 4096, 7, given + 512); (void)*(volatile long *)(given + 512)",
+    ] {
+        let replay = variants.run(change).unwrap();
+        assert_eq!(
+            replay.verdict,
+            Verdict::Different,
+            "{change}: {}",
+            replay.reason
+        );
+        variants.is_right();
+    }
 
     // Crashes, ends, hangs.
     let crash = variants

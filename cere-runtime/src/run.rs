@@ -176,11 +176,11 @@ pub fn run() -> Result<(), String> {
     }
     outcome.asked_more = clock::asked_more();
     lost::write_back();
-    state.find_changed(&kept);
+    let unwritten = state.find_changed();
     // Of no use where nothing is compared.
     let named = LazyCell::new(|| compare::Named::new(manifest));
     let variables = LazyCell::new(|| libraries.variables(&pages));
-    let compared = |unwound: bool| {
+    let compared = |unwound: bool, unwritten: &[u64]| {
         let mut freed = unordered();
         if freed.is_empty() {
             freed = heap::freed();
@@ -194,7 +194,7 @@ pub fn run() -> Result<(), String> {
             pages: &pages,
             named: &named,
             freed: &freed,
-            unwritten: &kept.unwritten(),
+            unwritten,
         };
         let mut comparison = compare::compare(manifest, &pages, &allowed);
         comparison.same_end = unwound == manifest.unwound;
@@ -202,7 +202,7 @@ pub fn run() -> Result<(), String> {
         comparison
     };
     if plan.compare {
-        outcome.comparison = Some(compared(unwound));
+        outcome.comparison = Some(compared(unwound, &unwritten));
     }
     if counting.is_some() {
         outcome.lacking = lost::used_names();
@@ -257,7 +257,7 @@ pub fn run() -> Result<(), String> {
             outcome.comparison = outcome
                 .comparison
                 .take()
-                .map(|c| compare::worse(c, compared(unwound)));
+                .map(|c| compare::worse(c, compared(unwound, &[])));
         }
     };
     clear();

@@ -13,7 +13,7 @@ const MORE_ROOM: u64 = 64 << 10;
 /// Ranges opened at most: far below `vm.max_map_count`.
 const MOST_RANGES: usize = 20_000;
 /// A huge page.
-const HUGE: u64 = 2 << 20;
+pub const HUGE: u64 = 2 << 20;
 
 static RESERVED: OnceLock<Vec<(u64, u64)>> = OnceLock::new();
 

@@ -128,9 +128,8 @@ impl<'a> State<'a> {
     }
 
     /// After the first repetition: pages that it wrote and the captured invocation did not are from now on
-    /// restored as well.
-    pub fn find_changed(&mut self, kept: &Kept) {
-        let same = kept.unwritten();
+    /// restored as well. Returns, by rising address, pages that hold what they held at entry.
+    pub fn find_changed(&mut self) -> Vec<u64> {
         let rewritten = |page: &Page| {
             let at = self.words.partition_point(|w| w.0 < page.start());
             self.words.get(at).is_some_and(|w| w.0 < page.end())
@@ -145,19 +144,15 @@ impl<'a> State<'a> {
         let shared = |page: &Page| {
             self.team.is_some_and(|team| team.threads() > 1) && (start..end).contains(&page.start())
         };
-        let differs = |p: &Page| {
-            // SAFETY: the region rests.
-            let now = || unsafe { memory(p) };
-            same.binary_search(&p.start()).is_err() && now() != self.pages.entry(p)
-        };
-        let found: Vec<Page> = unwritten
+        // SAFETY: the region rests.
+        let differs = |p: &Page| unsafe { memory(p) } != self.pages.entry(p);
+        let (found, same): (Vec<&Page>, Vec<&Page>) = unwritten
             .filter(|p| !crate::code::executable(p.start()))
-            .filter(|p| rewritten(p) || shared(p) || differs(p))
-            .copied()
-            .collect();
+            .partition(|p| rewritten(p) || shared(p) || differs(p));
         self.changed.extend(found);
         self.changed.sort_unstable_by_key(Page::start);
         self.divide_pages();
+        same.into_iter().map(Page::start).collect()
     }
 
     /// After a repetition: memory that it took from the region heap, or that it mapped, and that the package
