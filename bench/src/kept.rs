@@ -3,25 +3,19 @@
 
 use crate::program::kernel;
 use anyhow::{Context, Result, ensure};
-use cere_format::replay::{Repetitions, Verdict};
+use cere_format::replay::Verdict;
 use cere_format::store::Store;
 use cere_measure::{Replays, Settings};
 use cere_replay::{Replay, Tolerance, build, run};
 use cere_sandbox::Sandbox;
 use cere_stats::gain;
 use cere_tests::tools::{cere, json};
+use cere_tune::tuning::REPETITIONS;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Replays each way.
 const TIMES: usize = 200;
-/// As a search repeats.
-const REPETITIONS: Repetitions = Repetitions {
-    least: 10,
-    most: 200,
-    precision: 0.003,
-    seconds: 0.08,
-};
 
 fn settings(flags: &[&str]) -> Settings {
     Settings {

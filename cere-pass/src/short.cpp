@@ -169,8 +169,8 @@ size_t cere_called_in_loops(LLVMModuleRef M, bool Closed, LLVMValueRef *Function
   return Count;
 }
 
-// Why an invocation of the loop is too short for a region, given that its function is called in loops (`Closed`: nowhere
-// else); null if nothing shows that it is.
+// Why an invocation of the loop is too short for a region, given that its function is called in loops, if at all (`Closed`:
+// nowhere else); null if nothing shows that it is.
 const char *cere_too_short(LLVMValueRef Fn, LLVMBasicBlockRef Header, bool Closed) {
   Function &F = *unwrap<Function>(Fn);
   DominatorTree DT(F);
@@ -182,6 +182,8 @@ const char *cere_too_short(LLVMValueRef Fn, LLVMBasicBlockRef Header, bool Close
   TargetLibraryInfo TLI(Impl, &F);
   AssumptionCache AC(F);
   ScalarEvolution SE(F, TLI, AC, DT, LI);
+  if (instructions(*L, LI, SE) && F.use_empty())
+    return "too short: at most 1000 instructions, in a function that its unit does not call";
   if (instructions(*L, LI, SE))
     return "too short: at most 1000 instructions, in a function that is called in loops";
   return Closed && isSearch(*L) ? "too short: a search in a function that is called in loops" : nullptr;

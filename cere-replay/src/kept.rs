@@ -204,7 +204,7 @@ impl Keeper {
             Ok(KeptAnswer::Ended(status)) => Ok(Some(ExitStatus::from_raw(status))),
             Ok(_) => Err(strange()),
             Err(Silence::Late) => {
-                // SAFETY: the fork is not waited for before it is reported as ended, so the number is its own.
+                // SAFETY: the fork is not waited for before the next request, so the number is its own.
                 unsafe { libc::kill(fork, libc::SIGKILL) };
                 match self.answer(Instant::now() + PATIENCE) {
                     Ok(KeptAnswer::Ended(_)) => Ok(None),

@@ -2,7 +2,7 @@
 //! and their self time goes to the regions that call them.
 
 use anyhow::{Context, Result};
-use cere_cluster::{Candidate, Node, Rejection, Rule, prune, select};
+use cere_cluster::{Candidate, Node, Pruned, Rejection, Rule, prune, select};
 use cere_format::profile::{Profile, TreeNode};
 
 /// A region that stays in the tree.
@@ -109,9 +109,13 @@ fn callers(tree: &[Node], of: &[bool]) -> Vec<bool> {
 
 /// Self seconds of each region after the regions that `keep` drops gave theirs to their callers.
 pub fn own_seconds(tree: &[Node], keep: &[bool]) -> Result<Vec<f64>> {
-    let pruned = prune(tree, keep.len(), |region| keep[region])
-        .context("the profile is damaged: run `cere profile` again")?;
-    Ok(pruned.own)
+    Ok(pruned(tree, keep)?.own)
+}
+
+/// The tree without the regions that `keep` drops.
+pub fn pruned(tree: &[Node], keep: &[bool]) -> Result<Pruned> {
+    prune(tree, keep.len(), |region| keep[region])
+        .context("the profile is damaged: run `cere profile` again")
 }
 
 #[cfg(test)]

@@ -33,7 +33,13 @@ pub fn serve(plan: &Path) -> Result<(), String> {
     };
     answer(KeptAnswer::Ready)?;
     let mut lines = BufReader::new(&socket).lines();
+    let mut before: Option<i32> = None;
     while let Some(line) = lines.next().transpose().map_err(failed)? {
+        if let Some(fork) = before.take() {
+            // Not sooner: who asked for it may still kill it by its number, which until now nobody else gets.
+            // SAFETY: waits for a fork of this process, which has ended.
+            unsafe { libc::waitpid(fork, std::ptr::null_mut(), 0) };
+        }
         let request: KeptRequest =
             serde_json::from_str(&line).map_err(|error| format!("a request: {error}"))?;
         // SAFETY: one thread runs here, so the fork has all that it needs.
@@ -51,16 +57,34 @@ pub fn serve(plan: &Path) -> Result<(), String> {
             }
             fork => {
                 answer(KeptAnswer::Started(fork))?;
-                let mut status = 0;
-                // SAFETY: waits for the fork above.
-                if unsafe { libc::waitpid(fork, &raw mut status, 0) } != fork {
-                    return Err(failed(std::io::Error::last_os_error()));
-                }
+                let status = status_of(fork).map_err(failed)?;
                 answer(KeptAnswer::Ended(status))?;
+                before = Some(fork);
             }
         }
     }
     Ok(())
+}
+
+/// Waits until a fork has ended, and leaves it to be waited for; its status as `waitpid` gives it.
+fn status_of(fork: i32) -> std::io::Result<i32> {
+    // SAFETY: zeros are a structure that the call fills.
+    let (ended, found) = unsafe {
+        let mut found: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOWAIT;
+        let ended = libc::waitid(libc::P_PID, fork as u32, &raw mut found, flags);
+        (ended, found)
+    };
+    if ended != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: a structure about a child.
+    let value = unsafe { found.si_status() };
+    Ok(match found.si_code {
+        libc::CLD_EXITED => value << 8,
+        libc::CLD_DUMPED => value | 0x80,
+        _ => value,
+    })
 }
 
 /// In the fork: becomes the replay; returns why it could not.

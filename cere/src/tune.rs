@@ -180,13 +180,7 @@ impl Options {
         Ok(Settings {
             repetitions: match self.timing.repetitions() {
                 given if given != Repetitions::default() => given,
-                // Many variants are better than much about one.
-                _ => Repetitions {
-                    least: 10,
-                    most: 200,
-                    precision: 0.005,
-                    seconds: 0.03,
-                },
+                _ => tuning::REPETITIONS,
             },
             tolerance: Tolerance {
                 double: self.tolerance,

@@ -4,6 +4,7 @@
 //@ loop-refused: skip@* ~ too short: a search
 //@ loop-refused: lookup@* ~ too short: a search
 //@ loop-refused: parity@* ~ too short: at most
+//@ loop-refused: ones@* ~ too short: at most 1000 instructions, in a function that its unit does not call
 //@ loop-refused: small@* ~ too short: at most
 //@ regions: 10
 //@ codelets: 8
@@ -37,6 +38,14 @@ unsigned parity(unsigned value) {
     for (int i = 0; i < 32; i++)
         sum ^= value >> i & 1;
     return sum;
+}
+
+// Other files may call it, this one does not.
+unsigned ones(unsigned value) {
+    unsigned count = 0;
+    for (int i = 0; i < 32; i++)
+        count += value >> i & 1;
+    return count;
 }
 
 static void small(double a[4][4], const double b[4][4]) {

@@ -1,8 +1,8 @@
 //! Loops whose probes cost much for what a profile shows of them: the next build leaves them in place.
 
-use crate::selection::tree_nodes;
-use anyhow::{Context, Result};
-use cere_cluster::{Rule, prune};
+use crate::selection::{pruned, tree_nodes};
+use anyhow::Result;
+use cere_cluster::Rule;
 use cere_format::build::{Region, RegionKind, ShortLoop, ShortLoops};
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
 use cere_format::store::Store;
@@ -36,11 +36,7 @@ fn too_short(profile: &Profile, wanted: impl Fn(&RegionKey) -> bool) -> Result<V
     });
     let tree = tree_nodes(profile);
     let mut keep = vec![true; profile.regions.len()];
-    let uncovered = |keep: &[bool]| {
-        let pruned = prune(&tree, keep.len(), |region| keep[region]);
-        let pruned = pruned.context("the profile is damaged: run `cere profile` again")?;
-        anyhow::Ok(pruned.uncovered)
-    };
+    let uncovered = |keep: &[bool]| anyhow::Ok(pruned(&tree, keep)?.uncovered);
     let bound = uncovered(&keep)? + UNCOVERED * profile.seconds;
     let mut short = Vec::new();
     for region in candidates {

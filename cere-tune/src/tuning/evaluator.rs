@@ -3,6 +3,7 @@
 use super::ahead::Ahead;
 use super::arms::{Arm, Arms, ratios};
 use super::baseline::Baseline;
+use super::confirm::{Again, Decision};
 use super::journal::Told;
 use super::spent::Spent;
 use crate::Variant;
@@ -149,6 +150,17 @@ impl<'a> Evaluator<'a> {
         self.spent.confirming += start.elapsed().as_secs_f64();
         let reaches = |arm: &usize| gain(&ratios(&turns, *arm)).is_some_and(|g| g.ratio <= ratio);
         measured && all.iter().any(reaches)
+    }
+
+    /// Measures the best variants again.
+    ///
+    /// # Errors
+    /// The code as built cannot be replayed any more.
+    pub fn decide(&mut self, lab: &dyn Measure, again: &Again) -> Result<Decision, String> {
+        let start = Instant::now();
+        let decision = again.decide(lab, self.target, &self.default);
+        self.spent.confirming += start.elapsed().as_secs_f64();
+        decision
     }
 
     fn time_default(&mut self, lab: &dyn Measure, ahead: &Ahead) -> Result<(), String> {

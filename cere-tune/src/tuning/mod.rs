@@ -29,6 +29,7 @@ use budget::Budget;
 use cere_console::note;
 use cere_format::machine::Machine;
 use cere_format::profile::Profile;
+use cere_format::replay::Repetitions;
 use cere_format::store::Store;
 use cere_measure::{Lab, Replays, Shares, Target};
 use cere_stats::Gain;
@@ -41,6 +42,14 @@ use nodes::Nodes;
 use searches::{elsewhere, here};
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// Repetitions of a replay, unless others are asked for: many variants are better than much about one.
+pub const REPETITIONS: Repetitions = Repetitions {
+    least: 10,
+    most: 200,
+    precision: 0.005,
+    seconds: 0.03,
+};
 
 /// What to search, and how.
 pub struct Request<'a> {

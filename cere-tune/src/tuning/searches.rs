@@ -92,13 +92,12 @@ pub fn here<'a>(
     let suspects = find_suspects(space, pairs.iter().map(|(course, _)| course));
     let parts = parts(pairs.iter().map(|(course, _)| course));
     let mut found = Vec::new();
-    for ((mut course, evaluator), part) in pairs.into_iter().zip(parts) {
+    for ((mut course, mut evaluator), part) in pairs.into_iter().zip(parts) {
         let again = again(&mut course, &suspects, request.threads, left.again(part));
         let name = &course.target.name;
         let spinner = progress::spinner(format!("measuring the best of {name} again"));
-        let measuring = Instant::now();
-        let decision = again.decide(lab, course.target, &evaluator.default);
-        course.spent.confirming += measuring.elapsed().as_secs_f64();
+        let decision = evaluator.decide(lab, &again);
+        course.spent += evaluator.spent;
         spinner.finish_and_clear();
         found.push(conclude(course, decision)?);
     }
@@ -173,7 +172,8 @@ pub fn confirm_elsewhere(
         crew.finish(Step::Confirm)?;
     }
     let mut found = Vec::new();
-    for (course, (reply, _)) in courses.into_iter().zip(replies) {
+    for (mut course, (reply, spent)) in courses.into_iter().zip(replies) {
+        course.spent += spent;
         let decision = reply.and_then(|done| match done {
             Done::Decided(decision) => Ok(decision),
             _ => Err("a worker did something else than measure again".to_owned()),

@@ -110,9 +110,7 @@ pub fn perform<T>(
                 Work::Reach { variant, wanted } => {
                     Done::Reached(evaluator.reaches(lab, ahead, variant, *wanted))
                 }
-                Work::Confirm(again) => {
-                    Done::Decided(again.decide(lab, target, &evaluator.default)?)
-                }
+                Work::Confirm(again) => Done::Decided(evaluator.decide(lab, again)?),
             };
             Ok((done, std::mem::take(&mut evaluator.spent)))
         })

@@ -139,7 +139,9 @@ impl Searched<'_> {
         );
         batches::go_on(hall, &mut courses, &mut left, self.wanted, size)?;
         let suspects = find_suspects(&self.space, courses.iter());
-        confirm_elsewhere(hall, courses, &suspects, &[], &left)
+        let found = confirm_elsewhere(hall, courses, &suspects, &[], &left)?;
+        assert!(found.iter().all(|found| found.spent.confirming > 0.0));
+        Ok(found)
     }
 
     fn journals(&self, names: &[&str]) -> Vec<String> {
