@@ -84,6 +84,20 @@ pub fn vector(
     })
 }
 
+/// Fewer lines of traffic have no shares: a line or two more, as pages happen to lie, would tell like loops apart.
+const FEW: u64 = 64;
+
+/// Sets a share of `bytes` of traffic.
+fn traffic_share(values: &mut Values, name: &str, of: u64, bytes: u64, whose: &str) {
+    match bytes < FEW * LINE {
+        true => values.missing(
+            name,
+            &format!("the traffic of {whose} is below {FEW} lines"),
+        ),
+        false => values.set(name, of as f64 / bytes as f64),
+    }
+}
+
 /// Writes the metrics of the group `cache`.
 fn caches(counted: &Counted, simulation: &Simulation, values: &mut Values) {
     let instructions = counted.counts.instructions as f64;
@@ -95,28 +109,35 @@ fn caches(counted: &Counted, simulation: &Simulation, values: &mut Values) {
             names.iter().for_each(|name| values.missing(name, &absent));
             continue;
         };
-        match level.miss_rate {
+        let before = number.checked_sub(2).map(|n| simulation.levels[n].bytes);
+        let enough = before.is_none_or(|bytes| bytes >= FEW * LINE);
+        match level.miss_rate.filter(|_| enough) {
             Some(rate) => values.set(&names[0], rate),
-            None => values.missing(&names[0], &format!("no access reaches level {number}")),
+            None => values.missing(
+                &names[0],
+                &format!("fewer than {FEW} lines reach level {number}"),
+            ),
         }
         values.ratio(&names[1], 1000.0 * level.misses as f64, instructions, none);
-        let still = format!("level {number} neither fetches from the next nor writes back");
-        values.share(&names[2], level.write_backs, level.bytes, &still);
+        let next = format!("level {number} with the next");
+        traffic_share(values, &names[2], level.write_backs, level.bytes, &next);
     }
     let first = simulation.levels.first();
     let random = first.and_then(|level| level.bytes_random).unwrap_or(0);
     let own = first.map_or(0, |level| level.bytes);
-    values.share(
+    traffic_share(
+        values,
         "l1_replacement",
         random,
         own,
-        "level 1 exchanges nothing with the next",
+        "level 1 with the next",
     );
     let (read, written) = (simulation.memory_read, simulation.memory_written);
     let traffic = read.saturating_add(written);
     values.ratio("memory_bytes", traffic as f64, instructions, none);
+    let of = "the last level with memory";
+    traffic_share(values, "memory_write_share", written, traffic, of);
     let quiet = "it exchanges nothing with memory";
-    values.share("memory_write_share", written, traffic, quiet);
     values.share("intensity", counted.counts.flops.total, traffic, quiet);
     let misses = simulation.tlb.misses.first().copied().unwrap_or(0);
     values.ratio("tlb_misses", 1000.0 * misses as f64, instructions, none);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Version of the kept vectors: another set of metrics, or another meaning of one, is another version.
-const VECTORS: u32 = 1;
+const VECTORS: u32 = 2;
 
 /// The metrics of a codelet whose invocation takes one second.
 #[derive(Debug, Clone, Serialize, Deserialize)]
