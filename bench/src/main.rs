@@ -9,6 +9,7 @@
 //! | [`turnaround`] | how long from other flags to a result? |
 //! | [`aa`] | how often does a codelet look different from itself? |
 //! | [`kept`] | are replays that are forks of a kept state the same, and how much cheaper? |
+//! | [`rank`] | would flags be found sooner if what counts or a model promise were timed first? |
 //! | [`estimators`] | which estimator compares two subjects best? |
 //! | [`searches`] | which search finds good flags with few evaluations? |
 //! | [`machines`] | how far are predictions from few codelets off, on the machines in `machines/`? |
@@ -26,10 +27,12 @@ mod clara;
 mod codelets;
 mod dormant;
 mod estimators;
+mod journal;
 mod kept;
 mod machines;
 mod memory;
 mod program;
+mod rank;
 mod searches;
 mod turnaround;
 
@@ -51,7 +54,10 @@ struct Options {
     /// A codelet for `kept`, instead of a kernel's
     #[arg(long, value_name = "FILE")]
     codelet: Vec<std::path::PathBuf>,
-    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa, kept; all if none is named
+    /// A store for `rank`, instead of the kernels'
+    #[arg(long, value_name = "DIR")]
+    store: Vec<std::path::PathBuf>,
+    /// Parts: dormant, capture, codelets, accuracy, turnaround, machines, blocking, clara, memory, estimators, searches, aa, kept, rank; all if none is named
     parts: Vec<String>,
 }
 
@@ -103,6 +109,9 @@ fn main() -> Result<()> {
     }
     if wanted("kept") {
         kept::run(&options.codelet)?;
+    }
+    if wanted("rank") {
+        rank::run(&options.store)?;
     }
     Ok(())
 }

@@ -1,19 +1,20 @@
 //! Compares the search methods on recorded evaluations of ten regions: which one finds good flags with few evaluations.
 
+use crate::journal::{Trial, trials};
 use crate::program::{geometric_mean, kernel, least};
 use anyhow::{Context, Result, ensure};
 use cere_format::machine::{Found, Machine, Peak};
 use cere_tests::tools::{cere, json, succeed};
 use cere_tune::{Method, Search, Space, Start, starts};
-use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::path::Path;
 
 const SPACE: &str = include_str!("../series/searches.toml");
 /// Evaluations of all variants: `region NAME`, then a line a variant with its time over that as built, or `failed`.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/series/searches.txt");
 /// Whose main region is recorded.
-const KERNELS: [&str; 10] = [
+pub const KERNELS: [&str; 10] = [
     "gemm.c",
     "jacobi.c",
     "lu.c",
@@ -33,6 +34,15 @@ const SEEDS: u64 = 100;
 /// The ratio by flags of the variant; `None` if it failed.
 type Table = HashMap<String, Option<f64>>;
 
+/// The name of the region that takes the most of the run.
+pub fn main_region(store: &Path) -> Result<String> {
+    let mut check = cere(store);
+    check.args(["check", "--json", "--rounds", "0", "--store", "."]);
+    let (profile, _) = json(&mut check)?;
+    let name = profile["regions"][0]["name"].as_str();
+    Ok(name.context("a region")?.to_owned())
+}
+
 /// Evaluates the whole space for the main region of each kernel, and records it.
 pub fn record(machine: &str) -> Result<()> {
     let mut text =
@@ -42,11 +52,7 @@ pub fn record(machine: &str) -> Result<()> {
         let home = directory.path();
         kernel(file).instrumented(home, "-O2")?;
         succeed(cere(home).args(["capture", "--", "./program"]))?;
-        let (profile, _) = json(cere(home).args(["check", "--json", "--rounds", "0"]))?;
-        let region = profile["regions"][0]["name"]
-            .as_str()
-            .context("a region")?
-            .to_owned();
+        let region = main_region(&home.join(".cere"))?;
         std::fs::write(home.join("space.toml"), SPACE)?;
         let mut command = cere(home);
         command.args([
@@ -60,26 +66,15 @@ pub fn record(machine: &str) -> Result<()> {
             "100000",
         ]);
         succeed(&mut command)?;
-        let journal = std::fs::read_dir(home.join(".cere/tune"))?
-            .next()
-            .context("a search")??;
-        let mut proposed = HashMap::new();
+        let trials = trials(&home.join(".cere"))?;
         writeln!(text, "region {region}")?;
-        for line in std::fs::read_to_string(journal.path())?.lines() {
-            let event: Value = serde_json::from_str(line)?;
-            if let Some([number, variant]) = event["proposed"].as_array().map(Vec::as_slice) {
-                let flags = variant["flags"].as_array().context("flags")?;
-                let words = flags.iter().filter_map(Value::as_str);
-                proposed.insert(number.to_string(), words.collect::<Vec<_>>().join(" "));
-            } else if let Some([number, told]) = event["told"].as_array().map(Vec::as_slice) {
-                let flags = &proposed[&number.to_string()];
-                match told["ratio"].as_f64() {
-                    Some(ratio) => writeln!(text, "{ratio:.4} {flags}")?,
-                    None => writeln!(text, "failed {flags}")?,
-                }
+        for Trial { flags, ratio, .. } in &trials {
+            match ratio {
+                Some(ratio) => writeln!(text, "{ratio:.4} {flags}")?,
+                None => writeln!(text, "failed {flags}")?,
             }
         }
-        eprintln!("{region}: {} variants", proposed.len());
+        eprintln!("{region}: {} variants", trials.len());
     }
     std::fs::write(RECORDED, text).with_context(|| format!("cannot write {RECORDED}"))
 }

@@ -244,7 +244,8 @@ impl Matching {
         for measured in codelets {
             by_key.entry(&measured.key).or_default().push(measured);
         }
-        let selection = Selection::of(profile)?;
+        // What was captured counts for itself, however small: else its time would fall to a caller, which may be the whole run.
+        let selection = Selection::with(profile, |key| by_key.contains_key(key))?;
         let mut rows = Vec::new();
         let mut errors: Vec<Option<f64>> = vec![None; profile.regions.len()];
         let mut right = vec![false; profile.regions.len()];
@@ -343,6 +344,30 @@ mod tests {
             in_vivo: Some(in_vivo),
             verdict: Verdict::Exact,
         }
+    }
+
+    #[test]
+    fn what_was_captured_counts_however_small() {
+        let profile = fixture::profile(&[
+            ("whole", None, 0.002, 1e9),
+            ("large", Some(0), 0.9, 1e6),
+            ("small", Some(0), 0.006, 1e6),
+            ("other", Some(0), 0.008, 1e6),
+        ]);
+        let all = [(1, 0.9), (2, 0.006), (3, 0.008)]
+            .map(|(region, time)| measured(&profile, region, (1, 1, time), (time, time)));
+        let of = |all: &[Measured]| Matching::of(&profile, all, &BTreeMap::new(), 0.15).unwrap();
+        let names = |found: &Matching| -> Vec<String> {
+            found.rows.iter().map(|row| row.name.clone()).collect()
+        };
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        // The small ones' time falls to their caller, which has no codelet.
+        let found = of(&all[..1]);
+        assert_eq!(names(&found), ["large", "whole"]);
+        assert!(near(found.coverage, 0.9));
+        let found = of(&all);
+        assert_eq!(names(&found), ["large", "other", "small"]);
+        assert!(near(found.coverage, 0.914) && near(found.accurate[0], 0.914));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use cere_cluster::{Candidate, Node, Pruned, Rejection, Rule, prune, select};
-use cere_format::profile::{Profile, TreeNode};
+use cere_format::profile::{Profile, RegionKey, TreeNode};
 
 /// A region that stays in the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +39,11 @@ impl Selection {
     /// Drops the short regions first, then those below the share, callees before their callers, because a dropped callee's time
     /// may lift its caller above the share.
     pub fn of(profile: &Profile) -> Result<Self> {
+        Self::with(profile, |_| false)
+    }
+
+    /// The same with regions that are not dropped for their share: those that `stays` says so of.
+    pub fn with(profile: &Profile, stays: impl Fn(&RegionKey) -> bool) -> Result<Self> {
         let rule = Rule::default();
         let (tree, regions) = (tree_nodes(profile), &profile.regions);
         let candidates: Vec<Candidate> = regions
@@ -61,7 +66,7 @@ impl Selection {
             let own = own_seconds(&tree, &keep)?;
             let bound = rule.share * profile.seconds;
             let small: Vec<bool> = (0..keep.len())
-                .map(|region| keep[region] && own[region] <= bound)
+                .map(|region| keep[region] && own[region] <= bound && !stays(&regions[region].key))
                 .collect();
             let calls_small = callers(&tree, &small);
             let least = (0..keep.len())
