@@ -202,6 +202,7 @@ fn warmup_name(warmup: Warmup) -> &'static str {
         Warmup::Partial(_) => "partial",
         Warmup::WorkingSet => "working-set",
         Warmup::PageTrace => "page-trace",
+        Warmup::Recent => "recent",
     }
 }
 
@@ -325,9 +326,19 @@ impl<'a> Counted<'a> {
         Ok(())
     }
 
-    /// Touches the pages of the trace.
-    fn touch(&self, memory: &mut Hierarchy) -> Result<(), CountError> {
-        for (thread, access) in touches(self.package, &self.manifest)? {
+    /// Touches the last pages of the trace, up to `size` bytes of each thread.
+    fn touch(&self, memory: &mut Hierarchy, size: u64) -> Result<(), CountError> {
+        let all = touches(self.package, &self.manifest)?;
+        let mut left = vec![size / LINE; TRACE_THREADS as usize + 1];
+        let fits = |(thread, _): &&(usize, Access)| {
+            let left = &mut left[*thread];
+            let fits = *left > 0;
+            *left = left.saturating_sub(1);
+            fits
+        };
+        let mut last: Vec<_> = all.iter().rev().filter(fits).copied().collect();
+        last.reverse();
+        for (thread, access) in last {
             memory.warm(thread.min(self.cores - 1), &[access]);
         }
         Ok(())
@@ -358,7 +369,14 @@ impl<'a> Counted<'a> {
         }
         if warmup == Warmup::PageTrace {
             for version in &mut versions {
-                self.touch(version)?;
+                self.touch(version, u64::MAX)?;
+            }
+        }
+        if warmup == Warmup::Recent {
+            let before = geometry.levels.iter().rev().nth(1);
+            let size = before.map_or(0, |level| level.size);
+            for version in &mut versions {
+                self.touch(version, size)?;
             }
         }
         versions.iter_mut().for_each(Hierarchy::reset_counters);
@@ -419,7 +437,7 @@ impl<'a> Counted<'a> {
             self.discard_absent(version)?;
         }
         if let Some(version) = versions.get_mut(1) {
-            self.touch(version)?;
+            self.touch(version, u64::MAX)?;
         }
         versions.iter_mut().for_each(Hierarchy::reset_counters);
         versions = self.pass(versions)?;

@@ -17,7 +17,9 @@ pub fn warmup(
         (None, _) if threads(manifest, team).is_some_and(|n| n > 1) && of_one(manifest) => {
             Ok((Warmup::WorkingSet, None))
         }
-        (Some(Warmup::PageTrace), None) => Err(ReplayError::NoTrace(manifest.name.clone())),
+        (Some(Warmup::PageTrace | Warmup::Recent), None) => {
+            Err(ReplayError::NoTrace(manifest.name.clone()))
+        }
         (Some(wanted), _) => Ok((wanted, None)),
         (None, None) => Ok((
             Warmup::WorkingSet,

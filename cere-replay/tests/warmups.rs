@@ -117,6 +117,17 @@ fn each_state_is_what_it_says() {
     let untouched = least(Warmup::PageTrace);
     assert!(untouched > 2 * traced, "{untouched} {traced}");
     if Path::new("/sys/devices/system/cpu/cpu0/cache/index3").is_dir() {
+        // The end of a trace is there, what came before it is not.
+        let before = (0..1 << 14).map(|p| (p * 4096) + (1 << 40));
+        let end: Vec<u64> = before.clone().chain(of_chain()).collect();
+        chase(&at, |m| m.trace = trace(end.len() as u64));
+        write_trace(&at, &end);
+        let recent = least(Warmup::Recent);
+        assert!(cold > 2 * recent, "cold {cold}, recent {recent}");
+        let begin: Vec<u64> = of_chain().chain(before).collect();
+        write_trace(&at, &begin);
+        let older = least(Warmup::Recent);
+        assert!(older > 2 * recent, "{older} {recent}");
         // Not that it is faster than cold: where the last level is large, what a core has dropped can take longer to come
         // back than what nobody holds (a chain's line took 430 cycles after a walk over 64 MiB, 220 after a flush).
         // A core that shares its second level is slower for seconds at a time: the least of takes in alternation.

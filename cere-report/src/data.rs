@@ -75,8 +75,9 @@ pub struct Data {
 }
 
 /// Warm-ups in display order, with their display names.
-pub const WARMUPS: [(Warmup, &str); 5] = [
+pub const WARMUPS: [(Warmup, &str); 6] = [
     (Warmup::PageTrace, "page trace"),
+    (Warmup::Recent, "recent"),
     (Warmup::WorkingSet, "working set"),
     (Warmup::Cold, "cold"),
     (Warmup::Partial(CacheLevel::L2), "warm to L2"),
@@ -150,7 +151,7 @@ impl Data {
                 .map(|codelet| {
                     // The default warm-up of a replay without a page trace.
                     let instead = match warmup {
-                        Warmup::PageTrace => {
+                        Warmup::PageTrace | Warmup::Recent => {
                             cere_replay::plan::warmup(&codelet.manifest, None, None)
                                 .map_or(warmup, |found| found.0)
                         }

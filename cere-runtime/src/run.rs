@@ -299,7 +299,7 @@ pub fn run() -> Result<(), String> {
     let mut samples = repeat(plan.repetitions, || once(alone));
     // What several runs share is their own warm-up.
     let batch = match plan.warmup {
-        Warmup::WorkingSet | Warmup::PageTrace => region.batch(samples.median()),
+        Warmup::WorkingSet | Warmup::PageTrace | Warmup::Recent => region.batch(samples.median()),
         Warmup::Cold | Warmup::Partial(_) => 1,
     };
     let batch = match plan.operands.is_empty() {

@@ -228,6 +228,21 @@ impl Trace {
         Ok(Self { touches, scratch })
     }
 
+    /// With the last touches of each thread only, of up to `size` bytes.
+    #[must_use]
+    pub fn last(mut self, size: u64) -> Self {
+        for touches in &mut self.touches {
+            let mut bytes = 0;
+            let fit = touches.iter().rev().take_while(|touch| {
+                bytes += touch.range.1 - touch.range.0;
+                bytes <= size
+            });
+            let fit = fit.count();
+            touches.drain(..touches.len() - fit);
+        }
+        self
+    }
+
     /// The memory of the touches.
     pub fn ranges(&self) -> Vec<(u64, u64)> {
         let all = self.touches.iter().flatten();

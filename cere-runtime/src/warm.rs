@@ -15,8 +15,11 @@ use crate::trace::{self, Entry, Trace};
 use cere_format::caches::Cache;
 use cere_format::capture::{PAGE_ABSENT, PAGE_CODE};
 use cere_format::package::Manifest;
-use cere_format::replay::{PlacedOperand, Warmup};
+use cere_format::replay::{CacheLevel, PlacedOperand, Warmup};
 use std::path::Path;
+
+/// What needs no sizes of caches.
+const OTHERS: &str = "--warmup cold, working-set and page-trace";
 
 /// Bytes around the captured stack pointer that the caller has just used.
 const TOP_OF_STACK: u64 = 256;
@@ -109,15 +112,15 @@ impl<'a> Warm<'a> {
             .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
         let images = images(&maps, needs.package);
         let lines = Lines::new();
+        let threads = needs.team.map_or(1, Team::threads);
+        let trace = || Trace::new(needs.trace, manifest, pages, needs.jumps, &images, threads);
         let trace = match how {
-            Warmup::PageTrace => Some(Trace::new(
-                needs.trace,
-                manifest,
-                pages,
-                needs.jumps,
-                &images,
-                needs.team.map_or(1, Team::threads),
-            )?),
+            Warmup::PageTrace => Some(trace()?),
+            Warmup::Recent => {
+                let last = CacheLevel::Llc;
+                let size = caches::nearer(&needs.caches, last, "--warmup recent, below", OTHERS)?;
+                Some(trace()?.last(size))
+            }
             _ => None,
         };
         // A touch would bring pages into memory that were not there at entry.
@@ -181,8 +184,7 @@ impl<'a> Warm<'a> {
             warm.emptying = Some(area);
         }
         if let Warmup::Partial(level) = how {
-            let others = "--warmup cold, working-set and page-trace";
-            let size = caches::nearer(&needs.caches, level, "--warm-to", others)?;
+            let size = caches::nearer(&needs.caches, level, "--warm-to", OTHERS)?;
             warm.nearer = Some(Area::new(2 * size)?);
         }
         Ok(warm)
@@ -242,7 +244,7 @@ impl<'a> Warm<'a> {
             }
             // What the program has used again and again stays in caches where what is read once does not: the lines
             // of traced memory are left as the repetition before used them, and are touched in the trace's order.
-            Warmup::PageTrace => {
+            Warmup::PageTrace | Warmup::Recent => {
                 self.flush(&[&self.untraced]);
                 if let Some(trace) = &self.trace {
                     trace.touch(&self.lines, self.team);

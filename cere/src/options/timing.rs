@@ -39,6 +39,8 @@ enum State {
     WorkingSet,
     /// The pages that the program touched last before the invocation were touched in that order
     PageTrace,
+    /// The last of these that the cache before the last level holds, and nothing else: where others use the last level
+    Recent,
 }
 
 /// `--warm-to`.
@@ -115,6 +117,7 @@ impl Timing {
             (Some(State::Cold), None) => Some(Warmup::Cold),
             (Some(State::WorkingSet), None) => Some(Warmup::WorkingSet),
             (Some(State::PageTrace), None) => Some(Warmup::PageTrace),
+            (Some(State::Recent), None) => Some(Warmup::Recent),
             (None, None) => None,
         })
     }

@@ -30,6 +30,7 @@ fn warmup(warmup: Warmup) -> &'static str {
         Warmup::Partial(CacheLevel::Llc) => "cold, warm to llc",
         Warmup::WorkingSet => "working-set",
         Warmup::PageTrace => "page-trace",
+        Warmup::Recent => "recent",
     }
 }
 
