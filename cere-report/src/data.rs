@@ -77,11 +77,11 @@ pub struct Data {
 /// Warm-ups in display order, with their display names.
 pub const WARMUPS: [(Warmup, &str); 6] = [
     (Warmup::PageTrace, "page trace"),
-    (Warmup::Recent, "recent"),
     (Warmup::WorkingSet, "working set"),
     (Warmup::Cold, "cold"),
     (Warmup::Partial(CacheLevel::L2), "warm to L2"),
     (Warmup::Partial(CacheLevel::Llc), "warm to LLC"),
+    (Warmup::Recent, "recent"),
 ];
 
 /// The display name of a warm-up.
