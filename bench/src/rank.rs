@@ -67,12 +67,12 @@ fn measure(store: &Path, region: &str) -> Result<Ranked> {
     Ok(found)
 }
 
-/// Evaluations in this order until 95 % of the best gain is reached.
+/// Evaluations in this order of all until 95 % of the best gain is reached.
 fn evaluations(gains: &[f64], order: &[usize]) -> f64 {
-    let best = gains.iter().copied().fold(1.0, f64::max);
+    let best = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let wanted = 1.0 + 0.95 * (best - 1.0);
-    let reached = order.iter().position(|at| gains[*at] >= wanted);
-    reached.map_or(0, |n| n + 1) as f64
+    let before = order.iter().take_while(|at| gains[**at] < wanted);
+    (before.count() + 1) as f64
 }
 
 /// The order of rising costs.
@@ -122,6 +122,11 @@ pub fn run(stores: &[PathBuf]) -> Result<()> {
             cycles,
             seconds,
         } = measure(store, &region)?;
+        let best = gains.iter().copied().fold(0.0, f64::max);
+        if best <= 1.0 {
+            println!("| {region} | {} | none gains | | | | | | |", gains.len());
+            continue;
+        }
         let fewer = |costs: &[f64]| -> String {
             let fewer: Vec<f64> = costs.iter().map(|c| -c).collect();
             spearman(&gains, &fewer).map_or("-".to_owned(), |r| format!("{r:.2}"))
@@ -129,7 +134,7 @@ pub fn run(stores: &[PathBuf]) -> Result<()> {
         println!(
             "| {region} | {} | {:.3} | {} | {} | {} | {} | {} | {:.2} s |",
             gains.len(),
-            gains.iter().copied().fold(1.0, f64::max),
+            best,
             fewer(&instructions),
             fewer(&cycles),
             at_random(&gains).context("no orders")?,

@@ -167,15 +167,30 @@ fn read(path: &Path) -> Result<Vec<u8>, CountError> {
     })?)
 }
 
-/// The touches of the page trace, as the replay's warm-up makes them: each line of each page, in order.
-fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, CountError> {
+/// The touches of the page trace, as the replay's warm-up makes them: each line of each page, in order; of each thread the last
+/// pages up to `size` bytes.
+fn touches(
+    package: &Path,
+    manifest: &Manifest,
+    size: u64,
+) -> Result<Vec<(usize, Access)>, CountError> {
     let bytes = read(&package.join(MEMBER_TRACE))?;
     let (page_size, team) = (manifest.page_size, manifest.openmp.is_some());
     let trace = cere_package::io::decode_trace(MEMBER_TRACE, &bytes, page_size, team)?;
+    let thread = |entry: u64| (entry >> TRACE_THREAD_SHIFT & TRACE_THREADS) as usize;
+    let mut left = vec![size / page_size; TRACE_THREADS as usize + 1];
+    let mut last = trace;
+    last.reverse();
+    last.retain(|entry| {
+        let left = &mut left[thread(*entry)];
+        let fits = *left > 0;
+        *left = left.saturating_sub(1);
+        fits
+    });
     let mut touches = Vec::new();
-    for entry in trace {
+    for entry in last.into_iter().rev() {
         let page = entry & TRACE_PAGE;
-        let thread = (entry >> TRACE_THREAD_SHIFT & TRACE_THREADS) as usize;
+        let thread = thread(entry);
         for line in (0..page_size).step_by(LINE as usize) {
             let access = match entry & TRACE_WRITTEN {
                 0 => Access::load(page + line, 8),
@@ -328,17 +343,7 @@ impl<'a> Counted<'a> {
 
     /// Touches the last pages of the trace, up to `size` bytes of each thread.
     fn touch(&self, memory: &mut Hierarchy, size: u64) -> Result<(), CountError> {
-        let all = touches(self.package, &self.manifest)?;
-        let mut left = vec![size / LINE; TRACE_THREADS as usize + 1];
-        let fits = |(thread, _): &&(usize, Access)| {
-            let left = &mut left[*thread];
-            let fits = *left > 0;
-            *left = left.saturating_sub(1);
-            fits
-        };
-        let mut last: Vec<_> = all.iter().rev().filter(fits).copied().collect();
-        last.reverse();
-        for (thread, access) in last {
+        for (thread, access) in touches(self.package, &self.manifest, size)? {
             memory.warm(thread.min(self.cores - 1), &[access]);
         }
         Ok(())

@@ -111,7 +111,7 @@ pub enum Warmup {
     WorkingSet,
     /// The pages of the captured trace were touched in their order.
     PageTrace,
-    /// The last of these, as many as the cache before the last level holds; nothing else is in any cache.
+    /// The last of these, as many as the cache before the last level holds; the rest of its memory is in no cache.
     Recent,
 }
 

@@ -182,10 +182,9 @@ const char *cere_too_short(LLVMValueRef Fn, LLVMBasicBlockRef Header, bool Close
   TargetLibraryInfo TLI(Impl, &F);
   AssumptionCache AC(F);
   ScalarEvolution SE(F, TLI, AC, DT, LI);
-  if (instructions(*L, LI, SE) && F.use_empty())
-    return "too short: at most 1000 instructions, in a function that its unit does not call";
   if (instructions(*L, LI, SE))
-    return "too short: at most 1000 instructions, in a function that is called in loops";
+    return F.use_empty() ? "too short: at most 1000 instructions, in a function that its unit does not call"
+                         : "too short: at most 1000 instructions, in a function that is called in loops";
   return Closed && isSearch(*L) ? "too short: a search in a function that is called in loops" : nullptr;
 }
 }

@@ -332,7 +332,7 @@ fn every_command_prints_what_its_schema_describes() {
     let profile = session.check("profile", &PLATE);
     assert!(some(&profile, "regions") && some(&profile, "tree"));
     assert!(some(
-        &session.check("select", &["--coverage", "10"]),
+        &session.check("select", &["--coverage", "50"]),
         "regions"
     ));
     let capture = ["step@*", "largest@*", "--invocation", "2,5000"];

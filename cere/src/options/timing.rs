@@ -39,7 +39,7 @@ enum State {
     WorkingSet,
     /// The pages that the program touched last before the invocation were touched in that order
     PageTrace,
-    /// The last of these that the cache before the last level holds, and nothing else: where others use the last level
+    /// The last of these that the cache before the last level holds, and no other data: where others use the last level
     Recent,
 }
 
