@@ -167,30 +167,15 @@ fn read(path: &Path) -> Result<Vec<u8>, CountError> {
     })?)
 }
 
-/// The touches of the page trace, as the replay's warm-up makes them: each line of each page, in order; of each thread the last
-/// pages up to `size` bytes.
-fn touches(
-    package: &Path,
-    manifest: &Manifest,
-    size: u64,
-) -> Result<Vec<(usize, Access)>, CountError> {
+/// The touches of the page trace, as the replay's warm-up makes them: each line of each page, in order.
+fn touches(package: &Path, manifest: &Manifest) -> Result<Vec<(usize, Access)>, CountError> {
     let bytes = read(&package.join(MEMBER_TRACE))?;
     let (page_size, team) = (manifest.page_size, manifest.openmp.is_some());
     let trace = cere_package::io::decode_trace(MEMBER_TRACE, &bytes, page_size, team)?;
-    let thread = |entry: u64| (entry >> TRACE_THREAD_SHIFT & TRACE_THREADS) as usize;
-    let mut left = vec![size / page_size; TRACE_THREADS as usize + 1];
-    let mut last = trace;
-    last.reverse();
-    last.retain(|entry| {
-        let left = &mut left[thread(*entry)];
-        let fits = *left > 0;
-        *left = left.saturating_sub(1);
-        fits
-    });
     let mut touches = Vec::new();
-    for entry in last.into_iter().rev() {
+    for entry in trace {
         let page = entry & TRACE_PAGE;
-        let thread = thread(entry);
+        let thread = (entry >> TRACE_THREAD_SHIFT & TRACE_THREADS) as usize;
         for line in (0..page_size).step_by(LINE as usize) {
             let access = match entry & TRACE_WRITTEN {
                 0 => Access::load(page + line, 8),
@@ -217,7 +202,6 @@ fn warmup_name(warmup: Warmup) -> &'static str {
         Warmup::Partial(_) => "partial",
         Warmup::WorkingSet => "working-set",
         Warmup::PageTrace => "page-trace",
-        Warmup::Recent => "recent",
     }
 }
 
@@ -341,9 +325,9 @@ impl<'a> Counted<'a> {
         Ok(())
     }
 
-    /// Touches the last pages of the trace, up to `size` bytes of each thread.
-    fn touch(&self, memory: &mut Hierarchy, size: u64) -> Result<(), CountError> {
-        for (thread, access) in touches(self.package, &self.manifest, size)? {
+    /// Touches the pages of the trace.
+    fn touch(&self, memory: &mut Hierarchy) -> Result<(), CountError> {
+        for (thread, access) in touches(self.package, &self.manifest)? {
             memory.warm(thread.min(self.cores - 1), &[access]);
         }
         Ok(())
@@ -374,14 +358,7 @@ impl<'a> Counted<'a> {
         }
         if warmup == Warmup::PageTrace {
             for version in &mut versions {
-                self.touch(version, u64::MAX)?;
-            }
-        }
-        if warmup == Warmup::Recent {
-            let before = geometry.levels.iter().rev().nth(1);
-            let size = before.map_or(0, |level| level.size);
-            for version in &mut versions {
-                self.touch(version, size)?;
+                self.touch(version)?;
             }
         }
         versions.iter_mut().for_each(Hierarchy::reset_counters);
@@ -442,7 +419,7 @@ impl<'a> Counted<'a> {
             self.discard_absent(version)?;
         }
         if let Some(version) = versions.get_mut(1) {
-            self.touch(version, u64::MAX)?;
+            self.touch(version)?;
         }
         versions.iter_mut().for_each(Hierarchy::reset_counters);
         versions = self.pass(versions)?;

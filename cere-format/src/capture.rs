@@ -125,8 +125,8 @@ pub enum Conflict {
 /// ([`PageRecord`]s, little endian, 16 bytes each, by rising address), `<n>.entry` (the pages as they were at
 /// entry, in the order of the table, those with [`PAGE_ENTRY_STORED`] only) and `<n>.exit` (as they were
 /// at exit, those with [`PAGE_EXIT_STORED`] only), and, if `trace` is there, `<n>.trace`: the pages touched before entry in the order of
-/// their last touch, the latest last, 8 bytes each: an address, with [`TRACE_WRITTEN`] if it was open for writing, and the thread
-/// at [`TRACE_THREAD_SHIFT`]. If `openmp` has `blocks`, `<n>.blocks` holds as many thread-local blocks of the region's image at entry.
+/// their last touch, the latest last, 8 bytes each: an address, with [`TRACE_WRITTEN`] if it was open for writing, the thread
+/// at [`TRACE_THREAD_SHIFT`], and its age at [`TRACE_AGE_SHIFT`]. If `openmp` has `blocks`, `<n>.blocks` holds as many thread-local blocks of the region's image at entry.
 /// If `answers` tells of any, `<n>.answers` holds them ([`crate::answers::Head`]).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RawCapture {
@@ -202,7 +202,12 @@ pub const TRACE_THREAD_SHIFT: u32 = 1;
 /// The largest such number; threads beyond it have it as well.
 pub const TRACE_THREADS: u64 = (1 << 11) - 1;
 /// The address in an entry of a page trace.
-pub const TRACE_PAGE: u64 = !(TRACE_WRITTEN | TRACE_THREADS << TRACE_THREAD_SHIFT);
+pub const TRACE_PAGE: u64 = (1 << TRACE_AGE_SHIFT) - (1 << 12);
+/// Where in an entry of a page trace its age is: how long before entry the page was touched, in units of [`TRACE_AGE_UNIT`] of
+/// the program's own time. 0 also where it was not measured, the largest for all that is older.
+pub const TRACE_AGE_SHIFT: u32 = 47;
+/// Nanoseconds.
+pub const TRACE_AGE_UNIT: u64 = 1 << 14;
 
 /// How a captured region ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -61,6 +61,10 @@ pub struct ReplayPlan {
     pub outcome: PathBuf,
     /// State of the caches at the start of each timed repetition.
     pub warmup: Warmup,
+    /// How long a line that nobody uses stays in this machine's caches while the program brings in nothing, in nanoseconds;
+    /// `None`: until the program itself replaces it. Older pages of a trace are flushed.
+    #[serde(default)]
+    pub survival_ns: Option<u64>,
     /// What is put into a state of its own after that.
     #[serde(default)]
     pub operands: Vec<PlacedOperand>,
@@ -109,10 +113,9 @@ pub enum Warmup {
     Partial(CacheLevel),
     /// The codelet ran once, and its state was restored.
     WorkingSet,
-    /// The pages of the captured trace were touched in their order.
+    /// The pages of the captured trace were touched in their order; those that others would have replaced
+    /// ([`ReplayPlan::survival_ns`]) are in no cache.
     PageTrace,
-    /// The last of these, as many as the cache before the last level holds; the rest of its memory is in no cache.
-    Recent,
 }
 
 /// A cache.

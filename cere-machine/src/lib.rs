@@ -12,6 +12,7 @@
 //! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
 //! | [`bandwidth`] | bandwidths of levels, first touch |
 //! | [`sharing`] | what cores share, how they hinder each other, how they communicate |
+//! | [`survival`] | how long others leave a line in the caches |
 //! | [`whole`] | all of it, one document |
 //! | [`blocking`] | pure functions: block sizes of kernels |
 //!
@@ -29,6 +30,7 @@ pub mod operations;
 pub mod place;
 pub mod session;
 pub mod sharing;
+pub mod survival;
 pub mod system;
 pub mod whole;
 

@@ -330,6 +330,10 @@ pub struct Replay {
     pub disturbed: bool,
     /// State of the caches before each repetition.
     pub warmup: Warmup,
+    /// With the page trace: how long others on the machine leave a line in the caches, in nanoseconds; none: they do not
+    /// replace any.
+    #[serde(default)]
+    pub survival_ns: Option<u64>,
     /// What was then put into a state of its own.
     #[serde(default)]
     pub operands: Vec<operand::Placed>,

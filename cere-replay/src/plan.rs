@@ -4,6 +4,8 @@ use crate::{Options, ReplayError};
 use cere_format::package::Manifest;
 use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// The warm-up that a replay of this package uses with a team of so many threads (none: as when it was captured), and a
 /// sentence if it is another than by default. What the trace of one thread leaves to several is not known: there a run over
@@ -17,9 +19,7 @@ pub fn warmup(
         (None, _) if threads(manifest, team).is_some_and(|n| n > 1) && of_one(manifest) => {
             Ok((Warmup::WorkingSet, None))
         }
-        (Some(Warmup::PageTrace | Warmup::Recent), None) => {
-            Err(ReplayError::NoTrace(manifest.name.clone()))
-        }
+        (Some(Warmup::PageTrace), None) => Err(ReplayError::NoTrace(manifest.name.clone())),
         (Some(wanted), _) => Ok((wanted, None)),
         (None, None) => Ok((
             Warmup::WorkingSet,
@@ -57,6 +57,26 @@ pub fn threads(manifest: &Manifest, wanted: Option<u32>) -> Option<u32> {
     Some(wanted.unwrap_or(captured))
 }
 
+/// How long lines stay in this machine's caches, in nanoseconds, and when that was measured. What others do changes.
+static SURVIVAL: Mutex<Option<(Instant, Option<u64>)>> = Mutex::new(None);
+/// Time after which it is measured again.
+const VALID: Duration = Duration::from_secs(30);
+
+fn survival() -> Option<u64> {
+    let mut known = SURVIVAL.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some((measured, found)) = *known
+        && measured.elapsed() < VALID
+    {
+        return found;
+    }
+    let caches = cere_format::caches::of(0);
+    let last = caches.iter().map(|cache| cache.size).max();
+    // Without memory for the probe the trace counts as it is.
+    let found = last.and_then(|size| cere_machine::survival::survival(size).ok().flatten());
+    *known = Some((Instant::now(), found));
+    found
+}
+
 /// The plan, with `package` and `outcome` as the executable is to see them.
 pub fn plan(
     package: PathBuf,
@@ -70,6 +90,10 @@ pub fn plan(
         package,
         outcome,
         warmup,
+        survival_ns: match warmup {
+            Warmup::PageTrace => survival(),
+            _ => None,
+        },
         operands: Vec::new(),
         caches: cere_format::machine::corrections().to_vec(),
         repetitions: options.settings.repetitions,

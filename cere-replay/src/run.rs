@@ -331,6 +331,7 @@ fn watched(
         set_aside: outcome.set_aside,
         disturbed: outcome.disturbed,
         warmup,
+        survival_ns: plan.survival_ns,
         operands,
         batch: outcome.batch,
         notes,

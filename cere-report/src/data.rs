@@ -75,13 +75,12 @@ pub struct Data {
 }
 
 /// Warm-ups in display order, with their display names.
-pub const WARMUPS: [(Warmup, &str); 6] = [
+pub const WARMUPS: [(Warmup, &str); 5] = [
     (Warmup::PageTrace, "page trace"),
     (Warmup::WorkingSet, "working set"),
     (Warmup::Cold, "cold"),
     (Warmup::Partial(CacheLevel::L2), "warm to L2"),
     (Warmup::Partial(CacheLevel::Llc), "warm to LLC"),
-    (Warmup::Recent, "recent"),
 ];
 
 /// The display name of a warm-up.
@@ -151,7 +150,7 @@ impl Data {
                 .map(|codelet| {
                     // The default warm-up of a replay without a page trace.
                     let instead = match warmup {
-                        Warmup::PageTrace | Warmup::Recent => {
+                        Warmup::PageTrace => {
                             cere_replay::plan::warmup(&codelet.manifest, None, None)
                                 .map_or(warmup, |found| found.0)
                         }

@@ -36,6 +36,12 @@ pub fn nearer(
         })
 }
 
+/// Bytes of the largest cache of at most this level; 0 if none is known.
+pub fn nearest(caches: &[Cache], level: u32) -> u64 {
+    let near = caches.iter().filter(|cache| cache.level <= level);
+    near.map(|cache| cache.size).max().unwrap_or(0)
+}
+
 /// Private memory.
 pub struct Area {
     start: u64,

@@ -222,6 +222,7 @@ pub fn run() -> Result<(), String> {
             block: &block,
             jumps: &recompiled,
             trace: &trace,
+            survival: plan.survival_ns,
             team: team.as_ref(),
             package: &plan.package,
             pinned,
@@ -299,7 +300,7 @@ pub fn run() -> Result<(), String> {
     let mut samples = repeat(plan.repetitions, || once(alone));
     // What several runs share is their own warm-up.
     let batch = match plan.warmup {
-        Warmup::WorkingSet | Warmup::PageTrace | Warmup::Recent => region.batch(samples.median()),
+        Warmup::WorkingSet | Warmup::PageTrace => region.batch(samples.median()),
         Warmup::Cold | Warmup::Partial(_) => 1,
     };
     let batch = match plan.operands.is_empty() {

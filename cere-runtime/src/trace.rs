@@ -4,10 +4,11 @@ use crate::caches::Area;
 use crate::code::Jump;
 use crate::lines::Lines;
 use crate::owners::owners;
-use crate::pages::{PAGE, Pages};
+use crate::pages::{PAGE, Page, Pages};
 use crate::team::Team;
 use cere_format::capture::{
-    PAGE_ABSENT, PAGE_CODE, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
+    PAGE_ABSENT, PAGE_CODE, TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_PAGE, TRACE_THREAD_SHIFT,
+    TRACE_THREADS, TRACE_WRITTEN,
 };
 use cere_format::package::{Function, Manifest};
 
@@ -18,6 +19,8 @@ pub struct Entry {
     /// The thread that touched it last.
     thread: u32,
     written: bool,
+    /// Nanoseconds from the touch to the entry; 0 also if that is not known.
+    age: u64,
 }
 
 /// Reads the member that the manifest announces.
@@ -54,17 +57,13 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     for word in words {
         let word = u64::from_le_bytes(*word);
         let page = word & TRACE_PAGE;
-        if !page.is_multiple_of(PAGE) || page > crate::pages::TOP - PAGE {
-            return Err(format!(
-                "the page trace holds {word:#x}, which is no page; capture the codelet again"
-            ));
-        }
         let written = word & TRACE_WRITTEN != 0;
         let thread = (word >> TRACE_THREAD_SHIFT & TRACE_THREADS) as u32;
         entries.push(Entry {
             page,
             thread,
             written,
+            age: (word >> TRACE_AGE_SHIFT) * TRACE_AGE_UNIT,
         });
     }
     let mut sorted: Vec<u64> = entries.iter().map(|e| e.page).collect();
@@ -114,6 +113,39 @@ type Place = (u32, Option<(u64, u64)>, bool);
 fn before(entries: &[Entry], pages: &Pages) -> usize {
     let region = |entry: &Entry| pages.at(entry.page).is_some_and(|p| !p.is(PAGE_ABSENT));
     entries.iter().position(region).unwrap_or(entries.len())
+}
+
+/// What others on the machine do to the caches.
+#[derive(Debug, Clone, Copy)]
+pub struct Others {
+    /// Bytes of the largest cache.
+    pub size: u64,
+    /// Nanoseconds in which they fill it.
+    pub fill: u64,
+}
+
+impl Others {
+    /// Whether a page has left the caches that was touched so many nanoseconds ago, and so many bytes after it: together they
+    /// and the program have filled the largest.
+    fn replaced(self, later: u64, age: u64) -> bool {
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        share(later, self.size) + share(age, self.fill) > 1.0
+    }
+}
+
+/// Nanoseconds after which a page is no longer in use. To fill a cache takes longer: the processor forgets in the meantime what
+/// a region has that is in use.
+const IN_USE: u64 = 1_000_000;
+
+/// Whether a quarter or more of the region's pages were not in use at entry: touched long before, or before more than `near`
+/// bytes of others.
+pub fn is_old(entries: &[Entry], pages: &Pages, near: u64) -> bool {
+    let there = |page: &Page| !page.is(PAGE_ABSENT);
+    let last = entries.iter().rev().take((near / PAGE) as usize);
+    let young = last.filter(|entry| entry.age <= IN_USE);
+    let young = young.filter(|entry| pages.at(entry.page).is_some_and(there));
+    let all = pages.all.iter().filter(|page| there(page)).count();
+    4 * young.count() < 3 * all
 }
 
 /// The touches of a trace.
@@ -177,21 +209,30 @@ fn functions(manifest: &Manifest) -> Vec<&Function> {
 }
 
 impl Trace {
-    /// Finds the memory for each touch from the first page of the region on: the captured page, the recompiled functions
-    /// whose code lay there as far as they lie in `own` (readable code of this executable), or a scratch page.
+    /// Finds the memory for each touch from the first page of the region on that `others` left in the caches: the captured page,
+    /// the recompiled functions whose code lay there as far as they lie in `own` (readable code of this executable), or a
+    /// scratch page.
     pub fn new(
         entries: &[Entry],
         manifest: &Manifest,
         pages: &Pages,
         jumps: &[Jump],
         own: &[(u64, u64)],
-        threads: u32,
+        (threads, others): (u32, Option<Others>),
     ) -> Result<Self, String> {
         let functions = functions(manifest);
         let jumps = sorted(jumps);
         let makers = makers(entries, manifest, threads);
         let mut places: Vec<Place> = Vec::with_capacity(entries.len());
-        for (entry, thread) in entries.iter().zip(makers).skip(before(entries, pages)) {
+        let gone = |(at, entry): (usize, &Entry)| {
+            let later = (entries.len() - at) as u64 * PAGE;
+            others.is_some_and(|others| others.replaced(later, entry.age))
+        };
+        let first = before(entries, pages);
+        for (at, (entry, thread)) in entries.iter().zip(makers).enumerate().skip(first) {
+            if gone((at, entry)) {
+                continue;
+            }
             let so_far = places.len();
             if let Some(page) = pages.at(entry.page) {
                 // It was unmapped and mapped again since.
@@ -226,21 +267,6 @@ impl Trace {
             touches[thread as usize].push(Touch { range, write });
         }
         Ok(Self { touches, scratch })
-    }
-
-    /// With the last touches of each thread only, of up to `size` bytes.
-    #[must_use]
-    pub fn last(mut self, size: u64) -> Self {
-        for touches in &mut self.touches {
-            let mut bytes = 0;
-            let fit = touches.iter().rev().take_while(|touch| {
-                bytes += touch.range.1 - touch.range.0;
-                bytes <= size
-            });
-            let fit = fit.count();
-            touches.drain(..touches.len() - fit);
-        }
-        self
     }
 
     /// The memory of the touches.
@@ -285,13 +311,18 @@ mod tests {
 
     #[test]
     fn entries_in_their_order() {
-        let found = entries(&bytes(&[0x7000, 0x1000 | 5 << 1 | TRACE_WRITTEN])).unwrap();
-        let entry = |page, thread, written| Entry {
+        let aged = 0x7000 | 3 << TRACE_AGE_SHIFT;
+        let found = entries(&bytes(&[aged, 0x1000 | 5 << 1 | TRACE_WRITTEN])).unwrap();
+        let entry = |page, thread, written, age| Entry {
             page,
             thread,
             written,
+            age: age * TRACE_AGE_UNIT,
         };
-        assert_eq!(found, [entry(0x7000, 0, false), entry(0x1000, 5, true)]);
+        assert_eq!(
+            found,
+            [entry(0x7000, 0, false, 3), entry(0x1000, 5, true, 0)]
+        );
         assert_eq!(entries(&[]), Ok(Vec::new()));
     }
 
@@ -299,8 +330,6 @@ mod tests {
     fn traces_that_cannot_be() {
         for (bytes, part) in [
             (vec![0; 15], "cut short: 15 bytes"),
-            (bytes(&[0x1000, 1 << 47]), "0x800000000000"),
-            (bytes(&[u64::MAX]), "no page"),
             (bytes(&[0x2000, 0x1000, 0x2001]), "0x2000 twice"),
         ] {
             let message = entries(&bytes).unwrap_err();
@@ -322,6 +351,37 @@ mod tests {
         assert_eq!(count(&[0x5000, 0x1000]), 0);
         assert_eq!(count(&[0x1000, 0x2000]), 2);
         assert_eq!(count(&[]), 0);
+    }
+
+    #[test]
+    fn others_fill_the_cache_with_the_program() {
+        let others = Others {
+            size: 1 << 20,
+            fill: 1_000_000,
+        };
+        assert!(!others.replaced(1 << 19, 400_000));
+        assert!(others.replaced(1 << 19, 600_000));
+        assert!(others.replaced(2 << 20, 0));
+        assert!(others.replaced(0, 2_000_000));
+    }
+
+    #[test]
+    fn old_regions() {
+        use crate::pages::Bytes;
+        use std::path::Path;
+        let none = || Bytes::open(Path::new("/nonexistent")).unwrap();
+        let table: Vec<u8> = [0x1000, 0x2000, 0x3000, 0x4000]
+            .iter()
+            .flat_map(|page: &u64| [*page, 1].map(u64::to_le_bytes).concat())
+            .collect();
+        let pages = Pages::new(&table, none(), none()).unwrap();
+        let old = |touched: &[u64]| is_old(&entries(&bytes(touched)).unwrap(), &pages, 1 << 14);
+        let aged = 100 << TRACE_AGE_SHIFT;
+        assert!(!old(&[0x1000 | aged, 0x2000, 0x3000, 0x4000]));
+        assert!(old(&[0x1000 | aged, 0x2000 | aged, 0x3000, 0x4000]));
+        // Not in the trace at all, or others' pages, or before those.
+        assert!(old(&[0x2000, 0x3000, 0x9000]));
+        assert!(old(&[0x1000, 0x2000, 0x3000, 0x4000, 0x8000, 0x9000]));
     }
 
     #[test]

@@ -11,15 +11,12 @@ use crate::space::{self, merge};
 use crate::state::union;
 use crate::team::Team;
 use crate::thread::Block;
-use crate::trace::{self, Entry, Trace};
+use crate::trace::{self, Entry, Others, Trace};
 use cere_format::caches::Cache;
 use cere_format::capture::{PAGE_ABSENT, PAGE_CODE};
 use cere_format::package::Manifest;
-use cere_format::replay::{CacheLevel, PlacedOperand, Warmup};
+use cere_format::replay::{PlacedOperand, Warmup};
 use std::path::Path;
-
-/// What needs no sizes of caches.
-const OTHERS: &str = "--warmup cold, working-set and page-trace";
 
 /// Bytes around the captured stack pointer that the caller has just used.
 const TOP_OF_STACK: u64 = 256;
@@ -32,7 +29,7 @@ pub struct Warm<'a> {
     lines: Lines,
     /// Memory that the region uses.
     data: Vec<(u64, u64)>,
-    /// The part of it that the trace does not hold.
+    /// The part of it, and of the region's code, that the trace does not hold.
     untraced: Vec<(u64, u64)>,
     /// As much memory as was not there at entry.
     frames: Option<Area>,
@@ -45,6 +42,9 @@ pub struct Warm<'a> {
     emptying: Option<Area>,
     /// Empties the caches nearer to the core than the wanted one.
     nearer: Option<Area>,
+    /// Fills the largest cache. Flushing a line brings the entry of its page table into the caches, and the kernel's tables
+    /// cannot be flushed; what the repetition before left is nearer than what was touched once.
+    filling: Option<Area>,
     pinned: Pinned,
     team: Option<&'a Team>,
     /// Operands with states of their own.
@@ -89,6 +89,8 @@ pub struct Needs<'a> {
     pub jumps: &'a [Jump],
     /// The page trace.
     pub trace: &'a [Entry],
+    /// Nanoseconds that a line stays in the caches while the program brings in nothing; none: for ever.
+    pub survival: Option<u64>,
     /// The threads.
     pub team: Option<&'a Team>,
     /// Directory of the unpacked package.
@@ -113,14 +115,18 @@ impl<'a> Warm<'a> {
         let images = images(&maps, needs.package);
         let lines = Lines::new();
         let threads = needs.team.map_or(1, Team::threads);
-        let trace = || Trace::new(needs.trace, manifest, pages, needs.jumps, &images, threads);
+        let size = needs.caches.iter().map(|cache| cache.size).max();
+        let others = needs.survival.zip(size);
+        let others = others.map(|(fill, size)| Others { size, fill });
         let trace = match how {
-            Warmup::PageTrace => Some(trace()?),
-            Warmup::Recent => {
-                let last = CacheLevel::Llc;
-                let size = caches::nearer(&needs.caches, last, "--warmup recent, below", OTHERS)?;
-                Some(trace()?.last(size))
-            }
+            Warmup::PageTrace => Some(Trace::new(
+                needs.trace,
+                manifest,
+                pages,
+                needs.jumps,
+                &images,
+                (threads, others),
+            )?),
             _ => None,
         };
         // A touch would bring pages into memory that were not there at entry.
@@ -138,7 +144,8 @@ impl<'a> Warm<'a> {
         };
         let mut data = merge(data, 0);
         let traced = trace.as_ref().map_or_else(Vec::new, Trace::ranges);
-        let untraced = space::without(&data, &merge(traced, 0));
+        let recompiled = trace::code(needs.jumps, manifest, pages, &images);
+        let untraced = space::without(&union(&data, &recompiled), &merge(traced, 0));
         data.push(thread(needs.block));
         let arguments = (
             entry.arguments,
@@ -155,7 +162,7 @@ impl<'a> Warm<'a> {
                 data: &space::without(&union(&data, &[]), scratch.as_slice()),
                 images: &images,
                 code: merge(code, 0),
-                recompiled: trace::code(needs.jumps, manifest, pages, &images),
+                recompiled,
                 all_cold: matches!(how, Warmup::Cold | Warmup::Partial(_)),
             },
             &needs.caches,
@@ -174,6 +181,7 @@ impl<'a> Warm<'a> {
             trace,
             emptying: None,
             nearer: None,
+            filling: None,
             pinned: needs.pinned,
             team: needs.team,
         };
@@ -183,8 +191,15 @@ impl<'a> Warm<'a> {
             warm.pinned.everywhere(|| area.walk(&lines));
             warm.emptying = Some(area);
         }
+        let shared = how == Warmup::PageTrace && others.is_some();
+        let near = caches::nearest(&needs.caches, 2);
+        let old = || trace::is_old(needs.trace, pages, near);
+        if lines.can_flush() && (how == Warmup::Cold || shared && old()) {
+            warm.filling = size.map(Area::new).transpose()?;
+        }
         if let Warmup::Partial(level) = how {
-            let size = caches::nearer(&needs.caches, level, "--warm-to", OTHERS)?;
+            let others = "--warmup cold, working-set and page-trace";
+            let size = caches::nearer(&needs.caches, level, "--warm-to", others)?;
             warm.nearer = Some(Area::new(2 * size)?);
         }
         Ok(warm)
@@ -217,6 +232,14 @@ impl<'a> Warm<'a> {
         }
     }
 
+    /// Displaces what flushing leaves: page tables.
+    fn fill(&self) {
+        if let Some(area) = &self.filling {
+            // SAFETY: memory of our own.
+            unsafe { self.lines.read(area.range()) };
+        }
+    }
+
     /// Brings the caches into their state. The captured state is in place.
     pub fn apply(&self) {
         self.fresh_frames();
@@ -228,8 +251,9 @@ impl<'a> Warm<'a> {
             // The repetition before was the run over itself.
             Warmup::WorkingSet => {}
             Warmup::Cold => {
-                flush_translations();
                 self.flush(&[&self.data, &self.images]);
+                self.fill();
+                flush_translations();
             }
             Warmup::Partial(_) => {
                 self.flush(&[&self.data, &self.images]);
@@ -244,8 +268,9 @@ impl<'a> Warm<'a> {
             }
             // What the program has used again and again stays in caches where what is read once does not: the lines
             // of traced memory are left as the repetition before used them, and are touched in the trace's order.
-            Warmup::PageTrace | Warmup::Recent => {
+            Warmup::PageTrace => {
                 self.flush(&[&self.untraced]);
+                self.fill();
                 if let Some(trace) = &self.trace {
                     trace.touch(&self.lines, self.team);
                 }

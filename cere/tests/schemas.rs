@@ -106,7 +106,6 @@ fn schemas_list_every_variant() {
         Warmup::Partial(CacheLevel::Llc),
         Warmup::WorkingSet,
         Warmup::PageTrace,
-        Warmup::Recent,
     ] {
         assert!(validator.is_valid(&json!(state)), "{state:?}");
     }

@@ -45,6 +45,9 @@ pub trait Memory {
     /// # Safety
     /// As the call itself.
     unsafe fn call(&mut self, number: i64, arguments: [usize; 6]) -> isize;
+
+    /// Nanoseconds since some time in the past.
+    fn time(&self) -> u64;
 }
 
 /// The process's own memory.
@@ -81,5 +84,10 @@ impl Memory for System {
     unsafe fn call(&mut self, number: i64, arguments: [usize; 6]) -> isize {
         // SAFETY: by the contract.
         unsafe { sys::call(number, arguments) }
+    }
+
+    #[inline(always)]
+    fn time(&self) -> u64 {
+        sys::time()
     }
 }

@@ -14,6 +14,7 @@ pub mod layout;
 pub mod level;
 pub mod malloc;
 pub mod memory;
+pub mod pace;
 pub mod pages;
 pub mod parallel;
 pub mod pool;

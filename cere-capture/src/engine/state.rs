@@ -77,7 +77,9 @@ impl<M: Memory> Engine<M> {
         if self.level.as_ref().is_none_or(|l| l.started == 0) {
             self.first.clear();
         }
-        self.pages.close()
+        self.pages.close()?;
+        self.tracer.pace.go_on(self.pages.memory.time());
+        Ok(())
     }
 
     /// Restores the program's protection of all memory; other threads continue.

@@ -27,6 +27,8 @@ pub struct Table {
     pub result: isize,
     /// Calls of the program, the oldest first.
     pub made: Vec<(i64, [usize; 6])>,
+    /// The time.
+    pub now: u64,
 }
 
 impl Memory for Table {
@@ -57,6 +59,10 @@ impl Memory for Table {
     unsafe fn call(&mut self, number: i64, arguments: [usize; 6]) -> isize {
         self.made.push((number, arguments));
         self.result
+    }
+
+    fn time(&self) -> u64 {
+        self.now
     }
 }
 

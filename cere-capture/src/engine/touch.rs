@@ -23,6 +23,18 @@ pub enum Touched {
 }
 
 impl<M: Memory> Engine<M> {
+    /// In the handler of a fault: a [`Engine::touch`] that takes none of the program's time.
+    pub fn touch_by_fault(&mut self, address: usize, access: Access) -> Touched {
+        if !self.tracer.on {
+            return self.touch(address, access);
+        }
+        let now = self.pages.memory.time();
+        self.tracer.pace.stop(now, self.toucher);
+        let touched = self.touch(address, access);
+        self.tracer.pace.go_on(self.pages.memory.time());
+        touched
+    }
+
     /// Opens the page at `address` for `access` and lets the capture keep its content.
     pub fn touch(&mut self, address: usize, access: Access) -> Touched {
         let address = address & !(PAGE - 1);
@@ -111,6 +123,7 @@ impl<M: Memory> Engine<M> {
                     ahead: ahead as u16,
                     down,
                     thread: self.toucher,
+                    time: self.tracer.pace.time(),
                 };
                 self.tracer.trace(&mut self.pages, run, open == 0);
                 return Touched::Opened;

@@ -6,12 +6,14 @@
 
 use super::level::Captured;
 use super::memory::{Memory, WRITE};
+use super::pace::Pace;
 use super::pages::Pages;
 use super::pool::Page;
 use crate::os::sys::PAGE;
 use crate::os::{arena, names};
 use cere_format::capture::{
-    TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN, TracePlan,
+    TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,
+    TracePlan,
 };
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -22,8 +24,12 @@ const IN_FIFO: u64 = u64::MAX;
 const RING: usize = 1 << 20;
 /// Pages in the FIFO for each of its slots: streams hold several.
 const PAGES_PER_SLOT: usize = 8;
-/// Requested slots from which on streams are opened ahead.
+/// Requested slots from which on streams are opened ahead, and pages closed after [`AGAIN`].
 const STREAMS_FROM: u32 = 32;
+/// Nanoseconds after which pages leave the FIFO: whether they are still in use shows when they are touched again.
+const AGAIN: u64 = 1_000_000;
+/// Pages for each slot that come back to a FIFO which they left for lack of room until it is made longer.
+const BACK: u64 = 4;
 /// Minimum number of log entries; the actual one depends on the requested pages.
 const LOG: usize = 1 << 16;
 /// Interruptions after which a window is given up: each costs some milliseconds.
@@ -92,6 +98,8 @@ pub struct Run {
     pub down: bool,
     /// Number of the thread that touched it.
     pub thread: u32,
+    /// When it did, by [`Pace`].
+    pub time: u64,
 }
 
 impl Run {
@@ -111,6 +119,8 @@ struct Entry {
     /// Address, thread, and [`TRACE_WRITTEN`].
     page: u64,
     sequence: u64,
+    /// When it was touched.
+    time: u64,
 }
 
 impl Entry {
@@ -138,8 +148,14 @@ pub struct Tracer {
     pub faults: u64,
     /// Length of the FIFO in runs.
     pub slots: usize,
+    /// The program's time.
+    pub pace: Pace,
     /// Faults since it was set.
     since: u64,
+    /// Sequence number of the last page that left for its age.
+    aged: u64,
+    /// Pages that came back although they left for lack of room, since the FIFO was made longer.
+    back: u64,
     /// Sequence number of the next page that leaves.
     next: u64,
     ring: *mut Run,
@@ -167,7 +183,10 @@ impl Tracer {
             windows: Vec::new(),
             faults: 0,
             slots: 0,
+            pace: Pace::new(),
             since: 0,
+            aged: 0,
+            back: 0,
             next: 1,
             ring: std::ptr::null_mut(),
             head: 0,
@@ -223,6 +242,7 @@ impl Tracer {
         });
         self.slots = (self.plan.slots as usize).clamp(8, RING / 2);
         self.since = 0;
+        self.back = 0;
     }
 
     /// All windows get a gap.
@@ -336,24 +356,41 @@ impl Tracer {
             // SAFETY: a page of the pool, or null.
             if let Some(page) = unsafe { pages.pool.page(address).as_mut() } {
                 self.count(page.last);
+                self.back += u64::from(page.last != IN_FIFO && page.last > self.aged);
                 page.last = IN_FIFO;
             }
+        }
+        if self.back > BACK * self.slots as u64 && !self.is_exact() && self.slots < RING / 2 {
+            self.back = 0;
+            self.slots *= 2;
         }
         self.push(run);
         self.evict(pages);
     }
 
-    /// Closes runs beyond the FIFO's length, or while mappings run short.
+    /// Closes runs beyond the FIFO's length, or while mappings run short, and those that have been in it for long.
     fn evict<M: Memory>(&mut self, pages: &mut Pages<M>) {
         while PINS.load(SeqCst) == 0
             && self.length > 8
             && (self.length > self.slots
                 || self.held > self.slots * PAGES_PER_SLOT
+                || self.is_first_old()
                 || pages.is_short())
-            && let Some(run) = self.pop()
         {
+            let old = self.is_first_old();
+            let Some(run) = self.pop() else { break };
             self.leave(pages, run, true);
+            if old {
+                self.aged = self.next - 1;
+            }
         }
+    }
+
+    /// Whether the run that entered the FIFO first has been in it for so long that what is in use still is to show again.
+    fn is_first_old(&self) -> bool {
+        // SAFETY: within the ring.
+        let first = unsafe { &*self.ring.add(self.head) };
+        !self.is_exact() && self.pace.time() - first.time > AGAIN
     }
 
     /// Ends a [`pin_pages`] in turn.
@@ -366,6 +403,9 @@ impl Tracer {
 
     /// Empties the FIFO into the log without closing: everything is about to be opened, or stays as it is.
     pub fn drain<M: Memory>(&mut self, pages: &mut Pages<M>) {
+        if self.on {
+            self.pace.pause(pages.memory.time());
+        }
         while let Some(run) = self.pop() {
             self.leave(pages, run, false);
         }
@@ -389,7 +429,8 @@ impl Tracer {
                     return;
                 };
                 self.count(page.last);
-                self.note_left(pages, entry_of(at, thread), page, written);
+                let entry = (entry_of(at, thread), self.pace.time());
+                self.note_left(pages, entry, page, written);
                 at += PAGE;
             }
         }
@@ -409,12 +450,8 @@ impl Tracer {
                 continue;
             }
             let rights = pages.rights(page);
-            self.note_left(
-                pages,
-                entry_of(address, run.thread),
-                page,
-                rights & WRITE != 0,
-            );
+            let entry = (entry_of(address, run.thread), run.time);
+            self.note_left(pages, entry, page, rights & WRITE != 0);
             if !close || rights == 0 {
                 continue;
             }
@@ -433,7 +470,7 @@ impl Tracer {
     fn note_left<M: Memory>(
         &mut self,
         pages: &mut Pages<M>,
-        entry: u64,
+        (entry, time): (u64, u64),
         page: &mut Page,
         written: bool,
     ) {
@@ -444,6 +481,7 @@ impl Tracer {
         let entry = Entry {
             page: entry | if written { TRACE_WRITTEN } else { 0 },
             sequence: self.next,
+            time,
         };
         // SAFETY: within the log, which is not full.
         unsafe { *self.log.add(self.logged) = entry };
@@ -477,6 +515,12 @@ impl Tracer {
         self.logged = kept;
     }
 
+    /// How long ago an entry's page was touched, in [`TRACE_AGE_UNIT`].
+    fn age(&self, entry: Entry) -> u64 {
+        let age = (self.pace.time() - entry.time) / TRACE_AGE_UNIT;
+        age.min(u64::MAX >> TRACE_AGE_SHIFT)
+    }
+
     /// The pages that left the FIFO last and are still mapped, at most as many as the plan has, in the order of
     /// [`cere_format::capture::RawCapture`]. Ordinary code.
     pub fn snapshot<M: Memory>(&mut self, pages: &mut Pages<M>, first: u64) -> Vec<u64> {
@@ -490,7 +534,7 @@ impl Tracer {
             }
             let address = (entry.page & TRACE_PAGE) as usize;
             if entry.is_current(pages) && pages.spans.find(address).is_some() {
-                found.push(entry.page);
+                found.push(entry.page | self.age(entry) << TRACE_AGE_SHIFT);
             }
         }
         found.reverse();

@@ -161,6 +161,20 @@ pub unsafe fn protect(start: usize, end: usize, protection: u8) -> isize {
     }
 }
 
+/// Nanoseconds of the monotonic clock. Its shared page and the time stamp counter may be closed.
+pub fn time() -> u64 {
+    let mut now = [0u64; 2];
+    let clock = libc::CLOCK_MONOTONIC as usize;
+    // SAFETY: writes a `timespec`, two words.
+    unsafe {
+        call(
+            libc::SYS_clock_gettime,
+            [clock, &raw mut now as usize, 0, 0, 0, 0],
+        )
+    };
+    now[0] * 1_000_000_000 + now[1]
+}
+
 /// Whether all of [start, start + length) is mapped; `start` is a page's.
 pub fn is_mapped(start: usize, length: usize) -> bool {
     let flags = libc::MS_ASYNC as usize;

@@ -62,7 +62,7 @@ pub fn handle_fault(mut engine: InTurn, address: usize, access: Access, ours: bo
     }
     engine.toucher = local::team_number();
     let touched = match ours {
-        true => engine.touch(address, access),
+        true => engine.touch_by_fault(address, access),
         false => Touched::NotOurs,
     };
     engine.toucher = 0;

@@ -113,7 +113,7 @@ impl Target for Live<'_> {
 }
 
 /// Takes a word's line out of all caches.
-fn flush(word: &u64) {
+pub fn flush(word: &u64) {
     // SAFETY: every processor of x86-64 has SSE2, which has the instruction; it changes no memory.
     unsafe { std::arch::x86_64::_mm_clflush(std::ptr::from_ref(word).cast()) };
 }

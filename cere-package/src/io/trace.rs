@@ -2,7 +2,7 @@
 
 use super::table::check_page_size;
 use cere_format::FormatError;
-use cere_format::capture::{TRACE_PAGE, TRACE_WRITTEN};
+use cere_format::capture::{TRACE_AGE_SHIFT, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS};
 
 /// Bytes of an entry on disk.
 pub const TRACE_LENGTH: u64 = 8;
@@ -41,14 +41,15 @@ pub fn decode_trace(
     };
     let address = |number: &usize| trace[*number] & TRACE_PAGE;
     for (number, entry) in trace.iter().enumerate() {
+        let thread = entry >> TRACE_THREAD_SHIFT & TRACE_THREADS;
         if !address(&number).is_multiple_of(page_size) {
             return bad(number, "it is a multiple of the page size");
         }
-        if !team && entry & !TRACE_PAGE & !TRACE_WRITTEN != 0 {
+        if !team && thread != 0 {
             return bad(number, "without an OpenMP runtime there is one thread");
         }
-        if address(&number).checked_add(page_size).is_none() {
-            return bad(number, "the page ends beyond the address space");
+        if address(&number) + page_size >= 1 << TRACE_AGE_SHIFT {
+            return bad(number, "the page ends beyond the program's address space");
         }
     }
     let mut order: Vec<usize> = (0..trace.len()).collect();

@@ -159,16 +159,15 @@ pub const COLUMNS: [&str; 36] = [
     "operands",
 ];
 
-const WARMUPS: [(&str, Warmup); 6] = [
+const WARMUPS: [(&str, Warmup); 5] = [
     ("cold", Warmup::Cold),
     ("l2", Warmup::Partial(CacheLevel::L2)),
     ("llc", Warmup::Partial(CacheLevel::Llc)),
     ("working-set", Warmup::WorkingSet),
     ("page-trace", Warmup::PageTrace),
-    ("recent", Warmup::Recent),
 ];
 
-/// The name of a warm-up: `cold`, `l2`, `llc` (warm to there), `working-set`, `page-trace`, `recent`.
+/// The name of a warm-up: `cold`, `l2`, `llc` (warm to there), `working-set`, `page-trace`.
 pub fn warmup_name(warmup: Warmup) -> &'static str {
     let found = WARMUPS.iter().find(|w| w.1 == warmup);
     found.map_or("?", |w| w.0)

@@ -37,10 +37,9 @@ enum State {
     Cold,
     /// The codelet has just run over itself
     WorkingSet,
-    /// The pages that the program touched last before the invocation were touched in that order
+    /// The pages that the program touched last before the invocation were touched in that order, as far back as this
+    /// machine's other users leave them in its caches
     PageTrace,
-    /// The last of these that the cache before the last level holds, and no other data: where others use the last level
-    Recent,
 }
 
 /// `--warm-to`.
@@ -117,7 +116,6 @@ impl Timing {
             (Some(State::Cold), None) => Some(Warmup::Cold),
             (Some(State::WorkingSet), None) => Some(Warmup::WorkingSet),
             (Some(State::PageTrace), None) => Some(Warmup::PageTrace),
-            (Some(State::Recent), None) => Some(Warmup::Recent),
             (None, None) => None,
         })
     }

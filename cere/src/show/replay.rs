@@ -30,7 +30,6 @@ fn warmup(warmup: Warmup) -> &'static str {
         Warmup::Partial(CacheLevel::Llc) => "cold, warm to llc",
         Warmup::WorkingSet => "working-set",
         Warmup::PageTrace => "page-trace",
-        Warmup::Recent => "recent",
     }
 }
 
@@ -86,7 +85,11 @@ pub fn text(replay: &Replay) -> String {
         replay.reason
     ));
     text.push_str(&format!("  time     {}\n", time(replay)));
-    text.push_str(&format!("  warm-up  {}\n", warmup(replay.warmup)));
+    let reach = replay.survival_ns.map_or_else(String::new, |time| {
+        let time = print::time(time as f64 * 1e-9);
+        format!(", as far as others on this machine leave it in the caches ({time})")
+    });
+    text.push_str(&format!("  warm-up  {}{reach}\n", warmup(replay.warmup)));
     for operand in &replay.operands {
         text.push_str(&format!(
             "  operand  {} {}, {} bytes ({})\n",
@@ -168,6 +171,7 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "set_aside": replay.set_aside,
         "disturbed": replay.disturbed,
         "warmup": replay.warmup,
+        "survival_seconds": replay.survival_ns.map(|time| time as f64 * 1e-9),
         "operands": replay.operands,
         "batch": replay.batch,
         "notes": replay.notes,

@@ -112,7 +112,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
                 level.faults += 1;
             }
             engine.note_frames(address, stack);
-            engine.touch(address, access)
+            engine.touch_by_fault(address, access)
         }
         _ => Touched::NotOurs,
     };

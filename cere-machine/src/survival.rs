@@ -1,0 +1,134 @@
+//! How long a line that nobody uses stays in the caches: on a machine of one's own until others take its place, on one whose last
+//! level is shared with strangers a few milliseconds.
+
+use crate::Error;
+use crate::area::{Area, Pages};
+use crate::hierarchy::target::{flush, lines};
+use std::time::{Duration, Instant};
+
+/// Bytes of a line.
+const LINE: usize = 64;
+/// Share of the last level that the probe fills.
+const SHARE: u64 = 8;
+/// Lines that are read again, at most.
+const READ: usize = 1 << 14;
+/// The first wait in nanoseconds; each is twice the one before.
+const FIRST: u64 = 500_000;
+/// Waits.
+const WAITS: u32 = 7;
+/// Readings after each.
+const ROUNDS: usize = 9;
+
+/// A chain of lines through memory.
+struct Chain {
+    area: Area,
+    order: Vec<u32>,
+}
+
+impl Chain {
+    fn new(bytes: usize) -> Result<Self, Error> {
+        let mut area = Area::new(bytes, Pages::Huge)?;
+        let order = lines(bytes, LINE, 1);
+        let words = area.words();
+        for (at, offset) in order.iter().enumerate() {
+            words[*offset as usize] = order[(at + 1) % order.len()].into();
+        }
+        Ok(Self { area, order })
+    }
+
+    /// Nanoseconds of a load after everything was read once, and what `between` does.
+    fn reading(&mut self, between: impl FnOnce(&[u64], &[u32])) -> f64 {
+        let words: &[u64] = self.area.words();
+        let sum: u64 = self.order.iter().map(|at| words[*at as usize]).sum();
+        std::hint::black_box(sum);
+        between(words, &self.order);
+        let count = self.order.len().min(READ);
+        let begin = Instant::now();
+        let mut at = self.order[0] as usize;
+        for _ in 0..count {
+            at = words[at] as usize;
+        }
+        std::hint::black_box(at);
+        begin.elapsed().as_nanos() as f64 / count as f64
+    }
+
+    /// The median of [`ROUNDS`] of them.
+    fn median(&mut self, between: impl Fn(&[u64], &[u32])) -> f64 {
+        let mut all = [0.0; ROUNDS];
+        all.fill_with(|| self.reading(&between));
+        all.sort_by(f64::total_cmp);
+        all[ROUNDS / 2]
+    }
+}
+
+/// The time after which half of `curve` is lost: pairs of nanoseconds and the share that is still there, by rising time. `None`
+/// if more than half is there at its end.
+fn half(curve: &[(u64, f64)]) -> Option<u64> {
+    let lost = curve.iter().position(|(_, there)| *there < 0.5)?;
+    let (late, few) = curve[lost];
+    let (early, many) = match lost {
+        0 => (0, 1.0),
+        _ => curve[lost - 1],
+    };
+    let part = (many - 0.5) / (many - few).max(1e-9);
+    Some(early + ((late - early) as f64 * part) as u64)
+}
+
+/// Nanoseconds after which half of what a program read last, and does not use, has left a last level of `size` bytes although the
+/// program brings in nothing else. `None` if it stays for longer than a few hundredths of a second. Takes up to a second.
+pub fn survival(size: u64) -> Result<Option<u64>, Error> {
+    let bytes = (size / SHARE).clamp(1 << 18, 1 << 23) as usize;
+    let mut chain = Chain::new(bytes)?;
+    let held = chain.median(|_, _| {});
+    let gone = chain.median(|words, order| order.iter().for_each(|at| flush(&words[*at as usize])));
+    let mut curve = Vec::new();
+    for wait in (0..WAITS).map(|at| FIRST << at) {
+        let time = chain.median(|_, _| {
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_nanos(wait) {
+                std::hint::spin_loop();
+            }
+        });
+        let there = (gone - time) / (gone - held).max(1e-9);
+        curve.push((wait, there));
+        if there < 0.5 {
+            break;
+        }
+    }
+    Ok(half(&curve))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_is_read_off_between_two_waits() {
+        assert_eq!(half(&[(100, 1.0), (200, 0.75), (400, 0.25)]), Some(300));
+        assert_eq!(half(&[(100, 0.0)]), Some(50));
+        assert_eq!(half(&[(100, 1.0), (200, 0.6)]), None);
+        assert_eq!(half(&[]), None);
+    }
+
+    #[test]
+    fn a_chain_goes_through_every_line_once() {
+        let mut chain = Chain::new(1 << 18).unwrap();
+        let words = chain.area.words();
+        let mut seen = std::collections::BTreeSet::new();
+        let mut at = 0;
+        while seen.insert(at) {
+            at = words[at] as usize;
+        }
+        assert_eq!((seen.len(), at), ((1 << 18) / LINE, 0));
+        let held = chain.median(|_, _| {});
+        let gone =
+            chain.median(|words, order| order.iter().for_each(|at| flush(&words[*at as usize])));
+        assert!(gone > held, "{gone} {held}");
+    }
+
+    #[test]
+    fn of_this_machine() {
+        let found = survival(1 << 22).unwrap();
+        assert!(found.is_none_or(|time| time < FIRST << WAITS), "{found:?}");
+    }
+}
