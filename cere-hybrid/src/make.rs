@@ -220,8 +220,10 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
 /// The regions of the profile that matter and have no choice.
 fn regions_without_choice(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
     let of = |profile: &Profile| -> Result<Vec<RegionKey>> {
-        let kept = Selection::of(profile)?.kept.into_iter();
-        let keys = kept.map(|kept| profile.regions[kept.region].key.clone());
+        let selection = Selection::of(profile)?;
+        let keys = selection
+            .large(profile)
+            .map(|kept| profile.regions[kept.region].key.clone());
         let own = |key: &RegionKey| tuned.iter().any(|t| t.key == *key);
         Ok(keys.filter(|key| image.holds(key) && !own(key)).collect())
     };

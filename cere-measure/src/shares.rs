@@ -57,7 +57,7 @@ impl<'a> Shares<'a> {
 
     /// Seconds that count for the region; `None` if it does not matter.
     fn counted_seconds(&self, key: &RegionKey) -> Option<f64> {
-        let mut kept = self.selection.kept.iter();
+        let mut kept = self.selection.large(self.profile);
         let found = kept.find(|k| self.profile.regions[k.region].key == *key)?;
         Some(found.seconds)
     }

@@ -5,6 +5,11 @@ use anyhow::{Context, Result};
 use cere_cluster::{Candidate, Node, Pruned, Rejection, Rule, prune, select};
 use cere_format::profile::{Profile, RegionKey, TreeNode};
 
+/// A region is around all if one of its invocations is more than this part of the run: its replay saves little.
+const OUTER: f64 = 0.1;
+/// Share of the run from which on regions stay in the place of one around them.
+const SMALL: f64 = 0.001;
+
 /// A region that stays in the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Kept {
@@ -37,12 +42,45 @@ pub fn tree_nodes(profile: &Profile) -> Vec<Node> {
 
 impl Selection {
     /// Drops the short regions first, then those below the share, callees before their callers, because a dropped callee's time
-    /// may lift its caller above the share.
+    /// may lift its caller above the share. Where that leaves a region around all that takes next to no time itself, the small
+    /// ones inside stay in its place: see [`OUTER`] and [`SMALL`].
     pub fn of(profile: &Profile) -> Result<Self> {
-        Self::with(profile, |_| false)
+        let dropped = Self::with(profile, |_| false)?;
+        let outer = |kept: &&Kept| {
+            let region = &profile.regions[kept.region];
+            let invocation = region.inclusive_seconds / region.invocations.max(1) as f64;
+            region.share <= Rule::default().share && invocation > OUTER * profile.seconds
+        };
+        let outer: Vec<usize> = dropped
+            .kept
+            .iter()
+            .filter(outer)
+            .map(|k| k.region)
+            .collect();
+        if outer.is_empty() {
+            return Ok(dropped);
+        }
+        let mut stay: Vec<&RegionKey> = Vec::new();
+        for (region, inside) in profile.regions.iter().zip(inside(profile, &outer)) {
+            if inside && region.share > SMALL {
+                stay.push(&region.key);
+            }
+        }
+        let with_small = Self::with(profile, |key| stay.contains(&key))?;
+        let still = |region: &usize| with_small.kept.iter().any(|k| k.region == *region);
+        Ok(match outer.iter().all(still) {
+            true => dropped,
+            false => with_small,
+        })
     }
 
-    /// The same with regions that are not dropped for their share: those that `stays` says so of.
+    /// The regions above the share: without the small ones that stay in another's place.
+    pub fn large(&self, profile: &Profile) -> impl Iterator<Item = &Kept> {
+        let bound = Rule::default().share * profile.seconds;
+        self.kept.iter().filter(move |kept| kept.seconds > bound)
+    }
+
+    /// The same with regions that are not dropped for their share: those that `stays` says so of, and none in another's place.
     pub fn with(profile: &Profile, stays: impl Fn(&RegionKey) -> bool) -> Result<Self> {
         let rule = Rule::default();
         let (tree, regions) = (tree_nodes(profile), &profile.regions);
@@ -91,6 +129,21 @@ impl Selection {
             return Ok(Self { kept, short });
         }
     }
+}
+
+/// Which regions are called from one of `outer`, directly or indirectly.
+fn inside(profile: &Profile, outer: &[usize]) -> Vec<bool> {
+    let tree = &profile.tree;
+    let mut found = vec![false; profile.regions.len()];
+    for node in tree {
+        let Some(region) = node.region else { continue };
+        let mut above = node.parent;
+        while let Some(at) = above {
+            found[region] |= tree[at].region.is_some_and(|r| outer.contains(&r));
+            above = tree[at].parent;
+        }
+    }
+    found
 }
 
 /// The regions that call one of `of` other than themselves, directly or indirectly.
@@ -150,7 +203,15 @@ mod tests {
             )
         };
         assert_eq!(kept(&profile), (vec![(4, 500.0), (0, 311.0)], vec![3]));
+        // The long one counts for itself, and the small ones need nobody around them.
         profile.regions[3].cycles_mean = 1e6;
+        profile.regions[0].invocations = 1;
+        assert_eq!(
+            kept(&profile),
+            (vec![(4, 500.0), (3, 300.0), (1, 5.0), (2, 5.0)], vec![])
+        );
+        // A replay of a tenth of the run saves enough.
+        profile.regions[0].invocations = 10;
         assert_eq!(
             kept(&profile),
             (vec![(4, 500.0), (3, 300.0), (0, 11.0)], vec![])

@@ -94,6 +94,8 @@ pub struct Captured {
     pub raw: RawCapture,
     /// The page trace.
     pub trace: Vec<u64>,
+    /// Age of each page of the trace in nanoseconds, by its address.
+    pub ages: BTreeMap<u64, u64>,
     /// What the kernel answered.
     pub answers: Vec<(Head, Vec<u8>)>,
     /// By address.
@@ -430,7 +432,12 @@ impl Program {
                 let words = bytes.as_chunks::<8>().0.iter();
                 words.map(|w| u64::from_le_bytes(*w)).collect()
             });
-        let trace: Vec<u64> = trace.unwrap_or_default();
+        let words: Vec<u64> = trace.unwrap_or_default();
+        let trace: Vec<u64> = words.iter().map(|w| w % (1 << TRACE_AGE_SHIFT)).collect();
+        let ages = words
+            .iter()
+            .map(|w| (w >> TRACE_AGE_SHIFT) * TRACE_AGE_UNIT);
+        let ages = trace.iter().map(|w| w & TRACE_PAGE).zip(ages).collect();
         let mut different: Vec<u64> = trace.iter().map(|p| p & !4095).collect();
         different.sort_unstable();
         different.dedup();
@@ -457,6 +464,7 @@ impl Program {
         Captured {
             function: self.function(&raw.key),
             trace,
+            ages,
             answers: answers.unwrap_or_default(),
             raw,
             pages,
@@ -528,6 +536,10 @@ impl Captured {
         let number = |p: &u64| ((p & TRACE_PAGE) - start) / 4096;
         let pages = self.trace.iter().filter(inside);
         pages.map(|p| (number(p), thread(p))).collect()
+    }
+    /// Nanoseconds from the last touch of a page in the trace to the entry.
+    pub fn age(&self, symbol: &str, page: u64) -> u64 {
+        self.ages[&(self.address(symbol) + page * 4096)]
     }
     /// What is known of the trace.
     pub fn known(&self) -> &PageTrace {

@@ -132,6 +132,24 @@ fn the_fifo_doubles_with_the_faults() {
 }
 
 #[test]
+fn pages_have_ages() {
+    let program = Program::new("pages.c", &["-O2"]);
+    let touches = arguments("r0-9 t20 r10-19");
+    let run = program.trace(plan(64), &[("wanted", 1, Some(("begin", 1)))], &touches);
+    let capture = run.get("wanted", 1);
+    let age = |page| capture.age("area", page) as f64 * 1e-6;
+    for page in 0..10 {
+        let (old, young) = (age(page), age(page + 10));
+        // Of each of the 20 times without a fault half a millisecond counts.
+        assert!((9.0..12.0).contains(&old), "{page}: {old} ms");
+        assert!(young < 1.0, "{page}: {young} ms");
+    }
+    // What is in use comes back.
+    assert!(age(PAGES - 1) < 3.0, "{} ms", age(PAGES - 1));
+    assert!(age(0) >= age(9) && age(9) >= age(PAGES - 1) && age(PAGES - 1) >= age(10));
+}
+
+#[test]
 fn windows_overlap_and_captures_nest() {
     let program = Program::new("pages.c", &["-O2"]);
     let windows = [
