@@ -331,7 +331,7 @@ fn watched(
         set_aside: outcome.set_aside,
         disturbed: outcome.disturbed,
         warmup,
-        survival_ns: plan.survival_ns,
+        survival_ns: plan.survival_ns.filter(|_| warmup == Warmup::PageTrace),
         operands,
         batch: outcome.batch,
         notes,

@@ -157,7 +157,7 @@ fn others_replace_what_is_old() {
     options.settings.repetitions = Repetitions::exactly(15);
     options.keep = Some(keep.clone());
     let aged = |age: u64| (0..PAGES).map(move |p| (CHAIN + p * 4096) | age << TRACE_AGE_SHIFT);
-    let mut least = |age: u64, survival: Option<u64>| {
+    let least = |age: u64, survival: Option<u64>| {
         write_trace(&at, &aged(age).collect::<Vec<u64>>());
         if !keep.exists() {
             replay(&at, &options).unwrap();

@@ -138,8 +138,12 @@ impl Others {
 const IN_USE: u64 = 1_000_000;
 
 /// Whether a quarter or more of the region's pages were not in use at entry: touched long before, or before more than `near`
-/// bytes of others.
-pub fn is_old(entries: &[Entry], pages: &Pages, near: u64) -> bool {
+/// bytes of others. Not if the largest cache, of `size` bytes, holds all that the program touched: it has used that again and
+/// again.
+pub fn is_old(entries: &[Entry], pages: &Pages, near: u64, size: u64) -> bool {
+    if entries.len() as u64 * PAGE <= size {
+        return false;
+    }
     let there = |page: &Page| !page.is(PAGE_ABSENT);
     let last = entries.iter().rev().take((near / PAGE) as usize);
     let young = last.filter(|entry| entry.age <= IN_USE);
@@ -375,10 +379,17 @@ mod tests {
             .flat_map(|page: &u64| [*page, 1].map(u64::to_le_bytes).concat())
             .collect();
         let pages = Pages::new(&table, none(), none()).unwrap();
-        let old = |touched: &[u64]| is_old(&entries(&bytes(touched)).unwrap(), &pages, 1 << 14);
+        let of = |touched: &[u64], size| {
+            is_old(&entries(&bytes(touched)).unwrap(), &pages, 1 << 14, size)
+        };
+        let old = |touched: &[u64]| of(touched, 1 << 12);
         let aged = 100 << TRACE_AGE_SHIFT;
         assert!(!old(&[0x1000 | aged, 0x2000, 0x3000, 0x4000]));
         assert!(old(&[0x1000 | aged, 0x2000 | aged, 0x3000, 0x4000]));
+        assert!(!of(
+            &[0x1000 | aged, 0x2000 | aged, 0x3000, 0x4000],
+            1 << 14
+        ));
         // Not in the trace at all, or others' pages, or before those.
         assert!(old(&[0x2000, 0x3000, 0x9000]));
         assert!(old(&[0x1000, 0x2000, 0x3000, 0x4000, 0x8000, 0x9000]));

@@ -193,7 +193,7 @@ impl<'a> Warm<'a> {
         }
         let shared = how == Warmup::PageTrace && others.is_some();
         let near = caches::nearest(&needs.caches, 2);
-        let old = || trace::is_old(needs.trace, pages, near);
+        let old = || trace::is_old(needs.trace, pages, near, size.unwrap_or(0));
         if lines.can_flush() && (how == Warmup::Cold || shared && old()) {
             warm.filling = size.map(Area::new).transpose()?;
         }
