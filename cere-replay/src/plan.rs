@@ -1,6 +1,7 @@
 //! The plan of a replay, which its executable reads.
 
 use crate::{Options, ReplayError};
+use cere_format::machine;
 use cere_format::package::Manifest;
 use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
 use std::path::PathBuf;
@@ -69,7 +70,8 @@ fn survival() -> Option<u64> {
     {
         return found;
     }
-    let caches = cere_format::caches::of(0);
+    let told = cere_format::caches::of(0);
+    let caches = machine::corrected(told, machine::corrections());
     let last = caches.iter().map(|cache| cache.size).max();
     // Without memory for the probe the trace counts as it is.
     let found = last.and_then(|size| cere_machine::survival::survival(size).ok().flatten());
@@ -95,7 +97,7 @@ pub fn plan(
             _ => None,
         },
         operands: Vec::new(),
-        caches: cere_format::machine::corrections().to_vec(),
+        caches: machine::corrections().to_vec(),
         repetitions: options.settings.repetitions,
         compare: options.settings.compare,
         threads: threads(manifest, options.settings.team.threads),
