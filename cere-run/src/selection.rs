@@ -9,6 +9,8 @@ use cere_format::profile::{Profile, RegionKey, TreeNode};
 const OUTER: f64 = 0.1;
 /// Share of the run from which on regions stay in the place of one around them.
 const SMALL: f64 = 0.001;
+/// Part of the run that may then count for no region.
+const LOST: f64 = 0.02;
 
 /// A region that stays in the tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,7 +68,10 @@ impl Selection {
                 stay.push(&region.key);
             }
         }
-        let with_small = Self::with(profile, |key| stay.contains(&key))?;
+        let mut with_small = Self::with(profile, |key| stay.contains(&key))?;
+        let bound = LOST * profile.seconds;
+        let goes = |k: &Kept| outer.contains(&k.region) && k.seconds <= bound;
+        with_small.kept.retain(|k| !goes(k));
         let still = |region: &usize| with_small.kept.iter().any(|k| k.region == *region);
         Ok(match outer.iter().all(still) {
             true => dropped,
@@ -210,6 +215,15 @@ mod tests {
             kept(&profile),
             (vec![(4, 500.0), (3, 300.0), (1, 5.0), (2, 5.0)], vec![])
         );
+        // What they leave to it may be two hundredths of the run, no more.
+        for (left, outer) in [(0.019, false), (0.021, true)] {
+            profile.regions[3].cycles_mean = 100.0;
+            profile.tree[4].self_seconds = left;
+            let kept = kept(&profile).0;
+            assert_eq!(kept.iter().any(|k| k.0 == 0), outer, "{kept:?}");
+        }
+        profile.regions[3].cycles_mean = 1e6;
+        profile.tree[4].self_seconds = 0.3;
         // A replay of a tenth of the run saves enough.
         profile.regions[0].invocations = 10;
         assert_eq!(
