@@ -145,6 +145,7 @@ pub fn keep(
         manifest,
         options,
     );
+    plan.survival_ns = plan::survival(warmup);
     // By hand there is no sandbox whose refusals need names.
     plan.guard = None;
     let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;

@@ -5,8 +5,7 @@ use cere_format::machine;
 use cere_format::package::Manifest;
 use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::OnceLock;
 
 /// The warm-up that a replay of this package uses with a team of so many threads (none: as when it was captured), and a
 /// sentence if it is another than by default. What the trace of one thread leaves to several is not known: there a run over
@@ -58,25 +57,21 @@ pub fn threads(manifest: &Manifest, wanted: Option<u32>) -> Option<u32> {
     Some(wanted.unwrap_or(captured))
 }
 
-/// How long lines stay in this machine's caches, in nanoseconds, and when that was measured. What others do changes.
-static SURVIVAL: Mutex<Option<(Instant, Option<u64>)>> = Mutex::new(None);
-/// Time after which it is measured again.
-const VALID: Duration = Duration::from_secs(30);
-
-fn survival() -> Option<u64> {
-    let mut known = SURVIVAL.lock().unwrap_or_else(|e| e.into_inner());
-    if let Some((measured, found)) = *known
-        && measured.elapsed() < VALID
-    {
-        return found;
+/// [`ReplayPlan::survival_ns`] of this machine, where the warm-up needs it. Measured once a process: what others do changes, but
+/// times that a command compares are of the same warm-up.
+pub fn survival(warmup: Warmup) -> Option<u64> {
+    static MEASURED: OnceLock<Option<u64>> = OnceLock::new();
+    let measure = || {
+        let told = cere_format::caches::of(0);
+        let caches = machine::corrected(told, machine::corrections());
+        let last = caches.iter().map(|cache| cache.size).max()?;
+        // Without memory for the probe the trace counts as it is.
+        cere_machine::survival::survival(last).ok().flatten()
+    };
+    match warmup {
+        Warmup::PageTrace => *MEASURED.get_or_init(measure),
+        _ => None,
     }
-    let told = cere_format::caches::of(0);
-    let caches = machine::corrected(told, machine::corrections());
-    let last = caches.iter().map(|cache| cache.size).max();
-    // Without memory for the probe the trace counts as it is.
-    let found = last.and_then(|size| cere_machine::survival::survival(size).ok().flatten());
-    *known = Some((Instant::now(), found));
-    found
 }
 
 /// The plan, with `package` and `outcome` as the executable is to see them.
@@ -92,10 +87,7 @@ pub fn plan(
         package,
         outcome,
         warmup,
-        survival_ns: match warmup {
-            Warmup::PageTrace => survival(),
-            _ => None,
-        },
+        survival_ns: None,
         operands: Vec::new(),
         caches: machine::corrections().to_vec(),
         repetitions: options.settings.repetitions,

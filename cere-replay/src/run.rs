@@ -264,6 +264,10 @@ fn watched(
     let resolved = operand::resolve(package, manifest, &options.settings.operands)?;
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
     plan.operands = resolved.plan;
+    // What is counted is not timed, and not warmed up.
+    if !matches!(watch, Watch::Stream(_)) {
+        plan.survival_ns = plan::survival(warmup);
+    }
     let (outcome, readings) =
         process::outcome(&built.executable, manifest, &mut plan, watch, options)?;
     let mut operands = resolved.placed;

@@ -228,13 +228,10 @@ impl Trace {
         let jumps = sorted(jumps);
         let makers = makers(entries, manifest, threads);
         let mut places: Vec<Place> = Vec::with_capacity(entries.len());
-        let gone = |(at, entry): (usize, &Entry)| {
-            let later = (entries.len() - at) as u64 * PAGE;
-            others.is_some_and(|others| others.replaced(later, entry.age))
-        };
         let first = before(entries, pages);
         for (at, (entry, thread)) in entries.iter().zip(makers).enumerate().skip(first) {
-            if gone((at, entry)) {
+            let later = (entries.len() - at) as u64 * PAGE;
+            if others.is_some_and(|others| others.replaced(later, entry.age)) {
                 continue;
             }
             let so_far = places.len();

@@ -191,10 +191,15 @@ impl<'a> Warm<'a> {
             warm.pinned.everywhere(|| area.walk(&lines));
             warm.emptying = Some(area);
         }
-        let shared = how == Warmup::PageTrace && others.is_some();
         let near = caches::nearest(&needs.caches, 2);
-        let old = || trace::is_old(needs.trace, pages, near, size.unwrap_or(0));
-        if lines.can_flush() && (how == Warmup::Cold || shared && old()) {
+        let fill = match how {
+            Warmup::Cold => true,
+            Warmup::PageTrace => {
+                others.is_some_and(|o| trace::is_old(needs.trace, pages, near, o.size))
+            }
+            Warmup::Partial(_) | Warmup::WorkingSet => false,
+        };
+        if lines.can_flush() && fill {
             warm.filling = size.map(Area::new).transpose()?;
         }
         if let Warmup::Partial(level) = how {

@@ -370,14 +370,14 @@ impl Tracer {
 
     /// Closes runs beyond the FIFO's length, or while mappings run short, and those that have been in it for long.
     fn evict<M: Memory>(&mut self, pages: &mut Pages<M>) {
-        while PINS.load(SeqCst) == 0
-            && self.length > 8
-            && (self.length > self.slots
-                || self.held > self.slots * PAGES_PER_SLOT
-                || self.is_first_old()
-                || pages.is_short())
-        {
+        while PINS.load(SeqCst) == 0 && self.length > 8 {
             let old = self.is_first_old();
+            let full = self.length > self.slots
+                || self.held > self.slots * PAGES_PER_SLOT
+                || pages.is_short();
+            if !old && !full {
+                break;
+            }
             let Some(run) = self.pop() else { break };
             self.leave(pages, run, true);
             if old {
