@@ -2,6 +2,7 @@
 
 use crate::compile::Compiled;
 use crate::link::Linked;
+use crate::survival::survival;
 use crate::{Options, ReplayError, apart, compile, link, plan};
 use cere_driver::unit::{Files, lines};
 use cere_driver::{CompileError, command, io};
@@ -106,7 +107,8 @@ pub fn keep(
     let _ = writeln!(
         script,
         "\n# Run it: {ENV_PLAN}=plan.json ./replay; cat outcome.json\n\
-         # Under gdb: set disable-randomization off, as the captured addresses have to be free."
+         # Under gdb: set disable-randomization off, as the captured addresses have to be free.\n\
+         # survival_ns in plan.json is of this machine: on another one, null if nobody shares its caches."
     );
     save("build.sh", script.as_bytes())?;
     let to = keep.join("build.sh");
@@ -145,7 +147,7 @@ pub fn keep(
         manifest,
         options,
     );
-    plan.survival_ns = plan::survival(warmup);
+    plan.survival_ns = survival(warmup, &options.cache)?;
     // By hand there is no sandbox whose refusals need names.
     plan.guard = None;
     let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;

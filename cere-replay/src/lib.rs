@@ -34,6 +34,7 @@ pub mod operand;
 pub mod plan;
 mod process;
 pub mod run;
+mod survival;
 
 use cere_driver::{CompileError, io};
 use cere_format::FormatError;

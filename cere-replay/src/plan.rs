@@ -5,7 +5,6 @@ use cere_format::machine;
 use cere_format::package::Manifest;
 use cere_format::replay::{REPLAY_VERSION, ReplayPlan, Warmup};
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 /// The warm-up that a replay of this package uses with a team of so many threads (none: as when it was captured), and a
 /// sentence if it is another than by default. What the trace of one thread leaves to several is not known: there a run over
@@ -55,23 +54,6 @@ fn of_one(manifest: &Manifest) -> bool {
 pub fn threads(manifest: &Manifest, wanted: Option<u32>) -> Option<u32> {
     let captured = manifest.openmp.as_ref()?.threads;
     Some(wanted.unwrap_or(captured))
-}
-
-/// [`ReplayPlan::survival_ns`] of this machine, where the warm-up needs it. Measured once a process: what others do changes, but
-/// times that a command compares are of the same warm-up.
-pub fn survival(warmup: Warmup) -> Option<u64> {
-    static MEASURED: OnceLock<Option<u64>> = OnceLock::new();
-    let measure = || {
-        let told = cere_format::caches::of(0);
-        let caches = machine::corrected(told, machine::corrections());
-        let last = caches.iter().map(|cache| cache.size).max()?;
-        // Without memory for the probe the trace counts as it is.
-        cere_machine::survival::survival(last).ok().flatten()
-    };
-    match warmup {
-        Warmup::PageTrace => *MEASURED.get_or_init(measure),
-        _ => None,
-    }
 }
 
 /// The plan, with `package` and `outcome` as the executable is to see them.

@@ -2,6 +2,7 @@
 
 use crate::counters::{Event, Measured, Opening};
 use crate::process::Watch;
+use crate::survival::survival;
 use crate::{Built, Options, Replay, ReplayError, Tolerance, names, operand, plan, process};
 use cere_format::package::Manifest;
 use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
@@ -266,7 +267,7 @@ fn watched(
     plan.operands = resolved.plan;
     // What is counted is not timed, and not warmed up.
     if !matches!(watch, Watch::Stream(_)) {
-        plan.survival_ns = plan::survival(warmup);
+        plan.survival_ns = survival(warmup, &options.cache)?;
     }
     let (outcome, readings) =
         process::outcome(&built.executable, manifest, &mut plan, watch, options)?;
