@@ -11,6 +11,8 @@ use cere_format::capture::{
     TRACE_THREADS, TRACE_WRITTEN,
 };
 use cere_format::package::{Function, Manifest};
+use std::f64::consts::LN_2;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A page of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,16 +122,19 @@ fn before(entries: &[Entry], pages: &Pages) -> usize {
 pub struct Others {
     /// Bytes of the largest cache.
     pub size: u64,
-    /// Nanoseconds in which they fill it.
-    pub fill: u64,
+    /// Nanoseconds after which they have replaced half of what a program does not use.
+    pub half: u64,
 }
 
 impl Others {
-    /// Whether a page has left the caches that was touched so many nanoseconds ago, and so many bytes after it: together they
-    /// and the program have filled the largest.
-    fn replaced(self, later: u64, age: u64) -> bool {
+    /// Whether a page has left the caches that was touched so many nanoseconds ago, and so many bytes after it. Caches of the last
+    /// level do not replace what is oldest, but nearly anything: of what lies as far back as their size a third is still there.
+    /// So the page's number decides, the same way for each repetition and each variant.
+    fn replaced(self, page: u64, later: u64, age: u64) -> bool {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        share(later, self.size) + share(age, self.fill) > 1.0
+        let filled = share(later, self.size) + LN_2 * share(age, self.half);
+        let draw = xxh3_64(&page.to_le_bytes()) as f64 / u64::MAX as f64;
+        draw > (-filled).exp()
     }
 }
 
@@ -231,7 +236,7 @@ impl Trace {
         let first = before(entries, pages);
         for (at, (entry, thread)) in entries.iter().zip(makers).enumerate().skip(first) {
             let later = (entries.len() - at) as u64 * PAGE;
-            if others.is_some_and(|others| others.replaced(later, entry.age)) {
+            if others.is_some_and(|others| others.replaced(entry.page, later, entry.age)) {
                 continue;
             }
             let so_far = places.len();
@@ -355,15 +360,35 @@ mod tests {
     }
 
     #[test]
-    fn others_fill_the_cache_with_the_program() {
+    fn what_is_further_back_is_rarer() {
         let others = Others {
             size: 1 << 20,
-            fill: 1_000_000,
+            half: 1_000_000,
         };
-        assert!(!others.replaced(1 << 19, 400_000));
-        assert!(others.replaced(1 << 19, 600_000));
-        assert!(others.replaced(2 << 20, 0));
-        assert!(others.replaced(0, 2_000_000));
+        let left = |later: u64, age: u64| {
+            let pages = (0..1000).map(|page| 0x7000_0000 + page * PAGE);
+            pages
+                .filter(|page| !others.replaced(*page, later, age))
+                .count() as i32
+        };
+        // Parts of a thousand.
+        for (later, age, expected) in [
+            (0, 0, 1000),
+            (0, 1_000_000, 500),
+            (0, 2_000_000, 250),
+            (1 << 20, 0, 368),
+            (1 << 19, 1_000_000, 303),
+            (8 << 20, 0, 0),
+            (0, 20_000_000, 0),
+        ] {
+            let found = left(later, age);
+            assert!((found - expected).abs() <= 45, "{found} {expected}");
+        }
+        // What is there farther back is there nearer.
+        for page in 0..1000 {
+            let page = page * PAGE;
+            assert!(others.replaced(page, 2 << 20, 0) || !others.replaced(page, 1 << 20, 500_000));
+        }
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl<'a> Warm<'a> {
         let threads = needs.team.map_or(1, Team::threads);
         let size = needs.caches.iter().map(|cache| cache.size).max();
         let others = needs.survival.zip(size);
-        let others = others.map(|(fill, size)| Others { size, fill });
+        let others = others.map(|(half, size)| Others { size, half });
         let trace = match how {
             Warmup::PageTrace => Some(Trace::new(
                 needs.trace,
