@@ -117,6 +117,15 @@ fn before(entries: &[Entry], pages: &Pages) -> usize {
     entries.iter().position(region).unwrap_or(entries.len())
 }
 
+/// Of what a program touches, in turns, in `bytes` of memory, the part that a cache of `size` bytes has not, if what is brought in
+/// replaces anything: x of it are missing after x times the bytes came in, so that x = 1 - exp(-x bytes / size). Nothing while
+/// all fits.
+fn missed(bytes: u64, size: u64) -> f64 {
+    let times = bytes as f64 / size.max(1) as f64;
+    // From above, so that it finds the solution that is not zero.
+    (0..100).fold(1.0, |x, _| 1.0 - (-x * times).exp())
+}
+
 /// What others on the machine do to the caches.
 #[derive(Debug, Clone, Copy)]
 pub struct Others {
@@ -126,15 +135,31 @@ pub struct Others {
     pub half: u64,
 }
 
-impl Others {
-    /// Whether a page has left the caches that was touched so many nanoseconds ago, and so many bytes after it. Caches of the last
-    /// level do not replace what is oldest, but nearly anything: of what lies as far back as their size a third is still there.
-    /// So the page's number decides, the same way for each repetition and each variant.
-    fn replaced(self, page: u64, later: u64, age: u64) -> bool {
+/// What is left of a trace in the caches.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    others: Others,
+    /// See [`missed`].
+    missed: f64,
+}
+
+impl Left {
+    fn of(entries: &[Entry], others: Others) -> Self {
+        Self {
+            others,
+            missed: missed(entries.len() as u64 * PAGE, others.size),
+        }
+    }
+
+    /// Whether a page is there that was touched so many nanoseconds ago, and so many bytes before the entry. Caches of the
+    /// last level do not replace what is oldest, but nearly anything. So the page's number decides, the same way for each
+    /// repetition and each variant.
+    fn has(self, page: u64, later: u64, age: u64) -> bool {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        let filled = share(later, self.size) + LN_2 * share(age, self.half);
+        let own = self.missed * share(later, self.others.size);
+        let filled = own + LN_2 * share(age, self.others.half);
         let draw = xxh3_64(&page.to_le_bytes()) as f64 / u64::MAX as f64;
-        draw > (-filled).exp()
+        draw <= (-filled).exp()
     }
 }
 
@@ -234,9 +259,10 @@ impl Trace {
         let makers = makers(entries, manifest, threads);
         let mut places: Vec<Place> = Vec::with_capacity(entries.len());
         let first = before(entries, pages);
+        let left = others.map(|others| Left::of(entries, others));
         for (at, (entry, thread)) in entries.iter().zip(makers).enumerate().skip(first) {
             let later = (entries.len() - at) as u64 * PAGE;
-            if others.is_some_and(|others| others.replaced(entry.page, later, entry.age)) {
+            if left.is_some_and(|left| !left.has(entry.page, later, entry.age)) {
                 continue;
             }
             let so_far = places.len();
@@ -361,15 +387,16 @@ mod tests {
 
     #[test]
     fn what_is_further_back_is_rarer() {
-        let others = Others {
-            size: 1 << 20,
-            half: 1_000_000,
+        let left = Left {
+            others: Others {
+                size: 1 << 20,
+                half: 1_000_000,
+            },
+            missed: 1.0,
         };
-        let left = |later: u64, age: u64| {
+        let count = |later: u64, age: u64| {
             let pages = (0..1000).map(|page| 0x7000_0000 + page * PAGE);
-            pages
-                .filter(|page| !others.replaced(*page, later, age))
-                .count() as i32
+            pages.filter(|page| left.has(*page, later, age)).count() as i32
         };
         // Parts of a thousand.
         for (later, age, expected) in [
@@ -381,14 +408,43 @@ mod tests {
             (8 << 20, 0, 0),
             (0, 20_000_000, 0),
         ] {
-            let found = left(later, age);
+            let found = count(later, age);
             assert!((found - expected).abs() <= 45, "{found} {expected}");
         }
         // What is there farther back is there nearer.
         for page in 0..1000 {
             let page = page * PAGE;
-            assert!(others.replaced(page, 2 << 20, 0) || !others.replaced(page, 1 << 20, 500_000));
+            assert!(!left.has(page, 2 << 20, 0) || left.has(page, 1 << 20, 500_000));
         }
+    }
+
+    #[test]
+    fn a_program_that_fits_misses_nothing() {
+        let size = 1000;
+        for (bytes, expected) in [(500, 0.0), (900, 0.0), (2000, 0.797), (5000, 0.993)] {
+            let found = missed(bytes, size);
+            assert!((found - expected).abs() < 0.001, "{bytes}: {found}");
+        }
+        // By counting: lines in turns, in a cache that replaces any of its lines.
+        let (lines, places) = (6000, 4000);
+        let mut cache = vec![usize::MAX; places];
+        let mut there = vec![usize::MAX; lines];
+        let (mut misses, mut seed) = (0, 1u64);
+        for touch in 0..20 * lines {
+            let line = touch % lines;
+            let at = there[line];
+            if at != usize::MAX && cache[at] == line {
+                continue;
+            }
+            misses += usize::from(touch >= 10 * lines);
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (seed >> 33) as usize % places;
+            cache[at] = line;
+            there[line] = at;
+        }
+        let counted = misses as f64 / (10 * lines) as f64;
+        let found = missed(lines as u64, places as u64);
+        assert!((counted - found).abs() < 0.02, "{counted} {found}");
     }
 
     #[test]
