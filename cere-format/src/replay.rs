@@ -6,6 +6,10 @@ use std::path::PathBuf;
 /// Version of the replay plan and outcome.
 pub const REPLAY_VERSION: u32 = 3;
 
+/// Counted up when replays of a codelet come to measure something else, as by another warm-up: what was recorded before then
+/// no longer counts.
+pub const REPLAYS: u32 = 1;
+
 /// Environment variable that names the [`ReplayPlan`] file for a replay executable.
 pub const ENV_PLAN: &str = "CERE_REPLAY_PLAN";
 

@@ -3,7 +3,7 @@
 //! Writers of several processes wait for each other, at most [`PATIENCE`]. The journal is a rollback journal and not a
 //! write-ahead log: the records are one file at rest, and can be read where nothing can be written.
 
-use super::record::{COLUMNS, Record, Setting, warmup_name};
+use super::record::{COLUMNS, Record, Setting, tool, warmup_name};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use cere_format::store::Store;
@@ -141,11 +141,11 @@ impl Database {
         self.query("ORDER BY id", [])
     }
 
-    /// The replays of the package with this checksum under this setting on this machine ([`super::Machine::id`]), the
-    /// oldest first. Those that failed have no times.
+    /// The replays of the package with this checksum under this setting on this machine ([`super::Machine::id`]), as
+    /// this cere measures, the oldest first. Those that failed have no times.
     pub fn of(&self, sha256: &str, setting: &Setting, machine: &str) -> Result<Vec<Record>> {
         let condition = "WHERE sha256 = ?1 AND flags = ?2 AND passes IS ?3 AND warmup = ?4 AND machine = ?5 \
-                         AND threads IS ?6 AND coalesce(placement, '') = ?7 AND coalesce(operands, '') = ?8 ORDER BY id";
+                         AND threads IS ?6 AND coalesce(placement, '') = ?7 AND coalesce(operands, '') = ?8 AND tool = ?9 ORDER BY id";
         let flags = shell_words::join(&setting.flags);
         let warmup = warmup_name(setting.warmup);
         self.query(
@@ -158,7 +158,8 @@ impl Database {
                 machine,
                 setting.threads,
                 setting.placement,
-                setting.operands
+                setting.operands,
+                tool()
             ],
         )
     }

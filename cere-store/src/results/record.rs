@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use cere_format::package::Manifest;
-use cere_format::replay::{CONFIDENCE, CacheLevel, SetAside, Verdict, Warmup};
+use cere_format::replay::{CONFIDENCE, CacheLevel, REPLAYS, SetAside, Verdict, Warmup};
 use cere_replay::{Replay, ReplayError, SameCode};
 use rusqlite::Row;
 use rusqlite::types::Value;
@@ -34,6 +34,12 @@ pub struct Machine {
     pub kernel: String,
     /// 16 hexadecimal digits that identify it.
     pub id: String,
+}
+
+/// What measures: the version of cere and, after a plus sign, [`REPLAYS`].
+#[must_use]
+pub fn tool() -> String {
+    format!("{}+{REPLAYS}", env!("CARGO_PKG_VERSION"))
 }
 
 /// What a replay took.
@@ -231,7 +237,7 @@ impl Record {
             sha256: sha256.to_owned(),
             setting,
             machine: super::machine::this(),
-            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            tool: tool(),
             times,
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
             verdict,

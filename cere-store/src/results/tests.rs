@@ -1,6 +1,6 @@
 use super::database::{Database, migrate};
 use super::machine::this as this_machine;
-use super::record::Times;
+use super::record::{Times, tool};
 use super::*;
 use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
 use rusqlite::Connection;
@@ -24,7 +24,7 @@ fn record(codelet: &str, flags: &[&str], warmup: Warmup) -> Record {
             operands: String::new(),
         },
         machine: this_machine(),
-        tool: "0.1.0".to_owned(),
+        tool: tool(),
         times: Some(Times {
             cycles_min: 90,
             cycles_median: 100,
@@ -120,6 +120,15 @@ fn the_latest_under_the_same_setting() {
     setting = cold.setting.clone();
     setting.operands = "a=cold".to_owned();
     assert_eq!(latest("abcd", &setting, &machine), None);
+    // What another cere measured does not count.
+    let mut other = cold.clone();
+    other.tool = "0.1.0".to_owned();
+    other.sha256 = "other".to_owned();
+    database.add(&other).unwrap();
+    assert_eq!(latest("other", &cold.setting, &machine), None);
+    other.tool = tool();
+    database.add(&other).unwrap();
+    assert!(latest("other", &cold.setting, &machine).is_some());
 }
 
 #[test]
