@@ -93,6 +93,7 @@ pub fn survival(warmup: Warmup, cache: &Path) -> Result<Option<u64>, CompileErro
             at: now.as_secs(),
             survival_ns: measure(),
         });
+        known = known.here(boot.trim(), now);
         cached::replace(cache, FILE, |made| {
             let text = serde_json::to_vec(&known).unwrap_or_default();
             std::fs::write(made, text).map_err(io("write", made))
