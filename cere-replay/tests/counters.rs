@@ -24,7 +24,7 @@ extern "C" { extern long table[512]; long helper(long);
 void invoke(void *) __asm__("cere.u0.cere.invoke.0");
 void invoke(void *) {
   for (long i = 0; i < FRESH; i++) *(volatile long *)(0x555555560000 + 4096 * i) = i;
-  for (volatile long i = 0; i < 100000; i = i + 1) ;
+  for (volatile long i = 0; i < 1000000; i = i + 1) ;
   table[0] = 7; } }
 "#;
 const HEAP: u64 = 0x5555_5556_0000;
