@@ -5,7 +5,7 @@ use cere_format::machine;
 use cere_format::replay::Warmup;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const FILE: &str = "survival.json";
@@ -73,12 +73,14 @@ fn since(measured: Measured, now: Duration) -> Duration {
 /// # Errors
 /// What was measured cannot be written to `cache`.
 pub fn survival(warmup: Warmup, cache: &Path) -> Result<Option<u64>, CompileError> {
-    static HERE: OnceLock<Option<u64>> = OnceLock::new();
+    static HERE: Mutex<Option<Option<u64>>> = Mutex::new(None);
     if warmup != Warmup::PageTrace {
         return Ok(None);
     }
-    if let Some(known) = HERE.get() {
-        return Ok(*known);
+    // While one thread measures, the others wait: they would disturb it.
+    let mut here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = *here {
+        return Ok(known);
     }
     let file = cache.join(FILE);
     let known = std::fs::read(&file).ok();
@@ -99,7 +101,7 @@ pub fn survival(warmup: Warmup, cache: &Path) -> Result<Option<u64>, CompileErro
             std::fs::write(made, text).map_err(io("write", made))
         })?;
     }
-    Ok(*HERE.get_or_init(|| known.survival()))
+    Ok(*here.insert(known.survival()))
 }
 
 /// Without memory for the probe a trace counts as it is.

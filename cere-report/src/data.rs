@@ -12,7 +12,7 @@ use cere_roofline::Document as Roofline;
 use cere_run::capture::Refused;
 use cere_store::codelets::files;
 use cere_store::current::{self, Current};
-use cere_store::results::{Database, Machine, Record, counting, warmup_name};
+use cere_store::results::{Database, Machine, Record, counting, tool, warmup_name};
 use cere_store::state;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -128,15 +128,19 @@ impl Data {
             capture_flags && whole && known.contains(r.sha256.as_str())
         });
         let here = cere_store::results::this_machine();
-        let machine = match records.iter().any(|r| r.machine.id == here.id) {
-            true => Some(here),
-            false => records.last().map(|r| r.machine.clone()),
+        let ours = |r: &Record| r.machine.id == here.id && r.tool == tool();
+        let from = match records.iter().any(ours) {
+            true => Some((here, tool())),
+            false => records.last().map(|r| (r.machine.clone(), r.tool.clone())),
         };
-        let of_machine = |r: &&Record| machine.as_ref().is_some_and(|m| m.id == r.machine.id);
+        let of_machine = |r: &&Record| {
+            from.as_ref()
+                .is_some_and(|(m, tool)| m.id == r.machine.id && *tool == r.tool)
+        };
         let others = records.len() - records.iter().filter(of_machine).count();
         if others > 0 {
             notes.push(format!(
-                "{others} records come from other machines: regions list them, the comparison ignores them"
+                "{others} records come from other machines or other versions of cere: regions list them, the comparison ignores them"
             ));
         }
         let mut compared = Vec::new();
@@ -173,8 +177,8 @@ impl Data {
             places,
             codelets,
             notes,
+            machine: from.map(|(machine, _)| machine),
             records,
-            machine,
             compared,
             max_error,
             roofline: None,

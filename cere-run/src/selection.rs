@@ -69,9 +69,16 @@ impl Selection {
             }
         }
         let mut with_small = Self::with(profile, |key| stay.contains(&key))?;
-        let bound = LOST * profile.seconds;
-        let goes = |k: &Kept| outer.contains(&k.region) && k.seconds <= bound;
-        with_small.kept.retain(|k| !goes(k));
+        let mut left = LOST * profile.seconds;
+        // The smallest first, for as long as all that go are within the bound.
+        let mut goes = Vec::new();
+        for kept in with_small.kept.iter().rev() {
+            if outer.contains(&kept.region) && kept.seconds <= left {
+                left -= kept.seconds;
+                goes.push(kept.region);
+            }
+        }
+        with_small.kept.retain(|k| !goes.contains(&k.region));
         let still = |region: &usize| with_small.kept.iter().any(|k| k.region == *region);
         Ok(match outer.iter().all(still) {
             true => dropped,
@@ -224,6 +231,19 @@ mod tests {
         }
         profile.regions[3].cycles_mean = 1e6;
         profile.tree[4].self_seconds = 0.3;
+        // Nor two of three hundredths each.
+        let mut two = fixture::profile(&[
+            ("first", None, 0.029, 1e6),
+            ("a", Some(0), 0.4, 1e6),
+            ("second", None, 0.03, 1e6),
+            ("b", Some(2), 0.4, 1e6),
+        ]);
+        two.regions[0].invocations = 1;
+        two.regions[2].invocations = 1;
+        assert_eq!(
+            kept(&two),
+            (vec![(1, 400.0), (3, 400.0), (2, 30.0)], vec![])
+        );
         // A replay of a tenth of the run saves enough.
         profile.regions[0].invocations = 10;
         assert_eq!(

@@ -9,7 +9,7 @@ mod tests;
 
 pub use database::Database;
 pub use machine::this as this_machine;
-pub use record::{Machine, Record, Setting, counting, warmup_name};
+pub use record::{Machine, Record, Setting, counting, tool, warmup_name};
 
 use anyhow::Result;
 use cere_console::warning;
