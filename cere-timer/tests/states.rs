@@ -3,7 +3,7 @@
 mod chase;
 
 use cere_timer::{Flush, Invocations, Mode, State, Timer};
-use chase::{follow, operand, told};
+use chase::{follow, operand};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const LINE: usize = 64;
@@ -12,6 +12,17 @@ const LINE: usize = 64;
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Caches as small as the first two levels, the second one enlarged fourfold: what is walked out of them is in the real
+/// second level no more.
+fn told() -> [usize; 2] {
+    let caches = cere_format::caches::of(0);
+    let size = |level: u32, otherwise: usize| {
+        let found = caches.iter().find(|c| c.level == level);
+        found.map_or(otherwise, |c| c.size as usize)
+    };
+    [size(1, 32 << 10), 4 * size(2, 2 << 20)]
 }
 
 /// Seconds of a chase through operands of these states, and the timer's mode.

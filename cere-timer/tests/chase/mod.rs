@@ -35,14 +35,3 @@ pub fn operand<'a, const STEP: usize>(bytes: usize, state: State) -> Operand<'a>
         .expect("an operand")
         .filled(chase::<STEP>)
 }
-
-/// Caches as small as the first two levels, the second one enlarged fourfold: what is walked out of them is in the real
-/// second level no more.
-pub fn told() -> [usize; 2] {
-    let caches = cere_format::caches::of(0);
-    let size = |level: u32, otherwise: usize| {
-        let found = caches.iter().find(|c| c.level == level);
-        found.map_or(otherwise, |c| c.size as usize)
-    };
-    [size(1, 32 << 10), 4 * size(2, 2 << 20)]
-}
