@@ -15,7 +15,7 @@ const PROGRAM: &str = r#"
 #include <sys/wait.h>
 #define N 100000
 static long data[N], total;
-static long volatile counter;
+static unsigned long volatile counter;
 
 static __attribute__((noinline)) void plain(void) {
     #pragma omp parallel for
@@ -25,7 +25,8 @@ static __attribute__((noinline)) void plain(void) {
 static __attribute__((noinline)) void racing(void) {
     #pragma omp parallel for schedule(dynamic, 10)
     for (int i = 0; i < N; i++)
-        counter = counter + 1;
+        for (int k = 0; k < 50; k++)
+            counter = counter * 31 + i;
 }
 static __attribute__((noinline)) void sets(void) {
     #pragma omp parallel
@@ -227,7 +228,7 @@ fn regions_that_are_unusual() -> Result<()> {
     let found = verdict(directory, &["sets@*", "--threads", "2", "--reps", "2"])?;
     ensure!(found.0 == "exact", "{found:?}");
 
-    // Two threads on one variable: not the same from run to run.
+    // Threads on one variable, in an order of chance: not the same from run to run. Long enough for all of them to begin.
     capture(directory, "racing@*", "1", &["racing"])?;
     let found = verdict(directory, &["racing@*", "--threads", "1", "--reps", "2"])?;
     ensure!(found.0 == "exact", "{found:?}");
