@@ -2,7 +2,7 @@
 
 use crate::kept::Kept;
 use crate::owners::owners;
-use crate::pages::{PAGE, Page, Pages, memory};
+use crate::pages::{PAGE, Page, Pages, memory, populate};
 use crate::team::Team;
 use crate::thread::Block;
 use crate::{heap, space};
@@ -56,8 +56,9 @@ impl<'a> State<'a> {
         let now = |p: &Page| (!later(p) || (start..end).contains(&p.start())) && !kept.holds(p);
         each(team, |thread| {
             let own = pages.all.iter().zip(&owners).filter(|p| *p.1 == thread);
-            let own = own.map(|(page, _)| page).filter(|p| now(p));
-            own.for_each(|page| pages.restore(page));
+            let own: Vec<&Page> = own.map(|(page, _)| page).filter(|p| now(p)).collect();
+            populate(own.iter().copied());
+            own.into_iter().for_each(|page| pages.restore(page));
         });
         let (low, top) = space::stack(manifest);
         let low = low.max(top.saturating_sub(STACK_TOUCHED)) & !(PAGE - 1);
@@ -82,6 +83,10 @@ impl<'a> State<'a> {
             block,
         };
         state.divide_pages();
+        let shares = &state.shares;
+        each(team, |thread| {
+            populate(shares.get(thread as usize).into_iter().flatten());
+        });
         state
     }
 
