@@ -149,7 +149,9 @@ fn changed(before: &[u8], after: &[u8]) -> u64 {
     // Whole words by themselves: the compiler makes vectors of them.
     let ((before, one), (after, other)) = (before.as_chunks::<8>(), after.as_chunks::<8>());
     let pairs = before.iter().zip(after);
-    let whole: u64 = pairs.map(|(before, after)| u64::from(before != after)).sum();
+    let whole: u64 = pairs
+        .map(|(before, after)| u64::from(before != after))
+        .sum();
     8 * (whole + u64::from(one != other))
 }
 

@@ -18,8 +18,14 @@ pub struct FlushArea {
     pub tried: Vec<(usize, f64)>,
 }
 
-/// The time drops no more when it grows by less than this part.
+/// The time grows no more when it grows by less than this part.
 const GROWTH: f64 = 1.05;
+/// The first area over the cache: of a cache that replaces any line, a walk over x times its size leaves exp(-x). Smaller areas
+/// are not tried: while another user of the cache, such as a tenant's thread on the same core, empties it, each looks large enough.
+const FIRST: usize = 4;
+/// Caches from here on are larger than what a virtual machine gets of them, and walks over several times their size take seconds:
+/// their first area is as large as they are.
+const LARGE: usize = 64 << 20;
 /// Bytes that the chase visits, at most.
 const PROBE: usize = 1 << 20;
 
@@ -62,8 +68,8 @@ impl Chase {
     }
 }
 
-/// Finds the size of the area that flushes the cache of `bytes` at `level`: twice the last one until the accesses take
-/// no longer, at most `most` bytes.
+/// Finds the size of the area that flushes the cache of `bytes` at `level`: [`FIRST`] times the cache, then twice the last one until
+/// the accesses take no longer, at most `most` bytes. From [`LARGE`] on the first is the cache's size.
 pub(crate) fn size(
     level: u32,
     bytes: usize,
@@ -71,14 +77,14 @@ pub(crate) fn size(
     area: &mut Area,
 ) -> Result<FlushArea, TimerError> {
     let mut chase = Chase::new((bytes / 2).min(PROBE))?;
-    let tries = if bytes > 64 << 20 { 3 } else { 9 };
+    let (first, tries) = if bytes > LARGE { (1, 3) } else { (FIRST, 9) };
     let mut after = |size: usize, so_far: &mut f64| {
         area.write(size);
         chase.time();
         area.walk(size);
         *so_far = so_far.min(chase.time());
     };
-    let mut at = bytes.min(most);
+    let mut at = bytes.saturating_mul(first).min(most);
     let mut tried = vec![(at, f64::INFINITY)];
     loop {
         // In turns: the machine may change its speed meanwhile.

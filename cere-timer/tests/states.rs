@@ -76,13 +76,19 @@ fn cold_is_cold_by_a_walk() {
 fn levels_are_ordered() {
     let _one = alone();
     let levels = cere_format::caches::of(0).len() as u32;
-    let states = (2..=levels).map(State::InLevel).chain([State::Cold]);
+    let farther = (2..=levels).map(State::InLevel).chain([State::Cold]);
+    let states: Vec<State> = [State::Warm].into_iter().chain(farther).collect();
     let one = || Timer::new().invocations(Invocations::One);
-    let (mut nearer, _) = times(one, &[(SMALL, State::Warm)], 0);
-    for state in states {
-        let (found, _) = times(one, &[(SMALL, state)], 0);
-        assert!(found > 1.5 * nearer, "{state:?}: {found} after {nearer}");
-        nearer = found;
+    // Several times in turns: others may empty a cache for a while.
+    let mut shortest = vec![f64::INFINITY; states.len()];
+    for _ in 0..3 {
+        for (state, shortest) in states.iter().zip(&mut shortest) {
+            let (found, _) = times(one, &[(SMALL, *state)], 0);
+            *shortest = found.min(*shortest);
+        }
+    }
+    for ((state, found), nearer) in states.iter().zip(&shortest).skip(1).zip(&shortest) {
+        assert!(*found > 1.5 * nearer, "{state:?}: {found} after {nearer}");
     }
 }
 
