@@ -2,7 +2,7 @@
 //! one's place ([`crate::enter`]): it finds the memory that no invocation changes, and whatever it does to it, the next one does not see.
 
 use crate::package::{self, Package};
-use crate::{enter, guard, kept, pages, space};
+use crate::{enter, guard, kept, space};
 use cere_format::replay::{KEEP_SOCKET, KeepPlan, KeptAnswer, KeptRequest};
 use std::ffi::CString;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub fn serve(plan: &Path) -> Result<(), String> {
     let own = Package::open(&plan.package)?;
     package::reserve(own.manifest, &own.pages)?;
     space::open(own.manifest, &own.pages.all)?;
-    pages::populate(kept::pages(own.manifest, &own.pages));
+    space::populate(kept::pages(own.manifest, &own.pages));
     for page in kept::pages(own.manifest, &own.pages) {
         own.pages.restore(page);
     }

@@ -213,36 +213,6 @@ impl Pages {
     }
 }
 
-/// Has the kernel put pages that are about to be filled into memory, by rising address: a call for neighbours costs less than a
-/// fault for each. Best effort: kernels before 5.14 leave it to the faults.
-pub fn populate<'p>(pages: impl Iterator<Item = &'p Page>) {
-    let populate = |start: u64, end: u64| {
-        // By the bare call: `madvise` is the region's.
-        // SAFETY: captured pages, opened for writing; what they hold stays.
-        unsafe {
-            libc::syscall(
-                libc::SYS_madvise,
-                start,
-                end - start,
-                libc::MADV_POPULATE_WRITE,
-            )
-        };
-    };
-    let mut open = (0, 0);
-    for page in pages {
-        if page.start() != open.1 {
-            if open.0 < open.1 {
-                populate(open.0, open.1);
-            }
-            open.0 = page.start();
-        }
-        open.1 = page.end();
-    }
-    if open.0 < open.1 {
-        populate(open.0, open.1);
-    }
-}
-
 fn content(file: &Bytes, at: Option<usize>) -> &[u8] {
     at.and_then(|at| file.get().get(at..at + PAGE as usize))
         .unwrap_or(ZERO)

@@ -162,6 +162,17 @@ pub fn protect(start: u64, end: u64, protection: i32) -> Result<(), String> {
     Ok(())
 }
 
+/// Has the kernel put pages that are about to be filled into memory: a call for neighbours costs less than a fault for each. Best
+/// effort: kernels before 5.14 leave it to the faults.
+pub fn populate<'p>(pages: impl Iterator<Item = &'p Page>) {
+    for (start, end) in merge(pages.map(|p| (p.start(), p.end())).collect(), 0) {
+        let advice = libc::MADV_POPULATE_WRITE;
+        // By the bare call: `madvise` is the region's.
+        // SAFETY: captured pages, opened for writing; what they hold stays.
+        unsafe { libc::syscall(libc::SYS_madvise, start, end - start, advice) };
+    }
+}
+
 /// The parts of [start, end) that are in memory. All of it where the system does not say.
 pub fn resident(start: u64, end: u64) -> Vec<(u64, u64)> {
     let (start, end) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));

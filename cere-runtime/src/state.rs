@@ -2,7 +2,7 @@
 
 use crate::kept::Kept;
 use crate::owners::owners;
-use crate::pages::{PAGE, Page, Pages, memory, populate};
+use crate::pages::{PAGE, Page, Pages, memory};
 use crate::team::Team;
 use crate::thread::Block;
 use crate::{heap, space};
@@ -57,7 +57,7 @@ impl<'a> State<'a> {
         each(team, |thread| {
             let own = pages.all.iter().zip(&owners).filter(|p| *p.1 == thread);
             let own: Vec<&Page> = own.map(|(page, _)| page).filter(|p| now(p)).collect();
-            populate(own.iter().copied());
+            space::populate(own.iter().copied());
             own.into_iter().for_each(|page| pages.restore(page));
         });
         let (low, top) = space::stack(manifest);
@@ -85,7 +85,7 @@ impl<'a> State<'a> {
         state.divide_pages();
         let shares = &state.shares;
         each(team, |thread| {
-            populate(shares.get(thread as usize).into_iter().flatten());
+            space::populate(shares.get(thread as usize).into_iter().flatten());
         });
         state
     }
