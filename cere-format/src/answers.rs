@@ -1,5 +1,6 @@
 //! Answers of the kernel to a region that asks for the time, process numbers and the like: recorded at capture, repeated in a
-//! replay. `<n>.answers` of a raw capture, member `answers` of a package.
+//! replay. Beside them the text that the region wrote to standard output and standard error, which a replay has to write as
+//! well. `<n>.answers` of a raw capture, member `answers` of a package.
 
 use crate::FormatError;
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,16 @@ pub const ANSWER_HEAD: usize = 24;
 pub const ANSWERS_MOST: u64 = 16 << 20;
 /// The longest answer of `getrandom` that is kept: a region that asks for more is refused.
 pub const RANDOM_MOST: usize = 64 << 10;
+/// The longest part of a text that is kept as one record: longer ones are several.
+pub const TEXT_MOST: usize = 64 << 10;
 /// Flag of an answer: asked for by a system call, not through the kernel's shared page.
 pub const ANSWER_CALL: u32 = 1;
+/// Flag of a text: the call that wrote it wrote the record before as well.
+pub const TEXT_GOES_ON: u32 = 2;
+/// Flag of a text: it was in the stream's buffer at entry. In packages only, as the next one.
+pub const TEXT_BEFORE: u32 = 4;
+/// Flag of a text: it was in the stream's buffer at exit.
+pub const TEXT_AFTER: u32 = 8;
 /// Stands for a system call where the time stamp counter is read (`rdtsc`; [`Question::key`] 1: `rdtscp`).
 pub const COUNTER: usize = 1 << 16;
 /// The clocks that are read at entry.
@@ -38,6 +47,34 @@ pub struct Answers {
     pub functions: Vec<(String, u64)>,
     /// Why answers are missing, if any are.
     pub cut: Option<String>,
+    /// The C library's output streams, in packages: those of which it is known what they held at both ends.
+    #[serde(default)]
+    pub streams: Vec<Stream>,
+}
+
+/// A stream of the C library's at entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Its descriptor: 1 or 2.
+    pub descriptor: u32,
+    /// When it writes out.
+    pub buffering: Buffering,
+    /// Bytes of its buffer, 0 if it has none yet.
+    pub size: u64,
+    /// Whether the region allocated the buffer.
+    pub allocates: bool,
+}
+
+/// When a stream writes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Buffering {
+    /// When its buffer is full.
+    Full,
+    /// At the end of a line.
+    Lines,
+    /// At once.
+    None,
 }
 
 /// A clock.
@@ -57,11 +94,11 @@ pub struct Clock {
 pub struct Head {
     /// Number of the system call that asks.
     pub number: u32,
-    /// As [`Question::key`].
+    /// As [`Question::key`]; the descriptor of a text.
     pub key: u32,
-    /// [`ANSWER_CALL`].
+    /// [`ANSWER_CALL`]; of a text [`TEXT_GOES_ON`], [`TEXT_BEFORE`], [`TEXT_AFTER`].
     pub flags: u32,
-    /// Bytes that the call wrote: those at its first pointer, then those at its second.
+    /// Bytes that the call wrote: those at its first pointer, then those at its second. Of a text, its bytes.
     pub length: u32,
     /// What it returned.
     pub result: i64,
@@ -79,6 +116,22 @@ impl Head {
         bytes
     }
 
+    /// Of a text of `length` bytes for the `descriptor`.
+    pub fn text(descriptor: u32, length: usize, flags: u32) -> Self {
+        Self {
+            number: libc::SYS_write as u32,
+            key: descriptor,
+            flags,
+            length: length as u32,
+            result: length as i64,
+        }
+    }
+
+    /// Whether it is a text that the region wrote, not an answer.
+    pub fn is_text(&self) -> bool {
+        is_write(self.number as usize, self.key as usize)
+    }
+
     fn decode(bytes: &[u8; ANSWER_HEAD]) -> Self {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -91,6 +144,12 @@ impl Head {
             result: (u64::from(word(20)) << 32 | u64::from(word(16))) as i64,
         }
     }
+}
+
+/// Whether the system call `number` writes text to the `descriptor` of standard output or standard error.
+pub fn is_write(number: usize, descriptor: usize) -> bool {
+    let writes = [libc::SYS_write, libc::SYS_writev].contains(&(number as i64));
+    writes && [1, 2].contains(&descriptor)
 }
 
 /// The answers of a file that `what` names, in order, each with the bytes that the call wrote.
@@ -112,7 +171,11 @@ pub fn decode(what: &str, bytes: &[u8]) -> Result<Vec<(Head, Vec<u8>)>, FormatEr
         let content = rest
             .get(..padded)
             .ok_or_else(|| short(ANSWER_HEAD + padded))?;
-        if length > RANDOM_MOST || ask(head.number as usize, head.key).is_none() {
+        let known = match head.is_text() {
+            true => length <= TEXT_MOST,
+            false => length <= RANDOM_MOST && ask(head.number as usize, head.key).is_some(),
+        };
+        if !known {
             return Err(FormatError::Invalid {
                 what: what.to_owned(),
                 field: "answers",
@@ -234,10 +297,14 @@ mod tests {
                 Err(FormatError::TooShort { .. })
             ));
         }
-        let other = Head {
+        let text = Head {
             number: libc::SYS_write as u32,
+            key: 2,
+            flags: TEXT_GOES_ON,
             ..answer(0)
         };
+        assert_eq!(decode("a", &text.encode()).unwrap(), [(text, vec![])]);
+        let other = Head { key: 7, ..text };
         assert!(matches!(
             decode("a", &other.encode()),
             Err(FormatError::Invalid { .. })

@@ -400,6 +400,8 @@ pub mod left_out {
     pub const APART: &str = "thread-local block, compared apart";
     /// The printed text is compared itself.
     pub const STREAM: &str = "buffer of a standard stream";
+    /// Text that was printed, where the package does not show what the captured invocation printed.
+    pub const TEXT: &str = "printed text that the capture does not have";
 
     /// Reasons that cannot hide a result of the program.
     const HARMLESS: [&str; 10] = [

@@ -7,6 +7,7 @@
 //! | [`program`] | the loaded images; the one that holds the region |
 //! | [`symbols`] | variables and functions by unit |
 //! | [`library`] | what captured words mean in libraries |
+//! | [`streams`] | the C library's streams, and what waits in them |
 //! | [`reach`] | which units a replay compiles, what runs as captured |
 //! | [`elsewhere`] | what a replay cannot do of the program's other images |
 //! | [`pages`] | which pages are kept |
@@ -23,6 +24,7 @@ mod pages;
 mod program;
 pub mod raw;
 mod reach;
+mod streams;
 mod symbols;
 
 pub use error::PackError;
@@ -131,12 +133,17 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         end: tls.address + tls.size,
         reason: left_out::APART.into(),
     }));
-    let buffers = library::stream_buffers(&raw, &images)?;
+    let streams = streams::Streams::find(&images)?;
+    let buffers = streams.buffers(&raw)?;
     masks.extend(buffers.into_iter().map(|(start, end)| Mask {
         start,
         end,
         reason: left_out::STREAM.into(),
     }));
+    let (mut answers, mut answer_list) = (capture.answers.clone(), raw.answers.clone());
+    if let Some(answers) = &mut answers {
+        streams.describe(&raw, answers, &mut answer_list)?;
+    }
     let library_symbols = libraries.finish();
     let (linked, library_directories) = library::linked(&images)?;
 
@@ -167,7 +174,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         represents: input.represents,
         trace: capture.trace.clone(),
         openmp: openmp(&raw, &images, tls.is_some())?,
-        answers: capture.answers.clone(),
+        answers,
         page_size: capture.page_size,
         entry: capture.entry,
         unwound: capture.end == RegionEnd::Unwound,
@@ -211,8 +218,8 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     if capture.trace.is_some() {
         members.push(NewMember::bytes(MEMBER_TRACE, raw.trace.as_slice()));
     }
-    if !raw.answers.is_empty() {
-        members.push(NewMember::bytes(MEMBER_ANSWERS, raw.answers.as_slice()));
+    if !answer_list.is_empty() {
+        members.push(NewMember::bytes(MEMBER_ANSWERS, answer_list));
     }
     let code = image.region_code(capture.key.index);
     members.push(NewMember::bytes(MEMBER_CODE, code));

@@ -16,7 +16,7 @@ pub struct Symbols {
     found: BTreeSet<u64>,
 }
 
-fn inside(range: (u64, u64), address: u64) -> bool {
+pub(crate) fn inside(range: (u64, u64), address: u64) -> bool {
     range.0 <= address && address < range.1
 }
 
@@ -172,32 +172,6 @@ impl Symbols {
         } = self;
         found.iter().filter_map(|a| known.remove(a)).collect()
     }
-}
-
-/// Buffers of libc's standard streams at entry and at exit: a replay's own streams have their own.
-pub fn stream_buffers(raw: &Raw, images: &[Loaded]) -> Result<BTreeSet<(u64, u64)>, PackError> {
-    /// Offset of `_IO_buf_base` in glibc's `FILE`; `_IO_buf_end` follows.
-    const BUFFER: u64 = 56;
-    let mut buffers = BTreeSet::new();
-    for loaded in images.iter().filter(|l| !l.image.program) {
-        for symbol in loaded.elf.dynamic_symbols()? {
-            let streams = ["_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"];
-            if !symbol.defined || !streams.contains(&symbol.name.as_str()) {
-                continue;
-            }
-            for at_exit in [false, true] {
-                let bytes = raw.bytes(loaded.address(symbol.value) + BUFFER, 16, at_exit)?;
-                if let ([start, end], []) = bytes.as_chunks::<8>() {
-                    let (start, end) = (u64::from_le_bytes(*start), u64::from_le_bytes(*end));
-                    // Not the one byte inside an unbuffered stream.
-                    if start != 0 && start + 1 < end && !inside(loaded.image.range, start) {
-                        buffers.insert((start, end));
-                    }
-                }
-            }
-        }
-    }
-    Ok(buffers)
 }
 
 /// Sonames of the libraries in load order, the loader left out, and the directories of those outside the

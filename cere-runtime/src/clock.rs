@@ -5,7 +5,7 @@
 //! their captured addresses. The answers are given on the region's stack: no allocation.
 
 use crate::pages::PAGE;
-use crate::{pass, space, trampoline};
+use crate::{pass, space, text, trampoline};
 use cere_format::answers::{
     ANSWER_CALL, Answers, COUNTER, Clock, Head, Question, ask, decode, question,
 };
@@ -286,7 +286,13 @@ impl Known {
 /// As the call itself.
 pub unsafe fn answer(number: usize, a: [usize; 6]) -> isize {
     // SAFETY: by the contract.
-    unsafe { captured(number, a).unwrap_or_else(|| pass::call(number, a)) }
+    unsafe {
+        captured(number, a).unwrap_or_else(|| {
+            let result = pass::call(number, a);
+            text::note(number, a, result);
+            result
+        })
+    }
 }
 
 /// Answers as captured, while the region runs. None: only the kernel knows.
@@ -464,7 +470,8 @@ pub fn prepare(
         return Ok(Vec::new());
     };
     let mut queues: Vec<Queue> = Vec::new();
-    for (head, bytes) in decode(MEMBER_ANSWERS, file).map_err(|e| e.to_string())? {
+    let kept = decode(MEMBER_ANSWERS, file).map_err(|e| e.to_string())?;
+    for (head, bytes) in kept.into_iter().filter(|(head, _)| !head.is_text()) {
         let (number, key) = (head.number as usize, head.key);
         match queues
             .iter_mut()
@@ -509,15 +516,25 @@ pub fn prepare(
     Ok(notes)
 }
 
-/// Catches system calls of the region from now on where the capture has answers of some; what people should know of it.
-pub fn listen() -> Option<String> {
+/// Catches system calls of the region from now on where the capture has answers of some, or where it is wanted; what people
+/// should know of it.
+pub fn listen(wanted: bool) -> Option<String> {
     let calls = CALLS.load(Relaxed);
-    (calls > 0 && !pass::prepare(answer)).then(|| {
+    let caught = (calls > 0 || wanted) && pass::prepare(answer);
+    (calls > 0 && !caught).then(|| {
         format!(
             "this kernel has no Syscall User Dispatch (Linux 5.11 and later have it): {calls} system calls that the region \
              asks with are answered anew"
         )
     })
+}
+
+/// The first run has ended: catches system calls only where the capture has answers of some.
+pub fn relax() {
+    text::stop();
+    if CALLS.load(Relaxed) == 0 {
+        pass::release();
+    }
 }
 
 /// What the captured invocation asked.

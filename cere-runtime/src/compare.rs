@@ -1,6 +1,7 @@
 //! Exit state in vitro against exit state in vivo, word by word.
 
 use crate::library::Origins;
+use crate::output::Printed;
 use crate::pages::{PAGE, Page, Pages, memory};
 use crate::thread::Block;
 use crate::typed::{self, Kind};
@@ -380,9 +381,12 @@ fn page_at_exit(
 }
 
 /// Adds the comparison of what was printed.
-pub fn output(comparison: &mut Comparison, (bytes, found): (u64, Option<Difference>)) {
-    comparison.compared += bytes;
-    if let Some(found) = found {
+pub fn output(comparison: &mut Comparison, printed: Printed) {
+    comparison.compared += printed.compared;
+    if printed.unknown > 0 {
+        leave_out(comparison, left_out::TEXT, printed.unknown, printed.unknown);
+    }
+    for found in printed.different {
         comparison.different_words += 1;
         comparison.first.truncate(LISTED - 1);
         comparison.first.push(found);

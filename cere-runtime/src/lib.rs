@@ -20,7 +20,8 @@
 //! | [`heap`] | `malloc` and family |
 //! | [`clock`], [`pass`] | what the region asks the kernel: the time and the like |
 //! | [`mapping`] | `mmap` and family |
-//! | [`output`] | standard output |
+//! | [`output`], [`text`] | what the region prints: through streams, by system calls |
+//! | [`streams`] | the C++ library's standard streams |
 //! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
 //! | [`once`] | one run of the region, timed |
 //! | [`counters`] | counters of the kernel around it, where a replay measures with them |
@@ -69,7 +70,9 @@ mod samples;
 mod space;
 pub mod start;
 mod state;
+mod streams;
 mod team;
+mod text;
 mod thread;
 mod trace;
 mod trampoline;

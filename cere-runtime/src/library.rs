@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString};
 use std::path::Path;
 
 /// Address of a library symbol in this process; of another version if the wanted one is not there.
-fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
+pub fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
     let name = CString::new(name).ok()?;
     let version = version.and_then(|v| CString::new(v).ok());
     let mut found = std::ptr::null_mut();
@@ -149,10 +149,15 @@ impl Origins {
         Some(old.wrapping_add(address - start))
     }
 
-    /// The captured word at `offset` of a library's variable, if its page was captured.
-    pub fn captured(&self, pages: &Pages, name: &str, offset: u64) -> Option<u64> {
-        let old = self.in_library(symbol(name, None)?)?;
-        pages.word(old.wrapping_add(offset))
+    /// Whether `address` lay in a library of the captured process that this one has too.
+    pub fn was_in_library(&self, address: u64) -> bool {
+        let inside = |r: &(u64, u64, u64)| address.wrapping_sub(r.2) < r.1 - r.0;
+        self.ranges.iter().any(inside)
+    }
+
+    /// Where a library's variable was, if the captured process had the same library.
+    pub fn captured_variable(&self, name: &str) -> Option<u64> {
+        self.in_library(symbol(name, None)?)
     }
 }
 
@@ -199,7 +204,7 @@ pub struct Environment {
 impl Environment {
     /// None if the region did not look at it.
     pub fn find(origins: &Origins, pages: &Pages) -> Option<Self> {
-        let captured = origins.captured(pages, "environ", 0)?;
+        let captured = pages.word(origins.captured_variable("environ")?)?;
         Some(Self {
             variable: symbol("environ", None)? as *mut u64,
             captured: pages.holds(captured).then_some(captured)?,

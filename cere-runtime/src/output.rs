@@ -1,155 +1,190 @@
-//! Standard output during the region: a large buffer, so that printing stays out of the timed part; but where the
-//! captured invocation was the first to print, the C library allocates its buffer inside, as it did in vivo.
+//! What the region prints: each stream of the C library starts as it stood at entry, and what leaves it, or waits in its buffer
+//! at the end, is compared.
+//!
+//! Where the captured invocation wrote nothing out, standard output has a large buffer, so that printing stays out of the timed
+//! part; where the region is the first to print, the C library allocates the buffer inside, as it did in vivo; else the stream
+//! has the captured buffer's size, so that it writes out where it did in vivo.
 
-use crate::heap;
-use crate::library::Origins;
-use crate::pages::{PAGE, Pages};
+use crate::text::{self, Captured};
+use cere_format::answers::{self, Buffering};
 use cere_format::package::Manifest;
-use cere_format::replay::Difference;
+use cere_format::replay::{Difference, left_out};
 
 /// Size of the large buffer.
 const BUFFER: usize = 1 << 20;
 /// Bytes of the C library's stream that say which buffer it has and what is in it.
 const STREAM: usize = 0x70;
-/// Offsets in it: the text not yet written out, up to where it goes on; the buffer and its end.
-const WRITE_BASE: u64 = 32;
-const WRITE_POINTER: u64 = 40;
-const BUFFER_BASE: u64 = 56;
-const BUFFER_END: u64 = 64;
-/// Bit of its first word: it is being written to, and the offsets above hold.
+/// Words of it: flags; text that waits, and where it goes on.
+const FLAGS: usize = 0;
+const WRITE_BASE: usize = 4;
+const WRITE_POINTER: usize = 5;
+/// Flag: it is being written to, and the words of the text hold.
 const WRITING: u64 = 0x800;
-/// Its symbol.
-const NAME: &str = "_IO_2_1_stdout_";
-/// The packager's reason for a mask over such a buffer.
-const REASON: &str = "buffer of a standard stream";
 
 unsafe extern "C" {
     static stdout: *mut libc::FILE;
+    static stderr: *mut libc::FILE;
 }
 
-/// Captured buffers of standard streams.
-fn masks_of(manifest: &Manifest) -> impl Iterator<Item = (u64, u64)> {
-    let masks = manifest.masks.iter().filter(|m| m.reason == REASON);
-    masks.map(|m| (m.start, m.end))
-}
-
-/// How standard output starts each repetition.
-pub struct Output {
-    /// The untouched stream, if the region allocates its buffer.
+/// A stream of the C library's.
+struct Stream {
+    file: *mut libc::FILE,
+    /// For people.
+    name: &'static str,
+    /// The stream before its first use, if the region allocates its buffer.
     untouched: Option<[u8; STREAM]>,
-    /// Where the captured invocation put its first byte, and the end of its buffer. None where the capture does not
-    /// show what it printed: it wrote out in between, or the C library is another one.
-    text: Option<(u64, u64)>,
+    /// Text that waits in it at entry.
+    before: Vec<u8>,
+    /// What the captured invocation printed, with the text from before; none if the package does not show it.
+    printed: Option<Vec<u8>>,
+}
+
+/// How much of what was printed was compared.
+#[derive(Default)]
+pub struct Printed {
+    /// Bytes.
+    pub compared: u64,
+    /// Bytes that nothing captured stands against.
+    pub unknown: u64,
+    /// The first place of each stream where they differ.
+    pub different: Vec<Difference>,
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let length = bytes.len().min(8);
+    word[..length].copy_from_slice(&bytes[..length]);
+    u64::from_le_bytes(word)
+}
+
+impl Stream {
+    /// Puts the stream, of which nothing was used yet, into the captured state.
+    fn prepare(&mut self, state: &answers::Stream, writes: bool) {
+        if state.allocates {
+            // SAFETY: the C library's stream, longer than the part that is read.
+            self.untouched = Some(unsafe { std::ptr::read(self.file.cast()) });
+            return;
+        }
+        let size = state.size as usize;
+        let (mode, size) = match state.buffering {
+            Buffering::None => (libc::_IONBF, 0),
+            _ if !writes && (size > 0 || state.descriptor == 1) => (libc::_IOFBF, size.max(BUFFER)),
+            // Not yet used, or not by the region.
+            _ if size == 0 => return,
+            Buffering::Lines => (libc::_IOLBF, size),
+            Buffering::Full => (libc::_IOFBF, size),
+        };
+        let buffer = Box::leak(vec![0u8; size].into_boxed_slice());
+        // SAFETY: as above; the buffer stays for good.
+        unsafe { libc::setvbuf(self.file, buffer.as_mut_ptr().cast(), mode, size) };
+    }
+
+    /// What waits in its buffer.
+    fn pending(&self) -> &[u8] {
+        let words = self.file as *const u64;
+        // SAFETY: the C library's stream and the text in its buffer, both at rest.
+        unsafe {
+            let (from, to) = (*words.add(WRITE_BASE), *words.add(WRITE_POINTER));
+            if *words.add(FLAGS) & WRITING == 0 || from >= to {
+                return &[];
+            }
+            std::slice::from_raw_parts(from as *const u8, (to - from) as usize)
+        }
+    }
+
+    fn compare(&self, written: &[u8], into: &mut Printed) {
+        let found = [written, self.pending()].concat();
+        let Some(printed) = &self.printed else {
+            into.unknown += found.len() as u64;
+            return;
+        };
+        into.compared += (found.len() - self.before.len().min(found.len())) as u64;
+        let alike = printed.iter().zip(&found).take_while(|(a, b)| a == b);
+        let at = alike.count();
+        if at < printed.len().max(found.len()) {
+            into.different.push(Difference {
+                address: at as u64,
+                place: format!("{}, byte {at}", self.name),
+                in_vivo: word(&printed[at..]),
+                in_vitro: word(&found[at..]),
+            });
+        }
+    }
+
+    fn reset(&self) {
+        let before = &self.before;
+        // SAFETY: the C library's stream; nothing prints meanwhile, and the region heap is put back as well.
+        unsafe {
+            libc::fflush(self.file);
+            if let Some(untouched) = self.untouched {
+                std::ptr::write(self.file.cast(), untouched);
+            }
+            libc::fwrite(before.as_ptr().cast(), 1, before.len(), self.file);
+        }
+    }
+}
+
+/// The output streams of the C library.
+pub struct Output {
+    streams: [Stream; 2],
+    /// Whether it is known that the captured invocation printed what the package does not show.
+    lacks: bool,
 }
 
 impl Output {
     /// Before anything is printed, with the region heap as at entry.
-    pub fn new(manifest: &Manifest, origins: &Origins, pages: &Pages) -> Self {
-        let heap = manifest.heap.0..manifest.heap.1;
-        let buffer = masks_of(manifest).find(|m| heap.contains(&m.0));
-        // What the captured stream had at entry tells; without it, whether the heap reached so far.
-        let inside = buffer.is_some_and(|m| match origins.captured(pages, NAME, BUFFER_BASE) {
-            Some(base) => base == 0,
-            None => m.0 >= heap::used(),
-        });
-        let wrote = |number: i64| {
-            manifest
-                .system_calls
-                .iter()
-                .any(|c| c.number as i64 == number)
-        };
-        let word = |offset| origins.captured(pages, NAME, offset);
-        let text = if wrote(libc::SYS_write) || wrote(libc::SYS_writev) {
-            None
-        } else if inside {
-            masks_of(manifest).find(|m| heap.contains(&m.0))
-        } else {
-            // Without `WRITING` the first byte goes to the start of the buffer.
-            let at = match word(0) {
-                Some(flags) if flags & WRITING != 0 => word(WRITE_POINTER),
-                _ => word(BUFFER_BASE),
+    pub fn new(manifest: &Manifest, captured: Captured) -> Self {
+        let known = manifest.answers.iter().flat_map(|a| &a.streams);
+        let state = |descriptor| known.clone().find(|s| s.descriptor == descriptor);
+        let Captured {
+            before,
+            printed,
+            writes,
+            complete,
+        } = captured;
+        // SAFETY: pointers that the C library set at its start.
+        let files = unsafe { [(stdout, "standard output"), (stderr, "standard error")] };
+        let mut texts = before.into_iter().zip(printed);
+        let mut descriptor = 0;
+        let streams = files.map(|(file, name)| {
+            let (before, printed) = texts.next().unwrap_or_default();
+            descriptor += 1;
+            let state = state(descriptor);
+            let mut stream = Stream {
+                file,
+                name,
+                untouched: None,
+                before,
+                printed: (complete && state.is_some()).then_some(printed),
             };
-            at.zip(word(BUFFER_END)).filter(|t| t.0 != 0 && t.0 <= t.1)
-        };
-        // SAFETY: the C library's stream, longer than the part that is read.
-        unsafe {
-            if !inside {
-                libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOFBF, BUFFER);
+            if let Some(state) = state {
+                stream.prepare(state, writes);
             }
-            Self {
-                untouched: inside.then(|| std::ptr::read(stdout.cast())),
-                text,
-            }
-        }
+            stream
+        });
+        let waits = |m: &&cere_format::package::Mask| m.reason == left_out::STREAM;
+        let lacks =
+            !complete || known.clone().count() < 2 && manifest.masks.iter().any(|m| waits(&m));
+        let output = Self { streams, lacks };
+        output.reset();
+        output
     }
 
-    /// What the repetition printed against what the captured invocation printed: bytes compared, and the first
-    /// place where they differ.
-    pub fn compare(&self, pages: &Pages) -> (u64, Option<Difference>) {
-        let Some((start, end)) = self.text else {
-            return (0, None);
+    /// What the first run printed against what the captured invocation printed.
+    pub fn compare(&self) -> Printed {
+        let written = text::written();
+        let mut printed = Printed {
+            unknown: self.lacks.into(),
+            ..Printed::default()
         };
-        // SAFETY: the C library's stream and the text in its buffer, both at rest.
-        let printed = unsafe {
-            let stream = stdout as *const u8;
-            let word = |offset: u64| *(stream.add(offset as usize) as *const u64);
-            let (from, to) = (word(WRITE_BASE), word(WRITE_POINTER));
-            if word(0) & WRITING == 0 || from >= to {
-                &[]
-            } else {
-                std::slice::from_raw_parts(from as *const u8, (to - from) as usize)
-            }
-        };
-        let difference = |at: u64, in_vivo: &[u8], in_vitro: &[u8]| {
-            let word = |bytes: &[u8]| {
-                let mut word = [0; 8];
-                let length = bytes.len().min(8);
-                word[..length].copy_from_slice(&bytes[..length]);
-                u64::from_le_bytes(word)
-            };
-            Some(Difference {
-                address: start + at,
-                place: "standard output".to_owned(),
-                in_vivo: word(in_vivo),
-                in_vitro: word(in_vitro),
-            })
-        };
-        let length = printed.len() as u64;
-        let Some((exit, _)) = pages.both(start, end.min(start + length)) else {
-            return (length, difference(0, &[], printed));
-        };
-        let alike = exit.iter().zip(printed).take_while(|(a, b)| a == b).count();
-        if alike < printed.len() {
-            return (
-                length,
-                difference(alike as u64, &exit[alike..], &printed[alike..]),
-            );
+        for (stream, written) in self.streams.iter().zip(&written) {
+            stream.compare(written, &mut printed);
         }
-        // What the captured invocation printed after that changed the buffer.
-        let mut at = start + length;
-        while at < end {
-            let next = end.min((at & !(PAGE - 1)) + PAGE);
-            if let Some((exit, entry)) = pages.both(at, next)
-                && let Some(more) = exit.iter().zip(&entry).position(|(a, b)| a != b)
-            {
-                return (
-                    length,
-                    difference(at + more as u64 - start, &exit[more..], &[]),
-                );
-            }
-            at = next;
-        }
-        (length, None)
+        printed
     }
 
     /// After a repetition: what it printed is gone, and its buffer too.
     pub fn reset(&self) {
-        // SAFETY: the C library's stream; nothing prints meanwhile, and the region heap is put back as well.
-        unsafe {
-            libc::fflush(stdout);
-            if let Some(untouched) = self.untouched {
-                std::ptr::write(stdout.cast(), untouched);
-            }
-        }
+        self.streams.iter().for_each(Stream::reset);
     }
 }

@@ -142,6 +142,12 @@ pub fn catch(yes: bool) {
     }
 }
 
+/// Catches none from now on.
+pub fn release() {
+    CATCHES.store(false, Relaxed);
+    SELECTOR.store(0, Relaxed);
+}
+
 extern "C" fn on_call(signal: i32, info: *mut libc::siginfo_t, context: *mut ucontext_t) {
     const SYS_USER_DISPATCH: i32 = 2;
     // SAFETY: the kernel's record.

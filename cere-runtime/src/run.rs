@@ -17,11 +17,12 @@ use crate::processor::{self, Pinned};
 use crate::samples::{Samples, Timed};
 use crate::space;
 use crate::state::State;
+use crate::streams::Streams;
 use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{fault, guard, heap, lost, mapping, trace, typed};
+use crate::{fault, guard, heap, lost, mapping, text, trace, typed};
 use cere_format::capture::OpenMpLock;
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
@@ -106,12 +107,17 @@ pub fn run() -> Result<(), String> {
         .threads
         .is_none_or(|threads| threads == 1 && plan.insist);
     typed::listen(&pages, !alone)?;
-    let output = Output::new(manifest, &origins, &pages);
-    library::start();
-
     // A team's threads go where the OpenMP runtime puts them.
     let several = plan.threads.is_some_and(|threads| threads > 1);
     let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
+    let mut printed = text::Captured::new(manifest, answers.get())?;
+    // Which thread writes out what others printed as well is chance.
+    printed.complete &= !(printed.writes && (several || captured));
+    text::keep(&printed)?;
+    let output = Output::new(manifest, printed);
+    library::start();
+    let streams = Streams::find(&origins, &pages);
+
     // Which thread took a block first shows in the region heap.
     let unordered = || match several || captured {
         true => heap::unordered(),
@@ -152,6 +158,7 @@ pub fn run() -> Result<(), String> {
     let locks: Vec<OpenMpLock> = locks.filter(|l| pages.holds(l.address)).collect();
     let put_back = |state: &State| {
         state.restore();
+        streams.put_back();
         lost::restore();
         mapping::reset(manifest);
         if let Some(team) = &team {
@@ -164,7 +171,7 @@ pub fn run() -> Result<(), String> {
     if let Some(guard) = &plan.guard {
         guard::install(guard)?;
     }
-    outcome.notes.extend(clock::listen());
+    outcome.notes.extend(clock::listen(plan.compare));
     let counting = plan.count.map(|to| Counting::new(to, team.as_ref()));
     let counting = counting.transpose()?;
     if let Some(counting) = &counting {
@@ -175,6 +182,7 @@ pub fn run() -> Result<(), String> {
         counting.end();
     }
     outcome.asked_more = clock::asked_more();
+    clock::relax();
     lost::write_back();
     let unwritten = state.find_changed();
     // Of no use where nothing is compared.
@@ -198,7 +206,7 @@ pub fn run() -> Result<(), String> {
         };
         let mut comparison = compare::compare(manifest, &pages, &allowed);
         comparison.same_end = unwound == manifest.unwound;
-        compare::output(&mut comparison, output.compare(&pages));
+        compare::output(&mut comparison, output.compare());
         comparison
     };
     if plan.compare {

@@ -1,10 +1,12 @@
 //! Tests the comparison: flips a bit of each word that the region wrote, in the exit state of a package, replays it, and counts
-//! the differences found.
+//! the differences found. Does the same to what the region printed.
 
 use crate::tools::{cere, json, shown, text};
 use anyhow::{Context, Result, ensure};
+use cere_format::answers::{ANSWER_HEAD, TEXT_BEFORE, decode};
 use cere_format::capture::*;
 use cere_format::package::*;
+use cere_format::replay::left_out;
 use cere_package::io::{NewMember, Package, encode_table, read_package, write_package};
 use serde_json::Value;
 use std::path::Path;
@@ -131,8 +133,56 @@ fn flip_package(package: &mut Package) -> u64 {
     flipped
 }
 
-/// (words that differ, bytes left out).
-fn counts(result: &Value) -> Result<(u64, u64)> {
+/// Whether a difference is one of printed text.
+fn is_text(difference: &Value) -> bool {
+    let place = difference["place"].as_str();
+    place.is_some_and(|p| p.starts_with("standard "))
+}
+
+/// Flips a bit of what the region printed; whether it printed.
+fn flip_text(package: &mut Package) -> Result<bool> {
+    let Some(list) = package.members.get_mut(MEMBER_ANSWERS) else {
+        return Ok(false);
+    };
+    let mut at = 0;
+    for (head, bytes) in decode(MEMBER_ANSWERS, list)? {
+        let end = at + ANSWER_HEAD + bytes.len();
+        if head.is_text() && head.flags & TEXT_BEFORE == 0 && !bytes.is_empty() {
+            list[end - 1] ^= 1;
+            return Ok(true);
+        }
+        at = end.next_multiple_of(8);
+    }
+    Ok(false)
+}
+
+/// Replays `package`, which was altered.
+fn replay_altered(
+    directory: &Path,
+    package: Package,
+    threads: Option<u32>,
+) -> Result<(Value, String)> {
+    let scratch = tempfile::tempdir_in(directory)?;
+    let altered = scratch.path().join("altered.codelet");
+    let Package {
+        mut manifest,
+        pages,
+        members,
+    } = package;
+    let order = manifest.members.clone();
+    let members: Vec<NewMember> = order
+        .iter()
+        .map(|member| match member.name.as_str() {
+            MEMBER_TABLE => NewMember::bytes(MEMBER_TABLE, encode_table(&pages)),
+            name => NewMember::bytes(name, members.get(name).cloned().unwrap_or_default()),
+        })
+        .collect();
+    write_package(&altered, &mut manifest, &members)?;
+    replay(directory, &altered, threads)
+}
+
+/// (words that differ, bytes left out, whether printed text is among these).
+fn counts(result: &Value) -> Result<(u64, u64, bool)> {
     let comparison = &result["comparison"];
     let number = |value: &Value| {
         value
@@ -143,15 +193,12 @@ fn counts(result: &Value) -> Result<(u64, u64)> {
         .as_array()
         .context("no list of what is left out")?;
     let bytes = masked.iter().map(|m| number(&m["bytes"]));
+    let text = masked.iter().any(|m| m["reason"] == left_out::TEXT);
     // Printed text is compared besides memory: a flipped word of a stream's buffer is excluded there and found here.
     let first = comparison["first"].as_array().into_iter().flatten();
-    let printed = first.filter(|d| {
-        d["place"]
-            .as_str()
-            .is_some_and(|p| p.starts_with("standard "))
-    });
+    let printed = first.filter(|d| is_text(d));
     let words = number(&comparison["different_words"])? - printed.count() as u64;
-    Ok((words, bytes.sum::<Result<u64>>()?))
+    Ok((words, bytes.sum::<Result<u64>>()?, text))
 }
 
 /// The replay of the package at `file`: its result as JSON, and the command with what it printed.
@@ -175,29 +222,24 @@ pub fn inject(directory: &Path, file: &Path, threads: Option<u32>) -> Result<Inj
         "nothing is flipped yet, and the verdict is {verdict:?}\n{printed}"
     );
     let mut package = read_package(file, LIMIT)?;
+    let excluded = counts(&plain)?.2;
+    if !excluded && flip_text(&mut package)? {
+        let (result, printed) = replay_altered(directory, package, threads)?;
+        let first = &result["comparison"]["first"];
+        let noticed = first.as_array().into_iter().flatten().any(is_text);
+        ensure!(
+            noticed,
+            "the text is another one, and is not found\n{printed}"
+        );
+        package = read_package(file, LIMIT)?;
+    }
     let flipped = flip_package(&mut package);
     if flipped == 0 {
         return Ok(Injected::default());
     }
-    let scratch = tempfile::tempdir_in(directory)?;
-    let altered = scratch.path().join("altered.codelet");
-    let Package {
-        mut manifest,
-        pages,
-        members,
-    } = package;
-    let order = manifest.members.clone();
-    let members: Vec<NewMember> = order
-        .iter()
-        .map(|member| match member.name.as_str() {
-            MEMBER_TABLE => NewMember::bytes(MEMBER_TABLE, encode_table(&pages)),
-            name => NewMember::bytes(name, members.get(name).cloned().unwrap_or_default()),
-        })
-        .collect();
-    write_package(&altered, &mut manifest, &members)?;
-    let (result, printed) = replay(directory, &altered, threads)?;
+    let (result, printed) = replay_altered(directory, package, threads)?;
     let fail = || printed.clone();
-    let ((none, before), (detected, after)) =
+    let ((none, before, _), (detected, after, _)) =
         (counts(&plain)?, counts(&result).with_context(fail)?);
     ensure!(none == 0, "{} words differ before any is flipped", none);
     let masked = after.saturating_sub(before) / 8;

@@ -13,7 +13,7 @@ use crate::os::{arena, sys};
 use cere_clock::reads_counter;
 use cere_format::answers::{
     ANSWER_CALL, ANSWER_HEAD, ANSWERS_MOST, Answers, CLOCKS, COUNTER, Clock, Head, Question,
-    question,
+    TEXT_GOES_ON, TEXT_MOST, is_write, question,
 };
 use libc::ucontext_t;
 use std::arch::global_asm;
@@ -195,8 +195,12 @@ pub fn answers_length() -> usize {
     USED.load(Relaxed)
 }
 
-/// The captured thread made a system call at `address`, with this result. Keeps the answer if it was such a question.
+/// The captured thread made a system call at `address`, with this result. Keeps the answer if it was such a question, the text
+/// if it wrote one. What the call reached is open.
 pub fn note_answer(number: usize, a: [usize; 6], result: isize, address: usize) {
+    if is_write(number, a[0]) {
+        return note_text(number, a, result);
+    }
     let Some(Question { key, writes }) = question(number, a) else {
         return;
     };
@@ -222,7 +226,39 @@ pub fn note_answer(number: usize, a: [usize; 6], result: isize, address: usize) 
     );
 }
 
-/// Keeps an answer and the memory that the kernel wrote, which is open.
+/// Keeps the bytes that a call wrote, so many as it `result`ed in, in records of [`TEXT_MOST`]. Half of the room is for
+/// answers: a text that does not fit is missing as a whole, which shows in the number of calls.
+fn note_text(number: usize, a: [usize; 6], result: isize) {
+    let mut rest = result.max(0) as usize;
+    if USED.load(Relaxed) + rest + rest / 8 + PAGE > ROOM.load(Relaxed) / 2 {
+        return;
+    }
+    let mut head = Head::text(a[0] as u32, 0, 0);
+    let mut keep = |start: usize, length: usize| {
+        let mut done = 0;
+        while done < length.min(rest) {
+            let part = TEXT_MOST.min(length.min(rest) - done);
+            append_answer(head, [(start + done, part), (0, 0)]);
+            head.flags = TEXT_GOES_ON;
+            done += part;
+        }
+        rest -= done;
+    };
+    if number as i64 == libc::SYS_write {
+        keep(a[1], a[2]);
+    } else {
+        for i in 0..a[2] {
+            // SAFETY: the array of the call, which was just made and is open.
+            let part = unsafe { *(a[1] as *const [usize; 2]).add(i) };
+            keep(part[0], part[1]);
+        }
+    }
+    if head.flags == 0 {
+        append_answer(head, [(0, 0); 2]);
+    }
+}
+
+/// Keeps an answer and the memory that the kernel wrote or read, which is open.
 fn append_answer(head: Head, written: [(usize, usize); 2]) {
     let length = written[0].1 + written[1].1;
     let used = USED.load(Relaxed);
@@ -332,6 +368,7 @@ pub fn read_answers(from: usize, clocks: Vec<Clock>) -> (Answers, &'static [u8])
             .map(|(name, at)| (name.to_string_lossy().into_owned(), at as u64))
             .collect(),
         cut: cut.map(str::to_owned),
+        streams: Vec::new(),
     };
     // SAFETY: room of our own; so much of it is written, and nobody writes while a capture ends.
     let bytes =

@@ -1,0 +1,148 @@
+//! What system calls of the region write to standard output and standard error: in the captured invocation, and in the
+//! first run here, which is compared.
+
+use cere_format::answers::{TEXT_AFTER, TEXT_BEFORE, TEXT_GOES_ON, decode, is_write};
+use cere_format::package::{MEMBER_ANSWERS, Manifest};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// Bytes in front of each part: its descriptor and its length.
+const HEAD: usize = 16;
+/// Room beside what the captured invocation wrote: more than that is a difference, whatever it is.
+const BEYOND: usize = 1 << 16;
+
+/// Where parts are kept, the size of that, and how much is used.
+static ROOM: AtomicUsize = AtomicUsize::new(0);
+static SIZE: AtomicUsize = AtomicUsize::new(0);
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// Whether what is written is kept.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+
+/// Text of standard output and of standard error.
+pub type Texts = [Vec<u8>; 2];
+
+/// What the captured invocation printed.
+#[derive(Default)]
+pub struct Captured {
+    /// What waited in the streams at entry.
+    pub before: Texts,
+    /// What system calls wrote, then what waited in the streams at exit.
+    pub printed: Texts,
+    /// Whether system calls wrote something.
+    pub writes: bool,
+    /// Whether the package has all that they wrote: not if other threads of a team wrote, if it was too much, or if an older
+    /// build captured it.
+    pub complete: bool,
+}
+
+impl Captured {
+    /// From a package.
+    pub fn new(manifest: &Manifest, answers: &[u8]) -> Result<Self, String> {
+        let calls = manifest.system_calls.iter();
+        let calls = calls.filter(|c| is_write(c.number as usize, 1));
+        let made: u64 = calls.map(|c| c.count).sum();
+        let mut found = Self::default();
+        let mut kept = 0;
+        for (head, bytes) in decode(MEMBER_ANSWERS, answers).map_err(|e| e.to_string())? {
+            if !head.is_text() {
+                continue;
+            }
+            let stream = head.key as usize - 1;
+            match head.flags & (TEXT_BEFORE | TEXT_AFTER) {
+                TEXT_BEFORE => found.before[stream].extend(bytes),
+                // After those of system calls in the list.
+                TEXT_AFTER => found.printed[stream].extend(bytes),
+                _ => {
+                    kept += u64::from(head.flags & TEXT_GOES_ON == 0);
+                    found.printed[stream].extend(bytes);
+                }
+            }
+        }
+        found.writes = made > 0;
+        found.complete = kept == made;
+        Ok(found)
+    }
+}
+
+/// Keeps what the region writes from now on; as `captured`, or longer by so much that it is another text.
+pub fn keep(captured: &Captured) -> Result<(), String> {
+    let expected: usize = captured.printed.iter().map(Vec::len).sum();
+    let size = 2 * expected + BEYOND;
+    let (rights, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: a fresh mapping.
+    let room = unsafe { libc::mmap(std::ptr::null_mut(), size, rights, flags, -1, 0) };
+    if room == libc::MAP_FAILED {
+        let error = std::io::Error::last_os_error();
+        return Err(format!("no room for {size} bytes of text: {error}"));
+    }
+    ROOM.store(room as usize, Relaxed);
+    SIZE.store(size, Relaxed);
+    KEEPS.store(true, Relaxed);
+    Ok(())
+}
+
+/// Keeps nothing more.
+pub fn stop() {
+    KEEPS.store(false, Relaxed);
+}
+
+/// The region made this call, with this result: in a signal handler, so nothing is allocated.
+///
+/// # Safety
+/// As the call itself: what the call read is there.
+pub unsafe fn note(number: usize, a: [usize; 6], result: isize) {
+    if !KEEPS.load(Relaxed) || !is_write(number, a[0]) {
+        return;
+    }
+    let mut rest = result.max(0) as usize;
+    let mut part = |start: usize, length: usize| {
+        let length = length.min(rest);
+        rest -= length;
+        // SAFETY: by the contract.
+        unsafe { append(a[0], start, length) };
+    };
+    if number as i64 == libc::SYS_write {
+        return part(a[1], a[2]);
+    }
+    for i in 0..a[2] {
+        // SAFETY: by the contract: the call's array of addresses and lengths.
+        let [start, length] = unsafe { *(a[1] as *const [usize; 2]).add(i) };
+        part(start, length);
+    }
+}
+
+unsafe fn append(descriptor: usize, start: usize, length: usize) {
+    let used = USED.load(Relaxed);
+    let left = SIZE.load(Relaxed).saturating_sub(used + HEAD);
+    let length = length.min(left);
+    if length == 0 {
+        return;
+    }
+    let to = ROOM.load(Relaxed) + used;
+    // SAFETY: inside the room; what was written out can be read.
+    unsafe {
+        (to as *mut [usize; 2]).write_unaligned([descriptor, length]);
+        std::ptr::copy_nonoverlapping(start as *const u8, (to + HEAD) as *mut u8, length);
+    }
+    USED.store(used + HEAD + length, Relaxed);
+}
+
+/// What was written since [`keep`].
+pub fn written() -> Texts {
+    let mut texts = Texts::default();
+    let (room, used) = (ROOM.load(Relaxed), USED.load(Relaxed));
+    let mut at = 0;
+    while at < used {
+        // SAFETY: a part that [`append`] put here; nothing writes now.
+        let (descriptor, bytes) = unsafe {
+            let [descriptor, length] = ((room + at) as *const [usize; 2]).read_unaligned();
+            let start = (room + at + HEAD) as *const u8;
+            (descriptor, std::slice::from_raw_parts(start, length))
+        };
+        at += HEAD + bytes.len();
+        texts[descriptor - 1].extend(bytes);
+    }
+    texts
+}
