@@ -38,6 +38,9 @@ pub struct Answers {
     pub functions: Vec<(String, u64)>,
     /// Why answers are missing, if any are.
     pub cut: Option<String>,
+    /// Answers to other threads of the team, at the end of the list: number of the thread, and how many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub team: Vec<(u32, u64)>,
 }
 
 /// A clock.
