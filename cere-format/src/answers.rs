@@ -50,6 +50,9 @@ pub struct Answers {
     /// The C library's output streams, in packages: those of which it is known what they held at both ends.
     #[serde(default)]
     pub streams: Vec<Stream>,
+    /// Answers to other threads of the team, at the end of the list: number of the thread, and how many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub team: Vec<(u32, u64)>,
 }
 
 /// A stream of the C library's at entry.

@@ -103,9 +103,58 @@ pub struct Profile {
     /// Probe events in threads other than the first, which are not timed.
     #[serde(default)]
     pub other_threads: u64,
+    /// Regions that such threads entered, by falling number of entries.
+    #[serde(default)]
+    pub elsewhere: Vec<Elsewhere>,
+    /// Processor time of the process, if it is known.
+    #[serde(default)]
+    pub processor: Option<ProcessorTime>,
+}
+
+/// A region that threads other than the first entered, outside teams. It was not timed there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// Which region.
+    pub key: RegionKey,
+    /// Its display name.
+    pub name: String,
+    /// Times it was entered there.
+    pub entries: u64,
+}
+
+/// Seconds that a process was on processors, from the program's start.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorTime {
+    /// In all threads.
+    pub all: f64,
+    /// In the first one.
+    pub first: f64,
+    /// In threads of the OpenMP runtime.
+    pub team: f64,
+}
+
+impl ProcessorTime {
+    /// In threads that are neither: what they run is not timed.
+    pub fn others(&self) -> f64 {
+        (self.all - self.first - self.team).max(0.0)
+    }
+
+    /// The same as a share of all, 0 to 1.
+    pub fn other_share(&self) -> f64 {
+        match self.all > 0.0 {
+            true => self.others() / self.all,
+            false => 0.0,
+        }
+    }
 }
 
 impl Profile {
+    /// Times that threads other than the first entered a region, outside teams.
+    pub fn entries_elsewhere(&self, key: &RegionKey) -> u64 {
+        let found = self.elsewhere.iter().find(|e| e.key == *key);
+        found.map_or(0, |e| e.entries)
+    }
+
     /// The entry of a region, if there is one.
     pub fn region(&self, key: &RegionKey) -> Option<&RegionProfile> {
         self.regions.iter().find(|r| r.key == *key)

@@ -1,7 +1,7 @@
 //! The shared file mapping that the preload library keeps a profile in, and its reader.
 //!
 //! One file `profile.<pid>.<number>` a process in the run's directory: a [`RawHeader`], then the tables of
-//! regions, nodes and active entries, then one [`RawTrace`] a region. The file is sparse. Nothing in it needs
+//! regions, nodes and active entries, then one [`RawTrace`] a region, then [`RawElsewhere`]. The file is sparse. Nothing in it needs
 //! closing, so a crash or `_exit` loses at most the regions that were active. Disk space is reserved before it is written:
 //! on a full disk times are dropped and counted.
 
@@ -14,7 +14,7 @@ use std::mem::size_of;
 /// First eight bytes of the mapping.
 pub const RAW_MAGIC: u64 = u64::from_le_bytes(*b"CEREPRF1");
 /// Version of the layout.
-pub const RAW_VERSION: u32 = 4;
+pub const RAW_VERSION: u32 = 5;
 /// Prefix of the file's name.
 pub const RAW_PREFIX: &str = "profile.";
 /// Regions that fit; more are counted in [`RawHeader::regions_lost`].
@@ -33,6 +33,8 @@ pub const TRACE_WANTED: &str = "invocations.json";
 pub const TRACE_SAMPLED: usize = 4096;
 /// Passages that fit; when full the spacing doubles until those at least that far apart are at most half as many.
 pub const RAW_PASSAGES: usize = 1 << 16;
+/// Regions that fit which threads other than the first entered; more are not listed.
+pub const RAW_ELSEWHERE: usize = 1024;
 /// Initial minimum nanoseconds between two passages.
 pub const PASSAGE_NANOSECONDS: u64 = 200_000;
 
@@ -98,6 +100,12 @@ pub struct RawHeader {
     pub full: u64,
     /// Times of invocations that were not kept because the disk was full.
     pub times_lost: u64,
+    /// Nanoseconds that the process was on processors; zero if the program did not end in an orderly way.
+    pub processor: u64,
+    /// The same for its first thread.
+    pub processor_first: u64,
+    /// The same for threads of the OpenMP runtime.
+    pub processor_team: u64,
 }
 
 /// A region that ran.
@@ -204,6 +212,22 @@ pub struct RawTrace {
     pub later: [RawLater; TRACE_SAMPLED],
 }
 
+/// A region that threads other than the first entered, outside teams.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RawElsewhere {
+    /// Address of its descriptor; zero if the place is free.
+    pub descriptor: u64,
+    /// Times it was entered there.
+    pub entries: u64,
+    /// Its unit's id in ASCII; zeros while it is not known.
+    pub unit: [u8; 32],
+    /// Its index in the unit.
+    pub index: u32,
+    /// Zero.
+    pub reserved: [u32; 3],
+}
+
 /// A kept later invocation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -227,5 +251,8 @@ pub const PASSAGES_OFFSET: usize = ACTIVE_OFFSET + RAW_DEPTH * size_of::<RawActi
 /// Offset of the traces.
 pub const TRACES_OFFSET: usize =
     (PASSAGES_OFFSET + RAW_PASSAGES * size_of::<RawPassage>()).next_multiple_of(4096);
+/// Offset of the regions that other threads entered.
+pub const ELSEWHERE_OFFSET: usize =
+    (TRACES_OFFSET + RAW_REGIONS * size_of::<RawTrace>()).next_multiple_of(4096);
 /// Size of the file.
-pub const RAW_SIZE: usize = TRACES_OFFSET + RAW_REGIONS * size_of::<RawTrace>();
+pub const RAW_SIZE: usize = ELSEWHERE_OFFSET + RAW_ELSEWHERE * size_of::<RawElsewhere>();

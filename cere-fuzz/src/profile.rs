@@ -70,5 +70,7 @@ pub fn profile(regions: &[(&str, Option<usize>, f64, f64)]) -> Profile {
             .collect(),
         timeline: Vec::new(),
         other_threads: 0,
+        elsewhere: Vec::new(),
+        processor: None,
     }
 }

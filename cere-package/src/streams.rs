@@ -81,6 +81,8 @@ impl Streams {
         answers: &mut Answers,
         list: &mut Vec<u8>,
     ) -> Result<(), PackError> {
+        // In front: answers to other threads are known by their number at the end.
+        let answered = std::mem::take(list);
         for descriptor in [1, 2] {
             let Some(at) = self.at[descriptor] else {
                 continue;
@@ -97,7 +99,7 @@ impl Streams {
                 _ => continue,
             };
             let room = 2 * (before.len() + after.len()) + ANSWER_HEAD;
-            if (list.len() + room) as u64 > ANSWERS_MOST {
+            if (answered.len() + list.len() + room) as u64 > ANSWERS_MOST {
                 continue;
             }
             append(list, descriptor, TEXT_BEFORE, &before);
@@ -114,6 +116,7 @@ impl Streams {
                 allocates: entry[BUFFER_BASE] == 0 && exit[BUFFER_BASE] != 0,
             });
         }
+        list.extend(answered);
         answers.bytes = list.len() as u64;
         Ok(())
     }

@@ -15,11 +15,13 @@ pub fn verdict(
     repeatable: bool,
     varied: Option<&str>,
     tolerance: Tolerance,
-    threads: Option<u32>,
+    (threads, asked_more): (Option<u32>, u64),
 ) -> (Verdict, String) {
-    let cause = match threads {
-        Some(2..) => "its threads race, or the order in which they run shows in the result",
-        _ => "the result depends on more than captured memory",
+    let cause = match (threads, asked_more) {
+        (Some(2..), 0) => "its threads race, or the order in which they run shows in the result",
+        (_, 0) => "the result depends on more than captured memory",
+        (Some(2..), _) => "it reads a clock that runs on, and its threads may race as well",
+        _ => "it reads a clock that runs on",
     };
     let Some(c) = comparison else {
         return (Verdict::Unchecked, "nothing was compared".to_owned());
@@ -31,6 +33,8 @@ pub fn verdict(
         );
     }
     if !repeatable {
+        // To the word, where a repetition differs from the captured end as well.
+        let varied = c.first.first().map(|d| d.place.as_str()).or(varied);
         return (
             Verdict::Different,
             format!(
@@ -196,7 +200,7 @@ pub fn judge_again(
         true,
         None,
         options.settings.tolerance,
-        None,
+        (None, 0),
     );
     replay.reason = with_questions(found, reason, replay.asked_more);
     replay.verdict = found;
@@ -314,7 +318,7 @@ fn watched(
         outcome.repeatable,
         outcome.varied.as_deref(),
         options.settings.tolerance,
-        plan.threads,
+        (plan.threads, outcome.asked_more),
     );
     let reason = with_questions(verdict, reason, outcome.asked_more);
     let mut captured_code = manifest.captured_code.clone();
@@ -397,7 +401,8 @@ mod tests {
             same_end: true,
             ..Comparison::default()
         };
-        let judge = |c: &Comparison| verdict(Some(c), true, None, Tolerance::default(), None).0;
+        let judge =
+            |c: &Comparison| verdict(Some(c), true, None, Tolerance::default(), (None, 0)).0;
         assert_eq!(judge(&comparison), Verdict::Unchecked);
         comparison.compared = 8;
         assert_eq!(judge(&comparison), Verdict::Exact);
@@ -414,11 +419,17 @@ mod tests {
             single: 0.0,
         };
         assert_eq!(
-            verdict(Some(&comparison), true, None, none, None).0,
+            verdict(Some(&comparison), true, None, none, (None, 0)).0,
             Verdict::Different
         );
         comparison.largest_float_error = 1e-4;
-        let (judged, reason) = verdict(Some(&comparison), true, None, Tolerance::default(), None);
+        let (judged, reason) = verdict(
+            Some(&comparison),
+            true,
+            None,
+            Tolerance::default(),
+            (None, 0),
+        );
         assert_eq!(judged, Verdict::Different);
         assert!(reason.contains("1.00e-4"), "{reason}");
     }

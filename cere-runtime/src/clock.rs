@@ -22,6 +22,8 @@ const TICKS: i64 = 100;
 
 /// What the captured invocation got for one question.
 struct Queue {
+    /// The thread that asks: 0 for the one that enters the region, else its number in the team.
+    thread: u32,
     number: usize,
     key: u32,
     answers: Vec<(Head, Vec<u8>)>,
@@ -46,6 +48,8 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 static RUNS: AtomicBool = AtomicBool::new(false);
 /// The thread that enters it.
 static ENTERS: AtomicUsize = AtomicUsize::new(0);
+/// The other threads of the team, by number from 1.
+static TEAM: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
 /// When the repetition was first asked what the captured invocation was not, in nanoseconds; 0: not yet.
 static SINCE: AtomicI64 = AtomicI64::new(0);
 /// Questions of this repetition that the capture has no answer of.
@@ -295,17 +299,42 @@ pub unsafe fn answer(number: usize, a: [usize; 6]) -> isize {
     }
 }
 
+/// The number of the calling thread; none if it is not of the team.
+fn asking_thread() -> Option<u32> {
+    let this = thread();
+    if this == ENTERS.load(Relaxed) {
+        return Some(0);
+    }
+    let place = TEAM.iter().position(|t| t.load(Relaxed) == this)?;
+    Some(place as u32 + 1)
+}
+
+/// The calling thread is that of this number in the team, from 1.
+pub fn number_thread(number: u32) {
+    if let Some(place) = TEAM.get((number as usize).wrapping_sub(1)) {
+        place.store(thread(), Relaxed);
+    }
+}
+
 /// Answers as captured, while the region runs. None: only the kernel knows.
 unsafe fn captured(number: usize, a: [usize; 6]) -> Option<isize> {
     let known = KNOWN.get().filter(|_| RUNS.load(Acquire))?;
     let asked = question(number, a)?;
-    let is = |q: &&Queue| q.number == number && q.key == asked.key;
-    let queue = known.queues.iter().find(is);
+    let of = |thread: u32| {
+        let is = |q: &&Queue| q.thread == thread && q.number == number && q.key == asked.key;
+        known.queues.iter().find(is)
+    };
+    let (own, queue) = match asking_thread() {
+        Some(thread) => match of(thread) {
+            Some(queue) => (true, Some(queue)),
+            None => (thread == 0, of(0)),
+        },
+        None => (false, of(0)),
+    };
     let mut last = None;
-    // Other threads ask when they like: theirs is the clock that runs on.
+    // Threads without answers of their own get the clock that runs on.
     if let Some(queue) = queue {
-        let enters = thread() == ENTERS.load(Relaxed);
-        let place = match enters {
+        let place = match own {
             true => queue.asked.fetch_add(1, Relaxed),
             false => queue.answers.len(),
         };
@@ -316,7 +345,7 @@ unsafe fn captured(number: usize, a: [usize; 6]) -> Option<isize> {
             // SAFETY: by the contract.
             return Some(unsafe { give(asked, found) });
         }
-        last = match enters {
+        last = match own {
             true => queue.answers.last(),
             false => queue
                 .answers
@@ -470,15 +499,23 @@ pub fn prepare(
         return Ok(Vec::new());
     };
     let mut queues: Vec<Queue> = Vec::new();
-    let kept = decode(MEMBER_ANSWERS, file).map_err(|e| e.to_string())?;
-    for (head, bytes) in kept.into_iter().filter(|(head, _)| !head.is_text()) {
+    let all = decode(MEMBER_ANSWERS, file).map_err(|e| e.to_string())?;
+    let of_team = answers.team.iter();
+    let of_team = of_team.flat_map(|(thread, count)| {
+        let count = usize::try_from(*count).unwrap_or(usize::MAX);
+        std::iter::repeat_n(*thread, count.min(all.len()))
+    });
+    let of_team: Vec<u32> = of_team.take(all.len()).collect();
+    let first = all.len() - of_team.len();
+    let threads = std::iter::repeat_n(0, first).chain(of_team);
+    let asked = threads.zip(all).filter(|(_, (head, _))| !head.is_text());
+    for (thread, (head, bytes)) in asked {
         let (number, key) = (head.number as usize, head.key);
-        match queues
-            .iter_mut()
-            .find(|q| q.number == number && q.key == key)
-        {
+        let same = |q: &&mut Queue| q.thread == thread && q.number == number && q.key == key;
+        match queues.iter_mut().find(same) {
             Some(queue) => queue.answers.push((head, bytes)),
             None => queues.push(Queue {
+                thread,
                 number,
                 key,
                 answers: vec![(head, bytes)],
@@ -594,14 +631,18 @@ mod tests {
     #[test]
     fn each_repetition_is_answered_as_captured_and_then_the_clock_runs_on() {
         ENTERS.store(thread(), Relaxed);
-        let queue = Queue {
+        let queue = |thread, answers| Queue {
+            thread,
             number: libc::SYS_clock_gettime as usize,
             key: libc::CLOCK_MONOTONIC as u32,
-            answers: vec![time(5, 7), time(5, 999_999_000)],
+            answers,
             asked: AtomicUsize::new(0),
         };
         let known = Known {
-            queues: vec![queue],
+            queues: vec![
+                queue(0, vec![time(5, 7), time(5, 999_999_000)]),
+                queue(3, vec![time(4, 2)]),
+            ],
             clocks: vec![Clock {
                 id: libc::CLOCK_BOOTTIME,
                 seconds: 9,
@@ -633,6 +674,14 @@ mod tests {
             begin();
             std::thread::scope(|s| s.spawn(|| read(libc::CLOCK_MONOTONIC)).join()).unwrap();
             assert_eq!(((5, 7), 1), (monotonic(), asked_more()));
+            // One of the team has its own.
+            begin();
+            let third = || {
+                number_thread(3);
+                read(libc::CLOCK_MONOTONIC)
+            };
+            let found = std::thread::scope(|s| s.spawn(third).join()).unwrap();
+            assert_eq!((found, asked_more()), (Some((4, 2)), 0));
             end();
         }
     }

@@ -98,6 +98,43 @@ pub fn place(manifest: &Manifest, address: u64) -> String {
     }
 }
 
+/// The same, and what leads there: a small variable that at exit holds the nearest address at or below it.
+fn place_and_lead(manifest: &Manifest, pages: &Pages, address: u64) -> String {
+    /// Larger ones hold data, not the descriptor of an array or a few pointers.
+    const SMALL: u64 = 4096;
+    /// Bytes beyond which a pointer likely leads to something else.
+    const NEAR: u64 = 1 << 20;
+    let place = place(manifest, address);
+    if place != "[heap]" && place != "[region heap]" && place != "anonymous memory" {
+        return place;
+    }
+    let mut best: Option<(u64, String)> = None;
+    for v in manifest.variables.iter().filter(|v| v.size <= SMALL) {
+        let start = v.address.next_multiple_of(8);
+        let end = v.address.saturating_add(v.size) & !7;
+        let Some((exit, _)) = (start < end).then(|| pages.both(start, end)).flatten() else {
+            continue;
+        };
+        for (i, to) in words(&exit).enumerate() {
+            let nearer = best.as_ref().is_none_or(|(known, _)| *known < to);
+            if nearer && to <= address && address - to < NEAR {
+                let offset = start + 8 * i as u64 - v.address;
+                let offset = if offset == 0 {
+                    String::new()
+                } else {
+                    format!("+{offset}")
+                };
+                best = Some((to, format!("{}{offset}", v.name)));
+            }
+        }
+    }
+    match best {
+        Some((to, name)) if to == address => format!("{place}, where {name} points"),
+        Some((to, name)) => format!("{place}, {} bytes behind where {name} points", address - to),
+        None => place,
+    }
+}
+
 /// Counts `bytes` that are not compared, of which the region changed, or may have changed, so many.
 fn leave_out(comparison: &mut Comparison, reason: &str, bytes: u64, changed: u64) {
     let all = &mut comparison.masked;
@@ -370,7 +407,12 @@ fn page_at_exit(
         }
         let address = start + at as u64;
         let Some(reason) = allowed.excuse(manifest, address, a, b) else {
-            word(comparison, address, a, b, || place(manifest, address));
+            // For the first one alone: it takes a look at all variables.
+            let first = comparison.first.is_empty();
+            word(comparison, address, a, b, || match first {
+                true => place_and_lead(manifest, pages, address),
+                false => place(manifest, address),
+            });
             continue;
         };
         let changed = changed(&before[at..at + 8], &wanted[at..at + 8]);

@@ -87,6 +87,9 @@ pub fn run() -> Result<(), String> {
         .threads
         .map(|threads| Team::start(threads, plan.insist));
     let team = team.transpose()?;
+    if let Some(team) = &team {
+        team.each(clock::number_thread);
+    }
     let words = &libraries.words;
     let mut state = State::new(manifest, &pages, &kept, words, &block, team.as_ref());
 

@@ -42,6 +42,7 @@ impl Captured {
         let made: u64 = calls.map(|c| c.count).sum();
         let mut found = Self::default();
         let mut kept = 0;
+        let mut after = Texts::default();
         for (head, bytes) in decode(MEMBER_ANSWERS, answers).map_err(|e| e.to_string())? {
             if !head.is_text() {
                 continue;
@@ -49,13 +50,15 @@ impl Captured {
             let stream = head.key as usize - 1;
             match head.flags & (TEXT_BEFORE | TEXT_AFTER) {
                 TEXT_BEFORE => found.before[stream].extend(bytes),
-                // After those of system calls in the list.
-                TEXT_AFTER => found.printed[stream].extend(bytes),
+                TEXT_AFTER => after[stream].extend(bytes),
                 _ => {
                     kept += u64::from(head.flags & TEXT_GOES_ON == 0);
                     found.printed[stream].extend(bytes);
                 }
             }
+        }
+        for (printed, after) in found.printed.iter_mut().zip(after) {
+            printed.extend(after);
         }
         found.writes = made > 0;
         found.complete = kept == made;

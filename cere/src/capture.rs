@@ -114,12 +114,11 @@ pub fn run(options: &Options) -> Result<u8> {
             note!("the store has all codelets that can be had");
             return Ok(0);
         }
-        End::Nothing { other_threads } => bail!(
-            "there is nothing to capture: no region passes{} (`cere profile` and `cere regions` list them; name one to take it anyway)",
-            match other_threads {
-                true => ", and those that ran in threads other than the first are not captured",
-                false => "",
-            }
+        End::Nothing { elsewhere: 0 } => bail!(
+            "there is nothing to capture: no region passes (`cere profile` and `cere regions` list them; name one to take it anyway)"
+        ),
+        End::Nothing { elsewhere } => bail!(
+            "there is nothing to capture: no region of the program's first thread passes, and {elsewhere} ran in other threads alone, which are not captured (`cere profile` lists them)"
         ),
         End::Ran { status, cut, lost } => (status, cut, lost),
     };

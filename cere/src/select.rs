@@ -1,21 +1,24 @@
 //! `cere select`: the cheapest regions to replay that cover the run.
 
 use crate::options::Common;
+use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_cluster::{Goal, Rule, cover};
-use cere_console::print;
+use cere_console::{note, print};
 use cere_format::profile::{Profile, RegionProfile};
+use cere_run::capture::Refused;
 use cere_run::classes;
 use cere_run::selection::tree_nodes;
 use cere_store::current;
+use std::collections::BTreeMap;
 
 /// Choose the cheapest regions to replay that cover the run
 #[derive(clap::Args)]
 #[command(after_help = "\
 Uses the last profile. A region covers its inclusive time. Its cost is one run of each representative of its invocations.\n\
 No chosen region is called from inside another, so nothing counts twice. The choice is the optimum of an integer program;\n\
-if that cannot be proved in --seconds, the gap is printed. Regions whose invocations are too short to be timed alone are\n\
-not chosen. --names prints names only, one a line, for `cere capture`.\n\
+if that cannot be proved in --seconds, the gap is printed. Regions whose invocations are too short to be timed alone,\n\
+or whose capture was refused, are not chosen. --names prints names only, one a line, for `cere capture`.\n\
 \n\
 Examples:\n\
 \x20 cere select --coverage 95\n\
@@ -41,6 +44,9 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Share of the run from which on a region that was left out is named.
+const NOTABLE: f64 = 0.01;
+
 /// A chosen region.
 #[derive(Debug, serde::Serialize)]
 struct Chosen {
@@ -60,8 +66,9 @@ struct Replay {
     seconds: f64,
 }
 
-/// The cost of replaying each region; `None` where it cannot be replayed.
-fn replays(profile: &Profile) -> Vec<Option<Replay>> {
+/// The cost of replaying each region; `None` where it cannot be replayed: also those that a capture refused.
+fn replays(profile: &Profile, refused: &BTreeMap<String, String>) -> Vec<Option<Replay>> {
+    let taken = |r: &&RegionProfile| !refused.contains_key(&r.name);
     let long = |r: &&RegionProfile| r.cycles_mean >= Rule::default().cycles;
     let replay = |region: &RegionProfile| {
         let found = classes::of(region).ok()?.classes;
@@ -73,7 +80,7 @@ fn replays(profile: &Profile) -> Vec<Option<Replay>> {
     };
     let regions = profile.regions.iter();
     regions
-        .map(|r| Some(r).filter(long).and_then(replay))
+        .map(|r| Some(r).filter(long).filter(taken).and_then(replay))
         .collect()
 }
 
@@ -81,7 +88,16 @@ fn replays(profile: &Profile) -> Vec<Option<Replay>> {
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let profile = current::profile(&store)?;
-    let replays = replays(&profile);
+    let refused = Refused::of_profile(&store, &profile);
+    let replays = replays(&profile, &refused);
+    for region in profile.regions.iter().filter(|r| r.share >= NOTABLE) {
+        if let Some(reason) = refused.get(&region.name) {
+            note!(
+                "left out: {}: its capture was refused: {reason}",
+                region.name
+            );
+        }
+    }
     let costs: Vec<Option<f64>> = replays
         .iter()
         .map(|r| r.as_ref().map(|r| r.seconds))
@@ -152,5 +168,10 @@ pub fn run(options: &Options) -> Result<u8> {
             gap => format!("a choice may be cheaper by up to {:.1} %", gap * 100.0),
         }
     ))?;
+    if let Some(share) = show::profile::share_of_others(&profile) {
+        note!(
+            "that is the first thread's time: {share} of the processor time is in other threads, whose regions are not captured"
+        );
+    }
     Ok(0)
 }

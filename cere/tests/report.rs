@@ -323,6 +323,8 @@ fn synthetic(at: &Path) -> PathBuf {
         process: Default::default(),
         input: Default::default(),
         other_threads: 0,
+        elsewhere: Vec::new(),
+        processor: None,
         command: ["./app", "--title", "<b>\"bold\"</b> & co"]
             .map(String::from)
             .to_vec(),

@@ -285,27 +285,50 @@ fn regions_of_other_threads() {
 #include <stdio.h>
 static long cells[1000];
 static __attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) cells[i] += i; }
-static void *other(void *x) { for (int r = 0; r < 100; r++) work(1000); return x; }
-int main(void) {
-    pthread_t thread;
-    pthread_create(&thread, 0, other, 0);
-    pthread_join(thread, 0);
-    printf(\"%ld\\n\", cells[5]);
+static __attribute__((noinline)) void never(int n) { for (int i = 0; i < n; i++) cells[i] -= i; }
+static void *other(void *x) { for (int r = 0; r < 40000; r++) work(1000); return x; }
+static __attribute__((noinline)) void join(pthread_t *all, int n) { for (int i = 0; i < n; i++) pthread_join(all[i], 0); }
+int main(int argc, char **argv) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, other, 0);
+    join(threads, 2);
+    if (argc > 5) never(argc);
+    printf(\"%s\\n\", argv[0]);
     return 0;
 }
 ";
-    let directory = build(&[("main.c", source)], "$CC -O2 main.c -o app -pthread");
-    let at = directory.path();
-    refused(
-        at,
-        &["capture", "work@main.c:4", "--", "./app"],
-        "other threads",
+    let directory = build(
+        &[("main.c", source)],
+        "$CC -O1 -fno-vectorize main.c -o app -pthread",
     );
+    let at = directory.path();
+    let profile = json(at, &["profile", "--json", "--", "./app"]);
+    let elsewhere = profile["elsewhere"].as_array().expect("regions");
+    let work = elsewhere
+        .iter()
+        .find(|e| e["name"] == "work@main.c:4")
+        .expect("the region");
+    assert_eq!(work["entries"], 80000);
+    let processor = &profile["processor"];
+    let (all, others) = (&processor["seconds"], &processor["others"]);
+    let share = others.as_f64().expect("seconds") / all.as_f64().expect("seconds");
+    assert!(share > 0.8, "{processor}");
+    let apart = "it ran in threads other than the program's first alone (80000 times)";
+    for more in [&[][..], &["--invocation", "1"]] {
+        let mut arguments = vec!["capture", "work@main.c:4", "never@main.c:5"];
+        arguments.extend(more);
+        arguments.extend(["--", "./app"]);
+        refused(at, &arguments, apart);
+        refused(at, &arguments, "never@main.c:5: it never ran with these");
+    }
+    // Nearly all of the first thread's time: a capture refuses it.
     refused(
         at,
         &["capture", "--", "./app"],
-        "threads other than the first",
+        "calls pthread_join: it waits for another thread",
     );
+    refused(at, &["select"], "no choice of regions covers 95.00 %");
+    refused(at, &["select"], "left out: join@main.c:7");
 }
 
 #[test]

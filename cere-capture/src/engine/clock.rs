@@ -1,5 +1,5 @@
-//! Answers of the kernel to the captured thread: the time, process ids and the like. They are kept, so that a replay gives the
-//! same answers.
+//! Answers of the kernel to the captured thread and those of its team: the time, process ids and the like. They are kept, so
+//! that a replay gives the same answers.
 //!
 //! Most questions go through the kernel's shared page (vDSO) without a system call. During captures that page is not
 //! executable: a call of a function there faults, and is redirected to the equivalent system call.
@@ -17,6 +17,7 @@ use cere_format::answers::{
 };
 use libc::ucontext_t;
 use std::arch::global_asm;
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -195,12 +196,20 @@ pub fn answers_length() -> usize {
     USED.load(Relaxed)
 }
 
+/// Bits of an answer's flags below the number of the thread, while the answer is in the log.
+const THREAD_SHIFT: u32 = 8;
+
 /// The captured thread made a system call at `address`, with this result. Keeps the answer if it was such a question, the text
 /// if it wrote one. What the call reached is open.
 pub fn note_answer(number: usize, a: [usize; 6], result: isize, address: usize) {
-    if is_write(number, a[0]) {
-        return note_text(number, a, result);
+    match is_write(number, a[0]) {
+        true => note_text(number, a, result),
+        false => note_answer_to(0, number, a, result, address),
     }
+}
+
+/// The same for the thread of this number in the team, whose texts are not kept. In turn.
+pub fn note_answer_to(thread: u32, number: usize, a: [usize; 6], result: isize, address: usize) {
     let Some(Question { key, writes }) = question(number, a) else {
         return;
     };
@@ -218,7 +227,7 @@ pub fn note_answer(number: usize, a: [usize; 6], result: isize, address: usize) 
         Head {
             number: number as u32,
             key,
-            flags,
+            flags: flags | thread << THREAD_SHIFT,
             length: 0,
             result: result as i64,
         },
@@ -351,7 +360,7 @@ pub fn read_clocks() -> Vec<Clock> {
 }
 
 /// Description and bytes of the answers to a capture that began with these clocks when [`answers_length`] was `from`.
-pub fn read_answers(from: usize, clocks: Vec<Clock>) -> (Answers, &'static [u8]) {
+pub fn read_answers(from: usize, clocks: Vec<Clock>) -> (Answers, Vec<u8>) {
     let used = answers_length().max(from);
     let cut = match CUT.load(Relaxed) {
         FULL => Some("it asks more often than a capture keeps answers of"),
@@ -369,9 +378,40 @@ pub fn read_answers(from: usize, clocks: Vec<Clock>) -> (Answers, &'static [u8])
             .collect(),
         cut: cut.map(str::to_owned),
         streams: Vec::new(),
+        team: Vec::new(),
     };
     // SAFETY: room of our own; so much of it is written, and nobody writes while a capture ends.
     let bytes =
         unsafe { std::slice::from_raw_parts((LOG.load(Relaxed) + from) as *const u8, used - from) };
-    (known, bytes)
+    let mut by_thread = split_by_thread(bytes);
+    let first = by_thread.remove(&0).unwrap_or_default();
+    let team = by_thread
+        .iter()
+        .map(|(thread, (count, _))| (*thread, *count));
+    let known = Answers {
+        team: team.collect(),
+        ..known
+    };
+    let mut all = first.1;
+    all.extend(by_thread.into_values().flat_map(|(_, bytes)| bytes));
+    (known, all)
+}
+
+/// The answers of a log by thread: how many, and their bytes.
+fn split_by_thread(log: &[u8]) -> BTreeMap<u32, (u64, Vec<u8>)> {
+    let mut found: BTreeMap<u32, (u64, Vec<u8>)> = BTreeMap::new();
+    let mut rest = log;
+    while rest.len() >= ANSWER_HEAD {
+        // SAFETY: the log holds heads, each followed by its bytes.
+        let head = unsafe { rest.as_ptr().cast::<Head>().read_unaligned() };
+        let length = ANSWER_HEAD + (head.length as usize).next_multiple_of(8);
+        let (this, after) = rest.split_at(length.min(rest.len()));
+        let (count, bytes) = found.entry(head.flags >> THREAD_SHIFT).or_default();
+        *count += 1;
+        let flags = head.flags & ((1 << THREAD_SHIFT) - 1);
+        bytes.extend(Head { flags, ..head }.encode());
+        bytes.extend(this.get(ANSWER_HEAD..).unwrap_or_default());
+        rest = after;
+    }
+    found
 }

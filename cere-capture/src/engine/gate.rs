@@ -1,12 +1,15 @@
 //! The gate before closed memory. While memory is closed, a thread of the program that touches it waits in the handler until it
 //! is open again. So does a thread that makes a system call: to the kernel, closed memory does not exist.
 //!
+//! Pages that a captured invocation has opened are open to all threads. So threads that compute outside teams stand still in a
+//! handler meanwhile ([`stand`]): what it reads is then a function of its memory.
+//!
 //! A thread that blocks SIGSEGV is killed by a fault. libc blocks it where threads start and end and where processes fork.
 //! Threads pass a gate there, which is barred while memory is closed.
 
-use super::status;
+use super::{status, wakes};
 use crate::os::signals::NUDGE;
-use crate::os::{local, process, sys, thread};
+use crate::os::{local, process, section, sys, thread};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering, Ordering::SeqCst,
 };
@@ -23,6 +26,17 @@ static CAPTURED: (AtomicUsize, AtomicI32) = (AtomicUsize::new(0), AtomicI32::new
 static BARRED: AtomicBool = AtomicBool::new(false);
 /// 1 if system calls of other threads are held, 0 if they are let through.
 static HELD: AtomicU8 = AtomicU8::new(0);
+/// `si_code` of a SIGSEGV that asks a thread to stand still.
+pub const STAND: i32 = -78;
+/// Whether threads are asked to stand still.
+static ASKED: AtomicBool = AtomicBool::new(false);
+/// Maximum number of threads that stand still.
+const MOST: usize = 1024;
+/// The threads that stand still: id, stack pointer, and the value of [`OPENED`] that they wait to change.
+static STANDING: [(AtomicI32, AtomicUsize, AtomicU32); MOST] =
+    [const { (AtomicI32::new(0), AtomicUsize::new(0), AtomicU32::new(0)) }; MOST];
+/// How many of [`STANDING`] are in use.
+static STOOD: AtomicUsize = AtomicUsize::new(0);
 /// Number of threads in the gate, or between their creation and their entry in the list.
 static PASSING: AtomicUsize = AtomicUsize::new(0);
 
@@ -75,6 +89,50 @@ pub fn bar_gate() {
 /// Holds the system calls that other threads begin from now on, until [`memory_opened`].
 pub fn hold_calls() {
     HELD.store(1, SeqCst);
+}
+
+/// Asks a thread to stand still until [`memory_opened`]. It does so at its next instruction outside of sections, if at all:
+/// [`stands`] tells.
+pub fn ask_to_stand(id: i32) {
+    if !ASKED.swap(true, SeqCst) {
+        STOOD.store(0, SeqCst);
+    }
+    // SAFETY: any bytes are a valid record, and the handler of this signal knows its code.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        info.si_signo = libc::SIGSEGV;
+        info.si_code = STAND;
+        thread::send(id as usize, libc::SIGSEGV, &mut info);
+    }
+}
+
+/// The stack pointer of a thread that stands still.
+pub fn stands(id: i32) -> Option<usize> {
+    let noted = &STANDING[..STOOD.load(SeqCst).min(MOST)];
+    let here = |one: &&(AtomicI32, AtomicUsize, AtomicU32)| {
+        one.0.load(SeqCst) == id && one.2.load(SeqCst) == OPENED.load(SeqCst)
+    };
+    Some(noted.iter().find(here)?.1.load(SeqCst))
+}
+
+/// In the handler of a thread that was asked to stand still: waits until memory is open.
+pub fn stand() {
+    let count = OPENED.load(SeqCst);
+    // It may hold a lock of the library, and is asked again.
+    if !ASKED.load(SeqCst) || section::is_interrupted() {
+        return;
+    }
+    if let Some(place) = STANDING.get(STOOD.fetch_add(1, SeqCst)) {
+        place.0.store(0, SeqCst);
+        place.1.store((&raw const count) as usize, SeqCst);
+        place.2.store(count, SeqCst);
+        place.0.store(thread::id(), SeqCst);
+    }
+    while ASKED.load(SeqCst) && OPENED.load(SeqCst) == count {
+        if !await_opening(count, &[PATIENCE, 0]) {
+            nudge_captured();
+        }
+    }
 }
 
 /// Makes the calling thread's system calls holdable. False if the kernel refuses.
@@ -137,6 +195,8 @@ pub fn memory_closes() {
 /// In a forked child, which has one thread: opens the gate.
 pub fn reset_in_child() {
     HELD.store(0, SeqCst);
+    ASKED.store(false, SeqCst);
+    wakes::reset_in_child();
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
     PASSING.store(0, SeqCst);
@@ -145,6 +205,7 @@ pub fn reset_in_child() {
 /// Memory is open: waiting threads continue.
 pub fn memory_opened() {
     HELD.store(0, SeqCst);
+    ASKED.store(false, SeqCst);
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
     OPENED.fetch_add(1, Ordering::Release);
@@ -152,6 +213,7 @@ pub fn memory_opened() {
     let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     // SAFETY: wakes whoever waits on the word.
     unsafe { sys::call(libc::SYS_futex, [at, wake, i32::MAX as usize, 0, 0, 0]) };
+    wakes::wake_now();
 }
 
 /// In a handler of another thread: waits until memory is open.

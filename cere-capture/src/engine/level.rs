@@ -1,7 +1,7 @@
 //! A capture in progress.
 
 use super::heap::{self, Usage};
-use crate::os::stacks::Resting;
+use crate::os::stacks::Still;
 use cere_format::abi::RegionDescriptor;
 use cere_format::answers::Clock;
 use cere_format::capture::{EntryState, Image, Mapping, OpenMpLock, PageTrace};
@@ -61,8 +61,8 @@ pub struct Level {
     pub blocks: Vec<(u32, Vec<u8>)>,
     /// Whether there are threads that are not the OpenMP runtime's.
     pub strangers: bool,
-    /// The threads whose stacks are watched.
-    pub resting: Vec<Resting>,
+    /// Those threads, which do not run meanwhile.
+    pub still: Vec<Still>,
     /// The clocks at entry, and the offset of the kernel's answers to the region.
     pub clocks: (Vec<Clock>, usize),
     /// The page trace before entry.
@@ -98,7 +98,7 @@ impl Level {
             locks: Vec::new(),
             blocks: Vec::new(),
             strangers: false,
-            resting: Vec::new(),
+            still: Vec::new(),
             clocks: (Vec::new(), 0),
             trace: None,
         }

@@ -28,3 +28,4 @@ pub mod testing;
 pub mod touch;
 pub mod tracer;
 pub mod turn;
+pub mod wakes;

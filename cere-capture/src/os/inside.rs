@@ -4,8 +4,13 @@
 use super::names;
 use std::time::Duration;
 
-/// Milliseconds after which a running thread counts as computing: no call takes that long to return or to come to rest.
-const RUNS: u32 = 10;
+/// Nanoseconds on a processor after which a running thread counts as computing: no call takes that long to return or to come
+/// to rest.
+const RUNS: u64 = 10_000_000;
+/// Milliseconds after which it counts as computing where its time on a processor is not known.
+const ROUNDS: u32 = 10;
+/// Milliseconds after which it counts as computing in any case.
+const MOST_ROUNDS: u32 = 1000;
 
 /// Calls that reach memory through what their arguments point to, or through what the process set up before.
 const NESTED: [i64; 18] = [
@@ -69,33 +74,66 @@ const KNOWN: [(i64, &[usize]); 34] = [
 ];
 
 /// What a thread does.
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    /// On a processor or waiting for one, inside a call or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// It runs or waits for a processor, inside a call or not, or rests outside of calls (for a page).
     Runs,
-    /// At rest outside system calls, or gone.
-    Rests,
-    /// At rest in this call.
-    Inside(usize, [usize; 6]),
+    /// It rests in this call, with these arguments and this stack pointer.
+    Rests(usize, [usize; 6], usize),
+    /// It has ended.
+    Ended,
 }
 
-fn parse_state(text: &str) -> State {
+fn parse_doing(text: &str) -> Doing {
     let mut words = text.split_ascii_whitespace();
-    let first = words.next().unwrap_or("");
-    if first == "running" {
-        return State::Runs;
-    }
-    let Ok(number) = first.parse() else {
-        return State::Rests;
+    // -1 for a rest outside of calls.
+    let Some(number) = words.next().and_then(|w| w.parse().ok()) else {
+        return Doing::Runs;
     };
-    let mut arguments = [0; 6];
-    for argument in &mut arguments {
+    let mut values = [0; 7];
+    for value in &mut values {
         let word = words.next().and_then(|w| w.strip_prefix("0x"));
-        *argument = word
+        *value = word
             .and_then(|w| usize::from_str_radix(w, 16).ok())
             .unwrap_or(0);
     }
-    State::Inside(number, arguments)
+    let [a, b, c, d, e, f, stack] = values;
+    Doing::Rests(number, [a, b, c, d, e, f], stack)
+}
+
+/// What the thread `id` does. An error says that the kernel does not report it.
+pub fn read_doing(id: i32) -> Result<Doing, String> {
+    let path = format!("/proc/self/task/{id}/syscall");
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(parse_doing(&text)),
+        Err(e) if [Some(libc::ESRCH), Some(libc::ENOENT)].contains(&e.raw_os_error()) => {
+            Ok(Doing::Ended)
+        }
+        Err(e) => Err(format!(
+            "the kernel does not report what other threads do: {path}: {e}"
+        )),
+    }
+}
+
+/// Nanoseconds that a thread has been on a processor.
+fn time_on_processor(id: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{id}/schedstat")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// What the thread `id` does. An error says why memory cannot be closed meanwhile. `closed` says whether an address would be
+/// closed.
+pub fn find_doing(id: i32, closed: &dyn Fn(usize) -> bool) -> Result<Doing, String> {
+    let doing = read_doing(id)?;
+    match doing {
+        Doing::Rests(number, arguments, _) if reaches_closed(number, &arguments, closed) => {
+            Err(format!(
+                "another thread is inside {}, which reaches memory that a capture closes",
+                names::name_call(number)
+            ))
+        }
+        doing => Ok(doing),
+    }
 }
 
 /// Whether a call in which a thread rests touches closed memory before it returns.
@@ -114,40 +152,31 @@ fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool)
     }
 }
 
-/// Waits until the threads `ids` rest or count as computing. An error says why memory cannot be closed beside one of them.
-/// `closed` says whether an address would be closed.
-pub fn await_rest(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
-    for round in 0..RUNS {
+/// Waits until the threads `ids` rest or count as computing. An error says why memory cannot be closed beside one of them. `closed` says whether an address would be closed.
+pub fn await_rest(ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
+    let mut running: Vec<(i32, Option<u64>)> = ids
+        .into_iter()
+        .map(|id| (id, time_on_processor(id)))
+        .collect();
+    for round in 0..MOST_ROUNDS {
         if round > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let mut running = Vec::new();
-        for id in ids {
-            let path = format!("/proc/self/task/{id}/syscall");
-            let text = match std::fs::read_to_string(&path) {
-                Ok(text) => text,
-                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
-                Err(e) => {
-                    return Err(format!(
-                        "the kernel does not report what other threads do: {path}: {e}"
-                    ));
-                }
+        let mut still = Vec::new();
+        for (id, began) in running {
+            if find_doing(id, closed)? != Doing::Runs {
+                continue;
+            }
+            let long = match (began, time_on_processor(id)) {
+                (Some(began), Some(now)) => now.saturating_sub(began) >= RUNS,
+                _ => round >= ROUNDS,
             };
-            match parse_state(&text) {
-                State::Runs => running.push(id),
-                State::Rests => {}
-                State::Inside(number, arguments) => {
-                    if reaches_closed(number, &arguments, closed) {
-                        return Err(format!(
-                            "another thread is inside {}, which reaches memory that a capture closes",
-                            names::name_call(number)
-                        ));
-                    }
-                }
+            if !long {
+                still.push((id, began));
             }
         }
-        ids = running;
-        if ids.is_empty() {
+        running = still;
+        if running.is_empty() {
             break;
         }
     }
@@ -160,13 +189,12 @@ mod tests {
 
     #[test]
     fn what_a_thread_is_at() {
-        assert_eq!(parse_state("running\n"), State::Runs);
-        assert_eq!(parse_state("-1 0x7ffd 0x401000\n"), State::Rests);
-        assert_eq!(parse_state(""), State::Rests);
+        assert_eq!(parse_doing("running\n"), Doing::Runs);
+        assert_eq!(parse_doing("-1 0x7ffd 0x401000\n"), Doing::Runs);
         let read = "0 0x3 0x5000 0x1000 0x0 0x0 0x0 0x7ffd 0x7f00\n";
         assert_eq!(
-            parse_state(read),
-            State::Inside(0, [3, 0x5000, 0x1000, 0, 0, 0])
+            parse_doing(read),
+            Doing::Rests(0, [3, 0x5000, 0x1000, 0, 0, 0], 0x7ffd)
         );
     }
 

@@ -20,6 +20,10 @@ const LINGERING: [i32; 2] = [libc::SIGSEGV, libc::SIGSYS];
 
 /// `si_code` of a nudge that waited for the end of a section.
 pub const LEFT: i32 = -77;
+/// `si_code` of a nudge before the captured thread calls a function that uses another thread's state.
+pub const MEETS: i32 = -79;
+/// Seconds that woken threads wait until the captures are given up.
+const WATCH: i64 = 10;
 
 /// Flags that the library's handlers take over from the program's.
 const KEPT: u64 = (libc::SA_RESTART | libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT) as u64;
@@ -37,7 +41,7 @@ static mut SAVED: Saved = Saved {
     stack: [0; 3],
     mask: 0,
     deferred: 0,
-    timer: None,
+    timers: [None; 2],
     lingers: false,
     installed: false,
     handlers: Handlers {
@@ -56,7 +60,8 @@ struct Saved {
     mask: u64,
     /// Signals that the library has blocked until the captures end.
     deferred: u64,
-    timer: Option<i32>,
+    /// Timers that nudge: for a signal that waits, and for threads that were woken ([`watch`]).
+    timers: [Option<i32>; 2],
     /// Whether the handlers of [`LINGERING`] are still installed after the captures.
     lingers: bool,
     installed: bool,
@@ -288,9 +293,9 @@ pub fn release_deferred(mask: u64) -> u64 {
     let own = mask_outside(mask);
     // SAFETY: plain words, main thread only.
     unsafe {
-        let timer = SAVED.timer;
-        SAVED.timer = None;
-        if let Some(timer) = timer {
+        let timers = SAVED.timers;
+        SAVED.timers = [None; 2];
+        for timer in timers.into_iter().flatten() {
             sys::call(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]);
         }
         SAVED.deferred = 0;
@@ -349,15 +354,46 @@ pub fn defer_signal(signal: i32, context: &mut ucontext_t) {
     // SAFETY: the kernel's record; main thread only.
     unsafe {
         if SAVED.deferred == 0 {
-            start_timer();
+            SAVED.timers[0] = start_timer(0, PATIENCE);
         }
         SAVED.deferred |= sys::signal_bit(signal);
         *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::signal_bit(signal);
     }
 }
 
-/// Starts a timer that nudges the calling thread after [`PATIENCE`].
-unsafe fn start_timer() {
+/// In a handler of the captured thread: threads were woken that wait for the end of the captures. They are given up if that
+/// takes long.
+pub fn watch() {
+    // SAFETY: main thread only.
+    unsafe {
+        if SAVED.timers[1].is_none() {
+            SAVED.timers[1] = start_timer(1, WATCH);
+        }
+    }
+}
+
+/// Whether a nudge by a timer is that of [`watch`].
+///
+/// # Safety
+/// `info` is the handler's record of it.
+pub unsafe fn is_watch(info: *mut siginfo_t) -> bool {
+    // SAFETY: by the contract.
+    unsafe { (*info).si_value().sival_ptr as usize == 1 }
+}
+
+/// Nudges the calling thread.
+pub fn nudge_self(code: i32) {
+    // SAFETY: any bytes are a valid record, and the handler of this signal knows its code.
+    unsafe {
+        let mut info: siginfo_t = std::mem::zeroed();
+        info.si_signo = NUDGE;
+        info.si_code = code;
+        thread::send_again(NUDGE, &mut info);
+    }
+}
+
+/// Starts a timer that nudges the calling thread with this value after that many seconds.
+unsafe fn start_timer(value: usize, seconds: i64) -> Option<i32> {
     const SIGEV_THREAD_ID: i32 = 4;
     #[repr(C)]
     struct Event {
@@ -371,7 +407,7 @@ unsafe fn start_timer() {
     unsafe {
         let thread = thread::id();
         let event = Event {
-            value: 0,
+            value,
             signal: NUDGE,
             notify: SIGEV_THREAD_ID,
             thread,
@@ -387,11 +423,12 @@ unsafe fn start_timer() {
             0,
             0,
         ];
-        if sys::call(libc::SYS_timer_create, arguments) == 0 {
-            let patience = [0, 0, PATIENCE, 0];
-            let arguments = [timer as usize, 0, patience.as_ptr() as usize, 0, 0, 0];
-            sys::call(libc::SYS_timer_settime, arguments);
-            SAVED.timer = Some(timer);
+        if sys::call(libc::SYS_timer_create, arguments) != 0 {
+            return None;
         }
+        let patience = [0, 0, seconds, 0];
+        let arguments = [timer as usize, 0, patience.as_ptr() as usize, 0, 0, 0];
+        sys::call(libc::SYS_timer_settime, arguments);
+        Some(timer)
     }
 }

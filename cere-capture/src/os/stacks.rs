@@ -1,67 +1,74 @@
-//! Whether a region has touched stacks of other threads. These stay open, so touches do not fault, and they are not captured:
-//! a replay has no such stacks. The kernel reports referenced mappings; if the stack's thread has not run meanwhile, the region
-//! touched it. Ordinary code, with everything open.
+//! Whether other threads have stood still while an invocation was captured, and whether that has touched their stacks. Stacks
+//! stay open, so touches do not fault, and they are not captured: a replay has no such stacks. The kernel reports referenced
+//! mappings. Ordinary code, with the captured thread's memory open and the others still held.
 
-/// A thread that rests, and its stack.
+use super::inside::{self, Doing};
+use super::names;
+
+/// A thread outside teams that does not run while an invocation is captured, and its stack.
 #[derive(Debug, Clone)]
-pub struct Resting {
-    id: i32,
-    stack: (usize, usize),
-    switches: u64,
+pub struct Still {
+    /// Its id.
+    pub id: i32,
+    /// Its stack.
+    pub stack: (usize, usize),
+    /// The call in which it rests; none if the library's handler holds it.
+    pub call: Option<Doing>,
 }
 
-/// Context switches of a thread so far, if it rests.
-fn count_switches(id: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
-    let field = |name: &str| Some(text.lines().find_map(|l| l.strip_prefix(name))?.trim());
-    if !field("State:")?.starts_with(['S', 'D']) {
-        return None;
+impl Still {
+    /// Whether it still rests in the same call: it cannot have returned, as calls that it begins are held.
+    fn rested(&self) -> bool {
+        self.call
+            .is_none_or(|call| inside::read_doing(self.id) == Ok(call))
     }
-    let number = |name| field(name)?.parse::<u64>().ok();
-    Some(number("voluntary_ctxt_switches:")? + number("nonvoluntary_ctxt_switches:")?)
-}
 
-/// Begins to watch the stacks of those threads that rest.
-pub fn watch_stacks(threads: Vec<(i32, (usize, usize))>) -> Vec<Resting> {
-    if threads.is_empty() || std::fs::write("/proc/self/clear_refs", "1").is_err() {
-        return Vec::new();
+    /// The name of that call.
+    fn name(&self) -> String {
+        match self.call {
+            Some(Doing::Rests(number, ..)) => names::name_call(number),
+            _ => "a system call".into(),
+        }
     }
-    let resting = |(id, stack)| {
-        let switches = count_switches(id)?;
-        Some(Resting {
-            id,
-            stack,
-            switches,
-        })
-    };
-    threads.into_iter().filter_map(resting).collect()
 }
 
-/// Why the region cannot be replayed, if it touched the stack of a thread that has not run since.
-pub fn find_touched(watched: &[Resting]) -> Option<String> {
-    if watched.is_empty() {
+/// Forgets which pages were referenced.
+pub fn watch_stacks() {
+    // Where the kernel refuses, touched stacks are not found.
+    let _ = std::fs::write("/proc/self/clear_refs", "1");
+}
+
+/// Why the region cannot be replayed, if one of `others` has run meanwhile, or if it touched the stack of one.
+pub fn find_disturbance(others: &[Still]) -> Option<String> {
+    if let Some(ran) = others.iter().find(|o| !o.rested()) {
+        return Some(format!(
+            "another thread ({}), which rested in {}, runs on meanwhile and may change what it reads or writes",
+            ran.id,
+            ran.name()
+        ));
+    }
+    if others.is_empty() {
         return None;
     }
     let text = std::fs::read("/proc/self/smaps").ok()?;
     let mut mapping = (0, 0);
-    let mut stacks = Vec::new();
     for line in String::from_utf8_lossy(&text).lines() {
         if let Some(size) = line.strip_prefix("Referenced:") {
             // A larger mapping holds other data as well.
-            let own = |w: &&Resting| w.stack.0 <= mapping.0 && mapping.1 <= w.stack.1;
-            if !size.trim_start().starts_with("0 ") {
-                stacks.extend(watched.iter().filter(own));
+            let own = |o: &&Still| o.stack.0 <= mapping.0 && mapping.1 <= o.stack.1;
+            if !size.trim_start().starts_with("0 ")
+                && let Some(found) = others.iter().find(own)
+            {
+                return Some(format!(
+                    "it touches the stack of another thread ({}), which a replay does not have",
+                    found.id
+                ));
             }
         } else if let Some(range) = parse_range(line) {
             mapping = range;
         }
     }
-    let rested = |w: &&&Resting| count_switches(w.id) == Some(w.switches);
-    let found = stacks.iter().find(rested)?;
-    Some(format!(
-        "it touches the stack of another thread ({}), which a replay does not have",
-        found.id
-    ))
+    None
 }
 
 /// [start, end) of a line that opens a mapping.

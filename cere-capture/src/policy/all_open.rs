@@ -6,12 +6,13 @@ use super::mark::note_level;
 use super::state::State;
 use super::surroundings::lay_out;
 use super::{team, threads, windows};
+use crate::engine::state::Engine;
 use crate::engine::tracer::Cut;
 use crate::engine::{dispatch, gate, heap, malloc};
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::in_library;
-use crate::os::{images, signals, sys};
+use crate::os::{images, signals, stacks, sys};
 use cere_format::capture::RegionEnd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -44,14 +45,19 @@ pub fn with_all_open(
     dispatch::catch_calls(false);
     heap::set_inside(false);
     let was_inside = state.engine.level.is_some();
-    let mut kept = true;
+    let strangers = state.engine.level.as_ref().is_some_and(|l| l.strangers);
+    let mut spoilt = None;
     // Before anything else: libc's data may be closed.
     if state.engine.at_work() {
         if why == Why::Leaves && !state.engine.stacks.is_empty() {
             state.engine.uncover();
-            kept = state.engine.keep_exit();
+            spoilt = keep_errno(|| in_library(|| keep_all(&mut state.engine)));
         }
-        state.engine.open();
+        match strangers && why != Why::Leaves {
+            // They stand still until the captured invocation ends.
+            true => state.engine.uncover(),
+            false => state.engine.open(),
+        }
     }
     // A thread of the team failed on the way here.
     let failed = team::take_failure();
@@ -67,8 +73,8 @@ pub fn with_all_open(
                 state.engine.tracer.halt(failure.cut());
                 finish_capture(state, RegionEnd::Never, failure.reason());
             }
-            if !kept {
-                finish_capture(state, RegionEnd::Never, Some(NO_ROOM.into()));
+            if let Some(reason) = spoilt {
+                finish_capture(state, RegionEnd::Never, Some(reason));
             }
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 refuse_missed(state)?;
@@ -107,9 +113,11 @@ pub fn with_all_open(
         state.engine.open();
         // Another thread may have unmapped something in between.
         attempts += 1;
+        let goes_on = state.engine.level.as_ref().is_some_and(|l| l.started != 0);
         keep_errno(|| {
             in_library(|| {
-                if attempts == ATTEMPTS || lay_out(state, stack).is_err() {
+                let last = attempts == ATTEMPTS || strangers && goes_on;
+                if last || lay_out(state, stack).is_err() {
                     state.engine.tracer.on = false;
                     state.engine.tracer.stop(Cut::Because(CLOSED_IN_VAIN));
                     finish_capture(state, RegionEnd::Never, Some(message));
@@ -140,21 +148,41 @@ pub fn with_all_open(
     sys::HOOK_MASK.store(signals::mask_inside(mask), Ordering::Relaxed);
 }
 
+/// Keeps what the captured invocation wrote before other threads continue. Returns why it cannot be captured, if so.
+fn keep_all(engine: &mut Engine) -> Option<String> {
+    if !engine.keep_exit() {
+        return Some(NO_ROOM.into());
+    }
+    stacks::find_disturbance(&engine.level.as_ref()?.still)
+}
+
 /// Closes everything, except for the stacks of the threads that run now.
 pub fn close_memory(state: &mut State) -> Result<(), String> {
     state.engine.publish();
-    keep_errno(|| {
-        in_library(|| {
-            let stacks = threads::find_other_stacks()?;
-            for (start, end) in &stacks {
-                if !state.engine.pages.spans.carve(*start, *end) {
-                    return Err("the program has too many mappings".to_owned());
-                }
-            }
-            state.engine.stacks = stacks;
-            let spans = state.engine.pages.spans.all();
-            threads::hold_calls(&|at| spans.iter().any(|s| s.start <= at && at < s.end))
-        })
-    })?;
+    let level = state.engine.level.as_ref();
+    // Other threads still stand.
+    if level.is_none_or(|level| level.started == 0 || !level.strangers) {
+        keep_errno(|| in_library(|| hold_others(state)))?;
+    }
     state.engine.close()
+}
+
+/// Lets no other thread run on that memory is closed to, nor change what an invocation reads.
+fn hold_others(state: &mut State) -> Result<(), String> {
+    let stacks = threads::find_other_stacks()?;
+    for (start, end) in &stacks {
+        if !state.engine.pages.spans.carve(*start, *end) {
+            return Err("the program has too many mappings".to_owned());
+        }
+    }
+    state.engine.stacks = stacks;
+    let spans = state.engine.pages.spans.all();
+    let closed = |at| spans.iter().any(|s| s.start <= at && at < s.end);
+    let still = threads::hold_others(state.engine.level.is_some(), &closed)?;
+    if let Some(level) = state.engine.level.as_mut().filter(|_| !still.is_empty()) {
+        level.strangers = true;
+        level.still = still;
+        stacks::watch_stacks();
+    }
+    Ok(())
 }

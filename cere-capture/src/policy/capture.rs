@@ -8,9 +8,9 @@ use super::write::{self, End};
 use super::{conflict, locks, openmp, threads, windows};
 use crate::engine::level::Level;
 use crate::engine::pool::Did;
-use crate::engine::{clock, heap, layout};
+use crate::engine::{clock, gate, heap, layout};
 use crate::os::report::complain;
-use crate::os::{mappings, signals, stacks};
+use crate::os::{mappings, signals};
 use cere_format::abi::{KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::{EntryState, RegionEnd};
 
@@ -22,8 +22,9 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
     let Some(level) = state.engine.level.take() else {
         return;
     };
+    // Other threads go on: one may hold what is used here.
+    gate::memory_opened();
     let key = state.wanted[level.wanted].key.clone();
-    let refused = refused.or_else(|| stacks::find_touched(&level.resting));
     let end = End {
         key: &key,
         end,
@@ -118,9 +119,6 @@ pub unsafe fn begin_capture(
     let trace = windows::take_trace(state, wanted, invocation);
     if let Some(level) = state.engine.level.as_mut() {
         level.trace = trace;
-        let strangers = threads::list_strangers();
-        level.strangers = !strangers.is_empty();
-        level.resting = stacks::watch_stacks(strangers);
         level.clocks.0 = clock::read_clocks();
     }
     state.engine.take_control(control)

@@ -3,6 +3,7 @@
 use super::halt::Halt;
 use super::team;
 use crate::engine::tracer::Cut;
+use crate::os::signals;
 
 /// Why captures end early.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,8 @@ pub enum Cause {
     Call(usize, Halt),
     /// A thread of a team cannot go on.
     Team,
+    /// A function of libc that uses the state of another thread.
+    Meets(&'static str),
     /// This reason, unless a thread of a team cannot go on.
     Because(&'static str),
 }
@@ -36,6 +39,12 @@ impl Cause {
             Cause::Signal(signal) => Some(format!("it takes signal {signal}")),
             Cause::Call(number, halt) => halt.reason(number),
             Cause::Team => of_team(),
+            Cause::Meets("pthread_create") => {
+                Some("calls pthread_create: it starts a thread".into())
+            }
+            Cause::Meets(function) => Some(format!(
+                "calls {function}: it waits for another thread, or uses its state"
+            )),
             Cause::Because(reason) => of_team().or(Some(reason.into())),
         }
     }
@@ -65,6 +74,23 @@ pub fn end_later(cause: Cause) {
     unsafe {
         (*ending).get_or_insert(cause);
     }
+}
+
+/// The function of libc that the captured thread is about to call for another thread. Main thread only.
+static mut MET: Option<&'static str> = None;
+
+/// The captured invocation calls a function of libc for another thread, whose state no replay has: ends the capture.
+pub fn meet_other(function: &'static str) {
+    // SAFETY: main thread only.
+    unsafe { MET = Some(function) };
+    signals::nudge_self(signals::MEETS);
+}
+
+/// Takes the function that [`meet_other`] was called for.
+pub fn take_met() -> Option<&'static str> {
+    let met = &raw mut MET;
+    // SAFETY: main thread only.
+    unsafe { (*met).take() }
 }
 
 /// What remains to be done out of turn after a system call of the captured thread.

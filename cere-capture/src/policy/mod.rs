@@ -6,6 +6,7 @@ mod calls;
 mod capture;
 mod cause;
 mod conflict;
+mod elsewhere;
 mod ending;
 mod entry;
 mod halt;

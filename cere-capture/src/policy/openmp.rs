@@ -95,8 +95,8 @@ pub fn c_library() -> [(usize, usize); 2] {
     })
 }
 
-/// Looks for the runtime among the loaded images. Ordinary code.
-pub fn find_runtime() {
+/// Looks for the runtime among the loaded images. If it is to be `captured`, its memory is set apart. Ordinary code.
+pub fn find_runtime(captured: bool) {
     // SAFETY: a plain look-up.
     let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK_SYMBOL.as_ptr()) } as usize;
     let loaded = images::list_loaded();
@@ -115,6 +115,11 @@ pub fn find_runtime() {
     let program = place == 0 || images::read_sections(&loaded[place]).instrumented;
     BUILT_IN.store(program, Ordering::Relaxed);
     if program {
+        return;
+    }
+    if !captured {
+        RANGE.1.store(end, Ordering::Relaxed);
+        RANGE.0.store(start, Ordering::Relaxed);
         return;
     }
     // SAFETY: a plain look-up.

@@ -1,7 +1,7 @@
 //! The regions of the loaded images: which have a hook, and their counts. Ordinary code, but for [`listen_everywhere`].
 
 use super::state::{Region, State};
-use super::{hooks, register};
+use super::{elsewhere, hooks, register};
 use crate::os::images;
 use crate::os::sys::{self, PAGE};
 use cere_format::abi::RegionDescriptor;
@@ -86,6 +86,7 @@ pub fn forget_images(state: &mut State, present: &dyn Fn(usize) -> bool) {
 /// Makes a region dormant again once nothing more is wanted of it.
 pub fn disarm_if_done(region: &mut Region) {
     if region.next == u64::MAX {
+        region.elsewhere += elsewhere::counted_in_capture(&region.armed);
         for descriptor in region.armed.drain(..) {
             // SAFETY: descriptors of loaded images.
             unsafe { hooks::set_hook(descriptor, false) };
@@ -105,7 +106,8 @@ pub fn write_counts(state: &State) -> Result<(), String> {
         .filter(|w| w.listed)
         .map(|w| {
             let key = serde_json::json!({ "unit": w.key.unit, "index": w.key.index });
-            serde_json::json!({ "key": key, "invocations": w.count })
+            let elsewhere = w.elsewhere + elsewhere::counted_in_capture(&w.armed);
+            serde_json::json!({ "key": key, "invocations": w.count, "elsewhere": elsewhere })
         })
         .collect();
     let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());

@@ -50,6 +50,8 @@ pub struct Region {
     pub listed: bool,
     /// Its descriptors with a hook.
     pub armed: Vec<*mut RegionDescriptor>,
+    /// Times that other threads entered it while armed, once it is dormant again.
+    pub elsewhere: u64,
 }
 
 impl Region {
@@ -64,6 +66,7 @@ impl Region {
             inside: None,
             listed: false,
             armed: Vec::new(),
+            elsewhere: 0,
         }
     }
 

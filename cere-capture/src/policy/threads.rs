@@ -1,12 +1,14 @@
 //! The threads of the program beside the captured one.
 //!
-//! Threads outside teams wait for closed memory ([`crate::engine::gate`]). Their stacks, known since their start, stay open. A
-//! region that needs such a thread to continue cannot be captured. Threads of the OpenMP runtime belong to the region and
+//! Threads outside teams wait for closed memory, and stand still while an invocation is captured ([`crate::engine::gate`]). Their
+//! stacks, known since their start, stay open. A region that needs such a thread to continue cannot be captured. Threads of the OpenMP runtime belong to the region and
 //! continue ([`super::team`]).
 
 use crate::engine::gate;
 use crate::engine::state::Engine;
 use crate::engine::turn;
+use crate::os::inside::Doing;
+use crate::os::stacks::Still;
 use crate::os::sys::{self, PAGE};
 use crate::os::{inside, local, section, thread};
 use std::ffi::c_void;
@@ -215,23 +217,63 @@ fn check_others(own: i32) -> Result<Vec<(usize, usize)>, String> {
     Ok(stacks.filter(|s| s.0 < s.1).collect())
 }
 
-/// The other threads outside teams, with their stacks. Ordinary code.
-pub fn list_strangers() -> Vec<(i32, (usize, usize))> {
-    let own = thread::id();
-    let Ok(list) = LIST.lock() else {
-        return Vec::new();
-    };
-    let others = list.iter().filter(|t| t.id != own && t.number == 0);
-    others.map(|t| (t.id, t.stack)).collect()
-}
-
 /// Holds the system calls that other threads begin from now on, until [`gate::memory_opened`]. An error says why memory cannot
-/// be closed during their present calls. `closed` says whether an address would be closed.
-pub fn hold_calls(closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
-    let ids = match LIST.lock() {
-        Ok(list) => list.iter().map(|t| t.id).collect(),
+/// be closed during their present calls. `closed` says whether an address would be closed. If an invocation is `captured`,
+/// threads outside teams stand still as well: returns them.
+pub fn hold_others(captured: bool, closed: &dyn Fn(usize) -> bool) -> Result<Vec<Still>, String> {
+    let others: Vec<Thread> = match LIST.lock() {
+        Ok(list) => list.clone(),
         Err(e) => return Err(e.to_string()),
     };
     gate::hold_calls();
-    inside::await_rest(ids, closed)
+    inside::await_rest(others.iter().map(|t| t.id).collect(), closed)?;
+    if !captured {
+        return Ok(Vec::new());
+    }
+    let strangers: Vec<&Thread> = others.iter().filter(|t| t.number == 0).collect();
+    stop_threads(strangers.iter().map(|t| t.id).collect(), closed)?;
+    let mut still = Vec::new();
+    for thread in strangers {
+        let (call, stack) = match gate::stands(thread.id) {
+            Some(stack) => (None, stack),
+            None => match inside::find_doing(thread.id, closed)? {
+                rests @ Doing::Rests(.., stack) => (Some(rests), stack),
+                Doing::Ended => continue,
+                Doing::Runs => return Err("another thread runs again".into()),
+            },
+        };
+        if closed(stack) && thread.alternate.0 >= thread.alternate.1 {
+            return Err(format!(
+                "another thread ({}) has a stack that the program made itself, which a capture closes",
+                thread.id
+            ));
+        }
+        still.push(Still {
+            id: thread.id,
+            stack: thread.stack,
+            call,
+        });
+    }
+    Ok(still)
+}
+
+/// Makes those of the threads `ids` stand still that do not rest in a call. Their system calls are held.
+fn stop_threads(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
+    /// Milliseconds until it is given up.
+    const PATIENCE: u32 = 2000;
+    for _ in 0..PATIENCE {
+        let mut still = Vec::new();
+        for id in ids {
+            if gate::stands(id).is_none() && inside::find_doing(id, closed)? == Doing::Runs {
+                gate::ask_to_stand(id);
+                still.push(id);
+            }
+        }
+        ids = still;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Err(format!("another thread ({}) cannot be stopped", ids[0]))
 }

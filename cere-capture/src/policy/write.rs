@@ -288,10 +288,10 @@ fn write_contents(
     let (known, answers) = clock::read_answers(level.clocks.1, level.clocks.0.clone());
     let answers = match end.refused {
         None => answers,
-        Some(_) => &[],
+        Some(_) => Vec::new(),
     };
     if !answers.is_empty() {
-        std::fs::write(files.part("answers"), answers).map_err(failed)?;
+        std::fs::write(files.part("answers"), &answers).map_err(failed)?;
     }
     let mut fresh = level.fresh.clone();
     let stack = level.mappings.iter().find(|m| m.path == mappings::STACK);

@@ -4,8 +4,8 @@ use super::*;
 use crate::FormatError;
 use crate::error::check_version;
 use crate::profile::{
-    PROFILE_VERSION, Passage, ProcessName, Profile, RegionKey, RegionProfile, RunInput, Trace,
-    TreeNode,
+    Elsewhere, PROFILE_VERSION, Passage, ProcessName, ProcessorTime, Profile, RegionKey,
+    RegionProfile, RunInput, Trace, TreeNode,
 };
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -243,7 +243,52 @@ pub fn read_raw(
         tree,
         timeline: timeline(&reader, passages, &place, start)?,
         other_threads: word!(&header, 0, RawHeader, other_threads),
+        elsewhere: elsewhere(&reader, name)?,
+        processor: processor(&header),
     })
+}
+
+/// The processor time, if the program ended in an orderly way.
+fn processor(header: &[u8]) -> Option<ProcessorTime> {
+    let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+    let all = word!(header, 0, RawHeader, processor);
+    (all > 0).then(|| ProcessorTime {
+        all: seconds(all),
+        first: seconds(word!(header, 0, RawHeader, processor_first)),
+        team: seconds(word!(header, 0, RawHeader, processor_team)),
+    })
+}
+
+/// The regions that other threads entered. A region of several images counts once.
+fn elsewhere(
+    reader: &Reader,
+    name: &mut dyn FnMut(&RegionKey) -> String,
+) -> Result<Vec<Elsewhere>, FormatError> {
+    let entry = size_of::<RawElsewhere>();
+    let data = reader.words(ELSEWHERE_OFFSET, RAW_ELSEWHERE * entry)?;
+    let mut found: Vec<Elsewhere> = Vec::new();
+    for base in (0..data.len()).step_by(entry) {
+        let unit = base + offset_of!(RawElsewhere, unit);
+        let unit = data.get(unit..unit + 32).unwrap_or(&[]);
+        let entries = word!(&data, base, RawElsewhere, entries);
+        if entries == 0 || unit.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        let key = RegionKey {
+            unit: String::from_utf8_lossy(unit).into_owned(),
+            index: u32_at(&data, base + offset_of!(RawElsewhere, index)),
+        };
+        match found.iter_mut().find(|e| e.key == key) {
+            Some(known) => known.entries = known.entries.saturating_add(entries),
+            None => found.push(Elsewhere {
+                name: name(&key),
+                key,
+                entries,
+            }),
+        }
+    }
+    found.sort_by(|a, b| b.entries.cmp(&a.entries).then_with(|| a.name.cmp(&b.name)));
+    Ok(found)
 }
 
 /// The trace of the region at `slot`, whose first `invocations` invocations may have been kept; the program began at counter

@@ -125,13 +125,13 @@ impl Wish {
     }
 }
 
-/// Why a region is not in `profile`.
-pub fn never_ran(profile: &Profile) -> &'static str {
-    match profile.other_threads {
-        0 => "it never ran with these arguments",
-        _ => {
-            "it never ran in the program's first thread with these arguments; regions ran in other threads, which are not captured"
-        }
+/// Why a region has no invocation in the program's first thread, if other threads entered it so many times.
+pub fn never_ran(elsewhere: u64) -> String {
+    match elsewhere {
+        0 => "it never ran with these arguments".into(),
+        _ => format!(
+            "it ran in threads other than the program's first alone ({elsewhere} times), which are not captured"
+        ),
     }
 }
 
@@ -140,7 +140,7 @@ fn choose_representatives(choices: &mut Vec<Choice>, profile: &Profile) -> Vec<S
     let mut skipped = Vec::new();
     choices.retain_mut(|choice| {
         let found = match profile.region(&choice.key) {
-            None => Err(never_ran(profile).to_owned()),
+            None => Err(never_ran(profile.entries_elsewhere(&choice.key))),
             Some(region) => match classes::representatives(region) {
                 // No invocation finished, or all are too short: any one will do.
                 Err(ClassError::NoTimes) => Ok(vec![(1, None)]),

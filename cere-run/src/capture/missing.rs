@@ -4,7 +4,7 @@ use super::choose::{Choice, Skipped};
 use anyhow::Result;
 use cere_build::image::Program;
 use cere_format::package::Represents;
-use cere_format::profile::RegionKey;
+use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_store::{codelets, state};
@@ -32,6 +32,13 @@ impl Refused {
                 command: command.to_vec(),
                 regions: BTreeMap::new(),
             })
+    }
+
+    /// The refusals for the command of a profile.
+    pub fn of_profile(store: &Store, profile: &Profile) -> BTreeMap<String, String> {
+        let known: Option<Self> = state::read_json(&store.captures()).ok();
+        let same = |k: &Self| k.program == profile.program && k.command == profile.command;
+        known.filter(same).map(|k| k.regions).unwrap_or_default()
     }
 
     /// The refusals for the last captured program.

@@ -20,7 +20,7 @@ use anyhow::Result;
 use cere_build::image::Program;
 use cere_console::{note, print, warning};
 use cere_format::capture::{RunMode, Wanted};
-use cere_format::profile::{PROFILE_VERSION, Profile, RegionKey};
+use cere_format::profile::{Elsewhere, PROFILE_VERSION, Profile, RegionKey};
 use cere_format::store::Store;
 use cere_store::codelets::Listed;
 use cere_store::names::{self, Named};
@@ -72,8 +72,8 @@ pub enum End {
     Complete,
     /// No region matters.
     Nothing {
-        /// Whether regions ran in other threads, which are not captured.
-        other_threads: bool,
+        /// Number of regions that ran in threads other than the first alone, which are not captured.
+        elsewhere: usize,
     },
     /// The program ran.
     Ran {
@@ -142,8 +142,11 @@ pub fn take(request: &Request) -> Result<Taken> {
         }
     }
     if choices.is_empty() {
-        let other_threads = profile.as_ref().is_some_and(|p| p.other_threads > 0);
-        return Ok(ended(skipped, End::Nothing { other_threads }));
+        let elsewhere = profile.as_ref().map_or(0, |profile| {
+            let alone = |e: &&Elsewhere| profile.region(&e.key).is_none();
+            profile.elsewhere.iter().filter(alone).count()
+        });
+        return Ok(ended(skipped, End::Nothing { elsewhere }));
     }
     let early = match &profile {
         Some(profile) => Some(Packing::of(store, &choices, Some(profile))?),

@@ -256,12 +256,16 @@ impl Packing<'_> {
     fn missing(&self, runs: &Runs, choice: &Choice, invocation: u64) -> Missing {
         let entered = runs.entered(&choice.key);
         let ran = entered.or_else(|| Some(invocations_in(self.profile?, &choice.key)));
+        let profiled = self.profile.map(|p| p.entries_elsewhere(&choice.key));
+        let elsewhere = runs
+            .entered_elsewhere(&choice.key)
+            .max(profiled.unwrap_or(0));
         let reason = match ran {
             None => format!("invocation {invocation} never came"),
-            Some(0) => self
-                .profile
-                .map_or("it never ran with these arguments", never_ran)
-                .into(),
+            Some(0) => never_ran(elsewhere),
+            Some(ran) if ran < invocation && elsewhere > 0 => format!(
+                "invocation {invocation} never came: it ran {ran} times in the program's first thread, and {elsewhere} times in others, which are not captured"
+            ),
             Some(ran) if ran < invocation => {
                 format!("invocation {invocation} never came: it ran {ran} times")
             }

@@ -30,6 +30,9 @@ pub struct Raw {
 struct Count {
     key: RegionKey,
     invocations: u64,
+    /// Likewise by threads other than the first, outside teams.
+    #[serde(default)]
+    elsewhere: u64,
 }
 
 /// The results of a capture run.
@@ -112,6 +115,12 @@ impl Run {
     fn entered(&self, key: &RegionKey) -> Option<u64> {
         let counts = self.counts.iter().filter(|c| c.key == *key);
         counts.map(|c| c.invocations).max()
+    }
+
+    /// The most often that threads other than the first of a process entered the region.
+    fn entered_elsewhere(&self, key: &RegionKey) -> u64 {
+        let counts = self.counts.iter().filter(|c| c.key == *key);
+        counts.map(|c| c.elsewhere).max().unwrap_or(0)
     }
 
     /// The outcome of an invocation: in the process of `profile`, else in the first process that reached it.
@@ -257,6 +266,11 @@ impl Runs {
     /// The most often that a process of the first run entered the region. One that was killed does not tell.
     pub fn entered(&self, key: &RegionKey) -> Option<u64> {
         self.runs[0].entered(key)
+    }
+
+    /// The most often that threads other than the first of a process of the first run entered the region.
+    pub fn entered_elsewhere(&self, key: &RegionKey) -> u64 {
+        self.runs[0].entered_elsewhere(key)
     }
 
     /// The outcome of an invocation in the last run that reached it.

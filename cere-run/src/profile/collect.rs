@@ -111,6 +111,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         );
     };
     let mut notes = notes(&path)?;
+    notes.extend(other_threads(&profile));
     if others > 0 {
         notes.push(format!(
             "{others} more processes of the run were instrumented; the profile is of the main one"
@@ -132,6 +133,40 @@ fn process_of(path: &Path) -> Option<(u32, usize)> {
     Some((id.parse().ok()?, earlier.parse().ok()?))
 }
 
+/// Share of the processor time in other threads from which on it is reported.
+const NOTABLE: f64 = 0.01;
+/// Regions that are named.
+const NAMED: usize = 5;
+
+/// What ran in threads other than the first, outside teams.
+fn other_threads(profile: &Profile) -> Option<String> {
+    let share = profile.processor.map_or(0.0, |p| p.other_share());
+    let regions = &profile.elsewhere;
+    if share < NOTABLE && regions.is_empty() {
+        return None;
+    }
+    let known = profile.processor.map(|p| {
+        format!(
+            "{:.1} % of the processor time ({:.3} of {:.3} s) is in threads other than the first, which are not timed",
+            share * 100.0,
+            p.others(),
+            p.all
+        )
+    });
+    let mut text = known.unwrap_or_else(|| "threads other than the first are not timed".into());
+    if !regions.is_empty() {
+        let names = regions.iter().take(NAMED);
+        let names: Vec<String> = names
+            .map(|e| format!("{} ({} times)", e.name, e.entries))
+            .collect();
+        text.push_str(&format!("; regions that ran there: {}", names.join(", ")));
+        if regions.len() > NAMED {
+            text.push_str(&format!(" and {} more", regions.len() - NAMED));
+        }
+    }
+    Some(text)
+}
+
 /// Notes on what the raw profile lacks, from its header.
 fn notes(path: &Path) -> Result<Vec<String>> {
     use std::io::Read;
@@ -145,10 +180,6 @@ fn notes(path: &Path) -> Result<Vec<String>> {
         u64::from_le_bytes(bytes)
     };
     let counts = [
-        (
-            offset_of!(RawHeader, other_threads),
-            "probe events came from threads other than the first and are not timed".to_owned(),
-        ),
         (
             offset_of!(RawHeader, regions_lost),
             "invocations of regions for which there was no room are not timed".to_owned(),

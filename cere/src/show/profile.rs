@@ -23,13 +23,33 @@ pub fn text(profile: &Profile) -> String {
     let names: Vec<&str> = profile.regions.iter().map(|r| r.name.as_str()).collect();
     let names = short::names(&names, short::columns().saturating_sub(TREE));
     children(profile, &names, 0, 1, &mut text);
+    if !profile.elsewhere.is_empty() {
+        let rows = profile.elsewhere.iter();
+        let rows = rows.map(|e| vec![e.name.clone(), e.entries.to_string()]);
+        text.push_str("\nregions in threads other than the first, which are not timed\n");
+        text.push_str(&print::table_of_names(
+            &["region", "entries"],
+            rows.collect(),
+        ));
+    }
+    let others = share_of_others(profile);
     text.push_str(&format!(
-        "\n{:.3} s in all, {:.1} % of it in {} regions\n",
+        "\n{:.3} s in all, {:.1} % of it in {} regions{}\n",
         profile.seconds,
         profile.coverage * 100.0,
-        profile.regions.len()
+        profile.regions.len(),
+        others.map_or(String::new(), |share| format!(
+            " of the first thread; {share} of the processor time is in other threads"
+        ))
     ));
     text
+}
+
+/// The share of the processor time in threads that are neither the first nor of a team, for people; none if it is not
+/// notable. Shares of the run and coverages are of the first thread alone.
+pub fn share_of_others(profile: &Profile) -> Option<String> {
+    let share = profile.processor?.other_share();
+    (share >= 0.01).then(|| format!("{:.1} %", share * 100.0))
 }
 
 fn row(region: &RegionProfile) -> Vec<String> {
@@ -123,7 +143,18 @@ pub fn json(profile: &Profile, code: u8, file: &Path) -> serde_json::Value {
                 "inclusive_seconds": n.inclusive_seconds, "self_seconds": n.self_seconds})
         })
         .collect();
+    let elsewhere: Vec<_> = profile
+        .elsewhere
+        .iter()
+        .map(|e| {
+            serde_json::json!({"name": e.name, "unit": e.key.unit, "index": e.key.index, "entries": e.entries})
+        })
+        .collect();
+    let processor = profile.processor.map(|p| {
+        serde_json::json!({"seconds": p.all, "first": p.first, "team": p.team, "others": p.others()})
+    });
     serde_json::json!({"seconds": profile.seconds, "coverage": profile.coverage, "status": code,
+        "processor": processor, "elsewhere": elsewhere,
         "command": profile.command, "tsc_hz": profile.tsc_hz,
         "probe_cycles": {"inside": profile.probe_inside, "outside": profile.probe_outside},
         "regions": regions, "tree": tree, "file": file})

@@ -10,11 +10,12 @@ use crate::engine::in_turn::InTurn;
 use crate::engine::level::CALLS;
 use crate::engine::memory::Access;
 use crate::engine::state::Engine;
-use crate::engine::{clock, dispatch, gate, parallel, tracer};
+use crate::engine::{clock, dispatch, gate, parallel, tracer, wakes};
 use crate::os::{local, signals, sys};
 use crate::policy::cause::{After, Cause};
 use crate::policy::halt::Halt;
 use crate::policy::{team, windows};
+use cere_format::answers::question;
 use libc::ucontext_t;
 
 /// How a call proceeds.
@@ -38,6 +39,13 @@ pub fn dispatch_of_team(mut engine: InTurn, context: &mut ucontext_t) {
     tracer::unpin_later();
     match outcome {
         Ok(Act::Done(result)) => set_result(context, result),
+        // It does not wait, and its answer is kept in turn.
+        Ok(Act::Make) if question(number, arguments).is_some() => {
+            let result = make_call(number, arguments);
+            let at = call_address(context);
+            clock::note_answer_to(local::team_number(), number, arguments, result, at);
+            set_result(context, result);
+        }
         Ok(Act::Make) => {
             let result = make_out_of_turn(engine, number, arguments, context);
             set_result(context, result);
@@ -175,6 +183,16 @@ fn perform_call(
         libc::SYS_futex => {
             let operation = a[1] as i32 & 127;
             reach[0] = (a[0], 4, Write);
+            let outside = engine.level.as_ref().is_some_and(|level| level.strangers);
+            let wakes = [libc::FUTEX_WAKE, libc::FUTEX_WAKE_BITSET].contains(&operation);
+            // Words of the OpenMP runtime are never closed.
+            if outside && wakes && engine.pages.spans.find(a[0]).is_some() {
+                wakes::wake_later(a)?;
+                if !local::is_of_team() {
+                    signals::watch();
+                }
+                return Ok(Act::Done(0));
+            }
             // Threads of the team rest between parallel regions.
             let rests = engine.shared() || local::is_of_team();
             if WAITS.contains(&operation) && !engine.stacks.is_empty() && !rests {

@@ -1,13 +1,12 @@
 //! System call filters (seccomp). Under a filter of the program, the library's own calls could end it: results are finished
-//! before. `prctl` and `syscall`, which install filters, are continued by a jump, so that they see the caller's stack and
-//! return address.
+//! before. `prctl` and `syscall` install filters.
 
 use super::active;
+use super::passed_on::passed_on;
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::in_library;
 use crate::os::symbols::find_next;
-use std::arch::naked_asm;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,27 +47,4 @@ fn finish_before_filter() {
     active::finish_results();
 }
 
-macro_rules! passed_on {
-    ($name:ident, $which:literal) => {
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        unsafe extern "C" fn $name() {
-            naked_asm!(
-                "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
-                "mov rdx, rsi",
-                "mov rsi, rdi",
-                "mov edi, {which}",
-                "call {find_target}",
-                "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
-                "mov r11, rax",
-                "xor eax, eax",
-                "jmp r11",
-                which = const $which,
-                find_target = sym find_target,
-            )
-        }
-    };
-}
-
-passed_on!(prctl, 0);
-passed_on!(syscall, 1);
+passed_on!(find_target: prctl = 0, syscall = 1);

@@ -53,6 +53,9 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     // SAFETY: the kernel's records.
     let (code, address, context) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
+    if code == gate::STAND {
+        return gate::stand();
+    }
     if !status::at_work() {
         // SAFETY: the kernel's record.
         return unsafe { signals::late_fault(address, signal, info) };
@@ -195,6 +198,9 @@ fn handle_call_of_team(context: &mut ucontext_t) {
     }
 }
 
+const STANDS_STILL: &str = "the program's other threads have to stand still while it runs, and it runs for more than 10 s: it \
+                            waits for one of them, or takes long beside them";
+
 /// Another thread, or a signal, has waited for long.
 extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     // SAFETY: the kernel's records.
@@ -202,6 +208,12 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     // SAFETY: the kernel's record.
     let context = unsafe { &mut *context };
     let reason = match code {
+        signals::MEETS if gate::is_captured() => {
+            if let Some(function) = cause::take_met() {
+                end_all(context, Cause::Meets(function));
+            }
+            return;
+        }
         signals::LEFT if gate::is_captured() => {
             // SAFETY: the captured thread's handler.
             if let Some(mut all) = unsafe { whole_state() } {
@@ -209,7 +221,9 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
             }
             return;
         }
-        libc::SI_TKILL => "other threads cannot go on while it runs",
+        libc::SI_TKILL => STANDS_STILL,
+        // SAFETY: the kernel's record.
+        libc::SI_TIMER if unsafe { signals::is_watch(info) } => STANDS_STILL,
         libc::SI_TIMER => {
             "a signal that the program handles arrives inside, and it goes on for long"
         }

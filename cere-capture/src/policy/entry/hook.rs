@@ -15,7 +15,7 @@ use crate::policy::hooks::Hooks;
 use crate::policy::mark::{capture_in_progress, has_left};
 use crate::policy::regions::write_counts;
 use crate::policy::state::{MISSED, Missed, Region, State};
-use crate::policy::{capture, openmp, stub, windows};
+use crate::policy::{capture, elsewhere, openmp, stub, windows};
 use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::RegionEnd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,6 +72,11 @@ unsafe extern "C" fn on_event(
         return;
     };
     if !thread::is_main() {
+        // A team's threads are part of the region that forked it.
+        if event == EVENT_ENTER && !parallel::in_parallel() {
+            // SAFETY: the descriptor of an armed region.
+            unsafe { elsewhere::count_in_capture(region) };
+        }
         return;
     }
     let place = match event {

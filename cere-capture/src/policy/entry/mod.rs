@@ -9,6 +9,8 @@ mod filter;
 mod handlers;
 mod hook;
 mod loading;
+mod others;
+mod passed_on;
 mod start;
 mod threads;
 

@@ -118,15 +118,13 @@ pub fn arm_images() -> Result<(), String> {
     let Some(run) = run.as_mut() else {
         return Ok(());
     };
-    if matches!(run.plan.mode, RunMode::Capture { .. }) {
-        openmp::find_runtime();
-    }
+    let captures = matches!(run.plan.mode, RunMode::Capture { .. });
+    openmp::find_runtime(captures);
     for image in images::list_loaded() {
         if image.range.0 == 0 || !run.seen.insert(image.range.0) {
             continue;
         }
         let found = images::read_sections(&image);
-        let captures = matches!(run.plan.mode, RunMode::Capture { .. });
         if !run.begun && !found.regions.is_empty() {
             run.begun = true;
             register::claim_number(&run.plan.directory)?;

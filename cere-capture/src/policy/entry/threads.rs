@@ -5,8 +5,10 @@ use crate::engine::spans::Span;
 use crate::engine::{gate, status, turn};
 use crate::os::section::in_library;
 use crate::os::symbols::find_next;
+use crate::os::thread::is_main;
 use crate::os::{local, sys};
-use crate::policy::{openmp, team, threads};
+use crate::policy::profile::{booking, processor};
+use crate::policy::{cause, openmp, team, threads};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -14,6 +16,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+type Create = unsafe extern "C" fn(
+    *mut libc::pthread_t,
+    *const libc::pthread_attr_t,
+    Start,
+    *mut c_void,
+) -> i32;
 
 struct Work {
     start: Start,
@@ -49,24 +58,28 @@ unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> i32 {
     static REAL: AtomicUsize = AtomicUsize::new(0);
-    type Create = unsafe extern "C" fn(
-        *mut libc::pthread_t,
-        *const libc::pthread_attr_t,
-        Start,
-        *mut c_void,
-    ) -> i32;
     let real = find_next(&REAL, c"pthread_create");
     // SAFETY: libc's function; the box is the new thread's.
     unsafe {
         let real = std::mem::transmute::<usize, Create>(real);
         if !status::prepared() {
-            return real(thread, attributes, start, argument);
+            let own = is_main() || local::is_of_team();
+            let timed =
+                own && booking::is_profiled() && openmp::is_in_runtime(start as *const () as usize);
+            return match timed {
+                true => start_timed(thread, attributes, start, argument, real),
+                false => real(thread, attributes, start, argument),
+            };
         }
         let passing = gate::pass();
         if passing {
             gate::pass_another();
         }
-        let team = openmp::is_in_runtime(start as *const () as usize);
+        // Threads that the runtime starts for another thread's regions belong to that.
+        let team = !passing && openmp::is_in_runtime(start as *const () as usize);
+        if !team && status::captures() && gate::is_captured() {
+            cause::meet_other("pthread_create");
+        }
         let number = if team {
             STARTED.fetch_add(1, SeqCst) + 1
         } else {
@@ -87,6 +100,40 @@ unsafe extern "C" fn pthread_create(
             gate::passed(passing);
         }
         gate::passed(passing);
+        result
+    }
+}
+
+unsafe extern "C-unwind" fn run_timed(work: *mut c_void) -> *mut c_void {
+    // SAFETY: boxed by `start_timed` for this thread alone.
+    let work = unsafe { Box::from_raw(work.cast::<(Start, *mut c_void)>()) };
+    let (start, argument) = *work;
+    local::joins_team(1);
+    processor::team_thread_begins();
+    // SAFETY: as the runtime's.
+    let result = unsafe { start(argument) };
+    processor::team_thread_ends();
+    result
+}
+
+/// Starts a thread of the OpenMP runtime whose processor time is noted.
+///
+/// # Safety
+/// As `pthread_create`, which is `real`.
+unsafe fn start_timed(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+    real: Create,
+) -> i32 {
+    let work = Box::into_raw(Box::new((start, argument)));
+    // SAFETY: by the contract; the box is the new thread's.
+    unsafe {
+        let result = real(thread, attributes, run_timed, work.cast());
+        if result != 0 {
+            drop(Box::from_raw(work));
+        }
         result
     }
 }

@@ -6,11 +6,11 @@
 //! refer to it.
 
 use super::tables::Tables;
-use super::{kept, room};
+use super::{kept, processor, room};
 use crate::engine::parallel::{self, Entry};
 use crate::os::errno::keep_errno;
 use crate::os::{process, sys, thread};
-use crate::policy::{openmp, stub};
+use crate::policy::{elsewhere, openmp, stub};
 use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, KIND_PARALLEL, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::ptr::{addr_of_mut, null_mut};
@@ -41,6 +41,9 @@ unsafe extern "C" fn on_event(region: *mut RegionDescriptor, event: u32, _: *mut
             if !parallel::in_parallel() {
                 AtomicU64::from_ptr(addr_of_mut!((*tables.header()).other_threads))
                     .fetch_add(1, Ordering::Relaxed);
+                if event == EVENT_ENTER {
+                    elsewhere::count_entry(tables.elsewhere(), region);
+                }
             }
             return;
         }
@@ -359,6 +362,7 @@ pub fn finish_profile() {
         let header = tables.header();
         (*header).end_cycles = now.cycles;
         (*header).end_nanoseconds = now.nanoseconds;
+        processor::finish(header);
         for _ in 0..(*header).depth {
             pop_active(&tables, now.cycles, false);
         }
@@ -377,6 +381,11 @@ pub fn abandon_profile() {
 pub unsafe fn use_tables(tables: &Tables) {
     MAIN.store(thread::pointer(), Ordering::Relaxed);
     BASE.store(tables.base, Ordering::Release);
+}
+
+/// Whether the process is profiled.
+pub fn is_profiled() -> bool {
+    !BASE.load(Ordering::Relaxed).is_null()
 }
 
 /// Sets the cost of a pair of probes: the cycles inside the measured time, and those outside.

@@ -2,6 +2,7 @@
 
 pub mod booking;
 mod kept;
+pub mod processor;
 mod room;
 pub mod start;
 mod tables;

@@ -156,6 +156,8 @@ pub unsafe fn reserve_header(tables: &Tables) -> bool {
     let all = [REGIONS, NODES, ACTIVE, PASSAGES];
     // SAFETY: the caller's tables. Before the header has room nothing can be noted in it.
     unsafe {
-        populate_pages(tables, 0, 4096) && all.into_iter().all(|table| has_room(tables, table, 0))
+        populate_pages(tables, 0, 4096)
+            && populate_pages(tables, ELSEWHERE_OFFSET, RAW_SIZE - ELSEWHERE_OFFSET)
+            && all.into_iter().all(|table| has_room(tables, table, 0))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::booking::{self, cere_profile_stub};
 use super::tables::Tables;
-use super::{kept, room};
+use super::{kept, processor, room};
 use crate::os::arena;
 use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, RegionDescriptor};
 use cere_format::profile_raw::*;
@@ -77,6 +77,7 @@ pub fn begin_profile(directory: &Path) -> Result<(), String> {
         (*header).start_cycles = now.cycles;
         (*header).start_nanoseconds = now.nanoseconds;
         (*header).magic = RAW_MAGIC;
+        processor::begin();
     }
     Ok(())
 }

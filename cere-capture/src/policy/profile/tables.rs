@@ -38,6 +38,11 @@ impl Tables {
                 .add(index)
         }
     }
+    /// The places for regions that other threads enter.
+    pub fn elsewhere(&self) -> *mut RawElsewhere {
+        // SAFETY: as above.
+        unsafe { self.base.add(ELSEWHERE_OFFSET).cast() }
+    }
     /// The trace of a region, by the place of that.
     pub fn trace(&self, index: usize) -> *mut RawTrace {
         // SAFETY: as above.
