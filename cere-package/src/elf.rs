@@ -4,7 +4,6 @@ use crate::PackError;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, Sym, VersionTable};
 use object::{LittleEndian, SymbolIndex};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 type Header = FileHeader64<LittleEndian>;
@@ -21,6 +20,10 @@ pub enum Kind {
     Variable,
     /// An offset in the thread-local block.
     ThreadLocal,
+    /// A function that chooses another at load time (`ifunc`).
+    Chooser,
+    /// A number that loading does not move.
+    Absolute,
     /// Anything else.
     Other,
 }
@@ -213,6 +216,8 @@ impl Elf {
             elf::STT_FUNC => Kind::Function,
             elf::STT_OBJECT | elf::STT_COMMON => Kind::Variable,
             elf::STT_TLS => Kind::ThreadLocal,
+            elf::STT_GNU_IFUNC => Kind::Chooser,
+            _ if section == elf::SHN_ABS => Kind::Absolute,
             // Assembly may leave the type out.
             elf::STT_NOTYPE if placed && self.executable(value) => Kind::Function,
             elf::STT_NOTYPE if placed => Kind::Variable,
@@ -239,54 +244,67 @@ impl Elf {
         }
     }
 
-    /// Places, in the file's addresses, that the loader fills with what finds a thread-local variable.
-    pub fn thread_local_slots(&self) -> Result<HashSet<u64>, PackError> {
-        let mut found = HashSet::new();
+    /// The dynamic relocations.
+    fn loader_relocations(&self) -> Result<Vec<&elf::Rela64<LittleEndian>>, PackError> {
+        let mut found = Vec::new();
         for section in self.sections()?.iter() {
             if section.sh_flags(E).0 & elf::SHF_ALLOC.0 == 0 {
                 continue;
             }
             if let Some((all, _)) = section.rela(E, &*self.data).map_err(|e| self.bad(e))? {
-                let kinds = [
-                    elf::R_X86_64_DTPMOD64,
-                    elf::R_X86_64_TPOFF64,
-                    elf::R_X86_64_TLSDESC,
-                ];
-                let slots = all.iter().filter(|r| kinds.contains(&r.r_type(E, false)));
-                found.extend(slots.map(|r| r.r_offset(E)));
+                found.extend(all);
             }
         }
         Ok(found)
+    }
+
+    /// Places, in the file's addresses, that the loader fills with what finds a thread-local variable; with the variable's name if
+    /// it has one.
+    pub fn thread_local_slots(&self) -> Result<Vec<(u64, String)>, PackError> {
+        let symbols = self.dynamic_symbols()?;
+        let kinds = [
+            elf::R_X86_64_DTPMOD64,
+            elf::R_X86_64_TPOFF64,
+            elf::R_X86_64_TLSDESC,
+        ];
+        let all = self.loader_relocations()?.into_iter();
+        let slots = all.filter(|r| kinds.contains(&r.r_type(E, false)));
+        let named = slots.map(|r| {
+            let symbol = symbols.get(r.r_sym(E, false) as usize);
+            let name = symbol.map_or(String::new(), |s| s.name.clone());
+            (r.r_offset(E), name)
+        });
+        Ok(named.collect())
+    }
+
+    /// Places, in the file's addresses, that the loader fills with what the chooser at `value` returns.
+    pub fn chosen_slots(&self, value: u64) -> Result<Vec<u64>, PackError> {
+        let all = self.loader_relocations()?.into_iter();
+        let slots = all.filter(|r| {
+            r.r_type(E, false) == elf::R_X86_64_IRELATIVE && r.r_addend(E) == value as i64
+        });
+        Ok(slots.map(|r| r.r_offset(E)).collect())
     }
 
     /// The dynamic relocations that name a symbol and put its address, or the variable itself, somewhere.
     pub fn relocations(&self) -> Result<Vec<Relocation>, PackError> {
         let symbols = self.dynamic_symbols()?;
         let mut found = Vec::new();
-        for section in self.sections()?.iter() {
-            if section.sh_flags(E).0 & elf::SHF_ALLOC.0 == 0 {
-                continue;
-            }
-            let Some((relocations, _)) = section.rela(E, &*self.data).map_err(|e| self.bad(e))?
-            else {
-                continue;
+        for relocation in self.loader_relocations()? {
+            let copy = match relocation.r_type(E, false) {
+                elf::R_X86_64_COPY => true,
+                elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => false,
+                elf::R_X86_64_64 if relocation.r_addend(E) == 0 => false,
+                _ => continue,
             };
-            for relocation in relocations {
-                let copy = match relocation.r_type(E, false) {
-                    elf::R_X86_64_COPY => true,
-                    elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => false,
-                    elf::R_X86_64_64 if relocation.r_addend(E) == 0 => false,
-                    _ => continue,
-                };
-                if let Some(symbol) = symbols.get(relocation.r_sym(E, false) as usize)
-                    && !symbol.name.is_empty()
-                {
-                    found.push(Relocation {
-                        offset: relocation.r_offset(E),
-                        copy,
-                        symbol: symbol.clone(),
-                    });
-                }
+            if let Some(symbol) = symbols.get(relocation.r_sym(E, false) as usize)
+                && !symbol.name.is_empty()
+            {
+                found.push(Relocation {
+                    offset: relocation.r_offset(E),
+                    copy,
+                    symbol: symbol.clone(),
+                });
             }
         }
         Ok(found)

@@ -8,7 +8,7 @@ use cere_format::package::{Function, TlsVariable, Variable};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Symbols of crt files and the linker, which a replay's own link defines again.
-const LINKED_AGAIN: [&str; 8] = [
+pub const LINKED_AGAIN: [&str; 8] = [
     "__dso_handle",
     "_DYNAMIC",
     "_GLOBAL_OFFSET_TABLE_",
@@ -100,7 +100,8 @@ impl<'a> RegionImage<'a> {
         Ok(copied)
     }
 
-    fn others<'b>(&self, images: &'b [Loaded]) -> impl Iterator<Item = &'b Loaded> + use<'b> {
+    /// The program's other images.
+    pub fn others<'b>(&self, images: &'b [Loaded]) -> impl Iterator<Item = &'b Loaded> + use<'b> {
         let own = self.loaded.image.range;
         images
             .iter()
@@ -214,8 +215,8 @@ impl<'a> RegionImage<'a> {
             let chosen = raw.word(self.loaded.address(relocation.offset))?;
             let name = relocation.symbol.name;
             let holder = chosen.and_then(|at| {
-                let mut others = self.others(images);
-                others.find(|l| l.image.range.0 <= at && at < l.image.range.1)
+                let mut program = images.iter().filter(|l| l.image.program);
+                program.find(|l| l.image.range.0 <= at && at < l.image.range.1)
             });
             if let (Some(address), Some(other)) = (chosen, holder)
                 && other.elf.executable(address.wrapping_sub(other.image.bias))
@@ -226,7 +227,7 @@ impl<'a> RegionImage<'a> {
                     unit: None,
                     address,
                     size: 0,
-                    other_image: true,
+                    other_image: other.image.range != self.loaded.image.range,
                 });
             }
         }

@@ -1,7 +1,9 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
 use crate::captured::Captured;
-use crate::symbols::{declare, fix_address, keep_reached, publish, second_name};
+use crate::symbols::{
+    declare, fix_address, keep_reached, make_plain, publish, second_name,
+};
 use crate::unit::run;
 use crate::{ir, lost, shapes, shim};
 use cere_format::build::BindPlan;
@@ -114,6 +116,12 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
             {
                 lacking.push(value);
             }
+        }
+    }
+    for name in &plan.other_thread_locals {
+        if let Some(variable) = ir::variable(module, name) {
+            // SAFETY: the variable is live.
+            unsafe { make_plain(module, variable) };
         }
     }
     // Last, as they name others.

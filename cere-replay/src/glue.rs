@@ -3,7 +3,7 @@
 use crate::ReplayError;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
-use cere_format::package::{Manifest, TlsBlock};
+use cere_format::package::{Absent, Manifest, TlsBlock};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -78,15 +78,15 @@ struct Names {
     jumps: BTreeMap<u64, String>,
     /// Offsets in the thread-local block.
     thread: BTreeMap<String, u64>,
-    /// Variables that the captured image lacks.
+    /// Variables that the captured image lacks, and what is absent from it.
     lost: BTreeMap<String, Lost>,
     /// Rows that say where their bytes are.
     bytes: BTreeSet<String>,
 }
 
-/// A variable that the captured image lacks.
+/// A variable that the captured image lacks, or a symbol that is absent from it.
 struct Lost {
-    /// Name in the source.
+    /// Name in the source; of an absent symbol, what is said of it.
     name: String,
     /// Bytes.
     size: u64,
@@ -111,6 +111,19 @@ fn lost(symbol: &str, units: usize) -> Option<Lost> {
         size: size.parse().ok()?,
         kind,
     })
+}
+
+/// A place that ends the region which uses it.
+fn absent_symbol(absent: &Absent) -> Lost {
+    let what = match absent.thread_local {
+        true => "a thread-local variable of another image than the region's",
+        false => "which the captured image does not have",
+    };
+    Lost {
+        name: format!("{}, {what}", absent.name),
+        size: absent.size,
+        kind: 3,
+    }
 }
 
 fn names(
@@ -183,7 +196,12 @@ fn names(
     let found = needed
         .iter()
         .filter_map(|n| Some((n.clone(), lost(n, units)?)));
-    names.lost = found.collect();
+    let absent = manifest.absent.iter().filter(|a| {
+        let elsewhere = names.absolute.contains_key(&a.name) || names.thunks.contains_key(&a.name);
+        needed.contains(&a.name) && !elsewhere
+    });
+    let absent = absent.map(|a| (a.name.clone(), absent_symbol(a)));
+    names.lost = found.chain(absent).collect();
     let rows = (0..units).map(|i| format!("{}bytes.", prefix(i)));
     for rows in rows {
         let of_unit = defined.iter().filter(|n| n.starts_with(&rows));

@@ -123,6 +123,12 @@ fn message(
         Some(name) if !protection => vec![name],
         _ => lost::used_names(),
     };
+    if let Some(absent) = lost::absent_at(address).filter(|_| !protection) {
+        return format!(
+            "the region uses {absent}: the captured invocation cannot have used it, so likely the recompiled region took \
+             another path"
+        );
+    }
     match signal {
         libc::SIGILL => format!(
             "the region executed an instruction at {rip:#x} that this processor does not have (or a trap that the \
