@@ -97,6 +97,9 @@ pub struct Manifest {
     pub libraries: Vec<String>,
     /// Directories to search for them in addition to the system's.
     pub library_directories: Vec<String>,
+    /// The libraries that a replay takes fresh, as they were loaded: their constants are the same in the same build.
+    #[serde(default)]
+    pub fresh_libraries: Vec<FreshLibrary>,
     /// Everything that was mapped at entry, to reserve and to explain stray accesses with.
     pub mappings: Vec<Mapping>,
     /// Ranges mapped while the region ran.
@@ -303,6 +306,15 @@ pub struct Member {
     pub size: u64,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
+}
+
+/// A library that a replay takes fresh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreshLibrary {
+    /// What loading added to the addresses of its file.
+    pub bias: u64,
+    /// The number of its build, in hexadecimal.
+    pub build: String,
 }
 
 /// A symbol that units of a package refer to and a replay does not have.

@@ -1,6 +1,7 @@
 //! What a packager needs of an image's file: symbols, sections, relocations, names.
 
 use crate::PackError;
+use cere_format::hexadecimal;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, Sym, VersionTable};
 use object::{LittleEndian, SymbolIndex};
@@ -308,6 +309,15 @@ impl Elf {
             }
         }
         Ok(found)
+    }
+
+    /// The number of its build in hexadecimal, if the linker gave it one.
+    pub fn build(&self) -> Result<Option<String>, PackError> {
+        /// Before the number: three words and the name `GNU`.
+        const HEAD: usize = 16;
+        let note = self.section(".note.gnu.build-id")?;
+        let number = note.and_then(|(_, bytes)| bytes.get(HEAD..));
+        Ok(number.map(hexadecimal))
     }
 
     /// The name by which others link it, or its file's name.

@@ -101,6 +101,7 @@ pub fn thread_locals(
         let somewhere =
             unnamed && pages.any(|page| ways.used(code(loaded, (page, page + size)), page));
         let what = match user {
+            Some(name) if name.starts_with("cere.") => "code of the region".to_owned(),
             Some(name) => name.to_owned(),
             None if somewhere => "code".to_owned(),
             None => continue,

@@ -202,6 +202,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         library_symbols,
         libraries: linked,
         library_directories,
+        fresh_libraries: library::fresh(&images)?,
         fresh: capture.fresh.clone(),
         heap: capture.heap,
         interposed: capture.interposed.clone(),

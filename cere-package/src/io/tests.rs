@@ -87,6 +87,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         libraries: vec![],
         library_directories: vec![],
         absent: Vec::new(),
+        fresh_libraries: Vec::new(),
         captured_code: None,
         mappings: vec![],
         fresh: vec![],

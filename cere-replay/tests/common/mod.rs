@@ -178,6 +178,7 @@ pub fn manifest() -> Manifest {
             other_image: false,
         }],
         absent: Vec::new(),
+        fresh_libraries: Vec::new(),
         captured_code: None,
         library_symbols: Vec::new(),
         libraries: vec!["libc.so.6".to_owned()],
