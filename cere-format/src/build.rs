@@ -126,9 +126,9 @@ pub struct Unit {
     /// External functions and variables that the unit's IR or its object refers to and the unit does not define.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Those of `needs` that are weak: they may be nowhere.
+    /// Those of `needs` that may be nowhere: weak ones, and those that the IR refers to and the object does not.
     #[serde(default)]
-    pub weak: Vec<String>,
+    pub optional: Vec<String>,
     /// Whether its object asks for a stack that holds code.
     #[serde(default)]
     pub executable_stack: bool,

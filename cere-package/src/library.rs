@@ -4,9 +4,7 @@ use crate::PackError;
 use crate::elf::Kind;
 use crate::program::Loaded;
 use crate::raw::Raw;
-use cere_format::package::{
-    FreshLibrary, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES,
-};
+use cere_format::package::{FreshLibrary, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -229,7 +227,12 @@ pub fn fresh(images: &[Loaded]) -> Result<Vec<FreshLibrary>, PackError> {
     let mut found = Vec::new();
     for loaded in images.iter().filter(|l| !l.image.program) {
         let bias = loaded.image.bias;
-        found.extend(loaded.elf.build()?.map(|build| FreshLibrary { bias, build }));
+        found.extend(
+            loaded
+                .elf
+                .build()?
+                .map(|build| FreshLibrary { bias, build }),
+        );
     }
     Ok(found)
 }

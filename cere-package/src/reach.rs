@@ -109,7 +109,8 @@ pub fn reach<'a: 'f, 'f>(
         pointed.contains(&f.address) && f.name != "main" && !f.name.starts_with("cere.")
     };
     let of_unit = |f: &Function| f.unit.as_ref() == Some(&key.unit);
-    let region = [INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX].map(|p| format!("{p}{}", key.index));
+    let region =
+        [INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX].map(|p| format!("{p}{}", key.index));
     let is_region = |f: &Function| of_unit(f) && region.contains(&f.name);
     let follow = |root: &dyn Fn(&Function) -> bool| {
         let mut waiting: Vec<usize> = all
@@ -140,9 +141,8 @@ pub fn reach<'a: 'f, 'f>(
     let reached = follow(&|f| of_unit(f) || called(f));
     let led_to = follow(&|f| is_region(f) || called(f));
     // A unit that is compiled traps where it uses what a replay does not have; captured code does not.
-    let without_ir = |f: &Function| {
-        f.unit.is_none() && !image.units.iter().any(|u| u.defines.contains(&f.name))
-    };
+    let without_ir =
+        |f: &Function| f.unit.is_none() && !image.units.iter().any(|u| u.defines.contains(&f.name));
     let places = reached.iter().filter(|i| {
         let function = all[**i].1;
         function.other_image || led_to.contains(i) || without_ir(function)

@@ -130,8 +130,9 @@ pub fn settle(
     for needing in needs.chunk_by(|a, b| a.1 == b.1) {
         let name = needing[0].1;
         let units: Vec<&Unit> = needing.iter().map(|(unit, _)| *unit).collect();
-        let weak = units.iter().all(|u| u.weak.iter().any(|w| plain(w) == name));
-        let found = match by_name.find(name, image, &units) {
+        let may_lack = |unit: &&Unit| unit.optional.iter().any(|o| plain(o) == name);
+        let optional = units.iter().all(may_lack);
+        let found = match by_name.find(name, optional, image, &units) {
             Ok(found) => found,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -140,8 +141,6 @@ pub fn settle(
             Some(symbol) if symbol.global && symbol.kind == Kind::Variable => {}
             Some(symbol) => settled.add(symbol, raw, image)?,
             None if exported.contains(name) => {}
-            // Nothing of the kind, or one that the program found to be nowhere.
-            None if weak && !elsewhere.contains_key(name) => {}
             None => settled.absent.push(Absent {
                 name: name.to_owned(),
                 size: elsewhere.get(name).copied().unwrap_or(0),
@@ -236,11 +235,12 @@ impl<'a> ByName<'a> {
         Self { globals, locals }
     }
 
-    /// The symbol that `units` mean by `name`: a global one, or one that hidden visibility or a version script made local. The error
-    /// is a reason to refuse.
+    /// The symbol that `units` mean by `name`: a global one, or one that hidden visibility or a version script made local. An
+    /// `optional` one may be nowhere in the program, and a local one of that name another's. The error is a reason to refuse.
     fn find(
         &self,
         name: &str,
+        optional: bool,
         image: &RegionImage<'_>,
         units: &[&Unit],
     ) -> Result<Option<&'a Symbol>, String> {
@@ -254,7 +254,7 @@ impl<'a> ByName<'a> {
             _ => without().map(|(_, symbol)| *symbol).collect(),
         };
         let addresses: BTreeSet<u64> = candidates.iter().map(|s| s.value).collect();
-        if addresses.len() < 2 {
+        if addresses.is_empty() || addresses.len() == 1 && !optional {
             return Ok(candidates.first().copied());
         }
         let meant = referenced(image, units, &candidates);
@@ -278,7 +278,11 @@ fn referenced<'a>(
     units: &[&Unit],
     candidates: &[&'a Symbol],
 ) -> Vec<&'a Symbol> {
-    let defined: HashSet<&str> = units.iter().flat_map(|u| &u.defines).map(|n| &**n).collect();
+    let defined: HashSet<&str> = units
+        .iter()
+        .flat_map(|u| &u.defines)
+        .map(|n| &**n)
+        .collect();
     let own = |group: &&Group| {
         let unit = group.unit.as_deref();
         units.iter().any(|u| Some(&*u.id) == unit)

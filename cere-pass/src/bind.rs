@@ -1,9 +1,7 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
 use crate::captured::Captured;
-use crate::symbols::{
-    declare, fix_address, keep_reached, make_plain, publish, second_name,
-};
+use crate::symbols::{declare, fix_address, keep_reached, make_plain, publish, second_name};
 use crate::unit::run;
 use crate::{ir, lost, shapes, shim};
 use cere_format::build::BindPlan;

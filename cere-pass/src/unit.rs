@@ -49,8 +49,8 @@ pub fn instrument(
         source,
         regions,
         defines: defines(module),
-        needs: needs(module, false),
-        weak: needs(module, true),
+        needs: needs(module),
+        optional: needs(module),
         executable_stack: false,
         runtime_words: runtime::words(module),
         command,
@@ -306,9 +306,8 @@ fn defines(module: LLVMModuleRef) -> Vec<String> {
     values.filter(external).map(ir::name).collect()
 }
 
-/// External functions and variables that the module refers to, or with `weak` those of them that may be nowhere. The wrapper adds
-/// what only the object refers to.
-fn needs(module: LLVMModuleRef, weak: bool) -> Vec<String> {
+/// External functions and variables that the module refers to. The wrapper adds what only the object refers to.
+fn needs(module: LLVMModuleRef) -> Vec<String> {
     let needed = |&value: &LLVMValueRef| {
         // SAFETY: the value is live.
         let (linkage, declared, used) = unsafe {
@@ -317,7 +316,7 @@ fn needs(module: LLVMModuleRef, weak: bool) -> Vec<String> {
         };
         use LLVMLinkage::*;
         let elsewhere = declared || linkage == LLVMAvailableExternallyLinkage;
-        used && elsewhere && (!weak || linkage == LLVMExternalWeakLinkage)
+        used && elsewhere
     };
     let values = ir::functions(module).into_iter().chain(ir::globals(module));
     let names = values.filter(needed).map(ir::name);

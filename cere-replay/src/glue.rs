@@ -21,8 +21,19 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Names that are not local, and whether they are defined.
-pub fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
+/// What an object says of a symbol that is not local.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stand {
+    /// It is defined there.
+    Defined,
+    /// It is needed.
+    Needed,
+    /// It is needed, and may be nowhere.
+    Optional,
+}
+
+/// Names that are not local.
+pub fn globals(path: &Path) -> Result<Vec<(String, Stand)>, ReplayError> {
     let bad = |reason: String| ReplayError::Object {
         path: path.to_owned(),
         reason,
@@ -32,26 +43,47 @@ pub fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
     let global = file
         .symbols()
         .filter(|s| s.is_undefined() || s.is_global())
-        .filter_map(|s| Some((s.name().ok()?.to_owned(), !s.is_undefined())))
+        .filter_map(|s| {
+            let stand = match (s.is_undefined(), s.is_weak()) {
+                (false, _) => Stand::Defined,
+                (true, false) => Stand::Needed,
+                (true, true) => Stand::Optional,
+            };
+            Some((s.name().ok()?.to_owned(), stand))
+        })
         .filter(|s| !s.0.is_empty());
     Ok(global.collect())
 }
 
-/// Symbols that the objects define and those that they need.
-fn symbols(objects: &[&Path]) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
-    let (mut defined, mut needed) = (BTreeSet::new(), BTreeSet::new());
-    for path in objects {
-        for (name, is_defined) in globals(path)? {
-            let of_kind = if is_defined {
-                &mut defined
-            } else {
-                &mut needed
-            };
-            of_kind.insert(name);
+/// The symbols of the objects.
+#[derive(Default)]
+struct Symbols {
+    /// Those that they define.
+    defined: BTreeSet<String>,
+    /// Those that they need.
+    needed: BTreeSet<String>,
+    /// Those of them that may not be nowhere.
+    required: BTreeSet<String>,
+}
+
+impl Symbols {
+    fn of(objects: &[&Path]) -> Result<Self, ReplayError> {
+        let mut symbols = Self::default();
+        for path in objects {
+            for (name, stand) in globals(path)? {
+                match stand {
+                    Stand::Defined => symbols.defined.insert(name),
+                    Stand::Optional => symbols.needed.insert(name),
+                    Stand::Needed => {
+                        symbols.required.insert(name.clone());
+                        symbols.needed.insert(name)
+                    }
+                };
+            }
         }
+        symbols.needed.retain(|n| !symbols.defined.contains(n));
+        Ok(symbols)
     }
-    needed.retain(|n| !defined.contains(n));
-    Ok((defined, needed))
 }
 
 /// What a program's own `name` is called in the replay.
@@ -126,12 +158,12 @@ fn absent_symbol(absent: &Absent) -> Lost {
     }
 }
 
-fn names(
-    manifest: &Manifest,
-    defined: &BTreeSet<String>,
-    needed: &BTreeSet<String>,
-    renamed: &BTreeSet<String>,
-) -> Names {
+fn names(manifest: &Manifest, symbols: &Symbols, renamed: &BTreeSet<String>) -> Names {
+    let Symbols {
+        defined,
+        needed,
+        required,
+    } = symbols;
     let mut names = Names::default();
     let index: HashMap<&str, usize> = manifest
         .units
@@ -198,7 +230,7 @@ fn names(
         .filter_map(|n| Some((n.clone(), lost(n, units)?)));
     let absent = manifest.absent.iter().filter(|a| {
         let elsewhere = names.absolute.contains_key(&a.name) || names.thunks.contains_key(&a.name);
-        needed.contains(&a.name) && !elsewhere
+        required.contains(&a.name) && !defined.contains(&a.name) && !elsewhere
     });
     let absent = absent.map(|a| (a.name.clone(), absent_symbol(a)));
     names.lost = found.chain(absent).collect();
@@ -301,17 +333,17 @@ pub fn write(
     objects: &[&Path],
     renamed: &BTreeSet<String>,
 ) -> Result<Glue, ReplayError> {
-    let (defined, needed) = symbols(objects)?;
-    let names = names(manifest, &defined, &needed, renamed);
+    let symbols = Symbols::of(objects)?;
+    let names = names(manifest, &symbols, renamed);
     let invoke = format!(
         "{}{INVOKE_SYMBOL_PREFIX}{}",
         prefix(0),
         manifest.region.index
     );
-    if !defined.contains(&invoke) {
+    if !symbols.defined.contains(&invoke) {
         return Err(ReplayError::NoRegion(invoke));
     }
-    let typed = needed.contains(STORE);
+    let typed = symbols.needed.contains(STORE);
     let text = text(&names, &quote(&invoke), manifest.image.tls.as_ref(), typed);
     let rooms = names.lost.values().map(|l| l.size.saturating_add(PAGE));
     let room = rooms.fold(0, u64::saturating_add);

@@ -55,7 +55,8 @@ pub fn find(manifest: &Manifest) {
             let Some(library) = build.and_then(same) else {
                 return 0;
             };
-            let constant = |h: &&libc::Elf64_Phdr| h.p_type == libc::PT_LOAD && h.p_flags == libc::PF_R;
+            let constant =
+                |h: &&libc::Elf64_Phdr| h.p_type == libc::PT_LOAD && h.p_flags == libc::PF_R;
             for header in headers.iter().filter(constant) {
                 let start = header.p_vaddr & !(PAGE - 1);
                 let end = (header.p_vaddr + header.p_memsz).next_multiple_of(PAGE);
@@ -120,7 +121,10 @@ mod tests {
         };
         let other = note(5, &[1, 2, 3, 4]);
         let build = note(3, &[0xab, 0xcd, 0, 1]);
-        assert_eq!(build_id(&[&other[..], &build].concat()).unwrap(), "abcd0001");
+        assert_eq!(
+            build_id(&[&other[..], &build].concat()).unwrap(),
+            "abcd0001"
+        );
         assert_eq!(build_id(&other), None);
         assert_eq!(build_id(&build[..build.len() - 1]), None);
         assert_eq!(build_id(&[]), None);

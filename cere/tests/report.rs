@@ -253,7 +253,7 @@ fn synthetic(at: &Path) -> PathBuf {
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),
         needs: Vec::new(),
-        weak: Vec::new(),
+        optional: Vec::new(),
         executable_stack: false,
         runtime_words: Vec::new(),
     };

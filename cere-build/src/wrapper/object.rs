@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use cere_format::build::Unit;
 use cere_store::state;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -49,16 +50,16 @@ impl Job {
 
 fn add(unit: &mut Unit, file: &object::File) {
     let undefined = file.symbols().filter(|s| s.is_undefined());
-    for symbol in undefined {
-        let Some(name) = symbol.name().ok().filter(|n| !n.is_empty()) else {
-            continue;
-        };
-        unit.needs.push(name.to_owned());
-        if symbol.is_weak() {
-            unit.weak.push(name.to_owned());
+    let named = undefined.filter_map(|s| Some((s.name().ok()?.to_owned(), s.is_weak())));
+    let needed: BTreeMap<String, bool> = named.filter(|(name, _)| !name.is_empty()).collect();
+    unit.optional.retain(|name| !needed.contains_key(name));
+    for (name, weak) in needed {
+        if weak {
+            unit.optional.push(name.clone());
         }
+        unit.needs.push(name);
     }
-    for names in [&mut unit.needs, &mut unit.weak] {
+    for names in [&mut unit.needs, &mut unit.optional] {
         names.sort_unstable();
         names.dedup();
     }
