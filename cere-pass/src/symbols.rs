@@ -69,13 +69,10 @@ pub unsafe fn fix_address(module: LLVMModuleRef, function: LLVMValueRef, at: &st
     }
 }
 
-/// Makes a plain variable of a thread-local one that is declared here.
+/// Makes a plain variable of a thread-local one that is declared, or whose definition is not emitted.
 pub unsafe fn make_plain(module: LLVMModuleRef, variable: LLVMValueRef) {
     // SAFETY: module and variable are live; a call is deleted once nothing uses it.
     unsafe {
-        if LLVMIsDeclaration(variable) == 0 || LLVMIsThreadLocal(variable) == 0 {
-            return;
-        }
         let intrinsics = ir::functions(module).into_iter();
         let addresses = intrinsics.filter(|f| ir::name(*f).starts_with("llvm.threadlocal.address"));
         for call in addresses.flat_map(ir::calls) {
