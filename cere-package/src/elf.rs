@@ -36,6 +36,8 @@ pub struct Symbol {
     pub name: String,
     /// Version, for dynamic symbols.
     pub version: Option<String>,
+    /// Whether only those find it who name its version: another is the default, or there is none.
+    pub old: bool,
     /// Value in the file.
     pub value: u64,
     /// Bytes.
@@ -46,6 +48,16 @@ pub struct Symbol {
     pub global: bool,
     /// Whether the image defines it.
     pub defined: bool,
+}
+
+impl Symbol {
+    /// The name by which a link finds it.
+    pub fn linked_name(&self) -> String {
+        match &self.version {
+            Some(version) if self.old => format!("{}@{version}", self.name),
+            _ => self.name.clone(),
+        }
+    }
 }
 
 /// A dynamic relocation with a symbol.
@@ -224,19 +236,22 @@ impl Elf {
             elf::STT_NOTYPE if placed => Kind::Variable,
             _ => Kind::Other,
         };
-        let version = versions.and_then(|versions| {
-            let found = versions.version(versions.version_index(E, index).index());
-            let found = found.ok().flatten()?;
+        let version_index = versions.map(|versions| versions.version_index(E, index));
+        let version = versions.zip(version_index).and_then(|(versions, at)| {
+            let found = versions.version(at.index()).ok().flatten()?;
             Some(String::from_utf8_lossy(found.name()).into_owned())
         });
+        let mut old = defined && version_index.is_some_and(|at| at.is_hidden());
         let mut name = String::from_utf8_lossy(name).into_owned();
         let global = !symbol.is_local();
         if global && let Some(at) = name.find('@').filter(|at| *at > 0) {
+            old |= defined && !name[at..].starts_with("@@");
             name.truncate(at);
         }
         Symbol {
             name,
             version,
+            old,
             value,
             size: symbol.st_size(E),
             kind,

@@ -41,7 +41,11 @@ fn exported(images: &[Loaded]) -> Result<HashSet<String>, PackError> {
     let mut names = HashSet::new();
     let mut add = |elf: &crate::elf::Elf| -> Result<(), PackError> {
         let symbols = elf.dynamic_symbols()?.into_iter();
-        names.extend(symbols.filter(|s| s.defined && s.global).map(|s| s.name));
+        names.extend(
+            symbols
+                .filter(|s| s.defined && s.global)
+                .map(|s| s.linked_name()),
+        );
         Ok(())
     };
     for loaded in images.iter().filter(|l| !l.image.program) {
@@ -117,7 +121,7 @@ pub fn settle(
     let mut there = known.names();
     there.extend(units.iter().flat_map(|u| &u.defines).map(|n| &**n));
     let mut needs: Vec<(&Unit, &str)> = needs
-        .map(|(unit, name)| (unit, plain(name)))
+        .map(|(unit, name)| (unit, name.as_str()))
         .filter(|(_, name)| !there.contains(name) && !LINKED_AGAIN.contains(name))
         .collect();
     if needs.is_empty() {
@@ -130,7 +134,7 @@ pub fn settle(
     for needing in needs.chunk_by(|a, b| a.1 == b.1) {
         let name = needing[0].1;
         let units: Vec<&Unit> = needing.iter().map(|(unit, _)| *unit).collect();
-        let may_lack = |unit: &&Unit| unit.optional.iter().any(|o| plain(o) == name);
+        let may_lack = |unit: &&Unit| unit.optional.iter().any(|o| o == name);
         let optional = units.iter().all(may_lack);
         let found = match by_name.find(name, optional, image, &units) {
             Ok(found) => found,
@@ -140,7 +144,8 @@ pub fn settle(
             // One that the linker copied from a library is the library's.
             Some(symbol) if symbol.global && symbol.kind == Kind::Variable => {}
             Some(symbol) => settled.add(symbol, raw, image)?,
-            None if exported.contains(name) => {}
+            // A version that is the default is among the plain names.
+            None if exported.contains(name) || exported.contains(plain(name)) => {}
             None => settled.absent.push(Absent {
                 name: name.to_owned(),
                 size: elsewhere.get(name).copied().unwrap_or(0),

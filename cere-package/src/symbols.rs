@@ -68,8 +68,9 @@ impl<'a> RegionImage<'a> {
                 }
             }
         }
-        let globals = self.globals.iter().map(|symbol| (symbol, None));
-        let mut all: Vec<_> = globals.chain(named).collect();
+        let mut globals: Vec<_> = self.globals.iter().map(|symbol| (symbol, None)).collect();
+        globals.sort_by_key(|(symbol, _)| symbol.old);
+        let mut all: Vec<_> = globals.into_iter().chain(named).collect();
         let mut seen = HashSet::new();
         all.retain(|(symbol, unit)| {
             symbol.defined
@@ -146,20 +147,19 @@ impl<'a> RegionImage<'a> {
                 if !symbol.defined || symbol.kind != Kind::Variable || symbol.name.is_empty() {
                     continue;
                 }
+                let name = symbol.linked_name();
                 let variable = Variable {
-                    name: symbol.name.clone(),
+                    name: name.clone(),
                     unit: None,
                     address: other.address(symbol.value),
                     size: symbol.size,
                     untouched: false,
                 };
-                match place.get(&symbol.name) {
-                    Some(&at) if earlier && exported.contains(&symbol.name) => {
-                        variables[at] = variable
-                    }
+                match place.get(&name) {
+                    Some(&at) if earlier && exported.contains(&name) => variables[at] = variable,
                     Some(_) => {}
                     None => {
-                        place.insert(symbol.name, variables.len());
+                        place.insert(name, variables.len());
                         variables.push(variable);
                     }
                 }
@@ -193,11 +193,11 @@ impl<'a> RegionImage<'a> {
                 if symbol.defined
                     && symbol.kind == Kind::Function
                     && !LINKED_AGAIN.contains(&symbol.name.as_str())
-                    && known.insert(symbol.name.clone())
+                    && known.insert(symbol.linked_name())
                 {
                     functions.push(Function {
                         address: other.address(symbol.value),
-                        name: symbol.name,
+                        name: symbol.linked_name(),
                         unit: None,
                         size: symbol.size,
                         other_image: true,
