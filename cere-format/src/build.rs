@@ -123,6 +123,15 @@ pub struct Unit {
     pub regions: Vec<Region>,
     /// External functions and variables that the unit defines (linkonce ones included), mangled.
     pub defines: Vec<String>,
+    /// External functions and variables that the unit's IR or its object refers to and the unit does not define.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// Those of `needs` that may be nowhere: weak ones, and those that the IR refers to and the object does not.
+    #[serde(default)]
+    pub optional: Vec<String>,
+    /// Whether its object asks for a stack that holds code.
+    #[serde(default)]
+    pub executable_stack: bool,
     /// Variables of the unit in which the OpenMP runtime keeps what belongs to the threads that run, by name.
     pub runtime_words: Vec<RuntimeWord>,
 }
@@ -254,6 +263,10 @@ pub struct BindPlan {
     /// Functions (names in the IR) whose captured address is known: every use as a value, other than as
     /// a call's target, becomes the symbol `<prefix>at.<name>`, which the glue defines as that address.
     pub functions: Vec<String>,
+    /// Thread-local variables of other images, which a replay does not have: the references become such to plain symbols of
+    /// the same names, which the glue puts where no access goes unnoticed.
+    #[serde(default)]
+    pub other_thread_locals: Vec<String>,
     /// Attribute changes for other flags.
     pub retarget: Retarget,
     /// Sizes of the unit's local variables in the captured program, in bytes; `None` if unknown.

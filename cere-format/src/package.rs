@@ -84,6 +84,9 @@ pub struct Manifest {
     pub variables: Vec<Variable>,
     /// Functions of the image and of other images of the program, at their captured addresses.
     pub functions: Vec<Function>,
+    /// What the units refer to and a replay does not have, as the captured invocation did not use it.
+    #[serde(default)]
+    pub absent: Vec<Absent>,
     /// Functions of the program that may have run and that a replay does not compile, so that they run as captured:
     /// they lie on executed pages, and executed code refers to them. `None` if the writer did not determine them.
     #[serde(default)]
@@ -94,6 +97,9 @@ pub struct Manifest {
     pub libraries: Vec<String>,
     /// Directories to search for them in addition to the system's.
     pub library_directories: Vec<String>,
+    /// The libraries that a replay takes fresh, as they were loaded: their constants are the same in the same build.
+    #[serde(default)]
+    pub fresh_libraries: Vec<FreshLibrary>,
     /// Everything that was mapped at entry, to reserve and to explain stray accesses with.
     pub mappings: Vec<Mapping>,
     /// Ranges mapped while the region ran.
@@ -301,6 +307,35 @@ pub struct Member {
     /// SHA-256 in hexadecimal.
     pub sha256: String,
 }
+
+/// A library that a replay takes fresh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreshLibrary {
+    /// What loading added to the addresses of its file.
+    pub bias: u64,
+    /// The number of its build, in hexadecimal.
+    pub build: String,
+}
+
+/// A symbol that units of a package refer to and a replay does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absent {
+    /// Its name.
+    pub name: String,
+    /// Bytes, if they are known.
+    pub size: u64,
+    /// Whether it is a thread-local variable of another image of the program; if not, the captured image has no such symbol.
+    pub thread_local: bool,
+}
+
+/// Libraries of the system that a replay links if something needs them: other flags can call for functions that the program
+/// did not.
+pub const OFFERED_LIBRARIES: [&str; 4] = [
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libmvec.so.1",
+    "libpthread.so.0",
+];
 
 /// Directories of the system's libraries: a package names those of other libraries only, and a replay looks here too.
 pub const SYSTEM_DIRECTORIES: [&str; 7] = [

@@ -1,10 +1,10 @@
 //! What a packager needs of an image's file: symbols, sections, relocations, names.
 
 use crate::PackError;
+use cere_format::hexadecimal;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, Sym, VersionTable};
 use object::{LittleEndian, SymbolIndex};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 type Header = FileHeader64<LittleEndian>;
@@ -21,6 +21,10 @@ pub enum Kind {
     Variable,
     /// An offset in the thread-local block.
     ThreadLocal,
+    /// A function that chooses another at load time (`ifunc`).
+    Chooser,
+    /// A number that loading does not move.
+    Absolute,
     /// Anything else.
     Other,
 }
@@ -32,6 +36,8 @@ pub struct Symbol {
     pub name: String,
     /// Version, for dynamic symbols.
     pub version: Option<String>,
+    /// Whether only those find it who name its version: another is the default, or there is none.
+    pub old: bool,
     /// Value in the file.
     pub value: u64,
     /// Bytes.
@@ -42,6 +48,16 @@ pub struct Symbol {
     pub global: bool,
     /// Whether the image defines it.
     pub defined: bool,
+}
+
+impl Symbol {
+    /// The name by which a link finds it.
+    pub fn linked_name(&self) -> String {
+        match &self.version {
+            Some(version) if self.old => format!("{}@{version}", self.name),
+            _ => self.name.clone(),
+        }
+    }
 }
 
 /// A dynamic relocation with a symbol.
@@ -213,24 +229,29 @@ impl Elf {
             elf::STT_FUNC => Kind::Function,
             elf::STT_OBJECT | elf::STT_COMMON => Kind::Variable,
             elf::STT_TLS => Kind::ThreadLocal,
+            elf::STT_GNU_IFUNC => Kind::Chooser,
+            _ if section == elf::SHN_ABS => Kind::Absolute,
             // Assembly may leave the type out.
             elf::STT_NOTYPE if placed && self.executable(value) => Kind::Function,
             elf::STT_NOTYPE if placed => Kind::Variable,
             _ => Kind::Other,
         };
-        let version = versions.and_then(|versions| {
-            let found = versions.version(versions.version_index(E, index).index());
-            let found = found.ok().flatten()?;
+        let version_index = versions.map(|versions| versions.version_index(E, index));
+        let version = versions.zip(version_index).and_then(|(versions, at)| {
+            let found = versions.version(at.index()).ok().flatten()?;
             Some(String::from_utf8_lossy(found.name()).into_owned())
         });
+        let mut old = defined && version_index.is_some_and(|at| at.is_hidden());
         let mut name = String::from_utf8_lossy(name).into_owned();
         let global = !symbol.is_local();
         if global && let Some(at) = name.find('@').filter(|at| *at > 0) {
+            old |= defined && !name[at..].starts_with("@@");
             name.truncate(at);
         }
         Symbol {
             name,
             version,
+            old,
             value,
             size: symbol.st_size(E),
             kind,
@@ -239,57 +260,79 @@ impl Elf {
         }
     }
 
-    /// Places, in the file's addresses, that the loader fills with what finds a thread-local variable.
-    pub fn thread_local_slots(&self) -> Result<HashSet<u64>, PackError> {
-        let mut found = HashSet::new();
+    /// The dynamic relocations.
+    fn loader_relocations(&self) -> Result<Vec<&elf::Rela64<LittleEndian>>, PackError> {
+        let mut found = Vec::new();
         for section in self.sections()?.iter() {
             if section.sh_flags(E).0 & elf::SHF_ALLOC.0 == 0 {
                 continue;
             }
             if let Some((all, _)) = section.rela(E, &*self.data).map_err(|e| self.bad(e))? {
-                let kinds = [
-                    elf::R_X86_64_DTPMOD64,
-                    elf::R_X86_64_TPOFF64,
-                    elf::R_X86_64_TLSDESC,
-                ];
-                let slots = all.iter().filter(|r| kinds.contains(&r.r_type(E, false)));
-                found.extend(slots.map(|r| r.r_offset(E)));
+                found.extend(all);
             }
         }
         Ok(found)
+    }
+
+    /// Places, in the file's addresses, that the loader fills with what finds a thread-local variable; with the variable's name if
+    /// it has one.
+    pub fn thread_local_slots(&self) -> Result<Vec<(u64, String)>, PackError> {
+        let symbols = self.dynamic_symbols()?;
+        let kinds = [
+            elf::R_X86_64_DTPMOD64,
+            elf::R_X86_64_TPOFF64,
+            elf::R_X86_64_TLSDESC,
+        ];
+        let all = self.loader_relocations()?.into_iter();
+        let slots = all.filter(|r| kinds.contains(&r.r_type(E, false)));
+        let named = slots.map(|r| {
+            let symbol = symbols.get(r.r_sym(E, false) as usize);
+            let name = symbol.map_or(String::new(), |s| s.name.clone());
+            (r.r_offset(E), name)
+        });
+        Ok(named.collect())
+    }
+
+    /// Places, in the file's addresses, that the loader fills with what the chooser at `value` returns.
+    pub fn chosen_slots(&self, value: u64) -> Result<Vec<u64>, PackError> {
+        let all = self.loader_relocations()?.into_iter();
+        let slots = all.filter(|r| {
+            r.r_type(E, false) == elf::R_X86_64_IRELATIVE && r.r_addend(E) == value as i64
+        });
+        Ok(slots.map(|r| r.r_offset(E)).collect())
     }
 
     /// The dynamic relocations that name a symbol and put its address, or the variable itself, somewhere.
     pub fn relocations(&self) -> Result<Vec<Relocation>, PackError> {
         let symbols = self.dynamic_symbols()?;
         let mut found = Vec::new();
-        for section in self.sections()?.iter() {
-            if section.sh_flags(E).0 & elf::SHF_ALLOC.0 == 0 {
-                continue;
-            }
-            let Some((relocations, _)) = section.rela(E, &*self.data).map_err(|e| self.bad(e))?
-            else {
-                continue;
+        for relocation in self.loader_relocations()? {
+            let copy = match relocation.r_type(E, false) {
+                elf::R_X86_64_COPY => true,
+                elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => false,
+                elf::R_X86_64_64 if relocation.r_addend(E) == 0 => false,
+                _ => continue,
             };
-            for relocation in relocations {
-                let copy = match relocation.r_type(E, false) {
-                    elf::R_X86_64_COPY => true,
-                    elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => false,
-                    elf::R_X86_64_64 if relocation.r_addend(E) == 0 => false,
-                    _ => continue,
-                };
-                if let Some(symbol) = symbols.get(relocation.r_sym(E, false) as usize)
-                    && !symbol.name.is_empty()
-                {
-                    found.push(Relocation {
-                        offset: relocation.r_offset(E),
-                        copy,
-                        symbol: symbol.clone(),
-                    });
-                }
+            if let Some(symbol) = symbols.get(relocation.r_sym(E, false) as usize)
+                && !symbol.name.is_empty()
+            {
+                found.push(Relocation {
+                    offset: relocation.r_offset(E),
+                    copy,
+                    symbol: symbol.clone(),
+                });
             }
         }
         Ok(found)
+    }
+
+    /// The number of its build in hexadecimal, if the linker gave it one.
+    pub fn build(&self) -> Result<Option<String>, PackError> {
+        /// Before the number: three words and the name `GNU`.
+        const HEAD: usize = 16;
+        let note = self.section(".note.gnu.build-id")?;
+        let number = note.and_then(|(_, bytes)| bytes.get(HEAD..));
+        Ok(number.map(hexadecimal))
     }
 
     /// The name by which others link it, or its file's name.

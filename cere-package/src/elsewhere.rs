@@ -1,12 +1,13 @@
-//! Code of the program's other images, which runs as captured: whether it uses thread-local variables. A replay has
-//! those of the region's image only.
+//! Whether the region's code uses thread-local variables that a replay does not have: it has those of the region's image only,
+//! and code of other images runs as captured.
 
 use crate::PackError;
 use crate::file_name;
 use crate::program::Loaded;
 use crate::raw::Raw;
-use crate::reach::{Elsewhere, references};
+use crate::reach::{Place, references};
 use cere_format::capture::PAGE_CODE;
+use cere_format::package::Absent;
 use std::collections::HashSet;
 
 /// How code of one image finds thread-local variables.
@@ -18,12 +19,20 @@ struct Ways {
 }
 
 impl Ways {
+    /// In another image than the region's.
     fn of(loaded: &Loaded, raw: &Raw) -> Result<Self, PackError> {
-        let slots = loaded.elf.thread_local_slots()?.into_iter();
-        let slots = slots.map(|at| loaded.address(at));
         Ok(Self {
-            slots: slots.filter(|at| raw.index(*at).is_some()).collect(),
+            slots: slots(loaded, raw, |_| true)?,
             own: loaded.elf.template()?.is_some(),
+        })
+    }
+
+    /// In the region's image, for those variables that are `absent`.
+    fn to_others(loaded: &Loaded, raw: &Raw, absent: &[Absent]) -> Result<Self, PackError> {
+        let other = |name: &str| absent.iter().any(|a| a.thread_local && a.name == name);
+        Ok(Self {
+            slots: slots(loaded, raw, other)?,
+            own: false,
         })
     }
 
@@ -34,6 +43,18 @@ impl Ways {
         });
         found
     }
+}
+
+/// Slots of the variables whose names are `wanted`, as far as the region touched their pages.
+fn slots(
+    loaded: &Loaded,
+    raw: &Raw,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<HashSet<u64>, PackError> {
+    let slots = loaded.elf.thread_local_slots()?.into_iter();
+    let slots = slots.filter(|(_, name)| wanted(name));
+    let slots = slots.map(|(at, _)| loaded.address(at));
+    Ok(slots.filter(|at| raw.index(*at).is_some()).collect())
 }
 
 /// Whether code reads or writes at a fixed place at or below the thread pointer: an `fs` prefix, an opcode, and an
@@ -49,18 +70,20 @@ fn direct(code: &[u8]) -> bool {
     })
 }
 
-/// Why a replay cannot run the functions `reached` of other images than the one at `own`, if so.
+/// Why a replay cannot run the functions `reached`, if so; the region's image is the one at `own`.
 pub fn thread_locals(
     raw: &Raw,
     images: &[Loaded],
     own: (u64, u64),
-    reached: &[Elsewhere<'_>],
+    absent: &[Absent],
+    reached: &[Place<'_>],
 ) -> Result<Option<String>, PackError> {
-    for loaded in images {
-        if !loaded.image.program || loaded.image.range == own {
-            continue;
-        }
-        let ways = Ways::of(loaded, raw)?;
+    for loaded in images.iter().filter(|l| l.image.program) {
+        let other = loaded.image.range != own;
+        let ways = match other {
+            true => Ways::of(loaded, raw)?,
+            false => Ways::to_others(loaded, raw, absent)?,
+        };
         if ways.slots.is_empty() && !ways.own {
             continue;
         }
@@ -70,7 +93,7 @@ pub fn thread_locals(
             .find(|f| ways.used(code(loaded, f.range), f.range.0))
             .map(|f| f.name);
         // Functions without a name are not among those reached.
-        let unnamed = loaded.elf.symbols()?.is_none() && user.is_none();
+        let unnamed = other && loaded.elf.symbols()?.is_none() && user.is_none();
         let executed = |p: &u64| loaded.image.range.0 <= *p && *p < loaded.image.range.1;
         let pages = raw.table.iter().filter(|p| p.flags & PAGE_CODE != 0);
         let mut pages = pages.map(|p| p.address).filter(executed);
@@ -78,13 +101,18 @@ pub fn thread_locals(
         let somewhere =
             unnamed && pages.any(|page| ways.used(code(loaded, (page, page + size)), page));
         let what = match user {
+            Some(name) if name.starts_with("cere.") => "code of the region".to_owned(),
             Some(name) => name.to_owned(),
             None if somewhere => "code".to_owned(),
             None => continue,
         };
+        let whose = match other {
+            true => "thread-local variables",
+            false => "thread-local variables of another image",
+        };
         return Ok(Some(format!(
-            "it leads to {what} in {}, which uses thread-local variables: a replay has those of the region's own \
-             image only; link the two into one",
+            "it leads to {what} in {}, which uses {whose}: a replay has those of the region's own image only; link the \
+             two into one",
             file_name(&loaded.image.path)
         )));
     }

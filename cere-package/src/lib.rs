@@ -9,6 +9,7 @@
 //! | [`library`] | what captured words mean in libraries |
 //! | [`streams`] | the C library's streams, and what waits in them |
 //! | [`reach`] | which units a replay compiles, what runs as captured |
+//! | [`settle`] | what its link needs beside that |
 //! | [`elsewhere`] | what a replay cannot do of the program's other images |
 //! | [`pages`] | which pages are kept |
 //! | [`io`] | packages as files |
@@ -24,6 +25,7 @@ mod pages;
 mod program;
 pub mod raw;
 mod reach;
+mod settle;
 mod streams;
 mod symbols;
 
@@ -71,7 +73,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     let capture = &raw.capture;
     let images = program::load(&raw)?;
     let image = RegionImage::find(&raw, &images, input.store)?;
-    let functions = image.functions(&images, &raw)?;
+    let mut functions = image.functions(&images, &raw)?;
     let mut masks = masks(&raw, &images)?;
     let mut variables = image.variables(&images)?;
     for variable in &mut variables {
@@ -118,16 +120,29 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     let reach::Reached {
         units,
         captured,
-        elsewhere,
+        places,
     } = reach::reach(&raw, &images, &image, &functions, &without_ir, &pointed);
-    let own_range = image.loaded.image.range;
-    if let Some(reason) = elsewhere::thread_locals(&raw, &images, own_range, &elsewhere)? {
-        return Err(PackError::Refused {
-            region: input.region_name.into(),
-            reason,
-        });
+    let refuse = |reason| PackError::Refused {
+        region: input.region_name.into(),
+        reason,
+    };
+    let (mut tls, blocks) = thread_locals(&raw, &image)?;
+    let known = settle::Known {
+        variables: &variables,
+        functions: &functions,
+        thread_locals: tls.as_ref().map_or(&[], |t| &t.variables),
+    };
+    let settled = settle::settle(&raw, &images, &image, &units, &known)?.map_err(refuse)?;
+    let lacking = elsewhere::thread_locals(&raw, &images, range, &settled.absent, &places)?;
+    let on_stack = units.iter().find_map(|u| settle::code_on_stack(u));
+    if let Some(reason) = lacking.or(on_stack) {
+        return Err(refuse(reason));
     }
-    let (tls, blocks) = thread_locals(&raw, &image)?;
+    variables.extend(settled.variables);
+    functions.extend(settled.functions);
+    if let Some(tls) = &mut tls {
+        tls.variables.extend(settled.thread_locals);
+    }
     masks.extend(tls.as_ref().map(|tls| Mask {
         start: tls.address,
         end: tls.address + tls.size,
@@ -188,11 +203,13 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         units: units.iter().map(|unit| package_unit(unit)).collect(),
         variables,
         functions,
+        absent: settled.absent,
         captured_code: Some(captured),
         mappings: mappings(&raw, &library_symbols),
         library_symbols,
         libraries: linked,
         library_directories,
+        fresh_libraries: library::fresh(&images)?,
         fresh: capture.fresh.clone(),
         heap: capture.heap,
         interposed: capture.interposed.clone(),

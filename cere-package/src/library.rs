@@ -4,7 +4,7 @@ use crate::PackError;
 use crate::elf::Kind;
 use crate::program::Loaded;
 use crate::raw::Raw;
-use cere_format::package::{LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES};
+use cere_format::package::{FreshLibrary, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -194,4 +194,19 @@ pub fn linked(images: &[Loaded]) -> Result<(Vec<String>, Vec<String>), PackError
         }
     }
     Ok((names, directories))
+}
+
+/// The libraries whose build is known, as they were loaded.
+pub fn fresh(images: &[Loaded]) -> Result<Vec<FreshLibrary>, PackError> {
+    let mut found = Vec::new();
+    for loaded in images.iter().filter(|l| !l.image.program) {
+        let bias = loaded.image.bias;
+        found.extend(
+            loaded
+                .elf
+                .build()?
+                .map(|build| FreshLibrary { bias, build }),
+        );
+    }
+    Ok(found)
 }

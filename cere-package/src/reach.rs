@@ -4,10 +4,11 @@
 use crate::file_name;
 use crate::program::{Loaded, RegionImage};
 use crate::raw::Raw;
+use cere_format::abi::{INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::Unit;
 use cere_format::capture::PAGE_CODE;
 use cere_format::package::{CapturedFunction, Function};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Whether code of `function` may have run: it overlaps an executed page.
 fn executed(raw: &Raw, function: &Function) -> bool {
@@ -44,8 +45,8 @@ pub fn references(code: &[u8], start: u64, mut found: impl FnMut(u64)) {
     }
 }
 
-/// A function of another image than the region's.
-pub struct Elsewhere<'a> {
+/// A function that the region's code leads to.
+pub struct Place<'a> {
     /// The image.
     pub loaded: &'a Loaded,
     /// Its name.
@@ -55,28 +56,28 @@ pub struct Elsewhere<'a> {
 }
 
 /// What the region's code leads to and may have run.
-pub struct Reached<'a> {
+pub struct Reached<'a, 'f> {
     /// The units to compile, the region's own first.
     pub units: Vec<&'a Unit>,
     /// Functions that no unit to compile defines.
     pub captured: Vec<CapturedFunction>,
-    /// Functions of the program's other images.
-    pub elsewhere: Vec<Elsewhere<'a>>,
+    /// Functions of the program's other images, and those of the region's image without IR or that the region itself leads to.
+    pub places: Vec<Place<'f>>,
 }
 
 /// Follows the region's code through the `functions` of its image and those `without_ir`. `pointed` are the function
 /// addresses found in captured memory, which indirect calls may have used.
-pub fn reach<'a>(
+pub fn reach<'a: 'f, 'f>(
     raw: &Raw,
     images: &[Loaded],
     image: &'a RegionImage<'_>,
-    functions: &'a [Function],
-    without_ir: &'a [(&Loaded, Function)],
+    functions: &'f [Function],
+    without_ir: &'f [(&Loaded, Function)],
     pointed: &HashSet<u64>,
-) -> Reached<'a> {
+) -> Reached<'a, 'f> {
     let own = functions.iter().filter(|f| !f.other_image);
     let own = own.map(|function| (image.loaded, function));
-    let mut all: Vec<(&'a Loaded, &'a Function)> = own
+    let mut all: Vec<(&'f Loaded, &'f Function)> = own
         .chain(
             without_ir
                 .iter()
@@ -104,51 +105,62 @@ pub fn reach<'a>(
     let key = &raw.capture.key;
     // The start-up code keeps the address of main on the stack, and main leads to everything; descriptors hold
     // addresses of every region, run or not.
-    let root = |f: &Function| {
-        f.unit.as_ref() == Some(&key.unit)
-            || pointed.contains(&f.address) && f.name != "main" && !f.name.starts_with("cere.")
+    let called = |f: &Function| {
+        pointed.contains(&f.address) && f.name != "main" && !f.name.starts_with("cere.")
     };
-    let mut waiting: Vec<usize> = all
-        .iter()
-        .enumerate()
-        .filter(|(_, (_, f))| root(f))
-        .filter(|(_, (_, f))| starts.contains_key(&f.address))
-        .map(|(i, _)| i)
-        .collect();
-    let mut reached: HashSet<usize> = waiting.iter().copied().collect();
-
-    while let Some(i) = waiting.pop() {
-        let (loaded, function) = all[i];
-        let start = function.address;
-        let value = start.wrapping_sub(loaded.image.bias);
-        let Some(code) = loaded.elf.bytes(value, ends[i] - start) else {
-            continue;
-        };
-        references(code, start, |address| {
-            for &next in starts.get(&address).into_iter().flatten() {
-                if reached.insert(next) {
-                    waiting.push(next);
+    let of_unit = |f: &Function| f.unit.as_ref() == Some(&key.unit);
+    let region =
+        [INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX].map(|p| format!("{p}{}", key.index));
+    let is_region = |f: &Function| of_unit(f) && region.contains(&f.name);
+    let follow = |root: &dyn Fn(&Function) -> bool| {
+        let mut waiting: Vec<usize> = all
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, f))| root(f))
+            .filter(|(_, (_, f))| starts.contains_key(&f.address))
+            .map(|(i, _)| i)
+            .collect();
+        let mut reached: BTreeSet<usize> = waiting.iter().copied().collect();
+        while let Some(i) = waiting.pop() {
+            let (loaded, function) = all[i];
+            let start = function.address;
+            let value = start.wrapping_sub(loaded.image.bias);
+            let Some(code) = loaded.elf.bytes(value, ends[i] - start) else {
+                continue;
+            };
+            references(code, start, |address| {
+                for &next in starts.get(&address).into_iter().flatten() {
+                    if reached.insert(next) {
+                        waiting.push(next);
+                    }
                 }
-            }
-        });
-    }
-    let mut order: Vec<usize> = reached.into_iter().collect();
-    order.sort_unstable();
-    let elsewhere = order.iter().filter(|i| all[**i].1.other_image);
-    let elsewhere = elsewhere.map(|i| Elsewhere {
+            });
+        }
+        reached
+    };
+    let reached = follow(&|f| of_unit(f) || called(f));
+    let led_to = follow(&|f| is_region(f) || called(f));
+    // A unit that is compiled traps where it uses what a replay does not have; captured code does not.
+    let without_ir =
+        |f: &Function| f.unit.is_none() && !image.units.iter().any(|u| u.defines.contains(&f.name));
+    let places = reached.iter().filter(|i| {
+        let function = all[**i].1;
+        function.other_image || led_to.contains(i) || without_ir(function)
+    });
+    let places = places.map(|i| Place {
         loaded: all[*i].0,
         name: &all[*i].1.name,
         range: (all[*i].1.address, ends[*i]),
     });
-    let elsewhere = elsewhere.collect();
-    let reached: Vec<_> = order.into_iter().map(|i| all[i]).collect();
+    let places = places.collect();
+    let reached: Vec<_> = reached.into_iter().map(|i| all[i]).collect();
     let own = reached.iter().filter(|(_, f)| !f.other_image);
     let units = units(image, &key.unit, own.map(|(_, f)| *f));
     let captured = captured(raw, images, image, &reached, &units);
     Reached {
         units,
         captured,
-        elsewhere,
+        places,
     }
 }
 

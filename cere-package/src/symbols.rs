@@ -8,7 +8,7 @@ use cere_format::package::{Function, TlsVariable, Variable};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Symbols of crt files and the linker, which a replay's own link defines again.
-const LINKED_AGAIN: [&str; 8] = [
+pub const LINKED_AGAIN: [&str; 8] = [
     "__dso_handle",
     "_DYNAMIC",
     "_GLOBAL_OFFSET_TABLE_",
@@ -68,8 +68,9 @@ impl<'a> RegionImage<'a> {
                 }
             }
         }
-        let globals = self.globals.iter().map(|symbol| (symbol, None));
-        let mut all: Vec<_> = globals.chain(named).collect();
+        let mut globals: Vec<_> = self.globals.iter().map(|symbol| (symbol, None)).collect();
+        globals.sort_by_key(|(symbol, _)| symbol.old);
+        let mut all: Vec<_> = globals.into_iter().chain(named).collect();
         let mut seen = HashSet::new();
         all.retain(|(symbol, unit)| {
             symbol.defined
@@ -100,7 +101,8 @@ impl<'a> RegionImage<'a> {
         Ok(copied)
     }
 
-    fn others<'b>(&self, images: &'b [Loaded]) -> impl Iterator<Item = &'b Loaded> + use<'b> {
+    /// The program's other images.
+    pub fn others<'b>(&self, images: &'b [Loaded]) -> impl Iterator<Item = &'b Loaded> + use<'b> {
         let own = self.loaded.image.range;
         images
             .iter()
@@ -145,20 +147,19 @@ impl<'a> RegionImage<'a> {
                 if !symbol.defined || symbol.kind != Kind::Variable || symbol.name.is_empty() {
                     continue;
                 }
+                let name = symbol.linked_name();
                 let variable = Variable {
-                    name: symbol.name.clone(),
+                    name: name.clone(),
                     unit: None,
                     address: other.address(symbol.value),
                     size: symbol.size,
                     untouched: false,
                 };
-                match place.get(&symbol.name) {
-                    Some(&at) if earlier && exported.contains(&symbol.name) => {
-                        variables[at] = variable
-                    }
+                match place.get(&name) {
+                    Some(&at) if earlier && exported.contains(&name) => variables[at] = variable,
                     Some(_) => {}
                     None => {
-                        place.insert(symbol.name, variables.len());
+                        place.insert(name, variables.len());
                         variables.push(variable);
                     }
                 }
@@ -192,11 +193,11 @@ impl<'a> RegionImage<'a> {
                 if symbol.defined
                     && symbol.kind == Kind::Function
                     && !LINKED_AGAIN.contains(&symbol.name.as_str())
-                    && known.insert(symbol.name.clone())
+                    && known.insert(symbol.linked_name())
                 {
                     functions.push(Function {
                         address: other.address(symbol.value),
-                        name: symbol.name,
+                        name: symbol.linked_name(),
                         unit: None,
                         size: symbol.size,
                         other_image: true,
@@ -214,8 +215,8 @@ impl<'a> RegionImage<'a> {
             let chosen = raw.word(self.loaded.address(relocation.offset))?;
             let name = relocation.symbol.name;
             let holder = chosen.and_then(|at| {
-                let mut others = self.others(images);
-                others.find(|l| l.image.range.0 <= at && at < l.image.range.1)
+                let mut program = images.iter().filter(|l| l.image.program);
+                program.find(|l| l.image.range.0 <= at && at < l.image.range.1)
             });
             if let (Some(address), Some(other)) = (chosen, holder)
                 && other.elf.executable(address.wrapping_sub(other.image.bias))
@@ -226,7 +227,7 @@ impl<'a> RegionImage<'a> {
                     unit: None,
                     address,
                     size: 0,
-                    other_image: true,
+                    other_image: other.image.range != self.loaded.image.range,
                 });
             }
         }

@@ -1,7 +1,7 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
 use crate::captured::Captured;
-use crate::symbols::{declare, fix_address, keep_reached, publish, second_name};
+use crate::symbols::{declare, fix_address, keep_reached, make_plain, publish, second_name};
 use crate::unit::run;
 use crate::{ir, lost, shapes, shim};
 use cere_format::build::BindPlan;
@@ -61,8 +61,8 @@ fn lacks_some_of(module: LLVMModuleRef, captured: &Captured, roots: &[String]) -
     }
 }
 
-/// Applies the plan to the module. Fails if a thread-local variable is in neither the captured block nor the plan.
-pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
+/// Applies the plan to the module.
+pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
     if plan.typed {
         // SAFETY: the module is live.
         unsafe { shim::cere_tell_types(module) };
@@ -116,12 +116,20 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
             }
         }
     }
+    let others = plan.other_thread_locals.iter();
+    for variable in others.filter_map(|name| ir::variable(module, name)) {
+        // SAFETY: the variable is live.
+        unsafe {
+            if LLVMIsDeclaration(variable) != 0 && LLVMIsThreadLocal(variable) != 0 {
+                make_plain(module, variable);
+            }
+        }
+    }
     // Last, as they name others.
-    lost::lose_all(module, lacking, &captured)?;
+    lost::lose_all(module, lacking, &captured);
     shapes::unmark(module);
     // SAFETY: the module is live.
     unsafe { shim::cere_resolve_aliases(module) };
-    Ok(())
 }
 
 /// Whether a variable is the program's and something writes it.

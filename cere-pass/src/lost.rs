@@ -3,7 +3,7 @@
 //! the region runs, and where the image has it.
 
 use crate::captured::{Captured, size};
-use crate::symbols::{declare, publish};
+use crate::symbols::{declare, make_plain, publish};
 use crate::{ir, shapes, shim};
 use cere_format::build::{Form, Piece};
 use llvm_sys::core::*;
@@ -29,26 +29,33 @@ enum How {
     OneOfTwo { first: u64, other: u64 },
 }
 
-/// Turns variables into references to places of their own. Fails if one is thread-local.
-pub fn lose_all(
-    module: LLVMModuleRef,
-    variables: Vec<LLVMValueRef>,
-    captured: &Captured,
-) -> Result<(), String> {
+/// Turns variables into references to places of their own.
+pub fn lose_all(module: LLVMModuleRef, variables: Vec<LLVMValueRef>, captured: &Captured) {
     let mut number = 0;
     for variable in variables {
-        // SAFETY: the variable is live.
-        if unsafe { LLVMIsThreadLocal(variable) } != 0 {
-            return Err(format!(
-                "the captured program does not have the thread-local variable {}, which these flags keep: \
-                 replay with an -O level like the build's",
-                ir::name(variable)
-            ));
-        }
         // SAFETY: the variable is live and defined.
-        unsafe { lose(module, variable, captured, &mut number) };
+        unsafe {
+            match LLVMIsThreadLocal(variable) {
+                0 => lose(module, variable, captured, &mut number),
+                _ => lose_thread_local(module, variable, captured),
+            }
+        }
     }
-    Ok(())
+}
+
+/// Nothing is known of what a thread-local variable held: using it ends the region.
+///
+/// # Safety
+/// The variable is live and has an initialiser.
+unsafe fn lose_thread_local(module: LLVMModuleRef, variable: LLVMValueRef, captured: &Captured) {
+    let (prefix, name) = (&captured.plan.prefix, ir::name(variable));
+    // SAFETY: by the contract.
+    unsafe {
+        let size = size(module, variable);
+        declare(module, variable);
+        make_plain(module, variable);
+        publish(variable, &format!("{prefix}lost.{size}.{name}"));
+    }
 }
 
 /// # Safety

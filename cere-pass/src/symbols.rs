@@ -68,3 +68,19 @@ pub unsafe fn fix_address(module: LLVMModuleRef, function: LLVMValueRef, at: &st
         shim::cere_replace_values(function, address);
     }
 }
+
+/// Makes a plain variable of a thread-local one that is declared, or whose definition is not emitted.
+pub unsafe fn make_plain(module: LLVMModuleRef, variable: LLVMValueRef) {
+    // SAFETY: module and variable are live; a call is deleted once nothing uses it.
+    unsafe {
+        let intrinsics = ir::functions(module).into_iter();
+        let addresses = intrinsics.filter(|f| ir::name(*f).starts_with("llvm.threadlocal.address"));
+        for call in addresses.flat_map(ir::calls) {
+            if LLVMGetOperand(call, 0) == variable {
+                LLVMReplaceAllUsesWith(call, variable);
+                LLVMInstructionEraseFromParent(call);
+            }
+        }
+        LLVMSetThreadLocal(variable, 0);
+    }
+}

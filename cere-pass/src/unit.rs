@@ -49,6 +49,9 @@ pub fn instrument(
         source,
         regions,
         defines: defines(module),
+        needs: needs(module),
+        optional: needs(module),
+        executable_stack: false,
         runtime_words: runtime::words(module),
         command,
     };
@@ -301,6 +304,23 @@ fn defines(module: LLVMModuleRef) -> Vec<String> {
     };
     let values = ir::functions(module).into_iter().chain(ir::globals(module));
     values.filter(external).map(ir::name).collect()
+}
+
+/// External functions and variables that the module refers to. The wrapper adds what only the object refers to.
+fn needs(module: LLVMModuleRef) -> Vec<String> {
+    let needed = |&value: &LLVMValueRef| {
+        // SAFETY: the value is live.
+        let (linkage, declared, used) = unsafe {
+            let used = !LLVMGetFirstUse(value).is_null();
+            (LLVMGetLinkage(value), LLVMIsDeclaration(value) != 0, used)
+        };
+        use LLVMLinkage::*;
+        let elsewhere = declared || linkage == LLVMAvailableExternallyLinkage;
+        used && elsewhere
+    };
+    let values = ir::functions(module).into_iter().chain(ir::globals(module));
+    let names = values.filter(needed).map(ir::name);
+    names.filter(|n| !n.starts_with("llvm.")).collect()
 }
 
 fn keep(unit: &Unit, bitcode: &[u8]) -> Result<(), String> {

@@ -2,7 +2,7 @@
 //! program defines a name that the runtime takes from elsewhere (`write`, `malloc`), the program's is renamed in its units.
 
 use crate::compile::Compiled;
-use crate::glue::{globals, renamed_symbol};
+use crate::glue::{Stand, globals, renamed_symbol};
 use crate::{Options, ReplayError, link};
 use cere_driver::command::{Line, hash, run};
 use cere_driver::unit::{LLD, OBJCOPY};
@@ -91,7 +91,7 @@ pub fn rename_in_units(
     runtime: &Runtime,
     options: &Options,
 ) -> Result<BTreeSet<String>, ReplayError> {
-    let symbols: Vec<Vec<(String, bool)>> = compiled
+    let symbols: Vec<Vec<(String, Stand)>> = compiled
         .iter()
         .map(|c| globals(&c.object))
         .collect::<Result<_, _>>()?;
@@ -103,7 +103,8 @@ pub fn rename_in_units(
         .chain(tls.map(|v| (&v.unit, &v.name)))
         .filter(|(unit, _)| unit.is_none())
         .map(|(_, name)| name);
-    let defined = symbols.iter().flatten().filter(|s| s.1).map(|s| &s.0);
+    let defined = symbols.iter().flatten();
+    let defined = defined.filter(|s| s.1 == Stand::Defined).map(|s| &s.0);
     let names: BTreeSet<String> = program
         .chain(defined)
         .filter(|name| runtime.names.contains(*name))

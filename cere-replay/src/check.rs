@@ -136,6 +136,7 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
         .map(|v| &v.name)
         .chain(manifest.functions.iter().map(|f| &f.name))
         .chain(tls.map(|v| &v.name))
+        .chain(manifest.absent.iter().map(|a| &a.name))
         .chain(&manifest.libraries)
         .chain(&manifest.library_directories);
     if let Some(name) = names.into_iter().find(|n| !plain(n)) {

@@ -42,6 +42,8 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         .filter(|f| here(&f.unit) && !f.other_image)
         .map(|f| f.name.clone())
         .collect();
+    let absent = manifest.absent.iter().filter(|a| a.thread_local);
+    let other_thread_locals = absent.map(|a| a.name.clone()).collect();
     let own = |owner: &Option<String>| owner.as_ref() == Some(&unit.id);
     let locals = manifest.variables.iter().filter(|v| own(&v.unit));
     let untouched = locals.clone().filter(|v| v.untouched);
@@ -56,6 +58,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         prefix: prefix(index),
         variables,
         functions,
+        other_thread_locals,
         retarget,
         sizes: Some(sizes),
         untouched,

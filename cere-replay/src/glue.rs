@@ -3,7 +3,7 @@
 use crate::ReplayError;
 use crate::compile::prefix;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
-use cere_format::package::{Manifest, TlsBlock};
+use cere_format::package::{Absent, Manifest, TlsBlock};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -21,8 +21,19 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Names that are not local, and whether they are defined.
-pub fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
+/// What an object says of a symbol that is not local.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stand {
+    /// It is defined there.
+    Defined,
+    /// It is needed.
+    Needed,
+    /// It is needed, and may be nowhere.
+    Optional,
+}
+
+/// Names that are not local.
+pub fn globals(path: &Path) -> Result<Vec<(String, Stand)>, ReplayError> {
     let bad = |reason: String| ReplayError::Object {
         path: path.to_owned(),
         reason,
@@ -32,26 +43,47 @@ pub fn globals(path: &Path) -> Result<Vec<(String, bool)>, ReplayError> {
     let global = file
         .symbols()
         .filter(|s| s.is_undefined() || s.is_global())
-        .filter_map(|s| Some((s.name().ok()?.to_owned(), !s.is_undefined())))
+        .filter_map(|s| {
+            let stand = match (s.is_undefined(), s.is_weak()) {
+                (false, _) => Stand::Defined,
+                (true, false) => Stand::Needed,
+                (true, true) => Stand::Optional,
+            };
+            Some((s.name().ok()?.to_owned(), stand))
+        })
         .filter(|s| !s.0.is_empty());
     Ok(global.collect())
 }
 
-/// Symbols that the objects define and those that they need.
-fn symbols(objects: &[&Path]) -> Result<(BTreeSet<String>, BTreeSet<String>), ReplayError> {
-    let (mut defined, mut needed) = (BTreeSet::new(), BTreeSet::new());
-    for path in objects {
-        for (name, is_defined) in globals(path)? {
-            let of_kind = if is_defined {
-                &mut defined
-            } else {
-                &mut needed
-            };
-            of_kind.insert(name);
+/// The symbols of the objects.
+#[derive(Default)]
+struct Symbols {
+    /// Those that they define.
+    defined: BTreeSet<String>,
+    /// Those that they need.
+    needed: BTreeSet<String>,
+    /// Those of them that may not be nowhere.
+    required: BTreeSet<String>,
+}
+
+impl Symbols {
+    fn of(objects: &[&Path]) -> Result<Self, ReplayError> {
+        let mut symbols = Self::default();
+        for path in objects {
+            for (name, stand) in globals(path)? {
+                match stand {
+                    Stand::Defined => symbols.defined.insert(name),
+                    Stand::Optional => symbols.needed.insert(name),
+                    Stand::Needed => {
+                        symbols.required.insert(name.clone());
+                        symbols.needed.insert(name)
+                    }
+                };
+            }
         }
+        symbols.needed.retain(|n| !symbols.defined.contains(n));
+        Ok(symbols)
     }
-    needed.retain(|n| !defined.contains(n));
-    Ok((defined, needed))
 }
 
 /// What a program's own `name` is called in the replay.
@@ -78,15 +110,15 @@ struct Names {
     jumps: BTreeMap<u64, String>,
     /// Offsets in the thread-local block.
     thread: BTreeMap<String, u64>,
-    /// Variables that the captured image lacks.
+    /// Variables that the captured image lacks, and what is absent from it.
     lost: BTreeMap<String, Lost>,
     /// Rows that say where their bytes are.
     bytes: BTreeSet<String>,
 }
 
-/// A variable that the captured image lacks.
+/// A variable that the captured image lacks, or a symbol that is absent from it.
 struct Lost {
-    /// Name in the source.
+    /// Name in the source; of an absent symbol, what is said of it.
     name: String,
     /// Bytes.
     size: u64,
@@ -113,12 +145,25 @@ fn lost(symbol: &str, units: usize) -> Option<Lost> {
     })
 }
 
-fn names(
-    manifest: &Manifest,
-    defined: &BTreeSet<String>,
-    needed: &BTreeSet<String>,
-    renamed: &BTreeSet<String>,
-) -> Names {
+/// A place that ends the region which uses it.
+fn absent_symbol(absent: &Absent) -> Lost {
+    let what = match absent.thread_local {
+        true => "a thread-local variable of another image than the region's",
+        false => "which the captured image does not have",
+    };
+    Lost {
+        name: format!("{}, {what}", absent.name),
+        size: absent.size,
+        kind: 3,
+    }
+}
+
+fn names(manifest: &Manifest, symbols: &Symbols, renamed: &BTreeSet<String>) -> Names {
+    let Symbols {
+        defined,
+        needed,
+        required,
+    } = symbols;
     let mut names = Names::default();
     let index: HashMap<&str, usize> = manifest
         .units
@@ -183,7 +228,12 @@ fn names(
     let found = needed
         .iter()
         .filter_map(|n| Some((n.clone(), lost(n, units)?)));
-    names.lost = found.collect();
+    let absent = manifest.absent.iter().filter(|a| {
+        let elsewhere = names.absolute.contains_key(&a.name) || names.thunks.contains_key(&a.name);
+        required.contains(&a.name) && !defined.contains(&a.name) && !elsewhere
+    });
+    let absent = absent.map(|a| (a.name.clone(), absent_symbol(a)));
+    names.lost = found.chain(absent).collect();
     let rows = (0..units).map(|i| format!("{}bytes.", prefix(i)));
     for rows in rows {
         let of_unit = defined.iter().filter(|n| n.starts_with(&rows));
@@ -283,17 +333,17 @@ pub fn write(
     objects: &[&Path],
     renamed: &BTreeSet<String>,
 ) -> Result<Glue, ReplayError> {
-    let (defined, needed) = symbols(objects)?;
-    let names = names(manifest, &defined, &needed, renamed);
+    let symbols = Symbols::of(objects)?;
+    let names = names(manifest, &symbols, renamed);
     let invoke = format!(
         "{}{INVOKE_SYMBOL_PREFIX}{}",
         prefix(0),
         manifest.region.index
     );
-    if !defined.contains(&invoke) {
+    if !symbols.defined.contains(&invoke) {
         return Err(ReplayError::NoRegion(invoke));
     }
-    let typed = needed.contains(STORE);
+    let typed = symbols.needed.contains(STORE);
     let text = text(&names, &quote(&invoke), manifest.image.tls.as_ref(), typed);
     let rooms = names.lost.values().map(|l| l.size.saturating_add(PAGE));
     let room = rooms.fold(0, u64::saturating_add);

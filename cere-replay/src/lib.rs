@@ -92,14 +92,19 @@ pub enum ReplayError {
     },
     /// Nothing defines a symbol.
     #[error(
-        "{codelet} needs {symbols}: neither its libraries nor the captured image define that \
-             (do the flags call for a runtime library that the program was not linked with?)"
+        "{codelet} needs {symbols}: neither its libraries nor the captured image define that ({})",
+        match other_flags {
+            true => "do the flags call for a runtime library that the program was not linked with?",
+            false => "a library here is another than where it was captured, or an older cere made it: capture it again",
+        }
     )]
     Undefined {
         /// The codelet.
         codelet: String,
         /// Names.
         symbols: String,
+        /// Whether other flags or passes than the build's are asked for.
+        other_flags: bool,
     },
     /// What the executable reported does not parse.
     #[error("the replay of {codelet} reported what cannot be: {source}")]

@@ -5,7 +5,7 @@ use crate::{Options, ReplayError};
 use cere_driver::command::{Line, hash, run};
 use cere_driver::unit::{CLANG, LLD, tools};
 use cere_driver::{CompileError, cached, io};
-use cere_format::package::{Manifest, SYSTEM_DIRECTORIES};
+use cere_format::package::{Manifest, OFFERED_LIBRARIES, SYSTEM_DIRECTORIES};
 use std::path::{Path, PathBuf};
 
 const GIB2: u64 = 1 << 31;
@@ -13,13 +13,6 @@ const GIB2: u64 = 1 << 31;
 const ROOM: u64 = 64 << 20;
 /// Lowest base: the kernel keeps the first pages.
 const LOWEST: u64 = 0x1_0000;
-/// Linked if something needs them: other flags can call for functions that the program did not.
-const OFFERED: [&str; 4] = [
-    "libgcc_s.so.1",
-    "libm.so.6",
-    "libmvec.so.1",
-    "libpthread.so.0",
-];
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Refers to the runtime's entry, so that the runtime comes first in every section and the captured
 /// thread-local block, in the glue, last.
@@ -165,7 +158,7 @@ pub fn line(
         line = line.path(archive);
     }
     line = line.arg("--as-needed");
-    for library in OFFERED {
+    for library in OFFERED_LIBRARIES {
         if let Some(path) = find(library, &[]) {
             line = line.path(&path);
         }
@@ -200,7 +193,7 @@ pub fn keeper(runtime: &Path, options: &Options) -> Result<PathBuf, CompileError
             .path(&first(options)?)
             .path(runtime)
             .path(&assembled(options, "glue", &glue)?);
-        for library in OFFERED.into_iter().chain(["libc.so.6"]) {
+        for library in OFFERED_LIBRARIES.into_iter().chain(["libc.so.6"]) {
             if let Some(path) = find(library, &[]) {
                 line = line.path(&path);
             }
@@ -312,6 +305,8 @@ pub fn link(
                 Err(ReplayError::Undefined {
                     codelet: manifest.name.clone(),
                     symbols: undefined(&message).join(", "),
+                    other_flags: !options.settings.flags.is_empty()
+                        || options.settings.passes.is_some(),
                 })
             }
             Err(CompileError::Compile { message, .. })

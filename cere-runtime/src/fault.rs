@@ -1,7 +1,7 @@
 //! What an access outside the capture ends with: a message that names page, mapping and cause.
 
 use crate::pages::PAGE;
-use crate::{clock, code, heap, lost, space};
+use crate::{clock, code, constants, heap, lost, space};
 use cere_format::package::Manifest;
 use cere_format::replay::lacks;
 use libc::c_void;
@@ -123,6 +123,12 @@ fn message(
         Some(name) if !protection => vec![name],
         _ => lost::used_names(),
     };
+    if let Some(absent) = lost::absent_at(address).filter(|_| !protection) {
+        return format!(
+            "the region uses {absent}: the captured invocation cannot have used it, so likely the recompiled region took \
+             another path"
+        );
+    }
     match signal {
         libc::SIGILL => format!(
             "the region executed an instruction at {rip:#x} that this processor does not have (or a trap that the \
@@ -168,6 +174,10 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
     if signal == libc::SIGSEGV && active && !protection && lost::open(address) {
         return;
     }
+    let reads = !write && rip != address;
+    if signal == libc::SIGSEGV && active && !protection && reads && constants::open(address) {
+        return;
+    }
     if IN_HANDLER.swap(true, Relaxed) {
         // SAFETY: ends the process.
         unsafe { libc::_exit(STATUS) }
@@ -190,6 +200,7 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
 /// Installs the handler on a stack of its own.
 pub fn watch(manifest: &'static Manifest) {
     let _ = MANIFEST.set(manifest);
+    constants::find(manifest);
     // SAFETY: a plain look-up.
     let abort = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__abort_msg".as_ptr()) };
     ABORT.store(abort as usize, Relaxed);

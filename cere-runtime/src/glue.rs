@@ -14,7 +14,7 @@ pub struct Lost {
     /// Address of its name, a C string.
     pub name: u64,
     /// 0: nothing is known of what it held; 1: some or all of its bytes are not in the image, as nobody read them; 2: all
-    /// are there, in another form.
+    /// are there, in another form; 3: it is a symbol that the units refer to and a replay does not have.
     pub kind: u64,
     /// Whether the region has used it.
     pub used: AtomicU64,

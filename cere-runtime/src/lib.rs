@@ -32,6 +32,7 @@
 //! | [`caches`], [`lines`], [`processor`] | the machine's caches, cache lines, where the replay runs |
 //! | [`fault`] | what an access outside the capture ends with |
 //! | [`guard`] | names the system call that the sandbox refuses the region |
+//! | [`constants`] | constants of libraries, at their captured addresses |
 //! | [`lost`] | room for variables that the captured image lacks |
 //! | [`count`] | the stream of counted code |
 //! | [`typed`] | the kinds of stored values, from code that reports its stores |
@@ -42,6 +43,7 @@ mod check;
 mod clock;
 mod code;
 mod compare;
+mod constants;
 mod count;
 mod counters;
 mod enter;

@@ -32,6 +32,8 @@ const LARGEST: u64 = 64 << 20;
 const UNKNOWN: u64 = 0;
 /// `Lost::kind` of variables that the image has all bytes of.
 const WHOLE: u64 = 2;
+/// `Lost::kind` of symbols that the units refer to and a replay does not have.
+const ABSENT: u64 = 3;
 
 /// Which of the lost variables the region may use, in the order of the table.
 static ALLOWED: OnceLock<Vec<bool>> = OnceLock::new();
@@ -77,7 +79,7 @@ fn is_usable(lost: &Lost, captured: &Pages) -> bool {
         PLAIN => captured.holds(row.kept) && captured.holds(row.kept + row.length - 1),
         _ => captured.holds(row.kept),
     };
-    lost.kind != UNKNOWN && lost.size <= LARGEST && rows_of(lost).all(kept)
+    ![UNKNOWN, ABSENT].contains(&lost.kind) && lost.size <= LARGEST && rows_of(lost).all(kept)
 }
 
 impl Row {
@@ -195,7 +197,14 @@ fn name(lost: &Lost) -> String {
 
 /// Name of the lost variable at `address`, if there is one.
 pub fn name_at(address: u64) -> Option<String> {
-    find(address).map(|(_, lost)| name(lost))
+    let found = find(address).filter(|(_, lost)| lost.kind != ABSENT);
+    found.map(|(_, lost)| name(lost))
+}
+
+/// What is said of the absent symbol at `address`, if there is one.
+pub fn absent_at(address: u64) -> Option<String> {
+    let found = find(address).filter(|(_, lost)| lost.kind == ABSENT);
+    found.map(|(_, lost)| name(lost))
 }
 
 /// Names of those that the region used, and of whose bytes the captured process did not have all.

@@ -252,6 +252,9 @@ fn synthetic(at: &Path) -> PathBuf {
         },
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),
+        needs: Vec::new(),
+        optional: Vec::new(),
+        executable_stack: false,
         runtime_words: Vec::new(),
     };
     // A few speeds and some noise, from a linear congruential generator.

@@ -53,6 +53,7 @@ impl Job {
             if status.success() {
                 print_messages(&text);
                 let _ = std::fs::remove_file(self.failure(source));
+                self.note_object(output, scratch)?;
                 return Ok(0);
             }
             if let Some(skip) = parse_retry(&text)

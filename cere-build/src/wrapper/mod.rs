@@ -3,6 +3,7 @@
 
 mod compile;
 mod job;
+mod object;
 
 use anyhow::{Context, Result, anyhow, bail};
 use cere_console::warning;

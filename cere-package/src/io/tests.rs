@@ -86,6 +86,8 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         library_symbols: vec![],
         libraries: vec![],
         library_directories: vec![],
+        absent: Vec::new(),
+        fresh_libraries: Vec::new(),
         captured_code: None,
         mappings: vec![],
         fresh: vec![],

@@ -177,6 +177,8 @@ pub fn manifest() -> Manifest {
             size: 16,
             other_image: false,
         }],
+        absent: Vec::new(),
+        fresh_libraries: Vec::new(),
         captured_code: None,
         library_symbols: Vec::new(),
         libraries: vec!["libc.so.6".to_owned()],
