@@ -1,6 +1,7 @@
 //! What a packager needs of an image's file: symbols, sections, relocations, names.
 
 use crate::PackError;
+use cere_format::hexadecimal;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, Sym, VersionTable};
 use object::{LittleEndian, SymbolIndex};
@@ -17,6 +18,8 @@ pub enum Kind {
     File,
     /// Code.
     Function,
+    /// Code that chooses the function by processor (`ifunc`).
+    Chooser,
     /// Data.
     Variable,
     /// An offset in the thread-local block.
@@ -141,6 +144,16 @@ impl Elf {
         Ok(bytes)
     }
 
+    /// Sections of code, [start, end) in the file's addresses. Segments of code may hold constants as well.
+    pub fn code(&self) -> Result<Vec<(u64, u64)>, PackError> {
+        let sections = self.sections()?;
+        let code = sections
+            .iter()
+            .filter(|s| s.sh_flags(E).0 & elf::SHF_EXECINSTR.0 != 0);
+        let ranges = code.map(|s| (s.sh_addr(E), s.sh_addr(E).saturating_add(s.sh_size(E))));
+        Ok(ranges.collect())
+    }
+
     /// Whether the file's address `value` is code.
     pub fn executable(&self, value: u64) -> bool {
         self.headers().is_ok_and(|headers| {
@@ -211,6 +224,7 @@ impl Elf {
         let kind = match symbol.st_type() {
             elf::STT_FILE => Kind::File,
             elf::STT_FUNC => Kind::Function,
+            elf::STT_GNU_IFUNC => Kind::Chooser,
             elf::STT_OBJECT | elf::STT_COMMON => Kind::Variable,
             elf::STT_TLS => Kind::ThreadLocal,
             // Assembly may leave the type out.
@@ -290,6 +304,14 @@ impl Elf {
             }
         }
         Ok(found)
+    }
+
+    /// What tells this build of the image from all others, in hexadecimal; none if it was linked without.
+    pub fn build_id(&self) -> Result<Option<String>, PackError> {
+        let note = self.section(".note.gnu.build-id")?;
+        // The sizes of name and content, the type, and the name `GNU`.
+        let id = note.and_then(|(_, bytes)| bytes.get(16..));
+        Ok(id.filter(|id| !id.is_empty()).map(hexadecimal))
     }
 
     /// The name by which others link it, or its file's name.

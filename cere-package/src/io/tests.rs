@@ -86,6 +86,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         library_symbols: vec![],
         libraries: vec![],
         library_directories: vec![],
+        labels: vec![],
         captured_code: None,
         mappings: vec![],
         fresh: vec![],
