@@ -4,9 +4,7 @@ use crate::PackError;
 use crate::elf::Kind;
 use crate::program::Loaded;
 use crate::raw::Raw;
-use cere_format::package::{
-    LibraryPlace, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES,
-};
+use cere_format::package::{LibraryPlace, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 

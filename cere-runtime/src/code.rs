@@ -115,12 +115,16 @@ pub fn install(
     let mut stale = Vec::new();
     let with_ir = manifest.functions.iter().filter(|f| f.ir && !f.other_image);
     for function in with_ir.filter(|_| other) {
-        let end = function.address.saturating_add(function.size);
-        for page in (function.address & !(PAGE - 1)..end).step_by(PAGE as usize) {
-            let (start, end) = (page.max(function.address), (page + PAGE).min(end));
-            let opened = ranges.partition_point(|r| r.1 <= page);
-            let opened = ranges.get(opened).is_some_and(|r| r.0 <= page);
-            if opened && pages.holds(page) && !written(page) {
+        let last = function.address.saturating_add(function.size);
+        let opened = ranges.partition_point(|r| r.1 <= function.address);
+        let opened = ranges[opened..].iter().take_while(|r| r.0 < last);
+        for &(start, end) in opened {
+            let first = start.max(function.address & !(PAGE - 1));
+            for page in (first..end.min(last)).step_by(PAGE as usize) {
+                if !pages.holds(page) || written(page) {
+                    continue;
+                }
+                let (start, end) = (page.max(function.address), (page + PAGE).min(last));
                 stale.push((start, end));
                 // SAFETY: on a page that was opened for writing above.
                 unsafe {

@@ -201,9 +201,8 @@ pub fn read_exported(image: &Loaded, ask: bool) -> Exported {
             }
             object::elf::STT_GNU_IFUNC if ask && exported.chosen.iter().all(|c| c.0 != value) => {
                 // SAFETY: the function that the loader calls to bind the symbol, of a relocated image. It takes no arguments.
-                let chosen = unsafe {
-                    std::mem::transmute::<usize, extern "C" fn() -> usize>(address)()
-                };
+                let chosen =
+                    unsafe { std::mem::transmute::<usize, extern "C" fn() -> usize>(address)() };
                 // One outside is the kernel's: clocks.
                 if (image.range.0..image.range.1).contains(&chosen) {
                     exported.chosen.push((value, chosen as u64));
