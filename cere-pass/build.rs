@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/stack.cpp",
@@ -14,6 +14,7 @@ const SOURCES: [&str; 11] = [
     "src/forks.cpp",
     "src/shapes.cpp",
     "src/count.cpp",
+    "src/labels.cpp",
 ];
 
 fn main() {

@@ -24,6 +24,10 @@ pub const OUTLINED_SYMBOL_PREFIX: &str = "cere.outlined.";
 /// Prefix of the local symbol of the slow path that calls the hook around a region; the index follows.
 pub const PROBED_SYMBOL_PREFIX: &str = "cere.probed.";
 
+/// Prefix of the local symbol of the table of a function's labels whose address is taken; the function's name follows. Each
+/// entry is the distance, in 8 bytes, from itself to the label; 0 if the label is gone.
+pub const LABELS_SYMBOL_PREFIX: &str = "cere.labels.";
+
 /// Prefix of the local symbols of the constants that give the OpenMP runtime the source location of a call. Their addresses
 /// do not matter.
 pub const IDENT_SYMBOL_PREFIX: &str = "cere.ident";

@@ -289,12 +289,25 @@ pub struct BindPlan {
     /// With `pinned`: functions that are compiled, with what they reach, the rest of the unit is not; none: all of it.
     #[serde(default)]
     pub roots: Option<Vec<String>>,
+    /// Labels whose captured addresses stand for them in code and data, as the machine code is another one than in vivo:
+    /// the glue puts jumps there, to where the table `<prefix>labels.<function>` says that they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<BoundLabels>,
     /// Whether each store reports its type to the runtime through the pointer `cere_glue_store`.
     #[serde(default)]
     pub typed: bool,
     /// Id of the unit, if its machine code is to report what it executes, as [`crate::count`] describes.
     #[serde(default)]
     pub counted: Option<String>,
+}
+
+/// Captured addresses of the labels of a function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundLabels {
+    /// Name in the IR.
+    pub function: String,
+    /// In the order of its table ([`crate::abi::LABELS_SYMBOL_PREFIX`]); 0 if it is not known.
+    pub addresses: Vec<u64>,
 }
 
 /// Asks for the code of a kept unit as the build made it, which reports what it executes ([`crate::count`]).

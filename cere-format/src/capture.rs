@@ -157,8 +157,8 @@ pub struct RawCapture {
     pub fresh: Vec<(u64, u64)>,
     /// The region heap: see the crate `cere-heap`. [start, end) of the reserved range.
     pub heap: (u64, u64),
-    /// Names and addresses of the preload library's `malloc` and family. Memory that the region wrote may hold them: a
-    /// stream in memory keeps `malloc` and `free`.
+    /// Names and addresses of the functions that the preload library puts in others' place, `malloc` and family among them.
+    /// The program's pointers to these functions hold them.
     #[serde(default)]
     pub interposed: Vec<(String, u64)>,
     /// System calls made inside: number, name and how often.
@@ -256,6 +256,10 @@ pub struct Image {
     pub program: bool,
     /// Its thread-local block in the captured thread: (address, size); none if it has none or it is not allocated.
     pub tls: Option<(u64, u64)>,
+    /// Of a library that a replay loads fresh: the functions that it chooses by processor (`ifunc`), as the value of their
+    /// symbol and the address that it chose.
+    #[serde(default)]
+    pub chosen: Vec<(u64, u64)>,
 }
 
 /// One line of `/proc/self/maps`.

@@ -87,6 +87,9 @@ pub struct Manifest {
     /// What the units refer to and a replay does not have, as the captured invocation did not use it.
     #[serde(default)]
     pub absent: Vec<Absent>,
+    /// Labels of functions of the units whose address is taken, at their captured addresses.
+    #[serde(default)]
+    pub labels: Vec<Labels>,
     /// Functions of the program that may have run and that a replay does not compile, so that they run as captured:
     /// they lie on executed pages, and executed code refers to them. `None` if the writer did not determine them.
     #[serde(default)]
@@ -106,7 +109,7 @@ pub struct Manifest {
     pub fresh: Vec<(u64, u64)>,
     /// Reserved range of the region heap (see `cere-heap`).
     pub heap: (u64, u64),
-    /// Names and addresses of the preload library's `malloc` and family at capture.
+    /// Names and addresses of the preload library's functions, `malloc` and family among them, at capture.
     #[serde(default)]
     pub interposed: Vec<(String, u64)>,
     /// Offset ranges in written pages that a comparison excludes, with the reason.
@@ -245,6 +248,20 @@ pub struct Function {
     pub size: u64,
     /// Whether it belongs to another image than the region's.
     pub other_image: bool,
+    /// Whether a unit of the image defines it: under other flags a replay never runs its machine code in vivo.
+    #[serde(default)]
+    pub ir: bool,
+}
+
+/// Labels of a function (`&&label`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// Name of the function in the symbol table.
+    pub function: String,
+    /// For a local function, the id of its unit; none for a global one.
+    pub unit: Option<String>,
+    /// Captured addresses, in the order of the unit's table; 0 for a label that the build removed.
+    pub addresses: Vec<u64>,
 }
 
 /// A function that a replay runs as captured, whatever the flags.
@@ -265,15 +282,27 @@ pub struct LibrarySymbol {
     pub address: u64,
     /// Soname of the library.
     pub library: String,
-    /// Name in its dynamic symbol table.
+    /// Name in its dynamic symbol table; empty for code that it does not name.
     pub name: String,
     /// Version in its dynamic symbol table, if it has one.
     pub symbol_version: Option<String>,
+    /// For code without a name: where it lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<LibraryPlace>,
     /// Function or variable.
     pub kind: LibrarySymbolKind,
     /// For a variable: addresses of the captured 8-byte words (in pages not foreign) that hold its address,
     /// to be rewritten to the fresh variable. Empty for functions: a jump at the old address serves them.
     pub words: Vec<u64>,
+}
+
+/// A place in a library, the same in each process that loads the same build of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryPlace {
+    /// Distance from the first address of its segments.
+    pub offset: u64,
+    /// Build id of the library, in hexadecimal.
+    pub build_id: String,
 }
 
 /// The kind of a [`LibrarySymbol`].
@@ -336,6 +365,14 @@ pub const OFFERED_LIBRARIES: [&str; 4] = [
     "libmvec.so.1",
     "libpthread.so.0",
 ];
+
+/// The addresses of code that a captured word may hold: itself; without a tag in its lowest bits, or in its highest ones;
+/// its halves, where programs keep addresses below 4 GiB.
+#[inline]
+pub fn addresses_in(word: u64) -> [u64; 4] {
+    const UNTAGGED: u64 = (1 << 48) - 8;
+    [word, word & UNTAGGED, word & 0xffff_ffff, word >> 32]
+}
 
 /// Directories of the system's libraries: a package names those of other libraries only, and a replay looks here too.
 pub const SYSTEM_DIRECTORIES: [&str; 7] = [

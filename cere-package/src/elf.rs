@@ -17,12 +17,12 @@ pub enum Kind {
     File,
     /// Code.
     Function,
+    /// Code that chooses the function by processor (`ifunc`).
+    Chooser,
     /// Data.
     Variable,
     /// An offset in the thread-local block.
     ThreadLocal,
-    /// A function that chooses another at load time (`ifunc`).
-    Chooser,
     /// A number that loading does not move.
     Absolute,
     /// Anything else.
@@ -157,6 +157,16 @@ impl Elf {
         Ok(bytes)
     }
 
+    /// Sections of code, [start, end) in the file's addresses. Segments of code may hold constants as well.
+    pub fn code(&self) -> Result<Vec<(u64, u64)>, PackError> {
+        let sections = self.sections()?;
+        let code = sections
+            .iter()
+            .filter(|s| s.sh_flags(E).0 & elf::SHF_EXECINSTR.0 != 0);
+        let ranges = code.map(|s| (s.sh_addr(E), s.sh_addr(E).saturating_add(s.sh_size(E))));
+        Ok(ranges.collect())
+    }
+
     /// Whether the file's address `value` is code.
     pub fn executable(&self, value: u64) -> bool {
         self.headers().is_ok_and(|headers| {
@@ -227,9 +237,9 @@ impl Elf {
         let kind = match symbol.st_type() {
             elf::STT_FILE => Kind::File,
             elf::STT_FUNC => Kind::Function,
+            elf::STT_GNU_IFUNC => Kind::Chooser,
             elf::STT_OBJECT | elf::STT_COMMON => Kind::Variable,
             elf::STT_TLS => Kind::ThreadLocal,
-            elf::STT_GNU_IFUNC => Kind::Chooser,
             _ if section == elf::SHN_ABS => Kind::Absolute,
             // Assembly may leave the type out.
             elf::STT_NOTYPE if placed && self.executable(value) => Kind::Function,
@@ -326,13 +336,12 @@ impl Elf {
         Ok(found)
     }
 
-    /// The number of its build in hexadecimal, if the linker gave it one.
-    pub fn build(&self) -> Result<Option<String>, PackError> {
-        /// Before the number: three words and the name `GNU`.
-        const HEAD: usize = 16;
+    /// What tells this build of the image from all others, in hexadecimal; none if it was linked without.
+    pub fn build_id(&self) -> Result<Option<String>, PackError> {
         let note = self.section(".note.gnu.build-id")?;
-        let number = note.and_then(|(_, bytes)| bytes.get(HEAD..));
-        Ok(number.map(hexadecimal))
+        // The sizes of name and content, the type, and the name `GNU`.
+        let id = note.and_then(|(_, bytes)| bytes.get(16..));
+        Ok(id.filter(|id| !id.is_empty()).map(hexadecimal))
     }
 
     /// The name by which others link it, or its file's name.

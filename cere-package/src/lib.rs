@@ -111,9 +111,11 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         for (number, word) in page.as_chunks::<8>().0.iter().enumerate() {
             let value = u64::from_le_bytes(*word);
             libraries.word(record.address + 8 * number as u64, value, foreign);
-            let inside = |r: &(u64, u64)| r.0 <= value && value < r.1;
-            if program.iter().any(inside) && starts.contains(&value) {
-                pointed.insert(value);
+            for address in addresses_in(value) {
+                let inside = |r: &(u64, u64)| r.0 <= address && address < r.1;
+                if program.iter().any(inside) && starts.contains(&address) {
+                    pointed.insert(address);
+                }
             }
         }
     })?;
@@ -202,8 +204,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         },
         units: units.iter().map(|unit| package_unit(unit)).collect(),
         variables,
-        functions,
+        functions: functions.clone(),
         absent: settled.absent,
+        labels: image.labels(&units),
         captured_code: Some(captured),
         mappings: mappings(&raw, &library_symbols),
         library_symbols,

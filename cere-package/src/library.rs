@@ -4,13 +4,17 @@ use crate::PackError;
 use crate::elf::Kind;
 use crate::program::Loaded;
 use crate::raw::Raw;
-use cere_format::package::{FreshLibrary, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES};
+use cere_format::package::{
+    FreshLibrary, LibraryPlace, LibrarySymbol, LibrarySymbolKind, SYSTEM_DIRECTORIES,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 /// Every address that a captured word may hold to mean a library's symbol.
 pub struct Symbols {
     known: HashMap<u64, LibrarySymbol>,
+    /// Code of libraries: [start, end), and the library's first address, soname and build id.
+    code: Vec<(u64, u64, u64, String, String)>,
     ranges: Vec<(u64, u64)>,
     bounds: (u64, u64),
     found: BTreeSet<u64>,
@@ -32,8 +36,8 @@ fn rank(symbol: &LibrarySymbol) -> impl Ord + use<> {
 }
 
 impl Symbols {
-    /// Collects the dynamic symbols of all libraries, and what the loader resolved for the program's images, which
-    /// alone has the name of an implementation that it chose by processor (`memcpy`) or that was interposed.
+    /// Collects the dynamic symbols of all libraries, the implementations that they chose by processor (`memcpy`), the preload
+    /// library's functions, and what the loader resolved for the program's images.
     pub fn collect(raw: &Raw, images: &[Loaded]) -> Result<Self, PackError> {
         let mut known: HashMap<u64, LibrarySymbol> = HashMap::new();
         let mut owners: HashMap<String, String> = HashMap::new();
@@ -55,8 +59,16 @@ impl Symbols {
                 if !symbol.defined || !symbol.global || symbol.value == 0 || private {
                     continue;
                 }
+                let mut address = loaded.address(symbol.value);
                 let kind = match symbol.kind {
                     Kind::Function => LibrarySymbolKind::Function,
+                    Kind::Chooser
+                        if let Some(chosen) =
+                            loaded.image.chosen.iter().find(|c| c.0 == symbol.value) =>
+                    {
+                        address = chosen.1;
+                        LibrarySymbolKind::Function
+                    }
                     Kind::Variable => LibrarySymbolKind::Variable,
                     _ => {
                         owners.entry(symbol.name).or_insert_with(|| library.clone());
@@ -67,10 +79,11 @@ impl Symbols {
                     .entry(symbol.name.clone())
                     .or_insert_with(|| library.clone());
                 let new = LibrarySymbol {
-                    address: loaded.address(symbol.value),
+                    address,
                     library: library.clone(),
                     name: symbol.name,
                     symbol_version: symbol.version,
+                    place: None,
                     kind,
                     words: Vec::new(),
                 };
@@ -119,10 +132,31 @@ impl Symbols {
                         library: owners.get(name).cloned().unwrap_or_default(),
                         name: name.clone(),
                         symbol_version: relocation.symbol.version,
+                        place: None,
                         kind,
                         words: Vec::new(),
                     },
                 );
+            }
+        }
+        for (name, address) in &raw.capture.interposed {
+            known.entry(*address).or_insert_with(|| LibrarySymbol {
+                address: *address,
+                library: owners.get(name).cloned().unwrap_or_default(),
+                name: name.clone(),
+                symbol_version: None,
+                place: None,
+                kind: LibrarySymbolKind::Function,
+                words: Vec::new(),
+            });
+        }
+        let mut code = Vec::new();
+        for loaded in images.iter().filter(|l| !l.image.program) {
+            if let Some(build) = loaded.elf.build_id()? {
+                let (first, library) = (loaded.image.range.0, loaded.elf.soname()?);
+                let found = loaded.elf.code()?.into_iter();
+                let found = found.map(|(start, end)| (loaded.address(start), loaded.address(end)));
+                code.extend(found.map(|(s, e)| (s, e, first, library.clone(), build.clone())));
             }
         }
         let libraries = images
@@ -142,6 +176,7 @@ impl Symbols {
         );
         Ok(Self {
             known,
+            code,
             ranges,
             bounds,
             found: BTreeSet::new(),
@@ -162,15 +197,34 @@ impl Symbols {
                 symbol.words.push(address);
             }
             self.found.insert(value);
+        } else if self.code.iter().any(|c| c.0 <= value && value < c.1) {
+            self.found.insert(value);
         }
     }
 
+    /// Code at `address` that no symbol names.
+    fn unnamed(&self, address: u64) -> Option<LibrarySymbol> {
+        let mut code = self.code.iter();
+        let (_, _, first, library, build) = code.find(|c| c.0 <= address && address < c.1)?;
+        Some(LibrarySymbol {
+            address,
+            library: library.clone(),
+            name: String::new(),
+            symbol_version: None,
+            place: Some(LibraryPlace {
+                offset: address - first,
+                build_id: build.clone(),
+            }),
+            kind: LibrarySymbolKind::Function,
+            words: Vec::new(),
+        })
+    }
+
     /// The symbols that words were found for, by rising address.
-    pub fn finish(self) -> Vec<LibrarySymbol> {
-        let Self {
-            mut known, found, ..
-        } = self;
-        found.iter().filter_map(|a| known.remove(a)).collect()
+    pub fn finish(mut self) -> Vec<LibrarySymbol> {
+        let found = std::mem::take(&mut self.found).into_iter();
+        let symbols = found.filter_map(|a| self.known.remove(&a).or_else(|| self.unnamed(a)));
+        symbols.collect()
     }
 }
 
@@ -204,7 +258,7 @@ pub fn fresh(images: &[Loaded]) -> Result<Vec<FreshLibrary>, PackError> {
         found.extend(
             loaded
                 .elf
-                .build()?
+                .build_id()?
                 .map(|build| FreshLibrary { bias, build }),
         );
     }

@@ -4,7 +4,9 @@ use crate::PackError;
 use crate::elf::{Kind, Symbol};
 use crate::program::{Loaded, RegionImage};
 use crate::raw::Raw;
-use cere_format::package::{Function, TlsVariable, Variable};
+use cere_format::abi::LABELS_SYMBOL_PREFIX;
+use cere_format::build::Unit;
+use cere_format::package::{Function, Labels, TlsVariable, Variable};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Symbols of crt files and the linker, which a replay's own link defines again.
@@ -116,7 +118,9 @@ impl<'a> RegionImage<'a> {
             .named()
             .into_iter()
             .filter(|(s, unit)| {
-                s.kind == Kind::Variable && !(unit.is_none() && copied.contains(&s.name))
+                s.kind == Kind::Variable
+                    && !(unit.is_none() && copied.contains(&s.name))
+                    && !s.name.starts_with(LABELS_SYMBOL_PREFIX)
             })
             .map(|(symbol, unit)| Variable {
                 name: symbol.name.clone(),
@@ -171,6 +175,11 @@ impl<'a> RegionImage<'a> {
     /// Functions of the image, and those that other images of the program export; of those that the loader chose by
     /// processor (`ifunc`) the chosen ones, from the captured words of relocations.
     pub fn functions(&self, images: &[Loaded], raw: &Raw) -> Result<Vec<Function>, PackError> {
+        let defined: HashSet<&str> = self
+            .units
+            .iter()
+            .flat_map(|u| u.defines.iter().map(String::as_str))
+            .collect();
         let mut functions: Vec<Function> = self
             .named()
             .into_iter()
@@ -181,6 +190,7 @@ impl<'a> RegionImage<'a> {
                 address: self.loaded.address(symbol.value),
                 size: symbol.size,
                 other_image: false,
+                ir: unit.is_some() || defined.contains(symbol.name.as_str()),
             })
             .collect();
         let mut known: HashSet<String> = functions
@@ -201,6 +211,7 @@ impl<'a> RegionImage<'a> {
                         unit: None,
                         size: symbol.size,
                         other_image: true,
+                        ir: false,
                     });
                 }
             }
@@ -228,10 +239,46 @@ impl<'a> RegionImage<'a> {
                     address,
                     size: 0,
                     other_image: other.image.range != self.loaded.image.range,
+                    ir: false,
                 });
             }
         }
         Ok(functions)
+    }
+
+    /// Labels of the functions of `units`.
+    pub fn labels(&self, units: &[&Unit]) -> Vec<Labels> {
+        let mut all: Vec<Labels> = Vec::new();
+        for group in &self.groups {
+            let of = |unit: &&&Unit| Some(&unit.id) == group.unit.as_ref();
+            let Some(unit) = units.iter().find(of) else {
+                continue;
+            };
+            for symbol in &group.symbols {
+                let Some(function) = symbol.name.strip_prefix(LABELS_SYMBOL_PREFIX) else {
+                    continue;
+                };
+                let bytes = self.loaded.elf.bytes(symbol.value, symbol.size);
+                let distances = bytes.unwrap_or_default().as_chunks::<8>().0.iter();
+                let labels = distances.zip((symbol.value..).step_by(8)).map(|(d, at)| {
+                    let label = at.wrapping_add(u64::from_le_bytes(*d));
+                    let there = label != at && self.loaded.elf.executable(label);
+                    if there { self.loaded.address(label) } else { 0 }
+                });
+                let global = unit.defines.iter().any(|name| name == function);
+                let labels = Labels {
+                    function: function.to_owned(),
+                    unit: (!global).then(|| unit.id.clone()),
+                    addresses: labels.collect(),
+                };
+                // A unit that was linked twice.
+                let same = |l: &Labels| (&l.function, &l.unit) == (&labels.function, &labels.unit);
+                if !all.iter().any(same) {
+                    all.push(labels);
+                }
+            }
+        }
+        all
     }
 
     /// Functions beside those of [`Self::functions`] that are of the region's image, each with the image that holds
@@ -254,6 +301,7 @@ impl<'a> RegionImage<'a> {
                     address: loaded.address(symbol.value),
                     size: symbol.size,
                     other_image: loaded.image.range != own,
+                    ir: false,
                 };
                 found.push((loaded, function));
             }

@@ -98,7 +98,8 @@ fn capture() -> Value {
     json!({
         "version": CAPTURE_VERSION, "key": {"unit": UNIT, "index": 0}, "invocation": 1, "process": 0, "refused": null,
         "end": "returned", "page_size": 4096, "entry": sample["entry"], "thread_pointer": 0x7000,
-        "images": [{"path": "/nowhere/a.out", "bias": 0, "range": [0x1000, 0x9000], "instrumented": true, "program": true, "tls": [0x7000, 64]}],
+        "images": [{"path": "/nowhere/a.out", "bias": 0, "range": [0x1000, 0x9000], "instrumented": true, "program": true, "tls": [0x7000, 64],
+            "chosen": [[0x100, 0x1100]]}],
         "mappings": sample["mappings"], "fresh": sample["fresh"], "heap": sample["heap"], "interposed": sample["interposed"],
         "system_calls": sample["system_calls"], "disturbed_cycles": 5, "faults": 3, "trace": sample["trace"], "openmp": openmp,
     })

@@ -3,7 +3,7 @@
 use crate::captured::Captured;
 use crate::symbols::{declare, fix_address, keep_reached, make_plain, publish, second_name};
 use crate::unit::run;
-use crate::{ir, lost, shapes, shim};
+use crate::{ir, labels, lost, shapes, shim};
 use cere_format::build::BindPlan;
 use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
@@ -68,6 +68,7 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
         unsafe { shim::cere_tell_types(module) };
     }
     ir::drop_lists(module, &["llvm.global_ctors", "llvm.global_dtors"]);
+    labels::bind(module, plan)?;
     let listed: HashSet<&str> = plan.functions.iter().map(String::as_str).collect();
     for function in ir::functions(module).into_iter().chain(ir::aliases(module)) {
         let name = ir::name(function);

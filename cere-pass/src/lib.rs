@@ -6,6 +6,7 @@
 mod bind;
 mod captured;
 mod ir;
+mod labels;
 mod lost;
 mod names;
 mod outline;
@@ -155,6 +156,7 @@ extern "C" fn before_codegen(
     _: *mut c_void,
 ) -> bool {
     guarded(|| {
+        labels::settle(module);
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
             bind::bind(module, &plan);
             if let Some(unit) = plan.counted {

@@ -21,6 +21,8 @@ using namespace llvm;
 
 extern "C" void cere_pipeline_start(LLVMModuleRef M, bool Optimize);
 extern "C" void cere_retarget(LLVMModuleRef M);
+// In labels.cpp.
+extern "C" void cere_reach_labels(Module &M, SmallPtrSetImpl<const Value *> &Seen, const char *Prefix);
 
 namespace {
 struct StartPass : PassInfoMixin<StartPass> {
@@ -121,10 +123,11 @@ void cere_drop_body(LLVMValueRef Fn) {
   F.clearMetadata();
 }
 
-// Leaves the definitions that `Roots` reach, and declarations of all others.
-void cere_keep_reached(LLVMModuleRef Module_, LLVMValueRef *Roots, size_t Count) {
+// Leaves the definitions that `Roots` reach, with the tables of their labels, and declarations of all others.
+void cere_keep_reached(LLVMModuleRef Module_, LLVMValueRef *Roots, size_t Count, const char *LabelsPrefix) {
   Module &M = *unwrap(Module_);
-  const auto Seen = reached(Roots, Count);
+  auto Seen = reached(Roots, Count);
+  cere_reach_labels(M, Seen, LabelsPrefix);
   for (GlobalVariable &G : make_early_inc_range(M.globals()))
     if (!G.isDeclaration() && !Seen.contains(&G) && !G.getName().starts_with("llvm.")) {
       G.setInitializer(nullptr);

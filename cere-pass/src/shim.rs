@@ -70,7 +70,23 @@ unsafe extern "C" {
         values: *mut LLVMValueRef,
         number: size_t,
     ) -> bool;
-    pub fn cere_keep_reached(module: LLVMModuleRef, roots: *mut LLVMValueRef, count: size_t);
+    pub fn cere_keep_reached(
+        module: LLVMModuleRef,
+        roots: *mut LLVMValueRef,
+        count: size_t,
+        labels_prefix: *const c_char,
+    );
+    pub fn cere_list_labels(module: LLVMModuleRef, prefix: *const c_char);
+    pub fn cere_keep_labels(module: LLVMModuleRef, prefix: *const c_char);
+    pub fn cere_settle_labels(module: LLVMModuleRef, prefix: *const c_char);
+    pub fn cere_forget_labels(module: LLVMModuleRef, prefix: *const c_char);
+    pub fn cere_has_open_labels(function: LLVMValueRef) -> bool;
+    pub fn cere_bind_labels(
+        module: LLVMModuleRef,
+        table: LLVMValueRef,
+        addresses: *const u64,
+        count: size_t,
+    ) -> bool;
     pub fn cere_drop_body(function: LLVMValueRef);
     pub fn cere_holds_labels(variable: LLVMValueRef) -> bool;
     pub fn cere_is_for_runtime(function: LLVMValueRef) -> bool;

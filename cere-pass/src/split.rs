@@ -6,7 +6,7 @@
 
 use crate::symbols::{declare, fix_address, keep_reached, publish, second_name};
 use crate::unit::run;
-use crate::{ir, shim, team, vectors};
+use crate::{ir, labels, shim, team, vectors};
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
 use cere_format::build::SplitPlan;
 use llvm_sys::comdat::LLVMSetComdat;
@@ -19,6 +19,7 @@ use std::ptr::null_mut;
 /// Before the pipeline: regions that are parts of their own become declarations of those, as what is derived from their
 /// body here need not hold for theirs. What several parts use keeps its shape.
 pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
+    labels::forget(module);
     for index in &plan.regions {
         let outlined =
             outlined(module, *index).ok_or_else(|| format!("the unit has no region {index}"))?;
@@ -125,6 +126,12 @@ fn publish_shared(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String>
 fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), String> {
     let root = outlined(module, index)
         .ok_or_else(|| format!("the pipeline has removed region {index}"))?;
+    if let Some(function) = labels::open(module) {
+        return Err(format!(
+            "{} keeps addresses of its labels in memory: its region keeps the flags of the build",
+            ir::name(function)
+        ));
+    }
     // SAFETY: the module is live; its own assembly is the rest's.
     unsafe { LLVMSetModuleInlineAsm2(module, c"".as_ptr(), 0) };
     ir::drop_lists(module, &ir::LISTS);

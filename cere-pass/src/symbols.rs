@@ -1,6 +1,7 @@
 //! Symbols of a kept unit: what is kept of them, and by which names others reach them.
 
 use crate::{ir, shim};
+use cere_format::abi::LABELS_SYMBOL_PREFIX;
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -13,7 +14,9 @@ pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
     ir::drop_lists(module, &["llvm.used", "llvm.compiler.used"]);
     // SAFETY: the module is live, the roots are its functions.
     unsafe {
-        shim::cere_keep_reached(module, roots.as_mut_ptr(), roots.len());
+        let prefix = ir::c(LABELS_SYMBOL_PREFIX);
+        shim::cere_keep_reached(module, roots.as_mut_ptr(), roots.len(), prefix.as_ptr());
+        shim::cere_keep_labels(module, prefix.as_ptr());
         for root in ir::defined(roots) {
             shim::cere_append_compiler_used(module, root);
         }

@@ -1,6 +1,6 @@
 //! The unit's record, its id and the marker in its object.
 
-use crate::{ir, names, outline, runtime, shim};
+use crate::{ir, labels, names, outline, runtime, shim};
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
 use cere_format::hexadecimal;
@@ -33,6 +33,7 @@ pub fn instrument(
     let marker = marker(module);
     let language = language(&source, &command);
     let regions = outline::all(module, marker, &command, &source, language);
+    labels::list(module);
     if let Some(short) = &mut command.short {
         short.retain(|s| regions.iter().any(|region| s.is(region)));
     }

@@ -135,6 +135,7 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
         .iter()
         .map(|v| &v.name)
         .chain(manifest.functions.iter().map(|f| &f.name))
+        .chain(manifest.labels.iter().map(|l| &l.function))
         .chain(tls.map(|v| &v.name))
         .chain(manifest.absent.iter().map(|a| &a.name))
         .chain(&manifest.libraries)

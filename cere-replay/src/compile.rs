@@ -8,10 +8,10 @@ use cere_driver::unit::{self, Files, Job, Recipe};
 use cere_driver::{cached, io, stamp};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{
-    BUILD_VERSION, BindPlan, ENV_BIND, ENV_SHAPES, Language, Retarget, Shapes,
+    BUILD_VERSION, BindPlan, BoundLabels, ENV_BIND, ENV_SHAPES, Language, Retarget, Shapes,
 };
 use cere_format::package::{
-    Function, MEMBER_ENTRY, MEMBER_MANIFEST, MEMBER_TLS_ENTRY, Manifest, PackageUnit,
+    Function, MEMBER_ENTRY, MEMBER_MANIFEST, MEMBER_TLS_ENTRY, Manifest, PackageUnit, addresses_in,
 };
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,6 +20,20 @@ use std::path::{Path, PathBuf};
 /// Prefix of a unit's local symbols.
 pub fn prefix(index: usize) -> String {
     format!("cere.u{index}.")
+}
+
+/// Captured labels of functions of unit `index`.
+fn labels(manifest: &Manifest, index: usize) -> Vec<BoundLabels> {
+    let here = |unit: &Option<String>| {
+        let id = unit.as_ref();
+        id.is_none_or(|id| *id == manifest.units[index].id)
+    };
+    let labels = manifest.labels.iter().filter(|l| here(&l.unit));
+    let bound = labels.map(|l| BoundLabels {
+        function: l.function.clone(),
+        addresses: l.addresses.clone(),
+    });
+    bound.collect()
 }
 
 /// What the pass is to bind in unit `index`.
@@ -65,6 +79,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         shapes: None,
         pinned,
         roots: None,
+        labels: Vec::new(),
         typed: false,
         counted: None,
     }
@@ -123,6 +138,8 @@ fn roots(package: &Path, manifest: &Manifest, cache: &Path) -> Result<Vec<String
         .into();
     members.retain(|path| path.exists());
     let key = hash(&[
+        // What is looked for.
+        b"2".as_slice(),
         stamp(&package.join(MEMBER_MANIFEST))?.as_slice(),
         &members
             .iter()
@@ -136,9 +153,9 @@ fn roots(package: &Path, manifest: &Manifest, cache: &Path) -> Result<Vec<String
         for member in &members {
             let content = std::fs::read(member).map_err(io("read", member))?;
             let words = content.as_chunks::<8>().0.iter();
-            let words = words.map(|w| u64::from_le_bytes(*w));
-            let near = words.filter(|w| (first..=last).contains(w));
-            pointed.extend(near.filter_map(|w| by_address.get(&w).copied()));
+            let addresses = words.flat_map(|w| addresses_in(u64::from_le_bytes(*w)));
+            let near = addresses.filter(|a| (first..=last).contains(a));
+            pointed.extend(near.filter_map(|a| by_address.get(&a).copied()));
         }
         let names: Vec<&str> = pointed.into_iter().collect();
         std::fs::write(made, names.join("\0")).map_err(io("write", made))
@@ -233,11 +250,19 @@ fn unit(
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = code == Code::Typed;
     plan.counted = (code == Code::Counted).then(|| unit.id.clone());
+    if pinned || code != Code::Timed {
+        plan.labels = labels(manifest, index);
+    }
     if pinned {
         plan.shapes = Some(shapes(package, unit, options)?);
     }
-    // Other units may call anything in the region's.
-    if pinned && manifest.units.len() == 1 {
+    // Other units, and captured code of the image, may call anything in the region's.
+    let alone = manifest.units.len() == 1
+        && manifest
+            .captured_code
+            .as_ref()
+            .is_none_or(|all| all.iter().all(|f| f.other_image));
+    if pinned && alone {
         plan.roots = Some(roots(package, manifest, &options.cache)?);
     }
     let mut flags = change.flags;

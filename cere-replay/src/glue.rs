@@ -108,6 +108,8 @@ struct Names {
     thunks: BTreeMap<String, u64>,
     /// Old addresses of functions that were compiled again.
     jumps: BTreeMap<u64, String>,
+    /// Captured addresses of labels, and the table's entry that says where each is.
+    labels: Vec<(u64, String)>,
     /// Offsets in the thread-local block.
     thread: BTreeMap<String, u64>,
     /// Variables that the captured image lacks, and what is absent from it.
@@ -224,6 +226,24 @@ fn names(manifest: &Manifest, symbols: &Symbols, renamed: &BTreeSet<String>) -> 
             }
         }
     }
+    for labels in &manifest.labels {
+        let owner = |i: &usize| {
+            let id = &manifest.units[*i].id;
+            labels.unit.as_ref().is_none_or(|unit| unit == id)
+        };
+        let table = |i| format!("{}labels.{}", prefix(i), labels.function);
+        // Of several copies of a function the linker takes the first.
+        let tables = (0..manifest.units.len()).filter(owner).map(table);
+        let Some(table) = tables.into_iter().find(|t| defined.contains(t)) else {
+            continue;
+        };
+        for (number, address) in labels.addresses.iter().enumerate() {
+            if *address != 0 {
+                let entry = format!("{}+{}", quote(&table), 8 * number);
+                names.labels.push((*address, entry));
+            }
+        }
+    }
     let units = manifest.units.len();
     let found = needed
         .iter()
@@ -327,11 +347,13 @@ fn table(text: &mut String, name: &str, rows: impl ExactSizeIterator<Item = (u64
     let _ = writeln!(text, ".quad 0, 0");
 }
 
-/// Writes the glue for `objects`, one a unit in the manifest's order, in which `renamed` are called otherwise.
+/// Writes the glue for `objects`, one a unit in the manifest's order, in which `renamed` are called otherwise. `other`: their
+/// machine code is not the one in vivo.
 pub fn write(
     manifest: &Manifest,
     objects: &[&Path],
     renamed: &BTreeSet<String>,
+    other: bool,
 ) -> Result<Glue, ReplayError> {
     let symbols = Symbols::of(objects)?;
     let names = names(manifest, &symbols, renamed);
@@ -343,8 +365,11 @@ pub fn write(
     if !symbols.defined.contains(&invoke) {
         return Err(ReplayError::NoRegion(invoke));
     }
-    let typed = symbols.needed.contains(STORE);
-    let text = text(&names, &quote(&invoke), manifest.image.tls.as_ref(), typed);
+    let kind = Kind {
+        typed: symbols.needed.contains(STORE),
+        other,
+    };
+    let text = text(&names, &quote(&invoke), manifest.image.tls.as_ref(), kind);
     let rooms = names.lost.values().map(|l| l.size.saturating_add(PAGE));
     let room = rooms.fold(0, u64::saturating_add);
     Ok(Glue { text, room })
@@ -352,10 +377,19 @@ pub fn write(
 
 /// The glue of a process that only keeps a captured state.
 pub fn nothing() -> String {
-    text(&Names::default(), "0", None, false)
+    text(&Names::default(), "0", None, Kind::default())
 }
 
-fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, typed: bool) -> String {
+/// What the runtime is to know of the code.
+#[derive(Default)]
+struct Kind {
+    /// Its stores are reported.
+    typed: bool,
+    /// It is not the machine code in vivo.
+    other: bool,
+}
+
+fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, kind: Kind) -> String {
     let mut text = String::new();
     for (name, address) in &names.absolute {
         let name = quote(name);
@@ -381,11 +415,14 @@ fn text(names: &Names, invoke: &str, tls: Option<&TlsBlock>, typed: bool) -> Str
     table(&mut text, "cere_glue_jump", jumps);
     let thunks = names.thunks.iter().map(|(new, old)| (*old, quote(new)));
     table(&mut text, "cere_glue_thunk", thunks);
+    table(&mut text, "cere_glue_label", names.labels.iter().cloned());
     lost_room(&mut text, &names.lost, &names.bytes);
     let _ = writeln!(
         text,
-        ".globl {STORE}\n.hidden {STORE}\n{STORE}: .quad 0\n.globl cere_glue_typed\ncere_glue_typed: .quad {}",
-        u8::from(typed)
+        ".globl {STORE}\n.hidden {STORE}\n{STORE}: .quad 0\n.globl cere_glue_typed\ncere_glue_typed: .quad {}\n\
+         .globl cere_glue_other\ncere_glue_other: .quad {}",
+        u8::from(kind.typed),
+        u8::from(kind.other)
     );
     let _ = writeln!(text, ".section .note.GNU-stack,\"\",@progbits");
     text

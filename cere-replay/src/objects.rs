@@ -46,7 +46,9 @@ impl Objects {
     ) -> Result<Built, ReplayError> {
         let paths = self.paths();
         let same_code = code::same(package, manifest, paths.first().copied());
-        let glue = glue::write(manifest, &paths, &self.renamed)?;
+        let other_code = self.compiled.iter().any(|c| c.plan.pinned);
+        let other = other_code || self.kind != Code::Timed;
+        let glue = glue::write(manifest, &paths, &self.renamed, other)?;
         let linked = link::link(manifest, &paths, &glue, &self.runtime, options)?;
         if let Some(keep) = options.keep.as_ref().filter(|_| self.kind == Code::Timed) {
             keep::keep(
@@ -62,7 +64,7 @@ impl Objects {
         Ok(Built {
             executable: linked.executable,
             same_code,
-            other_code: self.compiled.iter().any(|c| c.plan.pinned),
+            other_code,
         })
     }
 }

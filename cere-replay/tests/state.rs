@@ -19,6 +19,7 @@ fn function(name: &str, address: u64, size: u64) -> Function {
         address,
         size,
         other_image: false,
+        ir: false,
     }
 }
 
@@ -220,6 +221,7 @@ fn a_library_variables_address_may_move_and_nothing_else() {
         library: "libc.so.6".to_owned(),
         name: "environ".to_owned(),
         symbol_version: None,
+        place: None,
         kind: LibrarySymbolKind::Variable,
         words: vec![DATA + 8 * 3],
     }];

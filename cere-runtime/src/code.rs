@@ -1,12 +1,14 @@
 //! Jumps at the old addresses of functions: captured pointers, tables and code lead to where a function is now.
 //!
 //! Pages are filled while writable and then made executable, never both at once. A page that the captured run did
-//! not execute holds breakpoints beside the jumps.
+//! not execute holds breakpoints beside the jumps. Where the machine code is another one than in vivo, so does the old code
+//! of functions with IR: what jumps into it, but to a label that the glue knows, ends the replay.
 
+use crate::glue::{cere_glue_label_count, cere_glue_labels};
 use crate::pages::{PAGE, Pages};
 use crate::space::{merge, protect, reserved};
 use cere_format::capture::{PAGE_CODE, PAGE_WRITTEN};
-use cere_format::package::Manifest;
+use cere_format::package::{Function, Manifest};
 use std::sync::OnceLock;
 
 /// One jump: old address and where the function is now.
@@ -26,6 +28,8 @@ const FAR: u64 = 14;
 const NEAR: u64 = 5;
 
 static RANGES: OnceLock<Vec<(u64, u64)>> = OnceLock::new();
+/// Where old machine code was that is not to run.
+static STALE: OnceLock<Vec<(u64, u64)>> = OnceLock::new();
 static TRAPS: OnceLock<Vec<Jump>> = OnceLock::new();
 
 /// Whether the page that holds `address` is executable captured code.
@@ -51,8 +55,38 @@ fn encode(jump: Jump, room: u64) -> Option<Vec<u8>> {
     }
 }
 
-/// Writes the jumps and makes the code pages executable.
-pub fn install(manifest: &Manifest, pages: &Pages, mut jumps: Vec<Jump>) -> Result<(), String> {
+/// Where labels were and where they are.
+pub fn labels() -> Vec<Jump> {
+    // SAFETY: the generator's glue defines the table, whose rows name words of the units.
+    unsafe {
+        let (rows, count) = (&raw const cere_glue_labels, cere_glue_label_count as usize);
+        let rows = std::slice::from_raw_parts(rows, count).iter();
+        let labels = rows.map(|row| (row.old, row.new, *(row.new as *const u64)));
+        let labels = labels.filter(|(_, _, distance)| *distance != 0);
+        let labels = labels.map(|(old, entry, distance)| Jump {
+            old,
+            new: entry.wrapping_add(distance),
+        });
+        labels.collect()
+    }
+}
+
+/// The function whose old machine code was at `address`, if breakpoints lie there instead.
+pub fn stale(manifest: &Manifest, address: u64) -> Option<&Function> {
+    let inside = |r: &(u64, u64)| r.0 <= address && address < r.1;
+    STALE.get()?.iter().find(|r| inside(r))?;
+    let holds = |f: &&Function| inside(&(f.address, f.address.saturating_add(f.size)));
+    let stale = manifest.functions.iter().filter(|f| f.ir && holds(f));
+    stale.max_by_key(|f| f.address)
+}
+
+/// Writes the jumps and makes the code pages executable. `other`: the units' machine code is not the one in vivo.
+pub fn install(
+    manifest: &Manifest,
+    pages: &Pages,
+    mut jumps: Vec<Jump>,
+    other: bool,
+) -> Result<(), String> {
     jumps.sort_unstable_by_key(|j| j.old);
     jumps.dedup_by_key(|j| j.old);
     let written = |address: u64| {
@@ -78,6 +112,27 @@ pub fn install(manifest: &Manifest, pages: &Pages, mut jumps: Vec<Jump>) -> Resu
             }
         }
     }
+    let mut stale = Vec::new();
+    let with_ir = manifest.functions.iter().filter(|f| f.ir && !f.other_image);
+    for function in with_ir.filter(|_| other) {
+        let last = function.address.saturating_add(function.size);
+        let opened = ranges.partition_point(|r| r.1 <= function.address);
+        let opened = ranges[opened..].iter().take_while(|r| r.0 < last);
+        for &(start, end) in opened {
+            let first = start.max(function.address & !(PAGE - 1));
+            for page in (first..end.min(last)).step_by(PAGE as usize) {
+                if !pages.holds(page) || written(page) {
+                    continue;
+                }
+                let (start, end) = (page.max(function.address), (page + PAGE).min(last));
+                stale.push((start, end));
+                // SAFETY: on a page that was opened for writing above.
+                unsafe {
+                    std::ptr::write_bytes(start as *mut u8, BREAKPOINT, (end - start) as usize)
+                };
+            }
+        }
+    }
     let mut traps = Vec::new();
     for jump in jumps {
         let next = starts.partition_point(|s| *s <= jump.old);
@@ -97,6 +152,7 @@ pub fn install(manifest: &Manifest, pages: &Pages, mut jumps: Vec<Jump>) -> Resu
         protect(start, end, libc::PROT_READ | libc::PROT_EXEC)?;
     }
     let _ = RANGES.set(ranges);
+    let _ = STALE.set(stale);
     let _ = TRAPS.set(traps);
     Ok(())
 }

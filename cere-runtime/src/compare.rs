@@ -302,6 +302,7 @@ impl Allowed<'_> {
         } else if self.freed(address) {
             left_out::FREED
         } else if self.origins.recompiled(in_vitro)
+            && !self.origins.was_label(in_vivo)
             && (image.0..image.1).contains(&in_vivo)
             && self.named.alike(self, in_vivo, in_vitro)
         {

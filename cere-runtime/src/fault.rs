@@ -4,8 +4,10 @@ use crate::pages::PAGE;
 use crate::{clock, code, constants, heap, lost, space};
 use cere_format::package::Manifest;
 use cere_format::replay::lacks;
+use cere_format::system::taken_fresh;
 use libc::c_void;
 use std::ffi::CStr;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -30,17 +32,57 @@ fn function(manifest: &Manifest, address: u64) -> Option<String> {
         .library_symbols
         .iter()
         .find(|s| s.address == address);
-    found.map(|s| format!("{} of {}", s.name, s.library))
+    found.map(|s| match s.place {
+        None => format!("{} of {}", s.name, s.library),
+        Some(_) => format!("code of {} that it does not export", s.library),
+    })
+}
+
+/// Why code of the program with IR cannot be jumped to where it was, if `address` lies in some.
+fn stale(manifest: &Manifest, address: u64) -> Option<String> {
+    let function = code::stale(manifest, address)?;
+    let (name, offset) = (&function.name, address - function.address);
+    let labels = manifest.labels.iter().filter(|l| l.function == *name);
+    let label = labels.flat_map(|l| &l.addresses).any(|a| *a == address);
+    let what = match (offset, label) {
+        (0, _) => format!(
+            "called {name} at its captured address {address:#x}: the package's code does not lead there, so it was not \
+             compiled again (a pointer that the program keeps in another form than an address?)"
+        ),
+        (_, true) => format!(
+            "jumped to a label of {name} ({name}+{offset:#x}) that the compiler has removed under these flags"
+        ),
+        (_, false) => format!(
+            "jumped into {name} ({name}+{offset:#x}) as it was built: these flags make other code of it. An address \
+             inside a function that is kept in memory is that of a label in a unit built by an older version of CERE, of a \
+             context that was left there (a coroutine, setjmp), or was computed"
+        ),
+    };
+    Some(format!(
+        "the region {what}. A replay with the flags of the build can run it"
+    ))
 }
 
 fn jumped(manifest: &Manifest, address: u64) -> String {
+    if let Some(text) = stale(manifest, address) {
+        return text;
+    }
     let name = function(manifest, address).map_or(String::new(), |n| format!(", in {n}"));
-    let library = manifest
-        .library_symbols
-        .iter()
-        .any(|s| s.address == address);
-    let cause = if library {
+    let mut symbols = manifest.library_symbols.iter();
+    let library = symbols.find(|s| s.address == address);
+    let cause = if library.is_some_and(|s| s.place.is_some()) {
+        "this machine has another build of that library"
+    } else if library.is_some() {
         "the libraries of this machine do not have that function"
+    } else if let Some(m) = space::place(manifest, address)
+        && taken_fresh(Path::new(&m.path))
+    {
+        return format!(
+            "the region jumped to {address:#x}{name}, in {}: no word of the captured memory led there when the package was \
+             made (a pointer that the program keeps in another form than an address?), so it is not bound to this \
+             machine's library",
+            m.path
+        );
     } else if address < 65536 {
         "a null function pointer: likely a pointer that the package lacks"
     } else {
@@ -135,6 +177,7 @@ fn message(
              compiler put where the program's behaviour is undefined); captured on: {}",
             manifest.machine.cpu
         ),
+        libc::SIGTRAP if let Some(text) = stale(manifest, rip.wrapping_sub(1)) => text,
         _ if !lost.is_empty() => lacks(&lost),
         libc::SIGFPE => {
             format!("the region divided by zero, or trapped in arithmetic, at {rip:#x}")

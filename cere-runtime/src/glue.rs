@@ -50,6 +50,10 @@ unsafe extern "C" {
     pub static cere_glue_thunks: Jump;
     /// Their number.
     pub static cere_glue_thunk_count: u64;
+    /// Captured addresses of labels; for the new one the address of a word, with its distance from there, or 0.
+    pub static cere_glue_labels: Jump;
+    /// Their number.
+    pub static cere_glue_label_count: u64;
     /// Variables that the captured image lacks.
     pub static cere_glue_lost: Lost;
     /// Their number.
@@ -62,6 +66,8 @@ unsafe extern "C" {
     pub static mut cere_glue_store: u64;
     /// Whether there is such code.
     pub static cere_glue_typed: u64;
+    /// Whether the machine code is another one than in vivo.
+    pub static cere_glue_other: u64;
     /// Bytes of the thread-local block.
     pub static cere_glue_tls_size: u64;
     /// The thread-local block of this thread.
@@ -82,6 +88,9 @@ absent!(
     cere_glue_jump_count: u64 = 0,
     cere_glue_thunks: Jump = Jump { old: 0, new: 0 },
     cere_glue_thunk_count: u64 = 0,
+    cere_glue_labels: Jump = Jump { old: 0, new: 0 },
+    cere_glue_label_count: u64 = 0,
+    cere_glue_other: u64 = 0,
     cere_glue_lost: Lost = Lost { start: 0, size: 0, name: 0, kind: 0, used: AtomicU64::new(0) },
     cere_glue_lost_count: u64 = 0,
     cere_glue_byte_row_count: u64 = 0,

@@ -87,23 +87,6 @@ pub fn libc_functions() -> [usize; 3] {
     ]
 }
 
-/// Names and addresses of the functions here that stand for the C library's.
-pub fn functions() -> [(&'static str, u64); 11] {
-    [
-        ("malloc", malloc as *const () as u64),
-        ("calloc", calloc as *const () as u64),
-        ("free", free as *const () as u64),
-        ("realloc", realloc as *const () as u64),
-        ("reallocarray", reallocarray as *const () as u64),
-        ("memalign", memalign as *const () as u64),
-        ("aligned_alloc", aligned_alloc as *const () as u64),
-        ("posix_memalign", posix_memalign as *const () as u64),
-        ("valloc", valloc as *const () as u64),
-        ("pvalloc", pvalloc as *const () as u64),
-        ("malloc_usable_size", malloc_usable_size as *const () as u64),
-    ]
-}
-
 /// Whether a thread is in the region heap.
 static LOCK: AtomicBool = AtomicBool::new(false);
 

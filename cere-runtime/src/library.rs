@@ -2,11 +2,14 @@
 //! and the way back for comparing.
 
 use crate::code::Jump;
-use crate::heap;
 use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
+use std::cell::LazyCell;
 use std::ffi::{CStr, CString};
 use std::path::Path;
+
+/// The type of a note that holds a build id.
+const NT_GNU_BUILD_ID: u32 = 3;
 
 /// Address of a library symbol in this process; of another version if the wanted one is not there.
 pub fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
@@ -67,9 +70,18 @@ impl Libraries {
 /// Finds the library symbols of the package in this process.
 pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
     let mut libraries = Libraries::default();
+    let builds = LazyCell::new(builds);
     for wanted in &manifest.library_symbols {
+        let new = match &wanted.place {
+            Some(place) => {
+                let same = |b: &&Build| b.0 == wanted.library && b.1 == place.build_id;
+                let build = builds.iter().find(same);
+                build.and_then(|b| b.2.checked_add(place.offset).filter(|a| *a < b.3))
+            }
+            None => symbol(&wanted.name, wanted.symbol_version.as_deref()),
+        };
         // A function that is not here is named when the region calls it.
-        let Some(new) = symbol(&wanted.name, wanted.symbol_version.as_deref()) else {
+        let Some(new) = new else {
             continue;
         };
         let old = wanted.address;
@@ -93,6 +105,8 @@ pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
 pub struct Origins {
     /// New and old address, by rising new address.
     exact: Vec<(u64, u64)>,
+    /// Old addresses of labels, rising.
+    labels: Vec<u64>,
     /// Start, end and captured start of libraries.
     ranges: Vec<(u64, u64, u64)>,
     /// This executable: recompiled code, its tables, and the runtime.
@@ -100,15 +114,14 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// From all jumps, the thunks of the glue among them.
-    pub fn new(manifest: &Manifest, jumps: &[Jump]) -> Self {
-        let mut exact: Vec<(u64, u64)> = jumps.iter().map(|j| (j.new, j.old)).collect();
-        let here = heap::functions();
+    /// From all jumps, the thunks of the glue among them, and labels.
+    pub fn new(manifest: &Manifest, jumps: &[Jump], labels: &[Jump]) -> Self {
+        let all = jumps.iter().chain(labels);
+        let mut exact: Vec<(u64, u64)> = all.map(|j| (j.new, j.old)).collect();
+        let mut labels: Vec<u64> = labels.iter().map(|j| j.old).collect();
+        labels.sort_unstable();
         let there = manifest.interposed.iter();
-        exact.extend(there.filter_map(|(name, old)| {
-            let new = here.iter().find(|f| f.0 == name)?.1;
-            Some((new, *old))
-        }));
+        exact.extend(there.filter_map(|(name, old)| Some((symbol(name, None)?, *old))));
         exact.sort_unstable();
         let loaded = loaded();
         let executable = executable(&loaded);
@@ -122,6 +135,7 @@ impl Origins {
         });
         Self {
             exact,
+            labels,
             ranges: ranges.collect(),
             executable,
         }
@@ -135,6 +149,11 @@ impl Origins {
             return true;
         }
         self.in_library(in_vitro) == Some(in_vivo)
+    }
+
+    /// Whether a label was at `address` in the captured process.
+    pub fn was_label(&self, address: u64) -> bool {
+        self.labels.binary_search(&address).is_ok()
     }
 
     /// Whether `address` lies in this executable.
@@ -165,6 +184,47 @@ impl Origins {
 pub fn executable(loaded: &[(String, u64, u64)]) -> (u64, u64) {
     // The loader names the program first.
     loaded.first().map_or((0, 0), |l| (l.1, l.2))
+}
+
+/// File name, build id in hexadecimal, and first and last address of a library of this process.
+type Build = (String, String, u64, u64);
+
+/// The libraries of this process that have a build id.
+fn builds() -> Vec<Build> {
+    let loaded = loaded();
+    let libraries = loaded.into_iter().filter_map(|(path, start, end)| {
+        let name = Path::new(&path).file_name()?.to_string_lossy().into_owned();
+        Some((name, build_id(start)?, start, end))
+    });
+    libraries.collect()
+}
+
+/// The build id of the library whose first address is `start`: its file's header lies there.
+fn build_id(start: u64) -> Option<String> {
+    const NOTE_SIZES: u64 = 12;
+    // SAFETY: the loader maps the header and the notes with the first segment of a library that is loaded and stays so.
+    unsafe {
+        let header = (start as *const libc::Elf64_Ehdr).read();
+        if header.e_ident[..4] != *b"\x7fELF" {
+            return None;
+        }
+        let headers = (start + header.e_phoff) as *const libc::Elf64_Phdr;
+        let headers = std::slice::from_raw_parts(headers, usize::from(header.e_phnum));
+        let notes = headers.iter().filter(|h| h.p_type == libc::PT_NOTE);
+        for notes in notes {
+            let (mut at, end) = (start + notes.p_vaddr, start + notes.p_vaddr + notes.p_memsz);
+            while at + NOTE_SIZES <= end {
+                let [name, size, kind] = (at as *const [u32; 3]).read();
+                let content = at + NOTE_SIZES + u64::from(name.next_multiple_of(4));
+                if kind == NT_GNU_BUILD_ID && content + u64::from(size) <= end {
+                    let id = std::slice::from_raw_parts(content as *const u8, size as usize);
+                    return Some(cere_format::hexadecimal(id));
+                }
+                at = content + u64::from(size.next_multiple_of(4));
+            }
+        }
+    }
+    None
 }
 
 /// Name and addresses of the libraries of this process.

@@ -102,9 +102,15 @@ pub fn run() -> Result<(), String> {
         )
     };
     let recompiled = jumps.to_vec();
-    let jumps = [jumps, &libraries.jumps].concat();
-    let origins = Origins::new(manifest, &[&jumps, thunks].concat());
-    code::install(manifest, &pages, jumps)?;
+    let labels = code::labels();
+    let mut jumps = [jumps, &libraries.jumps].concat();
+    let origins = Origins::new(manifest, &[&jumps, thunks].concat(), &labels);
+    // SAFETY: the glue's constant.
+    let other = unsafe { (&raw const cere_glue_other).read() } != 0;
+    if other {
+        jumps.extend(labels);
+    }
+    code::install(manifest, &pages, jumps, other)?;
     fault::watch(manifest);
     let alone = plan
         .threads

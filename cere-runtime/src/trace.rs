@@ -481,6 +481,7 @@ mod tests {
             address,
             size,
             other_image: false,
+            ir: false,
         };
         let [a, b, c] = [
             function(0x1800, 0x1000),

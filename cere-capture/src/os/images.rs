@@ -3,7 +3,7 @@
 //! Runs in the constructor and after `dlopen`: ordinary code.
 
 use cere_format::abi::{REGION_MAGIC, REGION_SECTION, RegionDescriptor, UNIT_SECTION};
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -163,6 +163,55 @@ pub struct Sections {
     pub instrumented: bool,
     /// Its region descriptors in memory.
     pub regions: Vec<*mut RegionDescriptor>,
+}
+
+/// What an image exports.
+#[derive(Default)]
+pub struct Exported {
+    /// Functions, and their addresses.
+    pub functions: Vec<(String, u64)>,
+    /// Functions that it chooses by processor: the value of the symbol, and the address that it chose.
+    pub chosen: Vec<(u64, u64)>,
+}
+
+/// Reads the dynamic symbols of `image`. `ask`: its functions that choose others may be called.
+pub fn read_exported(image: &Loaded, ask: bool) -> Exported {
+    let mut exported = Exported::default();
+    let Ok(file) = std::fs::File::open(&image.path) else {
+        return exported;
+    };
+    let cache = object::ReadCache::new(file);
+    let Ok(file) = object::File::parse(&cache) else {
+        return exported;
+    };
+    for symbol in file.dynamic_symbols().filter(|s| s.is_definition()) {
+        let object::SymbolFlags::Elf { st_info, .. } = symbol.flags() else {
+            continue;
+        };
+        let value = symbol.address();
+        let address = image.bias.wrapping_add(value as usize);
+        if !(image.range.0..image.range.1).contains(&address) {
+            continue;
+        }
+        match st_info.st_type() {
+            object::elf::STT_FUNC => {
+                if let Ok(name) = symbol.name() {
+                    exported.functions.push((name.to_owned(), address as u64));
+                }
+            }
+            object::elf::STT_GNU_IFUNC if ask && exported.chosen.iter().all(|c| c.0 != value) => {
+                // SAFETY: the function that the loader calls to bind the symbol, of a relocated image. It takes no arguments.
+                let chosen =
+                    unsafe { std::mem::transmute::<usize, extern "C" fn() -> usize>(address)() };
+                // One outside is the kernel's: clocks.
+                if (image.range.0..image.range.1).contains(&chosen) {
+                    exported.chosen.push((value, chosen as u64));
+                }
+            }
+            _ => {}
+        }
+    }
+    exported
 }
 
 /// Reads the section headers of `image`.

@@ -30,6 +30,7 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
         end,
         refused,
         now,
+        interposed: &state.interposed,
     };
     if let Err(message) = write::write_capture(&mut state.engine, &state.directory, &level, end) {
         complain(&message);
@@ -198,6 +199,7 @@ fn refuse_capture(state: &mut State, level: Level, reason: String) -> Result<(),
         end: RegionEnd::Never,
         refused: Some(reason),
         now: 0,
+        interposed: &state.interposed,
     };
     let written = write::write_capture(&mut state.engine, &state.directory, &level, end);
     disarm_if_done(&mut state.wanted[level.wanted]);

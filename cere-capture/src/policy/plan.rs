@@ -57,6 +57,8 @@ pub fn prepare_state(
         thread: thread::pointer(),
         mapping_limit: mappings::mapping_limit(),
         known: Vec::new(),
+        chosen: Vec::new(),
+        interposed: Vec::new(),
         past: Past::default(),
         windows,
         all: Vec::new(),

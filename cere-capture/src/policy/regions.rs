@@ -69,6 +69,7 @@ pub fn forget_images(state: &mut State, present: &dyn Fn(usize) -> bool) {
         .into_iter()
         .filter(|(start, _)| present(*start))
         .collect();
+    state.chosen.retain(|(start, _)| present(*start));
     if gone {
         let ranges: Vec<_> = images::list_loaded().iter().map(|i| i.range).collect();
         let loaded = |at: &*mut RegionDescriptor| {

@@ -20,6 +20,10 @@ pub struct State {
     pub mapping_limit: usize,
     /// Starts of images, and whether they are instrumented.
     pub known: Vec<(usize, bool)>,
+    /// Starts of libraries that a replay loads fresh, and the functions that they chose by processor.
+    pub chosen: Vec<(usize, Vec<(u64, u64)>)>,
+    /// Names and addresses of this library's functions.
+    pub interposed: Vec<(String, u64)>,
     /// What captures so far mean for later ones.
     pub past: Past,
     /// The windows of the page trace.

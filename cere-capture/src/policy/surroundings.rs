@@ -2,7 +2,7 @@
 
 use super::openmp;
 use super::state::State;
-use crate::engine::layout;
+use crate::engine::{layout, malloc};
 use crate::os::images;
 use cere_format::capture::Image;
 use cere_format::system::taken_fresh;
@@ -15,6 +15,12 @@ pub fn describe_images(state: &mut State) -> Vec<Image> {
         let ours = own
             .iter()
             .any(|o| o.0 <= image.range.0 && image.range.0 < o.1);
+        if ours && state.interposed.is_empty() {
+            state.interposed = images::read_exported(&image, false).functions;
+            if state.interposed.is_empty() {
+                state.interposed = malloc::list_functions();
+            }
+        }
         if ours || !image.path.is_absolute() || image.range.0 >= image.range.1 {
             continue;
         }
@@ -29,8 +35,21 @@ pub fn describe_images(state: &mut State) -> Vec<Image> {
             found
         });
         let fresh = taken_fresh(&image.path) || openmp::is_in_runtime(image.range.0);
+        let program = list.is_empty() || instrumented || !fresh;
+        let start = image.range.0;
+        let chosen = state.chosen.iter().find(|c| c.0 == start);
+        let chosen = match chosen {
+            _ if program => Vec::new(),
+            Some((_, chosen)) => chosen.clone(),
+            None => {
+                let chosen = images::read_exported(&image, true).chosen;
+                state.chosen.push((start, chosen.clone()));
+                chosen
+            }
+        };
         list.push(Image {
-            program: list.is_empty() || instrumented || !fresh,
+            program,
+            chosen,
             path: image.path,
             bias: image.bias as u64,
             range: (image.range.0 as u64, image.range.1 as u64),

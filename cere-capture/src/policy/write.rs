@@ -5,7 +5,7 @@ use crate::engine::level::Level;
 use crate::engine::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
 use crate::engine::spans::{KIND_FOREIGN, KIND_STACK};
 use crate::engine::state::Engine;
-use crate::engine::{clock, heap, malloc};
+use crate::engine::{clock, heap};
 use crate::os::sys::{self, PAGE};
 use crate::os::{mappings, names, thread};
 use cere_format::capture::*;
@@ -24,6 +24,8 @@ pub struct End<'a> {
     pub refused: Option<String>,
     /// Time stamp at the end.
     pub now: u64,
+    /// Names and addresses of this library's functions.
+    pub interposed: &'a [(String, u64)],
 }
 
 /// Files of one capture, under a number of their own. Only complete files get their final names.
@@ -319,7 +321,7 @@ fn write_contents(
         mappings: level.mappings.clone(),
         fresh,
         heap: heap::heap_range(),
-        interposed: malloc::list_functions(),
+        interposed: end.interposed.to_vec(),
         system_calls: calls
             .map(|(number, count)| SystemCall {
                 number: number as u64,

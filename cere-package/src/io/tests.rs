@@ -88,6 +88,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         library_directories: vec![],
         absent: Vec::new(),
         fresh_libraries: Vec::new(),
+        labels: vec![],
         captured_code: None,
         mappings: vec![],
         fresh: vec![],
