@@ -81,6 +81,27 @@ pub fn keep_stacks(told: Option<u64>) {
     }
 }
 
+/// Puts the usual limit in force: the layout of memory was settled when the program was started, and the stack must not grow
+/// beyond what it does without CERE. Processes that this one starts get it too.
+pub fn restore_stack_limit() {
+    let usual = USUAL.swap(0, Ordering::Relaxed);
+    if usual == 0 {
+        return;
+    }
+    let new = libc::rlimit {
+        rlim_cur: usual,
+        rlim_max: read_limit().rlim_max,
+    };
+    let resource = libc::RLIMIT_STACK as usize;
+    // SAFETY: a structure of our own; the new limit is no higher than the one in force.
+    unsafe {
+        sys::call(
+            libc::SYS_prlimit64,
+            [0, resource, &raw const new as usize, 0, 0, 0],
+        )
+    };
+}
+
 /// Whether libc reads the mappings to find the main thread's stack: the program itself does not read them.
 pub fn asks_for_stack() -> bool {
     ASKS.load(Ordering::Relaxed)

@@ -3,6 +3,7 @@
 
 pub mod arena;
 pub mod errno;
+pub mod guards;
 pub mod images;
 pub mod inside;
 pub mod limits;

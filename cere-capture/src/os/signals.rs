@@ -206,15 +206,15 @@ pub fn mask_outside(mask: u64) -> u64 {
     }
 }
 
+/// Whether the program has a handler of `signal`. While captures are in progress.
+pub fn is_handled(signal: i32) -> bool {
+    replaced_action(signal).is_some_and(|action| action.handler > libc::SIG_IGN)
+}
+
 /// Whether the program has handlers of signals.
 pub fn program_handles() -> bool {
-    // SAFETY: plain words, main thread only.
-    let handled = |s: i32| unsafe {
-        SAVED.replaced & sys::signal_bit(s) != 0
-            && SAVED.actions[s as usize].handler > libc::SIG_IGN
-    };
     // The first two real-time signals are libc's.
-    (1..32).chain(34..=SIGNALS).any(handled)
+    (1..32).chain(34..=SIGNALS).any(is_handled)
 }
 
 /// In a handler: makes a call that waits, and lets signals end the program meanwhile. None if the program has handlers: a

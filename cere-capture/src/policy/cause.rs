@@ -11,8 +11,10 @@ pub enum Cause {
     Left,
     /// They lack this.
     Lack(&'static str),
-    /// The program may not access this address.
+    /// The program may not access this address, and does not handle that.
     Crash(usize),
+    /// The program may not access this address, and its handler of SIGSEGV sees to it.
+    Barrier(usize),
     /// An instruction of the program raises this signal.
     Signal(i32),
     /// A system call, by number.
@@ -32,6 +34,10 @@ impl Cause {
             Cause::Lack(lack) => Some(format!("it takes {lack}")),
             Cause::Crash(at) => Some(format!(
                 "the program crashes inside: it may not access {at:#x}"
+            )),
+            Cause::Barrier(at) => Some(format!(
+                "it touches memory that the program has closed to itself, at {at:#x}, and the program's own handler of SIGSEGV \
+                 runs: a replay has no such handler"
             )),
             Cause::Signal(signal) => Some(format!("it takes signal {signal}")),
             Cause::Call(number, halt) => halt.reason(number),

@@ -129,6 +129,7 @@ pub fn arm_images() -> Result<(), String> {
         let captures = matches!(run.plan.mode, RunMode::Capture { .. });
         if !run.begun && !found.regions.is_empty() {
             run.begun = true;
+            limits::restore_stack_limit();
             register::claim_number(&run.plan.directory)?;
             if !captures {
                 profile::start::begin_profile(&run.plan.directory)?;
