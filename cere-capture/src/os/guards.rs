@@ -1,9 +1,9 @@
 //! Guard pages (`MADV_GUARD_INSTALL`, Linux 6.13): an access is a SIGSEGV though the mapping allows it. The library never touches
 //! them: in a handler that would end the program. Ordinary code, with everything open.
 
+use super::files::File;
 use super::sys::{self, PAGE};
-use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::path::Path;
 
 /// Advice that installs guard pages.
 pub const INSTALL: usize = 102;
@@ -64,7 +64,7 @@ pub fn find_guards(ranges: &[(usize, usize)]) -> Option<Vec<(usize, usize)>> {
     const PAGEMAP_SCAN: usize = 0xc060_6610;
     const IS_GUARD: u64 = 1 << 8;
     let mut list = Vec::new();
-    let Ok(file) = File::open("/proc/self/pagemap") else {
+    let Ok(file) = File::open(Path::new("/proc/self/pagemap"), libc::O_RDONLY) else {
         return (!exist()).then_some(list);
     };
     let mut found = [Region::default(); 64];
@@ -81,11 +81,9 @@ pub fn find_guards(ranges: &[(usize, usize)]) -> Option<Vec<(usize, usize)>> {
                 shown: IS_GUARD,
                 ..Scan::default()
             };
-            let file = file.as_raw_fd() as usize;
-            let arguments = [file, PAGEMAP_SCAN, &raw mut scan as usize, 0, 0, 0];
+            let rest = [PAGEMAP_SCAN, &raw mut scan as usize, 0];
             // SAFETY: the kernel's structures, of this frame.
-            let count = unsafe { sys::call(libc::SYS_ioctl, arguments) };
-            let Ok(count) = usize::try_from(count) else {
+            let Ok(count) = (unsafe { file.call(libc::SYS_ioctl, rest) }) else {
                 return (!exist()).then_some(list);
             };
             let found = found.iter().take(count);

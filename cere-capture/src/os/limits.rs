@@ -4,7 +4,7 @@ use super::errno::keep_errno;
 use super::section::in_library;
 use super::symbols::find_next;
 use super::sys::PAGE;
-use super::{arena, mappings, sys, thread};
+use super::{allowance, arena, mappings, sys, thread};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -182,6 +182,9 @@ unsafe fn usual_limit(resource: c_int, found: *mut libc::rlimit) -> c_int {
         let result = std::mem::transmute::<usize, Get>(real)(resource, found);
         if result == 0 && resource == libc::RLIMIT_STACK as c_int {
             (*found).rlim_cur = usual_limit_of(*found);
+        }
+        if result == 0 {
+            allowance::show(resource, &mut *found.cast());
         }
         result
     }

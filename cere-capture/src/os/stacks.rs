@@ -2,6 +2,8 @@
 //! a replay has no such stacks. The kernel reports referenced mappings; if the stack's thread has not run meanwhile, the region
 //! touched it. Ordinary code, with everything open.
 
+use super::files;
+
 /// A thread that rests, and its stack.
 #[derive(Debug, Clone)]
 pub struct Resting {
@@ -12,7 +14,7 @@ pub struct Resting {
 
 /// Context switches of a thread so far, if it rests.
 fn count_switches(id: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
+    let text = files::read_text(files::of_process(&format!("task/{id}/status"))).ok()?;
     let field = |name: &str| Some(text.lines().find_map(|l| l.strip_prefix(name))?.trim());
     if !field("State:")?.starts_with(['S', 'D']) {
         return None;
@@ -23,7 +25,7 @@ fn count_switches(id: i32) -> Option<u64> {
 
 /// Begins to watch the stacks of those threads that rest.
 pub fn watch_stacks(threads: Vec<(i32, (usize, usize))>) -> Vec<Resting> {
-    if threads.is_empty() || std::fs::write("/proc/self/clear_refs", "1").is_err() {
+    if threads.is_empty() || files::write("/proc/self/clear_refs", "1").is_err() {
         return Vec::new();
     }
     let resting = |(id, stack)| {
@@ -42,7 +44,7 @@ pub fn find_touched(watched: &[Resting]) -> Option<String> {
     if watched.is_empty() {
         return None;
     }
-    let text = std::fs::read("/proc/self/smaps").ok()?;
+    let text = files::read("/proc/self/smaps").ok()?;
     let mut mapping = (0, 0);
     let mut stacks = Vec::new();
     for line in String::from_utf8_lossy(&text).lines() {
