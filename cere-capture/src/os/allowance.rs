@@ -1,5 +1,6 @@
-//! Limits of address space and data (`RLIMIT_AS`, `RLIMIT_DATA`) hold for the program's memory alone: those in force are higher by
-//! what the library takes.
+//! Limits of address space and data (`RLIMIT_AS`, `RLIMIT_DATA`) hold for the memory of a program with regions alone: those in
+//! force are higher by what the library takes. Processes that such a program starts inherit them; other programs (shells with
+//! `ulimit`) keep theirs as they are.
 //!
 //! Allowed here: raw system calls and atomics, until the program's functions below.
 
@@ -7,10 +8,12 @@ use super::errno;
 use super::sys;
 use libc::rlimit64;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 const RESOURCES: [u32; 2] = [libc::RLIMIT_AS, libc::RLIMIT_DATA];
 
+/// Whether the process has regions.
+static BEGUN: AtomicBool = AtomicBool::new(false);
 /// Bytes that the library has taken, of each resource.
 static TAKEN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// By how much the limits in force are higher than the program's: current ones, maximum ones.
@@ -81,6 +84,12 @@ fn enforce(place: usize, own: &rlimit64) -> isize {
     result
 }
 
+/// The process has regions: from now on its limits are its own memory's.
+pub fn begin() {
+    BEGUN.store(true, Relaxed);
+    change(true, |taken| taken);
+}
+
 /// The library is about to take `bytes` of address space, which are `data` if they are private.
 pub fn take(bytes: usize, data: bool) {
     change(data, |taken| taken.saturating_add(bytes as u64));
@@ -96,9 +105,12 @@ fn change(data: bool, to: impl Fn(u64) -> u64) {
         if resource == libc::RLIMIT_DATA && !data {
             continue;
         }
-        let own = seen(place, read(resource));
         let taken = TAKEN[place].load(Relaxed);
         TAKEN[place].store(to(taken), Relaxed);
+        if !BEGUN.load(Relaxed) {
+            continue;
+        }
+        let own = seen(place, read(resource));
         if own.rlim_cur != libc::RLIM64_INFINITY {
             enforce(place, &own);
         }
@@ -106,7 +118,7 @@ fn change(data: bool, to: impl Fn(u64) -> u64) {
 }
 
 fn place_of(process: c_int, resource: c_int) -> Option<usize> {
-    let own = process == 0 || process == super::process::id();
+    let own = BEGUN.load(Relaxed) && (process == 0 || process == super::process::id());
     let found = RESOURCES.iter().position(|r| *r as c_int == resource);
     found.filter(|_| own)
 }

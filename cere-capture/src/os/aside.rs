@@ -6,7 +6,7 @@
 //! word that it keeps for the main thread. It is nobody's child: no wait finds it but with `__WALL` or `__WCLONE`.
 
 use super::section::Lock;
-use super::{process, sys};
+use super::{process, sys, thread};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicU32, AtomicUsize};
 
@@ -20,6 +20,8 @@ const SOON: i64 = 100_000_000;
 const END: usize = usize::MAX;
 
 static LOCK: Lock = Lock::new();
+/// The thread that makes a request.
+static ASKING: AtomicUsize = AtomicUsize::new(0);
 /// Numbers of requests and answers so far.
 static REQUEST: AtomicU32 = AtomicU32::new(0);
 static ANSWER: AtomicU32 = AtomicU32::new(0);
@@ -58,10 +60,9 @@ pub fn start() {
 /// Ends the helper and waits for that.
 pub fn end() {
     let id = HELPER.load(Relaxed);
-    if !is_running() {
+    if alone(END, [0; 6]).is_none() {
         return;
     }
-    LOCK.with(|| request(END, [0; 6]));
     let arguments = [id as usize, 0, libc::__WCLONE as usize, 0, 0, 0];
     // SAFETY: a process of our own.
     while unsafe { sys::call(libc::SYS_wait4, arguments) } == -(libc::EINTR as isize) {}
@@ -70,6 +71,7 @@ pub fn end() {
 /// In a forked child: it has no helper.
 pub fn forget() {
     LOCK.forked();
+    ASKING.store(0, Relaxed);
     HELPER.store(0, Relaxed);
 }
 
@@ -83,10 +85,20 @@ pub fn is_running() -> bool {
 /// # Safety
 /// As the call itself.
 pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Option<isize> {
-    if !is_running() {
+    alone(number as usize, arguments)
+}
+
+/// Makes a request while no other thread does. None where a handler of the program interrupts another request.
+fn alone(number: usize, arguments: [usize; 6]) -> Option<isize> {
+    if !is_running() || ASKING.load(Relaxed) == thread::pointer() {
         return None;
     }
-    LOCK.with(|| request(number as usize, arguments))
+    LOCK.with(|| {
+        ASKING.store(thread::pointer(), Relaxed);
+        let result = request(number, arguments);
+        ASKING.store(0, Relaxed);
+        result
+    })
 }
 
 fn request(number: usize, arguments: [usize; 6]) -> Option<isize> {

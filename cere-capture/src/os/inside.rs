@@ -1,7 +1,7 @@
 //! System calls in which other threads are when memory is closed. The kernel would find the addresses closed, and the call
 //! would fail. Later calls are held until memory is open again ([`crate::engine::gate::await_calls`]).
 
-use super::names;
+use super::{files, names};
 use std::time::Duration;
 
 /// Milliseconds after which a running thread counts as computing: no call takes that long to return or to come to rest.
@@ -124,7 +124,12 @@ pub fn await_rest(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(
         let mut running = Vec::new();
         for id in ids {
             let path = format!("/proc/self/task/{id}/syscall");
-            let text = match std::fs::read_to_string(&path) {
+            // The helper may not be allowed to look at another process, nor this one to open files.
+            let text = std::fs::read_to_string(&path).or_else(|e| match e.raw_os_error() {
+                Some(libc::ESRCH) => Err(e),
+                _ => files::read_text(files::of_process(&format!("task/{id}/syscall"))),
+            });
+            let text = match text {
                 Ok(text) => text,
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
                 Err(e) => {

@@ -273,6 +273,8 @@ pub fn remove_handlers(context: Option<&mut ucontext_t>, threads: bool) {
             }
             Some(context) => {
                 context.uc_stack = *(stack as *const libc::stack_t);
+                // Linux 6.12 and later refuse what the context says: the handler returns from the stack that it leaves.
+                sys::cere_leave_stack(&raw const context.uc_stack, stack_pointer(context));
                 let mask = (&raw mut context.uc_sigmask).cast::<u64>();
                 *mask = mask_outside(*mask);
             }

@@ -36,8 +36,7 @@ impl Cause {
                 "the program crashes inside: it may not access {at:#x}"
             )),
             Cause::Barrier(at) => Some(format!(
-                "it touches memory that the program has closed to itself, at {at:#x}, and the program's own handler of SIGSEGV \
-                 runs: a replay has no such handler"
+                "it touches {at:#x}, which it may not, and the program's own handler of SIGSEGV runs: a replay has no such handler"
             )),
             Cause::Signal(signal) => Some(format!("it takes signal {signal}")),
             Cause::Call(number, halt) => halt.reason(number),

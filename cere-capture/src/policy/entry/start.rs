@@ -6,7 +6,7 @@ use crate::engine::{gate, heap, turn};
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::in_library;
-use crate::os::{aside, images, limits, signals, sys, thread};
+use crate::os::{allowance, aside, images, limits, signals, sys, thread};
 use crate::policy::profile::{self, booking};
 use crate::policy::{hooks, locks, openmp, plan, regions, register};
 use cere_format::abi::Hook;
@@ -131,6 +131,7 @@ pub fn arm_images() -> Result<(), String> {
         if !run.begun && !found.regions.is_empty() {
             run.begun = true;
             limits::restore_stack_limit();
+            allowance::begin();
             aside::start();
             register::claim_number(&run.plan.directory)?;
             if !captures {
