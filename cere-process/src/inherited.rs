@@ -31,7 +31,7 @@ const fn bit(signal: i32) -> u64 {
 
 extern "C" fn record() {
     let (mut ignored, mut blocked) = (0u64, 0u64);
-    // SAFETY: the kernel's structures, a set of signals being eight bytes; nothing is changed. libc's functions leave out the
+    // SAFETY: the kernel's structures, a set of signals being eight bytes. libc's functions leave out the
     // two signals that it uses itself.
     unsafe {
         for signal in 1..=SIGNALS {
@@ -42,6 +42,17 @@ extern "C" fn record() {
             }
         }
         libc::syscall(libc::SYS_rt_sigprocmask, 0, 0, &raw mut blocked, 8);
+        // Nobody can wait for children while it is ignored.
+        if ignored & bit(libc::SIGCHLD) != 0 {
+            let default = Action::default();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                libc::SIGCHLD,
+                &raw const default,
+                0,
+                8,
+            );
+        }
     }
     IGNORED.store(ignored, Ordering::Relaxed);
     BLOCKED.store(blocked, Ordering::Relaxed);
