@@ -1,6 +1,7 @@
 //! Runs a command in a process group of its own: to its end, to a time limit, or until this command is told to end. Who
 //! stops it at the terminal stops this command as well.
 
+use crate::inherited;
 use crate::wait::End;
 use anyhow::{Context, Result};
 use cere_console::detail;
@@ -62,6 +63,7 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
             Ok(())
         });
     }
+    inherited::pass_on(command);
     detail!("runs {}", line(command));
     let changes = Changes::watch().with_context(|| format!("cannot watch {shown}"))?;
     let mut started = Instant::now();
@@ -75,8 +77,10 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
     CHILD.store(group, Ordering::Relaxed);
     let handler = pass_on as extern "C" fn(i32) as libc::sighandler_t;
     let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+    // What this command's parent had ignored stays ignored.
+    let signals = signals.map(|signal| (!inherited::is_ignored(signal)).then_some(signal));
     // SAFETY: the handler makes one async-signal-safe call.
-    let before = signals.map(|signal| unsafe { libc::signal(signal, handler) });
+    let before = signals.map(|signal| unsafe { Some(libc::signal(signal?, handler)) });
     let mut terminal = Terminal::lend(group);
     let mut late = None;
     let (status, seconds) = loop {
@@ -115,8 +119,10 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
     drop(terminal);
     detail!("{shown} ended after {seconds:.3} s: {status}");
     for (signal, before) in signals.into_iter().zip(before) {
-        // SAFETY: what was in force before.
-        unsafe { libc::signal(signal, before) };
+        if let (Some(signal), Some(before)) = (signal, before) {
+            // SAFETY: what was in force before.
+            unsafe { libc::signal(signal, before) };
+        }
     }
     Ok(Ended {
         status,
@@ -272,6 +278,34 @@ mod tests {
             assert!(ended.seconds >= 1.0, "{}", ended.seconds);
             assert!(switches < 50, "left the processor {switches} times");
         }
+    }
+
+    /// Runs itself under a shell that ignores three signals, Rust's own SIGPIPE among them.
+    #[test]
+    fn ignored_signals_are_passed_on() {
+        const INNER: &str = "CERE_TEST_IGNORED";
+        let name = "supervise::tests::ignored_signals_are_passed_on";
+        if std::env::var_os(INNER).is_none() {
+            let own = std::env::current_exe().expect("a path");
+            let script = "trap '' HUP PIPE XFSZ; exec \"$0\" --exact \"$1\"";
+            let mut outer = Command::new("sh");
+            outer
+                .args(["-c", script])
+                .arg(own)
+                .arg(name)
+                .env(INNER, "1");
+            let output = outer.output().expect("it runs");
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stdout)
+            );
+            return;
+        }
+        let script = "set -- $(grep SigIgn: /proc/self/status); test $((0x$2 & 0x1001001)) = $((0x1001001)) && \
+                      kill -HUP $PPID && exit 7; echo $2; exit 1";
+        let (ended, _) = shell(script, None);
+        assert_eq!((ended.status.code(), ended.told), (Some(7), None));
     }
 
     #[test]

@@ -121,6 +121,35 @@ fn filter(program: &[sock_filter]) -> io::Result<()> {
     })
 }
 
+/// Has signals end this process that the parent has ignored or blocked: the limits end it by some. Not those by which people end
+/// or stop a command.
+fn reset_signals() {
+    const PEOPLES: [i32; 7] = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+    ];
+    let (default, none) = ([0usize; 4], 0u64);
+    for signal in (1..=64).filter(|signal| !PEOPLES.contains(signal)) {
+        // SAFETY: the kernel's structure, all zero; what cannot be set is refused.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), 0, 8) };
+    }
+    // SAFETY: a set of signals in the kernel's size.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const none,
+            0,
+            8,
+        )
+    };
+}
+
 /// What is left to a child of a server that has entered the [`Steps`] of one: the limit of processor time, and its files.
 pub(crate) fn enter_rest(ruleset: Option<BorrowedFd>, seconds: Option<u64>) -> io::Result<()> {
     // SAFETY: concerns this process alone.
@@ -151,6 +180,7 @@ impl Steps {
 
     /// Takes everything away, the means to do so at last.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
+        reset_signals();
         for (resource, most) in self.limits.anywhere {
             limit(resource, most)?;
         }

@@ -3,6 +3,7 @@
 use super::heap;
 use super::spans::{KIND_FILE, KIND_FOREIGN, KIND_STACK, KIND_TWICE, Span};
 use super::state::{Engine, Place};
+use crate::os::guards;
 use crate::os::mappings::{self, STACK};
 use crate::os::sys::PAGE;
 use cere_format::capture::{Image, Mapping};
@@ -90,6 +91,21 @@ pub fn lay_out(
         fits &= engine.pages.spans.carve(start, end);
     }
     fits &= engine.pages.spans.carve(control.0, control.1);
+    if let Some(level) = engine.level.as_mut() {
+        if fresh {
+            let ranges: Vec<_> = engine
+                .pages
+                .spans
+                .all()
+                .iter()
+                .map(|s| (s.start, s.end))
+                .collect();
+            level.guards = guards::find_guards(&ranges);
+        }
+        for (start, end) in level.guards.iter().flatten() {
+            fits &= engine.pages.spans.carve(*start, *end);
+        }
+    }
     if !fits {
         return Err("the program has too many mappings".into());
     }

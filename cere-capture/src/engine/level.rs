@@ -51,6 +51,8 @@ pub struct Level {
     pub mappings: Vec<Mapping>,
     /// Their pages that were not in memory at entry: [start, end), rising.
     pub absent: Vec<(u64, u64)>,
+    /// Guard pages at entry, as [start, end); none if the kernel does not report them: pages are tried before they are read.
+    pub guards: Option<Vec<(usize, usize)>>,
     /// Allocators at entry.
     pub heap: Usage,
     /// Threads of the next team; none without an OpenMP runtime.
@@ -93,6 +95,7 @@ impl Level {
             images,
             mappings: Vec::new(),
             absent: Vec::new(),
+            guards: Some(Vec::new()),
             heap: Usage::default(),
             threads: None,
             locks: Vec::new(),

@@ -85,6 +85,9 @@ impl<M: Memory> Engine<M> {
             // Another thread was first.
             return Touched::Opened;
         }
+        if new && self.may_be_unreadable(&span) && !self.is_readable(address, now) {
+            return Touched::NotOurs;
+        }
         if !self.pages.is_short() {
             let stream = self.follow(&span, address, access, (new, open != 0));
             let ahead = stream.map_or(0, |place| {
@@ -135,6 +138,27 @@ impl<M: Memory> Engine<M> {
         self.block(span, address, access)
     }
 
+    /// Whether a page may be such that it cannot be read though its mapping allows it: beyond the end of its file, or a guard page
+    /// that the kernel did not report.
+    fn may_be_unreadable(&self, span: &Span) -> bool {
+        let unknown = self.level.as_ref().is_some_and(|l| l.guards.is_none());
+        span.kind & KIND_FILE != 0 || unknown
+    }
+
+    /// Whether the page at `address` can be read with the rights `now`, which are in force afterwards if so.
+    fn is_readable(&mut self, address: usize, now: u8) -> bool {
+        let end = address + PAGE;
+        // SAFETY: within the program's rights, less than those it gets.
+        let opened = unsafe { self.pages.memory.protect(address, end, now & !WRITE | READ) } >= 0;
+        let readable =
+            !opened || self.pages.memory.read_in(address, end) != -(libc::EFAULT as isize);
+        if !readable {
+            // The fault repeats with everything open.
+            self.pages.pool.close(address, end);
+        }
+        readable
+    }
+
     /// The streams of touches of pages that are `new` to the capture, or of others.
     fn streams_of(&mut self, new: bool) -> &mut Streams {
         match new {
@@ -159,7 +183,8 @@ impl<M: Memory> Engine<M> {
         }
         // The next page may be another thread's.
         let strangers = self.level.as_ref().is_some_and(|l| l.strangers);
-        if strangers || self.shared() || self.tracer.is_exact() {
+        let unknown = self.level.as_ref().is_some_and(|l| l.guards.is_none());
+        if strangers || unknown || self.shared() || self.tracer.is_exact() {
             return None;
         }
         let streams = self.streams_of(new);

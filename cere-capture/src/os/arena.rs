@@ -3,7 +3,7 @@
 //! Allowed here: raw memory, raw system calls and atomics. Never libc.
 
 use super::section::Lock;
-use super::sys;
+use super::{allowance, sys};
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,9 +41,13 @@ fn map_memory(wanted: usize, size: usize, extra: i32) -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | extra;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     let arguments = [wanted, size, rights as usize, flags as usize, usize::MAX, 0];
+    allowance::take(size, true);
     // SAFETY: a fresh mapping; MAP_FIXED_NOREPLACE never replaces one.
-    let got = unsafe { sys::call(libc::SYS_mmap, arguments) };
-    usize::try_from(got).ok()
+    let got = usize::try_from(unsafe { sys::call(libc::SYS_mmap, arguments) });
+    if got.is_err() {
+        allowance::give_back(size, true);
+    }
+    got.ok()
 }
 
 /// Reserves `size` bytes of zeroed address space at `wanted`, or anywhere, for the library. None if refused.

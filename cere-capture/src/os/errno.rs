@@ -1,5 +1,11 @@
 //! errno, which hooks leave as it is.
 
+/// Sets errno, for a function of the program's that fails.
+pub fn set(error: i32) {
+    // SAFETY: errno's address is valid in the calling thread.
+    unsafe { *libc::__errno_location() = error };
+}
+
 /// Runs `f` and puts errno back.
 pub fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
     // SAFETY: errno's address is valid in the calling thread.

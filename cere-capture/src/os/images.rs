@@ -2,6 +2,7 @@
 //!
 //! Runs in the constructor and after `dlopen`: ordinary code.
 
+use super::files;
 use cere_format::abi::{REGION_MAGIC, REGION_SECTION, RegionDescriptor, UNIT_SECTION};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::ffi::{CStr, OsStr};
@@ -42,10 +43,10 @@ unsafe extern "C" fn visit_image(
     };
     let program = list.is_empty();
     let path = if program {
-        std::fs::read_link("/proc/self/exe").unwrap_or_default()
+        files::read_link("/proc/self/exe").unwrap_or_default()
     } else {
         let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
-        std::fs::canonicalize(&path).unwrap_or(path)
+        files::resolve(&path).unwrap_or(path)
     };
     let bias = info.dlpi_addr as usize;
     let (mut low, mut high, mut tls) = (usize::MAX, 0, None);

@@ -4,7 +4,7 @@ use super::errno::keep_errno;
 use super::section::in_library;
 use super::symbols::find_next;
 use super::sys::PAGE;
-use super::{arena, mappings, sys, thread};
+use super::{allowance, arena, mappings, sys, thread};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -79,6 +79,27 @@ pub fn keep_stacks(told: Option<u64>) {
         }
         libc::pthread_attr_destroy(&mut attributes);
     }
+}
+
+/// Puts the usual limit in force: the layout of memory was settled when the program was started, and the stack must not grow
+/// beyond what it does without CERE. Processes that this one starts get it too.
+pub fn restore_stack_limit() {
+    let usual = USUAL.swap(0, Ordering::Relaxed);
+    if usual == 0 {
+        return;
+    }
+    let new = libc::rlimit {
+        rlim_cur: usual,
+        rlim_max: read_limit().rlim_max,
+    };
+    let resource = libc::RLIMIT_STACK as usize;
+    // SAFETY: a structure of our own; the new limit is no higher than the one in force.
+    unsafe {
+        sys::call(
+            libc::SYS_prlimit64,
+            [0, resource, &raw const new as usize, 0, 0, 0],
+        )
+    };
 }
 
 /// Whether libc reads the mappings to find the main thread's stack: the program itself does not read them.
@@ -161,6 +182,9 @@ unsafe fn usual_limit(resource: c_int, found: *mut libc::rlimit) -> c_int {
         let result = std::mem::transmute::<usize, Get>(real)(resource, found);
         if result == 0 && resource == libc::RLIMIT_STACK as c_int {
             (*found).rlim_cur = usual_limit_of(*found);
+        }
+        if result == 0 {
+            allowance::show(resource, &mut *found.cast());
         }
         result
     }

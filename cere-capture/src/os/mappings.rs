@@ -1,7 +1,9 @@
 //! What `/proc` says of the process's memory. Ordinary code: for hooks with everything open.
 
+use super::files::{self, File};
 use super::sys::PAGE;
 use cere_format::capture::Mapping;
+use std::path::Path;
 
 fn parse_hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
@@ -49,7 +51,7 @@ pub fn parse_mappings(text: &str) -> Vec<Mapping> {
 
 /// Starts of shared mappings that overlap another one in their file: a write to one changes the other.
 pub fn mapped_twice() -> Vec<u64> {
-    let text = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let text = files::read("/proc/self/maps").unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let shared = |l: &&str| parse_header(l).is_some_and(|m| m.permissions.ends_with('s'));
     let file = |l: &str| {
@@ -74,21 +76,21 @@ pub fn mapped_twice() -> Vec<u64> {
 
 /// All mappings, with huge pages if the kernel reports them.
 pub fn read_smaps() -> Result<Vec<Mapping>, String> {
-    let read = |path| std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"));
+    let read = |path| files::read(path).map_err(|e| format!("cannot read {path}: {e}"));
     let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
     Ok(parse_mappings(&String::from_utf8_lossy(&text)))
 }
 
 /// All mappings, without huge pages: faster.
 pub fn read_maps() -> Result<Vec<Mapping>, String> {
-    let text = std::fs::read("/proc/self/maps")
-        .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
+    let text =
+        files::read("/proc/self/maps").map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
     Ok(parse_mappings(&String::from_utf8_lossy(&text)))
 }
 
 /// A facility of the program through which the kernel or another process reaches its memory at any time: they would find
-/// it closed. None if it has no such facility.
-pub fn reached_by_others() -> Option<&'static str> {
+/// it closed. None if it has no such facility; an error if that cannot be found out.
+pub fn reached_by_others() -> Result<Option<&'static str>, String> {
     /// Names of descriptors and mappings in the kernel.
     const NAMES: [(&str, &str); 3] = [
         ("anon_inode:[io_uring]", "an io_uring"),
@@ -100,19 +102,23 @@ pub fn reached_by_others() -> Option<&'static str> {
         let found = NAMES.iter().find(|n| name.ends_with(n.0.as_bytes()));
         found.map(|n| n.1)
     };
-    let open = std::fs::read_dir("/proc/self/fd").ok()?.flatten();
-    let mut names = open.filter_map(|d| std::fs::read_link(d.path()).ok());
-    names
-        .find_map(|name| known(name.as_os_str().as_encoded_bytes()))
-        .or_else(|| {
-            let text = std::fs::read("/proc/self/maps").unwrap_or_default();
-            text.split(|byte| *byte == b'\n').find_map(known)
-        })
+    let directory = files::of_process("fd");
+    let open = files::list(&directory)
+        .map_err(|e| format!("the program's descriptors cannot be listed: {e}"))?;
+    let mut names = open
+        .iter()
+        .filter_map(|d| files::read_link(directory.join(d)).ok());
+    if let Some(found) = names.find_map(|name| known(name.as_os_str().as_encoded_bytes())) {
+        return Ok(Some(found));
+    }
+    let text = files::read("/proc/self/maps")
+        .map_err(|e| format!("the program's mappings cannot be read: {e}"))?;
+    Ok(text.split(|byte| *byte == b'\n').find_map(known))
 }
 
 /// Start of the main thread's stack, which grows down.
 pub fn stack_start() -> Option<u64> {
-    let text = std::fs::read("/proc/self/maps").ok()?;
+    let text = files::read("/proc/self/maps").ok()?;
     let text = String::from_utf8_lossy(&text).into_owned();
     let mut all = text.lines().filter_map(parse_header);
     all.find(|m| m.path == STACK).map(|m| m.start)
@@ -123,7 +129,7 @@ pub const STACK: &str = "[stack]";
 
 /// Maximum number of mappings that the kernel allows.
 pub fn mapping_limit() -> usize {
-    std::fs::read("/proc/sys/vm/max_map_count")
+    files::read("/proc/sys/vm/max_map_count")
         .ok()
         .and_then(|text| String::from_utf8_lossy(&text).trim().parse().ok())
         .unwrap_or(65530)
@@ -131,7 +137,7 @@ pub fn mapping_limit() -> usize {
 
 /// Bytes of memory that are available without swapping.
 pub fn available_memory() -> usize {
-    let text = std::fs::read("/proc/meminfo").unwrap_or_default();
+    let text = files::read("/proc/meminfo").unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     text.lines()
         .find_map(|l| {
@@ -149,11 +155,10 @@ const ASKED: u64 = 1 << 22;
 
 /// The pages of the rising `ranges` that do not exist yet. Pages that the kernel does not report count as existing.
 pub fn find_absent(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    use std::os::unix::fs::FileExt;
     /// In memory, or swapped out.
     const SOMEWHERE: u64 = 3 << 62;
     let mut found: Vec<(u64, u64)> = Vec::new();
-    let Ok(file) = std::fs::File::open("/proc/self/pagemap") else {
+    let Ok(file) = File::open(Path::new("/proc/self/pagemap"), libc::O_RDONLY) else {
         return found;
     };
     let mut words = vec![0u8; 8 << 12];

@@ -1,8 +1,12 @@
 //! What the kernel, the loader and the C library give: raw system calls, reserved memory, thread-local state, dispositions of
 //! signals, what `/proc` says. Nothing here knows of captures or profiles.
 
+pub mod allowance;
 pub mod arena;
+pub mod aside;
 pub mod errno;
+pub mod files;
+pub mod guards;
 pub mod images;
 pub mod inside;
 pub mod limits;

@@ -211,15 +211,15 @@ pub fn mask_outside(mask: u64) -> u64 {
     }
 }
 
+/// Whether the program has a handler of `signal`. While captures are in progress.
+pub fn is_handled(signal: i32) -> bool {
+    replaced_action(signal).is_some_and(|action| action.handler > libc::SIG_IGN)
+}
+
 /// Whether the program has handlers of signals.
 pub fn program_handles() -> bool {
-    // SAFETY: plain words, main thread only.
-    let handled = |s: i32| unsafe {
-        SAVED.replaced & sys::signal_bit(s) != 0
-            && SAVED.actions[s as usize].handler > libc::SIG_IGN
-    };
     // The first two real-time signals are libc's.
-    (1..32).chain(34..=SIGNALS).any(handled)
+    (1..32).chain(34..=SIGNALS).any(is_handled)
 }
 
 /// In a handler: makes a call that waits, and lets signals end the program meanwhile. None if the program has handlers: a
@@ -278,6 +278,8 @@ pub fn remove_handlers(context: Option<&mut ucontext_t>, threads: bool) {
             }
             Some(context) => {
                 context.uc_stack = *(stack as *const libc::stack_t);
+                // Linux 6.12 and later refuse what the context says: the handler returns from the stack that it leaves.
+                sys::cere_leave_stack(&raw const context.uc_stack, stack_pointer(context));
                 let mask = (&raw mut context.uc_sigmask).cast::<u64>();
                 *mask = mask_outside(*mask);
             }

@@ -3,7 +3,7 @@
 //! mappings. Ordinary code, with the captured thread's memory open and the others still held.
 
 use super::inside::{self, Doing};
-use super::names;
+use super::{files, names};
 
 /// A thread outside teams that does not run while an invocation is captured, and its stack.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl Still {
 /// Forgets which pages were referenced.
 pub fn watch_stacks() {
     // Where the kernel refuses, touched stacks are not found.
-    let _ = std::fs::write("/proc/self/clear_refs", "1");
+    let _ = files::write("/proc/self/clear_refs", "1");
 }
 
 /// Why the region cannot be replayed, if one of `others` has run meanwhile, or if it touched the stack of one.
@@ -50,7 +50,7 @@ pub fn find_disturbance(others: &[Still]) -> Option<String> {
     if others.is_empty() {
         return None;
     }
-    let text = std::fs::read("/proc/self/smaps").ok()?;
+    let text = files::read("/proc/self/smaps").ok()?;
     let mut mapping = (0, 0);
     for line in String::from_utf8_lossy(&text).lines() {
         if let Some(size) = line.strip_prefix("Referenced:") {

@@ -77,6 +77,37 @@ global_asm!(
     "pop r12",
     "pop rbp",
     "ret",
+    // cere_leave_stack(new, pointer): sigaltstack(new) as if on the stack at `pointer`. All signals are blocked.
+    ".globl cere_leave_stack",
+    ".hidden cere_leave_stack",
+    ".type cere_leave_stack,@function",
+    "cere_leave_stack:",
+    "mov r8, rsp",
+    "mov rsp, rsi",
+    "mov eax, 131",
+    "xor esi, esi",
+    "syscall",
+    "mov rsp, r8",
+    "ret",
+    // cere_start_aside(function, top, id): clone with shared memory. The child, which no signal reports and whose id lies in `id`
+    // as long as it runs, calls function() on the stack that ends at `top`.
+    ".globl cere_start_aside",
+    ".hidden cere_start_aside",
+    ".type cere_start_aside,@function",
+    "cere_start_aside:",
+    "mov r9, rdi",
+    "mov eax, 56",
+    "mov edi, {aside}",
+    "mov r10, rdx",
+    "xor r8d, r8d",
+    "syscall",
+    "test rax, rax",
+    "jz 2f",
+    "ret",
+    "2:",
+    "xor ebp, ebp",
+    "call r9",
+    "ud2",
     ".globl cere_calls_end",
     ".hidden cere_calls_end",
     "cere_calls_end:",
@@ -97,6 +128,7 @@ global_asm!(
     ".popsection",
     all = sym ALL,
     mask = sym HOOK_MASK,
+    aside = const libc::CLONE_VM | libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_CLEARTID,
 );
 
 static ALL: u64 = !0;
@@ -126,6 +158,11 @@ unsafe extern "C" {
         b: i32,
         at: usize,
     ) -> *mut std::ffi::c_void;
+    /// Sets the alternate stack for signals from a handler that runs on the former one: for the kernel the thread is on the stack
+    /// at `pointer`. All signals are blocked.
+    pub fn cere_leave_stack(new: *const libc::stack_t, pointer: usize) -> isize;
+    /// Starts a process that shares this one's memory; see above.
+    pub fn cere_start_aside(function: extern "C" fn() -> !, top: usize, id: *mut i32) -> isize;
     /// Runs `function(region, event, arguments, stack)` on the stack that ends at `top` (a multiple of 16), all signals
     /// blocked; they are as in [`HOOK_MASK`] before and after.
     pub fn cere_on_stack(

@@ -180,10 +180,14 @@ fn copy_thread_blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
 fn install_handlers(state: &mut State, mask: u64) -> Option<String> {
     let memory = mappings::available_memory();
     state.engine.pages.pool.allow(memory - memory / 8);
-    if let Some(what) = mappings::reached_by_others() {
-        return Some(format!(
-            "the program has {what}: its memory is reached from outside while a capture has it closed"
-        ));
+    match mappings::reached_by_others() {
+        Ok(None) => {}
+        Ok(Some(what)) => {
+            return Some(format!(
+                "the program has {what}: its memory is reached from outside while a capture has it closed"
+            ));
+        }
+        Err(message) => return Some(message),
     }
     if state.engine.tracer.on {
         return None;

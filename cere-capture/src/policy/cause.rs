@@ -12,8 +12,10 @@ pub enum Cause {
     Left,
     /// They lack this.
     Lack(&'static str),
-    /// The program may not access this address.
+    /// The program may not access this address, and does not handle that.
     Crash(usize),
+    /// The program may not access this address, and its handler of SIGSEGV sees to it.
+    Barrier(usize),
     /// An instruction of the program raises this signal.
     Signal(i32),
     /// A system call, by number.
@@ -35,6 +37,9 @@ impl Cause {
             Cause::Lack(lack) => Some(format!("it takes {lack}")),
             Cause::Crash(at) => Some(format!(
                 "the program crashes inside: it may not access {at:#x}"
+            )),
+            Cause::Barrier(at) => Some(format!(
+                "it touches {at:#x}, which it may not, and the program's own handler of SIGSEGV runs: a replay has no such handler"
             )),
             Cause::Signal(signal) => Some(format!("it takes signal {signal}")),
             Cause::Call(number, halt) => halt.reason(number),

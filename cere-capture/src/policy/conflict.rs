@@ -6,8 +6,8 @@ use super::register;
 use super::state::State;
 use crate::engine::heap::{self, Usage};
 use crate::engine::level::Captured;
+use crate::os::files::File;
 use cere_format::capture::{Conflict, Postponed};
-use std::fs::File;
 use std::io::Write;
 
 /// Bytes that the C library's allocator keeps or requests without need: its default `M_TRIM_THRESHOLD` and `M_TOP_PAD`.
@@ -97,7 +97,7 @@ pub fn note_postponed(
     };
     let mut text = serde_json::to_vec(&note).map_err(|e| e.to_string())?;
     text.push(b'\n');
-    let file = File::options().append(true).create(true).open(&path);
+    let file = File::open(&path, libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT);
     file.and_then(|mut file| file.write_all(&text))
         .map_err(|e| format!("cannot write {}: {e}", path.display()))
 }

@@ -21,6 +21,8 @@ pub enum Halt {
     Signals,
     /// It drops memory whose content a file, or another user of it, provides again.
     Drops,
+    /// It changes which pages are guard pages.
+    Guards,
     /// It fails after it has changed a part of its range.
     HalfWay,
     /// The capture lacks something.
@@ -51,6 +53,7 @@ impl Halt {
             }
             Halt::Starts => format!("calls {name}: it starts a thread or a process"),
             Halt::Signals => format!("calls {name}: it changes what signals do"),
+            Halt::Guards => format!("calls {name} for guard pages, which a replay does not have"),
             Halt::HalfWay => format!("calls {name}, which fails half way"),
             Halt::Drops => format!(
                 "calls {name} to drop memory of a file or shared memory, whose content comes back"

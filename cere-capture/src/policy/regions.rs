@@ -2,8 +2,8 @@
 
 use super::state::{Region, State};
 use super::{elsewhere, hooks, register};
-use crate::os::images;
 use crate::os::sys::{self, PAGE};
+use crate::os::{files, images};
 use cere_format::abi::RegionDescriptor;
 use cere_format::profile::RegionKey;
 
@@ -113,6 +113,6 @@ pub fn write_counts(state: &State) -> Result<(), String> {
         .collect();
     let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
     let part = path.with_extension("part");
-    std::fs::write(&part, serde_json::Value::from(counts).to_string()).map_err(failed)?;
-    std::fs::rename(&part, &path).map_err(failed)
+    files::write(&part, serde_json::Value::from(counts).to_string()).map_err(failed)?;
+    files::rename(&part, &path).map_err(failed)
 }

@@ -1,7 +1,7 @@
 //! The process's number in its run. Ordinary code.
 
+use crate::os::files::{self, File};
 use cere_format::capture::Process;
-use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ pub fn claim_number(directory: &Path) -> Result<(), String> {
     for number in 0.. {
         let path = directory.join(format!("process.{number}.json"));
         let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
-        match File::options().write(true).create_new(true).open(&path) {
+        match File::create_new(&path) {
             Ok(mut file) => {
                 NUMBER.store(number, Ordering::Relaxed);
                 let text =
@@ -33,13 +33,13 @@ pub fn claim_number(directory: &Path) -> Result<(), String> {
 }
 
 fn describe_process(number: u32) -> Process {
-    let text = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let text = files::read("/proc/self/cmdline").unwrap_or_default();
     let text = text.strip_suffix(&[0]).unwrap_or(&text);
     Process {
         number,
         id: std::process::id(),
         // Its name counts for telling processes apart alone.
-        program: std::fs::read_link("/proc/self/exe")
+        program: files::read_link("/proc/self/exe")
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned()

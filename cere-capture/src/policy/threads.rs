@@ -10,7 +10,7 @@ use crate::engine::turn;
 use crate::os::inside::Doing;
 use crate::os::stacks::Still;
 use crate::os::sys::{self, PAGE};
-use crate::os::{inside, local, section, thread};
+use crate::os::{files, inside, local, section, thread};
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 
@@ -110,14 +110,20 @@ unsafe extern "C" fn note_end(_: *mut c_void) {
     gate::passed(passing);
 }
 
+/// Numbers of the threads of the process.
+fn list_tasks() -> std::io::Result<Vec<i32>> {
+    let names = files::list(&files::of_process("task"))?;
+    Ok(names
+        .iter()
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect())
+}
+
 /// Whether all threads but the calling one belong to the OpenMP runtime.
 pub fn alone_with_team() -> bool {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+    let Ok(tasks) = list_tasks() else {
         return false;
     };
-    let tasks: Vec<i32> = tasks
-        .filter_map(|t| t.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
     let Ok(list) = LIST.lock() else { return false };
     let own = thread::id();
     let of_team = |task: &i32| list.iter().any(|t| t.id == *task && t.number != 0);
@@ -131,7 +137,7 @@ pub fn others_may_run(engine: &Engine) -> bool {
 
 /// Whether a thread blocks SIGSEGV or SIGSYS: a fault, or a call that is held, would kill it.
 fn blocks_faults(id: i32) -> bool {
-    let text = std::fs::read(format!("/proc/self/task/{id}/status")).unwrap_or_default();
+    let text = files::read(files::of_process(&format!("task/{id}/status"))).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     text.lines()
         .find_map(|l| u64::from_str_radix(l.strip_prefix("SigBlk:")?.trim(), 16).ok())
@@ -193,12 +199,9 @@ fn check_others(own: i32) -> Result<Vec<(usize, usize)>, String> {
     if gate::is_occupied() {
         return Err("other threads start threads or processes all the time".into());
     }
-    let tasks = std::fs::read_dir("/proc/self/task")
-        .map_err(|e| format!("the program's threads cannot be listed: {e}"))?;
-    let alive: Vec<i32> = tasks
-        .filter_map(|t| t.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|id| *id != own)
-        .collect();
+    let mut alive =
+        list_tasks().map_err(|e| format!("the program's threads cannot be listed: {e}"))?;
+    alive.retain(|id| *id != own);
     let mut list = LIST.lock().map_err(|e| e.to_string())?;
     list.retain(|t| alive.contains(&t.id));
     if list.iter().any(|t| t.ends) {

@@ -6,11 +6,11 @@ use crate::engine::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
 use crate::engine::spans::{KIND_FOREIGN, KIND_STACK};
 use crate::engine::state::Engine;
 use crate::engine::{clock, heap};
+use crate::os::files::{self, File};
 use crate::os::sys::{self, PAGE};
 use crate::os::{mappings, names, thread};
 use cere_format::capture::*;
 use cere_format::profile::RegionKey;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -51,17 +51,13 @@ impl Files {
                 directory: directory.to_owned(),
                 number,
             };
-            if files.path("table").exists() {
+            if files::exists(&files.path("table")) {
                 continue;
             }
-            match File::options()
-                .write(true)
-                .create_new(true)
-                .open(files.part("table"))
-            {
-                Ok(table) if !files.path("table").exists() => return Ok((files, table)),
+            match File::create_new(&files.part("table")) {
+                Ok(table) if !files::exists(&files.path("table")) => return Ok((files, table)),
                 Ok(_) => {
-                    let _ = std::fs::remove_file(files.part("table"));
+                    let _ = files::remove(&files.part("table"));
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
@@ -75,7 +71,7 @@ impl Files {
         Err("all numbers are taken".into())
     }
     fn publish(&self, extension: &str) -> Result<(), String> {
-        std::fs::rename(self.part(extension), self.path(extension))
+        files::rename(&self.part(extension), &self.path(extension))
             .map_err(|e| format!("cannot name {}: {e}", self.path(extension).display()))
     }
 }
@@ -203,17 +199,10 @@ pub fn write_capture(
     let (files, table) = Files::claim(directory)?;
     let written = write_contents(engine, &files, table, level, end);
     if written.is_err() {
-        // A limit on the size of files may be the cause: this drops its pending signal.
-        let ignored = sys::Action {
-            handler: libc::SIG_IGN,
-            ..sys::Action::default()
-        };
-        let own = sys::exchange_action(libc::SIGXFSZ, Some(&ignored));
-        sys::exchange_action(libc::SIGXFSZ, Some(&own));
         for extension in [
             "table", "entry", "exit", "trace", "blocks", "answers", "json",
         ] {
-            let _ = std::fs::remove_file(files.part(extension));
+            let _ = files::remove(&files.part(extension));
         }
     }
     written
@@ -232,7 +221,7 @@ fn write_contents(
             files.directory.display()
         )
     };
-    let create = |extension: &str| File::create(files.part(extension)).map_err(failed);
+    let create = |extension: &str| File::create(&files.part(extension)).map_err(failed);
     let mut table = BufWriter::with_capacity(1 << 16, table);
     let mut entry = BufWriter::with_capacity(1 << 18, create("entry")?);
     let mut exit = BufWriter::with_capacity(1 << 18, create("exit")?);
@@ -285,7 +274,7 @@ fn write_contents(
     };
     if !blocks.is_empty() {
         let bytes: Vec<&[u8]> = blocks.iter().map(|b| &b.1[..]).collect();
-        std::fs::write(files.part("blocks"), bytes.concat()).map_err(failed)?;
+        files::write(files.part("blocks"), bytes.concat()).map_err(failed)?;
     }
     let (known, answers) = clock::read_answers(level.clocks.1, level.clocks.0.clone());
     let answers = match end.refused {
@@ -293,7 +282,7 @@ fn write_contents(
         Some(_) => Vec::new(),
     };
     if !answers.is_empty() {
-        std::fs::write(files.part("answers"), &answers).map_err(failed)?;
+        files::write(files.part("answers"), &answers).map_err(failed)?;
     }
     let mut fresh = level.fresh.clone();
     let stack = level.mappings.iter().find(|m| m.path == mappings::STACK);
@@ -354,7 +343,7 @@ fn write_contents(
             None => format!("cannot keep a capture: {e}"),
         }
     })?;
-    std::fs::write(files.part("json"), text).map_err(failed)?;
+    files::write(files.part("json"), text).map_err(failed)?;
     let more = [
         trace.map(|_| "trace"),
         (!blocks.is_empty()).then_some("blocks"),

@@ -5,3 +5,4 @@ mod captures;
 mod profiles;
 mod support;
 mod traces;
+mod unchanged;

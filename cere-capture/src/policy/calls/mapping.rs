@@ -4,6 +4,7 @@ use crate::engine::layout;
 use crate::engine::memory::{Access, Memory};
 use crate::engine::spans::KIND_FILE;
 use crate::engine::state::Engine;
+use crate::os::guards;
 use crate::os::sys::PAGE;
 use crate::policy::halt::Halt;
 
@@ -87,6 +88,9 @@ pub fn change_mappings<M: Memory>(
             }
             libc::SYS_madvise => {
                 let drops = [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE];
+                if engine.level.is_some() && [guards::INSTALL, guards::REMOVE].contains(&a[2]) {
+                    return Err(Halt::Guards);
+                }
                 if drops.contains(&(a[2] as i32)) || a[2] == DONTNEED_LOCKED {
                     // A replay has private memory without a file there, which becomes zero.
                     let end = a[0].saturating_add(a[1]);

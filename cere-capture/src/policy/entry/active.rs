@@ -1,7 +1,7 @@
 //! Whether results of the process are wanted, and their end.
 
 use super::hook;
-use crate::os::process;
+use crate::os::{aside, process};
 use crate::policy::profile::booking;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
@@ -39,4 +39,5 @@ pub fn deactivate() -> bool {
 pub fn finish_results() {
     booking::finish_profile();
     hook::finish_process();
+    aside::end();
 }

@@ -136,6 +136,9 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         Touched::NotOurs => {
             match alone {
                 true => suspend_trace(context, Some(Cut::Crash(address))),
+                false if signals::is_handled(libc::SIGSEGV) => {
+                    end_all(context, Cause::Barrier(address));
+                }
                 false => end_all(context, Cause::Crash(address)),
             }
             send_again();

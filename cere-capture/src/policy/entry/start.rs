@@ -6,7 +6,7 @@ use crate::engine::{gate, heap, turn};
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::in_library;
-use crate::os::{images, limits, signals, sys, thread};
+use crate::os::{allowance, aside, images, limits, signals, sys, thread};
 use crate::policy::profile::{self, booking};
 use crate::policy::{hooks, locks, openmp, plan, regions, register};
 use cere_format::abi::Hook;
@@ -104,6 +104,7 @@ extern "C" fn destructor() {
 
 unsafe extern "C" fn child() {
     active::deactivate();
+    aside::forget();
     turn::reset_in_child();
     locks::reset_in_child();
     gate::reset_in_child();
@@ -127,9 +128,15 @@ pub fn arm_images() -> Result<(), String> {
         let found = images::read_sections(&image);
         if !run.begun && !found.regions.is_empty() {
             run.begun = true;
+            limits::restore_stack_limit();
+            allowance::begin();
+            aside::start();
             register::claim_number(&run.plan.directory)?;
             if !captures {
-                profile::start::begin_profile(&run.plan.directory)?;
+                // What the profile holds from now on lies in memory.
+                let begun = profile::start::begin_profile(&run.plan.directory);
+                aside::end();
+                begun?;
             }
         }
         if captures {

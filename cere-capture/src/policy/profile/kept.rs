@@ -2,6 +2,7 @@
 
 use super::room;
 use super::tables::Tables;
+use crate::os::files;
 use cere_format::profile::is_sampled;
 use cere_format::profile_raw::*;
 use std::path::Path;
@@ -19,7 +20,7 @@ pub fn set_wanted(directory: &Path) -> Result<(), String> {
 
 fn read_wanted(directory: &Path) -> Result<Vec<u64>, String> {
     let path = directory.join(TRACE_WANTED);
-    match std::fs::read(&path) {
+    match files::read(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(format!("cannot read {}: {e}", path.display())),
         Ok(text) => serde_json::from_slice(&text)

@@ -3,7 +3,8 @@
 use super::booking::{self, cere_profile_stub};
 use super::tables::Tables;
 use super::{kept, processor, room};
-use crate::os::arena;
+use crate::os::files::File;
+use crate::os::{allowance, arena};
 use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::path::Path;
@@ -11,45 +12,26 @@ use std::ptr::null_mut;
 
 /// Maps a fresh profile in `directory` and measures the probe; an error says what failed.
 pub fn begin_profile(directory: &Path) -> Result<(), String> {
-    use std::os::fd::AsRawFd;
     kept::set_wanted(directory)?;
     let pid = std::process::id();
     let mut number = 0;
     let file = loop {
         let path = directory.join(format!("{RAW_PREFIX}{pid}.{number}"));
-        match std::fs::File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-        {
+        match File::create_new(&path) {
             Ok(file) => break file,
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
             Err(e) => return Err(format!("cannot create {}: {e}", path.display())),
         }
     };
-    file.set_len(RAW_SIZE as u64)
+    file.set_length(RAW_SIZE)
         .map_err(|e| format!("cannot size the raw profile: {e}"))?;
-    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
-    let wanted = arena::WANTED + 2 * arena::SIZE;
-    // SAFETY: a fresh shared mapping of our own file.
-    let base = unsafe {
-        libc::mmap(
-            wanted as *mut _,
-            RAW_SIZE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            flags,
-            file.as_raw_fd(),
-            0,
-        )
+    allowance::take(RAW_SIZE, false);
+    let base = file
+        .map(arena::WANTED + 2 * arena::SIZE, RAW_SIZE)
+        .map_err(|e| format!("cannot map the raw profile: {e}"))?;
+    let tables = Tables {
+        base: base as *mut u8,
     };
-    if base == libc::MAP_FAILED {
-        return Err(format!(
-            "cannot map the raw profile: {}",
-            std::io::Error::last_os_error()
-        ));
-    }
-    let tables = Tables { base: base.cast() };
     // SAFETY: the mapping is fresh and ours.
     if !unsafe { room::reserve_header(&tables) } {
         return Err(format!(
