@@ -1,7 +1,9 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
 use crate::captured::Captured;
-use crate::symbols::{declare, fix_address, keep_reached, make_plain, publish, second_name};
+use crate::symbols::{
+    assembled_locals, declare, drop_assembly, fix_address, keep_reached, make_plain, publish, second_name,
+};
 use crate::unit::run;
 use crate::{ir, labels, lost, shapes, shim};
 use cere_format::build::BindPlan;
@@ -69,7 +71,12 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
     }
     ir::drop_lists(module, &["llvm.global_ctors", "llvm.global_dtors"]);
     labels::bind(module, plan)?;
+    // SAFETY: the module is live.
+    unsafe { shim::cere_resolve_at_calls(module) };
     let listed: HashSet<&str> = plan.functions.iter().map(String::as_str).collect();
+    // What the unit's own assembly defines is the captured image's, as of an object without IR.
+    let assembled = assembled_locals(module);
+    drop_assembly(module);
     for function in ir::functions(module).into_iter().chain(ir::aliases(module)) {
         let name = ir::name(function);
         if listed.contains(name.as_str()) {
@@ -89,6 +96,16 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
             let local = LLVMGetLinkage(value) == LLVMLinkage::LLVMInternalLinkage;
             let bound = defined && captured.knows(&name) && !LLVMIsAGlobalVariable(value).is_null();
             let prefixed = format!("{}{name}", plan.prefix);
+            if !defined && assembled.contains(&name) {
+                if !LLVMIsAGlobalVariable(value).is_null() && captured.knows(&name) {
+                    publish(value, &prefixed);
+                } else if listed.contains(name.as_str()) {
+                    // Where it is, as `fix_address` has named it.
+                    let at = ir::variable(module, &format!("{}at.{name}", plan.prefix));
+                    LLVMReplaceAllUsesWith(value, at.ok_or("a function without its address")?);
+                }
+                continue;
+            }
             if bound
                 && plan.pinned
                 && untouched.contains(name.as_str())

@@ -1,5 +1,6 @@
 //! Small helpers over the C API.
 
+use crate::shim;
 use libc::c_char;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -76,6 +77,28 @@ pub fn aliases(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
         chain(LLVMGetFirstGlobalAlias(module), |a| {
             LLVMGetNextGlobalAlias(a)
         })
+    }
+}
+
+/// Functions of a module that a resolver chooses.
+pub fn ifuncs(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
+    // SAFETY: as above.
+    unsafe {
+        chain(LLVMGetFirstGlobalIFunc(module), |i| {
+            LLVMGetNextGlobalIFunc(i)
+        })
+    }
+}
+
+/// Why the verifier rejects a module, if it does.
+pub fn verify(module: LLVMModuleRef) -> Result<(), String> {
+    // SAFETY: the module is live; the shim returns a malloc'ed string or null.
+    match take_string(unsafe { shim::cere_verify_module(module) }) {
+        None => Ok(()),
+        Some(message) => Err(format!(
+            "LLVM's verifier rejects what the pass made: {}",
+            message.split_whitespace().collect::<Vec<_>>().join(" ")
+        )),
     }
 }
 

@@ -134,7 +134,7 @@ fn count(unit: &str) {
 extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
     guarded(|| {
         if prepare(module)? {
-            return Ok(());
+            return ir::verify(module);
         }
         if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND)? {
             unit::instrument(module, command, optimize)?;
@@ -146,7 +146,10 @@ extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
 /// Called by the textual pass `cere-retarget`.
 #[unsafe(no_mangle)]
 extern "C" fn cere_retarget(module: LLVMModuleRef) {
-    guarded(|| prepare(module).map(drop));
+    guarded(|| match prepare(module)? {
+        true => ir::verify(module),
+        false => Ok(()),
+    });
 }
 
 extern "C" fn before_codegen(
@@ -158,7 +161,8 @@ extern "C" fn before_codegen(
     guarded(|| {
         labels::settle(module);
         if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
-            bind::bind(module, &plan);
+            bind::bind(module, &plan)?;
+            ir::verify(module)?;
             if let Some(unit) = plan.counted {
                 count(&unit);
             }
@@ -166,6 +170,7 @@ extern "C" fn before_codegen(
             count(&plan.unit);
         } else if let Some(plan) = from_env::<SplitPlan>(ENV_SPLIT)? {
             split::cut(module, &plan)?;
+            ir::verify(module)?;
         } else if let Some(path) = shapes_wanted() {
             shapes::write(module, &path)?;
             // No code is wanted.

@@ -9,6 +9,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Operator.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Object/ModuleSymbolTable.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
@@ -98,6 +99,14 @@ char *cere_verify(LLVMValueRef Fn) {
   return verifyFunction(*unwrap<Function>(Fn), &OS) ? copy(Text) : nullptr;
 }
 
+// A message if the verifier rejects the module. Faulty debug information is dropped by the compiler, not an error.
+char *cere_verify_module(LLVMModuleRef M) {
+  std::string Text;
+  raw_string_ostream OS(Text);
+  bool BrokenDebugInfo = false;
+  return verifyModule(*unwrap(M), &OS, &BrokenDebugInfo) ? copy(Text) : nullptr;
+}
+
 // Removes the files that the compiler is writing, as if a signal had ended it.
 void cere_remove_files() { sys::RunInterruptHandlers(); }
 
@@ -135,14 +144,24 @@ void cere_keep_reached(LLVMModuleRef Module_, LLVMValueRef *Roots, size_t Count,
       G.clearMetadata();
       G.setLinkage(GlobalValue::ExternalLinkage);
     }
-  for (GlobalAlias &A : make_early_inc_range(M.aliases()))
-    if (!Seen.contains(&A)) {
-      A.replaceAllUsesWith(PoisonValue::get(A.getType()));
-      A.eraseFromParent();
-    }
+  // What stands for another symbol needs its definition: it goes with it. Only what goes as well uses it.
+  const auto Erase = [&](auto &&Symbols) {
+    for (GlobalValue &S : make_early_inc_range(Symbols))
+      if (!Seen.contains(&S)) {
+        S.replaceAllUsesWith(PoisonValue::get(S.getType()));
+        S.eraseFromParent();
+      }
+  };
+  Erase(M.aliases());
+  Erase(M.ifuncs());
   for (Function &F : M)
     if (!F.isDeclaration() && !Seen.contains(&F))
       cere_drop_body(wrap(&F));
+  // A section cannot be ordered after that of a symbol which is elsewhere.
+  for (GlobalObject &O : M.global_objects())
+    if (const MDNode *Beside = O.getMetadata(LLVMContext::MD_associated))
+      if (const auto *Of = mdconst::extract_or_null<GlobalValue>(Beside->getOperand(0)); !Of || Of->isDeclaration())
+        O.eraseMetadata(LLVMContext::MD_associated);
 }
 
 // Whether a variable's initialiser holds addresses of labels, which only the copy of the function beside it has.
@@ -280,6 +299,51 @@ void cere_set_dso_local(LLVMValueRef G) { unwrap<GlobalValue>(G)->setDSOLocal(tr
 
 void cere_copy_dso_local(LLVMValueRef From, LLVMValueRef To) {
   unwrap<GlobalValue>(To)->setDSOLocal(unwrap<GlobalValue>(From)->isDSOLocal());
+}
+
+// Lets every call of an ifunc ask the resolver: in a replay the loader would run that before the captured memory is there.
+void cere_resolve_at_calls(LLVMModuleRef Module_) {
+  Module &M = *unwrap(Module_);
+  for (GlobalIFunc &I : make_early_inc_range(M.ifuncs())) {
+    auto *Type = cast<FunctionType>(I.getValueType());
+    auto *F = Function::Create(Type, I.getLinkage(), I.getAddressSpace(), "", &M);
+    F->setVisibility(I.getVisibility());
+    F->setDSOLocal(I.isDSOLocal());
+    F->takeName(&I);
+    IRBuilder<> B(BasicBlock::Create(M.getContext(), "", F));
+    Value *Chosen = B.CreateCall(FunctionType::get(B.getPtrTy(), false), I.getResolver());
+    SmallVector<Value *, 8> Arguments;
+    for (Argument &A : F->args())
+      Arguments.push_back(&A);
+    CallInst *Call = B.CreateCall(Type, Chosen, Arguments);
+    Call->setTailCallKind(CallInst::TCK_MustTail);
+    if (Type->getReturnType()->isVoidTy())
+      B.CreateRetVoid();
+    else
+      B.CreateRet(Call);
+    I.replaceAllUsesWith(F);
+    I.eraseFromParent();
+  }
+}
+
+// Turns an ifunc into a reference to the one of this name elsewhere.
+void cere_declare_ifunc(LLVMModuleRef M, LLVMValueRef IFunc, const char *Name) {
+  auto *I = unwrap<GlobalIFunc>(IFunc);
+  auto *F = Function::Create(cast<FunctionType>(I->getValueType()), GlobalValue::ExternalLinkage, I->getAddressSpace(), "",
+                             unwrap(M));
+  F->setVisibility(I->hasLocalLinkage() ? GlobalValue::HiddenVisibility : I->getVisibility());
+  F->setDSOLocal(I->isDSOLocal());
+  I->replaceAllUsesWith(F);
+  I->eraseFromParent();
+  F->setName(Name);
+}
+
+// The symbols that the module's own assembly defines.
+void cere_assembly_symbols(LLVMModuleRef M, void (*Sink)(void *, const char *, size_t, bool), void *Context) {
+  ModuleSymbolTable::CollectAsmSymbols(*unwrap(M), [&](StringRef Name, object::BasicSymbolRef::Flags Flags) {
+    if (!(Flags & object::BasicSymbolRef::SF_Undefined))
+      Sink(Context, Name.data(), Name.size(), Flags & object::BasicSymbolRef::SF_Global);
+  });
 }
 
 // An alias needs a definition behind it: where there is none any more its users take the thing itself.

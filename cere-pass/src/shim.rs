@@ -62,6 +62,7 @@ unsafe extern "C" {
     pub fn cere_remove_files();
     pub fn cere_split_before(instruction: LLVMValueRef) -> LLVMBasicBlockRef;
     pub fn cere_verify(function: LLVMValueRef) -> *mut c_char;
+    pub fn cere_verify_module(module: LLVMModuleRef) -> *mut c_char;
     pub fn cere_append_used(module: LLVMModuleRef, global: LLVMValueRef);
     pub fn cere_append_compiler_used(module: LLVMModuleRef, global: LLVMValueRef);
     pub fn cere_reach_any(
@@ -113,4 +114,11 @@ unsafe extern "C" {
     pub fn cere_set_dso_local(global: LLVMValueRef);
     pub fn cere_copy_dso_local(from: LLVMValueRef, to: LLVMValueRef);
     pub fn cere_resolve_aliases(module: LLVMModuleRef);
+    pub fn cere_resolve_at_calls(module: LLVMModuleRef);
+    pub fn cere_declare_ifunc(module: LLVMModuleRef, ifunc: LLVMValueRef, name: *const c_char);
+    pub fn cere_assembly_symbols(
+        module: LLVMModuleRef,
+        sink: extern "C" fn(*mut c_void, *const u8, size_t, bool),
+        context: *mut c_void,
+    );
 }

@@ -4,7 +4,9 @@
 //! same machine code. What it calls it takes along in copies of its own; variables, and functions whose address is a
 //! value, are the rest's.
 
-use crate::symbols::{declare, fix_address, keep_reached, publish, second_name};
+use crate::symbols::{
+    assembled_locals, declare, drop_assembly, fix_address, keep_reached, publish, second_name,
+};
 use crate::unit::run;
 use crate::{ir, labels, shim, team, vectors};
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
@@ -47,7 +49,8 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
     }
     let wanted = Wanted::of(plan);
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
-    for value in ir::defined(values.chain(ir::aliases(module)).collect()) {
+    let symbols = ir::aliases(module).into_iter().chain(ir::ifuncs(module));
+    for value in ir::defined(values.chain(symbols).collect()) {
         if !wanted.has(value) {
             continue;
         }
@@ -100,7 +103,7 @@ fn publish_shared(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String>
     let wanted = Wanted::of(plan);
     let mut missing = wanted.locals.clone();
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
-    for value in ir::defined(values.collect()) {
+    for value in ir::defined(values.chain(ir::ifuncs(module)).collect()) {
         let name = ir::name(value);
         if is_local(value) && missing.remove(name.as_str()) {
             let known = format!("{}at.{name}", plan.prefix);
@@ -113,6 +116,14 @@ fn publish_shared(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String>
                     second_name(module, value, &known);
                 }
             }
+        }
+    }
+    for name in assembled_locals(module) {
+        if missing.remove(name.as_str()) {
+            let known = format!("{}at.{name}", plan.prefix);
+            let line = format!(".set {known}, {name}\n.globl {known}\n.hidden {known}\n");
+            // SAFETY: the module is live; the text is copied.
+            unsafe { LLVMAppendModuleInlineAsm(module, line.as_ptr().cast(), line.len()) };
         }
     }
     match missing.into_iter().min() {
@@ -132,8 +143,15 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
             ir::name(function)
         ));
     }
-    // SAFETY: the module is live; its own assembly is the rest's.
-    unsafe { LLVMSetModuleInlineAsm2(module, c"".as_ptr(), 0) };
+    // Its own assembly is the rest's.
+    let assembled = assembled_locals(module);
+    drop_assembly(module);
+    let values = ir::globals(module).into_iter().chain(ir::functions(module));
+    for value in values.filter(|v| assembled.contains(&ir::name(*v))) {
+        let known = format!("{}at.{}", plan.prefix, ir::name(value));
+        // SAFETY: the value is live.
+        unsafe { publish(value, &known) };
+    }
     ir::drop_lists(module, &ir::LISTS);
     for function in ir::defined(ir::functions(module)) {
         if function != root {
@@ -148,6 +166,11 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
             LLVMReplaceAllUsesWith(alias, LLVMAliasGetAliasee(alias));
             LLVMSetLinkage(alias, LLVMLinkage::LLVMInternalLinkage);
         }
+    }
+    for ifunc in ir::ifuncs(module) {
+        let name = ir::c(&symbol_in_rest(ifunc, plan));
+        // SAFETY: module and ifunc are live; the name is copied.
+        unsafe { shim::cere_declare_ifunc(module, ifunc, name.as_ptr()) };
     }
     for variable in ir::defined(ir::globals(module)) {
         // SAFETY: the variable is live and defined.

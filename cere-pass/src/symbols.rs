@@ -2,16 +2,18 @@
 
 use crate::{ir, shim};
 use cere_format::abi::LABELS_SYMBOL_PREFIX;
+use libc::c_void;
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMPreferredAlignmentOfGlobal};
 use llvm_sys::{LLVMLinkage, LLVMVisibility};
+use std::collections::HashSet;
 use std::ptr::null_mut;
 
-/// Removes what `roots` do not reach: it need not be compiled for them. Being listed as used keeps nothing.
+/// Removes what `roots` do not reach: it need not be compiled for them. Being listed as used or as a constructor keeps nothing.
 pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
-    ir::drop_lists(module, &["llvm.used", "llvm.compiler.used"]);
+    ir::drop_lists(module, &ir::LISTS);
     // SAFETY: the module is live, the roots are its functions.
     unsafe {
         let prefix = ir::c(LABELS_SYMBOL_PREFIX);
@@ -21,6 +23,30 @@ pub fn keep_reached(module: LLVMModuleRef, mut roots: Vec<LLVMValueRef>) {
             shim::cere_append_compiler_used(module, root);
         }
     }
+}
+
+/// Names of the symbols that the unit's own assembly defines and no other unit knows.
+pub fn assembled_locals(module: LLVMModuleRef) -> HashSet<String> {
+    extern "C" fn sink(context: *mut c_void, name: *const u8, length: usize, global: bool) {
+        // SAFETY: the context is the set below, the name is the shim's during the call.
+        let (locals, name) = unsafe {
+            let name = std::slice::from_raw_parts(name, length);
+            (&mut *context.cast::<HashSet<String>>(), name)
+        };
+        if !global {
+            locals.insert(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    let mut locals = HashSet::new();
+    // SAFETY: the module is live; the sink only sees the set during the call.
+    unsafe { shim::cere_assembly_symbols(module, sink, (&raw mut locals).cast()) };
+    locals
+}
+
+/// Removes the unit's own assembly.
+pub fn drop_assembly(module: LLVMModuleRef) {
+    // SAFETY: the module is live.
+    unsafe { LLVMSetModuleInlineAsm2(module, c"".as_ptr(), 0) };
 }
 
 /// Turns a variable's definition into a reference to the captured one. Code generation still sees the

@@ -41,6 +41,7 @@ pub fn instrument(
         // SAFETY: the module is live.
         unsafe { LLVMStripModuleDebugInfo(module) };
     }
+    ir::verify(module)?;
     let id = identify(module, &command);
     name_marker(module, marker, &id);
     let unit = Unit {
