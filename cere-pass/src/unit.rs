@@ -1,6 +1,6 @@
 //! The unit's record, its id and the marker in its object.
 
-use crate::{ir, labels, names, outline, runtime, shim};
+use crate::{ir, labels, names, outline, runtime, shim, sources};
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
 use cere_format::hexadecimal;
@@ -42,6 +42,7 @@ pub fn instrument(
         unsafe { LLVMStripModuleDebugInfo(module) };
     }
     ir::verify(module)?;
+    let sources = sources::of(&source, &regions, &command.directory);
     let id = identify(module, &command);
     name_marker(module, marker, &id);
     let unit = Unit {
@@ -55,6 +56,7 @@ pub fn instrument(
         optional: needs(module),
         executable_stack: false,
         runtime_words: runtime::words(module),
+        sources,
         command,
     };
     keep(&unit, &bitcode(module))

@@ -4,12 +4,14 @@ use crate::options::Common;
 use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_cluster::{Goal, Rule, cover};
-use cere_console::{note, print};
+use cere_console::note;
+use cere_console::print::{self, tell};
 use cere_format::profile::{Profile, RegionProfile};
 use cere_run::capture::Refused;
 use cere_run::classes;
 use cere_run::selection::tree_nodes;
 use cere_store::current;
+use cere_store::notes::Notes;
 use std::collections::BTreeMap;
 
 /// Choose the cheapest regions to replay that cover the run
@@ -88,6 +90,7 @@ fn replays(profile: &Profile, refused: &BTreeMap<String, String>) -> Vec<Option<
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let profile = current::profile(&store)?;
+    let notes = Notes::of(&store)?.on_profile(&profile);
     let refused = Refused::of_profile(&store, &profile);
     let replays = replays(&profile, &refused);
     for region in profile.regions.iter().filter(|r| r.share >= NOTABLE) {
@@ -128,13 +131,15 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(
             &serde_json::json!({"coverage": found.coverage, "cost_seconds": found.cost,
-            "reduction": reduction, "gap": found.gap, "regions": chosen}),
+            "reduction": reduction, "gap": found.gap, "regions": chosen, "notes": notes}),
         )?;
+        tell(&notes);
         return Ok(0);
     }
     if options.names {
         let names: Vec<String> = chosen.iter().map(|c| format!("{}\n", c.name)).collect();
         print::out(&names.concat())?;
+        tell(&notes);
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = chosen
@@ -156,7 +161,7 @@ pub fn run(options: &Options) -> Result<u8> {
         "classes",
         "one run of each",
     ];
-    print::out(&print::table(&heading, &rows))?;
+    print::out(&print::table_of_names(&heading, rows))?;
     print::out(&format!(
         "\n{:.2} % of {} covered by {} of replays, {:.1} times less; {}\n",
         found.coverage * 100.0,
@@ -173,5 +178,6 @@ pub fn run(options: &Options) -> Result<u8> {
             "that is the first thread's time: {share} of the processor time is in other threads, whose regions are not captured"
         );
     }
+    tell(&notes);
     Ok(0)
 }

@@ -256,6 +256,7 @@ fn synthetic(at: &Path) -> PathBuf {
         optional: Vec::new(),
         executable_stack: false,
         runtime_words: Vec::new(),
+        sources: Vec::new(),
     };
     // A few speeds and some noise, from a linear congruential generator.
     let mut state = 1u64;
@@ -323,6 +324,7 @@ fn synthetic(at: &Path) -> PathBuf {
     let profile = Profile {
         version: PROFILE_VERSION,
         runs: 1,
+        ended: None,
         process: Default::default(),
         input: Default::default(),
         other_threads: 0,
