@@ -171,6 +171,7 @@ impl Settled {
             address,
             size,
             other_image: false,
+            ir: false,
         };
         let variable = |address| Variable {
             name: name.clone(),

@@ -64,7 +64,7 @@ fn lacks_some_of(module: LLVMModuleRef, captured: &Captured, roots: &[String]) -
 }
 
 /// Applies the plan to the module.
-pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
+pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
     if plan.typed {
         // SAFETY: the module is live.
         unsafe { shim::cere_tell_types(module) };
@@ -148,6 +148,7 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) {
     shapes::unmark(module);
     // SAFETY: the module is live.
     unsafe { shim::cere_resolve_aliases(module) };
+    Ok(())
 }
 
 /// Whether a variable is the program's and something writes it.
