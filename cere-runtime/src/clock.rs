@@ -5,7 +5,7 @@
 //! their captured addresses. The answers are given on the region's stack: no allocation.
 
 use crate::pages::PAGE;
-use crate::{pass, space, trampoline};
+use crate::{control, pass, space, trampoline};
 use cere_format::answers::{
     ANSWER_CALL, Answers, COUNTER, Clock, Head, Question, ask, decode, question,
 };
@@ -45,21 +45,11 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Whether the region runs.
 static RUNS: AtomicBool = AtomicBool::new(false);
 /// The thread that enters it.
-static ENTERS: AtomicUsize = AtomicUsize::new(0);
+static ENTERS: AtomicU64 = AtomicU64::new(0);
 /// When the repetition was first asked what the captured invocation was not, in nanoseconds; 0: not yet.
 static SINCE: AtomicI64 = AtomicI64::new(0);
 /// Questions of this repetition that the capture has no answer of.
 static ASKED_MORE: AtomicU64 = AtomicU64::new(0);
-
-/// The first word of the control block is its own address.
-fn thread() -> usize {
-    let pointer: usize;
-    // SAFETY: reads that word.
-    unsafe {
-        std::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
-    }
-    pointer
-}
 
 /// The processor's number of a general protection fault.
 pub const PROTECTION: i64 = 13;
@@ -298,7 +288,7 @@ unsafe fn captured(number: usize, a: [usize; 6]) -> Option<isize> {
     let mut last = None;
     // Other threads ask when they like: theirs is the clock that runs on.
     if let Some(queue) = queue {
-        let enters = thread() == ENTERS.load(Relaxed);
+        let enters = control::pointer() == ENTERS.load(Relaxed);
         let place = match enters {
             true => queue.asked.fetch_add(1, Relaxed),
             false => queue.answers.len(),
@@ -487,7 +477,7 @@ pub fn prepare(
             "what the region asked is not all in the capture: {cut}"
         ));
     }
-    ENTERS.store(thread(), Relaxed);
+    ENTERS.store(control::pointer(), Relaxed);
     let clocks = answers.clocks.clone();
     let counts = queues.iter().any(|q| q.number == COUNTER);
     if counts {
@@ -576,7 +566,7 @@ mod tests {
 
     #[test]
     fn each_repetition_is_answered_as_captured_and_then_the_clock_runs_on() {
-        ENTERS.store(thread(), Relaxed);
+        ENTERS.store(control::pointer(), Relaxed);
         let queue = Queue {
             number: libc::SYS_clock_gettime as usize,
             key: libc::CLOCK_MONOTONIC as u32,

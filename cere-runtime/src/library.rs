@@ -2,6 +2,7 @@
 //! and the way back for comparing.
 
 use crate::code::Jump;
+use crate::control::Control;
 use crate::heap;
 use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
@@ -65,7 +66,7 @@ impl Libraries {
 }
 
 /// Finds the library symbols of the package in this process.
-pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
+pub fn find(manifest: &Manifest, pages: &Pages, control: &Control) -> Libraries {
     let mut libraries = Libraries::default();
     for wanted in &manifest.library_symbols {
         // A function that is not here is named when the region calls it.
@@ -84,7 +85,9 @@ pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
             }
         }
     }
+    libraries.words.extend(control.words(pages));
     libraries.words.sort_unstable();
+    libraries.words.dedup_by_key(|w| w.0);
     libraries
 }
 
