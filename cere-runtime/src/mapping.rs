@@ -125,7 +125,12 @@ pub unsafe extern "C" fn mmap(
             drop_pages(start, start + length);
             return address;
         }
-        let place = FREE.lock().ok().and_then(|mut free| free.take(length));
+        // A free address that the region asks for is what the kernel gave it.
+        let (start, end) = (address as u64, (address as u64).saturating_add(length));
+        let wanted = |free: &mut Free| (start != 0 && free.take_at(start, end)).then_some(start);
+        let take =
+            |mut free: std::sync::MutexGuard<Free>| wanted(&mut free).or_else(|| free.take(length));
+        let place = FREE.lock().ok().and_then(take);
         if let Some(place) = place {
             return place as *mut c_void;
         }

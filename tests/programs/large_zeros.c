@@ -7,8 +7,8 @@ static char zeros[2040L << 20];
 
 __attribute__((noinline)) static long fill(int k) {
     long sum = 0;
-    for (long i = 0; i < 4096; i++) {
-        zeros[i * (sizeof zeros / 4096)] += (char)k;
+    for (long i = 0; i < 256; i++) {
+        zeros[i * (sizeof zeros / 256)] += (char)k;
         sum += zeros[i * 64] + zeros[sizeof zeros - 1 - i * 64];
     }
     return sum;

@@ -72,8 +72,11 @@ pub fn mapped_twice() -> Vec<u64> {
     found.map(|(_, mapping)| mapping.start).collect()
 }
 
+/// [start, end) of mappings that grow down.
+pub type Growing = Vec<(u64, u64)>;
+
 /// Addresses of the mappings of such a text, the main thread's stack left out, that the kernel lets grow down.
-fn parse_growing(text: &str) -> Vec<(u64, u64)> {
+fn parse_growing(text: &str) -> Growing {
     let mut found = Vec::new();
     let mut last = None;
     for line in text.lines() {
@@ -95,7 +98,7 @@ pub fn read_smaps() -> Result<Vec<Mapping>, String> {
 }
 
 /// The same, and [start, end) of those that the kernel lets grow down, the main thread's stack left out.
-pub fn read_all() -> Result<(Vec<Mapping>, Vec<(u64, u64)>), String> {
+pub fn read_all() -> Result<(Vec<Mapping>, Growing), String> {
     let read = |path| std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"));
     let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
     let text = String::from_utf8_lossy(&text);
