@@ -149,6 +149,15 @@ pub struct RawCapture {
     pub entry: EntryState,
     /// Base of the captured thread's control block (x86-64: FS base).
     pub thread_pointer: u64,
+    /// Number of the captured thread in the kernel; 0 in captures of older builds.
+    #[serde(default)]
+    pub thread_number: i32,
+    /// End of the program's data at entry (`sbrk(0)`); 0 in captures of older builds.
+    #[serde(default)]
+    pub program_break: u64,
+    /// Blocks that the region freed and that are older than it, [start, end): what they hold at exit is of no use.
+    #[serde(default)]
+    pub freed: Vec<(u64, u64)>,
     /// Loaded images at entry, the program first.
     pub images: Vec<Image>,
     /// `/proc/self/maps` at entry, the preload library's own mappings left out.

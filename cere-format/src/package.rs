@@ -117,6 +117,15 @@ pub struct Manifest {
     /// Names and addresses of the preload library's functions, `malloc` and family among them, at capture.
     #[serde(default)]
     pub interposed: Vec<(String, u64)>,
+    /// End of the program's data at entry, which `sbrk` moves; 0 if it is not known.
+    #[serde(default)]
+    pub program_break: u64,
+    /// Blocks that are older than the region and that it freed, [start, end), rising.
+    #[serde(default)]
+    pub freed: Vec<(u64, u64)>,
+    /// The captured thread, if the capture tells.
+    #[serde(default)]
+    pub thread: Option<CapturedThread>,
     /// Offset ranges in written pages that a comparison excludes, with the reason.
     pub masks: Vec<Mask>,
     /// System calls made inside the region.
@@ -254,6 +263,33 @@ pub struct TlsVariable {
     pub unit: Option<String>,
     /// Offset in the block.
     pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// What the C library keeps of the captured thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapturedThread {
+    /// Address of its control block, which is what `pthread_self` gives.
+    pub pointer: u64,
+    /// Its number in the kernel, which locks keep of their owner.
+    pub number: i32,
+    /// What the C library mixes into stack frames, and into code addresses that it keeps.
+    pub guards: [u64; 2],
+    /// Thread-local blocks of libraries that a replay takes fresh.
+    pub locals: Vec<LibraryLocals>,
+    /// Addresses of the captured 8-byte words (in pages not foreign) that hold an address in the control block or in a
+    /// thread-local block.
+    pub words: Vec<u64>,
+}
+
+/// A library's thread-local block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryLocals {
+    /// Soname of the library.
+    pub library: String,
+    /// Address in the captured thread.
+    pub address: u64,
     /// Bytes.
     pub size: u64,
 }

@@ -12,6 +12,7 @@
 //! | [`settle`] | what its link needs beside that |
 //! | [`elsewhere`] | what a replay cannot do of the program's other images |
 //! | [`pages`] | which pages are kept |
+//! | [`thread`] | the captured thread: its control block and thread-local variables |
 //! | [`io`] | packages as files |
 //! | [`mod@machine`] | this machine, and whether it can run a codelet |
 
@@ -28,6 +29,7 @@ mod reach;
 mod settle;
 mod streams;
 mod symbols;
+mod thread;
 
 pub use error::PackError;
 pub use machine::{Misfit, fits, lacks, machine};
@@ -92,6 +94,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     }));
 
     let mut libraries = library::Symbols::collect(&raw, &images)?;
+    let mut locals = thread::Locals::find(&raw, &images, &image)?;
     let without_ir = image.without_ir(&images)?;
     let starts: HashSet<u64> = functions
         .iter()
@@ -112,7 +115,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         let foreign = record.flags & PAGE_FOREIGN != 0;
         for (number, word) in page.as_chunks::<8>().0.iter().enumerate() {
             let value = u64::from_le_bytes(*word);
-            libraries.word(record.address + 8 * number as u64, value, foreign);
+            let at = record.address + 8 * number as u64;
+            libraries.word(at, value, foreign);
+            locals.word(at, value, foreign);
             for address in addresses_in(value) {
                 let inside = |r: &(u64, u64)| r.0 <= address && address < r.1;
                 if program.iter().any(inside) && starts.contains(&address) {
@@ -130,7 +135,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         region: input.region_name.into(),
         reason,
     };
-    let (mut tls, blocks) = thread_locals(&raw, &image)?;
+    let (mut tls, blocks) = thread::block(&raw, &image)?;
     let known = settle::Known {
         variables: &variables,
         functions: &functions,
@@ -219,6 +224,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         fresh: capture.fresh.clone(),
         heap: capture.heap,
         interposed: capture.interposed.clone(),
+        program_break: capture.program_break,
+        freed: capture.freed.clone(),
+        thread: locals.finish(&raw)?,
         masks,
         system_calls: capture.system_calls.clone(),
         pages: 0,
@@ -354,28 +362,6 @@ fn openmp_mask(start: u64, size: u64) -> Mask {
         end: start + size,
         reason: left_out::OPENMP.into(),
     }
-}
-
-/// A thread-local block's bytes at entry and at exit.
-type Blocks = (Vec<u8>, Vec<u8>);
-
-fn thread_locals(
-    raw: &Raw,
-    image: &RegionImage<'_>,
-) -> Result<(Option<TlsBlock>, Option<Blocks>), PackError> {
-    let (Some((address, size)), Some((_, _, align))) =
-        (image.loaded.image.tls, image.loaded.elf.template()?)
-    else {
-        return Ok((None, None));
-    };
-    let block = TlsBlock {
-        size,
-        align,
-        address,
-        variables: image.thread_locals(),
-    };
-    let bytes = |at_exit| raw.bytes(address, size, at_exit);
-    Ok((Some(block), Some((bytes(false)?, bytes(true)?))))
 }
 
 /// The captured mappings, and pages for jumps to where the preload library had put functions of its own

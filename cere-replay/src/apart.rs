@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What the runtime defines for everyone: its entry, and the functions that it puts in the C library's place.
-const SHARED: [&str; 17] = [
+const SHARED: [&str; 20] = [
     "_start",
     "malloc",
     "calloc",
@@ -30,6 +30,9 @@ const SHARED: [&str; 17] = [
     "munmap",
     "mremap",
     "mprotect",
+    "brk",
+    "sbrk",
+    "__cxa_thread_atexit_impl",
 ];
 
 /// The runtime as one object.

@@ -6,11 +6,14 @@ use cere_driver::command::{Line, hash, run};
 use cere_driver::unit::{CLANG, LLD, tools};
 use cere_driver::{CompileError, cached, io};
 use cere_format::package::{Manifest, OFFERED_LIBRARIES, SYSTEM_DIRECTORIES};
+use object::{Object, ObjectSection, SectionFlags};
 use std::path::{Path, PathBuf};
 
 const GIB2: u64 = 1 << 31;
-/// Distance kept to captured mappings: the kernel puts the break up to 32 MiB after an executable.
+/// Distance kept to captured mappings where there is room.
 const ROOM: u64 = 64 << 20;
+/// What the linker adds to the objects: tables by eighths of these, the glue, compiler builtins, alignment.
+const BESIDE: u64 = 1 << 20;
 /// Lowest base: the kernel keeps the first pages.
 const LOWEST: u64 = 0x1_0000;
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
@@ -39,7 +42,7 @@ pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
         .filter(|r| r.0 < r.1)
         .collect();
     taken.sort_unstable();
-    // Free gaps by falling size: the break has the more room.
+    // Free gaps by falling size.
     let mut gaps = Vec::new();
     let mut at = lowest;
     for &(start, end) in &taken {
@@ -246,6 +249,22 @@ pub struct Linked {
     pub builtins: Vec<PathBuf>,
 }
 
+/// Bytes of an object that are loaded, at most.
+fn loaded_size(path: &Path) -> Result<u64, ReplayError> {
+    let bad = |reason: String| ReplayError::Object {
+        path: path.to_owned(),
+        reason,
+    };
+    let data = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let file = object::File::parse(&*data).map_err(|e| bad(e.to_string()))?;
+    let loaded = file.sections().filter(|s| match s.flags() {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(object::elf::SHF_ALLOC),
+        _ => true,
+    });
+    let sizes = loaded.map(|s| s.size().saturating_add(s.align()));
+    Ok(sizes.fold(0, u64::saturating_add))
+}
+
 /// Assembles the glue and links.
 pub fn link(
     manifest: &Manifest,
@@ -254,11 +273,11 @@ pub fn link(
     runtime: &Path,
     options: &Options,
 ) -> Result<Linked, ReplayError> {
-    let mut size = (16u64 << 20).saturating_add(glue.room);
+    let mut parts = loaded_size(runtime)?.saturating_add(glue.room);
     for object in objects {
-        size += std::fs::metadata(object).map_err(io("read", object))?.len();
+        parts = parts.saturating_add(loaded_size(object)?);
     }
-    let base = base(manifest, size)?;
+    let base = base(manifest, parts.saturating_add(parts / 8 + BESIDE))?;
     let other = options.settings.team.runtime.as_deref();
     let names: Vec<String> = objects.iter().map(|o| o.display().to_string()).collect();
     let key = hash(&[

@@ -5,7 +5,7 @@
 //! their captured addresses. The answers are given on the region's stack: no allocation.
 
 use crate::pages::PAGE;
-use crate::{pass, space, text, trampoline};
+use crate::{control, pass, space, text, trampoline};
 use cere_format::answers::{
     ANSWER_CALL, Answers, COUNTER, Clock, Head, Question, ask, decode, question,
 };
@@ -47,23 +47,13 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Whether the region runs.
 static RUNS: AtomicBool = AtomicBool::new(false);
 /// The thread that enters it.
-static ENTERS: AtomicUsize = AtomicUsize::new(0);
+static ENTERS: AtomicU64 = AtomicU64::new(0);
 /// The other threads of the team, by number from 1.
-static TEAM: [AtomicUsize; 1024] = [const { AtomicUsize::new(0) }; 1024];
+static TEAM: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 /// When the repetition was first asked what the captured invocation was not, in nanoseconds; 0: not yet.
 static SINCE: AtomicI64 = AtomicI64::new(0);
 /// Questions of this repetition that the capture has no answer of.
 static ASKED_MORE: AtomicU64 = AtomicU64::new(0);
-
-/// The first word of the control block is its own address.
-fn thread() -> usize {
-    let pointer: usize;
-    // SAFETY: reads that word.
-    unsafe {
-        std::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
-    }
-    pointer
-}
 
 /// The processor's number of a general protection fault.
 pub const PROTECTION: i64 = 13;
@@ -301,7 +291,7 @@ pub unsafe fn answer(number: usize, a: [usize; 6]) -> isize {
 
 /// The number of the calling thread; none if it is not of the team.
 fn asking_thread() -> Option<u32> {
-    let this = thread();
+    let this = control::pointer();
     if this == ENTERS.load(Relaxed) {
         return Some(0);
     }
@@ -312,7 +302,7 @@ fn asking_thread() -> Option<u32> {
 /// The calling thread is that of this number in the team, from 1.
 pub fn number_thread(number: u32) {
     if let Some(place) = TEAM.get((number as usize).wrapping_sub(1)) {
-        place.store(thread(), Relaxed);
+        place.store(control::pointer(), Relaxed);
     }
 }
 
@@ -531,7 +521,7 @@ pub fn prepare(
             "what the region asked is not all in the capture: {cut}"
         ));
     }
-    ENTERS.store(thread(), Relaxed);
+    ENTERS.store(control::pointer(), Relaxed);
     let clocks = answers.clocks.clone();
     let counts = queues.iter().any(|q| q.number == COUNTER);
     if counts {
@@ -630,7 +620,7 @@ mod tests {
 
     #[test]
     fn each_repetition_is_answered_as_captured_and_then_the_clock_runs_on() {
-        ENTERS.store(thread(), Relaxed);
+        ENTERS.store(control::pointer(), Relaxed);
         let queue = |thread, answers| Queue {
             thread,
             number: libc::SYS_clock_gettime as usize,

@@ -1,5 +1,6 @@
 //! Exit state in vitro against exit state in vivo, word by word.
 
+use crate::control::Control;
 use crate::library::Origins;
 use crate::output::Printed;
 use crate::pages::{PAGE, Page, Pages, memory};
@@ -253,6 +254,8 @@ pub struct Allowed<'a> {
     pub origins: &'a Origins,
     /// The thread-local block now.
     pub block: &'a Block,
+    /// The thread's control block and its libraries' variables.
+    pub control: &'a Control,
     /// The exception that left the region, or 0.
     pub exception: u64,
     /// The captured pages.
@@ -301,11 +304,7 @@ impl Allowed<'_> {
             left_out::HANDLER
         } else if self.freed(address) {
             left_out::FREED
-        } else if self.origins.recompiled(in_vitro)
-            && !self.origins.was_label(in_vivo)
-            && (image.0..image.1).contains(&in_vivo)
-            && self.named.alike(self, in_vivo, in_vitro)
-        {
+        } else if self.code(image, in_vivo, in_vitro) || self.mixed_code(image, in_vivo, in_vitro) {
             left_out::CODE_ADDRESS
         } else {
             return masks().next();
@@ -331,13 +330,25 @@ impl Allowed<'_> {
         self.freed.get(at).is_some_and(|f| f.0 <= address)
     }
 
-    fn same(&self, manifest: &Manifest, in_vivo: u64, in_vitro: u64) -> bool {
-        let offset = in_vitro.wrapping_sub(self.block.address());
-        let thread =
-            manifest.image.tls.as_ref().is_some_and(|tls| {
-                offset < tls.size && in_vivo == tls.address.wrapping_add(offset)
-            });
-        thread || self.origins.same(in_vivo, in_vitro)
+    fn same(&self, in_vivo: u64, in_vitro: u64) -> bool {
+        self.control.same(in_vivo, in_vitro) || self.origins.same(in_vivo, in_vitro)
+    }
+
+    /// Whether both are an address in the same code, which was compiled again.
+    fn code(&self, image: (u64, u64), in_vivo: u64, in_vitro: u64) -> bool {
+        self.origins.recompiled(in_vitro)
+            && !self.origins.was_label(in_vivo)
+            && (image.0..image.1).contains(&in_vivo)
+            && self.named.alike(self, in_vivo, in_vitro)
+    }
+
+    /// The same of addresses that the C library has mixed with its guard (`setjmp`).
+    fn mixed_code(&self, image: (u64, u64), in_vivo: u64, in_vitro: u64) -> bool {
+        let plain = self
+            .control
+            .plain(in_vivo)
+            .zip(self.control.plain(in_vitro));
+        plain.is_some_and(|(in_vivo, in_vitro)| self.code(image, in_vivo, in_vitro))
     }
 }
 
@@ -362,6 +373,10 @@ pub fn compare(manifest: &Manifest, pages: &Pages, allowed: &Allowed) -> Compari
             continue;
         }
         page_at_exit(&mut comparison, manifest, pages, page, allowed);
+    }
+    for page in &pages.given_up {
+        let changed = if page.is(PAGE_WRITTEN) { PAGE } else { 0 };
+        leave_out(&mut comparison, left_out::LIBRARY, PAGE, changed);
     }
     thread_block(&mut comparison, manifest, allowed);
     comparison
@@ -403,7 +418,7 @@ fn page_at_exit(
     }
     let pairs = words(&wanted[dead..]).zip(words(&found[dead..]));
     for (at, (a, b)) in (dead..).step_by(8).zip(pairs) {
-        if a == b || allowed.same(manifest, a, b) {
+        if a == b || allowed.same(a, b) {
             continue;
         }
         let address = start + at as u64;
@@ -459,7 +474,7 @@ fn thread_block(comparison: &mut Comparison, manifest: &Manifest, allowed: &Allo
     let pairs = words(allowed.block.exit()).zip(words(allowed.block.memory()));
     for (i, (a, b)) in pairs.enumerate() {
         let offset = 8 * i as u64;
-        let b = if allowed.same(manifest, a, b) { a } else { b };
+        let b = if allowed.same(a, b) { a } else { b };
         word(comparison, tls.address.wrapping_add(offset), a, b, || {
             tls.variables
                 .iter()

@@ -1,11 +1,13 @@
 //! `malloc` and family. Outside the region they are the C library's. Inside, memory comes from the region heap at
 //! the captured addresses, and pointers of captured memory are never handed to a fresh allocator.
 
+use crate::pages::Pages;
 use crate::space;
 use cere_heap::Heap;
 use libc::{c_int, c_void, size_t};
 use std::cell::Cell;
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -29,10 +31,58 @@ pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Where the region heap lies; an empty range if there is none.
-pub fn place((start, end): (u64, u64)) {
+/// Blocks at most that are noted as freed.
+const MOST_FREED: u64 = 1 << 24;
+/// Blocks older than the region that it has freed in this run, as far as there is room.
+static FREED: OnceLock<Box<[AtomicUsize]>> = OnceLock::new();
+/// Their number.
+static FREED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Where the region heap lies, an empty range if there is none; `freed`: the older blocks that the captured invocation freed.
+pub fn place((start, end): (u64, u64), freed: &[(u64, u64)]) {
     START.store(start as usize, Relaxed);
     END.store(end as usize, Relaxed);
+    let blocks = freed.iter().map(|f| f.1.saturating_sub(f.0) / 16 + 1);
+    let most = blocks.fold(0, u64::saturating_add).min(MOST_FREED);
+    let room = (0..most).map(|_| AtomicUsize::new(0)).collect();
+    let _ = FREED.set(room);
+}
+
+/// A run of the region begins.
+pub fn begin() {
+    FREED_COUNT.store(0, Relaxed);
+    ACTIVE.store(true, Relaxed);
+}
+
+/// A run of the region has ended.
+pub fn end() {
+    ACTIVE.store(false, Relaxed);
+}
+
+/// The region frees a block that is older than itself. One thread at a time.
+fn note_freed(block: usize) {
+    let at = FREED_COUNT.fetch_add(1, Relaxed);
+    if let Some(place) = FREED.get().and_then(|freed| freed.get(at)) {
+        place.store(block, Relaxed);
+    }
+}
+
+/// Parts of the older blocks that both this run and the captured invocation, which freed those in `there`, have freed; by
+/// rising address.
+pub fn freed_older(there: &[(u64, u64)], pages: &Pages) -> Vec<(u64, u64)> {
+    let here = FREED.get().into_iter().flatten();
+    let here = here.take(FREED_COUNT.load(Relaxed));
+    let mut starts: Vec<u64> = here.map(|block| block.load(Relaxed) as u64).collect();
+    starts.sort_unstable();
+    let ends = starts.iter().skip(1).copied().chain([u64::MAX]);
+    let part = |(start, next): (&u64, u64)| {
+        let range = there.get(there.partition_point(|r| r.1 <= *start))?;
+        // Without the head in the package the block ends before the next one.
+        let head = pages.word(start.wrapping_sub(8));
+        let end = head.map_or(next, |head| start.saturating_add(usable(head) as u64));
+        (range.0 <= *start).then(|| (*start, end.min(range.1).min(next)))
+    };
+    starts.iter().zip(ends).filter_map(part).collect()
 }
 
 /// The region heap, whether or not the region is running.
@@ -141,10 +191,15 @@ unsafe fn captured_size(block: *const c_void) -> usize {
         if region.contains(&(block as usize)) {
             return Heap::usable(block as *const u8);
         }
-        // The C library keeps size and flags in the word before; a block that was mapped has two words in front.
-        let word = *(block as *const usize).sub(1);
-        (word & !7).saturating_sub(if word & 2 != 0 { 16 } else { 8 })
+        usable(*(block as *const u64).sub(1))
     }
+}
+
+/// Bytes usable at a block of the C library's, which keeps size and flags in the word before; a block that was mapped has two
+/// words in front.
+fn usable(head: u64) -> usize {
+    let size = (head & !7) as usize;
+    size.saturating_sub(if head & 2 != 0 { 16 } else { 8 })
 }
 
 /// `malloc`.
@@ -164,6 +219,7 @@ pub unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     // SAFETY: takes no pointers.
     unsafe {
         let Some(mut heap) = region() else {
+            space::hold_break();
             return __libc_calloc(count, size);
         };
         let size = count.checked_mul(size);
@@ -187,7 +243,8 @@ pub unsafe extern "C" fn free(old: *mut c_void) {
     unsafe {
         match region() {
             Some(mut heap) if heap.contains(old as *const u8) => heap.free(old as *mut u8),
-            _ if space::reserved(old as u64) => {}
+            Some(_) if space::reserved(old as u64) => note_freed(old as usize),
+            None if space::reserved(old as u64) => {}
             _ => __libc_free(old),
         }
     }
@@ -248,6 +305,7 @@ pub unsafe extern "C" fn reallocarray(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
     let Some(mut heap) = region() else {
+        space::hold_break();
         // SAFETY: takes no pointers.
         return unsafe {
             if align <= 16 {
@@ -316,6 +374,26 @@ pub unsafe extern "C" fn posix_memalign(
         *out = block;
     }
     0
+}
+
+/// Notes a destructor of a thread-local variable. The region's never run: a replay ends without them.
+/// # Safety
+/// As in the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cxa_thread_atexit_impl(
+    destructor: *const c_void,
+    object: *mut c_void,
+    image: *const c_void,
+) -> c_int {
+    type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> c_int;
+    if ACTIVE.load(Relaxed) && !OF_LIBRARY.get() {
+        return 0;
+    }
+    // SAFETY: the C library's function, of that type; as the caller calls it.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, c"__cxa_thread_atexit_impl".as_ptr());
+        std::mem::transmute::<*mut c_void, Register>(next)(destructor, object, image)
+    }
 }
 
 /// `malloc_usable_size`.

@@ -14,6 +14,7 @@
 //! | [`code`] | jumps at the old addresses of functions |
 //! | [`library`] | fresh library symbols in place of captured ones |
 //! | [`state`] | the memory that every repetition starts from |
+//! | [`control`] | the thread's control block at its captured address |
 //! | [`thread`] | the thread-local block |
 //! | [`team`] | the OpenMP runtime's threads |
 //! | [`glue`] | what the generator's glue defines |
@@ -44,6 +45,7 @@ mod clock;
 mod code;
 mod compare;
 mod constants;
+mod control;
 mod count;
 mod counters;
 mod enter;

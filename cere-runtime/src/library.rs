@@ -2,6 +2,7 @@
 //! and the way back for comparing.
 
 use crate::code::Jump;
+use crate::control::Control;
 use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
 use std::cell::LazyCell;
@@ -68,7 +69,7 @@ impl Libraries {
 }
 
 /// Finds the library symbols of the package in this process.
-pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
+pub fn find(manifest: &Manifest, pages: &Pages, control: &Control) -> Libraries {
     let mut libraries = Libraries::default();
     let builds = LazyCell::new(builds);
     for wanted in &manifest.library_symbols {
@@ -96,7 +97,9 @@ pub fn find(manifest: &Manifest, pages: &Pages) -> Libraries {
             }
         }
     }
+    libraries.words.extend(control.words(pages));
     libraries.words.sort_unstable();
+    libraries.words.dedup_by_key(|w| w.0);
     libraries
 }
 

@@ -8,7 +8,7 @@ use cere_format::package::Manifest;
 use libc::{c_int, c_long, c_void, off_t, size_t};
 use std::ptr::{copy_nonoverlapping, null_mut};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where kernels with mappings that grow upwards start them without randomisation, up to the end of what is likely.
 const UPWARDS: std::ops::Range<u64> = 0x2aaa_aaaa_a000..0x2c00_0000_0000;
@@ -70,6 +70,10 @@ impl Free {
 
 /// Before a repetition: all that was mapped inside is free.
 pub fn reset(manifest: &Manifest) {
+    let end = manifest.program_break;
+    let data = manifest.mappings.iter().find(|m| m.path == "[heap]");
+    BREAK.store(end, Relaxed);
+    LOWEST.store(data.map_or(end, |m| m.start.min(end)), Relaxed);
     if let Ok(mut free) = FREE.lock() {
         free.ranges = space::merge(manifest.fresh.clone(), 0);
         let mappings = manifest.mappings.iter().map(|m| m.start);
@@ -121,7 +125,12 @@ pub unsafe extern "C" fn mmap(
             drop_pages(start, start + length);
             return address;
         }
-        let place = FREE.lock().ok().and_then(|mut free| free.take(length));
+        // A free address that the region asks for is what the kernel gave it.
+        let (start, end) = (address as u64, (address as u64).saturating_add(length));
+        let wanted = |free: &mut Free| (start != 0 && free.take_at(start, end)).then_some(start);
+        let take =
+            |mut free: std::sync::MutexGuard<Free>| wanted(&mut free).or_else(|| free.take(length));
+        let place = FREE.lock().ok().and_then(take);
         if let Some(place) = place {
             return place as *mut c_void;
         }
@@ -241,6 +250,69 @@ pub unsafe extern "C" fn mprotect(
     }
     // SAFETY: memory that is not captured is the program's own, to map as it likes; the kernel checks the arguments.
     unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
+}
+
+/// End of the captured program's data; 0 if the capture does not tell.
+static BREAK: AtomicU64 = AtomicU64::new(0);
+
+/// What it cannot move below.
+static LOWEST: AtomicU64 = AtomicU64::new(0);
+
+/// Where the captured program's data ends, if the call is the region's.
+fn captured_break() -> Option<u64> {
+    let end = BREAK.load(Relaxed);
+    (end != 0 && ACTIVE.load(Relaxed)).then_some(end)
+}
+
+/// Moves the end of the captured program's data; -1 if there is no room.
+fn move_break(from: u64, to: u64) -> c_int {
+    let (old, new) = (rounded(from as size_t), rounded(to as size_t));
+    let there = (old..new).step_by(PAGE as usize).all(space::reserved);
+    if to < LOWEST.load(Relaxed) || !there {
+        // SAFETY: this thread's errno.
+        unsafe { *libc::__errno_location() = libc::ENOMEM };
+        return -1;
+    }
+    if new < old {
+        drop_pages(new, old);
+    }
+    BREAK.store(to, Relaxed);
+    0
+}
+
+/// The C library's own function of that name.
+unsafe fn next(name: &std::ffi::CStr) -> *mut c_void {
+    // SAFETY: a plain look-up.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// `brk`. Inside, the captured program's.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn brk(address: *mut c_void) -> c_int {
+    if let Some(from) = captured_break() {
+        return move_break(from, address as u64);
+    }
+    type Brk = unsafe extern "C" fn(*mut c_void) -> c_int;
+    // SAFETY: the C library's function, of that type.
+    unsafe { std::mem::transmute::<*mut c_void, Brk>(next(c"brk"))(address) }
+}
+
+/// `sbrk`. Inside, the captured program's.
+/// # Safety
+/// As in C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sbrk(change: libc::intptr_t) -> *mut c_void {
+    if let Some(from) = captured_break() {
+        return match move_break(from, from.wrapping_add_signed(change as i64)) {
+            0 => from as *mut c_void,
+            _ => libc::MAP_FAILED,
+        };
+    }
+    type Sbrk = unsafe extern "C" fn(libc::intptr_t) -> *mut c_void;
+    // SAFETY: the C library's function, of that type.
+    unsafe { std::mem::transmute::<*mut c_void, Sbrk>(next(c"sbrk"))(change) }
 }
 
 #[cfg(test)]

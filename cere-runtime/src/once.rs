@@ -1,11 +1,11 @@
 //! One run of the region on the captured state, timed; and several that share one reading of the clock.
 
+use crate::control::{Control, Own};
 use crate::library::Environment;
 use crate::samples::Timed;
 use crate::trampoline::{Switch, cere_switch};
 use crate::{clock, counters, heap};
 use cere_format::package::Manifest;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Times the clock's cost below which a run is too short to be timed by itself.
 pub const SHORT: u64 = 50;
@@ -19,6 +19,7 @@ pub struct Region<'a> {
     manifest: &'a Manifest,
     invoke: u64,
     environment: Option<Environment>,
+    control: &'a Control,
     /// Whether other threads of a team take part.
     several: bool,
     /// Page faults that are the region's own: two for a page that is read first and written then.
@@ -30,12 +31,12 @@ pub struct Region<'a> {
 extern "C" fn nothing() {}
 
 impl<'a> Region<'a> {
-    /// `invoke` is its trampoline; `absent` the number of pages that were not in memory at entry; `several`: other
+    /// `invoke` is its trampoline; `control` its thread, `absent` the number of pages that were not in memory at entry; `several`: other
     /// threads of a team take part.
     pub fn new(
         manifest: &'a Manifest,
         invoke: u64,
-        environment: Option<Environment>,
+        (environment, control): (Option<Environment>, &'a Control),
         absent: u64,
         several: bool,
     ) -> Self {
@@ -43,6 +44,7 @@ impl<'a> Region<'a> {
             manifest,
             invoke,
             environment,
+            control,
             several,
             faults: 2 * absent,
             cost: cost(manifest),
@@ -52,17 +54,15 @@ impl<'a> Region<'a> {
     /// Runs it once; whether an exception left it. The captured state must be in place. `counters` count it.
     pub fn run(&self, counters: &[i32]) -> (Timed, bool) {
         let mut switch = switch(self.manifest, self.invoke);
-        let own = self.environment.as_ref().map(Environment::exchange);
-        heap::ACTIVE.store(true, Relaxed);
+        let own = self.exchange();
+        heap::begin();
         let before = cere_clock::usage();
         // SAFETY: the captured state is in place.
         let unwound = unsafe { enter(&mut switch, counters) };
         let mut usage = cere_clock::usage().since(before);
         usage.faults = usage.faults.saturating_sub(self.faults);
-        heap::ACTIVE.store(false, Relaxed);
-        if let (Some(environment), Some(own)) = (&self.environment, own) {
-            environment.put_back(own);
-        }
+        heap::end();
+        self.put_back(own);
         let cycles = switch.end.saturating_sub(switch.start);
         let timed = Timed {
             cycles: cycles.saturating_sub(self.cost),
@@ -76,11 +76,22 @@ impl<'a> Region<'a> {
     /// Runs nothing in the same way.
     pub fn run_nothing(&self, counters: &[i32]) {
         let mut switch = switch(self.manifest, nothing as *const () as u64);
-        let own = self.environment.as_ref().map(Environment::exchange);
+        let own = self.exchange();
         std::hint::black_box(cere_clock::usage());
         // SAFETY: the captured stack has room below.
         unsafe { enter(&mut switch, counters) };
         std::hint::black_box(cere_clock::usage());
+        self.put_back(own);
+    }
+
+    /// Puts the captured environment and thread in place; gives what was there.
+    fn exchange(&self) -> (Option<u64>, Option<Own>) {
+        let environment = self.environment.as_ref().map(Environment::exchange);
+        (environment, self.control.exchange())
+    }
+
+    fn put_back(&self, (own, thread): (Option<u64>, Option<Own>)) {
+        self.control.put_back(thread);
         if let (Some(environment), Some(own)) = (&self.environment, own) {
             environment.put_back(own);
         }

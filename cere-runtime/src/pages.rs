@@ -98,6 +98,8 @@ const ZERO: &[u8] = &[0; PAGE as usize];
 pub struct Pages {
     /// All of them.
     pub all: Vec<Page>,
+    /// Those of the C library's in whose place this replay has its own.
+    pub given_up: Vec<Page>,
     entry: Bytes,
     exit: Bytes,
 }
@@ -149,7 +151,19 @@ impl Pages {
                 ));
             }
         }
-        Ok(Self { all, entry, exit })
+        Ok(Self {
+            all,
+            given_up: Vec::new(),
+            entry,
+            exit,
+        })
+    }
+
+    /// Leaves out the pages in [start, end): the replay has something else there.
+    pub fn give_up(&mut self, (start, end): (u64, u64)) {
+        let inside = |p: &Page| (start..end).contains(&p.start());
+        self.given_up.extend(self.all.iter().filter(|p| inside(p)));
+        self.all.retain(|p| !inside(p));
     }
 
     /// Content at entry.

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::code;
 use crate::compare::{self, Allowed};
+use crate::control::Control;
 use crate::count::Counting;
 use crate::counters::{self, Measured};
 use crate::glue::*;
@@ -57,8 +58,20 @@ pub fn run() -> Result<(), String> {
     })?;
     let plan: ReplayPlan = package::read("the plan", Path::new(&path))?;
     let member = |name: &str| plan.package.join(name);
-    let Package { manifest, pages } = Package::open(&plan.package)?;
+    let Package {
+        manifest,
+        mut pages,
+    } = Package::open(&plan.package)?;
     let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
+    match plan.kept {
+        true => space::inherit(manifest, &pages.all),
+        false => {
+            package::reserve(manifest, &pages)?;
+            space::open(manifest, &pages.all)?;
+        }
+    }
+    // SAFETY: no other thread has started, nothing here keeps such addresses, and the captured ones are reserved.
+    let mut control = unsafe { Control::place(manifest, &mut pages) };
     let files = Files {
         entry: Bytes::open(&member(MEMBER_TLS_ENTRY))?,
         exit: Bytes::open(&member(MEMBER_TLS_EXIT))?,
@@ -67,22 +80,16 @@ pub fn run() -> Result<(), String> {
     };
     let numbers = manifest.openmp.as_ref().map_or(&[][..], |o| &o.blocks);
     let block = Block::new(files, numbers)?;
-    match plan.kept {
-        true => space::inherit(manifest, &pages.all),
-        false => {
-            package::reserve(manifest, &pages)?;
-            space::open(manifest, &pages.all)?;
-        }
-    }
+    control.look(manifest, block.address());
     let kept = Kept::of(plan.kept, manifest, &pages);
-    heap::place(manifest.heap);
+    heap::place(manifest.heap, &manifest.freed);
     let answers = Bytes::open(&member(MEMBER_ANSWERS))?;
     let asks = clock::prepare(
         manifest,
         answers.get(),
         library::executable(&library::loaded()),
     )?;
-    let libraries = library::find(manifest, &pages);
+    let libraries = library::find(manifest, &pages, &control);
     let team = plan
         .threads
         .map(|threads| Team::start(threads, plan.insist));
@@ -142,7 +149,7 @@ pub fn run() -> Result<(), String> {
         .map(|r| (r.1 - r.0) / PAGE)
         .sum();
     let environment = Environment::find(&origins, &pages);
-    let region = Region::new(manifest, invoke, environment, absent, several);
+    let region = Region::new(manifest, invoke, (environment, &control), absent, several);
     let mut outcome = ReplayOutcome {
         version: REPLAY_VERSION,
         cycles: Vec::new(),
@@ -202,11 +209,14 @@ pub fn run() -> Result<(), String> {
         if freed.is_empty() {
             freed = heap::freed();
         }
+        freed.extend(heap::freed_older(&manifest.freed, &pages));
+        freed.sort_unstable();
         let allowed = Allowed {
             words: &libraries.words,
             variables: &variables,
             origins: &origins,
             block: &block,
+            control: &control,
             exception: EXCEPTION.load(Relaxed),
             pages: &pages,
             named: &named,

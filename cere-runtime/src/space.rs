@@ -5,6 +5,7 @@ use cere_format::capture::{Mapping, PAGE_ABSENT};
 use cere_format::package::Manifest;
 use libc::c_void;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Room below the captured stack pointer.
 const STACK_ROOM: u64 = 8 << 20;
@@ -106,14 +107,49 @@ fn ranges(manifest: &Manifest, pages: &[Page]) -> Vec<(u64, u64)> {
     merge(ranges, 0)
 }
 
+/// A page that keeps the C library's allocator from the break; 0: none.
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+/// Before the first allocation: the break begins anywhere behind the executable, up to 1 GiB, where captured addresses may
+/// be. Until those are reserved the allocator maps its memory elsewhere.
+pub fn hold_break() {
+    /// No page.
+    const NONE: u64 = 1;
+    if HELD.load(Relaxed) != 0 || HELD.swap(NONE, Relaxed) != 0 {
+        return;
+    }
+    let protection = libc::PROT_NONE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: asks for the break, and maps a page where nothing is. By bare calls: the functions are the region's.
+    unsafe {
+        let end = libc::syscall(libc::SYS_brk, 0) as u64;
+        let page = end.saturating_add(PAGE - 1) & !(PAGE - 1);
+        let found = libc::syscall(libc::SYS_mmap, page, PAGE, protection, flags, -1, 0);
+        if found as u64 == page {
+            HELD.store(page, Relaxed);
+        }
+    }
+}
+
+/// The captured addresses are about to be reserved, or are.
+fn let_go_of_break() {
+    let page = HELD.load(Relaxed);
+    if page.is_multiple_of(PAGE) && page != 0 {
+        // SAFETY: the page of `hold_break`, which nobody uses.
+        unsafe { libc::syscall(libc::SYS_munmap, page, PAGE) };
+    }
+}
+
 /// Takes over the addresses that the process that this one is a fork of reserved and opened.
 pub fn inherit(manifest: &Manifest, pages: &[Page]) {
+    let_go_of_break();
     let _ = RESERVED.set(ranges(manifest, pages));
 }
 
 /// Reserves all that the captured process had mapped.
 pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
     let ranges = ranges(manifest, pages);
+    let_go_of_break();
     for &(start, end) in &ranges {
         // SAFETY: fails where something is mapped already.
         let at = unsafe {

@@ -1,11 +1,13 @@
 //! What a capture keeps without a fault: the thread control block, the frame of the region's caller, and the written pages at
 //! exit.
 
+use super::level::Level;
 use super::memory::{Access, Memory};
 use super::pool::{DEAD, Did, Touch, ZEROS};
-use super::spans::KIND_FOREIGN;
+use super::spans::{KIND_FOREIGN, Span};
 use super::state::Engine;
 use crate::os::sys::PAGE;
+use cere_format::capture::Mapping;
 
 impl<M: Memory> Engine<M> {
     /// Copies the pages that the invocation has written. Waiting threads would change them as soon as they continue; they are
@@ -29,6 +31,43 @@ impl<M: Memory> Engine<M> {
                 Some(0) => ZEROS,
                 Some(copy) => copy,
             };
+        }
+        true
+    }
+
+    /// Notes the pages by which mappings have grown down since the invocation, in the capture `level`, began; `now` are the mappings
+    /// at its end. The kernel maps them at a touch, with the rights of the page above, so that not every touch faults. Everything
+    /// is open. False if there is no room.
+    pub fn keep_grown(&mut self, level: &mut Level, now: &[Mapping]) -> bool {
+        for i in 0..level.growing.len() {
+            let start = level.growing[i].0;
+            let holds = |m: &&Mapping| m.start < start && start <= m.end;
+            let Some(low) = now.iter().find(holds).map(|m| m.start) else {
+                continue;
+            };
+            if let Some(above) = self.pages.spans.find(start as usize) {
+                let start = low as usize;
+                self.pages.spans.insert(Span { start, ..above });
+            }
+            level.fresh.push((low, start));
+            for address in (low as usize..start as usize).step_by(PAGE) {
+                // SAFETY: a page of the pool, or null.
+                let Some(page) = (unsafe { self.pages.pool.page(address).as_mut() }) else {
+                    return false;
+                };
+                let new = page.touched == Did::No;
+                (page.touched, page.written) = (Did::Yes, Did::Yes);
+                let touch = Touch {
+                    address,
+                    copy: 0,
+                    kind: 0,
+                    exit: 0,
+                };
+                if new && !self.pages.pool.append(level.touched, touch) {
+                    return false;
+                }
+                level.touched += usize::from(new);
+            }
         }
         true
     }

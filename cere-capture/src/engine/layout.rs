@@ -1,7 +1,7 @@
 //! Which memory a capture or a page trace protects. Ordinary code, with everything open.
 
 use super::heap;
-use super::spans::{KIND_FILE, KIND_FOREIGN, KIND_STACK, KIND_TWICE, Span};
+use super::spans::{KIND_FILE, KIND_FOREIGN, KIND_GROWS, KIND_STACK, KIND_TWICE, Span};
 use super::state::{Engine, Place};
 use crate::os::guards;
 use crate::os::mappings::{self, STACK};
@@ -47,9 +47,12 @@ pub fn lay_out(
     /// Mappings reserved for the program, and for errors of the estimate of splits.
     const SPARE: isize = 2500;
     let fresh = engine.level.as_ref().is_some_and(|l| l.started == 0);
-    let all = match fresh {
-        true => mappings::read_smaps()?,
-        false => mappings::read_maps()?,
+    let (all, growing) = match (fresh, engine.level.as_ref()) {
+        (true, _) => mappings::read_all()?,
+        (false, level) => (
+            mappings::read_maps()?,
+            level.map_or(Vec::new(), |l| l.growing.clone()),
+        ),
     };
     engine.pages.budget = mapping_limit as isize - all.len() as isize - SPARE;
     engine.pages.spans.clear();
@@ -72,6 +75,9 @@ pub fn lay_out(
         }
         if twice.contains(&mapping.start) {
             kind |= KIND_TWICE;
+        }
+        if growing.iter().any(|g| g.1 == mapping.end) {
+            kind |= KIND_GROWS;
         }
         let in_runtime = (runtime.0..runtime.1).contains(&start);
         if protection == 0 || mapping.path.starts_with("[v") || (code && library) || in_runtime {
@@ -126,6 +132,8 @@ pub fn lay_out(
             level.entry.frames = Some(pointer & !(PAGE as u64 - 1));
         }
         level.mappings = subtract_ranges(all, &own);
+        level.growing.clear();
+        level.growing.extend(growing);
         let used = (level.heap.used as u64).next_multiple_of(PAGE as u64);
         let mut ranges: Vec<(u64, u64)> = list_private(&level.mappings).collect();
         ranges.push((heap.0, used.max(heap.0)));

@@ -45,6 +45,8 @@ pub struct Level {
     pub calls: [u32; CALLS],
     /// Ranges mapped since entry. Capacity is reserved at entry and never exceeded.
     pub fresh: Vec<(u64, u64)>,
+    /// Mappings that the kernel lets grow down, but for the stack: [start, end) at first. Capacity as of `fresh`.
+    pub growing: Vec<(u64, u64)>,
     /// Images at entry.
     pub images: Vec<Image>,
     /// Mappings at entry.
@@ -55,6 +57,10 @@ pub struct Level {
     pub guards: Option<Vec<(usize, usize)>>,
     /// Allocators at entry.
     pub heap: Usage,
+    /// End of the program's data at entry.
+    pub program_break: u64,
+    /// The newest block at entry whose `free` waits for the end of a captured invocation.
+    pub deferred: usize,
     /// Threads of the next team; none without an OpenMP runtime.
     pub threads: Option<u32>,
     /// Locks of the OpenMP runtime.
@@ -92,11 +98,14 @@ impl Level {
             faults: 0,
             calls: [0; CALLS],
             fresh: Vec::with_capacity(4096),
+            growing: Vec::with_capacity(64),
             images,
             mappings: Vec::new(),
             absent: Vec::new(),
             guards: Some(Vec::new()),
             heap: Usage::default(),
+            program_break: 0,
+            deferred: 0,
             threads: None,
             locks: Vec::new(),
             blocks: Vec::new(),

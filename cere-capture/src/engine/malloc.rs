@@ -120,6 +120,39 @@ pub fn free_deferred() {
     }
 }
 
+/// The newest block whose `free` waits.
+pub fn last_deferred() -> usize {
+    DEFERRED.load(Ordering::Acquire)
+}
+
+/// Blocks of the program's allocator that were freed since [`last_deferred`] told `before`, and still hold what they held then:
+/// [start, end), rising; neighbours with nothing but a head between them are one. Everything is open.
+pub fn freed_since(before: usize) -> Vec<(u64, u64)> {
+    /// As many as a package may hold with room for more.
+    const MOST: usize = 1 << 18;
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    let mut entry = last_deferred();
+    while entry != before && entry != 0 {
+        // SAFETY: an entry of the list is the block and the next entry; the block is not freed yet.
+        unsafe {
+            let [block, next] = *(entry as *const [usize; 2]);
+            if !in_heap(block as Block) {
+                let size = malloc_usable_size(block as Block);
+                found.push((block as u64, (block + size) as u64));
+            }
+            entry = next;
+        }
+    }
+    found.sort_unstable();
+    found.dedup_by(|next, last| {
+        let near = next.0 <= last.1 + HEAD as u64;
+        last.1 = if near { last.1.max(next.1) } else { last.1 };
+        near
+    });
+    found.truncate(MOST);
+    found
+}
+
 fn defer_free(block: Block) {
     let entry = arena_allocate(16);
     if entry.is_null() {

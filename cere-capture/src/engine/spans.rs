@@ -13,6 +13,9 @@ pub const KIND_FILE: u8 = 4;
 /// Shared, and mapped at another address as well.
 pub const KIND_TWICE: u8 = 8;
 
+/// The kernel lets it grow down, as it does a stack (MAP_GROWSDOWN).
+pub const KIND_GROWS: u8 = 16;
+
 /// A range of memory with one protection.
 #[repr(C, align(32))]
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use super::memory::{Access, EXECUTE, Memory, READ, WRITE};
 use super::pool::{DEAD, Did, Page, TOUCHER_SHIFT, TOUCHERS, Touch};
-use super::spans::{KIND_FILE, KIND_STACK, KIND_TWICE, Span};
+use super::spans::{KIND_FILE, KIND_GROWS, KIND_STACK, KIND_TWICE, Span};
 use super::state::Engine;
 use super::streams::{self, Place, Streams};
 use super::tracer::Run;
@@ -353,21 +353,21 @@ impl<M: Memory> Engine<M> {
         Touched::Failed("more mappings than vm.max_map_count allows")
     }
 
-    /// Finds out whether the kernel has let the stack grow down to `address`.
+    /// Finds out whether the kernel has let the stack, or other memory that grows, grow down to `address`.
     fn grow(&mut self, address: usize) -> Option<Span> {
         let above = self.pages.spans.above(address)?;
-        if above.kind & KIND_STACK == 0
-            || above.end != self.place.stack.1
+        let stack =
+            above.kind & KIND_STACK != 0 && above.end == self.place.stack.1 && self.place.grows;
+        if !stack && above.kind & KIND_GROWS == 0
             || above.start - address > 1 << 30
             || self.place.control.0 == address
-            || !self.place.grows
         {
             return None;
         }
         if !self.pages.memory.is_mapped(address, above.start - address) {
             return None;
         }
-        // SAFETY: fails where nothing is mapped, and what is mapped right below the stack is stack.
+        // SAFETY: fails where nothing is mapped, and what is mapped right below memory that grows is part of it.
         if unsafe { self.pages.memory.protect(address, above.start, 0) } < 0 {
             return None;
         }

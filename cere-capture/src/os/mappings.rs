@@ -74,11 +74,37 @@ pub fn mapped_twice() -> Vec<u64> {
     found.map(|(_, mapping)| mapping.start).collect()
 }
 
+/// [start, end) of mappings that grow down.
+pub type Growing = Vec<(u64, u64)>;
+
+/// Addresses of the mappings of such a text, the main thread's stack left out, that the kernel lets grow down.
+fn parse_growing(text: &str) -> Growing {
+    let mut found = Vec::new();
+    let mut last = None;
+    for line in text.lines() {
+        if let Some(mapping) = parse_header(line) {
+            last = Some(mapping);
+        } else if let (Some(mapping), Some(flags)) = (&last, line.strip_prefix("VmFlags:"))
+            && mapping.path != STACK
+            && flags.split_ascii_whitespace().any(|flag| flag == "gd")
+        {
+            found.push((mapping.start, mapping.end));
+        }
+    }
+    found
+}
+
 /// All mappings, with huge pages if the kernel reports them.
 pub fn read_smaps() -> Result<Vec<Mapping>, String> {
+    read_all().map(|all| all.0)
+}
+
+/// The same, and [start, end) of those that the kernel lets grow down, the main thread's stack left out.
+pub fn read_all() -> Result<(Vec<Mapping>, Growing), String> {
     let read = |path| files::read(path).map_err(|e| format!("cannot read {path}: {e}"));
     let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
-    Ok(parse_mappings(&String::from_utf8_lossy(&text)))
+    let text = String::from_utf8_lossy(&text);
+    Ok((parse_mappings(&text), parse_growing(&text)))
 }
 
 /// All mappings, without huge pages: faster.
@@ -214,5 +240,11 @@ mod tests {
             (list[1].path.as_str(), list[2].path.as_str()),
             ("", "[stack]")
         );
+        let growing = parse_growing(
+            "1000-2000 rw-p 00000000 00:00 0 \nVmFlags: rd wr mr mw me gd ac \n\
+             3000-4000 rw-p 00000000 00:00 0 \nVmFlags: rd wr mr mw me ac \n\
+             5000-6000 rw-p 00000000 00:00 0 [stack]\nVmFlags: rd wr gd\n",
+        );
+        assert_eq!(growing, [(0x1000, 0x2000)]);
     }
 }

@@ -219,6 +219,12 @@ pub fn is_mapped(start: usize, length: usize) -> bool {
     unsafe { call(libc::SYS_msync, [start, length, flags, 0, 0, 0]) >= 0 }
 }
 
+/// End of the program's data, which `sbrk` moves.
+pub fn program_break() -> u64 {
+    // SAFETY: asks for no other end.
+    unsafe { call(libc::SYS_brk, [0; 6]) as u64 }
+}
+
 /// A signal's disposition as the kernel keeps it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]

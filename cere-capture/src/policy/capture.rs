@@ -8,9 +8,9 @@ use super::write::{self, End};
 use super::{conflict, locks, openmp, threads, windows};
 use crate::engine::level::Level;
 use crate::engine::pool::Did;
-use crate::engine::{clock, gate, heap, layout};
+use crate::engine::{clock, gate, heap, layout, malloc};
 use crate::os::report::complain;
-use crate::os::{mappings, signals};
+use crate::os::{mappings, signals, sys};
 use cere_format::abi::{KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::{EntryState, RegionEnd};
 
@@ -19,11 +19,15 @@ const INTERRUPTS: &str = "a signal handler of the program enters it where that h
 /// Ends the capture, if one is in progress. Everything is open.
 pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>) {
     let now = cere_clock::stop();
-    let Some(level) = state.engine.level.take() else {
+    let Some(mut level) = state.engine.level.take() else {
         return;
     };
     // Other threads go on: one may hold what is used here.
     gate::memory_opened();
+    let kept = level.growing.is_empty()
+        || mappings::read_maps().is_ok_and(|now| state.engine.keep_grown(&mut level, &now));
+    let refused =
+        refused.or_else(|| (!kept).then(|| "no memory is left for memory that grows down".into()));
     let key = state.wanted[level.wanted].key.clone();
     let end = End {
         key: &key,
@@ -97,6 +101,8 @@ pub unsafe fn begin_capture(
     };
     let level = Level {
         heap: heap::read_usage(),
+        program_break: sys::program_break(),
+        deferred: malloc::last_deferred(),
         threads,
         locks: locks::list_locks(),
         clocks: (Vec::new(), clock::answers_length()),

@@ -170,6 +170,7 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
         .chain([manifest.heap, manifest.image.range])
         .chain(manifest.mappings.iter().map(|m| (m.start, m.end)))
         .chain(manifest.masks.iter().map(|m| (m.start, m.end)))
+        .chain(manifest.freed.iter().copied())
     {
         if start > end {
             return Err(invalid(

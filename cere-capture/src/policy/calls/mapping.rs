@@ -2,7 +2,7 @@
 
 use crate::engine::layout;
 use crate::engine::memory::{Access, Memory};
-use crate::engine::spans::KIND_FILE;
+use crate::engine::spans::{KIND_FILE, KIND_GROWS};
 use crate::engine::state::Engine;
 use crate::os::guards;
 use crate::os::sys::PAGE;
@@ -49,15 +49,20 @@ pub fn change_mappings<M: Memory>(
                 }
                 let result = engine.pages.memory.call(number, a);
                 if !failed(result) {
-                    let start = result as usize;
+                    let (start, end) = (result as usize, result as usize + page_up(a[1]));
+                    let kind = match a[3] & libc::MAP_GROWSDOWN as usize {
+                        0 => 0,
+                        _ => KIND_GROWS,
+                    };
                     engine
-                        .remap(
-                            start,
-                            start + page_up(a[1]),
-                            Some((a[2] as u8 & 7, 0)),
-                            true,
-                        )
+                        .remap(start, end, Some((a[2] as u8 & 7, kind)), true)
                         .map_err(|lack| Halt::Made(result, lack))?;
+                    if kind != 0
+                        && let Some(level) = &mut engine.level
+                        && level.growing.len() < level.growing.capacity()
+                    {
+                        level.growing.push((start as u64, end as u64));
+                    }
                 }
                 Ok(result)
             }

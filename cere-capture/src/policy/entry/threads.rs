@@ -1,6 +1,7 @@
-//! Interposed functions of libc that start threads, or give them an alternate stack.
+//! Interposed functions of libc that start threads, give them an alternate stack, or note what they do at their end.
 
 use super::state_pointer;
+use crate::engine::heap::is_inside;
 use crate::engine::spans::Span;
 use crate::engine::{gate, status, turn};
 use crate::os::section::in_library;
@@ -147,6 +148,28 @@ fn span(i: usize) -> Option<Span> {
         let engine = unsafe { &(*state.as_ptr()).engine };
         engine.pages.spans.all().get(i).copied()
     })
+}
+
+/// libc's list of a thread's destructors belongs to the thread, which a replay has its own of: inside a captured invocation as
+/// well, its entries are not the program's memory.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cxa_thread_atexit_impl(
+    destructor: *const c_void,
+    object: *mut c_void,
+    image: *const c_void,
+) -> i32 {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> i32;
+    let real = find_next(&REAL, c"__cxa_thread_atexit_impl");
+    // SAFETY: libc's function, called as the program calls it.
+    let register = || unsafe {
+        let real = std::mem::transmute::<usize, Register>(real);
+        real(destructor, object, image)
+    };
+    match is_inside() {
+        true => in_library(register),
+        false => register(),
+    }
 }
 
 /// The handlers run on a thread's alternate stack, if it has one: that stays open as well.
