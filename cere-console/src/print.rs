@@ -72,6 +72,11 @@ pub fn note(text: &str) {
     }
 }
 
+/// Writes each of `notes` as [`note!`](crate::note) does.
+pub fn tell(notes: &[String]) {
+    notes.iter().for_each(|text| note(text));
+}
+
 /// See [`detail!`](crate::detail).
 pub fn detail(text: &str) {
     if verbosity() == Verbosity::Verbose {

@@ -9,6 +9,8 @@ pub const BUILD_VERSION: u32 = 2;
 
 /// Environment variable that names the [`CompileCommand`] file: the pass outlines and keeps the unit.
 pub const ENV_COMMAND: &str = "CERE_COMMAND";
+/// Environment variable that names the list of the headers that the compiler has read, for the pass.
+pub const ENV_HEADERS: &str = "CERE_HEADERS";
 /// Environment variable that names the [`BindPlan`] file: the pass prepares a unit for a replay.
 pub const ENV_BIND: &str = "CERE_BIND";
 /// Environment variable that names the file that the pass writes a unit's [`Shapes`] to.
@@ -125,6 +127,23 @@ pub struct Unit {
     pub defines: Vec<String>,
     /// Variables of the unit in which the OpenMP runtime keeps what belongs to the threads that run, by name.
     pub runtime_words: Vec<RuntimeWord>,
+    /// The files that it was compiled of, as they were then: the source, and headers that are not the system's. Empty in
+    /// records of older builds.
+    #[serde(default)]
+    pub sources: Vec<SourceFile>,
+}
+
+/// A file of source at the time of a compile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFile {
+    /// Its path, absolute.
+    pub file: PathBuf,
+    /// Bytes.
+    pub size: u64,
+    /// When it was last written, in nanoseconds since 1970.
+    pub modified: i64,
+    /// SHA-256 of its content, in hexadecimal.
+    pub sha256: String,
 }
 
 /// A variable that the OpenMP runtime uses: the lock of a `critical` or of a reduction, the table of the copies of a

@@ -7,8 +7,10 @@
 use crate::answers::Answers;
 use crate::build::{Language, Region};
 use crate::capture::{EntryState, Mapping, OpenMp, PageTrace, SystemCall};
-use crate::profile::RegionKey;
+use crate::profile::{FileState, Profile, RegionKey, RunInput, Stdin};
+use crate::untrusted::visible;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Version of the package format.
 pub const PACKAGE_VERSION: u32 = 3;
@@ -55,6 +57,9 @@ pub struct Manifest {
     pub invocation: u64,
     /// Where it was captured.
     pub machine: Machine,
+    /// The run that it was captured in; none if the writer did not record it.
+    #[serde(default)]
+    pub run: Option<CapturedRun>,
     /// The time of this invocation in vivo, undisturbed, if it is known.
     pub in_vivo: Option<InVivo>,
     /// The performance class that this invocation stands for, if it was chosen for one.
@@ -120,6 +125,61 @@ pub struct Manifest {
     pub pages: u64,
     /// Members with their sizes and checksums, the manifest left out.
     pub members: Vec<Member>,
+}
+
+/// The run that a codelet was captured in. Texts have no control characters: those of the originals are escaped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapturedRun {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Directory that it ran in.
+    pub directory: String,
+    /// SHA-256 of the program's file, in hexadecimal.
+    pub program: String,
+    /// Its standard input.
+    pub stdin: Stdin,
+    /// The files that arguments named, whole or after a `=`.
+    pub files: Vec<(String, FileState)>,
+}
+
+impl CapturedRun {
+    /// A run of `command`, which could read `input`.
+    pub fn of(command: &[String], directory: &Path, program: &str, input: &RunInput) -> Self {
+        let file = |(name, state): &(String, Option<FileState>)| Some((visible(name), (*state)?));
+        Self {
+            command: command.iter().map(|word| visible(word)).collect(),
+            directory: visible(&directory.to_string_lossy()),
+            program: program.to_owned(),
+            stdin: input.stdin,
+            files: input.files.iter().filter_map(file).collect(),
+        }
+    }
+
+    /// Whether it ran the command of `profile` with the same input, as far as that is known.
+    pub fn is_of(&self, profile: &Profile) -> bool {
+        let read = |(name, then): &(String, Option<FileState>)| {
+            let name = visible(name);
+            let now = self.files.iter().find(|(of, _)| *of == name);
+            now.map(|(_, state)| *state) == *then
+        };
+        let unknown = |stdin: Stdin| stdin == Stdin::Unknown;
+        let same_stdin = self.stdin == profile.input.stdin
+            || unknown(self.stdin)
+            || unknown(profile.input.stdin);
+        self.is_command(profile) && same_stdin && profile.input.files.iter().all(read)
+    }
+
+    /// Whether both ran the same command in the same directory, whatever the input.
+    pub fn is_command_of(&self, other: &Self) -> bool {
+        (&self.command, &self.directory) == (&other.command, &other.directory)
+    }
+
+    /// Whether it ran the command of `profile`, whatever the input.
+    pub fn is_command(&self, profile: &Profile) -> bool {
+        let words = profile.command.iter().map(|word| visible(word));
+        self.command.iter().cloned().eq(words)
+            && self.directory == visible(&profile.directory.to_string_lossy())
+    }
 }
 
 /// The machine that a codelet was captured on.

@@ -82,6 +82,9 @@ pub struct Profile {
     /// What the run read.
     #[serde(default)]
     pub input: RunInput,
+    /// How the program ended, if not with status 0: `exit status: 3`, `signal: 11 (SIGSEGV)`.
+    #[serde(default)]
+    pub ended: Option<String>,
     /// Run time of the program in seconds, without the cost of the probes.
     pub seconds: f64,
     /// Share of the run time spent inside regions, 0 to 1.
@@ -109,6 +112,12 @@ impl Profile {
     /// The entry of a region, if there is one.
     pub fn region(&self, key: &RegionKey) -> Option<&RegionProfile> {
         self.regions.iter().find(|r| r.key == *key)
+    }
+
+    /// Whether a signal ended the program.
+    pub fn was_cut(&self) -> bool {
+        let ended = self.ended.as_deref();
+        ended.is_some_and(|ended| ended.starts_with("signal"))
     }
 }
 

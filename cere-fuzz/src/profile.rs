@@ -57,6 +57,7 @@ pub fn profile(regions: &[(&str, Option<usize>, f64, f64)]) -> Profile {
         directory: "/".into(),
         program: String::new(),
         runs: 1,
+        ended: None,
         process: ProcessName::default(),
         input: RunInput::default(),
         seconds: 1.0,

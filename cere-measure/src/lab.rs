@@ -24,7 +24,7 @@ pub trait Measure: Sync {
     fn build_new(&self, target: &Target, variant: &Variant) -> Result<Builds, String>;
 
     /// Replays `builds` of `variant`, as long as `goes_on` after the times so far. An error tells why the variant cannot be
-    /// used. `judged`: whether code that tells its stores is asked if what differs is rounding. `team`: that of the replays, if
+    /// used; whether its codelets are long enough to be timed is for the caller to ask ([`Target::check_timed_weight`]). `judged`: whether code that tells its stores is asked if what differs is rounding. `team`: that of the replays, if
     /// not [`Measure::team`].
     fn time_while(
         &self,
@@ -35,7 +35,7 @@ pub trait Measure: Sync {
         goes_on: &dyn Fn(&[f64]) -> bool,
     ) -> Result<Timed, String>;
 
-    /// The same to the end.
+    /// The same to the end; too short a time is an error.
     fn time(
         &self,
         target: &Target,
@@ -44,7 +44,9 @@ pub trait Measure: Sync {
         judged: bool,
         team: Option<&Team>,
     ) -> Result<Timed, String> {
-        self.time_while(target, variant, builds, (judged, team), &|_| true)
+        let timed = self.time_while(target, variant, builds, (judged, team), &|_| true)?;
+        target.check_timed_weight(&timed.seconds)?;
+        Ok(timed)
     }
 
     /// Where threads run, and how many there are.
@@ -229,7 +231,6 @@ impl Measure for Lab<'_> {
             }
         }
         timed.wall = start.elapsed().as_secs_f64();
-        target.check_timed_weight(&timed.seconds)?;
         Ok(timed)
     }
 }

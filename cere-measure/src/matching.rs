@@ -85,7 +85,7 @@ pub struct Row {
     pub error: Option<f64>,
     /// Predicted time over time in vivo.
     pub ratio: Option<f64>,
-    /// Minimum and maximum of the ratios of single rounds.
+    /// Minimum and maximum of the ratios of single rounds and of all together.
     pub ratio_range: Option<(f64, f64)>,
     /// Number of rounds of replays.
     pub rounds: u32,
@@ -228,7 +228,12 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
         let most = rounds.iter().copied().fold(0.0, f64::max);
         judged.range = Some((minimum(rounds.into_iter()), most));
     }
-    whole(&|class| class.1)
+    let ratio = whole(&|class| class.1)?;
+    // Of several classes each may have its fast round.
+    judged.range = judged
+        .range
+        .map(|(low, high)| (low.min(ratio), high.max(ratio)));
+    Ok(ratio)
 }
 
 impl Matching {

@@ -8,10 +8,11 @@ use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_replay::{Built, Keepers, Replay, ReplayError, Settings};
 use cere_store::cache::Cache;
+use cere_store::notes::Notes;
 use cere_store::results::{Database, Record, Setting};
 use cere_store::{components, results};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The setting by which records of this package's replays are found.
 fn setting(settings: &Settings, manifest: &Manifest) -> Setting {
@@ -45,6 +46,7 @@ pub struct Replays<'a> {
     pub(crate) store: &'a Store,
     cache: Cache,
     keepers: Arc<Keepers>,
+    notes: OnceLock<Option<Notes>>,
 }
 
 impl<'a> Replays<'a> {
@@ -54,7 +56,14 @@ impl<'a> Replays<'a> {
             store,
             cache: Cache::open(store)?,
             keepers: Arc::default(),
+            notes: OnceLock::new(),
         })
+    }
+
+    /// What a user should know of a codelet: see [`Notes`].
+    pub fn notes(&self, codelet: &Manifest) -> Vec<String> {
+        let notes = self.notes.get_or_init(|| Notes::of(self.store).ok());
+        notes.as_ref().map_or(Vec::new(), |notes| notes.on(codelet))
     }
 
     /// Replays the codelet in `file` and stores a record. The files of the build go to `keep`, if given.
@@ -66,7 +75,9 @@ impl<'a> Replays<'a> {
     ) -> Result<Replay> {
         let (replay, record) = self.replay_unrecorded(settings, file, keep)?;
         results::keep_or_warn(self.store, &record);
-        replay
+        let mut replay = replay?;
+        replay.notes.extend(self.notes(&read_manifest(file)?));
+        Ok(replay)
     }
 
     /// Replays the codelet in `file`. The caller stores the record; the replay may have failed.

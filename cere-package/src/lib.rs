@@ -57,6 +57,8 @@ pub struct PackInput<'a> {
     pub region_name: &'a str,
     /// The codelet's name.
     pub name: &'a str,
+    /// The run that the capture is of.
+    pub run: Option<&'a CapturedRun>,
     /// The undisturbed time of the invocation, if it is known.
     pub in_vivo: Option<InVivo>,
     /// The performance class that the invocation stands for, if it was chosen for one.
@@ -168,6 +170,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         key: capture.key.clone(),
         invocation: capture.invocation,
         machine: machine(),
+        run: input.run.cloned(),
         in_vivo: input.in_vivo,
         represents: input.represents,
         trace: capture.trace.clone(),

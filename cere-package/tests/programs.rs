@@ -44,6 +44,7 @@ fn program(build: &Build, flags: &[&str], link: &[&str]) -> PathBuf {
 
 fn input<'a>(build: &'a Build, raw: &'a Path, destination: &'a Path) -> PackInput<'a> {
     PackInput {
+        run: None,
         store: &build.store,
         raw,
         region_name: "main@main.c:34",

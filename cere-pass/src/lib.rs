@@ -14,6 +14,7 @@ mod retarget;
 mod runtime;
 mod shapes;
 mod shim;
+mod sources;
 mod split;
 mod symbols;
 mod team;

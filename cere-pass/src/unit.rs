@@ -1,6 +1,6 @@
 //! The unit's record, its id and the marker in its object.
 
-use crate::{ir, names, outline, runtime, shim};
+use crate::{ir, names, outline, runtime, shim, sources};
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
 use cere_format::hexadecimal;
@@ -41,6 +41,7 @@ pub fn instrument(
         unsafe { LLVMStripModuleDebugInfo(module) };
     }
     ir::verify(module)?;
+    let sources = sources::of(&source, &regions, &command.directory);
     let id = identify(module, &command);
     name_marker(module, marker, &id);
     let unit = Unit {
@@ -51,6 +52,7 @@ pub fn instrument(
         regions,
         defines: defines(module),
         runtime_words: runtime::words(module),
+        sources,
         command,
     };
     keep(&unit, &bitcode(module))

@@ -1,10 +1,10 @@
 //! Predicts the run's time under other flags for the whole program, from its codelets.
 
 use super::outcome::{HEADING, Outcome};
-use super::ratios::{Found, ratios};
+use super::ratios::{Found, Reason, ratios};
 use anyhow::{Context, Result, bail};
 use cere_build::image as program;
-use cere_console::{note, print, progress};
+use cere_console::{note, print, progress, short};
 use cere_driver::Variant;
 use cere_format::profile::Profile;
 use cere_format::store::Store;
@@ -24,6 +24,8 @@ const NUMBERS: f64 = 1e-6;
 
 /// Maximum characters of flags in the table.
 const LONG: usize = 80;
+/// Columns of a region's name in the lines below it.
+const NAME: usize = 60;
 
 /// The run under one set of flags.
 #[derive(Debug, Serialize)]
@@ -35,6 +37,11 @@ struct Row {
     /// Its time.
     #[serde(flatten)]
     outcome: Outcome,
+    /// Regions that count as profiled, and why.
+    notes: Vec<String>,
+    /// The lines below the table.
+    #[serde(skip)]
+    told: Vec<String>,
 }
 
 /// The run under all sets of flags.
@@ -47,6 +54,8 @@ pub struct Flags {
     /// Share of the run's time in regions that are replayed.
     covered: f64,
     rows: Vec<Row>,
+    /// What its user should know of the codelets.
+    pub notes: Vec<String>,
     /// Mean of 1 - |error|.
     accuracy: Option<f64>,
     /// Spearman's rank correlation of predictions and measurements.
@@ -141,12 +150,17 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     let store = request.store;
     let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
-    let codelets = codelets(store)?;
+    let chosen = codelets(store, &profile)?;
     let replays = Replays::open(store)?;
     let mut targets = Vec::new();
     let shares = Shares::of(&profile)?;
     for region in shares.mostly_own(&known) {
-        match Target::of(&replays, region, shares.of_region(&region.key), &codelets) {
+        match Target::of(
+            &replays,
+            region,
+            shares.of_region(&region.key),
+            &chosen.codelets,
+        ) {
             Ok(target) => targets.push(target),
             Err(error) => note!("{error}: its time counts as in the profile"),
         }
@@ -174,7 +188,9 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
         false => None,
     };
     let plain = measured.as_ref().map_or(profile.seconds, |m| m.plain);
-    Ok(table((plain, rounds), sets, replayed, measured))
+    let mut found = table((plain, rounds), sets, replayed, measured);
+    found.notes = chosen.notes;
+    Ok(found)
 }
 
 /// The median of `values`; NaN if there are none.
@@ -290,22 +306,42 @@ fn table(
         .enumerate()
         .map(|(place, ((line, variant), ratios))| {
             let own = measured.as_ref().map(|m| &m.each[place]);
-            let failed = ratios.as_ref().err().cloned();
+            let as_profiled = &replayed.as_profiled[place];
+            let apart: f64 = as_profiled.iter().map(|apart| apart.share).sum();
             let outcome = match &ratios {
                 Ok(ratios) => {
                     let rounds: Vec<f64> = ratios.iter().map(|r| plain * r).collect();
-                    Outcome::of_rounds(median(&rounds), &rounds, replayed.covered)
+                    Outcome::of_rounds(median(&rounds), &rounds, replayed.covered - apart)
                 }
                 Err(_) => Outcome::default(),
             };
+            let not_run = own.and_then(|m| m.as_ref().err().cloned());
+            let lines = |name: &dyn Fn(&str) -> String| -> (Option<String>, Vec<String>) {
+                let failed = ratios.as_ref().err();
+                let failed =
+                    failed.map(|reason| format!("{}: {}", name(&reason.region), reason.why));
+                let notes = as_profiled.iter().map(|apart| {
+                    let Reason { region, why } = &apart.reason;
+                    let share = apart.share * 100.0;
+                    format!(
+                        "{} counts as profiled ({share:.1} % of the run): {why}",
+                        name(region)
+                    )
+                });
+                (failed.or_else(|| not_run.clone()), notes.collect())
+            };
+            let (reason, notes) = lines(&str::to_owned);
+            let (told, more) = lines(&|name| short::names(&[name], NAME).concat());
             Row {
                 line: *line,
                 flags: variant.to_string(),
                 outcome: Outcome {
                     measured_seconds: own.and_then(|m| Some(median(m.as_ref().ok()?))),
-                    reason: failed.or_else(|| own.and_then(|m| m.as_ref().err().cloned())),
+                    reason,
                     ..outcome
                 },
+                notes,
+                told: told.into_iter().chain(more).collect(),
             }
         })
         .collect();
@@ -327,6 +363,7 @@ fn table(
         replaying_seconds: replayed.replayed,
         reduction: (ran > 0.0 && replayed.replayed > 0.0).then(|| ran / replayed.replayed),
         rows,
+        notes: Vec::new(),
     }
 }
 
@@ -345,14 +382,22 @@ pub fn text(found: &Flags) -> String {
             gain.map_or("-".to_owned(), |p| {
                 format!("{:.3}", found.plain_seconds / p)
             }),
-            print::short(r.outcome.reason.as_deref().unwrap_or_default(), 2 * LONG),
         ]
     };
     let [predicted, interval, measured, error] = HEADING;
     let heading = [
-        "line", "<flags", predicted, interval, measured, error, "gain", "<",
+        "line", "<flags", predicted, interval, measured, error, "gain",
     ];
     let mut text = print::table(&heading, &found.rows.iter().map(row).collect::<Vec<_>>());
+    for row in &found.rows {
+        for why in &row.told {
+            text.push_str(&format!(
+                "line {}: {}\n",
+                row.line,
+                why.replace('\n', "\n    ")
+            ));
+        }
+    }
     let of = match found.measured {
         true => "measured with them",
         false => "as profiled",

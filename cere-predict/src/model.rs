@@ -1,6 +1,6 @@
 //! The model of a prediction: the sequential part, and regions by their classes.
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, error};
 use anyhow::{Result, bail};
 use cere_cluster::predict;
 use cere_console::print;
@@ -239,6 +239,9 @@ pub struct RunTime {
     pub covered: f64,
     /// Measured seconds.
     pub measured_seconds: Option<f64>,
+    /// Lower and upper end of the 95 % interval of the error: predicted over measured, less 1. By the noise of the rounds;
+    /// none of a single round, or without measurements.
+    pub error_range: Option<(f64, f64)>,
     /// Measured seconds of the sequential part.
     pub measured_sequential: Option<f64>,
     /// Predicted and measured seconds, round by round.
@@ -250,6 +253,15 @@ pub struct RunTime {
 }
 
 impl RunTime {
+    /// The interval of the error, from what each round has predicted over what it has measured: neighbours in time compare.
+    pub fn error_around(&self) -> Option<(f64, f64)> {
+        let whole = 1.0 + self.outcome().error()?;
+        let ratio = |round: &(f64, Option<f64>)| Some(1.0 + error(round.0, round.1)?);
+        let rounds: Vec<f64> = self.rounds.iter().filter_map(ratio).collect();
+        let (low, high) = around_rounds(whole, &rounds)?;
+        Some((low - 1.0, high - 1.0))
+    }
+
     /// As other predictions are shown.
     pub fn outcome(&self) -> Outcome {
         Outcome {
@@ -278,6 +290,8 @@ pub struct Prediction {
     pub runs: Vec<RunTime>,
     /// Codelets whose result depends on the number of threads, or varies.
     pub depends: Vec<String>,
+    /// What its user should know.
+    pub notes: Vec<String>,
 }
 
 impl Prediction {
@@ -291,6 +305,7 @@ impl Prediction {
             as_profiled,
             runs,
             depends: depends(replayed),
+            notes: Vec::new(),
         }
     }
 
@@ -439,6 +454,7 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
         high: interval.map(|i| i.1),
         covered: covered / plan.total.max(f64::MIN_POSITIVE),
         measured_seconds: None,
+        error_range: None,
         measured_sequential: None,
         rounds,
         replay_seconds,

@@ -5,7 +5,7 @@ use cere_driver::several::several;
 use cere_measure::{Bench, Builds, Measure, Target, Turns};
 use cere_tune::Variant;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// Error that the replays of one region may add to the predicted time, as a share of it.
@@ -23,12 +23,32 @@ const MOST: f64 = 0.3;
 const BETWEEN: usize = 4;
 
 /// For each variant and round, the run's time over that of the plain build, or why it is unknown.
-pub type Ratios = Vec<Result<Vec<f64>, String>>;
+pub type Ratios = Vec<Result<Vec<f64>, Reason>>;
+
+/// What became of a region under a variant, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason {
+    /// Name of the region.
+    pub region: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A region that counts as profiled under a variant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AsProfiled {
+    /// Which, and why.
+    pub reason: Reason,
+    /// Its share of the run's time.
+    pub share: f64,
+}
 
 /// The outcome of all replays.
 pub struct Found {
     /// One entry for each variant.
     pub ratios: Ratios,
+    /// One entry for each variant: the regions that count as profiled under it.
+    pub as_profiled: Vec<Vec<AsProfiled>>,
     /// Share of the run's time in regions that were replayed.
     pub covered: f64,
     /// Seconds that compiling took, on all processors together.
@@ -50,6 +70,18 @@ struct Region<'a> {
     compiled: f64,
     /// Numbers of those of `others`, from 1, whose results were judged.
     judged: RefCell<BTreeSet<usize>>,
+    /// Of those, which were once too short to be timed.
+    short: RefCell<BTreeMap<usize, String>>,
+}
+
+/// The times of a region under a variant.
+enum Timed {
+    /// Over those as built, round by round.
+    Ratios(Vec<f64>),
+    /// Too short to be timed.
+    Short(String),
+    /// None: why.
+    Failed(String),
 }
 
 /// Replays all regions under all variants. A region's error counts in proportion to its share, so regions with a small share
@@ -59,6 +91,7 @@ pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], round
     let covered: f64 = targets.iter().map(|t| t.share).sum();
     let mut found = Found {
         ratios: vec![Ok(vec![1.0; rounds as usize]); variants.len()],
+        as_profiled: vec![Vec::new(); variants.len()],
         covered,
         compiled: 0.0,
         replayed: 0.0,
@@ -86,14 +119,23 @@ pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], round
                 continue;
             }
         };
-        for (own, all) in of.into_iter().zip(&mut found.ratios) {
+        let all = found.ratios.iter_mut().zip(&mut found.as_profiled);
+        for (own, (all, as_profiled)) in of.into_iter().zip(all) {
+            let reason = |why| Reason {
+                region: target.name.clone(),
+                why,
+            };
             match (own, &mut *all) {
-                (Ok(ratios), Ok(sums)) => {
+                (Timed::Ratios(ratios), Ok(sums)) => {
                     for (sum, ratio) in sums.iter_mut().zip(ratios.iter().cycle()) {
                         *sum += target.share * (ratio - 1.0);
                     }
                 }
-                (Err(why), Ok(_)) => *all = Err(format!("{}: {why}", target.name)),
+                (Timed::Short(why), Ok(_)) => as_profiled.push(AsProfiled {
+                    reason: reason(why),
+                    share: target.share,
+                }),
+                (Timed::Failed(why), Ok(_)) => *all = Err(reason(why)),
                 (_, Err(_)) => {}
             }
         }
@@ -141,26 +183,27 @@ impl<'a> Region<'a> {
             places,
             compiled,
             judged: RefCell::default(),
+            short: RefCell::default(),
         })
     }
 
     /// For each variant the time over that as built, round by round; an error if the code as built cannot be timed.
-    fn rounds(&self, rounds: u32) -> Result<Ratios, String> {
+    fn rounds(&self, rounds: u32) -> Result<Vec<Timed>, String> {
         let others: Vec<usize> = (1..=self.others.len()).collect();
         let mut turns = Turns::new(self, BETWEEN);
         for _ in 0..rounds {
             turns.round(&others)?;
         }
-        let as_built = vec![1.0; rounds as usize];
+        let short = self.short.borrow();
+        let ratio = |base: &[f64], now: &[f64]| self.target.ratio(base, now);
         let each = self.places.iter().map(|place| match place {
-            Ok(Some(other)) => match turns.failure(other + 1) {
-                Some(why) => Err(why.to_owned()),
-                None => Ok(turns
-                    .series()
-                    .ratios(other + 1, |base, now| self.target.ratio(base, now))),
+            Ok(Some(other)) => match (turns.failure(other + 1), short.get(&(other + 1))) {
+                (Some(why), _) => Timed::Failed(why.to_owned()),
+                (None, Some(why)) => Timed::Short(why.clone()),
+                (None, None) => Timed::Ratios(turns.series().ratios(other + 1, ratio)),
             },
-            Ok(None) => Ok(as_built.clone()),
-            Err(why) => Err(why.clone()),
+            Ok(None) => Timed::Ratios(vec![1.0; rounds as usize]),
+            Err(why) => Timed::Failed(why.clone()),
         });
         Ok(each.collect())
     }
@@ -177,8 +220,19 @@ impl Bench for &Region<'_> {
             Some(other) => (self.others[other].0, &self.others[other].1),
         };
         let judged = subject > 0 && self.judged.borrow_mut().insert(subject);
-        let timed = self.lab.time(self.target, variant, builds, judged, None);
-        Ok(timed.map(|timed| timed.seconds))
+        let how = (judged, None);
+        let timed = self
+            .lab
+            .time_while(self.target, variant, builds, how, &|_| true);
+        Ok(timed.and_then(|timed| {
+            if let Err(why) = self.target.check_timed_weight(&timed.seconds) {
+                if subject == 0 {
+                    return Err(why);
+                }
+                self.short.borrow_mut().insert(subject, why);
+            }
+            Ok(timed.seconds)
+        }))
     }
 }
 

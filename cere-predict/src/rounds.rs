@@ -215,6 +215,7 @@ fn add(prediction: &mut Prediction, keys: &[RegionKey], runs: &Runs) {
         run.measured_seconds = run
             .measured_sequential
             .map(|sequential| sequential + inside);
+        run.error_range = run.error_around();
     }
 }
 

@@ -17,11 +17,13 @@ impl Prediction {
                 interval,
                 measured,
                 error,
-                range(r),
+                r.error_range.map_or("-".to_owned(), |(low, high)| {
+                    format!("{:+.1} to {:+.1}", low * 100.0, high * 100.0)
+                }),
             ]
         };
         let [predicted, interval, measured, off] = HEADING;
-        let heading = ["threads", predicted, interval, measured, off, "rounds"];
+        let heading = ["threads", predicted, interval, measured, off, "95 % of it"];
         let mut text = print::table(&heading, &self.runs.iter().map(row).collect::<Vec<_>>());
         let rows = self.runs.iter().flat_map(|run| {
             run.regions.iter().map(|r| {
@@ -36,7 +38,7 @@ impl Prediction {
         });
         let heading = ["region", "threads", "predicted", "measured", "error"];
         text.push('\n');
-        text.push_str(&print::table(&heading, &rows.collect::<Vec<_>>()));
+        text.push_str(&print::table_of_names(&heading, rows.collect()));
         text.push_str(&format!(
             "\nsequential part: {} of {} in {}\n",
             print::time(self.sequential_seconds),
@@ -58,19 +60,4 @@ impl Prediction {
         }
         text
     }
-}
-
-/// Minimum and maximum error of single rounds; without measurements, the distance of their predictions from the median.
-fn range(run: &RunTime) -> String {
-    let of = |round: &(f64, Option<f64>)| match run.measured_seconds {
-        Some(_) => error(round.0, round.1),
-        None => error(round.0, Some(run.predicted_seconds)),
-    };
-    let errors: Vec<f64> = run.rounds.iter().filter_map(of).collect();
-    if errors.len() < 2 {
-        return "-".to_owned();
-    }
-    let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = errors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{:+.1} to {:+.1}", least * 100.0, most * 100.0)
 }

@@ -7,16 +7,14 @@ use cere_format::profile::{Profile, RegionKey};
 use cere_format::replay::{CacheLevel, Warmup};
 use cere_format::store::Store;
 use cere_measure::matching::{Matching, Measured, Pair};
-use cere_package::io::read_manifest;
 use cere_roofline::Document as Roofline;
 use cere_run::capture::Refused;
-use cere_store::codelets::files;
-use cere_store::current::{self, Current};
+use cere_store::current;
 use cere_store::results::{Database, Machine, Record, counting, tool, warmup_name};
+use cere_store::sources::{self, State};
 use cere_store::state;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// A codelet of the current build.
 pub struct Codelet {
@@ -32,14 +30,12 @@ pub struct Codelet {
 pub struct Place {
     /// The region.
     pub key: RegionKey,
-    /// File, absolute or below `directory`.
+    /// File.
     pub file: PathBuf,
-    /// Where the compiler ran.
-    pub directory: PathBuf,
     /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// When the unit was compiled, if known.
-    pub built: Option<SystemTime>,
+    /// What became of the file since the build.
+    pub state: State,
 }
 
 /// A warm-up's comparison with the run.
@@ -94,8 +90,7 @@ impl Data {
     pub fn read(store: &Store, max_error: f64) -> Result<Self> {
         let profile = current::profile(store)?;
         let units = state::current_units(store)?;
-        let mut notes = Vec::new();
-        let codelets = codelets(store, &mut notes)?;
+        let (codelets, notes) = codelets(store, &profile)?;
         let records = match Database::existing(store)? {
             Some(database) => database.all()?,
             None => Vec::new(),
@@ -198,46 +193,35 @@ fn measured(codelet: &Codelet, records: &[&Record]) -> Measured {
     }
 }
 
-fn codelets(store: &Store, notes: &mut Vec<String>) -> Result<Vec<Codelet>> {
-    let current = Current::of(store)?;
-    let mut found = Vec::new();
-    let mut older = 0;
-    for file in files(store)? {
-        let manifest = match read_manifest(&file) {
-            Ok(manifest) => manifest,
-            Err(error) => {
-                notes.push(format!("a codelet is damaged: {}: {error}", file.display()));
-                continue;
-            }
-        };
-        if current.holds(&manifest) != Some(true) {
-            older += 1;
-            continue;
-        }
-        found.push(Codelet {
+/// The codelets of the profile's build and command, with notes on what is left out.
+fn codelets(store: &Store, profile: &Profile) -> Result<(Vec<Codelet>, Vec<String>)> {
+    let chosen = current::choose(store, profile)?;
+    let codelet = |(file, manifest): current::Codelet| {
+        Ok(Codelet {
             bytes: std::fs::metadata(&file).map_or(0, |m| m.len()),
             sha256: state::hash_file(&file)?,
             manifest,
-        });
-    }
-    if older > 0 {
-        notes.push(format!("{older} codelets of older builds are ignored"));
-    }
-    Ok(found)
+        })
+    };
+    let found: Result<Vec<Codelet>> = chosen.codelets.into_iter().map(codelet).collect();
+    let damaged = chosen.damaged.iter();
+    let damaged =
+        damaged.map(|(file, error)| format!("a codelet is damaged: {}: {error}", file.display()));
+    Ok((found?, chosen.notes.into_iter().chain(damaged).collect()))
 }
 
 fn places(store: &Store, unit: &Unit) -> Vec<Place> {
-    let record = std::fs::metadata(store.unit_record(&unit.id));
-    let built = record.and_then(|m| m.modified()).ok();
-    let place = |region: &cere_format::build::Region| Place {
-        key: RegionKey {
-            unit: unit.id.clone(),
-            index: region.index,
-        },
-        file: region.file.clone(),
-        directory: unit.command.directory.clone(),
-        line: region.line,
-        built,
+    let place = |region: &cere_format::build::Region| {
+        let file = unit.command.directory.join(&region.file);
+        Place {
+            key: RegionKey {
+                unit: unit.id.clone(),
+                index: region.index,
+            },
+            state: sources::state(store, unit, &file),
+            file,
+            line: region.line,
+        }
     };
     unit.regions.iter().map(place).collect()
 }

@@ -1,7 +1,7 @@
 //! The source lines around a region.
 
 use super::data::Place;
-use std::path::PathBuf;
+use cere_store::sources::State;
 
 /// Lines before the loop's first.
 const BEFORE: usize = 5;
@@ -42,7 +42,7 @@ pub fn excerpt(place: Option<&Place>) -> Excerpt {
             ..Excerpt::default()
         };
     };
-    let path: PathBuf = place.directory.join(&place.file);
+    let path = &place.file;
     let mut excerpt = Excerpt {
         file: path.display().to_string(),
         ..Excerpt::default()
@@ -51,10 +51,14 @@ pub fn excerpt(place: Option<&Place>) -> Excerpt {
         excerpt.note = Some("The compiler left no line for this loop.".to_owned());
         return excerpt;
     }
-    let metadata = std::fs::metadata(&path);
+    if place.state == State::Gone {
+        excerpt.note = Some("The source is gone since the build.".to_owned());
+        return excerpt;
+    }
+    let metadata = std::fs::metadata(path);
     let read = match &metadata {
         Ok(m) if !m.is_file() || m.len() > LARGEST => Err("it is no source file".to_owned()),
-        Ok(_) => std::fs::read(&path).map_err(|e| e.to_string()),
+        Ok(_) => std::fs::read(path).map_err(|e| e.to_string()),
         Err(e) => Err(e.to_string()),
     };
     let text = match read {
@@ -73,8 +77,7 @@ pub fn excerpt(place: Option<&Place>) -> Excerpt {
         ));
         return excerpt;
     }
-    let changed = metadata.ok().and_then(|m| m.modified().ok()) > place.built;
-    if place.built.is_some() && changed {
+    if place.state == State::Changed {
         let note =
             "The source changed after the build: these lines may be others than those that ran.";
         excerpt.note = Some(note.to_owned());
@@ -94,7 +97,6 @@ pub fn excerpt(place: Option<&Place>) -> Excerpt {
 mod tests {
     use super::*;
     use cere_format::profile::RegionKey;
-    use std::time::{Duration, SystemTime};
 
     #[test]
     fn lines_missing_and_changed_sources() {
@@ -106,16 +108,15 @@ mod tests {
                 unit: "u".into(),
                 index: 0,
             },
-            file: "a.c".into(),
-            directory: directory.path().into(),
+            file: directory.path().join("a.c"),
             line: 3,
-            built: Some(SystemTime::now() + Duration::from_secs(60)),
+            state: State::Same,
         };
         let found = excerpt(Some(&place));
         assert!(found.note.is_none());
         assert_eq!(found.lines.len(), 28);
         assert!(found.lines[2].here && found.lines[2].text == "line 3");
-        place.built = Some(SystemTime::UNIX_EPOCH);
+        place.state = State::Changed;
         assert!(
             excerpt(Some(&place))
                 .note
@@ -126,14 +127,12 @@ mod tests {
         assert!(excerpt(Some(&place)).note.unwrap().contains("40 lines"));
         place.line = 0;
         assert!(excerpt(Some(&place)).note.unwrap().contains("no line"));
-        place.file = "b.c".into();
+        place.file = directory.path().join("b.c");
         place.line = 1;
-        assert!(
-            excerpt(Some(&place))
-                .note
-                .unwrap()
-                .contains("cannot be read")
-        );
+        let note = |place: &Place| excerpt(Some(place)).note.unwrap();
+        assert!(note(&place).contains("cannot be read"));
+        place.state = State::Gone;
+        assert!(note(&place).contains("gone"));
         assert!(excerpt(None).note.is_some());
     }
 }

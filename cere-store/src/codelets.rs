@@ -33,6 +33,12 @@ pub struct Listed {
     pub verdict: Option<Verdict>,
     /// Whether it is of the current build; none if the store knows no build.
     pub current: Option<bool>,
+    /// The command that it was captured in, program and arguments; none if that is not recorded.
+    pub command: Option<Vec<String>>,
+    /// Where that ran.
+    pub directory: Option<String>,
+    /// What its user should know: see [`crate::notes`].
+    pub notes: Vec<String>,
 }
 
 /// What the last replay of each codelet at the flags of its capture found, with its result compared. Other flags may well
@@ -71,11 +77,11 @@ impl Verdicts {
 }
 
 impl Listed {
-    /// The entry for `file`, whose manifest is `manifest`; `current`: see the field.
+    /// The entry for `file`, whose manifest is `manifest`; `current` and `notes`: see the fields.
     pub fn of(
         manifest: &Manifest,
         file: &Path,
-        current: Option<bool>,
+        (current, notes): (Option<bool>, Vec<String>),
         verdicts: &Verdicts,
     ) -> Result<Self> {
         let metadata =
@@ -90,6 +96,9 @@ impl Listed {
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
             verdict: verdicts.last(&manifest.name, file)?,
             current,
+            command: manifest.run.as_ref().map(|run| run.command.clone()),
+            directory: manifest.run.as_ref().map(|run| run.directory.clone()),
+            notes,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Which packages an argument of `cere replay` means.
 
-use crate::current::Current;
+use crate::build::Current;
 use crate::names::{glob, is_glob, named, pick, select};
 use crate::{codelets, missing, state};
 use anyhow::{Result, anyhow, bail};

@@ -7,11 +7,12 @@ use cere_format::profile::{PROFILE_VERSION, Profile};
 use cere_format::store::Store;
 use cere_package::io::PACKAGE_UNFINISHED;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Directory for files of compiles in progress.
 pub fn scratch(store: &Store) -> PathBuf {
@@ -224,7 +225,7 @@ pub(crate) fn is_hidden(path: &Path) -> bool {
 }
 
 /// The record of a unit.
-fn unit(store: &Store, id: &str) -> Result<Unit> {
+pub fn unit(store: &Store, id: &str) -> Result<Unit> {
     let path = store.unit_record(id);
     let unit: Unit = read_json(&path)?;
     if unit.version != BUILD_VERSION {
@@ -237,7 +238,21 @@ fn unit(store: &Store, id: &str) -> Result<Unit> {
     Ok(unit)
 }
 
-/// The newest unit of each compile whose source still exists and whose output was kept, by source and output.
+/// Ids of the units that the last profile ran code of, if its program's file is still the same.
+fn profiled_units(store: &Store) -> HashSet<String> {
+    let Ok(profile) = profile(store) else {
+        return HashSet::new();
+    };
+    let name = profile.command.first().map_or("", String::as_str);
+    let file = profile.directory.join(name);
+    // A program that was found by PATH counts as the same.
+    let same = !name.contains('/') || hash_file(&file).is_ok_and(|hash| hash == profile.program);
+    let regions = profile.regions.into_iter().filter(|_| same);
+    regions.map(|region| region.key.unit).collect()
+}
+
+/// The newest unit of each compile whose source still exists and whose output was kept, by source and output. One whose
+/// source is gone counts as long as the profiled program is there that ran its code.
 pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
     let Ok(entries) = fs::read_dir(store.current()) else {
         bail!(
@@ -247,6 +262,7 @@ pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
     };
     // By id: compiles of the same content share a unit, whose record names the output of the last one.
     let mut units: BTreeMap<(PathBuf, String), Unit> = BTreeMap::new();
+    let profiled = LazyLock::new(|| profiled_units(store));
     for entry in entries {
         let path = entry?.path();
         if is_hidden(&path) {
@@ -257,7 +273,8 @@ pub fn current_units(store: &Store) -> Result<Vec<Unit>> {
         let unit = unit(store, id.trim())?;
         let output = unit.command.output.as_deref();
         let kept = output.is_none_or(|o| o != Path::new("/dev/null") && !o.ends_with("-"));
-        if kept && (unit.source.exists() || unit.source.ends_with("-")) {
+        let there = || unit.source.exists() || unit.source.ends_with("-");
+        if kept && (there() || profiled.contains(&unit.id)) {
             units.insert((unit.source.clone(), unit.id.clone()), unit);
         }
     }

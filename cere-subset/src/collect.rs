@@ -7,7 +7,7 @@ use cere_format::package::Manifest;
 use cere_format::store::Store;
 use cere_measure::Shares;
 use cere_measure::matching::counting;
-use cere_store::current::{self, Codelet, codelets};
+use cere_store::current::{self, Chosen, Codelet, codelets};
 use cere_store::names::named;
 use cere_store::state;
 use std::collections::BTreeSet;
@@ -64,7 +64,12 @@ fn add(
 ) -> Result<()> {
     let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
-    let codelets = codelets(store)?;
+    let Chosen {
+        codelets, notes, ..
+    } = codelets(store, &profile)?;
+    for note in notes {
+        note!("{}: {note}", store.root().display());
+    }
     let shares = Shares::of(&profile)?;
     let program = all.programs.len();
     let name = unique(&program_name(&profile.command), names);

@@ -3,7 +3,8 @@
 use crate::options::{self, Common};
 use crate::show;
 use anyhow::{Result, bail};
-use cere_console::{note, print};
+use cere_console::print::{self, tell};
+use cere_console::{note, warning};
 use cere_process::supervise::shell_code;
 use cere_run::capture::{End, Request, Taken, Tracing, parse_invocations, take};
 use cere_run::launch::Output;
@@ -29,7 +30,7 @@ program's start.\n\
 Exit status: 0 if the program succeeded and every region that was named without a glob gave its codelets. Regions chosen\n\
 by a glob or by the profile may be skipped, with the reason, as long as there is a codelet. 1 if nothing was captured, a\n\
 named region is missing, a capture was lost or the time was up. Otherwise the status of the program that failed (128 plus\n\
-the number of a signal). Codelets are kept in any case.\n\
+the number of a signal), unless --ignore-status is given. Codelets are kept in any case.\n\
 \n\
 Examples:\n\
 \x20 cere capture -- ./app input\n\
@@ -49,6 +50,9 @@ pub struct Options {
     /// Kill the program after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
+    /// A status of the program other than 0 is a warning: it does not decide the status of this command
+    #[arg(long)]
+    ignore_status: bool,
     /// Runs for the times in vivo, unless the stored profile has as many [default: 3; for a program of more than 20 s 1, or 2
     /// if the times of one run scatter]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -108,30 +112,29 @@ pub fn run(options: &Options) -> Result<u8> {
             false => Output::Kept,
         },
     })?;
-    report(options, &taken)?;
-    let (status, cut, lost) = match taken.end {
+    let notes = notes(&taken);
+    report(options, &taken, &notes)?;
+    let (status, cut, lost) = match &taken.end {
         End::Complete => {
             note!("the store has all codelets that can be had");
             return Ok(0);
         }
         End::Nothing { other_threads } => bail!(
             "there is nothing to capture: no region passes{} (`cere profile` and `cere regions` list them; name one to take it anyway)",
-            match other_threads {
+            match *other_threads {
                 true => ", and those that ran in threads other than the first are not captured",
                 false => "",
             }
         ),
-        End::Ran { status, cut, lost } => (status, cut, lost),
+        End::Ran { status, cut, lost } => (*status, cut, *lost),
     };
-    for text in &taken.untimed {
-        note!("no time in vivo: {text}");
-    }
+    tell(&notes);
     if let Some(cut) = cut {
         bail!("{cut}; what was captured until then is kept");
     }
     let code = shell_code(status);
-    if code != 0 {
-        note!("{} ended with {status}", options.command[0]);
+    if let Some(ended) = ended(options, &taken) {
+        warning!("{ended}");
     }
     let missed = taken.skipped.iter().filter(|s| s.named).count();
     if taken.codelets.is_empty() {
@@ -143,13 +146,35 @@ pub fn run(options: &Options) -> Result<u8> {
     if missed > 0 {
         bail!("{missed} of the named regions were not captured: see the reasons above");
     }
-    Ok(code)
+    Ok(if options.ignore_status { 0 } else { code })
 }
 
-fn report(options: &Options, taken: &Taken) -> Result<()> {
+/// How the program ended, if not with status 0.
+fn ended(options: &Options, taken: &Taken) -> Option<String> {
+    match &taken.end {
+        End::Ran { status, .. } if !status.success() => Some(format!(
+            "{} ended with {status}; what was captured until then is kept",
+            options.command[0]
+        )),
+        _ => None,
+    }
+}
+
+/// What a user should know of the new codelets.
+fn notes(taken: &Taken) -> Vec<String> {
+    let untimed = taken.untimed.iter();
+    let untimed = untimed.map(|text| format!("no time in vivo: {text}"));
+    taken.notes.iter().cloned().chain(untimed).collect()
+}
+
+fn report(options: &Options, taken: &Taken, notes: &[String]) -> Result<()> {
     let (codelets, skipped) = (&taken.codelets, &taken.skipped);
     if options.common.json {
-        print::json(&serde_json::json!({"codelets": codelets, "skipped": skipped}))?;
+        let ended = ended(options, taken);
+        let notes: Vec<&String> = ended.iter().chain(notes).collect();
+        print::json(
+            &serde_json::json!({"codelets": codelets, "skipped": skipped, "notes": notes}),
+        )?;
     } else if !codelets.is_empty() {
         print::out(&show::codelets::table(codelets))?;
     }

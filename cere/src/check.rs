@@ -4,7 +4,7 @@ use crate::count::geometry;
 use crate::options::{self, Common, Timing};
 use crate::show;
 use anyhow::{Result, bail};
-use cere_console::print;
+use cere_console::print::{self, tell};
 use cere_format::replay::Verdict;
 use cere_measure::check::Plan;
 use cere_measure::decide::rounds;
@@ -66,11 +66,11 @@ pub struct Options {
 fn counted(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let profile = current::profile(&store)?;
-    let codelets = codelets(&store)?;
+    let chosen = codelets(&store, &profile)?;
     let compared = cere_hybrid::counted::Request {
         store: &store,
         profile: &profile,
-        codelets: &codelets,
+        codelets: &chosen.codelets,
         settings: &options.timing.settings(Team::default())?,
         counting: &cere_count::Settings {
             geometry: geometry(&options.geometry)?,
@@ -79,9 +79,10 @@ fn counted(options: &Options) -> Result<u8> {
     }
     .compare()?;
     match options.common.json {
-        true => print::json(&show::counted::json(&compared))?,
+        true => print::json(&show::counted::json(&compared, &chosen.notes))?,
         false => print::out(&show::counted::text(&compared))?,
     }
+    tell(&chosen.notes);
     let same = compared.done.iter().all(|f| f.same_blocks);
     Ok(u8::from(!same || !compared.skipped.is_empty()))
 }
@@ -93,12 +94,12 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let store = options.common.store()?;
     let profile = current::profile(&store)?;
-    let codelets = codelets(&store)?;
+    let chosen = codelets(&store, &profile)?;
     let settings = options.timing.settings(Team::default())?;
     let plan = Plan {
         store: &store,
         profile: &profile,
-        codelets: &codelets,
+        codelets: &chosen.codelets,
         settings,
         again: options.again,
         rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
@@ -111,10 +112,11 @@ pub fn run(options: &Options) -> Result<u8> {
         options.max_error / 100.0,
     )?;
     if options.common.json {
-        print::json(&json(&matching))?;
+        print::json(&json(&matching, &chosen.notes))?;
     } else {
         print::out(&text(&matching, options.max_error))?;
     }
+    tell(&chosen.notes);
     let wrong = matching
         .rows
         .iter()
@@ -156,7 +158,7 @@ fn text(matching: &Matching, most: f64) -> String {
     let heading = [
         "region", "coverage", "classes", "error", "rounds", "<verdict", "<",
     ];
-    let mut text = print::table(&heading, &rows);
+    let mut text = print::table_of_names(&heading, rows);
     text.push_str(&format!(
         "\ncovered by codelets with the original's result: {}\n",
         percents(matching.coverage)
@@ -176,12 +178,12 @@ fn text(matching: &Matching, most: f64) -> String {
     text
 }
 
-fn json(matching: &Matching) -> serde_json::Value {
+fn json(matching: &Matching, notes: &[String]) -> serde_json::Value {
     let accurate: serde_json::Map<String, serde_json::Value> = LEVELS
         .iter()
         .zip(matching.accurate)
         .map(|(level, share)| (format!("{:.0}", level * 100.0), share.into()))
         .collect();
     serde_json::json!({"coverage": matching.coverage, "accurate": accurate, "reduction": matching.reduction,
-        "regions": matching.rows})
+        "regions": matching.rows, "notes": notes})
 }

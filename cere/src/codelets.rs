@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use cere_console::{note, print};
 use cere_package::io::read_manifest;
 use cere_store::codelets::{Listed, Verdicts, files};
-use cere_store::current::Current;
+use cere_store::notes::{Notes, grouped};
 use cere_store::state;
 
 /// List the codelets in the store
@@ -43,13 +43,16 @@ fn prune(codelets: Vec<Listed>) -> Result<Vec<Listed>> {
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.existing_store()?;
     let _lock = options.prune.then(|| state::lock(&store)).transpose()?;
-    let current = Current::of(&store)?;
+    let notes = Notes::of(&store)?;
     let verdicts = Verdicts::of(&store)?;
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());
     for file in files(&store)? {
         let listed = read_manifest(&file)
             .map_err(anyhow::Error::from)
-            .and_then(|manifest| Listed::of(&manifest, &file, current.holds(&manifest), &verdicts));
+            .and_then(|manifest| {
+                let current = notes.current().holds(&manifest);
+                Listed::of(&manifest, &file, (current, notes.on(&manifest)), &verdicts)
+            });
         match listed {
             Ok(listed) => sound.push(listed),
             Err(error) => damaged.push((file, error)),
@@ -64,6 +67,10 @@ pub fn run(options: &Options) -> Result<u8> {
         note!("no codelets yet: `cere capture -- ./app` takes some");
     } else {
         print::out(&show::codelets::table(&sound))?;
+    }
+    let told = sound.iter().map(|c| (c.name.as_str(), c.notes.clone()));
+    for note in grouped(told) {
+        note!("{note}");
     }
     for (file, error) in &damaged {
         note!("damaged: {}: {}", file.display(), print::error(error));

@@ -90,9 +90,10 @@ fn count(
     hardware: bool,
     file: &Path,
 ) -> Result<Counts> {
-    let (package, ..) = replays.unpack(file)?;
+    let (package, manifest, _) = replays.unpack(file)?;
     let options = replays.options(settings, None)?;
     let mut counts = cere_count::count(&package, counting, &options)?;
+    counts.notes.extend(replays.notes(&manifest));
     if hardware {
         counts.hardware = Some(cere_count::hardware::count(&package, &options)?);
     }

@@ -3,7 +3,8 @@
 use crate::options::{self, Common};
 use crate::show;
 use anyhow::Result;
-use cere_console::{note, print};
+use cere_console::note;
+use cere_console::print::{self, tell};
 use cere_hybrid::make::{Request, make};
 use std::path::PathBuf;
 
@@ -79,14 +80,14 @@ pub fn run(options: &Options) -> Result<u8> {
         command: &options.command,
     })?;
     let (decision, tuned) = (made.decision.as_ref(), &made.tuned);
-    for text in decision.iter().flat_map(|d| &d.notes) {
-        note!("{text}");
-    }
+    let notes: Vec<String> = decision.iter().flat_map(|d| d.notes.clone()).collect();
+    let notes: Vec<String> = options.without_program().into_iter().chain(notes).collect();
+    tell(&notes);
     for (region, why) in tuned.iter().filter_map(|t| Some((t, t.back.as_ref()?))) {
         note!("{} keeps the flags of the build: {why}", region.name);
     }
     if options.common.json {
-        print::json(&show::hybrid::json(decision, tuned))?;
+        print::json(&show::hybrid::json(decision, tuned, &notes))?;
     } else {
         print::out(&show::hybrid::text(decision, tuned, options.explain))?;
     }
@@ -96,4 +97,26 @@ pub fn run(options: &Options) -> Result<u8> {
         made.flags_file.display()
     );
     Ok(0)
+}
+
+impl Options {
+    /// A note on the options that are not followed because no program is run.
+    fn without_program(&self) -> Option<String> {
+        let of_runs = [
+            ("--explain", self.explain),
+            ("--rounds", self.rounds.is_some()),
+            ("--no-levels", self.no_levels),
+            ("--ignore", !self.ignore.is_empty()),
+            ("--tolerance", self.tolerance > 0.0),
+            ("--timeout", self.timeout.is_some()),
+        ];
+        let given = of_runs.into_iter().filter(|(_, given)| *given);
+        let given: Vec<&str> = given.map(|(name, _)| name).collect();
+        (self.command.is_empty() && !given.is_empty()).then(|| {
+            format!(
+                "{} had no effect, because no program was run: name it after --",
+                given.join(", ")
+            )
+        })
+    }
 }

@@ -56,7 +56,7 @@ mod work;
 
 use cere_build::wrapper;
 use cere_console::print;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Takes a program apart into codelets: hot loops that run alone.
@@ -79,6 +79,8 @@ Example:
 struct Cli {
     #[command(flatten)]
     messages: options::Messages,
+    #[command(flatten)]
+    before: options::Before,
     #[command(subcommand)]
     command: Command,
 }
@@ -113,7 +115,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = options::utf8::check().and_then(|()| match wrapper::tool_of_argv0() {
         Some(tool) => wrapper::run(tool),
-        None => run(Cli::parse()),
+        None => parse().and_then(run),
     });
     let outcome = match outcome {
         Err(error) => offer::offer_to_make(&error).unwrap_or(Err(error)),
@@ -126,6 +128,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Parses the command line.
+fn parse() -> anyhow::Result<Cli> {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let subcommands = Cli::command();
+    let name = matches.subcommand_name().unwrap_or_default();
+    if let Some(subcommand) = subcommands.find_subcommand(name) {
+        cli.before.check(subcommand)?;
+    }
+    Ok(cli)
 }
 
 /// Runs the subcommand that was parsed.

@@ -75,9 +75,10 @@ fn measure(
     file: &Path,
     options: &Options,
 ) -> Result<Vector> {
-    let (package, ..) = replays.unpack(file)?;
+    let (package, manifest, _) = replays.unpack(file)?;
     let how = replays.options(settings, None)?;
     let mut vector = cere_metrics::vector::vector(&package, measuring, &how)?;
+    vector.counts.notes.extend(replays.notes(&manifest));
     if options.hardware {
         vector.counts.hardware = Some(cere_count::hardware::count(&package, &how)?);
     }

@@ -2,7 +2,7 @@
 
 use crate::options::{self, Common, Placement, Timing};
 use anyhow::{Context, Result, bail};
-use cere_console::{note, print};
+use cere_console::print::{self, tell};
 use cere_measure::decide::rounds;
 use cere_predict::{flags, machines, model, plot, rounds::Rounds};
 use cere_replay::Team;
@@ -18,7 +18,7 @@ The predicted time is the sequential part, measured with as many threads as at c
 region is the sum over its classes: the class's time in those runs, times its codelet's replay over one invocation's time\n\
 there. Regions without codelets, or whose replays fail, count as profiled and are named. With one thread the result has\n\
 to be the original's. --measure also runs the program with each number of threads. Replays and runs alternate in rounds,\n\
-and both use fast times (see `cere check --help`). `rounds` shows the errors of single rounds.\n\
+and both use fast times (see `cere check --help`). `95 % of it` is the interval of the error.\n\
 \n\
 With --flags-file, for each set of flags: each region that matters counts with its share of the run, times its codelets'\n\
 replays under the flags over those as built, class by class. --measure also builds and runs the program. Every time is\n\
@@ -90,17 +90,17 @@ pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let profile = current::profile(&store)?;
     let units = state::current_units(&store)?;
-    let codelets = codelets(&store)?;
+    let chosen = codelets(&store, &profile)?;
     let mut threads = options.threads.clone();
     threads.sort_unstable();
     threads.dedup();
     let known = names::named(&units);
-    let plan = model::Plan::of(&profile, &known, &codelets)?;
+    let plan = model::Plan::of(&profile, &known, &chosen.codelets)?;
     // The program runs in the directory of its profile.
     let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
-    for note in team_warnings(&threads, &plan) {
-        note!("{note}");
-    }
+    let mut notes = chosen.notes.clone();
+    notes.extend(team_warnings(&threads, &plan));
+    tell(&notes);
     let rounds = Rounds {
         store: &store,
         profile: &profile,
@@ -111,10 +111,11 @@ pub fn run(options: &Options) -> Result<u8> {
         measure: options.measure,
         sequential: !options.no_run,
     };
-    let prediction = rounds.predict()?;
-    for note in prediction.warnings() {
-        note!("{note}");
-    }
+    let mut prediction = rounds.predict()?;
+    let warnings = prediction.warnings();
+    tell(&warnings);
+    notes.extend(warnings);
+    prediction.notes = notes;
     if let Some(file) = &plot {
         std::fs::write(file, plot::svg(&prediction))
             .with_context(|| format!("cannot write {}", file.display()))?;
@@ -147,6 +148,7 @@ fn under_flags(options: &Options, file: &Path) -> Result<u8> {
     } else {
         print::out(&flags::text(&found))?;
     }
+    tell(&found.notes);
     Ok(0)
 }
 

@@ -17,6 +17,9 @@ pub struct Options {
     patterns: Vec<String>,
 }
 
+/// Characters of the live-ins in the table, at most; `--json` has all.
+const LIVE_INS: usize = 60;
+
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     let units = state::current_units(&options.common.store()?)?;
@@ -58,7 +61,7 @@ fn row(n: &Named) -> Vec<String> {
     let live: Vec<String> = n.region.live_ins.iter().map(live_in).collect();
     let last = match &n.region.reason {
         Some(reason) if !n.region.outlined => format!("refused: {reason}"),
-        _ => format!("({})", live.join(", ")),
+        _ => print::short(&format!("({})", live.join(", ")), LIVE_INS),
     };
     vec![
         n.name.clone(),

@@ -57,7 +57,8 @@ pub fn run(options: &Options) -> Result<u8> {
     let file = std::path::absolute(&options.output)?;
     if options.common.json {
         print::json(&serde_json::json!({"file": file, "bytes": page.len(),
-            "regions": data.profile.regions.len(), "codelets": data.codelets.len(), "records": data.records.len()}))?;
+            "regions": data.profile.regions.len(), "codelets": data.codelets.len(), "records": data.records.len(),
+            "notes": data.notes}))?;
     } else {
         print::out(&format!("{}\n", file.display()))?;
     }

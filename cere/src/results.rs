@@ -101,5 +101,5 @@ fn table(records: &[Record]) -> String {
         "codelet", "median", "in vivo", "ratio", "<verdict", "<warm-up", "<when", "<machine",
         "<flags",
     ];
-    print::table(&heading, &records.iter().map(row).collect::<Vec<_>>())
+    print::table_of_names(&heading, records.iter().map(row).collect())
 }

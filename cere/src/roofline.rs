@@ -139,6 +139,7 @@ struct Found {
     name: String,
     region: String,
     size: Option<u64>,
+    notes: Vec<String>,
 }
 
 impl Options {
@@ -273,7 +274,8 @@ fn add(
             flags,
             state,
         };
-        let point = document::point(&subject, &work, &times, machine, &mut document.roofs)?;
+        let mut point = document::point(&subject, &work, &times, machine, &mut document.roofs)?;
+        point.notes.extend(found.notes.iter().cloned());
         document.points.push(point);
     }
     Ok(())
@@ -284,6 +286,7 @@ fn described(replays: &Replays, file: PathBuf, kernel: Option<&Kernel>) -> Resul
     let (_, manifest, _) = replays.unpack(&file)?;
     let number = manifest.invocation;
     let mut found = Found {
+        notes: replays.notes(&manifest),
         name: manifest.name,
         region: manifest.region_name,
         size: None,

@@ -3,11 +3,12 @@
 use crate::options::Common;
 use anyhow::{Context, Result, bail};
 use cere_cluster::{Goal, Rule, cover};
-use cere_console::print;
+use cere_console::print::{self, tell};
 use cere_format::profile::{Profile, RegionProfile};
 use cere_run::classes;
 use cere_run::selection::tree_nodes;
 use cere_store::current;
+use cere_store::notes::Notes;
 
 /// Choose the cheapest regions to replay that cover the run
 #[derive(clap::Args)]
@@ -81,6 +82,7 @@ fn replays(profile: &Profile) -> Vec<Option<Replay>> {
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
     let profile = current::profile(&store)?;
+    let notes = Notes::of(&store)?.on_profile(&profile);
     let replays = replays(&profile);
     let costs: Vec<Option<f64>> = replays
         .iter()
@@ -112,13 +114,15 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(
             &serde_json::json!({"coverage": found.coverage, "cost_seconds": found.cost,
-            "reduction": reduction, "gap": found.gap, "regions": chosen}),
+            "reduction": reduction, "gap": found.gap, "regions": chosen, "notes": notes}),
         )?;
+        tell(&notes);
         return Ok(0);
     }
     if options.names {
         let names: Vec<String> = chosen.iter().map(|c| format!("{}\n", c.name)).collect();
         print::out(&names.concat())?;
+        tell(&notes);
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = chosen
@@ -140,7 +144,7 @@ pub fn run(options: &Options) -> Result<u8> {
         "classes",
         "one run of each",
     ];
-    print::out(&print::table(&heading, &rows))?;
+    print::out(&print::table_of_names(&heading, rows))?;
     print::out(&format!(
         "\n{:.2} % of {} covered by {} of replays, {:.1} times less; {}\n",
         found.coverage * 100.0,
@@ -152,5 +156,6 @@ pub fn run(options: &Options) -> Result<u8> {
             gap => format!("a choice may be cheaper by up to {:.1} %", gap * 100.0),
         }
     ))?;
+    tell(&notes);
     Ok(0)
 }

@@ -14,7 +14,8 @@ use std::process::{Command, Stdio};
 Runs `cere instrument`, `capture` (which profiles first), `check` and `report` on one store. Each step uses what is\n\
 there: the build compiles what has changed, a profile of the same command is used again, existing codelets are not\n\
 captured and existing replays not repeated. So the same command continues an interrupted study. It stops at the first\n\
-step that fails and ends with its status.\n\
+step that fails and ends with its status. A program that ends with a status other than 0 does not stop it: a warning\n\
+says so, and the report.\n\
 \n\
 Examples:\n\
 \x20 cere study --build 'make -j2' -- ./app input\n\
@@ -53,7 +54,7 @@ struct Step {
 impl Options {
     fn steps(&self) -> Vec<Step> {
         let words = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
-        let mut capture = words(&["--missing"]);
+        let mut capture = words(&["--missing", "--ignore-status"]);
         if let Some(timeout) = self.timeout {
             capture.extend(words(&["--timeout", &timeout.to_string()]));
         }

@@ -93,3 +93,22 @@ fn terminals_get_what_they_ask_for() {
         .expect("cere runs");
     assert!(!text(&output.stderr).contains('\x1b'));
 }
+
+#[test]
+fn options_of_every_command_stand_before_it_too() {
+    let directory = instrumented(PROGRAM);
+    let at = directory.path();
+    std::fs::rename(at.join(".cere"), at.join("elsewhere")).expect("a store");
+    let regions = |arguments: &[&str]| common::json(at, arguments);
+    let after = regions(&["regions", "--store", "elsewhere", "--json"]);
+    assert!(!after.as_array().expect("regions").is_empty());
+    assert_eq!(
+        regions(&["--store", "elsewhere", "--json", "regions"]),
+        after
+    );
+    assert_eq!(regions(&["--json", "regions", "--store=elsewhere"]), after);
+    common::refused(at, &["regions"], "no build is recorded");
+    let output = common::run(at, &["--store", "elsewhere", "--json", "manual", "."]);
+    let message = text(&output.stderr);
+    assert!(message.contains("has no option --store"), "{message}");
+}

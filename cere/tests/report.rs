@@ -253,6 +253,7 @@ fn synthetic(at: &Path) -> PathBuf {
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),
         runtime_words: Vec::new(),
+        sources: Vec::new(),
     };
     // A few speeds and some noise, from a linear congruential generator.
     let mut state = 1u64;
@@ -320,6 +321,7 @@ fn synthetic(at: &Path) -> PathBuf {
     let profile = Profile {
         version: PROFILE_VERSION,
         runs: 1,
+        ended: None,
         process: Default::default(),
         input: Default::default(),
         other_threads: 0,

@@ -98,6 +98,173 @@ fn a_changed_body_under_the_same_name() {
     assert_eq!(names, [("fill@main.c:3:1".to_owned(), true)]);
 }
 
+/// The notes of the first codelet.
+fn notes(at: &Path) -> String {
+    json(at, &["codelets", "--json"])[0]["notes"].to_string()
+}
+
+#[test]
+fn sources_that_changed_or_are_gone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    write(at, &[("scale.h", "#define SCALE 3\n")]);
+    let source = format!("#include \"scale.h\"\n{}", program("", "SCALE"));
+    build(at, &source);
+    succeed(at, &["capture", "fill", "--invocation", "1", "--", "./app"]);
+    assert_eq!(notes(at), "[]");
+    // The time alone does not count.
+    write(at, &[("scale.h", "#define SCALE 3\n")]);
+    assert_eq!(notes(at), "[]");
+
+    write(at, &[("scale.h", "#define SCALE 5\n")]);
+    let word = "scale.h changed since the build";
+    assert!(notes(at).contains(word), "{}", notes(at));
+    for command in [
+        &["replay", "--json", "fill"][..],
+        &["count", "--json", "--geometry", "none", "fill"],
+        &["check", "--json", "--rounds", "0"],
+        &["select", "--json"],
+        &["report", "--json"],
+    ] {
+        let output = succeed(at, command);
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let first = found.get(0).unwrap_or(&found);
+        assert!(
+            first["notes"].to_string().contains(word),
+            "{command:?}: {found}"
+        );
+    }
+    let shown = text(&succeed(at, &["replay", "fill"]).stdout);
+    assert!(shown.contains(word), "{shown}");
+
+    build(at, &source);
+    let word = "of an older build: scale.h changed since";
+    assert!(notes(at).contains(word), "{}", notes(at));
+    let shown = text(&succeed(at, &["replay", "fill"]).stdout);
+    assert!(shown.contains(word), "{shown}");
+    refused(at, &["check"], "another build than the last one");
+
+    succeed(at, &["capture", "fill", "--invocation", "1", "--", "./app"]);
+    std::fs::remove_file(at.join("main.c")).expect("a source");
+    assert!(notes(at).contains("main.c is gone"), "{}", notes(at));
+    let report = json(at, &["report", "--json"]);
+    assert!(
+        report["notes"].to_string().contains("main.c is gone"),
+        "{report}"
+    );
+    let page = std::fs::read_to_string(at.join("report.html")).expect("a page");
+    assert!(page.contains("The source is gone since the build."));
+}
+
+/// A codelet whose own unit is the same holds another unit that was built again.
+#[test]
+fn a_callee_of_an_older_build() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    let callee = |factor: u32| format!("int scale(int x) {{ return x * {factor}; }}\n");
+    let main = "int scale(int);
+static int table[5000];
+__attribute__((noinline)) void fill(int n) { for (int i = 0; i < n; i++) table[i] += scale(i); }
+int main(void) { for (int i = 0; i < 3; i++) fill(5000); return table[1] == 0; }
+";
+    let build = |factor| {
+        write(at, &[("scale.c", &callee(factor)), ("main.c", main)]);
+        let line = "$CC -O2 main.c scale.c -o app";
+        succeed(at, &["instrument", "--", "sh", "-c", line]);
+    };
+    build(3);
+    succeed(at, &["capture", "fill", "--invocation", "1", "--", "./app"]);
+    assert_eq!(notes(at), "[]");
+    build(5);
+    let listed = json(at, &["codelets", "--json"]);
+    assert_eq!(listed[0]["current"], true, "{listed}");
+    assert!(
+        notes(at).contains("older build: scale.c changed since"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn codelets_of_two_commands() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    build(
+        at,
+        "#include <stdio.h>
+#include <stdlib.h>
+static double a[60000];
+__attribute__((noinline)) static void once(int n) { for (int i = 0; i < n; i++) for (int j = 0; j < 6000; j++) a[j] = a[j] * 0.5 + i; }
+__attribute__((noinline)) static void many(void) { for (int j = 0; j < 60000; j++) a[j] += 1; }
+int main(int c, char **v) { once(400 * atoi(v[1])); for (int r = 0; r < 40; r++) many(); printf(\"%g\\n\", a[3]); }
+",
+    );
+    succeed(at, &["capture", "once@*", "many@*", "--", "./app", "2"]);
+    let output = succeed(at, &["capture", "many@*", "--", "./app", "4"]);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("replaced 1 codelet of another command, `./app 2`"),
+        "{said}"
+    );
+    let listed = json(at, &["codelets", "--json"]);
+    let command = |i: usize| listed[i]["command"].to_string();
+    assert_eq!(
+        [command(0), command(1)],
+        [r#"["./app","4"]"#, r#"["./app","2"]"#]
+    );
+    assert!(text(&succeed(at, &["codelets"]).stdout).contains("./app 2"));
+
+    let check = ["check", "--json", "--rounds", "1"];
+    let checked = |name: &str| {
+        let found = json(at, &check);
+        let rows = found["regions"].as_array().expect("regions").clone();
+        let row = rows
+            .iter()
+            .find(|r| r["name"].as_str().is_some_and(|n| n.starts_with(name)));
+        (
+            row.expect("a region")["reason"].to_string(),
+            found["notes"].to_string(),
+        )
+    };
+    let (reason, notes) = checked("once");
+    assert!(reason.contains("it has no codelet"), "{reason}");
+    assert!(notes.contains("`./app 2`: once@main.c:"), "{notes}");
+    assert!(notes.contains("`cere profile -- ./app 2`"), "{notes}");
+    // The profile decides.
+    succeed(at, &["profile", "--", "./app", "2"]);
+    let (reason, notes) = checked("many");
+    assert!(reason.contains("it has no codelet"), "{reason}");
+    assert!(notes.contains("`./app 4`: many@main.c:"), "{notes}");
+    // What another command has is not there for this one.
+    succeed(at, &["capture", "--missing", "many@*", "--", "./app", "2"]);
+    let listed = json(at, &["codelets", "--json"]);
+    assert_eq!(listed[0]["command"], serde_json::json!(["./app", "2"]));
+    // Nothing of a third command.
+    succeed(at, &["profile", "--", "./app", "1"]);
+    refused(
+        at,
+        &["check"],
+        "left out 2 codelets of another command, `./app 2`",
+    );
+}
+
+#[test]
+fn a_status_other_than_0_does_not_stop_a_study() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    let source = program("", "3").replace("return 0;", "return 7;");
+    write(at, &[("main.c", &source)]);
+    let line = ["study", "--build", "$CC -O2 main.c -o app", "--", "./app"];
+    for _ in 0..2 {
+        let output = succeed(at, &line);
+        let said = text(&output.stderr);
+        assert!(said.contains("ended with exit status: 7"), "{said}");
+    }
+    let page = std::fs::read_to_string(at.join("report.html")).expect("a page");
+    assert!(page.contains("ended with exit status: 7"));
+    let capture = ["capture", "fill@*", "--invocation", "1", "--", "./app"];
+    assert_eq!(run(at, &capture).status.code(), Some(7));
+}
+
 #[test]
 fn nothing_is_older_than_no_build() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -105,6 +272,9 @@ fn nothing_is_older_than_no_build() {
     build(at, &program("", "5"));
     succeed(at, &["capture", "fill", "--invocation", "1", "--", "./app"]);
     std::fs::remove_file(at.join("main.c")).expect("a source");
+    // The profiled program is there still.
+    assert_eq!(json(at, &["codelets", "--json"])[0]["current"], true);
+    std::fs::remove_file(at.join(".cere/profile.json")).expect("a profile");
     refused(at, &["codelets", "--prune"], "records no build");
     let list = json(at, &["codelets", "--json"]);
     assert!(list[0]["current"].is_null(), "{list}");

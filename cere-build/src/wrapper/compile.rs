@@ -4,7 +4,7 @@ use super::job::Job;
 use super::{ENV_ALL_LOOPS, ENV_KEEP_GOING, Failure};
 use anyhow::{Context, Result, bail};
 use cere_console::warning;
-use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, SkippedLoop};
+use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_HEADERS, SkippedLoop};
 use cere_process::supervise::shell_code;
 use cere_store::{components, state};
 use std::io::{IsTerminal, Read, Write};
@@ -13,6 +13,9 @@ use std::process::{Command, ExitStatus, Stdio};
 
 /// Line of the pass on stderr: `CERE-RETRY-SKIP <index> <reason>`.
 const RETRY: &str = "CERE-RETRY-SKIP ";
+
+/// Environment variables of clang: whether it lists the headers that it reads, and the file that it appends them to.
+const CLANG_HEADERS: [&str; 2] = ["CC_PRINT_HEADERS", "CC_PRINT_HEADERS_FILE"];
 
 impl Job {
     /// Compiles `source` by `line`, which makes `output`; the result is the compiler's exit status.
@@ -128,6 +131,14 @@ impl Job {
         command.env_remove(ENV_COMMAND);
         if let Some(record) = record {
             command.env(ENV_COMMAND, record);
+            // clang appends to the list. A user's own one stays as it is.
+            let list = record.with_file_name("headers");
+            let _ = std::fs::remove_file(&list);
+            if std::env::var_os(CLANG_HEADERS[0]).is_none() {
+                command.env(CLANG_HEADERS[0], "1");
+                command.env(CLANG_HEADERS[1], &list);
+            }
+            command.env(ENV_HEADERS, list);
         }
         if input.is_some() {
             command.stdin(Stdio::piped());

@@ -232,6 +232,7 @@ pub fn read_raw(
         directory,
         program: String::new(),
         runs: 1,
+        ended: None,
         process: ProcessName::default(),
         input: RunInput::default(),
         seconds: total / hz,

@@ -50,6 +50,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
             features: vec![],
             kernel: "k".into(),
         },
+        run: None,
         in_vivo: None,
         represents: None,
         trace: None,

@@ -104,11 +104,20 @@ fn of(flags: &str) -> Variant {
     }
 }
 
+fn reason(region: &str, why: &str) -> Reason {
+    Reason {
+        region: region.into(),
+        why: why.into(),
+    }
+}
+
 fn truth(name: &str, variant: &Variant) -> Option<f64> {
     match (name, &variant.flags.join(" ").replace("-nothing", "")[..]) {
         ("a", "-O1") => Some(0.5),
         ("b", "-O1") => Some(2.0),
         ("b", "-wrong") | ("broken", _) => None,
+        // Below the resolution of the clock.
+        ("b", "-short") => Some(0.0),
         _ => Some(1.0),
     }
 }
@@ -163,8 +172,8 @@ fn a_set_of_flags_that_fails_is_told_and_the_others_count() {
         &[of("-wrong"), of("-refused"), of("-O1")],
         3,
     );
-    assert_eq!(found.ratios[0], Err("b: another result".into()));
-    assert_eq!(found.ratios[1], Err("a: the compiler crashed".into()));
+    assert_eq!(found.ratios[0], Err(reason("b", "another result")));
+    assert_eq!(found.ratios[1], Err(reason("a", "the compiler crashed")));
     let ratios = found.ratios[2].as_ref().unwrap();
     assert!(ratios.iter().all(|r| (r - 1.0).abs() < 1e-12), "{ratios:?}");
     // What fails once is not timed again.
@@ -181,6 +190,23 @@ fn a_region_that_fails_as_built_counts_as_profiled() {
     for ratio in found.ratios[0].as_ref().unwrap() {
         assert!((ratio - 0.8).abs() < 1e-12, "{ratio}");
     }
+}
+
+#[test]
+fn a_region_too_short_to_be_timed_under_flags_counts_as_profiled_there() {
+    let model = model(truth, exact(), 1);
+    let targets = [target("a", 0.6), target("b", 0.02)];
+    let found = ratios(&model, &targets, &[of("-short"), of("-O1")], 3);
+    for ratio in found.ratios[0].as_ref().unwrap() {
+        assert!((ratio - 1.0).abs() < 1e-12, "{ratio}");
+    }
+    let [apart] = &found.as_profiled[0][..] else {
+        panic!("{:?}", found.as_profiled)
+    };
+    assert_eq!((apart.reason.region.as_str(), apart.share), ("b", 0.02));
+    assert!(apart.reason.why.contains("too short"), "{apart:?}");
+    assert!(found.as_profiled[1].is_empty());
+    assert!((found.covered - 0.62).abs() < 1e-12);
 }
 
 /// On a machine with two speeds, 25 % apart, the median of the rounds is near the truth all the same.

@@ -146,6 +146,9 @@ fn what_is_measured_is_the_fast_times_of_the_runs() {
         let rounds: Vec<f64> = run.rounds.iter().filter_map(|r| r.1).collect();
         assert_eq!(rounds.len(), 3);
         near(rounds[0], 1.5 * (0.1 + regions));
+        let (low, high) = run.error_range.unwrap();
+        let error = run.outcome().error().unwrap();
+        assert!(low <= error && error <= high, "{low} {error} {high}");
     }
     assert_eq!(prediction.best().unwrap().threads, 4);
 }

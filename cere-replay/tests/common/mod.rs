@@ -108,6 +108,7 @@ pub fn mapping(start: u64, end: u64, permissions: &str, path: &str) -> Mapping {
 
 pub fn manifest() -> Manifest {
     Manifest {
+        run: None,
         openmp: None,
         answers: None,
         version: PACKAGE_VERSION,

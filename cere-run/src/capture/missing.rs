@@ -3,7 +3,7 @@
 use super::choose::{Choice, Skipped};
 use anyhow::Result;
 use cere_build::image::Program;
-use cere_format::package::Represents;
+use cere_format::package::{CapturedRun, Represents};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
@@ -56,12 +56,18 @@ impl Refused {
         state::write_json(&store.captures(), self)
     }
 
-    /// Removes from `choices` what the store has, and what was refused before. Returns the latter.
-    pub fn leave_out(&self, store: &Store, choices: &mut Vec<Choice>) -> Result<Vec<Skipped>> {
+    /// Removes from `choices` what the store has of a run that is the `same`, and what was refused before. Returns the latter.
+    pub fn leave_out(
+        &self,
+        store: &Store,
+        same: &dyn Fn(&CapturedRun) -> bool,
+        choices: &mut Vec<Choice>,
+    ) -> Result<Vec<Skipped>> {
         let mut there: HashMap<(RegionKey, u64), Option<Represents>> = HashMap::new();
         for file in codelets::files(store)? {
             if let Ok(manifest) = read_manifest(&file)
                 && manifest.in_vivo.is_some()
+                && manifest.run.as_ref().is_none_or(same)
             {
                 there.insert((manifest.key, manifest.invocation), manifest.represents);
             }

@@ -3,6 +3,7 @@
 mod choose;
 mod invocations;
 mod missing;
+mod others;
 mod pack;
 mod runs;
 mod times;
@@ -20,12 +21,14 @@ use anyhow::Result;
 use cere_build::image::Program;
 use cere_console::{note, print, warning};
 use cere_format::capture::{RunMode, Wanted};
+use cere_format::package::CapturedRun;
 use cere_format::profile::{PROFILE_VERSION, Profile, RegionKey};
 use cere_format::store::Store;
 use cere_store::codelets::Listed;
 use cere_store::names::{self, Named};
 use cere_store::state;
 use choose::{Choice, Wish};
+use others::Others;
 use pack::Packing;
 use runs::Runs;
 use std::path::Path;
@@ -62,6 +65,8 @@ pub struct Taken {
     pub skipped: Vec<Skipped>,
     /// Codelets without a time in vivo, and why.
     pub untimed: Vec<String>,
+    /// What became of other codelets.
+    pub notes: Vec<String>,
     /// How it ended.
     pub end: End,
 }
@@ -106,12 +111,20 @@ pub fn take(request: &Request) -> Result<Taken> {
         list: request.invocations.clone(),
     };
     let _lock = state::lock(store)?;
+    let here = std::env::current_dir()?;
+    let captured = CapturedRun::of(
+        request.command,
+        &here,
+        &program.hash,
+        &reads::of(request.command),
+    );
     let mut profile = fitting_profile(store, &program, request.command, &all);
     if let Some(stored) = &profile
-        && (stored.runs
-            < request
-                .runs
-                .unwrap_or_else(|| profile::sufficient_runs(stored))
+        && (!stored.was_cut()
+            && stored.runs
+                < request
+                    .runs
+                    .unwrap_or_else(|| profile::sufficient_runs(stored))
             || !times::all_known(stored, &wish.choices(profile.as_ref())?.0))
     {
         profile = None;
@@ -133,10 +146,15 @@ pub fn take(request: &Request) -> Result<Taken> {
         codelets: Vec::new(),
         skipped,
         untimed: Vec::new(),
+        notes: Vec::new(),
         end,
     };
+    let same = |of: &CapturedRun| {
+        let input = profile.as_ref().is_none_or(|profile| of.is_of(profile));
+        of.is_command_of(&captured) && of.program == captured.program && input
+    };
     if request.missing && !choices.is_empty() {
-        skipped.append(&mut refused.leave_out(store, &mut choices)?);
+        skipped.append(&mut refused.leave_out(store, &same, &mut choices)?);
         if choices.is_empty() {
             return Ok(ended(skipped, End::Complete));
         }
@@ -145,8 +163,9 @@ pub fn take(request: &Request) -> Result<Taken> {
         let other_threads = profile.as_ref().is_some_and(|p| p.other_threads > 0);
         return Ok(ended(skipped, End::Nothing { other_threads }));
     }
+    let others = Others::than(&captured, store);
     let early = match &profile {
-        Some(profile) => Some(Packing::of(store, &choices, Some(profile))?),
+        Some(profile) => Some(Packing::of(store, &captured, &choices, Some(profile))?),
         None => None,
     };
     let runs = Runs::make(&choices, |choices, first| {
@@ -157,7 +176,7 @@ pub fn take(request: &Request) -> Result<Taken> {
         Some(packing) => packing,
         None => {
             late = session.profile_after(&runs, wish.list.as_deref().unwrap_or(&[]));
-            Packing::of(store, &choices, late.as_ref())?
+            Packing::of(store, &captured, &choices, late.as_ref())?
         }
     };
     let mut outcome = packing.make_all(&runs)?;
@@ -168,6 +187,7 @@ pub fn take(request: &Request) -> Result<Taken> {
         codelets: outcome.codelets,
         skipped,
         untimed: outcome.untimed,
+        notes: others.replaced(&captured),
         end: End::Ran {
             status: runs.first.status,
             cut: runs.cut,

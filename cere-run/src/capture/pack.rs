@@ -5,13 +5,13 @@ use super::runs::{Found, Raw, Run, Runs};
 use anyhow::{Context, Result};
 use cere_console::{print, progress};
 use cere_driver::several::at_most;
-use cere_format::package::Represents;
+use cere_format::package::{CapturedRun, Represents};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_package::{PackError, PackInput, pack};
+use cere_store::build::Current;
 use cere_store::codelets::{Listed, Verdicts};
-use cere_store::current::Current;
 use cere_store::{codelets, state};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -71,6 +71,7 @@ pub struct Packing<'a> {
     store: &'a Store,
     choices: &'a [Choice],
     profile: Option<&'a Profile>,
+    run: &'a CapturedRun,
     current: Current,
     /// Those made while the program ran, by the metadata of the raw capture.
     early: Mutex<HashMap<PathBuf, Packed>>,
@@ -84,9 +85,10 @@ struct Wanted<'a> {
 }
 
 impl<'a> Packing<'a> {
-    /// Of the wanted invocations, with times from `profile`.
+    /// Of the wanted invocations of `run`, with times from `profile`.
     pub fn of(
         store: &'a Store,
+        run: &'a CapturedRun,
         choices: &'a [Choice],
         profile: Option<&'a Profile>,
     ) -> Result<Self> {
@@ -95,6 +97,7 @@ impl<'a> Packing<'a> {
             store,
             choices,
             profile,
+            run,
             current: Current::of(store)?,
             early: Mutex::default(),
         })
@@ -228,6 +231,7 @@ impl Packing<'_> {
             raw: &raw.path,
             region_name: &choice.name,
             name: &name,
+            run: Some(self.run),
             in_vivo,
             represents: wanted.represents,
             destination: &destination,
@@ -243,8 +247,13 @@ impl Packing<'_> {
             let _ = std::fs::remove_file(raw.path.with_extension(extension));
         }
         let current = self.current.holds(&manifest);
-        let listed =
-            Listed::of(&manifest, &destination, current, &Verdicts::default()).map_err(lost)?;
+        let listed = Listed::of(
+            &manifest,
+            &destination,
+            (current, Vec::new()),
+            &Verdicts::default(),
+        );
+        let listed = listed.map_err(lost)?;
         Ok((listed, untimed))
     }
 

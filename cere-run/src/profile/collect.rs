@@ -23,6 +23,8 @@ pub struct Collected {
     pub profile: Profile,
     /// The program's exit status as a shell reports it.
     pub code: u8,
+    /// Whether a signal ended the run before its end, the program's or one to this command.
+    pub cut: bool,
     /// Notes for readers of the profile.
     pub notes: Vec<String>,
 }
@@ -80,6 +82,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         bail!(late);
     }
     // The profile up to here is useful, except for runs beside replays, of which there are several.
+    let cut = finished.told.is_some() || finished.status.code().is_none();
     if let (Some(told), Some(_)) = (finished.told, run.only) {
         bail!(told);
     }
@@ -117,10 +120,12 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         ));
     }
     profile.program = program.hash.clone();
+    profile.ended = (!finished.status.success()).then(|| finished.status.to_string());
     profile.input = reads::without_own_output(before, &reads::of(command));
     Ok(Collected {
         profile,
         code,
+        cut,
         notes,
     })
 }

@@ -78,7 +78,7 @@ impl Command<'_> {
         input: &mut Input,
     ) -> Result<Collected> {
         let mut collected = self.times(runs, output, input)?;
-        if collected.code == 0 {
+        if !collected.cut {
             let note = short::record(self.store, &collected.profile)?;
             collected.notes.extend(note);
         }
@@ -88,8 +88,8 @@ impl Command<'_> {
     fn times(&self, runs: Option<u32>, output: Output, input: &mut Input) -> Result<Collected> {
         let mut first = self.profile_once(output, input, None)?;
         state::write_json(&self.store.profile(), &first.profile)?;
-        // A program that fails is not run for it again.
-        if runs == Some(1) || first.code != 0 {
+        // Another run would be cut elsewhere.
+        if runs == Some(1) || first.cut {
             first.notes.extend(probes::warning(&first.profile));
             return Ok(first);
         }
@@ -117,10 +117,11 @@ impl Command<'_> {
                 );
                 let only = std::slice::from_ref(key);
                 let run = self.profile_once(Output::Dropped, input, Some(only))?;
-                bare.extend((run.code == 0).then_some(run.profile));
+                bare.extend((!run.cut).then_some(run.profile));
             }
         }
         if let Some((mut merged, note)) = merge(profiles) {
+            merged.ended = first.profile.ended.take().or(merged.ended);
             first.notes.extend(note);
             if rarest.is_some() {
                 let note = probes::subtract_probes(&mut merged, &bare, wanted as usize);

@@ -85,6 +85,10 @@ impl<'a> Evaluator<'a> {
         let timed = ahead.quietly(&mut self.spent.waiting, || {
             lab.time_while(self.target, variant, &builds, (false, None), &hopes)
         });
+        let timed = timed.and_then(|timed| {
+            self.target.check_timed_weight(&timed.seconds)?;
+            Ok(timed)
+        });
         Ok(match timed {
             Err(reason) => Told::failed(reason, Some(builds.code)),
             Ok(timed) => {

@@ -142,7 +142,11 @@ pub fn tune(request: &Request) -> Result<Outcome> {
     let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
     let replays = Replays::open(store)?;
-    let targets = targets(request, &replays, &profile, &known, &codelets(store)?)?;
+    let chosen = codelets(store, &profile)?;
+    for note in &chosen.notes {
+        note!("{note}");
+    }
+    let targets = targets(request, &replays, &profile, &known, &chosen.codelets)?;
     let _lock = state::lock(store)?;
     let lab = Lab {
         store,

@@ -25,6 +25,30 @@ pub struct Common {
     pub json: bool,
 }
 
+/// The same options before the subcommand.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Before {
+    /// Directory of the store
+    #[arg(long, value_name = "DIR", global = true, hide = true)]
+    store: Option<PathBuf>,
+    /// Write machine-readable output to stdout
+    #[arg(long, global = true, hide = true)]
+    json: bool,
+}
+
+impl Before {
+    /// Fails if one is given with a subcommand that has no such option.
+    pub fn check(&self, subcommand: &clap::Command) -> Result<()> {
+        let given = [("store", self.store.is_some()), ("json", self.json)];
+        for (name, _) in given.into_iter().filter(|(_, given)| *given) {
+            if !subcommand.get_arguments().any(|own| own.get_id() == name) {
+                bail!("`cere {}` has no option --{name}", subcommand.get_name());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// How much every subcommand writes to stderr.
 #[derive(clap::Args, Debug, Clone, Copy)]
 pub struct Messages {

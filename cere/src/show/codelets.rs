@@ -2,6 +2,7 @@
 
 use cere_console::print;
 use cere_store::codelets::Listed;
+use cere_store::commands;
 
 /// Codelets as a table.
 pub fn table(codelets: &[Listed]) -> String {
@@ -22,6 +23,7 @@ pub fn table(codelets: &[Listed]) -> String {
                     None => "-",
                 }
                 .to_owned(),
+                c.command.as_deref().map_or("-".into(), commands::shown),
             ]
         })
         .collect();
@@ -33,6 +35,7 @@ pub fn table(codelets: &[Listed]) -> String {
             "in vivo",
             "<last verdict",
             "<build",
+            "<command",
         ],
         rows,
     )

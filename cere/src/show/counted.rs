@@ -86,10 +86,10 @@ fn levels(f: &Fidelity) -> Vec<Vec<String>> {
 }
 
 /// For programs.
-pub fn json(compared: &Compared) -> serde_json::Value {
+pub fn json(compared: &Compared, notes: &[String]) -> serde_json::Value {
     let skipped = compared.skipped.iter();
     let skipped: Vec<_> = skipped
         .map(|(codelet, reason)| serde_json::json!({"codelet": codelet, "reason": reason}))
         .collect();
-    serde_json::json!({"codelets": compared.done, "skipped": skipped})
+    serde_json::json!({"codelets": compared.done, "skipped": skipped, "notes": notes})
 }

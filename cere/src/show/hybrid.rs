@@ -29,7 +29,7 @@ fn region(tuned: &Tuned) -> Value {
 }
 
 /// As JSON; without a decision nothing was run.
-pub fn json(decision: Option<&Decision>, tuned: &[Tuned]) -> Value {
+pub fn json(decision: Option<&Decision>, tuned: &[Tuned], notes: &[String]) -> Value {
     let level = decision.and_then(|d| d.level.as_ref());
     json!({
         "plain_seconds": decision.map(|d| d.plain_seconds),
@@ -39,7 +39,7 @@ pub fn json(decision: Option<&Decision>, tuned: &[Tuned]) -> Value {
         "best_level_seconds": level.map(|l| l.1),
         "rest": decision.map(|d| shell_words::join(&d.recipe.rest.flags)),
         "regions": tuned.iter().map(region).collect::<Vec<_>>(),
-        "notes": decision.map(|d| &d.notes),
+        "notes": notes,
     })
 }
 
@@ -60,9 +60,9 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
             ]
         };
         let heading = ["region", "plain", "hybrid", "gain", "<", "<flags"];
-        text.push_str(&print::table(
+        text.push_str(&print::table_of_names(
             &heading,
-            &tuned.iter().map(row).collect::<Vec<_>>(),
+            tuned.iter().map(row).collect(),
         ));
         let saved: f64 = tuned
             .iter()

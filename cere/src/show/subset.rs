@@ -94,7 +94,7 @@ pub fn text(shown: &Shown) -> String {
         "replay",
         "<checks",
     ];
-    let mut text = print::table(&heading, &rows);
+    let mut text = print::table_of_names(&heading, rows);
     let covered: Vec<usize> = (0..subset.points.len()).collect();
     text += &format!(
         "\n{} programs, {} codelets in {} {}, which take {} of the time; {} metrics\n",

@@ -110,7 +110,7 @@ pub fn text(outcome: &Outcome) -> String {
         "95 %",
         "<flags",
     ];
-    let mut text = print::table(&heading, &found.iter().map(row).collect::<Vec<_>>());
+    let mut text = print::table_of_names(&heading, found.iter().map(row).collect());
     let mut reasons: Vec<(String, u32)> = Vec::new();
     for failure in found.iter().flat_map(|f| &f.failed) {
         let why = print::short(&failure.reason, LONG);
