@@ -18,7 +18,7 @@ pub struct Options {
 }
 
 /// Characters of the live-ins in the table, at most; `--json` has all.
-const LIVE_INS: usize = 60;
+const LIVE_INS: usize = 40;
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {

@@ -123,7 +123,7 @@ fn sources_that_changed_or_are_gone() {
         &["replay", "--json", "fill"][..],
         &["count", "--json", "--geometry", "none", "fill"],
         &["check", "--json", "--rounds", "0"],
-        &["select", "--json"],
+        &["select", "--json", "--coverage", "1"],
         &["report", "--json"],
     ] {
         let output = succeed(at, command);
@@ -198,8 +198,23 @@ __attribute__((noinline)) static void many(void) { for (int j = 0; j < 60000; j+
 int main(int c, char **v) { once(400 * atoi(v[1])); for (int r = 0; r < 40; r++) many(); printf(\"%g\\n\", a[3]); }
 ",
     );
-    succeed(at, &["capture", "once@*", "many@*", "--", "./app", "2"]);
-    let output = succeed(at, &["capture", "many@*", "--", "./app", "4"]);
+    succeed(
+        at,
+        &[
+            "capture",
+            "once@*",
+            "many@*",
+            "--invocation",
+            "1",
+            "--",
+            "./app",
+            "2",
+        ],
+    );
+    let output = succeed(
+        at,
+        &["capture", "many@*", "--invocation", "1", "--", "./app", "4"],
+    );
     let said = text(&output.stderr);
     assert!(
         said.contains("replaced 1 codelet of another command, `./app 2`"),
@@ -235,7 +250,19 @@ int main(int c, char **v) { once(400 * atoi(v[1])); for (int r = 0; r < 40; r++)
     assert!(reason.contains("it has no codelet"), "{reason}");
     assert!(notes.contains("`./app 4`: many@main.c:"), "{notes}");
     // What another command has is not there for this one.
-    succeed(at, &["capture", "--missing", "many@*", "--", "./app", "2"]);
+    succeed(
+        at,
+        &[
+            "capture",
+            "--missing",
+            "many@*",
+            "--invocation",
+            "1",
+            "--",
+            "./app",
+            "2",
+        ],
+    );
     let listed = json(at, &["codelets", "--json"]);
     assert_eq!(listed[0]["command"], serde_json::json!(["./app", "2"]));
     // Nothing of a third command.
