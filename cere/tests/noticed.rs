@@ -38,7 +38,7 @@ fn compilers_named_by_their_path() {
         "{report}"
     );
     assert_eq!(report["warnings"][0]["times"], 3);
-    // What starts without the library, as a static program does, comes to light by what it makes.
+    // The second `env` runs without the library, as a static program does: what it starts comes to light by what that makes.
     let unseen = [
         "instrument",
         "--json",
@@ -46,6 +46,7 @@ fn compilers_named_by_their_path() {
         "env",
         "-u",
         "LD_PRELOAD",
+        "env",
         "/usr/bin/gcc",
         "-c",
         "main.c",
