@@ -27,7 +27,7 @@ install: install-timer
 	@test -x $(BUILT)/cere || { echo "install: there is no $(BUILT)/cere: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
-	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so $(BUILT)/libcere_counted.so $(BUILT)/libcere_stay.so "$(DESTDIR)$(PREFIX)/lib/cere"
+	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so $(BUILT)/libcere_counted.so $(BUILT)/libcere_stay.so $(BUILT)/libcere_exec.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
 	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/cere/schemas"

@@ -1,8 +1,9 @@
 //! A program's file: where it is, whether it was instrumented, and by which build.
 
+use crate::plain::{self, Plain};
 use crate::units;
 use anyhow::{Context, Result, anyhow, bail};
-use cere_format::build::LinkCommand;
+use cere_format::build::{LinkCommand, Unit};
 use cere_format::hexadecimal;
 use cere_format::store::Store;
 use cere_store::state;
@@ -61,7 +62,43 @@ impl Program {
                 Some(ids.chain([units_of(&bytes)?]).flatten().collect())
             }
         };
+        if let Some(ids) = &units {
+            has_regions(&path, ids, store)?;
+        }
         Ok(Self { path, hash, units })
+    }
+
+    /// The code without units of the program and of the shared libraries of the build.
+    pub fn plain(&self, store: &Store) -> Vec<Plain> {
+        let images = std::iter::once(self.path.clone()).chain(libraries(store));
+        let plain = images.filter_map(|path| {
+            let bytes = std::fs::read(&path).ok()?;
+            // A script has no code.
+            plain::of(&path, &bytes, store).ok().flatten()
+        });
+        plain.collect()
+    }
+}
+
+/// Fails if no unit of a program has a region.
+fn has_regions(path: &Path, ids: &HashSet<String>, store: &Store) -> Result<()> {
+    let mut refused = 0;
+    for id in ids.iter().filter(|id| store.unit_record(id).is_file()) {
+        let unit: Unit = state::read_json(&store.unit_record(id))?;
+        if unit.regions.iter().any(|region| region.outlined) {
+            return Ok(());
+        }
+        refused += unit.regions.len();
+    }
+    bail!("{} has no regions: {}", path.display(), no_regions(refused))
+}
+
+/// Why units have no regions, of whose loops `refused` stay in place.
+pub fn no_regions(refused: usize) -> String {
+    match refused {
+        0 => "its units have no loops and no parallel regions".to_owned(),
+        1 => "its only loop stays in place (`cere regions` says why)".to_owned(),
+        _ => format!("all of its {refused} loops stay in place (`cere regions` says why)"),
     }
 }
 

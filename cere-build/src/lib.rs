@@ -5,7 +5,11 @@
 //! | [`wrapper`] | the compilers' wrappers: instrumented compiles, recorded links |
 //! | [`image`] | a program's file: where it is, by which build |
 //! | [`units`] | the units in a file |
+//! | [`plain`] | the code of an image that no unit stands for |
+//! | [`made`] | what a build left beside its units |
 
 pub mod image;
+pub mod made;
+pub mod plain;
 pub mod units;
 pub mod wrapper;

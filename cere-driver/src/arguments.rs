@@ -53,6 +53,8 @@ pub struct Parsed {
     pub output: Option<String>,
     /// Whether debug information is wanted.
     pub debug: bool,
+    /// Whether the optimiser needs locations in the source, for profiles, coverage or remarks.
+    pub tracks: bool,
     /// Flags that decide code generation.
     pub codegen: Vec<String>,
 }
@@ -110,11 +112,11 @@ const WITH_VALUE: &[&str] = &[
     "-A",
 ];
 
-/// Extensions of C, C++ and Fortran.
+/// Extensions of C, C++ and Fortran, and of C++ modules that are precompiled.
 const SOURCES: &[&str] = &[
     "c", "i", "cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "f", "for", "ftn", "f77", "F",
     "FOR", "FTN", "F77", "f90", "f95", "f03", "f08", "f18", "F90", "F95", "F03", "F08", "F18",
-    "fpp", "FPP",
+    "fpp", "FPP", "cppm", "ccm", "cxxm", "c++m", "pcm",
 ];
 
 /// Extensions of headers.
@@ -175,7 +177,7 @@ fn input(path: &str, explicit: Option<&str>) -> Item {
         explicit: owned,
     };
     if let Some(explicit) = explicit {
-        let instrumented = ["c", "c++", "f77", "f95"].iter().any(|l| {
+        let instrumented = ["c", "c++", "c++-module", "f77", "f95"].iter().any(|l| {
             explicit == *l
                 || explicit == format!("{l}-cpp-output")
                 || explicit == format!("{l}-cpp-input")
@@ -204,15 +206,45 @@ fn is_header(path: &str, explicit: Option<&str>) -> bool {
     }
 }
 
+/// Long names of options, and short ones for them.
+const LONG: [(&str, &str); 5] = [
+    ("--output", "-o"),
+    ("--language", "-x"),
+    ("--compile", "-c"),
+    ("--assemble", "-S"),
+    ("--preprocess", "-E"),
+];
+
+/// The arguments with short names of options for long ones.
+fn shortened(arguments: &[String]) -> Vec<String> {
+    let mut short = Vec::new();
+    for argument in arguments {
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (argument.as_str(), None),
+        };
+        match LONG.iter().find(|(long, _)| *long == name) {
+            Some((_, known)) => {
+                short.push((*known).to_owned());
+                short.extend(value.map(str::to_owned));
+            }
+            None => short.push(argument.clone()),
+        }
+    }
+    short
+}
+
 /// Parses expanded arguments of a driver whose own language is `driver`.
 pub fn parse(arguments: &[String], driver: Language) -> Parsed {
     let fortran = driver == Language::Fortran;
+    let arguments = &shortened(arguments);
     let mut parsed = Parsed {
         mode: Mode::Link,
         assembly: false,
         items: Vec::new(),
         output: None,
         debug: false,
+        tracks: false,
         codegen: Vec::new(),
     };
     let mut explicit: Option<String> = None;
@@ -263,8 +295,12 @@ pub fn parse(arguments: &[String], driver: Language) -> Parsed {
                 || argument.starts_with("-print-")
                 || argument.starts_with("--print-")
                 || argument.starts_with("--help")
+                || argument.starts_with("-fmodule-header")
             {
                 pass_through = true;
+            }
+            if codegen::tracks_locations(argument) {
+                parsed.tracks = true;
             }
             if let Some(asks) = codegen::asks_debug(argument) {
                 parsed.debug = asks;
@@ -351,6 +387,10 @@ mod tests {
             "-x c++-header a.h -o a.gch",
             "-c a.hpp",
             "-c a.c b.c -o c.o",
+            "--precompile m.cppm -o m.pcm",
+            "-fmodule-header a.hpp -o a.pcm",
+            "-fmodule-header=system vector -o v.pcm",
+            "-x c++-user-header a.h -o a.pcm",
         ] {
             assert_eq!(of(line).mode, Mode::PassThrough, "{line}");
         }
@@ -358,6 +398,25 @@ mod tests {
         assert_eq!(of("a.c b.o -lm").mode, Mode::Link);
         assert_eq!(of("-S a.c").mode, Mode::Compile);
         assert!(of("-S a.c").assembly);
+        for module in [
+            "-c m.cppm",
+            "-c m.pcm -o m.o",
+            "-fmodule-output -c m.ccm",
+            "-x c++-module -c m.cpp",
+        ] {
+            let parsed = of(module);
+            assert_eq!(parsed.mode, Mode::Compile, "{module}");
+            let source = |item: &Item| matches!(item, Item::Source { .. });
+            assert!(parsed.items.iter().any(source), "{module}");
+        }
+    }
+
+    #[test]
+    fn long_names() {
+        let parsed = of("--compile --output=b.o --language c a");
+        assert_eq!(parsed.mode, Mode::Compile);
+        assert_eq!(parsed.output.as_deref(), Some("b.o"));
+        assert!(matches!(&parsed.items[..], [Item::Source { path, .. }] if path == "a"));
     }
 
     #[test]

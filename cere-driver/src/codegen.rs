@@ -131,6 +131,40 @@ pub fn asks_debug(argument: &str) -> Option<bool> {
     }
 }
 
+/// Whether `argument` asks for something that the optimiser does by the location in the source.
+pub fn tracks_locations(argument: &str) -> bool {
+    [
+        "--coverage",
+        "-coverage",
+        "-fprofile-arcs",
+        "-ftest-coverage",
+        "-fprofile-sample-use",
+        "-fauto-profile",
+        "-Rpass",
+        "-fsave-optimization-record",
+    ]
+    .iter()
+    .any(|start| argument.starts_with(start))
+}
+
+/// Whether `argument` asks for files beside the object, which are named after it.
+pub fn writes_beside(argument: &str) -> bool {
+    [
+        "--coverage",
+        "-coverage",
+        "-fprofile-arcs",
+        "-ftest-coverage",
+        "-gsplit-dwarf",
+        "-save-temps",
+        "--save-temps",
+        "-ftime-trace",
+        "-fsave-optimization-record",
+        "-fstack-usage",
+    ]
+    .iter()
+    .any(|start| argument.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

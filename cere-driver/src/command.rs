@@ -311,10 +311,11 @@ fn collect(
     })
 }
 
-fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, CompileError> {
+fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<(String, String), CompileError> {
     let (output, late) = output(line, input)?;
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        return Ok((text(&output.stdout), text(&output.stderr)));
     }
     Err(CompileError::Compile {
         tool: line.program.clone(),
@@ -326,11 +327,15 @@ fn execute(line: &Line, what: &str, input: Option<&str>) -> Result<String, Compi
 
 /// Runs a line; what the tool says on failure becomes the error. Gives its standard output.
 pub fn run(line: &Line, what: &str) -> Result<String, CompileError> {
-    execute(line, what, None)
+    Ok(execute(line, what, None)?.0)
 }
 
-/// Runs a line with `input` on its standard input.
-pub fn run_with_input(line: &Line, what: &str, input: &str) -> Result<String, CompileError> {
+/// Runs a line with `input` on its standard input. Gives its standard output and error.
+pub fn run_with_input(
+    line: &Line,
+    what: &str,
+    input: &str,
+) -> Result<(String, String), CompileError> {
     execute(line, what, Some(input))
 }
 

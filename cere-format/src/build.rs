@@ -22,6 +22,11 @@ pub const ENV_SPLIT: &str = "CERE_SPLIT";
 /// Environment variable that names the store's directory, for wrappers.
 pub const ENV_STORE: &str = "CERE_STORE";
 
+/// Environment variable that names the directory of the wrappers, for the preload library of builds.
+pub const ENV_WRAPPERS: &str = "CERE_WRAPPERS";
+/// Environment variable that names the directory of the build, for the same: compilers below it are the build's own.
+pub const ENV_BUILD: &str = "CERE_BUILD";
+
 /// The language of a unit's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -183,7 +183,9 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 fn is_cxx(path: &Path) -> bool {
     has_extension(
         path,
-        &["cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "tcc"],
+        &[
+            "cc", "cpp", "cxx", "C", "c++", "CPP", "cp", "ii", "tcc", "cppm", "ccm", "cxxm", "c++m",
+        ],
     )
 }
 

@@ -13,6 +13,8 @@ pub const PRELOAD: &str = "libcere_capture.so";
 pub const COUNTED: &str = "libcere_counted.so";
 /// The preload library of tools that stay.
 pub const STAY: &str = "libcere_stay.so";
+/// The preload library of builds.
+pub const EXEC: &str = "libcere_exec.so";
 /// The runtime inside replay executables.
 pub const RUNTIME: &str = "libcere_runtime.a";
 

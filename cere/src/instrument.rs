@@ -3,22 +3,26 @@
 use crate::options;
 use crate::options::Common;
 use anyhow::{Context, Result, bail};
-use cere_build::wrapper;
-use cere_console::{note, print};
-use cere_format::build::ENV_STORE;
+use cere_build::image::no_regions;
+use cere_build::made::{self, Stray};
+use cere_build::plain::Plain;
+use cere_build::wrapper::{self, said};
+use cere_console::{note, print, warning};
+use cere_format::build::{ENV_BUILD, ENV_STORE, ENV_WRAPPERS, Unit};
 use cere_format::store::Store;
 use cere_process::supervise;
 use cere_process::supervise::shell_code;
 use cere_store::{components, state};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
 /// Run a build with the compiler wrappers
 #[derive(clap::Args)]
 #[command(after_help = "\
-Wrappers named cc, gcc, clang, c++, g++, clang++, gfortran, flang and so on come first in PATH and in CC, CXX, FC.\n\
+Wrappers named cc, gcc, clang, c++, g++, clang++, gfortran, flang and so on come first in PATH and in CC, CXX, FC, and take\n\
+the place of compilers that the build names by an absolute path.\n\
 \n\
 Examples:\n\
 \x20 cere instrument -- make -j2\n\
@@ -27,8 +31,8 @@ Examples:\n\
 pub struct Options {
     #[command(flatten)]
     common: Common,
-    /// Compile units that cannot be instrumented plainly and list them
-    #[arg(long)]
+    /// What happens without it too
+    #[arg(long, hide = true)]
     keep_going: bool,
     /// Outline short loops as well: those of at most 1000 instructions and searches in functions that loops call, and those
     /// that `cere profile` found too short
@@ -50,62 +54,184 @@ pub fn run(options: &Options) -> Result<u8> {
     let _lock = state::lock(&store)?;
     place_wrappers(&store.wrappers())?;
     let _ = std::fs::remove_dir_all(store.failures());
+    said::begin(&store)?;
     let started = file_system_time(&store)?;
     let mut build = command(options, &store)?;
     let ended = supervise::run(&mut build, &options.command[0], options.timeout)?;
     if let Some(late) = ended.late {
         bail!(late);
     }
-    let status = ended.status;
-    let failures = failures(&store)?;
-    let compiled = compiled_since(&store, started)?;
-    let units = if store.current().is_dir() {
-        state::current_units(&store)?
-    } else {
-        Vec::new()
-    };
-    let loops = units.iter().flat_map(|u| &u.regions);
-    let outlined = loops.clone().filter(|r| r.outlined).count();
-    let refused = loops.count() - outlined;
-    if options.common.json {
-        print::json(
-            &serde_json::json!({"status": shell_code(status), "compiled": compiled,
-            "units": units.len(), "regions": outlined, "refused": refused, "failures": failures}),
-        )?;
-    }
-    note!(
-        "{compiled} units compiled; the build now has {} units, {outlined} regions, {refused} loops refused (`cere regions` lists them)",
-        units.len()
-    );
-    for failure in &failures {
-        note!("not instrumented: {}: {}", failure.source, failure.reason);
-    }
-    if !status.success() {
-        print::line(&format!(
-            "cere: error: the build command `{}` failed: {status}",
-            options.command.join(" ")
-        ));
-        return Ok(shell_code(status));
-    }
-    if !failures.is_empty() && !options.keep_going {
-        bail!(
-            "{} units could not be instrumented: see above, or pass --keep-going",
-            failures.len()
-        );
-    }
-    if compiled > 0 || !failures.is_empty() {
-        return Ok(0);
-    }
     let here = std::env::current_dir()?;
-    if units.iter().any(|u| u.command.directory.starts_with(&here)) {
-        note!(
-            "nothing was compiled: everything is up to date, and the units of earlier builds still count"
-        );
-        return Ok(0);
+    let left = Left::by(&store, started, &here)?;
+    if options.common.json {
+        print::json(&left.json(shell_code(ended.status)))?;
     }
-    bail!(
-        "the build compiled nothing through cere's wrappers, and the store has nothing of this directory. Is everything up to date? Clean it first (`make clean`, or `touch` the sources). Does it name its compilers by an absolute path? Let it take them from CC, CXX, FC or PATH"
-    )
+    left.print();
+    if !ended.status.success() {
+        print::line(&format!(
+            "cere: error: the build command `{}` failed: {}",
+            options.command.join(" "),
+            ended.status
+        ));
+        return Ok(shell_code(ended.status));
+    }
+    left.judge(&here)
+}
+
+/// What a build left.
+struct Left {
+    compiled: usize,
+    linked: usize,
+    units: Vec<Unit>,
+    failures: Vec<wrapper::Failure>,
+    plain: Vec<Plain>,
+    replaced: Vec<PathBuf>,
+    strays: Vec<Stray>,
+    warnings: Vec<(String, usize)>,
+}
+
+/// Names in a message.
+const SHOWN: usize = 3;
+
+/// The first of some names, and how many more there are.
+fn some(names: &[String]) -> String {
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+impl Left {
+    fn by(store: &Store, started: SystemTime, here: &Path) -> Result<Self> {
+        let compiled = compiled_since(store, started)?;
+        let units = match store.current().is_dir() {
+            true => state::current_units(store)?,
+            false => Vec::new(),
+        };
+        let (linked, plain) = made::images(store, started);
+        let failures = failures(store)?;
+        // Compilers that came by other ways matter where nothing came by the wrappers.
+        let seen = compiled > 0 || !failures.is_empty();
+        Ok(Self {
+            compiled,
+            linked,
+            replaced: made::replaced(&units)
+                .into_iter()
+                .filter_map(|unit| unit.command.output.clone())
+                .collect(),
+            strays: match seen {
+                true => Vec::new(),
+                false => made::strays(here, store, started),
+            },
+            units,
+            failures,
+            plain,
+            warnings: said::end(store),
+        })
+    }
+
+    fn outlined(&self) -> usize {
+        let loops = self.units.iter().flat_map(|u| &u.regions);
+        loops.filter(|r| r.outlined).count()
+    }
+
+    fn refused(&self) -> usize {
+        let loops = self.units.iter().flat_map(|u| &u.regions);
+        loops.count() - self.outlined()
+    }
+
+    fn json(&self, status: u8) -> serde_json::Value {
+        let warnings = self
+            .warnings
+            .iter()
+            .map(|(message, times)| serde_json::json!({"message": message, "times": times}));
+        serde_json::json!({"status": status, "compiled": self.compiled, "linked": self.linked,
+            "units": self.units.len(), "regions": self.outlined(), "refused": self.refused(),
+            "failures": self.failures, "without_units": self.plain, "replaced": self.replaced,
+            "unseen": self.strays, "warnings": warnings.collect::<Vec<_>>()})
+    }
+
+    fn print(&self) {
+        let units = self.units.len();
+        note!(
+            "{} units compiled; the build now has {units} units, {} regions, {} loops refused (`cere regions` lists them)",
+            self.compiled,
+            self.outlined(),
+            self.refused(),
+        );
+        for (message, times) in self.warnings.iter().filter(|(_, times)| *times > 1) {
+            note!("{times} times in this build: {message}");
+        }
+        if units > 0 && self.outlined() == 0 {
+            note!("the build has no regions: {}", no_regions(self.refused()));
+        }
+        for failure in &self.failures {
+            note!("not instrumented: {}: {}", failure.source, failure.reason);
+        }
+        for plain in self.plain.iter().take(SHOWN) {
+            warning!("{plain}");
+        }
+        if self.plain.len() > SHOWN {
+            warning!("likewise of {} more images", self.plain.len() - SHOWN);
+        }
+        if !self.replaced.is_empty() {
+            let names: Vec<String> = self
+                .replaced
+                .iter()
+                .map(|o| o.display().to_string())
+                .collect();
+            warning!(
+                "made again without cere's wrappers since its unit was kept, so its regions are gone: {}. Remove it and build again with `cere instrument`",
+                some(&names)
+            );
+        }
+    }
+
+    /// Whether the build is one that can be worked with.
+    fn judge(&self, here: &Path) -> Result<u8> {
+        if self.compiled > 0 {
+            return Ok(0);
+        }
+        if !self.failures.is_empty() {
+            bail!("no unit could be instrumented: see above");
+        }
+        let known = self
+            .units
+            .iter()
+            .any(|u| u.command.directory.starts_with(here));
+        if !self.strays.is_empty() {
+            let names: Vec<String> = self
+                .strays
+                .iter()
+                .map(|s| format!("{} (by {})", s.file.display(), s.compiler))
+                .collect();
+            let message = format!(
+                "the build compiled nothing through cere's wrappers, but made {}: does it start its compilers in a way of its own? Let it take them from CC, CXX, FC or PATH",
+                some(&names)
+            );
+            if !known {
+                bail!(message);
+            }
+            warning!("{message}");
+            return Ok(0);
+        }
+        if known {
+            note!(
+                "nothing was compiled{}: everything is up to date, and the units of earlier builds still count{}",
+                if self.linked > 0 { ", only linked" } else { "" },
+                if self.replaced.is_empty() {
+                    ""
+                } else {
+                    ", but for those above"
+                }
+            );
+            return Ok(0);
+        }
+        bail!(
+            "the build compiled nothing through cere's wrappers, and the store has nothing of this directory. Is everything up to date? Clean it first (`make clean`, or `touch` the sources)"
+        )
+    }
 }
 
 fn place_wrappers(bin: &Path) -> Result<()> {
@@ -132,14 +258,30 @@ fn command(options: &Options, store: &Store) -> Result<Command> {
     build
         .args(&options.command[1..])
         .env("PATH", path)
-        .env("CC", bin.join("clang"))
-        .env("CXX", bin.join("clang++"))
+        .env("CC", named(&bin, "clang"))
+        .env("CXX", named(&bin, "clang++"))
         .env(ENV_STORE, store.root());
     for fortran in ["FC", "F77", "F90"] {
-        build.env(fortran, bin.join("flang"));
+        build.env(fortran, named(&bin, "flang"));
     }
-    if options.keep_going {
-        build.env(wrapper::ENV_KEEP_GOING, "1");
+    build.envs(wrapper::LAUNCH_HERE);
+    let preload = components::find(components::EXEC)?;
+    // Neither can stand in a list of libraries; then compilers that are named by their path come to light by what they make.
+    if !preload
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .any(|b| b" :".contains(b))
+    {
+        let mut preloads = preload.into_os_string();
+        if let Some(earlier) = std::env::var_os("LD_PRELOAD").filter(|e| !e.is_empty()) {
+            preloads.push(":");
+            preloads.push(earlier);
+        }
+        build
+            .env("LD_PRELOAD", preloads)
+            .env(ENV_WRAPPERS, &bin)
+            .env(ENV_BUILD, std::env::current_dir()?);
     }
     // An outer build's setting is not this one's.
     build.env_remove(wrapper::ENV_ALL_LOOPS);
@@ -151,6 +293,16 @@ fn command(options: &Options, store: &Store) -> Result<Command> {
         build.stdout(std::io::stderr());
     }
     Ok(build)
+}
+
+/// How a variable names a wrapper: make, configure and shells split it into words, so a path that has anything unusual in it is left
+/// to PATH.
+fn named(bin: &Path, name: &str) -> PathBuf {
+    let usual = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+,@%".contains(b) || !b.is_ascii();
+    match bin.as_os_str().as_encoded_bytes().iter().all(usual) {
+        true => bin.join(name),
+        false => name.into(),
+    }
 }
 
 /// The file system's time, which is coarser than the clock's.

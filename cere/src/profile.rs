@@ -4,7 +4,7 @@ use crate::options::{self, Common};
 use crate::show;
 use anyhow::Result;
 use cere_build::image::Program;
-use cere_console::{note, print};
+use cere_console::{note, print, warning};
 use cere_run::input::Input;
 use cere_run::launch::Output;
 use cere_run::profile::Command;
@@ -61,11 +61,13 @@ pub fn run(options: &Options) -> Result<u8> {
     };
     let collected = command.profile(Some(options.runs), output, &mut input)?;
     let profile = &collected.profile;
+    let plain = program.plain(&store);
     if options.common.json {
         print::json(&show::profile::json(
             profile,
             collected.code,
             &store.profile(),
+            &plain,
         ))?;
     } else if options.csv {
         print::out(&show::profile::csv(profile))?;
@@ -74,6 +76,9 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     for note in &collected.notes {
         note!("{note}");
+    }
+    for plain in &plain {
+        warning!("{plain}; its time is that of the regions around it");
     }
     if collected.code != 0 {
         print::line(&format!(

@@ -16,6 +16,7 @@ pub fn built() -> &'static Path {
             "libcere_pass.so",
             "libcere_capture.so",
             "libcere_stay.so",
+            "libcere_exec.so",
             "libcere_runtime.a",
         ];
         // A test lies in target/<profile>/deps, the benchmark in target/<profile>.

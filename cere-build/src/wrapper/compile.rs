@@ -1,8 +1,8 @@
 //! Compiles one source with the pass.
 
 use super::job::Job;
-use super::{ENV_ALL_LOOPS, ENV_KEEP_GOING, Failure};
-use anyhow::{Context, Result, bail};
+use super::{ENV_ALL_LOOPS, Failure};
+use anyhow::{Context, Result};
 use cere_console::warning;
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_HEADERS, SkippedLoop};
 use cere_process::supervise::shell_code;
@@ -18,7 +18,8 @@ const RETRY: &str = "CERE-RETRY-SKIP ";
 const CLANG_HEADERS: [&str; 2] = ["CC_PRINT_HEADERS", "CC_PRINT_HEADERS_FILE"];
 
 impl Job {
-    /// Compiles `source` by `line`, which makes `output`; the result is the compiler's exit status.
+    /// Compiles `source` by `line`, which makes `output`; the result is the compiler's exit status. What the pass fails on is
+    /// compiled plainly, with a warning.
     pub fn instrumented(
         &self,
         source: &str,
@@ -35,7 +36,7 @@ impl Job {
             arguments: self.expanded.clone(),
             codegen: self.parsed.codegen.clone(),
             output: Some(self.recorded(output)),
-            debug: self.parsed.debug,
+            debug: self.parsed.debug || self.parsed.tracks,
             skip: Vec::new(),
             short: match std::env::var_os(ENV_ALL_LOOPS) {
                 Some(_) => None,
@@ -76,20 +77,11 @@ impl Job {
                 directory: self.directory.clone(),
                 reason: reason(&text, status),
             };
-            let recorded = state::write_json(&self.failure(source), &failure);
-            if std::env::var_os(ENV_KEEP_GOING).is_some() && recorded.is_ok() {
-                print_messages(&plain_text);
-                warning!("{source} is compiled without regions: {}", failure.reason);
-                return Ok(0);
-            }
-            // Only a regular file is removed, not the null device.
-            if output.symlink_metadata().is_ok_and(|m| m.is_file()) {
-                let _ = std::fs::remove_file(output);
-            }
-            bail!(
-                "{source} cannot be instrumented (`cere instrument --keep-going` compiles such units plainly): {}",
-                failure.reason
-            );
+            print_messages(&plain_text);
+            warning!("{source} is compiled without regions: {}", failure.reason);
+            // Only the summary of the build lacks it.
+            let _ = state::write_json(&self.failure(source), &failure);
+            return Ok(0);
         }
     }
 
@@ -101,7 +93,7 @@ impl Job {
             .unwrap_or(0);
         let mut full = line[..end].to_vec();
         full.push(format!("-fpass-plugin={}", plugin.display()));
-        if !self.parsed.debug {
+        if !self.parsed.debug && !self.parsed.tracks {
             full.push("-gline-tables-only".into());
         }
         if self.name != "flang-22" {

@@ -1,12 +1,14 @@
 //! One call of a driver that compiles or links: its sources one after the other, then the link.
 
+use super::said;
 use anyhow::{Context, Result};
-use cere_console::warning;
 use cere_driver::arguments::{self, Item, Mode, Parsed};
+use cere_driver::codegen;
 use cere_format::build::{BUILD_VERSION, LinkCommand};
 use cere_format::store::Store;
 use cere_process::supervise::shell_code;
 use cere_store::state;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -84,14 +86,20 @@ impl Job {
         });
         let sources: Vec<_> = sources.collect();
         let link = self.parsed.mode == Mode::Link;
+        let beside = link && self.options().any(codegen::writes_beside);
+        let keeps = self.options().any(|option| option.contains("-save-temps"));
         let mut objects = Vec::new();
         let mut failed = 0;
         for (number, (path, explicit, instrumented)) in sources.into_iter().enumerate() {
             let stem = Path::new(path).file_stem().unwrap_or_default();
             let output = match &self.parsed.output {
-                _ if link => scratch
-                    .path()
-                    .join(format!("{}-{number}.o", stem.display())),
+                _ if link => {
+                    let named = Some(self.beside_image(stem)).filter(|path| {
+                        beside && !objects.contains(path) && (keeps || !path.exists())
+                    });
+                    let hidden = format!("{}-{number}.o", stem.display());
+                    named.unwrap_or_else(|| scratch.path().join(hidden))
+                }
                 Some(output) => PathBuf::from(output),
                 None => arguments::default_output(path, self.parsed.assembly),
             };
@@ -107,10 +115,39 @@ impl Job {
             }
             objects.push(output);
         }
-        if failed != 0 || !link {
-            return Ok(failed);
+        let status = match failed {
+            0 if link => self.link(&objects)?,
+            _ => failed,
+        };
+        if link && !keeps {
+            for object in objects {
+                let _ = std::fs::remove_file(object);
+            }
         }
-        self.link(&objects)
+        Ok(status)
+    }
+
+    /// The names of the options.
+    fn options(&self) -> impl Iterator<Item = &str> {
+        self.parsed.items.iter().filter_map(|item| match item {
+            Item::Option(words) => words.first().map(String::as_str),
+            _ => None,
+        })
+    }
+
+    /// Where the object of a source goes while one call compiles and links and asks for files beside the object: these then have
+    /// the names and the place that the driver gives them.
+    fn beside_image(&self, stem: &OsStr) -> PathBuf {
+        let kept = self.options().find(|option| option.contains("-save-temps"));
+        let image = self.parsed.output.as_deref();
+        match kept {
+            Some(word) if word.ends_with("=obj") => {
+                let name = format!("{}.o", stem.display());
+                self.directory_of_image().join(name)
+            }
+            Some(_) => PathBuf::from(format!("{}.o", stem.display())),
+            None => format!("{}-{}.o", image.unwrap_or("a"), stem.display()).into(),
+        }
     }
 
     fn plain(&self, line: &[String]) -> Result<u8> {
@@ -127,6 +164,12 @@ impl Job {
             Mode::Link => self.image(),
             _ => self.directory.join(output),
         }
+    }
+
+    /// The directory of the image, as the arguments name it.
+    fn directory_of_image(&self) -> PathBuf {
+        let image = Path::new(self.parsed.output.as_deref().unwrap_or("a.out"));
+        image.parent().map_or_else(PathBuf::new, Path::to_owned)
     }
 
     fn image(&self) -> PathBuf {
@@ -146,6 +189,15 @@ impl Job {
         }
         if self.parsed.mode == Mode::Link {
             self.place_dependencies(&mut line, path);
+            // Likewise a module's interface.
+            if let Some(bare) = line.iter_mut().find(|a| *a == "-fmodule-output") {
+                let interface = Path::new(path).with_extension("pcm");
+                let name = interface.file_name().unwrap_or_default();
+                *bare = format!(
+                    "-fmodule-output={}",
+                    self.directory_of_image().join(name).display()
+                );
+            }
             line.push("-Qunused-arguments".into());
         }
         line.push(if self.parsed.assembly { "-S" } else { "-c" }.into());
@@ -201,8 +253,9 @@ impl Job {
             }
         }
         if strips {
-            warning!(
-                "the link keeps its symbols, which later steps read: options that strip them are dropped"
+            said::once(
+                &self.store,
+                "the link keeps its symbols, which later steps read: options that strip them are dropped",
             );
         }
         if let Some(output) = &self.parsed.output {

@@ -4,6 +4,7 @@
 mod compile;
 mod job;
 mod object;
+pub mod said;
 
 use anyhow::{Context, Result, anyhow, bail};
 use cere_console::warning;
@@ -34,13 +35,22 @@ const TOOLS: &[(&str, Language, &str)] = &[
     ("f95", Language::Fortran, "flang-22"),
 ];
 
-/// Set by `cere instrument --keep-going`: a unit that cannot be instrumented is compiled plainly and listed.
-pub const ENV_KEEP_GOING: &str = "CERE_KEEP_GOING";
+/// Programs that stand in front of compilers, also under a compiler's name.
+const LAUNCHERS: [&str; 6] = ["ccache", "sccache", "distcc", "icecc", "icerun", "colorgcc"];
+
+/// Lets the launchers in a build start the compiler, here and each time: what comes out of a cache, or from another machine,
+/// leaves no unit in the store.
+pub const LAUNCH_HERE: [(&str, &str); 4] = [
+    ("CCACHE_DISABLE", "1"),
+    ("SCCACHE_RECACHE", "1"),
+    ("DISTCC_HOSTS", "localhost"),
+    ("ICECC", "disable"),
+];
 
 /// Set by `cere instrument --all-loops`: loops that are too short for a probe become regions all the same.
 pub const ENV_ALL_LOOPS: &str = "CERE_ALL_LOOPS";
 
-/// A compile that the pass could not instrument, in the store's `failures/`.
+/// A compile that the pass could not instrument, so that it was made plainly: in the store's `failures/`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Failure {
     /// The source as given.
@@ -112,10 +122,14 @@ fn store() -> Result<Store> {
     )
 }
 
-/// The compiler itself: the first in PATH that is no wrapper.
+/// The compiler itself: the first in PATH that is neither a wrapper nor a launcher.
 pub fn compiler(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe()?.canonicalize()?;
-    let wrapper = |path: &Path| path.canonicalize().is_ok_and(|p| p == this);
+    let launcher = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| LAUNCHERS.contains(&name))
+    };
+    let wrapper = |path: &Path| path.canonicalize().is_ok_and(|p| p == this || launcher(&p));
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .map(|directory| directory.join(name))
         .find(|path| path.is_file() && !wrapper(path))
@@ -159,6 +173,32 @@ pub enum LinkItem {
     File(String),
 }
 
+/// The compiler that this process was started in the place of: `cere-exec` leaves its path.
+fn named_by_path() -> Result<Option<PathBuf>> {
+    let name = PathBuf::from(std::env::args_os().next().unwrap_or_default());
+    let this = std::env::current_exe()?.canonicalize()?;
+    let other = name.is_absolute() && name.canonicalize().is_ok_and(|path| path != this);
+    Ok(other.then_some(name))
+}
+
+/// The machine that a compiler makes code for, as it says; what it says otherwise is no machine.
+fn machine_of(compiler: &Path) -> String {
+    let output = Command::new(compiler).arg("-dumpmachine").output();
+    let said = output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+    match said {
+        Ok(said) if !said.is_empty() => said,
+        _ => "a machine that it does not name".to_owned(),
+    }
+}
+
+fn pass_through(compiler: &Path, arguments: &[String]) -> Result<u8> {
+    let status = Command::new(compiler)
+        .args(arguments)
+        .status()
+        .with_context(|| format!("cannot run {}", compiler.display()))?;
+    Ok(shell_code(status))
+}
+
 /// Acts as `tool` with the arguments of this process.
 pub fn run(tool: Tool) -> Result<u8> {
     let given = std::env::args_os()
@@ -168,24 +208,41 @@ pub fn run(tool: Tool) -> Result<u8> {
                 .map_err(|a| anyhow!("the argument {} is not UTF-8", a.display()))
         })
         .collect::<Result<Vec<String>>>()?;
+    let store = store();
+    if let Some(named) = named_by_path()? {
+        let machine = machine_of(&named);
+        let what = match machine.starts_with("x86_64") {
+            true => format!("is replaced by {}, as compilers in PATH are", tool.compiler),
+            false => format!("is left as it is: it compiles for {machine}"),
+        };
+        let message = format!(
+            "{}, which the build names by its path, {what}",
+            named.display()
+        );
+        if let Ok(store) = &store {
+            said::once(store, &message);
+        }
+        if !machine.starts_with("x86_64") {
+            return pass_through(&named, &given);
+        }
+    }
     let compiler = compiler(tool.compiler)?;
     let expanded = arguments::expand(given, 0)?;
     let adapted = gcc::adapt(&expanded, &compiler, tool.language)?;
     for warning in &adapted.warnings {
-        warning!("{warning}");
+        match &store {
+            Ok(store) => said::once(store, warning),
+            Err(_) => warning!("{warning}"),
+        }
     }
     let parsed = arguments::parse(&adapted.arguments, tool.language);
     if parsed.mode == Mode::PassThrough {
-        let status = Command::new(&compiler)
-            .args(&adapted.arguments)
-            .status()
-            .with_context(|| format!("cannot run {}", compiler.display()))?;
-        return Ok(shell_code(status));
+        return pass_through(&compiler, &adapted.arguments);
     }
     job::Job {
         name: tool.compiler,
         compiler,
-        store: store()?,
+        store: store?,
         directory: std::env::current_dir()?,
         expanded,
         parsed,

@@ -6,12 +6,13 @@ mod refused;
 
 use crate::CompileError;
 use crate::command::{Line, told};
-use crate::unit::FLANG;
+use crate::unit::{CLANG, FLANG};
+use cere_console::warning;
 use cere_format::build::{Language, Retarget};
 use cere_sandbox::Sandbox;
-use probe::{beyond, difference, probe};
+use probe::{beyond, difference, probe, said};
 use refused::WITH_VALUE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 pub use refused::check;
@@ -143,6 +144,15 @@ pub fn change(
     })
 }
 
+/// Warns of what clang says of flags: once, as a search compiles with them many times.
+fn warn_once(warning: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if said.insert(warning.to_owned()) {
+        warning!("{CLANG}: {warning}");
+    }
+}
+
 /// The changes by `flags` after `original` in the attributes of kept IR. For Fortran the probe, which is C, gets only those
 /// original flags that both compilers know.
 fn retarget(
@@ -179,6 +189,12 @@ fn retarget(
     };
     let (after, before_seen) = (after?, join(before_seen)?);
     let base = base.map_or_else(|| Ok(before_seen.clone()), join)?;
+    let known = said(&before);
+    for warning in said(&with(&seen)) {
+        if !known.contains(&warning) {
+            warn_once(&warning);
+        }
+    }
     if let Some(reason) = beyond(&base, &after) {
         // The first flag that has this effect alone, if any.
         let alone = |flag: &&String| {
@@ -206,7 +222,6 @@ fn retarget(
 mod tests {
     use super::probe::CONTRACT;
     use super::*;
-    use crate::unit::CLANG;
 
     fn flags(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()

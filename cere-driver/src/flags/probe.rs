@@ -245,21 +245,21 @@ pub(super) fn difference(before: &Seen, after: &Seen) -> Retarget {
     retarget
 }
 
-/// Cached probes by flags: a search uses the same flags many times.
-static KNOWN: Mutex<BTreeMap<Vec<String>, Seen>> = Mutex::new(BTreeMap::new());
+/// Cached probes by flags, with what clang said of the flags: a search uses the same flags many times.
+static KNOWN: Mutex<BTreeMap<Vec<String>, (Seen, Vec<String>)>> = Mutex::new(BTreeMap::new());
 
 /// Compiles the probe under `flags`, called `what` in errors.
 pub(super) fn probe(flags: &[String], what: &str, sandbox: &Sandbox) -> Result<Seen, CompileError> {
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(seen) = known().get(flags) {
+    if let Some((seen, _)) = known().get(flags) {
         return Ok(seen.clone());
     }
     let mut line = Line::new(CLANG)
         .confined(sandbox)
         .args(flags)
         .args([
-            "-w",
             "-Wno-unused-command-line-argument",
+            "-fno-color-diagnostics",
             "-x",
             "c",
             "-S",
@@ -269,7 +269,24 @@ pub(super) fn probe(flags: &[String], what: &str, sandbox: &Sandbox) -> Result<S
     for file in files::profiles(flags) {
         line = line.reads(&file);
     }
-    let seen = run_with_input(&line, what, PROBE).map(|ir| see(&ir))?;
-    known().insert(flags.to_vec(), seen.clone());
+    let (ir, said) = run_with_input(&line, what, PROBE)?;
+    let seen = see(&ir);
+    let warnings = said.lines().filter_map(warning).map(str::to_owned);
+    known().insert(flags.to_vec(), (seen.clone(), warnings.collect()));
     Ok(seen)
+}
+
+/// A warning about the flags, not about the probe's source.
+fn warning(line: &str) -> Option<&str> {
+    let (before, warning) = line.split_once("warning: ")?;
+    let driver = before.strip_suffix(": ").unwrap_or(before);
+    (!driver.contains(':')).then_some(warning)
+}
+
+/// What clang said of flags that were probed.
+pub(super) fn said(flags: &[String]) -> Vec<String> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known
+        .get(flags)
+        .map_or_else(Vec::new, |(_, said)| said.clone())
 }

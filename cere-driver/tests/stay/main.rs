@@ -156,7 +156,7 @@ fn a_run_has_its_own_input_output_and_environment() {
     let text = "#include <only_here.h>\nint there;\n";
     let with = new().variable("CPATH", headers.path());
     assert_eq!(
-        run_with_input(&with, "a test", text).unwrap(),
+        run_with_input(&with, "a test", text).unwrap().0,
         "int here;\nint there;\n"
     );
     let error = run_with_input(&new(), "a test", text)

@@ -1,5 +1,6 @@
 //! A profile as text, CSV and JSON.
 
+use cere_build::plain::Plain;
 use cere_console::{print, short};
 use cere_format::profile::{Profile, RegionProfile};
 use std::path::Path;
@@ -120,7 +121,7 @@ pub fn csv(profile: &Profile) -> String {
 }
 
 /// The profile for scripts; the traces stay in `file`.
-pub fn json(profile: &Profile, code: u8, file: &Path) -> serde_json::Value {
+pub fn json(profile: &Profile, code: u8, file: &Path, plain: &[Plain]) -> serde_json::Value {
     let regions: Vec<_> = profile
         .regions
         .iter()
@@ -157,5 +158,5 @@ pub fn json(profile: &Profile, code: u8, file: &Path) -> serde_json::Value {
         "processor": processor, "elsewhere": elsewhere,
         "command": profile.command, "tsc_hz": profile.tsc_hz,
         "probe_cycles": {"inside": profile.probe_inside, "outside": profile.probe_outside},
-        "regions": regions, "tree": tree, "file": file})
+        "regions": regions, "tree": tree, "file": file, "without_units": plain})
 }
