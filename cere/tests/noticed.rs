@@ -262,7 +262,7 @@ fn files_beside_objects() {
     let at = directory.path();
     shell(
         at,
-        "gcc --coverage -gsplit-dwarf -O1 main.c other.c -o prog && ./prog && gcc --coverage -c other.c",
+        "gcc --coverage -g -gsplit-dwarf -O1 main.c other.c -o prog && ./prog && gcc --coverage -c other.c",
     );
     for name in [
         "prog-main.gcno",
