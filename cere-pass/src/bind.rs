@@ -2,7 +2,8 @@
 
 use crate::captured::Captured;
 use crate::symbols::{
-    assembled_locals, declare, drop_assembly, fix_address, keep_reached, make_plain, publish, second_name,
+    assembled_locals, declare, drop_assembly, fix_address, keep_reached, make_plain, publish,
+    second_name,
 };
 use crate::unit::run;
 use crate::{ir, labels, lost, shapes, shim};

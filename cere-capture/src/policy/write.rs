@@ -5,7 +5,7 @@ use crate::engine::level::Level;
 use crate::engine::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
 use crate::engine::spans::{KIND_FOREIGN, KIND_STACK};
 use crate::engine::state::Engine;
-use crate::engine::{clock, heap};
+use crate::engine::{clock, heap, malloc};
 use crate::os::files::{self, File};
 use crate::os::sys::{self, PAGE};
 use crate::os::{mappings, names, thread};
