@@ -370,7 +370,7 @@ fn names_that_look_like_markup_and_full_traces() {
     let html = std::fs::read_to_string(&page).expect("a page");
     assert!(html.len() < 6_000_000, "{} bytes", html.len());
     assert!(html.contains("{{ curly }}{% raw %}"));
-    assert!(html.contains("The source cannot be read"));
+    assert!(html.contains("The source is gone since the build"));
     assert!(html.contains("points are drawn"));
     assert!(html.contains("time since the program") && html.contains(">invocation</text>"));
     sound(&page);
