@@ -51,7 +51,7 @@ SmallVector<GlobalVariable *, 8> tables(Module &M, const char *Prefix) {
 }
 
 // The function of a table; null if it has no label any more.
-const Function *function(const GlobalVariable &Table) {
+Function *function(const GlobalVariable &Table) {
   for (const BlockAddress *Label : labels(Table))
     if (Label)
       return Label->getFunction();
@@ -68,6 +68,12 @@ SmallVector<BlockAddress *, 16> labels(Function &F) {
         Labels.push_back(Label);
     }
   return Labels;
+}
+
+// Lets the linker keep a table where it keeps the function.
+void associate(GlobalVariable &Table, Function *F) {
+  auto *With = F ? MDNode::get(Table.getContext(), ValueAsMetadata::get(F)) : nullptr;
+  Table.setMetadata(LLVMContext::MD_associated, With);
 }
 
 // What only passes a label, or a part of its computation, on.
@@ -163,10 +169,9 @@ void cere_list_labels(LLVMModuleRef Module_, const char *Prefix) {
     auto *Table = new GlobalVariable(M, Kind, true, GlobalValue::InternalLinkage, nullptr,
                                      Twine(Prefix) + GlobalValue::dropLLVMManglingEscape(F.getName()));
     put(*Table, Labels);
-    // The linker keeps the table where it keeps the function.
     Table->setSection("cere_labels");
     Table->setComdat(F.getComdat());
-    Table->setMetadata(LLVMContext::MD_associated, MDNode::get(M.getContext(), ValueAsMetadata::get(&F)));
+    associate(*Table, &F);
     appendToCompilerUsed(M, {Table});
   }
 }
@@ -232,9 +237,11 @@ void cere_keep_labels(LLVMModuleRef Module_, const char *Prefix) {
     appendToCompilerUsed(M, {Table});
 }
 
-// Before code is made: what the optimiser has left of a label that it removed is no distance.
+// Before code is made: what the optimiser has left of a label that it removed is no distance, and it may have made another
+// function of one.
 void cere_settle_labels(LLVMModuleRef Module_, const char *Prefix) {
   for (GlobalVariable *Table : tables(*unwrap(Module_), Prefix)) {
+    associate(*Table, function(*Table));
     put(*Table, labels(*Table));
   }
 }
