@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: all setup build check test install install-timer deb demo bench book
+.PHONY: all setup build check test install install-timer deb demo bench fuzz book
 
 all: build
 
@@ -57,6 +57,13 @@ demo: build
 # Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, blocking, clara, memory, aa, kept) for one of them.
 bench: build
 	@$(BUILT)/cere-bench $(BENCH)
+
+# Odd programs of many seeds, with a table of outcomes: FROM and TO are the seeds; it ends after SECONDS.
+FROM ?= 1
+TO ?= 1000000
+SECONDS ?= 3600
+fuzz: build
+	CERE_ODD=$(FROM)-$(TO) CERE_ODD_SECONDS=$(SECONDS) $(CARGO) test --release -p cere-tests --test odd
 
 # The guide as HTML, in docs/guide/book.
 book:

@@ -139,6 +139,9 @@ pub struct Unit {
     /// Whether its object asks for a stack that holds code.
     #[serde(default)]
     pub executable_stack: bool,
+    /// Of the functions among them, those whose definition gives way to another one of the program.
+    #[serde(default)]
+    pub weak: Vec<String>,
     /// Variables of the unit in which the OpenMP runtime keeps what belongs to the threads that run, by name.
     pub runtime_words: Vec<RuntimeWord>,
     /// The files that it was compiled of, as they were then: the source, and headers that are not the system's. Empty in
@@ -291,6 +294,9 @@ pub struct BindPlan {
     /// the same names, which the glue puts where no access goes unnoticed.
     #[serde(default)]
     pub other_thread_locals: Vec<String>,
+    /// Functions that the program has from elsewhere: the unit's own definition becomes a declaration.
+    #[serde(default)]
+    pub overridden: Vec<String>,
     /// Attribute changes for other flags.
     pub retarget: Retarget,
     /// Sizes of the unit's local variables in the captured program, in bytes; `None` if unknown.

@@ -305,6 +305,9 @@ pub struct PackageUnit {
     pub language: Language,
     /// Code generation flags of the original compile.
     pub codegen: Vec<String>,
+    /// Functions of the unit that another definition stands in for in the program.
+    #[serde(default)]
+    pub overridden: Vec<String>,
 }
 
 impl PackageUnit {

@@ -46,6 +46,8 @@ pub struct Symbol {
     pub kind: Kind,
     /// Whether it is global or weak.
     pub global: bool,
+    /// Whether it is weak.
+    pub weak: bool,
     /// Whether the image defines it.
     pub defined: bool,
 }
@@ -266,6 +268,7 @@ impl Elf {
             size: symbol.st_size(E),
             kind,
             global,
+            weak: symbol.st_bind() == elf::STB_WEAK,
             defined,
         }
     }

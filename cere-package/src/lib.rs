@@ -289,6 +289,7 @@ fn package_unit(unit: &Unit) -> PackageUnit {
         source: unit.source.display().to_string(),
         language: unit.language,
         codegen: unit.command.codegen.clone(),
+        overridden: unit.weak.clone(),
     }
 }
 

@@ -178,6 +178,26 @@ pub fn units_beside(
     Ok(units)
 }
 
+/// Leaves in `weak` of each unit what another definition of the program stands in for, and takes it from what the unit
+/// defines. The linker takes a strong definition, else the first. `strong`: names that the image has such ones of.
+fn override_weak(units: &mut [Unit], strong: HashSet<&str>) {
+    let mut taken: HashSet<String> = strong.into_iter().map(str::to_owned).collect();
+    for unit in units.iter() {
+        let own: HashSet<&String> = unit.weak.iter().collect();
+        taken.extend(
+            unit.defines
+                .iter()
+                .filter(|name| !own.contains(name))
+                .cloned(),
+        );
+    }
+    for unit in units {
+        unit.weak.retain(|name| !taken.insert(name.clone()));
+        let overridden: HashSet<&String> = unit.weak.iter().collect();
+        unit.defines.retain(|name| !overridden.contains(name));
+    }
+}
+
 impl<'a> RegionImage<'a> {
     /// Finds the image that holds the region.
     pub fn find(raw: &Raw, images: &'a [Loaded], store: &Store) -> Result<Self, PackError> {
@@ -216,11 +236,13 @@ impl<'a> RegionImage<'a> {
                 continue;
             }
             let mut seen = HashSet::new();
-            let units = ids
+            let mut units = ids
                 .iter()
                 .filter(|id| seen.insert(id.as_str()))
                 .map(|id| record(store, id, &loaded.elf))
-                .collect::<Result<_, _>>()?;
+                .collect::<Result<Vec<_>, _>>()?;
+            let strong = globals.iter().filter(|s| s.defined && !s.weak);
+            override_weak(&mut units, strong.map(|s| s.name.as_str()).collect());
             best = Some(Self {
                 loaded,
                 units,

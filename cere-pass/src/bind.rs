@@ -16,6 +16,10 @@ use std::collections::HashSet;
 /// Keeps shape and alignment of variables through the pipeline, and leaves out what the region does not reach.
 pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
     shapes::mark(module);
+    for function in named(module, &plan.overridden) {
+        // SAFETY: the function is live.
+        unsafe { shim::cere_drop_body(function) };
+    }
     let captured = Captured::of(plan);
     if let Some(roots) = &plan.roots
         && lacks_some_of(module, &captured, roots)

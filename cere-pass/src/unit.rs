@@ -55,6 +55,7 @@ pub fn instrument(
         needs: needs(module),
         optional: needs(module),
         executable_stack: false,
+        weak: weak(module),
         runtime_words: runtime::words(module),
         sources,
         command,
@@ -327,6 +328,18 @@ fn needs(module: LLVMModuleRef) -> Vec<String> {
     let values = ir::functions(module).into_iter().chain(ir::globals(module));
     let names = values.filter(needed).map(ir::name);
     names.filter(|n| !n.starts_with("llvm.")).collect()
+}
+
+/// Functions whose definition another one of the program may stand in for.
+fn weak(module: LLVMModuleRef) -> Vec<String> {
+    let gives_way = |&function: &LLVMValueRef| {
+        // SAFETY: the function is live.
+        let linkage = unsafe { LLVMGetLinkage(function) };
+        use LLVMLinkage::*;
+        matches!(linkage, LLVMWeakAnyLinkage | LLVMLinkOnceAnyLinkage)
+    };
+    let defined = ir::defined(ir::functions(module)).into_iter();
+    defined.filter(gives_way).map(ir::name).collect()
 }
 
 fn keep(unit: &Unit, bitcode: &[u8]) -> Result<(), String> {

@@ -73,6 +73,7 @@ pub fn bind_plan(manifest: &Manifest, index: usize, retarget: Retarget, pinned: 
         variables,
         functions,
         other_thread_locals,
+        overridden: unit.overridden.clone(),
         retarget,
         sizes: Some(sizes),
         untouched,

@@ -255,6 +255,7 @@ fn synthetic(at: &Path) -> PathBuf {
         needs: Vec::new(),
         optional: Vec::new(),
         executable_stack: false,
+        weak: Vec::new(),
         runtime_words: Vec::new(),
         sources: Vec::new(),
     };

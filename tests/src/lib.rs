@@ -3,22 +3,28 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`campaign`] | studies of programs made from seeds, as tests or by the thousand |
 //! | [`csmith`] | programs that csmith generates, classified outcome by outcome |
 //! | [`directives`] | what a program's comments ask for |
 //! | [`generated`] | programs made from a seed |
 //! | [`hybrid`] | the program with flags of its own for each region |
 //! | [`inject`] | whether the comparison finds flipped bits |
+//! | [`outcome`] | outcomes of programs and codelets |
+//! | [`subject`] | a program whose builds are compared, and whose regions are captured and replayed |
 //! | [`tools`] | the built command, and running things |
 //! | [`sources`] | sources that several tests build |
 //! | [`step`] | instructions, counted by stepping |
 //! | [`study`] | build, run, profile, capture, replay, check |
 
+pub mod campaign;
 pub mod csmith;
 pub mod directives;
 pub mod generated;
 pub mod hybrid;
 pub mod inject;
+pub mod outcome;
 pub mod sources;
 pub mod step;
 pub mod study;
+pub mod subject;
 pub mod tools;

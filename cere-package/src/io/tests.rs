@@ -81,6 +81,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
             source: "/f.c".into(),
             language: Language::C,
             codegen: vec![],
+            overridden: vec![],
         }],
         variables: vec![],
         functions: vec![],

@@ -163,6 +163,7 @@ pub fn manifest() -> Manifest {
             source: "sum.c".to_owned(),
             language: Language::C,
             codegen: vec!["-O2".to_owned(), "-fPIE".to_owned()],
+            overridden: vec![],
         }],
         variables: vec![Variable {
             name: "table".to_owned(),
