@@ -188,14 +188,13 @@ bool cere_bind_labels(LLVMModuleRef Module_, LLVMValueRef Table_, const uint64_t
   const auto *First = find_if(Labels, [](const BlockAddress *L) { return L; });
   if (First == Labels.end())
     return true;
-  Constant *Entries = Table.getInitializer();
   Table.setInitializer(nullptr);
   for (BlockAddress *Label : Labels)
     if (Label)
       Label->removeDeadConstantUsers();
   SmallPtrSet<GlobalVariable *, 4> Tables;
   if (closed(*(*First)->getFunction(), Labels, Tables)) {
-    Table.setInitializer(Entries);
+    put(Table, Labels);
     for (GlobalVariable *G : Tables)
       G->setName("cere.own.labels");
     return true;
