@@ -16,10 +16,6 @@ use std::collections::HashSet;
 /// Keeps shape and alignment of variables through the pipeline, and leaves out what the region does not reach.
 pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
     shapes::mark(module);
-    for function in named(module, &plan.overridden) {
-        // SAFETY: the function is live.
-        unsafe { shim::cere_drop_body(function) };
-    }
     let captured = Captured::of(plan);
     if let Some(roots) = &plan.roots
         && lacks_some_of(module, &captured, roots)
@@ -75,6 +71,10 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
         unsafe { shim::cere_tell_types(module) };
     }
     ir::drop_lists(module, &["llvm.global_ctors", "llvm.global_dtors"]);
+    for function in named(module, &plan.overridden) {
+        // SAFETY: the function is live.
+        unsafe { shim::cere_drop_body(function) };
+    }
     labels::bind(module, plan)?;
     // SAFETY: the module is live.
     unsafe { shim::cere_resolve_at_calls(module) };
