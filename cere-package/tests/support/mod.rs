@@ -202,6 +202,7 @@ impl Waiting {
                     instrumented: instrumented(Path::new(&m.path)),
                     program: !cere_format::system::taken_fresh(Path::new(&m.path)),
                     tls: None,
+                    chosen: Vec::new(),
                 }),
             }
         }
