@@ -248,11 +248,11 @@ pub const NODES_OFFSET: usize = REGIONS_OFFSET + RAW_REGIONS * size_of::<RawRegi
 pub const ACTIVE_OFFSET: usize = NODES_OFFSET + RAW_NODES * size_of::<RawNode>();
 /// Offset of the passages.
 pub const PASSAGES_OFFSET: usize = ACTIVE_OFFSET + RAW_DEPTH * size_of::<RawActive>();
-/// Offset of the traces.
-pub const TRACES_OFFSET: usize =
-    (PASSAGES_OFFSET + RAW_PASSAGES * size_of::<RawPassage>()).next_multiple_of(4096);
 /// Offset of the regions that other threads entered.
 pub const ELSEWHERE_OFFSET: usize =
-    (TRACES_OFFSET + RAW_REGIONS * size_of::<RawTrace>()).next_multiple_of(4096);
+    (PASSAGES_OFFSET + RAW_PASSAGES * size_of::<RawPassage>()).next_multiple_of(4096);
+/// Offset of the traces.
+pub const TRACES_OFFSET: usize =
+    (ELSEWHERE_OFFSET + RAW_ELSEWHERE * size_of::<RawElsewhere>()).next_multiple_of(4096);
 /// Size of the file.
-pub const RAW_SIZE: usize = ELSEWHERE_OFFSET + RAW_ELSEWHERE * size_of::<RawElsewhere>();
+pub const RAW_SIZE: usize = TRACES_OFFSET + RAW_REGIONS * size_of::<RawTrace>();

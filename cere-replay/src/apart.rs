@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What the runtime defines for everyone: its entry, and the functions that it puts in the C library's place.
-const SHARED: [&str; 20] = [
+const SHARED: [&str; 23] = [
     "_start",
     "malloc",
     "calloc",
@@ -33,6 +33,9 @@ const SHARED: [&str; 20] = [
     "brk",
     "sbrk",
     "__cxa_thread_atexit_impl",
+    "__cxa_atexit",
+    "__cxa_at_quick_exit",
+    "on_exit",
 ];
 
 /// The runtime as one object.

@@ -4,22 +4,12 @@
 //! not execute holds breakpoints beside the jumps. Where the machine code is another one than in vivo, so does the old code
 //! of functions with IR: what jumps into it, but to a label that the glue knows, ends the replay.
 
-use crate::glue::{cere_glue_label_count, cere_glue_labels};
+use crate::glue::{Jump, cere_glue_label_count, cere_glue_labels};
 use crate::pages::{PAGE, Pages};
 use crate::space::{merge, protect, reserved};
 use cere_format::capture::{PAGE_CODE, PAGE_WRITTEN};
 use cere_format::package::{Function, Manifest};
 use std::sync::OnceLock;
-
-/// One jump: old address and where the function is now.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Jump {
-    /// Captured address.
-    pub old: u64,
-    /// Address in the replay.
-    pub new: u64,
-}
 
 const BREAKPOINT: u8 = 0xcc;
 /// Bytes of a jump to anywhere.

@@ -1,6 +1,5 @@
 //! What the generator's glue defines.
 
-use crate::code::Jump;
 use std::sync::atomic::AtomicU64;
 
 /// A variable that the recompiled code names and the captured image lacks.
@@ -36,6 +35,16 @@ pub struct Row {
     pub first: u64,
     /// The value that a kept 1 stands for.
     pub other: u64,
+}
+
+/// One jump: old address and where the function is now.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Jump {
+    /// Captured address.
+    pub old: u64,
+    /// Address in the replay.
+    pub new: u64,
 }
 
 #[cfg(not(test))]

@@ -6,6 +6,7 @@ use crate::space;
 use cere_heap::Heap;
 use libc::{c_int, c_void, size_t};
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -376,25 +377,46 @@ pub unsafe extern "C" fn posix_memalign(
     0
 }
 
-/// Notes a destructor of a thread-local variable. The region's never run: a replay ends without them.
-/// # Safety
-/// As in the C library.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_thread_atexit_impl(
-    destructor: *const c_void,
-    object: *mut c_void,
+type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> c_int;
+
+/// Notes what is to run when the thread or the process ends. The region's never runs: a replay ends without it.
+unsafe fn register(
+    name: &CStr,
+    what: *const c_void,
+    on: *mut c_void,
     image: *const c_void,
 ) -> c_int {
-    type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> c_int;
     if ACTIVE.load(Relaxed) && !OF_LIBRARY.get() {
         return 0;
     }
-    // SAFETY: the C library's function, of that type; as the caller calls it.
+    // SAFETY: the C library's function, which takes these or the first of them; as the caller calls it.
     unsafe {
-        let next = libc::dlsym(libc::RTLD_NEXT, c"__cxa_thread_atexit_impl".as_ptr());
-        std::mem::transmute::<*mut c_void, Register>(next)(destructor, object, image)
+        let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+        std::mem::transmute::<*mut c_void, Register>(next)(what, on, image)
     }
 }
+
+macro_rules! registers {
+    ($($function:ident)*) => {
+        $(
+            /// As in the C library, outside the region.
+            /// # Safety
+            /// As in the C library.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $function(
+                what: *const c_void,
+                on: *mut c_void,
+                image: *const c_void,
+            ) -> c_int {
+                let name = concat!(stringify!($function), "\0").as_bytes();
+                let name = CStr::from_bytes_with_nul(name).unwrap_or_default();
+                // SAFETY: by the contract.
+                unsafe { register(name, what, on, image) }
+            }
+        )*
+    };
+}
+registers! { __cxa_thread_atexit_impl __cxa_atexit __cxa_at_quick_exit on_exit }
 
 /// `malloc_usable_size`.
 /// # Safety

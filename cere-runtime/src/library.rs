@@ -1,8 +1,8 @@
 //! Libraries are fresh: jumps at captured addresses of their functions, rewritten words for their variables,
 //! and the way back for comparing.
 
-use crate::code::Jump;
 use crate::control::Control;
+use crate::glue::Jump;
 use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
 use std::cell::LazyCell;

@@ -1,7 +1,7 @@
 //! The page trace before entry: which memory its touches are made on in this process.
 
 use crate::caches::Area;
-use crate::code::Jump;
+use crate::glue::Jump;
 use crate::lines::Lines;
 use crate::owners::owners;
 use crate::pages::{PAGE, Page, Pages};

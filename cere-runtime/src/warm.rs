@@ -1,7 +1,7 @@
 //! The state of the caches before a timed repetition (CERE thesis, 3.5.3). Comes after the captured state was put back.
 
 use crate::caches::{self, Area};
-use crate::code::Jump;
+use crate::glue::Jump;
 use crate::heap;
 use crate::lines::{Lines, flush_translations};
 use crate::operand::{Memory, Placing};

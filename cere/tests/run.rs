@@ -310,7 +310,10 @@ fn the_program_decides_between_two_objects_of_one_source() {
 fn programs_that_cannot_be_run() {
     let directory = built();
     let at = directory.path();
-    let build = "$CC -O2 -static main.c -o static; PATH=/usr/bin:/bin clang-22 main.c -o plain; cp app other; printf x >> other";
+    let mut plain = std::process::Command::new("clang-22");
+    let plain = plain.args(["main.c", "-o", "plain"]).current_dir(at);
+    assert!(plain.status().expect("clang runs").success());
+    let build = "$CC -O2 -static main.c -o static; cp app other; printf x >> other";
     succeed(at, &["instrument", "--", "sh", "-c", build]);
     refused(at, &["profile", "--", "./static"], "without -static");
     refused(at, &["profile", "--", "./none"], "./none");

@@ -164,9 +164,9 @@ extern "C" fn serve() -> ! {
         let needed = owner.load(Relaxed);
         if asked != answered {
             let [number, arguments @ ..] = CALL.each_ref().map(|word| word.load(Relaxed));
-            // SAFETY: the caller's, by the contract of `call`.
             let result = match number {
                 END => 0,
+                // SAFETY: the caller's, by the contract of `call`.
                 _ => unsafe { sys::call(number as i64, arguments) },
             };
             RESULT.store(result, Relaxed);

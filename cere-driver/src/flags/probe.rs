@@ -245,8 +245,11 @@ pub(super) fn difference(before: &Seen, after: &Seen) -> Retarget {
     retarget
 }
 
-/// Cached probes by flags, with what clang said of the flags: a search uses the same flags many times.
-static KNOWN: Mutex<BTreeMap<Vec<String>, (Seen, Vec<String>)>> = Mutex::new(BTreeMap::new());
+/// A probe, with what clang said of its flags.
+type Probed = (Seen, Vec<String>);
+
+/// Cached probes by flags: a search uses the same flags many times.
+static KNOWN: Mutex<BTreeMap<Vec<String>, Probed>> = Mutex::new(BTreeMap::new());
 
 /// Compiles the probe under `flags`, called `what` in errors.
 pub(super) fn probe(flags: &[String], what: &str, sandbox: &Sandbox) -> Result<Seen, CompileError> {

@@ -150,26 +150,37 @@ fn span(i: usize) -> Option<Span> {
     })
 }
 
-/// libc's list of a thread's destructors belongs to the thread, which a replay has its own of: inside a captured invocation as
-/// well, its entries are not the program's memory.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __cxa_thread_atexit_impl(
-    destructor: *const c_void,
-    object: *mut c_void,
-    image: *const c_void,
-) -> i32 {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
-    type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> i32;
-    let real = find_next(&REAL, c"__cxa_thread_atexit_impl");
-    // SAFETY: libc's function, called as the program calls it.
-    let register = || unsafe {
-        let real = std::mem::transmute::<usize, Register>(real);
-        real(destructor, object, image)
+type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> i32;
+
+/// libc's lists of what runs when a thread or the process ends belong to these, and a replay has its own: inside a captured
+/// invocation as well, their entries are not the program's memory.
+macro_rules! registers {
+    ($($function:ident = $name:literal;)*) => {
+        $(#[unsafe(no_mangle)]
+        unsafe extern "C" fn $function(
+            what: *const c_void,
+            on: *mut c_void,
+            image: *const c_void,
+        ) -> i32 {
+            static REAL: AtomicUsize = AtomicUsize::new(0);
+            let real = find_next(&REAL, $name);
+            // SAFETY: libc's function, which takes these or the first of them, called as the program calls it.
+            let register = || unsafe {
+                let real = std::mem::transmute::<usize, Register>(real);
+                real(what, on, image)
+            };
+            match is_inside() {
+                true => in_library(register),
+                false => register(),
+            }
+        })*
     };
-    match is_inside() {
-        true => in_library(register),
-        false => register(),
-    }
+}
+registers! {
+    __cxa_thread_atexit_impl = c"__cxa_thread_atexit_impl";
+    __cxa_atexit = c"__cxa_atexit";
+    __cxa_at_quick_exit = c"__cxa_at_quick_exit";
+    on_exit = c"on_exit";
 }
 
 /// The handlers run on a thread's alternate stack, if it has one: that stays open as well.

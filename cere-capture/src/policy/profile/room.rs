@@ -157,7 +157,7 @@ pub unsafe fn reserve_header(tables: &Tables) -> bool {
     // SAFETY: the caller's tables. Before the header has room nothing can be noted in it.
     unsafe {
         populate_pages(tables, 0, 4096)
-            && populate_pages(tables, ELSEWHERE_OFFSET, RAW_SIZE - ELSEWHERE_OFFSET)
+            && populate_pages(tables, ELSEWHERE_OFFSET, TRACES_OFFSET - ELSEWHERE_OFFSET)
             && all.into_iter().all(|table| has_room(tables, table, 0))
     }
 }
