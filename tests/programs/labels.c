@@ -1,6 +1,7 @@
 // Addresses of labels in captured memory: in constant tables, as distances, in a local array, in cells on the heap, in the state
 // of a generator. Each function collects rounding errors, which fused multiply-add changes (tests/tests/addresses.rs).
 //@ codelets: 5
+//@ loop-refused: * ~ computed goto in the loop
 //@ flags: -O0 ; -O3 ; -Os -fno-jump-tables
 #include <stdio.h>
 #include <stdlib.h>

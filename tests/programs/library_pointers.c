@@ -3,7 +3,7 @@
 //@ capture: call@*
 //@ invocation: 1,2
 //@ codelets: 2
-//@ flags: -O0 ; -O3 -march=native
+//@ flags: -O0 ; -O3 -march=native -ffp-contract=off
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
