@@ -151,7 +151,7 @@ fn is_code<'a>(section: &impl ObjectSection<'a>) -> bool {
     let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
         return false;
     };
-    let wanted = u64::from(SHF_ALLOC.0 | SHF_EXECINSTR.0);
+    let wanted = SHF_ALLOC.0 | SHF_EXECINSTR.0;
     let name = section.name().unwrap_or_default();
     let linkers = name.starts_with(".plt") || name == ".init" || name == ".fini";
     sh_flags.0 & wanted == wanted && !linkers

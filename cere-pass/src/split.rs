@@ -139,7 +139,7 @@ fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), St
         .ok_or_else(|| format!("the pipeline has removed region {index}"))?;
     if let Some(function) = labels::open(module) {
         return Err(format!(
-            "{} keeps addresses of its labels in memory: its region keeps the flags of the build",
+            "{} keeps addresses of its labels in memory: its region has to keep the flags of the build",
             ir::name(function)
         ));
     }
@@ -248,7 +248,7 @@ unsafe fn leave_to_rest(
         let labels = shim::cere_holds_labels(variable);
         if labels && !constant && !LLVMGetFirstUse(variable).is_null() {
             return Err(format!(
-                "the variable {} holds addresses of labels: its region keeps the flags of the build",
+                "the variable {} holds addresses of labels: its region has to keep the flags of the build",
                 ir::name(variable)
             ));
         }

@@ -3,9 +3,9 @@
 //@ levels: -O0 ; -O2 -g
 //@ build: for i in 1 2; do env -u LD_PRELOAD nice /usr/bin/gcc -O2 -fPIC -DNUMBER=$i -c -o same$i.o $DIR/parts/hidden_same.c || exit; done && clang-22 -c -o weights.o $DIR/parts/hidden_weights.s && env -u LD_PRELOAD nice /usr/bin/gcc -O2 -fPIC -shared -DROOM -o libroom.so $DIR/parts/hidden_same.c && echo '{ global: sweep; start; call; local: *; };' > map && $CC $FLAGS -fPIC -c -o library.o $DIR/parts/hidden_library.c && $CC -shared -o libsweep.so same1.o library.o weights.o same2.o -Wl,--version-script,map -L. -lroom && $CC $FLAGS -o program $DIR/hidden.c -L. -lsweep -lroom -Wl,-rpath,'$ORIGIN'
 //@ regions: 3
-//@ codelets: 2
+//@ codelets: 1
 //@ refused: main@hidden.c* ~ uses thread-local variables
-//@ refused: fill@parts/hidden_library.c:* ~ thread-local variables of another image
+//@ refused: fill@hidden_library.c:* ~ thread-local variables of another image
 //@ flags: -O0 ; -O3 -march=native
 #include <stdio.h>
 
