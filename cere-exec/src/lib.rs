@@ -246,42 +246,29 @@ pub unsafe extern "C" fn execvpe(path: *const c_char, argv: Vector, envp: Vector
     }
 }
 
-/// # Safety
-/// As above.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawn(
-    pid: *mut pid_t,
-    path: *const c_char,
-    actions: *const libc::posix_spawn_file_actions_t,
-    attributes: *const libc::posix_spawnattr_t,
-    argv: Vector,
-    envp: Vector,
-) -> c_int {
-    let mut room = [0; 4096];
-    // SAFETY: by the contract.
-    unsafe {
-        let found = wrapper(path, argv, &mut room);
-        let path = if found.is_null() { path } else { found };
-        (next().posix_spawn)(pid, path, actions, attributes, argv, envp)
-    }
+macro_rules! spawns {
+    ($($function:ident)*) => {
+        $(
+            /// # Safety
+            /// As above.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $function(
+                pid: *mut pid_t,
+                path: *const c_char,
+                actions: *const libc::posix_spawn_file_actions_t,
+                attributes: *const libc::posix_spawnattr_t,
+                argv: Vector,
+                envp: Vector,
+            ) -> c_int {
+                let mut room = [0; 4096];
+                // SAFETY: by the contract.
+                unsafe {
+                    let found = wrapper(path, argv, &mut room);
+                    let path = if found.is_null() { path } else { found };
+                    (next().$function)(pid, path, actions, attributes, argv, envp)
+                }
+            }
+        )*
+    };
 }
-
-/// # Safety
-/// As above.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawnp(
-    pid: *mut pid_t,
-    path: *const c_char,
-    actions: *const libc::posix_spawn_file_actions_t,
-    attributes: *const libc::posix_spawnattr_t,
-    argv: Vector,
-    envp: Vector,
-) -> c_int {
-    let mut room = [0; 4096];
-    // SAFETY: by the contract.
-    unsafe {
-        let found = wrapper(path, argv, &mut room);
-        let path = if found.is_null() { path } else { found };
-        (next().posix_spawnp)(pid, path, actions, attributes, argv, envp)
-    }
-}
+spawns! { posix_spawn posix_spawnp }

@@ -1,6 +1,6 @@
 //! Answers of the kernel to a region that asks for the time, process numbers and the like: recorded at capture, repeated in a
-//! replay. Beside them the text that the region wrote to standard output and standard error, which a replay has to write as
-//! well. `<n>.answers` of a raw capture, member `answers` of a package.
+//! replay. Beside them the text that the region wrote to standard output and standard error, and what it had registered to run
+//! at the end of the thread or the process: a replay has to do the same. `<n>.answers` of a raw capture, member `answers` of a package.
 
 use crate::FormatError;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,29 @@ pub const TEXT_BEFORE: u32 = 4;
 pub const TEXT_AFTER: u32 = 8;
 /// Stands for a system call where the time stamp counter is read (`rdtsc`; [`Question::key`] 1: `rdtscp`).
 pub const COUNTER: usize = 1 << 16;
+/// Stands for a call that registers a function to run at an end: [`Head::key`] is its place in [`REGISTERS`].
+pub const REGISTERED: usize = (1 << 16) + 1;
+/// Functions that do that.
+pub const REGISTERS: [&str; 4] = [
+    "__cxa_thread_atexit_impl",
+    "__cxa_atexit",
+    "__cxa_at_quick_exit",
+    "on_exit",
+];
+/// What such a call registers: the function, its argument, and the image that it is for; 0 for what the call has not.
+pub type Registration = [u64; 3];
+/// Bytes of that on disk.
+pub const REGISTRATION: usize = size_of::<Registration>();
+
+/// The registration of a call of the function at `key` in [`REGISTERS`] with these arguments.
+pub fn registration(key: u32, [what, on, image]: [u64; 3]) -> Registration {
+    match key {
+        0 | 1 => [what, on, image],
+        2 => [what, 0, on],
+        _ => [what, on, 0],
+    }
+}
+
 /// The clocks that are read at entry.
 pub const CLOCKS: [i32; 9] = [
     libc::CLOCK_REALTIME,
@@ -47,6 +70,9 @@ pub struct Answers {
     pub functions: Vec<(String, u64)>,
     /// Why answers are missing, if any are.
     pub cut: Option<String>,
+    /// Whether registrations are missing: those of other threads of a team, and those beyond the room for answers.
+    #[serde(default)]
+    pub unregistered: bool,
     /// The C library's output streams, in packages: those of which it is known what they held at both ends.
     #[serde(default)]
     pub streams: Vec<Stream>,
@@ -130,6 +156,22 @@ impl Head {
         }
     }
 
+    /// Of a registration by the function at `key` in [`REGISTERS`].
+    pub fn registration(key: u32) -> Self {
+        Self {
+            number: REGISTERED as u32,
+            key,
+            flags: 0,
+            length: REGISTRATION as u32,
+            result: 0,
+        }
+    }
+
+    /// Whether it is a registration, not an answer.
+    pub fn is_registration(&self) -> bool {
+        self.number as usize == REGISTERED && (self.key as usize) < REGISTERS.len()
+    }
+
     /// Whether it is a text that the region wrote, not an answer.
     pub fn is_text(&self) -> bool {
         is_write(self.number as usize, self.key as usize)
@@ -176,6 +218,7 @@ pub fn decode(what: &str, bytes: &[u8]) -> Result<Vec<(Head, Vec<u8>)>, FormatEr
             .ok_or_else(|| short(ANSWER_HEAD + padded))?;
         let known = match head.is_text() {
             true => length <= TEXT_MOST,
+            false if head.is_registration() => length == REGISTRATION,
             false => length <= RANDOM_MOST && ask(head.number as usize, head.key).is_some(),
         };
         if !known {
@@ -307,6 +350,10 @@ mod tests {
             ..answer(0)
         };
         assert_eq!(decode("a", &text.encode()).unwrap(), [(text, vec![])]);
+        let registered = Head::registration(1);
+        let file = [&registered.encode()[..], &[7; REGISTRATION]].concat();
+        let expected = [(registered, vec![7; REGISTRATION])];
+        assert_eq!(decode("a", &file).unwrap(), expected);
         let other = Head { key: 7, ..text };
         assert!(matches!(
             decode("a", &other.encode()),

@@ -402,6 +402,8 @@ pub mod left_out {
     pub const STREAM: &str = "buffer of a standard stream";
     /// Text that was printed, where the package does not show what the captured invocation printed.
     pub const TEXT: &str = "printed text that the capture does not have";
+    /// Functions that were registered to run at the end, where the package does not show all of those in vivo.
+    pub const REGISTERED: &str = "functions to be run at the end that the capture does not have";
 
     /// Reasons that cannot hide a result of the program.
     const HARMLESS: [&str; 10] = [

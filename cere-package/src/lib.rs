@@ -212,7 +212,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         },
         units: units.iter().map(|unit| package_unit(unit)).collect(),
         variables,
-        functions: functions.clone(),
+        functions,
         absent: settled.absent,
         labels: image.labels(&units),
         captured_code: Some(captured),

@@ -330,6 +330,12 @@ impl Allowed<'_> {
         self.freed.get(at).is_some_and(|f| f.0 <= address)
     }
 
+    /// Whether two words that a replay did not leave in memory mean the same: as such, or as code that has no name, such as the
+    /// entry of a library's function in the linkage table.
+    pub fn alike(&self, image: (u64, u64), in_vivo: u64, in_vitro: u64) -> bool {
+        in_vivo == in_vitro || self.same(in_vivo, in_vitro) || self.code(image, in_vivo, in_vitro)
+    }
+
     fn same(&self, in_vivo: u64, in_vitro: u64) -> bool {
         self.control.same(in_vivo, in_vitro) || self.origins.same(in_vivo, in_vitro)
     }
@@ -443,6 +449,10 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
     comparison.compared += printed.compared;
     if printed.unknown > 0 {
         leave_out(comparison, left_out::TEXT, printed.unknown, printed.unknown);
+    }
+    if printed.unregistered > 0 {
+        let bytes = 8 * printed.unregistered;
+        leave_out(comparison, left_out::REGISTERED, bytes, bytes);
     }
     for found in printed.different {
         comparison.different_words += 1;

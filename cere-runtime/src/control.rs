@@ -6,7 +6,7 @@
 //! is not free, are translated.
 
 use crate::pages::{PAGE, Pages};
-use crate::{pass, space};
+use crate::{images, pass, space};
 use cere_format::capture::PAGE_FOREIGN;
 use cere_format::package::{CapturedThread, Manifest};
 use std::ffi::CStr;
@@ -41,35 +41,16 @@ struct Local {
 
 /// The thread-local blocks of the calling thread, this executable's first.
 fn locals() -> Vec<Local> {
-    unsafe extern "C" fn each(
-        info: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        data: *mut libc::c_void,
-    ) -> i32 {
-        // SAFETY: the loader hands over valid pointers, and `data` is the vector below.
-        unsafe {
-            let found = &mut *(data as *mut Vec<Local>);
-            let info = &*info;
-            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
-            if let Some(header) = headers.iter().find(|h| h.p_type == libc::PT_TLS)
-                && !info.dlpi_tls_data.is_null()
-            {
-                found.push(Local {
-                    name: CStr::from_ptr(info.dlpi_name)
-                        .to_string_lossy()
-                        .into_owned(),
-                    start: info.dlpi_tls_data as u64,
-                    size: header.p_memsz,
-                    align: header.p_align,
-                });
-            }
-        }
-        0
-    }
-    let mut found: Vec<Local> = Vec::new();
-    // SAFETY: the callback only touches the vector.
-    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut found).cast()) };
-    found
+    let found = images::all().into_iter().filter_map(|image| {
+        let header = image.headers.iter().find(|h| h.p_type == libc::PT_TLS)?;
+        (image.locals != 0).then_some(Local {
+            name: image.name,
+            start: image.locals,
+            size: header.p_memsz,
+            align: header.p_align,
+        })
+    });
+    found.collect()
 }
 
 /// What the C library tells debuggers of its control blocks.

@@ -2,7 +2,7 @@
 //! the captured addresses, and pointers of captured memory are never handed to a fresh allocator.
 
 use crate::pages::Pages;
-use crate::space;
+use crate::{space, text};
 use cere_heap::Heap;
 use libc::{c_int, c_void, size_t};
 use std::cell::Cell;
@@ -379,14 +379,17 @@ pub unsafe extern "C" fn posix_memalign(
 
 type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> c_int;
 
-/// Notes what is to run when the thread or the process ends. The region's never runs: a replay ends without it.
+/// Notes what is to run when the thread or the process ends. The region's never runs, as a replay ends without it, but is
+/// compared.
 unsafe fn register(
+    key: u32,
     name: &CStr,
     what: *const c_void,
     on: *mut c_void,
     image: *const c_void,
 ) -> c_int {
     if ACTIVE.load(Relaxed) && !OF_LIBRARY.get() {
+        text::note_registration(key, [what as u64, on as u64, image as u64]);
         return 0;
     }
     // SAFETY: the C library's function, which takes these or the first of them; as the caller calls it.
@@ -397,7 +400,7 @@ unsafe fn register(
 }
 
 macro_rules! registers {
-    ($($function:ident)*) => {
+    ($($function:ident = $key:literal;)*) => {
         $(
             /// As in the C library, outside the region.
             /// # Safety
@@ -411,12 +414,17 @@ macro_rules! registers {
                 let name = concat!(stringify!($function), "\0").as_bytes();
                 let name = CStr::from_bytes_with_nul(name).unwrap_or_default();
                 // SAFETY: by the contract.
-                unsafe { register(name, what, on, image) }
+                unsafe { register($key, name, what, on, image) }
             }
         )*
     };
 }
-registers! { __cxa_thread_atexit_impl __cxa_atexit __cxa_at_quick_exit on_exit }
+registers! {
+    __cxa_thread_atexit_impl = 0;
+    __cxa_atexit = 1;
+    __cxa_at_quick_exit = 2;
+    on_exit = 3;
+}
 
 /// `malloc_usable_size`.
 /// # Safety

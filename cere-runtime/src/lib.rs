@@ -12,6 +12,7 @@
 //! | [`enter`] | an executable takes the place of another, and its memory |
 //! | [`space`] | reserving and opening the captured addresses |
 //! | [`code`] | jumps at the old addresses of functions |
+//! | [`images`] | the images of this process |
 //! | [`library`] | fresh library symbols in place of captured ones |
 //! | [`state`] | the memory that every repetition starts from |
 //! | [`control`] | the thread's control block at its captured address |
@@ -55,6 +56,7 @@ mod fuzz;
 mod glue;
 mod guard;
 mod heap;
+mod images;
 mod keep;
 mod kept;
 mod library;

@@ -3,14 +3,12 @@
 
 use crate::control::Control;
 use crate::glue::Jump;
+use crate::images;
 use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
 use std::cell::LazyCell;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::Path;
-
-/// The type of a note that holds a build id.
-const NT_GNU_BUILD_ID: u32 = 3;
 
 /// Address of a library symbol in this process; of another version if the wanted one is not there.
 pub fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
@@ -171,6 +169,11 @@ impl Origins {
         Some(old.wrapping_add(address - start))
     }
 
+    /// Whether `address` lies in a library of this process that the captured one had too.
+    pub fn is_in_library(&self, address: u64) -> bool {
+        self.in_library(address).is_some()
+    }
+
     /// Whether `address` lay in a library of the captured process that this one has too.
     pub fn was_in_library(&self, address: u64) -> bool {
         let inside = |r: &(u64, u64, u64)| address.wrapping_sub(r.2) < r.1 - r.0;
@@ -194,68 +197,26 @@ type Build = (String, String, u64, u64);
 
 /// The libraries of this process that have a build id.
 fn builds() -> Vec<Build> {
-    let loaded = loaded();
-    let libraries = loaded.into_iter().filter_map(|(path, start, end)| {
-        let name = Path::new(&path).file_name()?.to_string_lossy().into_owned();
-        Some((name, build_id(start)?, start, end))
+    let libraries = images::all().into_iter().filter_map(|image| {
+        let name = Path::new(&image.name).file_name()?;
+        let (start, end) = image.range();
+        Some((
+            name.to_string_lossy().into_owned(),
+            image.build_id()?,
+            start,
+            end,
+        ))
     });
     libraries.collect()
 }
 
-/// The build id of the library whose first address is `start`: its file's header lies there.
-fn build_id(start: u64) -> Option<String> {
-    const NOTE_SIZES: u64 = 12;
-    // SAFETY: the loader maps the header and the notes with the first segment of a library that is loaded and stays so.
-    unsafe {
-        let header = (start as *const libc::Elf64_Ehdr).read();
-        if header.e_ident[..4] != *b"\x7fELF" {
-            return None;
-        }
-        let headers = (start + header.e_phoff) as *const libc::Elf64_Phdr;
-        let headers = std::slice::from_raw_parts(headers, usize::from(header.e_phnum));
-        let notes = headers.iter().filter(|h| h.p_type == libc::PT_NOTE);
-        for notes in notes {
-            let (mut at, end) = (start + notes.p_vaddr, start + notes.p_vaddr + notes.p_memsz);
-            while at + NOTE_SIZES <= end {
-                let [name, size, kind] = (at as *const [u32; 3]).read();
-                let content = at + NOTE_SIZES + u64::from(name.next_multiple_of(4));
-                if kind == NT_GNU_BUILD_ID && content + u64::from(size) <= end {
-                    let id = std::slice::from_raw_parts(content as *const u8, size as usize);
-                    return Some(cere_format::hexadecimal(id));
-                }
-                at = content + u64::from(size.next_multiple_of(4));
-            }
-        }
-    }
-    None
-}
-
 /// Name and addresses of the libraries of this process.
 pub fn loaded() -> Vec<(String, u64, u64)> {
-    unsafe extern "C" fn each(
-        info: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        data: *mut libc::c_void,
-    ) -> i32 {
-        // SAFETY: the loader hands over valid pointers, and `data` is the vector below.
-        unsafe {
-            let found = &mut *(data as *mut Vec<(String, u64, u64)>);
-            let info = &*info;
-            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
-            let loads = headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
-            let start = loads.clone().map(|h| h.p_vaddr & !0xfff).min().unwrap_or(0);
-            let end = loads.map(|h| h.p_vaddr + h.p_memsz).max().unwrap_or(0);
-            let name = CStr::from_ptr(info.dlpi_name)
-                .to_string_lossy()
-                .into_owned();
-            found.push((name, info.dlpi_addr + start, info.dlpi_addr + end));
-        }
-        0
-    }
-    let mut found: Vec<(String, u64, u64)> = Vec::new();
-    // SAFETY: the callback only touches the vector.
-    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut found).cast()) };
-    found
+    let each = images::all().into_iter().map(|image| {
+        let (start, end) = image.range();
+        (image.name, start, end)
+    });
+    each.collect()
 }
 
 /// The environment of the captured process, for `getenv` inside the region.

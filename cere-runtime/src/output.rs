@@ -1,12 +1,13 @@
-//! What the region prints: each stream of the C library starts as it stood at entry, and what leaves it, or waits in its buffer
+//! What the region prints, and what it registers to run at the end: each stream of the C library starts as it stood at entry, and what leaves it, or waits in its buffer
 //! at the end, is compared.
 //!
 //! Where the captured invocation wrote nothing out, standard output has a large buffer, so that printing stays out of the timed
 //! part; where the region is the first to print, the C library allocates the buffer inside, as it did in vivo; else the stream
 //! has the captured buffer's size, so that it writes out where it did in vivo.
 
+use crate::library::Origins;
 use crate::text::{self, Captured};
-use cere_format::answers::{self, Buffering};
+use cere_format::answers::{self, Buffering, Registration};
 use cere_format::package::Manifest;
 use cere_format::replay::{Difference, left_out};
 
@@ -46,7 +47,9 @@ pub struct Printed {
     pub compared: u64,
     /// Bytes that nothing captured stands against.
     pub unknown: u64,
-    /// The first place of each stream where they differ.
+    /// Registrations that nothing captured stands against.
+    pub unregistered: u64,
+    /// The first place of each stream where they differ, and the first registration.
     pub different: Vec<Difference>,
 }
 
@@ -129,6 +132,9 @@ pub struct Output {
     streams: [Stream; 2],
     /// Whether it is known that the captured invocation printed what the package does not show.
     lacks: bool,
+    /// What the captured invocation registered, and whether some of that is missing.
+    registered: Vec<Registration>,
+    unregistered: bool,
 }
 
 impl Output {
@@ -141,6 +147,8 @@ impl Output {
             printed,
             writes,
             complete,
+            registered,
+            unregistered,
         } = captured;
         // SAFETY: pointers that the C library set at its start.
         let files = unsafe { [(stdout, "standard output"), (stderr, "standard error")] };
@@ -162,21 +170,47 @@ impl Output {
             }
             stream
         });
-        let waits = |m: &&cere_format::package::Mask| m.reason == left_out::STREAM;
-        let lacks =
-            !complete || known.clone().count() < 2 && manifest.masks.iter().any(|m| waits(&m));
-        let output = Self { streams, lacks };
+        let waits = manifest.masks.iter();
+        let waits = waits.filter(|m| m.reason == left_out::STREAM).count() > 0;
+        let output = Self {
+            streams,
+            lacks: !complete || known.count() < 2 && waits,
+            registered,
+            unregistered,
+        };
         output.reset();
         output
     }
 
-    /// What the first run printed against what the captured invocation printed.
-    pub fn compare(&self) -> Printed {
-        let written = text::written();
+    /// What the first run printed and registered against what the captured invocation did. `same` says whether two words,
+    /// there and here, have the same meaning.
+    pub fn compare(&self, origins: &Origins, same: impl Fn(u64, u64) -> bool) -> Printed {
+        let (written, registered, unkept) = text::done();
         let mut printed = Printed {
             unknown: self.lacks.into(),
+            unregistered: unkept as u64 + u64::from(self.unregistered),
             ..Printed::default()
         };
+        if printed.unregistered == 0 {
+            // What a library registers for itself when it is first used is not the region's.
+            let own = |r: &&Registration| !origins.was_in_library(r[2]);
+            let captured: Vec<_> = self.registered.iter().filter(own).collect();
+            let own = |r: &&Registration| !origins.is_in_library(r[2]);
+            let found: Vec<_> = registered.iter().filter(own).collect();
+            let different = |at: &usize| match (captured.get(*at), found.get(*at)) {
+                (Some(a), Some(b)) => !same(a[0], b[0]) || !same(a[1], b[1]),
+                _ => true,
+            };
+            let at = (0..captured.len().max(found.len())).find(different);
+            let what = |all: &[&Registration], at: usize| all.get(at).map_or(0, |r| r[0]);
+            printed.different.extend(at.map(|at| Difference {
+                address: at as u64,
+                place: format!("function {} to be run at the end", at + 1),
+                in_vivo: what(&captured, at),
+                in_vitro: what(&found, at),
+            }));
+            printed.compared += 16 * found.len() as u64;
+        }
         for (stream, written) in self.streams.iter().zip(&written) {
             stream.compare(written, &mut printed);
         }

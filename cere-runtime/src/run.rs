@@ -128,8 +128,11 @@ pub fn run() -> Result<(), String> {
     let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
     let mut printed = text::Captured::new(manifest, answers.get())?;
     // Which thread writes out what others printed as well is chance.
-    printed.complete &= !(printed.writes && (several || captured));
-    text::keep(&printed)?;
+    let in_team = several || captured;
+    printed.complete &= !(printed.writes && in_team);
+    // Nor is it known which registers what.
+    printed.unregistered |= in_team && !printed.registered.is_empty();
+    text::keep(&printed, in_team)?;
     let output = Output::new(manifest, printed);
     library::start();
     let streams = Streams::find(&origins, &pages);
@@ -225,7 +228,8 @@ pub fn run() -> Result<(), String> {
         };
         let mut comparison = compare::compare(manifest, &pages, &allowed);
         comparison.same_end = unwound == manifest.unwound;
-        compare::output(&mut comparison, output.compare());
+        let same = |a, b| allowed.alike(manifest.image.range, a, b);
+        compare::output(&mut comparison, output.compare(&origins, same));
         comparison
     };
     if plan.compare {

@@ -1,7 +1,9 @@
-//! What system calls of the region write to standard output and standard error: in the captured invocation, and in the
-//! first run here, which is compared.
+//! What the region does to others than its memory: what system calls write to standard output and standard error, and what it
+//! registers to run at the end. In the captured invocation, and in the first run here, which is compared.
 
-use cere_format::answers::{TEXT_AFTER, TEXT_BEFORE, TEXT_GOES_ON, decode, is_write};
+use cere_format::answers::{
+    Registration, TEXT_AFTER, TEXT_BEFORE, TEXT_GOES_ON, decode, is_write, registration,
+};
 use cere_format::package::{MEMBER_ANSWERS, Manifest};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -14,6 +16,12 @@ const BEYOND: usize = 1 << 16;
 static ROOM: AtomicUsize = AtomicUsize::new(0);
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// Stands for a descriptor where a registration is kept.
+const REGISTERED: usize = 0;
+/// Registrations of threads of a team, which are not kept.
+static UNKEPT: AtomicUsize = AtomicUsize::new(0);
+/// Whether a team runs.
+static TEAM: AtomicBool = AtomicBool::new(false);
 /// Whether what is written is kept.
 static KEEPS: AtomicBool = AtomicBool::new(false);
 
@@ -32,6 +40,19 @@ pub struct Captured {
     /// Whether the package has all that they wrote: not if other threads of a team wrote, if it was too much, or if an older
     /// build captured it.
     pub complete: bool,
+    /// What it registered.
+    pub registered: Vec<Registration>,
+    /// Whether registrations are missing from that.
+    pub unregistered: bool,
+}
+
+/// A registration from its bytes.
+fn registration_of(bytes: &[u8]) -> Registration {
+    let mut found = Registration::default();
+    for (word, bytes) in found.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    found
 }
 
 impl Captured {
@@ -44,6 +65,9 @@ impl Captured {
         let mut kept = 0;
         let mut after = Texts::default();
         for (head, bytes) in decode(MEMBER_ANSWERS, answers).map_err(|e| e.to_string())? {
+            if head.is_registration() {
+                found.registered.push(registration_of(&bytes));
+            }
             if !head.is_text() {
                 continue;
             }
@@ -60,16 +84,20 @@ impl Captured {
         for (printed, after) in found.printed.iter_mut().zip(after) {
             printed.extend(after);
         }
+        found.unregistered = manifest.answers.as_ref().is_some_and(|a| a.unregistered);
         found.writes = made > 0;
         found.complete = kept == made;
         Ok(found)
     }
 }
 
-/// Keeps what the region writes from now on; as `captured`, or longer by so much that it is another text.
-pub fn keep(captured: &Captured) -> Result<(), String> {
-    let expected: usize = captured.printed.iter().map(Vec::len).sum();
-    let size = 2 * expected + BEYOND;
+/// Keeps what the region writes from now on; as `captured`, or longer by so much that it is another text. Of a `team`
+/// registrations are counted alone.
+pub fn keep(captured: &Captured, team: bool) -> Result<(), String> {
+    TEAM.store(team, Relaxed);
+    let texts: usize = captured.printed.iter().map(Vec::len).sum();
+    let registered = captured.registered.len() * (HEAD + size_of::<Registration>());
+    let size = 2 * (texts + registered) + BEYOND;
     let (rights, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
@@ -116,6 +144,26 @@ pub unsafe fn note(number: usize, a: [usize; 6], result: isize) {
     }
 }
 
+/// The region called the function at `key` of those that register what is to run at an end.
+pub fn note_registration(key: u32, arguments: [u64; 3]) {
+    if !KEEPS.load(Relaxed) {
+        return;
+    }
+    if TEAM.load(Relaxed) {
+        UNKEPT.fetch_add(1, Relaxed);
+        return;
+    }
+    let registered = registration(key, arguments);
+    // SAFETY: words of this frame.
+    unsafe {
+        append(
+            REGISTERED,
+            registered.as_ptr() as usize,
+            size_of_val(&registered),
+        )
+    };
+}
+
 unsafe fn append(descriptor: usize, start: usize, length: usize) {
     let used = USED.load(Relaxed);
     let left = SIZE.load(Relaxed).saturating_sub(used + HEAD);
@@ -132,9 +180,9 @@ unsafe fn append(descriptor: usize, start: usize, length: usize) {
     USED.store(used + HEAD + length, Relaxed);
 }
 
-/// What was written since [`keep`].
-pub fn written() -> Texts {
-    let mut texts = Texts::default();
+/// What was written and registered since [`keep`], and how many registrations were not kept.
+pub fn done() -> (Texts, Vec<Registration>, usize) {
+    let (mut texts, mut registered) = (Texts::default(), Vec::new());
     let (room, used) = (ROOM.load(Relaxed), USED.load(Relaxed));
     let mut at = 0;
     while at < used {
@@ -145,7 +193,10 @@ pub fn written() -> Texts {
             (descriptor, std::slice::from_raw_parts(start, length))
         };
         at += HEAD + bytes.len();
-        texts[descriptor - 1].extend(bytes);
+        match descriptor {
+            REGISTERED => registered.push(registration_of(bytes)),
+            _ => texts[descriptor - 1].extend(bytes),
+        }
     }
-    texts
+    (texts, registered, UNKEPT.load(Relaxed))
 }

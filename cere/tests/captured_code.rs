@@ -36,7 +36,7 @@ fn callbacks_and_code_without_ir() {
     let at = directory.path();
     let files = [("apply.c", LIBRARY), ("raw.c", RAW), ("main.cpp", PROGRAM)];
     write(at, &files);
-    let build = "$CC -O2 -fPIC -shared apply.c -o libapply.so && PATH=/usr/bin:/bin clang-22 -O2 -c raw.c && $CXX -O2 -c main.cpp && $CXX -o app main.o raw.o -L. -lapply -Wl,-rpath,'$ORIGIN'";
+    let build = "$CC -O2 -fPIC -shared apply.c -o libapply.so && env -u LD_PRELOAD nice /usr/bin/clang-22 -O2 -c raw.c && $CXX -O2 -c main.cpp && $CXX -o app main.o raw.o -L. -lapply -Wl,-rpath,'$ORIGIN'";
     succeed(at, &["instrument", "--", "sh", "-c", build]);
     succeed(at, &["capture", "apply*", "all*", "--", "./app"]);
 

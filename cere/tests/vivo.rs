@@ -219,7 +219,7 @@ fn an_image_that_is_gone() {
     let library = "static int calls[1000]; int plug(int x) { return x + ++calls[x]; }\n";
     let directory = build(
         &[("main.c", PLUGGED), ("plug.c", library)],
-        "$CC -O2 main.c -o app; PATH=/usr/bin:/bin clang-22 -O2 -shared -fPIC plug.c -o plug.so",
+        "$CC -O2 main.c -o app; env -u LD_PRELOAD nice /usr/bin/clang-22 -O2 -shared -fPIC plug.c -o plug.so",
     );
     let line = ["capture", "*", "--invocation", "1", "--json", "--", "./app"];
     let output = run(directory.path(), &line);

@@ -1,5 +1,5 @@
 //! Tests the comparison: flips a bit of each word that the region wrote, in the exit state of a package, replays it, and counts
-//! the differences found. Does the same to what the region printed.
+//! the differences found. Does the same to what the region printed, or registered to run at the end.
 
 use crate::tools::{cere, json, shown, text};
 use anyhow::{Context, Result, ensure};
@@ -133,20 +133,25 @@ fn flip_package(package: &mut Package) -> u64 {
     flipped
 }
 
-/// Whether a difference is one of printed text.
-fn is_text(difference: &Value) -> bool {
+/// Whether a difference is none of memory: of printed text, or of what was registered.
+fn is_deed(difference: &Value) -> bool {
     let place = difference["place"].as_str();
-    place.is_some_and(|p| p.starts_with("standard "))
+    place.is_some_and(|p| p.starts_with("standard ") || p.starts_with("function "))
 }
 
-/// Flips a bit of what the region printed; whether it printed.
-fn flip_text(package: &mut Package) -> Result<bool> {
+/// Flips a bit of what the region printed or registered; whether it did.
+fn flip_deed(package: &mut Package) -> Result<bool> {
     let Some(list) = package.members.get_mut(MEMBER_ANSWERS) else {
         return Ok(false);
     };
     let mut at = 0;
     for (head, bytes) in decode(MEMBER_ANSWERS, list)? {
         let end = at + ANSWER_HEAD + bytes.len();
+        if head.is_registration() {
+            // Of the function.
+            list[at + ANSWER_HEAD] ^= 1;
+            return Ok(true);
+        }
         if head.is_text() && head.flags & TEXT_BEFORE == 0 && !bytes.is_empty() {
             list[end - 1] ^= 1;
             return Ok(true);
@@ -181,7 +186,7 @@ fn replay_altered(
     replay(directory, &altered, threads)
 }
 
-/// (words that differ, bytes left out, whether printed text is among these).
+/// (words that differ, bytes left out, whether printed text or registrations are among these).
 fn counts(result: &Value) -> Result<(u64, u64, bool)> {
     let comparison = &result["comparison"];
     let number = |value: &Value| {
@@ -193,10 +198,13 @@ fn counts(result: &Value) -> Result<(u64, u64, bool)> {
         .as_array()
         .context("no list of what is left out")?;
     let bytes = masked.iter().map(|m| number(&m["bytes"]));
-    let text = masked.iter().any(|m| m["reason"] == left_out::TEXT);
+    let excluded = [left_out::TEXT, left_out::REGISTERED];
+    let text = masked
+        .iter()
+        .any(|m| excluded.iter().any(|e| m["reason"] == *e));
     // Printed text is compared besides memory: a flipped word of a stream's buffer is excluded there and found here.
     let first = comparison["first"].as_array().into_iter().flatten();
-    let printed = first.filter(|d| is_text(d));
+    let printed = first.filter(|d| is_deed(d));
     let words = number(&comparison["different_words"])? - printed.count() as u64;
     Ok((words, bytes.sum::<Result<u64>>()?, text))
 }
@@ -223,13 +231,13 @@ pub fn inject(directory: &Path, file: &Path, threads: Option<u32>) -> Result<Inj
     );
     let mut package = read_package(file, LIMIT)?;
     let excluded = counts(&plain)?.2;
-    if !excluded && flip_text(&mut package)? {
+    if !excluded && flip_deed(&mut package)? {
         let (result, printed) = replay_altered(directory, package, threads)?;
         let first = &result["comparison"]["first"];
-        let noticed = first.as_array().into_iter().flatten().any(is_text);
+        let noticed = first.as_array().into_iter().flatten().any(is_deed);
         ensure!(
             noticed,
-            "the text is another one, and is not found\n{printed}"
+            "the text, or what is registered, is another one, and is not found\n{printed}"
         );
         package = read_package(file, LIMIT)?;
     }

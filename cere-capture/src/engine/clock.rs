@@ -8,12 +8,13 @@
 //!
 //! Runs in handlers, but for [`prepare_answers`], [`read_clocks`] and [`read_answers`].
 
+use super::parallel;
 use crate::os::sys::PAGE;
-use crate::os::{arena, sys};
+use crate::os::{arena, local, sys};
 use cere_clock::reads_counter;
 use cere_format::answers::{
     ANSWER_CALL, ANSWER_HEAD, ANSWERS_MOST, Answers, CLOCKS, COUNTER, Clock, Head, Question,
-    TEXT_GOES_ON, TEXT_MOST, is_write, question,
+    REGISTRATION, TEXT_GOES_ON, TEXT_MOST, is_write, question, registration,
 };
 use libc::ucontext_t;
 use std::arch::global_asm;
@@ -93,6 +94,9 @@ static CUT: AtomicUsize = AtomicUsize::new(0);
 const FULL: usize = 1;
 const REFUSED: usize = 2;
 const INSIDE: usize = 3;
+
+/// Whether a registration is missing since then.
+static UNREGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// The answers kept since the outermost capture began.
 static LOG: AtomicUsize = AtomicUsize::new(0);
@@ -189,6 +193,7 @@ pub fn is_detour(address: usize) -> bool {
 pub fn begin_answers() {
     USED.store(0, Relaxed);
     CUT.store(0, Relaxed);
+    UNREGISTERED.store(false, Relaxed);
 }
 
 /// Bytes kept so far: the offset of the answers to a capture that begins now.
@@ -265,6 +270,19 @@ fn note_text(number: usize, a: [usize; 6], result: isize) {
     if head.flags == 0 {
         append_answer(head, [(0, 0); 2]);
     }
+}
+
+/// The captured thread, or one of its team, called the function at `key` of those that register what is to run at an end. Out of
+/// handlers: while a team runs its threads may keep answers.
+pub fn note_registration(key: u32, arguments: [u64; 3]) {
+    let needed = ANSWER_HEAD + REGISTRATION;
+    let full = CUT.load(Relaxed) == FULL || USED.load(Relaxed) + needed > ROOM.load(Relaxed);
+    if full || parallel::in_parallel() || local::is_of_team() {
+        return UNREGISTERED.store(true, Relaxed);
+    }
+    let registered = registration(key, arguments);
+    let at = registered.as_ptr() as usize;
+    append_answer(Head::registration(key), [(at, REGISTRATION), (0, 0)]);
 }
 
 /// Keeps an answer and the memory that the kernel wrote or read, which is open.
@@ -377,6 +395,7 @@ pub fn read_answers(from: usize, clocks: Vec<Clock>) -> (Answers, Vec<u8>) {
             .map(|(name, at)| (name.to_string_lossy().into_owned(), at as u64))
             .collect(),
         cut: cut.map(str::to_owned),
+        unregistered: UNREGISTERED.load(Relaxed),
         streams: Vec::new(),
         team: Vec::new(),
     };

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 const BARRIER: &str = "the program's own handler of SIGSEGV runs";
 
-/// What `odd` is told to do, and why its `touch` cannot be captured, if it is called.
+/// A mode of `odd`, and why its `touch` cannot be captured, if the mode calls it.
 const TABLE: [(&str, Option<&str>); 39] = [
     ("plain", None),
     ("fsize", None),

@@ -3,14 +3,14 @@
 use super::state_pointer;
 use crate::engine::heap::is_inside;
 use crate::engine::spans::Span;
-use crate::engine::{gate, status, turn};
+use crate::engine::{clock, gate, status, turn};
 use crate::os::section::in_library;
 use crate::os::symbols::find_next;
 use crate::os::thread::is_main;
 use crate::os::{local, sys};
 use crate::policy::profile::{booking, processor};
 use crate::policy::{cause, openmp, team, threads};
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// Threads that the OpenMP runtime has started.
@@ -153,9 +153,9 @@ fn span(i: usize) -> Option<Span> {
 type Register = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_void) -> i32;
 
 /// libc's lists of what runs when a thread or the process ends belong to these, and a replay has its own: inside a captured
-/// invocation as well, their entries are not the program's memory.
+/// invocation as well, their entries are not the program's memory. What is registered is kept, to be compared.
 macro_rules! registers {
-    ($($function:ident = $name:literal;)*) => {
+    ($($function:ident = $key:literal;)*) => {
         $(#[unsafe(no_mangle)]
         unsafe extern "C" fn $function(
             what: *const c_void,
@@ -163,24 +163,28 @@ macro_rules! registers {
             image: *const c_void,
         ) -> i32 {
             static REAL: AtomicUsize = AtomicUsize::new(0);
-            let real = find_next(&REAL, $name);
+            let name = concat!(stringify!($function), "\0").as_bytes();
+            let real = find_next(&REAL, CStr::from_bytes_with_nul(name).unwrap_or_default());
             // SAFETY: libc's function, which takes these or the first of them, called as the program calls it.
             let register = || unsafe {
                 let real = std::mem::transmute::<usize, Register>(real);
                 real(what, on, image)
             };
-            match is_inside() {
-                true => in_library(register),
-                false => register(),
+            if !is_inside() {
+                return register();
             }
+            in_library(|| {
+                clock::note_registration($key, [what as u64, on as u64, image as u64]);
+                register()
+            })
         })*
     };
 }
 registers! {
-    __cxa_thread_atexit_impl = c"__cxa_thread_atexit_impl";
-    __cxa_atexit = c"__cxa_atexit";
-    __cxa_at_quick_exit = c"__cxa_at_quick_exit";
-    on_exit = c"on_exit";
+    __cxa_thread_atexit_impl = 0;
+    __cxa_atexit = 1;
+    __cxa_at_quick_exit = 2;
+    on_exit = 3;
 }
 
 /// The handlers run on a thread's alternate stack, if it has one: that stays open as well.
