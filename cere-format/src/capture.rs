@@ -1,6 +1,7 @@
 //! Plans of the command for the preload library, and the raw captures that it writes.
 
 use crate::answers::Answers;
+use crate::clibrary::CLibrary;
 use crate::profile::RegionKey;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -185,6 +186,9 @@ pub struct RawCapture {
     /// Answers of the kernel to the region.
     #[serde(default)]
     pub answers: Option<Answers>,
+    /// What the C library kept at entry and at exit.
+    #[serde(default)]
+    pub c_library: Option<[CLibrary; 2]>,
 }
 
 /// Metadata of a page trace.

@@ -8,6 +8,7 @@
 //! | [`profile_raw`] | the preload library, into a shared mapping | the command, by the reader there |
 //! | [`count`] | the pass, into counted code; that code, when it runs | the command |
 //! | [`answers`] | the preload library | the packager, the replay runtime |
+//! | [`clibrary`] | the preload library | the replay runtime |
 //! | [`capture`] | the command (plan), the preload library (raw capture) | the packager |
 //! | [`package`] | the packager | the replay generator, on any machine |
 //! | [`replay`] | the replay generator (plan), the replay runtime (outcome) | each other |
@@ -31,6 +32,7 @@ pub mod answers;
 pub mod build;
 pub mod caches;
 pub mod capture;
+pub mod clibrary;
 pub mod count;
 pub mod error;
 pub mod machine;

@@ -7,6 +7,7 @@
 use crate::answers::Answers;
 use crate::build::{Language, Region};
 use crate::capture::{EntryState, Mapping, OpenMp, PageTrace, SystemCall};
+use crate::clibrary::CLibrary;
 use crate::profile::{FileState, Profile, RegionKey, RunInput, Stdin};
 use crate::untrusted::visible;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,9 @@ pub struct Manifest {
     /// The kernel's answers to the region, if the capture kept them.
     #[serde(default)]
     pub answers: Option<Answers>,
+    /// What the C library kept at entry and at exit, if the capture tells.
+    #[serde(default)]
+    pub c_library: Option<[CLibrary; 2]>,
     /// Bytes in a page.
     pub page_size: u64,
     /// The processor's state at entry.
@@ -108,6 +112,9 @@ pub struct Manifest {
     /// The libraries that a replay takes fresh, as they were loaded: their constants are the same in the same build.
     #[serde(default)]
     pub fresh_libraries: Vec<FreshLibrary>,
+    /// Tables of frames that the unwinder looked at in the captured process.
+    #[serde(default)]
+    pub frames: Vec<FrameTable>,
     /// Everything that was mapped at entry, to reserve and to explain stray accesses with.
     pub mappings: Vec<Mapping>,
     /// Ranges mapped while the region ran.
@@ -434,6 +441,15 @@ pub struct Member {
     pub size: u64,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
+}
+
+/// Where the unwinder finds the frames of an image of the program: its `.eh_frame_hdr`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameTable {
+    /// Captured addresses of the image, [start, end).
+    pub range: (u64, u64),
+    /// Captured address of the table.
+    pub table: u64,
 }
 
 /// A library that a replay takes fresh.

@@ -138,6 +138,13 @@ impl Elf {
             .map_err(|e| self.bad(e))
     }
 
+    /// The table by which the unwinder finds frames, as an address in the file.
+    pub fn frame_table(&self) -> Result<Option<u64>, PackError> {
+        let mut headers = self.headers()?.iter();
+        let found = headers.find(|h| h.p_type(E) == elf::PT_GNU_EH_FRAME);
+        Ok(found.map(|h| h.p_vaddr(E)))
+    }
+
     /// The thread-local template.
     pub fn template(&self) -> Result<Option<Template>, PackError> {
         let found = self.headers()?.iter().find(|h| h.p_type(E) == elf::PT_TLS);

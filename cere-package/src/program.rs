@@ -7,6 +7,7 @@ use cere_format::FormatError;
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, Unit};
 use cere_format::capture::{Image, PAGE_CODE, PageRecord};
+use cere_format::package::FrameTable;
 use cere_format::store::Store;
 use std::collections::HashSet;
 
@@ -125,6 +126,23 @@ pub fn descriptors(loaded: &Loaded) -> Result<Vec<u64>, PackError> {
         .filter(|(_, chunk)| chunk[..8] == REGION_MAGIC.to_le_bytes())
         .map(|(number, _)| loaded.address(address + 64 * number as u64))
         .collect())
+}
+
+/// The tables of frames, of the program's images, that the region's unwinder looked at.
+pub fn frame_tables(raw: &Raw, images: &[Loaded]) -> Result<Vec<FrameTable>, PackError> {
+    let mut found = Vec::new();
+    for loaded in images.iter().filter(|l| l.image.program) {
+        let table = loaded.elf.frame_table()?.map(|at| loaded.address(at));
+        found.extend(
+            table
+                .filter(|at| raw.index(*at).is_some())
+                .map(|table| FrameTable {
+                    range: loaded.image.range,
+                    table,
+                }),
+        );
+    }
+    Ok(found)
 }
 
 fn record(store: &Store, id: &str, elf: &Elf) -> Result<Unit, PackError> {

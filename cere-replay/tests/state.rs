@@ -2,8 +2,9 @@
 
 mod common;
 
+use cere_format::answers::{Answers, Buffering, Head, Stream, TEXT_AFTER, TEXT_BEFORE};
 use cere_format::package::{
-    Function, LibrarySymbol, LibrarySymbolKind, Mask, TlsBlock, TlsVariable,
+    Function, LibrarySymbol, LibrarySymbolKind, MEMBER_ANSWERS, Mask, TlsBlock, TlsVariable,
 };
 use cere_format::replay::{Verdict, left_out};
 use cere_replay::SameCode;
@@ -283,33 +284,28 @@ fn freed_memory_does_not_count() {
 
 #[test]
 fn what_is_printed_counts() {
-    const LIBC: u64 = 0x1555_0000_0000;
     let directory = tempfile::tempdir().unwrap();
     let options = options(directory.path());
     let at = directory.path().join("p");
-    let libc = std::fs::canonicalize("/lib/x86_64-linux-gnu/libc.so.6").unwrap();
-    let names = Command::new("llvm-nm-22")
-        .arg("-D")
-        .arg(&libc)
-        .output()
-        .unwrap();
-    let names = String::from_utf8(names.stdout).unwrap();
-    let line = names
-        .lines()
-        .find(|l| l.contains("_IO_2_1_stdout_"))
-        .unwrap();
-    let stream = LIBC + u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
     let buffer = DATA + 4096;
     let mut manifest = manifest();
-    let path = libc.display().to_string();
-    manifest
-        .mappings
-        .push(mapping(LIBC, LIBC + (4 << 20), "r--p", &path));
-    manifest.mappings.sort_by_key(|m| m.start);
+    let stream = |descriptor, buffering, size| Stream {
+        descriptor,
+        buffering,
+        size,
+        allocates: false,
+    };
+    manifest.answers = Some(Answers {
+        streams: vec![
+            stream(1, Buffering::Full, 1024),
+            stream(2, Buffering::None, 0),
+        ],
+        ..Answers::default()
+    });
     manifest.masks.push(Mask {
         start: buffer,
         end: buffer + 1024,
-        reason: "buffer of a standard stream".to_owned(),
+        reason: left_out::STREAM.to_owned(),
     });
     let source = unit(
         "int printf(const char *, ...);",
@@ -320,39 +316,27 @@ fn what_is_printed_counts() {
         page.resize(4096, 0);
         page
     };
+    let record = |flags: u32, text: &str| {
+        let mut bytes = Head::text(1, text.len(), flags).encode().to_vec();
+        bytes.extend(text.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    };
     let printed = |in_vivo: &str| {
-        let mut words = [0u64; 512];
-        let place = (stream % 4096 / 8) as usize;
-        let end = buffer + 1024;
-        let fields = [
-            0xfbad_2a84,
-            buffer,
-            buffer,
-            buffer,
-            buffer,
-            buffer + 4,
-            end,
-            buffer,
-            end,
-        ];
-        words[place..place + 9].copy_from_slice(&fields);
+        let after = format!("old\n{in_vivo}");
         let pages = [
-            Page {
-                address: stream & !4095,
-                flags: 1 | 32,
-                entry: common::words(&words),
-                exit: Vec::new(),
-            },
             table(&[(1, 42)], &[(0, 5)]),
             Page {
                 address: buffer,
                 flags: 3,
                 entry: text("old\n"),
-                exit: text(&format!("old\n{in_vivo}")),
+                exit: text(&after),
             },
             stack(1),
         ];
         package(&at, &manifest, &source, &pages);
+        let answers = [record(TEXT_BEFORE, "old\n"), record(TEXT_AFTER, &after)];
+        std::fs::write(at.join(MEMBER_ANSWERS), answers.concat()).unwrap();
         replay(&at, &options).unwrap()
     };
     let result = printed("x=42\n");

@@ -461,6 +461,20 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
     }
 }
 
+/// Adds what the C library keeps otherwise than it did at exit.
+pub fn c_library(comparison: &mut Comparison, different: Vec<(String, u64, u64)>) {
+    for (place, in_vivo, in_vitro) in different {
+        comparison.different_words += 1;
+        comparison.first.truncate(LISTED - 1);
+        comparison.first.push(Difference {
+            address: 0,
+            place,
+            in_vivo,
+            in_vitro,
+        });
+    }
+}
+
 /// Of two comparisons the one that is farther off: by words that are no numbers, then by error, then by words.
 pub fn worse(a: Comparison, b: Comparison) -> Comparison {
     let far = |c: &Comparison| {

@@ -83,4 +83,5 @@ mod thread;
 mod trace;
 mod trampoline;
 mod typed;
+mod unwind;
 mod warm;

@@ -7,7 +7,7 @@ use crate::images;
 use crate::pages::Pages;
 use cere_format::package::{LibrarySymbolKind, Manifest};
 use std::cell::LazyCell;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::path::Path;
 
 /// Address of a library symbol in this process; of another version if the wanted one is not there.
@@ -30,6 +30,13 @@ pub fn symbol(name: &str, version: Option<&str>) -> Option<u64> {
         }
     }
     (!found.is_null()).then_some(found as u64)
+}
+
+/// The definition of a library's function behind this executable's own.
+pub fn next(name: &CStr) -> Option<*mut libc::c_void> {
+    // SAFETY: a null-terminated string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
 }
 
 /// Start of the image that holds `address`, or 0.

@@ -13,7 +13,7 @@ use crate::once::Region;
 use crate::output::Output;
 use crate::owners::{self, System};
 use crate::package::{self, Package};
-use crate::pages::{Bytes, PAGE};
+use crate::pages::{Bytes, PAGE, Page};
 use crate::processor::{self, Pinned};
 use crate::samples::{Samples, Timed};
 use crate::space;
@@ -23,8 +23,9 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{fault, guard, heap, lost, mapping, text, trace, typed};
-use cere_format::capture::OpenMpLock;
+use crate::{fault, guard, heap, lost, mapping, text, trace, typed, unwind};
+use cere_clibrary::Told;
+use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
     MEMBER_TRACE,
@@ -89,6 +90,18 @@ pub fn run() -> Result<(), String> {
         answers.get(),
         library::executable(&library::loaded()),
     )?;
+    // Before other libraries take keys.
+    let own = |page: &Page| !page.is(PAGE_FOREIGN);
+    let mine = |start: u64, size: u64| {
+        [start, start.saturating_add(size - 1)]
+            .iter()
+            .all(|at| pages.at(*at).is_some_and(own))
+    };
+    let told = manifest
+        .c_library
+        .as_ref()
+        .map(|both| Told::new(both, mine));
+    let told = told.transpose()?.flatten();
     let libraries = library::find(manifest, &pages, &control);
     let team = plan
         .threads
@@ -118,6 +131,7 @@ pub fn run() -> Result<(), String> {
         jumps.extend(labels);
     }
     code::install(manifest, &pages, jumps, other)?;
+    unwind::know(manifest);
     fault::watch(manifest);
     let alone = plan
         .threads
@@ -135,6 +149,7 @@ pub fn run() -> Result<(), String> {
     text::keep(&printed, in_team)?;
     let output = Output::new(manifest, printed);
     library::start();
+    let lacking = told.as_ref().map_or(Vec::new(), Told::begin);
     let streams = Streams::find(&origins, &pages);
 
     // Which thread took a block first shows in the region heap.
@@ -153,6 +168,9 @@ pub fn run() -> Result<(), String> {
         .sum();
     let environment = Environment::find(&origins, &pages);
     let region = Region::new(manifest, invoke, (environment, &control), absent, several);
+    let no_locale = lacking.iter().map(|name| {
+        format!("this machine has no locale `{name}`, which the program had: what the region makes of characters may differ")
+    });
     let mut outcome = ReplayOutcome {
         version: REPLAY_VERSION,
         cycles: Vec::new(),
@@ -160,7 +178,12 @@ pub fn run() -> Result<(), String> {
         disturbed: false,
         batch: 1,
         clock_cost: region.cost,
-        notes: pinned.note().into_iter().chain(asks).collect(),
+        notes: pinned
+            .note()
+            .into_iter()
+            .chain(asks)
+            .chain(no_locale)
+            .collect(),
         tsc_hz: 0.0,
         comparison: None,
         repeatable: true,
@@ -178,6 +201,9 @@ pub fn run() -> Result<(), String> {
     let put_back = |state: &State| {
         state.restore();
         streams.put_back();
+        if let Some(told) = &told {
+            told.put_back();
+        }
         lost::restore();
         mapping::reset(manifest);
         if let Some(team) = &team {
@@ -230,6 +256,10 @@ pub fn run() -> Result<(), String> {
         comparison.same_end = unwound == manifest.unwound;
         let same = |a, b| allowed.alike(manifest.image.range, a, b);
         compare::output(&mut comparison, output.compare(&origins, same));
+        if let Some(told) = &told {
+            let same = |a, b| allowed.alike(manifest.image.range, a, b);
+            compare::c_library(&mut comparison, told.compare(same));
+        }
         comparison
     };
     if plan.compare {

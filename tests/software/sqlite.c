@@ -2,12 +2,9 @@
 //@ levels: -O2
 //@ build: $CC $FLAGS -w -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -c $SOURCES/sqlite3/sqlite3.c; $CC $FLAGS -I$SOURCES/sqlite3 $DIR/sqlite.c sqlite3.o -lm -o program
 //@ capture: sqlite3VdbeExec@*
-//@ capture: sqlite3BtreeIndexMoveto@*
 //@ capture: sqlite3GetToken@*
-//@ capture: balance_nonroot@*
-//@ capture: sqlite3RunParser@*
 //@ loop-refused: * ~ several entries
-//@ codelets: 8
+//@ codelets: 2
 #include "input.h"
 #include "sqlite3.h"
 

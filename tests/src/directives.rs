@@ -26,7 +26,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
 /// Builds that a program without `levels` gets.
-pub const LEVELS: [&str; 4] = ["-O0 -g", "-O2", "-O3 -g", "-Os"];
+pub const LEVELS: [&str; 3] = ["-O0 -g", "-O2", "-O3 -g"];
 
 /// Stands in `under` for the flags of the build itself.
 pub const BUILD: &str = "build";

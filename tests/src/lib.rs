@@ -28,3 +28,11 @@ pub mod step;
 pub mod study;
 pub mod subject;
 pub mod tools;
+
+/// The command line of a test whose trials wait half of their time: twice as many run at a time as there are processors.
+pub fn arguments() -> libtest_mimic::Arguments {
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(2 * processors);
+    arguments
+}

@@ -5,7 +5,6 @@
 use anyhow::{Context, Result};
 use cere_tests::campaign::{Campaign, trial};
 use cere_tests::csmith::{LEVELS, Program, SETS};
-use libtest_mimic::Arguments;
 use std::path::PathBuf;
 
 /// Seeds of the tests: the first 40.
@@ -23,7 +22,7 @@ fn main() -> Result<()> {
             program.study(&[program.level()])
         };
         let trials = SEEDS.map(|seed| trial(seed, study)).collect();
-        libtest_mimic::run(&Arguments::from_args(), trials).exit()
+        libtest_mimic::run(&cere_tests::arguments(), trials).exit()
     };
     let name = std::env::var("CERE_CSMITH_SET").unwrap_or_else(|_| "base".into());
     let names: Vec<&str> = SETS.iter().map(|s| s.name).collect();

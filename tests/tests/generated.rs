@@ -2,7 +2,7 @@
 //! `target/release/cere-campaign FIRST LAST`.
 
 use cere_tests::generated::{compare::Comparison, exceptions};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use std::sync::Arc;
 
 /// Each with so many functions that compiling takes longer than all that is done once a program.
@@ -10,7 +10,7 @@ const SEEDS: [u64; 5] = [3, 11, 14, 16, 20];
 const FUNCTIONS: usize = 10;
 
 fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::from_args();
+    let arguments = cere_tests::arguments();
     let comparison = Arc::new(Comparison::new()?);
     let trial = |seed: u64| {
         let comparison = Arc::clone(&comparison);

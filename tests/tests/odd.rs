@@ -8,7 +8,6 @@ use anyhow::{Context, Result, ensure};
 use cere_tests::campaign::{Campaign, trial};
 use cere_tests::generated::feature::{Feature, features};
 use cere_tests::generated::verdicts::study;
-use libtest_mimic::Arguments;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +47,7 @@ fn main() -> Result<()> {
                 study(seed, &features, directory)
             })
         };
-        libtest_mimic::run(&Arguments::from_args(), SEEDS.map(one).into()).exit()
+        libtest_mimic::run(&cere_tests::arguments(), SEEDS.map(one).into()).exit()
     };
     let seconds = std::env::var("CERE_ODD_SECONDS").ok();
     let seconds = seconds.map(|s| s.parse().context("CERE_ODD_SECONDS is a number of seconds"));

@@ -4,7 +4,6 @@
 use cere_tests::directives::{Directives, Expectation, programs};
 use cere_tests::inject::total;
 use cere_tests::study::trials;
-use libtest_mimic::Arguments;
 use std::path::Path;
 
 /// The examples: the directory, the main source, numbers of OpenMP threads, arguments.
@@ -39,7 +38,7 @@ fn example(name: &str, teams: &[u32], args: &[&str]) -> Directives {
 }
 
 fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::from_args();
+    let arguments = cere_tests::arguments();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = Vec::new();
     for source in programs(&here.join("programs"))? {

@@ -5,7 +5,6 @@ use anyhow::{Context, Result, anyhow};
 use cere_tests::directives::Directives;
 use cere_tests::study::trials;
 use cere_tests::tools::succeed;
-use libtest_mimic::Arguments;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -41,7 +40,7 @@ fn source(name: &str) -> Result<PathBuf> {
 }
 
 fn main() -> Result<()> {
-    let arguments = Arguments::from_args();
+    let arguments = cere_tests::arguments();
     let mut all = Vec::new();
     for (driver, package) in [
         ("bzip2.c", "bzip2-sys"),

@@ -4,6 +4,7 @@ use super::job::Job;
 use super::{ENV_ALL_LOOPS, Failure};
 use anyhow::{Context, Result};
 use cere_console::warning;
+use cere_driver::unit::FLANG;
 use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_HEADERS, SkippedLoop};
 use cere_process::supervise::shell_code;
 use cere_store::{components, state};
@@ -14,8 +15,8 @@ use std::process::{Command, ExitStatus, Stdio};
 /// Line of the pass on stderr: `CERE-RETRY-SKIP <index> <reason>`.
 const RETRY: &str = "CERE-RETRY-SKIP ";
 
-/// Environment variables of clang: whether it lists the headers that it reads, and the file that it appends them to.
-const CLANG_HEADERS: [&str; 2] = ["CC_PRINT_HEADERS", "CC_PRINT_HEADERS_FILE"];
+/// Environment variable of clang: a user's own list of the headers that it reads.
+const CLANG_HEADERS: &str = "CC_PRINT_HEADERS";
 
 impl Job {
     /// Compiles `source` by `line`, which makes `output`; the result is the compiler's exit status. What the pass fails on is
@@ -96,7 +97,7 @@ impl Job {
         if !self.parsed.debug && !self.parsed.tracks {
             full.push("-gline-tables-only".into());
         }
-        if self.name != "flang-22" {
+        if self.name != FLANG {
             // Keeps the names of live-ins.
             full.push("-fno-discard-value-names".into());
         }
@@ -124,12 +125,17 @@ impl Job {
         command.env_remove(ENV_COMMAND);
         if let Some(record) = record {
             command.env(ENV_COMMAND, record);
-            // clang appends to the list. A user's own one stays as it is.
+            // clang appends to the list. A user's own one stays as it is. The driver's way to ask for a list would put the
+            // system's headers into `-MMD`'s as well.
             let list = record.with_file_name("headers");
             let _ = std::fs::remove_file(&list);
-            if std::env::var_os(CLANG_HEADERS[0]).is_none() {
-                command.env(CLANG_HEADERS[0], "1");
-                command.env(CLANG_HEADERS[1], &list);
+            if self.name != FLANG && std::env::var_os(CLANG_HEADERS).is_none() {
+                let options =
+                    ["-header-include-file", &list.display().to_string()].map(str::to_owned);
+                let format = "-header-include-format=textual".to_owned();
+                for option in options.into_iter().chain([format]) {
+                    command.args(["-Xclang".to_owned(), option]);
+                }
             }
             command.env(ENV_HEADERS, list);
         }

@@ -5,6 +5,7 @@ use crate::os::stacks::Still;
 use cere_format::abi::RegionDescriptor;
 use cere_format::answers::Clock;
 use cere_format::capture::{EntryState, Image, Mapping, OpenMpLock, PageTrace};
+use cere_format::clibrary::CLibrary;
 
 /// System calls that are counted, by number.
 pub const CALLS: usize = 512;
@@ -73,6 +74,8 @@ pub struct Level {
     pub still: Vec<Still>,
     /// The clocks at entry, and the offset of the kernel's answers to the region.
     pub clocks: (Vec<Clock>, usize),
+    /// What the C library kept at entry.
+    pub c_library: Option<CLibrary>,
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
 }
@@ -112,6 +115,7 @@ impl Level {
             strangers: false,
             still: Vec::new(),
             clocks: (Vec::new(), 0),
+            c_library: None,
             trace: None,
         }
     }

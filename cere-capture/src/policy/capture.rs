@@ -34,6 +34,7 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
         end,
         refused,
         now,
+        c_library: state.c_library.map(|library| library.ask()),
         interposed: &state.interposed,
     };
     if let Err(message) = write::write_capture(&mut state.engine, &state.directory, &level, end) {
@@ -106,6 +107,7 @@ pub unsafe fn begin_capture(
         threads,
         locks: locks::list_locks(),
         clocks: (Vec::new(), clock::answers_length()),
+        c_library: state.c_library.map(|library| library.ask()),
         ..describe_capture(state, missed, entry)
     };
     let control = level.control;
@@ -209,6 +211,7 @@ fn refuse_capture(state: &mut State, level: Level, reason: String) -> Result<(),
         end: RegionEnd::Never,
         refused: Some(reason),
         now: 0,
+        c_library: None,
         interposed: &state.interposed,
     };
     let written = write::write_capture(&mut state.engine, &state.directory, &level, end);

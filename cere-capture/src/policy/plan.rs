@@ -58,6 +58,7 @@ pub fn prepare_state(
         mapping_limit: mappings::mapping_limit(),
         known: Vec::new(),
         chosen: Vec::new(),
+        c_library: cere_clibrary::Library::find(),
         interposed: Vec::new(),
         past: Past::default(),
         windows,

@@ -22,6 +22,8 @@ pub struct State {
     pub known: Vec<(usize, bool)>,
     /// Starts of libraries that a replay loads fresh, and the functions that they chose by processor.
     pub chosen: Vec<(usize, Vec<(u64, u64)>)>,
+    /// The C library, which is asked what it keeps.
+    pub c_library: Option<cere_clibrary::Library>,
     /// Names and addresses of this library's functions.
     pub interposed: Vec<(String, u64)>,
     /// What captures so far mean for later ones.

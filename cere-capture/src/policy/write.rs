@@ -10,6 +10,7 @@ use crate::os::files::{self, File};
 use crate::os::sys::{self, PAGE};
 use crate::os::{mappings, names, thread};
 use cere_format::capture::*;
+use cere_format::clibrary::CLibrary;
 use cere_format::profile::RegionKey;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub struct End<'a> {
     pub refused: Option<String>,
     /// Time stamp at the end.
     pub now: u64,
+    /// What the C library keeps now.
+    pub c_library: Option<CLibrary>,
     /// Names and addresses of this library's functions.
     pub interposed: &'a [(String, u64)],
 }
@@ -335,6 +338,11 @@ fn write_contents(
         }),
         trace: trace.map(|(trace, _)| trace.clone()),
         answers: Some(known),
+        c_library: level
+            .c_library
+            .clone()
+            .zip(end.c_library)
+            .map(<[CLibrary; 2]>::from),
     };
     let text = serde_json::to_vec(&raw).map_err(|e| {
         let mut images = raw.images.iter();

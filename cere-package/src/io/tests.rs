@@ -23,6 +23,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
     let manifest = Manifest {
         openmp: None,
         answers: None,
+        c_library: None,
         version: PACKAGE_VERSION,
         name: "f:1:1".into(),
         region_name: "f:1".into(),
@@ -90,6 +91,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         library_directories: vec![],
         absent: Vec::new(),
         fresh_libraries: Vec::new(),
+        frames: Vec::new(),
         labels: vec![],
         captured_code: None,
         mappings: vec![],

@@ -261,6 +261,7 @@ impl Waiting {
         let capture = RawCapture {
             openmp: None,
             answers: None,
+            c_library: None,
             trace: None,
             version: CAPTURE_VERSION,
             key,
