@@ -298,8 +298,8 @@ impl<'a> Told<'a> {
         unsafe {
             let mut other = [0u32; SMALLEST];
             (self.library.functions.initstate)(1, other.as_mut_ptr(), size_of_val(&other));
-            if self.apart.is_none()
-                && *to as usize % RANDOM_WORDS.len() == words[0] as usize % RANDOM_WORDS.len()
+            if self.apart.is_some()
+                || *to as usize % RANDOM_WORDS.len() == words[0] as usize % RANDOM_WORDS.len()
             {
                 std::ptr::copy_nonoverlapping(words.as_ptr(), to, words.len());
             }
@@ -310,7 +310,7 @@ impl<'a> Told<'a> {
     /// Where the library differs from the captured one at exit: what, and a word of it there and here. `same` says whether two
     /// words have the same meaning.
     pub fn compare(&self, same: impl Fn(u64, u64) -> bool) -> Vec<(String, u64, u64)> {
-        let found = self.library.ask();
+        let found = self.asked();
         let mut different = Vec::new();
         if let (Some(there), Some(here)) = (&self.exit.random, &found.random)
             && let Some((a, b)) = first(&there.state, &here.state)
@@ -331,6 +331,18 @@ impl<'a> Told<'a> {
         }
         different.extend(self.compare_keys(&found, same));
         different
+    }
+
+    /// What the library keeps. The captured state of `random` in the program's memory stays as it is.
+    fn asked(&self) -> CLibrary {
+        // SAFETY: captured memory of the program's.
+        let first = self.apart.map(|state| unsafe { (state, *state) });
+        let found = self.library.ask();
+        if let Some((state, first)) = first {
+            // SAFETY: as above.
+            unsafe { *state = first };
+        }
+        found
     }
 
     fn compare_keys(

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What the runtime defines for everyone: its entry, and the functions that it puts in the C library's place.
-const SHARED: [&str; 23] = [
+const SHARED: [&str; 24] = [
     "_start",
     "malloc",
     "calloc",
@@ -36,6 +36,7 @@ const SHARED: [&str; 23] = [
     "__cxa_atexit",
     "__cxa_at_quick_exit",
     "on_exit",
+    "_dl_find_object",
 ];
 
 /// The runtime as one object.

@@ -204,7 +204,11 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 
 /// Variables and functions of the image, by rising address: a replay that means one of them stores its captured
 /// address. Functions have no extent: an address inside one is a place in its code.
-pub struct Named(Vec<(u64, u64)>);
+pub struct Named {
+    all: Vec<(u64, u64)>,
+    /// Functions with what they reach to.
+    functions: Vec<(u64, u64)>,
+}
 
 impl Named {
     /// From the manifest.
@@ -219,7 +223,13 @@ impl Named {
             .filter(|r| (image.0..image.1).contains(&r.0))
             .collect();
         all.sort_unstable();
-        Self(all)
+        let functions = manifest.functions.iter();
+        Self {
+            all,
+            functions: functions
+                .map(|f| (f.address, f.address.saturating_add(f.size)))
+                .collect(),
+        }
     }
 
     /// Whether `in_vitro`, in this executable, can be what `in_vivo` was: nothing that has a name, or a constant of
@@ -227,8 +237,8 @@ impl Named {
     fn alike(&self, allowed: &Allowed, in_vivo: u64, in_vitro: u64) -> bool {
         /// Variables that may begin before an address inside another one: strings that share their ends.
         const BEFORE: usize = 16;
-        let at = self.0.partition_point(|r| r.0 <= in_vivo);
-        let near = &self.0[at.saturating_sub(BEFORE)..at];
+        let at = self.all.partition_point(|r| r.0 <= in_vivo);
+        let near = &self.all[at.saturating_sub(BEFORE)..at];
         let Some(&(start, end)) = near.iter().rev().find(|r| in_vivo == r.0 || in_vivo < r.1)
         else {
             return true;
@@ -333,7 +343,11 @@ impl Allowed<'_> {
     /// Whether two words that a replay did not leave in memory mean the same: as such, or as code that has no name, such as the
     /// entry of a library's function in the linkage table.
     pub fn alike(&self, image: (u64, u64), in_vivo: u64, in_vitro: u64) -> bool {
-        in_vivo == in_vitro || self.same(in_vivo, in_vitro) || self.code(image, in_vivo, in_vitro)
+        let mut functions = self.named.functions.iter();
+        in_vivo == in_vitro
+            || self.same(in_vivo, in_vitro)
+            || !functions.any(|f| f.0 <= in_vivo && in_vivo < f.1)
+                && self.code(image, in_vivo, in_vitro)
     }
 
     fn same(&self, in_vivo: u64, in_vitro: u64) -> bool {

@@ -3,6 +3,8 @@
 //@ levels: -O2 ; -O0 ; -O1 -fno-pie -no-pie
 //@ codelets: 2
 //@ flags: -O0 ; -O3
+//@ under: -O0 ~ objects@* ~ unchecked ~ the optimiser of its build
+//@ under: -O3 ~ objects@* ~ unchecked ~ the optimiser of its build
 #include <cstdio>
 #include <cstdlib>
 #include <string>

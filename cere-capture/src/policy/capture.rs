@@ -34,7 +34,7 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
         end,
         refused,
         now,
-        c_library: state.c_library.map(|library| library.ask()),
+        c_library: state.c_library,
         interposed: &state.interposed,
     };
     if let Err(message) = write::write_capture(&mut state.engine, &state.directory, &level, end) {

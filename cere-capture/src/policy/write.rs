@@ -9,6 +9,7 @@ use crate::engine::{clock, heap, malloc};
 use crate::os::files::{self, File};
 use crate::os::sys::{self, PAGE};
 use crate::os::{mappings, names, thread};
+use cere_clibrary::Library;
 use cere_format::capture::*;
 use cere_format::clibrary::CLibrary;
 use cere_format::profile::RegionKey;
@@ -25,8 +26,8 @@ pub struct End<'a> {
     pub refused: Option<String>,
     /// Time stamp at the end.
     pub now: u64,
-    /// What the C library keeps now.
-    pub c_library: Option<CLibrary>,
+    /// The C library, to be asked what it keeps now.
+    pub c_library: Option<Library>,
     /// Names and addresses of this library's functions.
     pub interposed: &'a [(String, u64)],
 }
@@ -263,6 +264,8 @@ fn write_contents(
     for mut file in [table, entry, exit] {
         file.flush().map_err(failed)?;
     }
+    // Where the program has the state of `random` itself, asking writes to it.
+    let kept = end.c_library.map(|library| library.ask());
     let trace = level.trace.as_ref().filter(|_| end.refused.is_none());
     if let Some((_, pages)) = trace {
         let mut file = BufWriter::with_capacity(1 << 16, create("trace")?);
@@ -338,11 +341,7 @@ fn write_contents(
         }),
         trace: trace.map(|(trace, _)| trace.clone()),
         answers: Some(known),
-        c_library: level
-            .c_library
-            .clone()
-            .zip(end.c_library)
-            .map(<[CLibrary; 2]>::from),
+        c_library: level.c_library.clone().zip(kept).map(<[CLibrary; 2]>::from),
     };
     let text = serde_json::to_vec(&raw).map_err(|e| {
         let mut images = raw.images.iter();
