@@ -144,21 +144,22 @@ fn flip_deed(package: &mut Package) -> Result<bool> {
     let Some(list) = package.members.get_mut(MEMBER_ANSWERS) else {
         return Ok(false);
     };
-    let mut at = 0;
+    let (mut at, mut place) = (0, None);
     for (head, bytes) in decode(MEMBER_ANSWERS, list)? {
         let end = at + ANSWER_HEAD + bytes.len();
         if head.is_registration() {
-            // Of the function.
-            list[at + ANSWER_HEAD] ^= 1;
-            return Ok(true);
+            // Of the function. The first ones may lie in the linkage table, where nothing has a name.
+            place = Some(at + ANSWER_HEAD);
         }
         if head.is_text() && head.flags & TEXT_BEFORE == 0 && !bytes.is_empty() {
-            list[end - 1] ^= 1;
-            return Ok(true);
+            place = Some(end - 1);
         }
         at = end.next_multiple_of(8);
     }
-    Ok(false)
+    if let Some(place) = place {
+        list[place] ^= 1;
+    }
+    Ok(place.is_some())
 }
 
 /// Replays `package`, which was altered.
