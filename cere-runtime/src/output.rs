@@ -122,7 +122,11 @@ impl Stream {
             if let Some(untouched) = self.untouched {
                 std::ptr::write(self.file.cast(), untouched);
             }
-            libc::fwrite(before.as_ptr().cast(), 1, before.len(), self.file);
+            // The first byte gets the stream its room: what fills an unused stream at once is written out.
+            if let Some((first, rest)) = before.split_first() {
+                libc::fputc(i32::from(*first), self.file);
+                libc::fwrite(rest.as_ptr().cast(), 1, rest.len(), self.file);
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
 ! Complex numbers and quadruple steps through libm.
+!@ allowed: something else with these flags
 !@ vary: N 20 300
 function f@(x) bind(C) result(r)
   use iso_c_binding

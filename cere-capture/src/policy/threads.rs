@@ -67,7 +67,15 @@ pub fn list_this() {
             held: gate::report_calls(),
         });
     }
-    let key = KEY.get_or_init(|| {
+    let key = take_key();
+    // SAFETY: our own key; any value but null has the destructor run.
+    unsafe { libc::pthread_setspecific(key, std::ptr::dangling()) };
+}
+
+/// The library's key, whose destructor knows that a thread ends. Taken before any capture: a key that is taken inside would be one
+/// that the region took.
+pub fn take_key() -> libc::pthread_key_t {
+    *KEY.get_or_init(|| {
         let mut key = 0;
         // SAFETY: a key of our own.
         let failed = unsafe { libc::pthread_key_create(&mut key, Some(note_end)) } != 0;
@@ -77,9 +85,7 @@ pub fn list_this() {
         } else {
             key
         }
-    });
-    // SAFETY: our own key; any value but null has the destructor run.
-    unsafe { libc::pthread_setspecific(*key, std::ptr::dangling()) };
+    })
 }
 
 /// The calling thread has this alternate stack for signals from now on, or none.

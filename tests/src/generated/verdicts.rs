@@ -81,6 +81,8 @@ fn allows(odd: &Odd<'_>, finding: &Finding) -> bool {
         (Outcome::Refused, _) => &finding.reason,
         (Outcome::Unchecked, Some(flags)) if !flags.is_empty() => &finding.reason,
         (Outcome::Partly, _) => "partly",
+        // Of flags that let it round, some are the front end's to follow.
+        (Outcome::WrongExact, Some(flags)) if Odd::rounds(flags) => &finding.reason,
         // Flags that let the compiler round.
         (Outcome::Tolerance, Some(flags)) => return Odd::rounds(flags),
         _ => return false,

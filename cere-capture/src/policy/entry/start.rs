@@ -8,7 +8,7 @@ use crate::os::report::complain;
 use crate::os::section::in_library;
 use crate::os::{allowance, aside, images, limits, signals, sys, thread};
 use crate::policy::profile::{self, booking};
-use crate::policy::{hooks, locks, openmp, plan, regions, register};
+use crate::policy::{hooks, locks, openmp, plan, regions, register, threads};
 use cere_format::abi::Hook;
 use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use std::collections::HashSet;
@@ -75,6 +75,7 @@ fn begin_run() -> Result<(), String> {
     hooks::register_hooks(hook::make_hooks());
     if let RunMode::Capture { wanted, trace } = &plan.mode {
         let state = plan::prepare_state(plan.directory.clone(), wanted, *trace)?;
+        threads::take_key();
         hook::use_stack(state.engine.pages.pool.hook_stack());
         publish_state(state);
     }
