@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Seeds of the tests: those of the first ones without locales, exceptions of other libraries and stacks of their own (docs/design/limits.md).
-const SEEDS: [u64; 5] = [2, 3, 4, 6, 9];
+/// Seeds of the tests: the first ones but 8, whose coroutine other flags shape otherwise, and 10, with stacks of its own
+/// (docs/design/limits.md).
+const SEEDS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 9];
 
 fn chosen() -> Result<Vec<Feature>> {
     let mut all = features(&Path::new(env!("CARGO_MANIFEST_DIR")).join("odd"))?;
