@@ -1,4 +1,5 @@
 // Memory with guard pages at both ends: of no permission, or installed ones.
+//@ allowed: guard pages
 //@ vary: N 100 900
 //@ pick: HOW mprotect(at, 4096, PROT_NONE) | madvise(at, 4096, 102)
 #include <sys/mman.h>

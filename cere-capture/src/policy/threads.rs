@@ -73,18 +73,27 @@ pub fn list_this() {
 }
 
 /// The library's key, whose destructor knows that a thread ends. Taken before any capture: a key that is taken inside would be one
-/// that the region took.
+/// that the region took. The last one whose data need no memory, so that the program's have the numbers that they have without.
 pub fn take_key() -> libc::pthread_key_t {
+    const LAST: libc::pthread_key_t = 31;
     *KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: a key of our own.
-        let failed = unsafe { libc::pthread_key_create(&mut key, Some(note_end)) } != 0;
-        // No key has this number: to set its value fails.
-        if failed {
-            libc::pthread_key_t::MAX
-        } else {
-            key
+        let mut taken = [libc::pthread_key_t::MAX; LAST as usize + 1];
+        for at in 0..taken.len() {
+            // SAFETY: a key of our own.
+            let failed = unsafe { libc::pthread_key_create(&mut taken[at], Some(note_end)) } != 0;
+            if failed || taken[at] >= LAST {
+                break;
+            }
         }
+        let made = taken
+            .iter()
+            .rposition(|key| *key != libc::pthread_key_t::MAX);
+        for key in &taken[..made.unwrap_or(0)] {
+            // SAFETY: nobody has used it.
+            unsafe { libc::pthread_key_delete(*key) };
+        }
+        // No key has the largest number: to set its value fails.
+        made.map_or(libc::pthread_key_t::MAX, |made| taken[made])
     })
 }
 

@@ -239,7 +239,7 @@ static void fault(const char *what) {
             for (int i = 0; i < 3; i++) hits += ((int (*)(void))memory)();
         }
         printf("%.9g\n", sweep());
-        printf("%d %d %ld %d\n", hits, code, offset, signals);
+        printf("%d %d %ld %d\n", hits, code, offset, strcmp(what, "ticks") ? signals : 0);
     }
 }
 
@@ -267,7 +267,8 @@ static void start(const char *what, char **arguments) {
         if (child < 0) break;
         ended += 1000 + WEXITSTATUS(status);
     }
-    printf("%d %d %d\n", ended, errno, signals > 0);
+    /* How many ticks have come by now is chance. */
+    printf("%d %d %d\n", ended, errno, signals > 0 && strcmp(what, "ticks"));
     fflush(stdout);
     if (!strcmp(what, "exec")) execv(arguments[0], again);
 }
