@@ -78,10 +78,10 @@ pub fn take_key() -> libc::pthread_key_t {
     const LAST: libc::pthread_key_t = 31;
     *KEY.get_or_init(|| {
         let mut taken = [libc::pthread_key_t::MAX; LAST as usize + 1];
-        for at in 0..taken.len() {
+        for key in &mut taken {
             // SAFETY: a key of our own.
-            let failed = unsafe { libc::pthread_key_create(&mut taken[at], Some(note_end)) } != 0;
-            if failed || taken[at] >= LAST {
+            let failed = unsafe { libc::pthread_key_create(key, Some(note_end)) } != 0;
+            if failed || *key >= LAST {
                 break;
             }
         }
