@@ -1,6 +1,6 @@
-//! What the C library (glibc) keeps for a program beside the program's memory: locale, keys for thread-specific data, generators of
-//! random numbers. Asked at both ends of a captured invocation, told to the fresh library of a replay. Asking changes nothing that a
-//! program can tell.
+//! The state that the C library (glibc) has for a program outside the program's memory: locale, keys for thread-specific data, generators of
+//! random numbers. It is read at both ends of a captured invocation, and set in the library of a replay. Asking changes nothing that a
+//! program can tell, but that a state of `random` in the program's own memory notes its place, as `setstate` has it do.
 
 use cere_format::clibrary::{CATEGORIES, CLibrary, KEYS, RANDOM_WORDS, Random, SERIES};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ushort, c_void};
@@ -9,8 +9,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ushort, c_void};
 const LOCALE_NAME: c_int = 0xffff;
 /// The smallest state that `initstate` takes, in words.
 const SMALLEST: usize = 2;
-/// Words of `struct drand48_data`, in units of 16 bits: the one before the last number, which `seed48` returns the address of, and those
-/// that say whether the generator is in use.
+/// Where `struct drand48_data` has the number before the last, whose address `seed48` returns: in units of 16 bits.
 const OLD: usize = 3;
 /// What `seed48` puts beside the number: the multiplier, the summand with the mark of use.
 const MULTIPLIER: u64 = 0x5_deec_e66d;
@@ -116,25 +115,30 @@ impl Library {
 
     /// What it keeps for the calling thread's program.
     pub fn ask(&self) -> CLibrary {
-        let name = |category: i32| {
-            // SAFETY: the name of the locale in use, which stays while it is.
-            let name = unsafe {
-                CStr::from_ptr((self.functions.nl_langinfo)(category << 16 | LOCALE_NAME))
-            };
-            name.to_string_lossy().into_owned()
-        };
         let words = |data: *mut u64| {
             // SAFETY: as found.
             (0..SERIES).map(|i| unsafe { *data.add(i) }).collect()
         };
         let asked = CLibrary {
-            locale: CATEGORIES.iter().map(|category| name(*category)).collect(),
+            locale: self.locale(),
             keys: self.keys().collect(),
             random: Some(self.with_other_state(|state| self.random(state))),
             series: self.series.map_or(Vec::new(), words),
         };
         self.load_conversions(&asked);
         asked
+    }
+
+    /// The names of the calling thread's locale.
+    fn locale(&self) -> Vec<String> {
+        let name = |category: &i32| {
+            // SAFETY: the name of the locale in use, which stays while it is.
+            let name = unsafe {
+                CStr::from_ptr((self.functions.nl_langinfo)(category << 16 | LOCALE_NAME))
+            };
+            name.to_string_lossy().into_owned()
+        };
+        CATEGORIES.iter().map(name).collect()
     }
 
     /// The state of `random` at an address that the library gave.
@@ -220,6 +224,8 @@ pub struct Told<'a> {
     exit: &'a CLibrary,
     /// Keys that the process had before: its libraries' own.
     own: Vec<u32>,
+    /// The locale that this process has at entry.
+    locale: Vec<String>,
     /// The captured state of `random` if it lies in memory of the program's.
     apart: Option<*mut u32>,
 }
@@ -251,13 +257,15 @@ impl<'a> Told<'a> {
             entry,
             exit,
             own,
+            locale: Vec::new(),
             apart: apart.map(|r| r.address as *mut u32),
         }))
     }
 
     /// Takes the captured locale. Gives the names of those that this machine lacks.
-    pub fn begin(&self) -> Vec<String> {
+    pub fn begin(&mut self) -> Vec<String> {
         let lacking = self.library.take_locale(&self.entry.locale);
+        self.locale = self.library.locale();
         self.library.load_conversions(self.entry);
         lacking
     }
@@ -326,7 +334,12 @@ impl<'a> Told<'a> {
         {
             different.push(("the generator of drand48()".into(), a, b));
         }
-        if self.entry.locale != self.exit.locale && self.exit.locale != found.locale {
+        // This machine may lack the captured one.
+        let wanted = match self.entry.locale == self.exit.locale {
+            true => &self.locale,
+            false => &self.exit.locale,
+        };
+        if *wanted != found.locale {
             different.push(("the locale".into(), 0, 0));
         }
         different.extend(self.compare_keys(&found, same));

@@ -95,7 +95,31 @@ impl Symbols {
                 }
             }
         }
+        let mut found = BTreeSet::new();
         for loaded in images.iter().filter(|l| l.image.program) {
+            // The entry in the linkage table that is a library function's address for a program that is not position-independent.
+            let symbols = loaded.elf.dynamic_symbols()?.into_iter();
+            let entries = symbols.filter(|s| {
+                let placed = !s.defined && s.kind == Kind::Function && s.value != 0;
+                placed && !program_names.contains_key(&s.name)
+            });
+            for symbol in entries {
+                let address = loaded.address(symbol.value);
+                // Also what only the region's end shows is one of these.
+                found.insert(address);
+                known.insert(
+                    address,
+                    LibrarySymbol {
+                        address,
+                        library: owners.get(&symbol.name).cloned().unwrap_or_default(),
+                        name: symbol.name,
+                        symbol_version: symbol.version,
+                        place: None,
+                        kind: LibrarySymbolKind::Function,
+                        words: Vec::new(),
+                    },
+                );
+            }
             for relocation in loaded.elf.relocations()? {
                 let name = &relocation.symbol.name;
                 let at = loaded.address(relocation.offset);
@@ -179,7 +203,7 @@ impl Symbols {
             code,
             ranges,
             bounds,
-            found: BTreeSet::new(),
+            found,
         })
     }
 

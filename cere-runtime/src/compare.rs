@@ -220,6 +220,13 @@ impl Named {
         let mut all: Vec<(u64, u64)> = variables
             .map(|v| (v.address, v.address.saturating_add(v.size)))
             .chain(manifest.functions.iter().map(|f| (f.address, f.address)))
+            // Functions of libraries by their entries in the linkage table.
+            .chain(
+                manifest
+                    .library_symbols
+                    .iter()
+                    .map(|s| (s.address, s.address)),
+            )
             .filter(|r| (image.0..image.1).contains(&r.0))
             .collect();
         all.sort_unstable();
@@ -468,7 +475,12 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
         let bytes = 8 * printed.unregistered;
         leave_out(comparison, left_out::REGISTERED, bytes, bytes);
     }
-    for found in printed.different {
+    beside(comparison, printed.different);
+}
+
+/// Adds differences of what is not memory.
+fn beside(comparison: &mut Comparison, different: impl IntoIterator<Item = Difference>) {
+    for found in different {
         comparison.different_words += 1;
         comparison.first.truncate(LISTED - 1);
         comparison.first.push(found);
@@ -477,16 +489,14 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
 
 /// Adds what the C library keeps otherwise than it did at exit.
 pub fn c_library(comparison: &mut Comparison, different: Vec<(String, u64, u64)>) {
-    for (place, in_vivo, in_vitro) in different {
-        comparison.different_words += 1;
-        comparison.first.truncate(LISTED - 1);
-        comparison.first.push(Difference {
-            address: 0,
-            place,
-            in_vivo,
-            in_vitro,
-        });
-    }
+    let different = different.into_iter();
+    let different = different.map(|(place, in_vivo, in_vitro)| Difference {
+        address: 0,
+        place,
+        in_vivo,
+        in_vitro,
+    });
+    beside(comparison, different);
 }
 
 /// Of two comparisons the one that is farther off: by words that are no numbers, then by error, then by words.

@@ -101,7 +101,7 @@ pub fn run() -> Result<(), String> {
         .c_library
         .as_ref()
         .map(|both| Told::new(both, mine));
-    let told = told.transpose()?.flatten();
+    let mut told = told.transpose()?.flatten();
     let libraries = library::find(manifest, &pages, &control);
     let team = plan
         .threads
@@ -149,7 +149,7 @@ pub fn run() -> Result<(), String> {
     text::keep(&printed, in_team)?;
     let output = Output::new(manifest, printed);
     library::start();
-    let lacking = told.as_ref().map_or(Vec::new(), Told::begin);
+    let lacking = told.as_mut().map_or(Vec::new(), Told::begin);
     let streams = Streams::find(&origins, &pages);
 
     // Which thread took a block first shows in the region heap.
@@ -257,7 +257,6 @@ pub fn run() -> Result<(), String> {
         let same = |a, b| allowed.alike(manifest.image.range, a, b);
         compare::output(&mut comparison, output.compare(&origins, same));
         if let Some(told) = &told {
-            let same = |a, b| allowed.alike(manifest.image.range, a, b);
             compare::c_library(&mut comparison, told.compare(same));
         }
         comparison
