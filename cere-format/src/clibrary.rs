@@ -1,4 +1,4 @@
-//! What the C library keeps for a program beside the program's memory. A replay's C library is fresh, and is told.
+//! The state that the C library has for a program outside the program's memory. A replay starts with a new C library and sets this state in it.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub const SERIES: usize = 3;
 pub const RANDOM_WORDS: [usize; 5] = [2, 8, 16, 32, 64];
 
 impl CLibrary {
-    /// Whether the shape is right: what a reader has to see before the C library is told.
+    /// Whether numbers and lengths are possible ones. A reader checks this before it sets the state.
     pub fn is_sound(&self) -> bool {
         let random = self.random.iter().all(|random| {
             let kind = random.state.first().map_or(0, |first| *first as usize);

@@ -1,5 +1,4 @@
 // Complex numbers.
-//@ allowed: something else with these flags
 //@ vary: N 30 300
 #include <complex.h>
 static double complex f@_orbit[64];

@@ -1,6 +1,6 @@
 // Exceptions that machine code outside of the replay's units throws, catches and lets pass: of another image of the program, and of
 // an object without IR.
-//@ build: env -u LD_PRELOAD nice /usr/bin/clang++-22 -O1 -fPIC -c -o raw.o $DIR/parts/throws_raw.cpp && $CXX $FLAGS -fPIC -shared -o libthrows.so $DIR/parts/throws_library.cpp && $CXX $FLAGS -o program $DIR/throws.cpp raw.o -L. -lthrows -Wl,-rpath,'$ORIGIN'
+//@ build: env -u LD_PRELOAD nice /usr/bin/clang++-22 -O1 -fPIC -Drisk=raw_risk -Deach=raw_each -c -o raw.o $DIR/parts/throws_library.cpp && $CXX $FLAGS -fPIC -shared -o libthrows.so $DIR/parts/throws_library.cpp && $CXX $FLAGS -o program $DIR/throws.cpp raw.o -L. -lthrows -Wl,-rpath,'$ORIGIN'
 //@ levels: -O2 ; -O0 -g
 //@ codelets: 4
 //@ flags: -O1 ; -O3
@@ -12,7 +12,7 @@ struct Odd : std::runtime_error {
     explicit Odd(int i) : std::runtime_error("odd"), value(i) {}
     int value;
 };
-extern int live;
+int live;
 int risk(int);
 int raw_risk(int);
 int each(int (*)(int), int);

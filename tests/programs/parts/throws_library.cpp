@@ -1,6 +1,6 @@
 #include <stdexcept>
 
-int live;
+extern int live;
 struct Held {
     Held() { live++; }
     ~Held() { live--; }
