@@ -285,14 +285,18 @@ pub fn note_registration(key: u32, arguments: [u64; 3]) {
     append_answer(Head::registration(key), [(at, REGISTRATION), (0, 0)]);
 }
 
-/// Keeps an answer and the memory that the kernel wrote or read, which is open.
+/// Keeps an answer and the memory that the kernel wrote or read, which is open. Threads of a team may do so at the same time.
 fn append_answer(head: Head, written: [(usize, usize); 2]) {
     let length = written[0].1 + written[1].1;
-    let used = USED.load(Relaxed);
     let needed = ANSWER_HEAD + length.next_multiple_of(8);
-    if CUT.load(Relaxed) == FULL || used + needed > ROOM.load(Relaxed) {
+    let room = |used| (used + needed <= ROOM.load(Relaxed)).then_some(used + needed);
+    let full = CUT.load(Relaxed) == FULL;
+    let Some(used) = (!full)
+        .then(|| USED.fetch_update(Relaxed, Relaxed, room).ok())
+        .flatten()
+    else {
         return CUT.store(FULL, Relaxed);
-    }
+    };
     let to = LOG.load(Relaxed) + used;
     // SAFETY: room of our own; what was written is readable.
     unsafe {
@@ -307,7 +311,6 @@ fn append_answer(head: Head, written: [(usize, usize); 2]) {
         sys::copy(first.0 as _, (to + ANSWER_HEAD) as _, first.1);
         sys::copy(second.0 as _, (to + ANSWER_HEAD + first.1) as _, second.1);
     }
-    USED.store(used + needed, Relaxed);
 }
 
 /// Makes the calling thread's readings of the time stamp counter fault, or not. New threads and processes inherit that.
