@@ -112,6 +112,9 @@ pub struct Manifest {
     /// The libraries that a replay takes fresh, as they were loaded: their constants are the same in the same build.
     #[serde(default)]
     pub fresh_libraries: Vec<FreshLibrary>,
+    /// Variables of libraries that the linker had copied into the program, by name: where they were. A replay uses its library's.
+    #[serde(default)]
+    pub copied: Vec<(String, u64)>,
     /// Tables of frames that the unwinder looked at in the captured process.
     #[serde(default)]
     pub frames: Vec<FrameTable>,

@@ -13,6 +13,8 @@
 //! `CERE_FUZZ_RUNS` is the number of runs of each campaign instead of the few that the tests take, `CERE_FUZZ_SEED` the
 //! first seed. A failure names the seed of its run.
 
+#![recursion_limit = "256"]
+
 pub mod campaign;
 pub mod change;
 pub mod noise;

@@ -97,6 +97,7 @@ pub fn manifest() -> Value {
         "mappings": [
             {"start": 0x1000, "end": 0x9000, "permissions": "rwxp", "offset": 0, "path": "/a.out", "huge": false},
             {"start": 0x7fff_fff0_0000u64, "end": 0x7fff_ffff_f000u64, "permissions": "rw-p", "offset": 0, "path": "[stack]", "huge": true}],
+        "copied": [["stdout", 0x2000]],
         "frames": [{"range": [0x1000, 0x9000], "table": 0x2000}],
         "fresh": [[0x10000, 0x20000]], "heap": [0x1000_0000, 0x2000_0000],
         "c_library": [{"locale": [], "keys": [[1, 0x2000]], "random": {"address": 0x2000, "state": [0, 7]}, "series": [1, 2, 3]},

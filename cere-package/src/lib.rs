@@ -157,6 +157,12 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         end: tls.address + tls.size,
         reason: left_out::APART.into(),
     }));
+    let copied = program::copied(&images)?;
+    masks.extend(copied.iter().map(|(_, start, size)| Mask {
+        start: *start,
+        end: start + size,
+        reason: left_out::LIBRARY.into(),
+    }));
     let streams = streams::Streams::find(&images)?;
     let buffers = streams.buffers(&raw)?;
     masks.extend(buffers.into_iter().map(|(start, end)| Mask {
@@ -222,6 +228,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         libraries: linked,
         library_directories,
         fresh_libraries: library::fresh(&images)?,
+        copied: copied.into_iter().map(|(name, at, _)| (name, at)).collect(),
         frames: program::frame_tables(&raw, &images)?,
         fresh: capture.fresh.clone(),
         heap: capture.heap,

@@ -128,6 +128,29 @@ pub fn descriptors(loaded: &Loaded) -> Result<Vec<u64>, PackError> {
         .collect())
 }
 
+/// The variables of fresh libraries that the loader copied into images of the program: names, addresses, sizes.
+pub fn copied(images: &[Loaded]) -> Result<Vec<(String, u64, u64)>, PackError> {
+    let mut found = Vec::new();
+    let mut programs = HashSet::new();
+    for loaded in images.iter().filter(|l| l.image.program) {
+        let own = loaded.elf.dynamic_symbols()?.into_iter();
+        programs.extend(
+            own.filter(|s| s.defined)
+                .map(|s| (s.name, loaded.image.range.0)),
+        );
+    }
+    for loaded in images.iter().filter(|l| l.image.program) {
+        for relocation in loaded.elf.relocations()?.into_iter().filter(|r| r.copy) {
+            let symbol = relocation.symbol;
+            let another = |p: &&(String, u64)| p.0 == symbol.name && p.1 != loaded.image.range.0;
+            if !programs.iter().any(|p| another(&p)) {
+                found.push((symbol.name, loaded.address(relocation.offset), symbol.size));
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// The tables of frames, of the program's images, that the region's unwinder looked at.
 pub fn frame_tables(raw: &Raw, images: &[Loaded]) -> Result<Vec<FrameTable>, PackError> {
     let mut found = Vec::new();

@@ -119,11 +119,13 @@ pub struct Origins {
     ranges: Vec<(u64, u64, u64)>,
     /// This executable: recompiled code, its tables, and the runtime.
     executable: (u64, u64),
+    /// Variables that lay in the program, by name.
+    copied: &'static [(String, u64)],
 }
 
 impl Origins {
     /// From all jumps, the thunks of the glue among them, and labels.
-    pub fn new(manifest: &Manifest, jumps: &[Jump], labels: &[Jump]) -> Self {
+    pub fn new(manifest: &'static Manifest, jumps: &[Jump], labels: &[Jump]) -> Self {
         let all = jumps.iter().chain(labels);
         let mut exact: Vec<(u64, u64)> = all.map(|j| (j.new, j.old)).collect();
         let mut labels: Vec<u64> = labels.iter().map(|j| j.old).collect();
@@ -146,6 +148,7 @@ impl Origins {
             labels,
             ranges: ranges.collect(),
             executable,
+            copied: &manifest.copied,
         }
     }
 
@@ -189,7 +192,11 @@ impl Origins {
 
     /// Where a library's variable was, if the captured process had the same library.
     pub fn captured_variable(&self, name: &str) -> Option<u64> {
-        self.in_library(symbol(name, None)?)
+        let mut copied = self.copied.iter();
+        match copied.find(|c| c.0 == name) {
+            Some((_, address)) => Some(*address),
+            None => self.in_library(symbol(name, None)?),
+        }
     }
 }
 

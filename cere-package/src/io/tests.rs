@@ -91,6 +91,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         library_directories: vec![],
         absent: Vec::new(),
         fresh_libraries: Vec::new(),
+        copied: Vec::new(),
         frames: Vec::new(),
         labels: vec![],
         captured_code: None,

@@ -183,6 +183,7 @@ pub fn manifest() -> Manifest {
         }],
         absent: Vec::new(),
         fresh_libraries: Vec::new(),
+        copied: Vec::new(),
         frames: Vec::new(),
         labels: Vec::new(),
         captured_code: None,
