@@ -1,8 +1,8 @@
 //! The state that the C library (glibc) has for a program outside the program's memory: locale, keys for thread-specific data, generators of
-//! random numbers. It is read at both ends of a captured invocation, and set in the library of a replay. Asking changes nothing that a
+//! random numbers, the variables of `getopt`. It is read at both ends of a captured invocation, and set in the library of a replay. Asking changes nothing that a
 //! program can tell, but that a state of `random` in the program's own memory notes its place, as `setstate` has it do.
 
-use cere_format::clibrary::{CATEGORIES, CLibrary, KEYS, RANDOM_WORDS, Random, SERIES};
+use cere_format::clibrary::{CATEGORIES, CLibrary, KEYS, OPTIONS, RANDOM_WORDS, Random, SERIES};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ushort, c_void};
 
 /// Item of `nl_langinfo` that names the locale of a category, in its low bits.
@@ -64,18 +64,22 @@ pub struct Library {
     table: *mut u32,
     /// Its `struct drand48_data`, if that is as expected.
     series: Option<*mut u64>,
+    /// The [`OPTIONS`], which may lie in the program; none if the program has a `getopt` of its own.
+    options: Option<[*mut u8; OPTIONS.len()]>,
 }
 
 impl Library {
     /// None if it is not glibc. No other thread uses the generators meanwhile.
     pub fn find() -> Option<Self> {
         // SAFETY: a look for a library that is loaded; the handle is glibc's.
-        let functions = unsafe {
+        let (functions, options) = unsafe {
             let library = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-            Functions::find((!library.is_null()).then_some(library)?)?
+            let functions = Functions::find((!library.is_null()).then_some(library)?)?;
+            (functions, find_options(library))
         };
         let mut library = Self {
             functions,
+            options,
             table: std::ptr::null_mut(),
             series: None,
         };
@@ -124,9 +128,31 @@ impl Library {
             keys: self.keys().collect(),
             random: Some(self.with_other_state(|state| self.random(state))),
             series: self.series.map_or(Vec::new(), words),
+            options: self.options(),
         };
         self.load_conversions(&asked);
         asked
+    }
+
+    /// The variables of `getopt`.
+    fn options(&self) -> Vec<u64> {
+        let value = |(at, (_, bytes)): (&*mut u8, &(&CStr, usize))| {
+            let mut word = [0; 8];
+            // SAFETY: a variable of so many bytes.
+            unsafe { std::ptr::copy_nonoverlapping(*at, word.as_mut_ptr(), *bytes) };
+            u64::from_le_bytes(word)
+        };
+        let all = self.options.iter().flat_map(|all| all.iter().zip(&OPTIONS));
+        all.map(value).collect()
+    }
+
+    /// Sets them.
+    fn set_options(&self, words: &[u64]) {
+        let all = self.options.iter().flat_map(|all| all.iter().zip(&OPTIONS));
+        for ((at, (_, bytes)), word) in all.zip(words) {
+            // SAFETY: as above.
+            unsafe { std::ptr::copy_nonoverlapping(word.to_le_bytes().as_ptr(), *at, *bytes) };
+        }
     }
 
     /// The names of the calling thread's locale.
@@ -217,6 +243,18 @@ impl Library {
     }
 }
 
+/// The variables of `getopt`, where the program finds them.
+///
+/// # Safety
+/// `library` is the loader's handle of glibc.
+unsafe fn find_options(library: *mut c_void) -> Option<[*mut u8; OPTIONS.len()]> {
+    // SAFETY: null-terminated names, and the handle by the contract.
+    let find = |handle, name: &CStr| unsafe { libc::dlsym(handle, name.as_ptr()) };
+    let own = find(library, c"getopt") != find(libc::RTLD_DEFAULT, c"getopt");
+    let found = OPTIONS.map(|(name, _)| find(libc::RTLD_DEFAULT, name).cast::<u8>());
+    (!own && found.iter().all(|at| !at.is_null())).then_some(found)
+}
+
 /// The library of a replay, and what the captured one kept.
 pub struct Told<'a> {
     library: Library,
@@ -294,6 +332,7 @@ impl<'a> Told<'a> {
             // SAFETY: as found.
             unsafe { *data.cast() = series };
         }
+        self.library.set_options(&entry.options);
         if let Some(random) = &entry.random {
             self.put_back_random(&random.state);
         }
@@ -342,6 +381,11 @@ impl<'a> Told<'a> {
         if *wanted != found.locale {
             different.push(("the locale".into(), 0, 0));
         }
+        let options = self.exit.options.iter().zip(&found.options).zip(OPTIONS);
+        different.extend(options.filter_map(|((a, b), (name, _))| {
+            let name = || format!("the variable {}", name.to_string_lossy());
+            (a != b && !same(*a, *b)).then(|| (name(), *a, *b))
+        }));
         different.extend(self.compare_keys(&found, same));
         different
     }

@@ -1,6 +1,7 @@
 //! The state that the C library has for a program outside the program's memory. A replay starts with a new C library and sets this state in it.
 
 use serde::{Deserialize, Serialize};
+use std::ffi::CStr;
 
 /// As it stands at a moment, for the thread that asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ pub struct CLibrary {
     pub random: Option<Random>,
     /// The generator of `drand48` and its kin: [`SERIES`] words of glibc's `struct drand48_data`. Empty if it is not known.
     pub series: Vec<u64>,
+    /// The variables of `getopt`, one for each of [`OPTIONS`]. Empty if they are not known, or the program's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<u64>,
 }
 
 /// The generator of `random` and `rand`.
@@ -30,6 +34,13 @@ pub const CATEGORIES: [i32; 12] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12];
 pub const KEYS: u32 = 1024;
 /// Words of `struct drand48_data`.
 pub const SERIES: usize = 3;
+/// Variables of `getopt`, and their bytes.
+pub const OPTIONS: [(&CStr, usize); 4] = [
+    (c"optind", 4),
+    (c"opterr", 4),
+    (c"optopt", 4),
+    (c"optarg", 8),
+];
 /// Words of a state of `random`, by its kind: the first word's remainder by their number.
 pub const RANDOM_WORDS: [usize; 5] = [2, 8, 16, 32, 64];
 
@@ -44,9 +55,10 @@ impl CLibrary {
         });
         let names = self.locale.is_empty() || self.locale.len() == CATEGORIES.len();
         let series = self.series.is_empty() || self.series.len() == SERIES;
+        let options = self.options.is_empty() || self.options.len() == OPTIONS.len();
         let keys =
             self.keys.is_sorted_by(|a, b| a.0 < b.0) && self.keys.iter().all(|key| key.0 < KEYS);
-        random && names && series && keys
+        random && names && series && options && keys
     }
 }
 
@@ -64,13 +76,15 @@ mod tests {
                 state: [&[3 + 5 * 2][..], &[7; 31]].concat(),
             }),
             series: vec![0; SERIES],
+            options: vec![1; OPTIONS.len()],
         };
         assert!(sound.is_sound());
-        let mut changed: [CLibrary; 4] = std::array::from_fn(|_| sound.clone());
+        let mut changed: [CLibrary; 5] = std::array::from_fn(|_| sound.clone());
         changed[0].locale.pop();
         changed[1].keys = vec![(3, 0), (0, 1)];
         changed[2].random.iter_mut().for_each(|r| r.state[0] += 1);
         changed[3].series.push(1);
+        changed[4].options.pop();
         assert!(changed.iter().all(|c| !c.is_sound()));
     }
 }

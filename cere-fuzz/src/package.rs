@@ -100,7 +100,7 @@ pub fn manifest() -> Value {
         "copied": [["stdout", 0x2000]],
         "frames": [{"range": [0x1000, 0x9000], "table": 0x2000}],
         "fresh": [[0x10000, 0x20000]], "heap": [0x1000_0000, 0x2000_0000],
-        "c_library": [{"locale": [], "keys": [[1, 0x2000]], "random": {"address": 0x2000, "state": [0, 7]}, "series": [1, 2, 3]},
+        "c_library": [{"locale": [], "keys": [[1, 0x2000]], "random": {"address": 0x2000, "state": [0, 7]}, "series": [1, 2, 3], "options": [1, 1, 63, 0]},
             {"locale": [], "keys": [], "random": null, "series": []}],
         "interposed": [["malloc", 0x7e00_0000_1000u64]],
         "program_break": 0x20000, "freed": [[0x2010, 0x2020]],

@@ -102,12 +102,17 @@ fn flip_package(package: &mut Package) -> u64 {
     let compared = |page: &PageRecord| {
         page.flags & PAGE_WRITTEN != 0 && page.flags & (PAGE_CODE | PAGE_FOREIGN) == 0
     };
+    let of_libraries = |mask: &&Mask| mask.reason == left_out::LIBRARY;
+    let library: Vec<&Mask> = manifest.masks.iter().filter(of_libraries).collect();
     let mut places = Vec::new();
     for (number, page) in package.pages.iter().enumerate().filter(|p| compared(p.1)) {
         let dead = |at: u64| page.flags & PAGE_STACK != 0 && at < stack;
         let words = written(&entry[number], &exit[number]);
         let words = words.map(|offset| (number, offset, page.address + offset as u64));
-        places.extend(words.filter(|(_, _, at)| !dead(*at)));
+        // Variables of libraries that the linker copied into the program: never compared as memory.
+        let of_library =
+            |at: u64| (library.iter()).any(|mask| (mask.start..mask.end).contains(&at));
+        places.extend(words.filter(|(_, _, at)| !dead(*at) && !of_library(*at)));
     }
     let step = places.len().div_ceil(MOST).max(1);
     let mut flipped = 0;
