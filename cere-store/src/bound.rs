@@ -41,6 +41,19 @@ pub fn touch(path: &Path) {
     let _ = File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
+/// Runs `f` unless `directory` is as the last one left it for this limit or a lower one: when, and for which, the file `stamp`
+/// says. The caller is alone.
+pub fn if_changed(directory: &Path, limit: u64, stamp: &Path, f: impl FnOnce()) {
+    let changed = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    let same = |(at, seen): (SystemTime, SystemTime)| at < seen;
+    let bound = || fs::read_to_string(stamp).ok()?.parse::<u64>().ok();
+    let unchanged = changed(directory).zip(changed(stamp)).is_some_and(same);
+    if !unchanged || bound().is_none_or(|bound| bound > limit) {
+        f();
+        let _ = fs::write(stamp, limit.to_string());
+    }
+}
+
 /// Bytes on disk below `path`.
 fn size(path: &Path, metadata: &Metadata) -> u64 {
     let below = match metadata.is_dir() {
@@ -133,6 +146,27 @@ mod tests {
         assert_eq!(names(at), ["newest", "oldest"]);
         trim(at, 1, kept);
         assert_eq!(names(at), ["oldest"]);
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_looked_through_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let (at, stamp) = (directory.path().join("all"), directory.path().join("stamp"));
+        fs::create_dir(&at).unwrap();
+        let looks_for = |limit| {
+            let mut looked = false;
+            if_changed(&at, limit, &stamp, || looked = true);
+            looked
+        };
+        let looks = || looks_for(5);
+        let settle = || std::thread::sleep(Duration::from_millis(20));
+        settle();
+        assert_eq!([looks(), looks()], [true, false]);
+        settle();
+        fs::create_dir(at.join("new")).unwrap();
+        settle();
+        assert_eq!([looks(), looks()], [true, false]);
+        assert_eq!([looks_for(6), looks_for(4)], [false, true]);
     }
 
     #[test]

@@ -81,8 +81,12 @@ impl Cache {
             return;
         };
         in_use.if_alone(|| {
-            bound::trim(&self.packages(), packages, |name, m| {
-                m.is_dir() && !name.starts_with('.')
+            // Their files are many: they are looked through only if packages were added since.
+            let stamp = self.directory.join("trimmed");
+            bound::if_changed(&self.packages(), packages, &stamp, || {
+                bound::trim(&self.packages(), packages, |name, m| {
+                    m.is_dir() && !name.starts_with('.')
+                });
             });
             bound::trim(&self.builds(), bound::BUILDS, |name, m| {
                 m.is_file() && !name.starts_with('.')
