@@ -27,7 +27,7 @@ install: install-timer
 	@test -x $(BUILT)/cere || { echo "install: there is no $(BUILT)/cere: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
-	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_capture.so $(BUILT)/libcere_counted.so $(BUILT)/libcere_stay.so $(BUILT)/libcere_exec.so "$(DESTDIR)$(PREFIX)/lib/cere"
+	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_preload.so $(BUILT)/libcere_counted.so $(BUILT)/libcere_stay.so $(BUILT)/libcere_exec.so "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
 	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/cere/schemas"
@@ -37,9 +37,9 @@ install: install-timer
 install-timer:
 	@test -e $(BUILT)/libcere_timer.so || { echo "install: there is no $(BUILT)/libcere_timer.so: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
-	install -m 644 cere-timer/include/cere.h "$(DESTDIR)$(PREFIX)/include"
+	install -m 644 crates/timer/include/cere.h "$(DESTDIR)$(PREFIX)/include"
 	install -m 644 $(BUILT)/libcere_timer.a $(BUILT)/libcere_timer.so "$(DESTDIR)$(PREFIX)/lib"
-	sed 's/@VERSION@/$(VERSION)/' cere-timer/cere.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
+	sed 's/@VERSION@/$(VERSION)/' crates/timer/cere.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
 	chmod 644 "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
 
 # A Debian package, in $(BUILT)/../debian.
@@ -49,7 +49,7 @@ deb: build
 	$(MAKE) --no-print-directory install-timer DESTDIR= PREFIX=$(abspath $(BUILT))/deb-share/timer
 	$(BUILT)/cere manual $(BUILT)/deb-share
 	gzip --best --no-name $(BUILT)/deb-share/man/man1/*
-	$(CARGO) deb --package cere --no-build
+	$(CARGO) deb --package cere-cli --no-build
 
 demo: build
 	@scripts/demo

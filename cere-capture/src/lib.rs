@@ -1,13 +1,19 @@
-//! The preload library. What is allowed where:
+//! Runs of an instrumented program under the preload library.
 //!
-//! - constructor, `dlopen`, writing results: ordinary Rust, memory from [`os::arena`];
-//! - hooks: the program's thread, no change of errno; what they begin or end runs on a stack of [`engine::pool`], with the
-//!   program's memory open and its signals blocked;
-//! - signal handlers: raw system calls and preallocated memory only: no libc, locks, allocation, errno, until the
-//!   program's memory is open again.
-//!
-//! Without `CERE_RUN` in the environment it does nothing but pass calls on.
+//! | module | what |
+//! |---|---|
+//! | [`launch`] | one run |
+//! | [`input`] | the program's stdin, for runs that must read the same |
+//! | [`reads`] | whether another run would read the same |
+//! | [`profile`] | the times of regions |
+//! | [`selection`] | the regions that matter |
+//! | [`classes`] | the invocations that stand for a region |
+//! | [`capture`] | codelets |
 
-mod engine;
-mod os;
-mod policy;
+pub mod capture;
+pub mod classes;
+pub mod input;
+pub mod launch;
+pub mod profile;
+pub mod reads;
+pub mod selection;

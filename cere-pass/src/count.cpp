@@ -2,7 +2,7 @@
 // its description and the addresses of its memory accesses to the calling thread's buffer. The description, in the
 // section cere_counted, names the instructions. Nothing else of the code changes: registers and flags are kept, and
 // all of it comes after the last pass that could react to it. C++ because the C API has no machine code.
-// The layouts are those of cere-format/src/count.rs.
+// The layouts are those of crates/format/src/count.rs.
 #include "llvm-c/Core.h"
 #include "llvm/CodeGen/MachineFrameInfo.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"

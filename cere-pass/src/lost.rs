@@ -10,7 +10,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMLinkage, LLVMTypeKind};
 
-/// Bytes of a lost variable and where they come from; a row in `cere-runtime/src/glue.rs`.
+/// Bytes of a lost variable and where they come from; a row in `cere-replay/runtime/src/glue.rs`.
 struct Row {
     /// Offset in the variable.
     at: u64,

@@ -4,10 +4,10 @@
 use crate::compile::Compiled;
 use crate::glue::{Stand, globals, renamed_symbol};
 use crate::{Options, ReplayError, link};
-use cere_driver::command::{Line, hash, run};
-use cere_driver::unit::{LLD, OBJCOPY};
-use cere_driver::{cached, stamp};
 use cere_format::package::Manifest;
+use cere_toolchain::command::{Line, hash, run};
+use cere_toolchain::unit::{LLD, OBJCOPY};
+use cere_toolchain::{cached, stamp};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

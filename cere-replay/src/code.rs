@@ -2,10 +2,10 @@
 
 use crate::compile::prefix;
 use crate::{ReplayError, SameCode};
-use cere_driver::command::hash;
-use cere_driver::io;
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
 use cere_format::package::{MEMBER_CODE, Manifest};
+use cere_toolchain::command::hash;
+use cere_toolchain::io;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionKind};
 use std::path::Path;
 

@@ -1,11 +1,6 @@
 //! Units to objects.
 
 use crate::{Options, ReplayError};
-use cere_driver::command::{hash, run};
-use cere_driver::flags::{self, Change};
-use cere_driver::several::several;
-use cere_driver::unit::{self, Files, Job, Recipe};
-use cere_driver::{cached, io, stamp};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{
     BUILD_VERSION, BindPlan, BoundLabels, ENV_BIND, ENV_SHAPES, Language, Retarget, Shapes,
@@ -13,6 +8,11 @@ use cere_format::build::{
 use cere_format::package::{
     Function, MEMBER_ENTRY, MEMBER_MANIFEST, MEMBER_TLS_ENTRY, Manifest, PackageUnit, addresses_in,
 };
+use cere_toolchain::command::{hash, run};
+use cere_toolchain::flags::{self, Change};
+use cere_toolchain::several::several;
+use cere_toolchain::unit::{self, Files, Job, Recipe};
+use cere_toolchain::{cached, io, stamp};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

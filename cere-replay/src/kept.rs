@@ -1,17 +1,17 @@
 //! Processes that keep captured states for replays that follow one another: each replay is a fork in which its executable takes
-//! the other's place (`cere-runtime/src/keep.rs`). So no replay restores what no invocation changes, and none sees what
+//! the other's place (`cere-replay/runtime/src/keep.rs`). So no replay restores what no invocation changes, and none sees what
 //! another did.
 
 use crate::process::{self, Place, Watch};
 use crate::{Options, ReplayError, apart, link};
-use cere_driver::io;
 use cere_format::package::{MEMBER_ENTRY, Manifest};
 use cere_format::proc;
 use cere_format::replay::{
     ENV_KEEP, KEEP_SOCKET, KeepPlan, KeptAnswer, KeptRequest, ReplayOutcome, ReplayPlan,
 };
-use cere_process::wait;
 use cere_sandbox::{Kind, Task};
+use cere_system::process::wait;
+use cere_toolchain::io;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsRawFd;

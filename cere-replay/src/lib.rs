@@ -36,13 +36,13 @@ mod process;
 pub mod run;
 mod survival;
 
-use cere_driver::{CompileError, io};
 use cere_format::FormatError;
 use cere_format::package::{CapturedFunction, MEMBER_MANIFEST, Manifest};
 use cere_format::replay::{
     Comparison, Operand, Preparation, Repetitions, SetAside, Verdict, Warmup,
 };
 use cere_sandbox::Sandbox;
+use cere_toolchain::{CompileError, io};
 pub use compile::Code;
 pub use kept::Keepers;
 pub use objects::{Built, Objects, build, compile};

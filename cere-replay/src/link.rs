@@ -2,10 +2,10 @@
 
 use crate::glue::Glue;
 use crate::{Options, ReplayError};
-use cere_driver::command::{Line, hash, run};
-use cere_driver::unit::{CLANG, LLD, tools};
-use cere_driver::{CompileError, cached, io};
 use cere_format::package::{Manifest, OFFERED_LIBRARIES, SYSTEM_DIRECTORIES};
+use cere_toolchain::command::{Line, hash, run};
+use cere_toolchain::unit::{CLANG, LLD, tools};
+use cere_toolchain::{CompileError, cached, io};
 use object::{Object, ObjectSection, SectionFlags};
 use std::path::{Path, PathBuf};
 

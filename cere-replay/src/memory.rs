@@ -1,11 +1,11 @@
 //! The captured memory at entry, as far as a package has it.
 
 use crate::{ReplayError, check};
-use cere_driver::io;
 use cere_format::capture::{
     Mapping, PAGE_ABSENT, PAGE_CODE, PAGE_ENTRY_STORED, PAGE_FOREIGN, PAGE_STACK, PageRecord,
 };
 use cere_format::package::{MEMBER_ENTRY, MEMBER_TABLE, Manifest};
+use cere_toolchain::io;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -118,7 +118,7 @@ impl<'a> Captured<'a> {
         })
     }
 
-    /// A block of the region heap (`cere-heap`): its size is in the word two before it. An aligned one has the place of the
+    /// A block of the region heap (`cere-inside` (`heap`)): its size is in the word two before it. An aligned one has the place of the
     /// block around it there, marked by the highest bit, and its own size in the next word.
     fn region_block(&self, address: u64) -> Option<(u64, u64)> {
         const ALIGNED: u64 = 1 << 63;

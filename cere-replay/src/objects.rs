@@ -2,8 +2,8 @@
 
 use crate::compile::{self, Code, Compiled};
 use crate::{Options, ReplayError, SameCode, apart, check, code, glue, keep, link};
-use cere_driver::{flags, io};
 use cere_format::package::Manifest;
+use cere_toolchain::{flags, io};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -85,7 +85,7 @@ fn apart(found: &[(&Operand, (u64, u64))]) -> Result<Vec<String>, String> {
             let how = match range.0 < second.1 && second.0 < range.1 {
                 true => "overlap",
                 false if shared == a || shared == b => "lie on the same cache line",
-                // The order of the replay decides: see `cere-runtime/src/operand.rs`.
+                // The order of the replay decides: see `cere-replay/runtime/src/operand.rs`.
                 false => {
                     let state = match [one.state, other.state].contains(&CacheState::Cold) {
                         true => CacheState::Cold,

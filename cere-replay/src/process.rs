@@ -2,12 +2,12 @@
 
 use crate::counters::{Opening, Readings};
 use crate::{Options, ReplayError};
-use cere_driver::{CompileError, io};
 use cere_format::package::Manifest;
 use cere_format::replay::{ENV_PLAN, ReplayOutcome, ReplayPlan};
 use cere_format::untrusted;
-use cere_process::wait;
 use cere_sandbox::{Kind, Task, ended_by};
+use cere_system::process::wait;
+use cere_toolchain::{CompileError, io};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

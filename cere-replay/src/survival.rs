@@ -1,8 +1,8 @@
 //! How long others leave the caches alone, as a directory remembers it.
 
-use cere_driver::{CompileError, cached, io};
 use cere_format::machine;
 use cere_format::replay::Warmup;
+use cere_toolchain::{CompileError, cached, io};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -2,8 +2,8 @@
 
 use cere_format::package::{MEMBER_ENTRY, MEMBER_TABLE, Manifest};
 use cere_format::replay::{CacheState, Operand, Warmup};
-use cere_fuzz::{Counting, campaign, change, package};
 use cere_replay::{check, compile, link, operand, plan};
+use cere_testing::{Counting, campaign, change, package};
 use std::path::Path;
 
 #[global_allocator]

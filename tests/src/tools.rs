@@ -14,7 +14,7 @@ pub fn built() -> &'static Path {
         let parts = [
             "cere",
             "libcere_pass.so",
-            "libcere_capture.so",
+            "libcere_preload.so",
             "libcere_stay.so",
             "libcere_exec.so",
             "libcere_runtime.a",

@@ -132,14 +132,27 @@ fn circles(imports: &Imports) -> BTreeSet<String> {
         .collect()
 }
 
+/// The crates in a folder and below: path and imports.
+fn crates_in(folder: &Path, found: &mut Vec<(String, Imports)>) {
+    if folder.join("Cargo.toml").is_file() && folder.join("src").is_dir() {
+        found.push((folder.to_string_lossy().into_owned(), imports(folder)));
+    }
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let name = entry.file_name();
+        let ours = !["target", "src", ".git"].iter().any(|n| name == **n);
+        if ours && entry.path().is_dir() {
+            crates_in(&entry.path(), found);
+        }
+    }
+}
+
 fn crates() -> Vec<(String, Imports)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the workspace");
-    let entries = std::fs::read_dir(root).expect("a folder").flatten();
-    let named = entries.map(|e| (e.file_name().to_string_lossy().into_owned(), e.path()));
-    let ours = named.filter(|(name, path)| name.starts_with("cere") && path.join("src").is_dir());
-    ours.map(|(name, path)| (name, imports(&path))).collect()
+    let mut found = Vec::new();
+    crates_in(root, &mut found);
+    found
 }
 
 #[test]
@@ -164,7 +177,7 @@ fn the_preload_library_has_layers() {
     let all = crates();
     let (_, imports) = all
         .iter()
-        .find(|(name, _)| name == "cere-capture")
+        .find(|(name, _)| name.ends_with("cere-capture/preload"))
         .expect("the preload library");
     let layer = |module: &Module| {
         LAYERS

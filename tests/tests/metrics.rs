@@ -70,8 +70,8 @@ fn consistent(vector: &Value) -> Result<()> {
     let metrics = vector["metrics"].as_object().context("metrics")?;
     let known = |metric: &str| metrics[metric].as_f64();
     ensure!(vector["verdict"] == "exact", "{vector}");
-    ensure!(metrics.len() == cere_metrics::METRICS.len());
-    for metric in cere_metrics::METRICS.iter() {
+    ensure!(metrics.len() == cere_count::metrics::METRICS.len());
+    for metric in cere_count::metrics::METRICS.iter() {
         let value = metrics.get(metric.name).context(metric.name)?;
         let why = &vector["missing"][metric.name];
         ensure!(
@@ -294,7 +294,7 @@ fn vectors_are_consistent_and_reproducible() -> Result<()> {
     let table = String::from_utf8(table.stdout)?;
     let rows: Vec<&str> = table.split_terminator("\r\n").collect();
     ensure!(rows.len() == 1 + first.len(), "{table}");
-    let width = 9 + cere_metrics::METRICS.len();
+    let width = 9 + cere_count::metrics::METRICS.len();
     for row in rows {
         ensure!(row.split(',').count() == width, "{row}");
     }
@@ -410,7 +410,7 @@ fn what_is_wrong_has_a_name() -> Result<()> {
     let empty = tempfile::tempdir()?;
     let list = succeed(cere(empty.path()).args(["metrics", "--list"]))?;
     let list = String::from_utf8(list.stdout)?;
-    for metric in cere_metrics::METRICS.iter() {
+    for metric in cere_count::metrics::METRICS.iter() {
         ensure!(list.contains(metric.definition), "{}", metric.name);
     }
     Ok(())

@@ -1,0 +1,164 @@
+//! The program's standard input, for several runs that must read the same.
+
+use anyhow::{Context, Result};
+use cere_system::console::warning;
+use std::fs::File;
+use std::io::{PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// What a program reads.
+pub enum Input {
+    /// A terminal or another device: passed on unchanged.
+    Passed,
+    /// A file, which is set back to its offset before each run.
+    Rewound(u64),
+    /// A pipe, which is copied to each run.
+    Relayed(Arc<Mutex<Copy>>),
+}
+
+/// The data that a pipe has delivered so far.
+pub struct Copy {
+    file: File,
+    length: u64,
+    ended: bool,
+}
+
+/// The standard input of one run, while this exists.
+pub struct Feed {
+    /// Instead of this command's stdin.
+    pub stdin: Option<Stdio>,
+    relay: Option<(JoinHandle<()>, PipeWriter)>,
+}
+
+/// This command's stdin, which stays open.
+fn stdin() -> ManuallyDrop<File> {
+    // SAFETY: descriptor 0 is never closed here, and the file does not close it.
+    ManuallyDrop::new(unsafe { File::from_raw_fd(0) })
+}
+
+impl Input {
+    /// Looks at stdin.
+    pub fn open() -> Result<Self> {
+        let mut file = stdin();
+        let Ok(kind) = file.metadata().map(|m| m.file_type()) else {
+            return Ok(Self::Passed);
+        };
+        if kind.is_file() {
+            return Ok(Self::Rewound(file.stream_position().unwrap_or(0)));
+        }
+        if kind.is_fifo() || kind.is_socket() {
+            let file = tempfile::tempfile().context("cannot keep a copy of stdin")?;
+            return Ok(Self::Relayed(Arc::new(Mutex::new(Copy {
+                file,
+                length: 0,
+                ended: false,
+            }))));
+        }
+        Ok(Self::Passed)
+    }
+
+    /// The input for the next run, from the start.
+    pub fn for_next_run(&mut self) -> Result<Feed> {
+        let mut feed = Feed {
+            stdin: None,
+            relay: None,
+        };
+        match self {
+            Self::Passed => {}
+            Self::Rewound(position) => {
+                stdin()
+                    .seek(SeekFrom::Start(*position))
+                    .context("cannot rewind stdin")?;
+            }
+            Self::Relayed(copy) => {
+                let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+                let (stop, keep) = std::io::pipe().context("cannot make a pipe")?;
+                let copy = copy.clone();
+                let relay = std::thread::spawn(move || {
+                    block_signals();
+                    let mut copy = copy.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Err(error) = relay(&mut copy, writer, &stop) {
+                        warning!("the program's stdin ends early: {error}");
+                    }
+                });
+                feed.stdin = Some(reader.into());
+                feed.relay = Some((relay, keep));
+            }
+        }
+        Ok(feed)
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        if let Some((relay, keep)) = self.relay.take() {
+            drop(keep);
+            let _ = relay.join();
+        }
+    }
+}
+
+/// Writes to `to` what the pipe has delivered and then what follows, until the end or until `stop` is closed.
+fn relay(copy: &mut Copy, to: PipeWriter, stop: &PipeReader) -> std::io::Result<()> {
+    let mut from = stdin();
+    let mut buffer = vec![0; 1 << 16];
+    let mut sent = 0;
+    while sent < copy.length || !copy.ended {
+        let waits = sent < copy.length;
+        let [stopped, ready] = wait([
+            (stop.as_raw_fd(), libc::POLLIN),
+            match waits {
+                true => (to.as_raw_fd(), libc::POLLOUT),
+                false => (from.as_raw_fd(), libc::POLLIN),
+            },
+        ])?;
+        if stopped {
+            break;
+        }
+        if ready && waits {
+            // At most PIPE_BUF bytes: a pipe that is ready has room for them, so the write does not block.
+            let count = (copy.length - sent).min(4096) as usize;
+            copy.file.read_exact_at(&mut buffer[..count], sent)?;
+            match (&to).write(&buffer[..count]) {
+                Ok(count) => sent += count as u64,
+                Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => break,
+                Err(e) => return Err(e),
+            }
+        } else if ready {
+            let count = from.read(&mut buffer)?;
+            copy.ended = count == 0;
+            copy.file.write_all_at(&buffer[..count], copy.length)?;
+            copy.length += count as u64;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a descriptor is ready or broken.
+fn wait(asked: [(i32, i16); 2]) -> std::io::Result<[bool; 2]> {
+    let mut events = asked.map(|(fd, events)| libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    });
+    // SAFETY: the array and its length.
+    if unsafe { libc::poll(events.as_mut_ptr(), events.len() as libc::nfds_t, -1) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(events.map(|event| event.revents != 0))
+}
+
+/// Blocks signals in this thread: the thread that waits for the program handles them.
+fn block_signals() {
+    // SAFETY: the set is written before it is read.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,192 @@
+//! A profile of one run, or of several.
+
+use super::collect::{Collected, Run, collect};
+use super::merge::merge;
+use super::{probes, short};
+use crate::classes;
+use crate::input::Input;
+use crate::launch::Output;
+use crate::selection::Selection;
+use anyhow::Result;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::store::Store;
+use cere_store::build::image::Program;
+use cere_store::state;
+use cere_system::console::note;
+
+/// Seconds above which a program counts as long: then as few runs as possible are made.
+const LONG: f64 = 20.0;
+
+/// Mean number of classes of a region above which they are likely to be noise.
+const MANY: usize = 2;
+
+/// Number of runs for reliable times on a busy machine: 3. For a long program 1, or 2 if its regions seem to have many
+/// classes: a second run shows which of these are noise, and each class would be captured and replayed under all flags.
+pub fn sufficient_runs(profile: &Profile) -> u32 {
+    sufficient_runs_and_note(profile).0
+}
+
+/// Likewise, with a note for the user.
+fn sufficient_runs_and_note(profile: &Profile) -> (u32, Option<String>) {
+    if profile.seconds < LONG {
+        return (3, None);
+    }
+    match many_classes(profile) {
+        None => (1, None),
+        Some((classes, regions)) => (
+            2,
+            Some(format!(
+                "the invocations of {regions} regions fall into {classes} classes by their times: a second run shows which of them are noise"
+            )),
+        ),
+    }
+}
+
+/// Number of classes of the regions that matter and number of these regions, if there are many classes.
+fn many_classes(profile: &Profile) -> Option<(usize, usize)> {
+    let kept = Selection::of(profile).ok()?.kept;
+    let regions = kept.iter().map(|kept| &profile.regions[kept.region]);
+    let classes: Vec<usize> = regions
+        .filter_map(|region| Some(classes::of(region).ok()?.classes.len()))
+        .collect();
+    let all = classes.iter().sum();
+    (all > MANY * classes.len()).then_some((all, classes.len()))
+}
+
+/// What to profile.
+pub struct Command<'a> {
+    /// The store for the profile; the caller holds its lock.
+    pub store: &'a Store,
+    /// The program.
+    pub program: &'a Program,
+    /// Program and arguments as given.
+    pub words: &'a [String],
+    /// End a run after this many seconds.
+    pub timeout: Option<f64>,
+    /// Further invocations whose times are kept for every region.
+    pub trace: &'a [u64],
+}
+
+impl Command<'_> {
+    /// Profiles `runs` runs, or [`sufficient_runs`] for `None`, and stores the profile. The output of the first run goes to
+    /// `output`, that of the others nowhere. If probes take much of the run, as many runs without probes follow, unless a single
+    /// run was asked for.
+    pub fn profile(
+        &self,
+        runs: Option<u32>,
+        output: Output,
+        input: &mut Input,
+    ) -> Result<Collected> {
+        let mut collected = self.times(runs, output, input)?;
+        if !collected.cut {
+            let note = short::record(self.store, &collected.profile)?;
+            collected.notes.extend(note);
+        }
+        Ok(collected)
+    }
+
+    fn times(&self, runs: Option<u32>, output: Output, input: &mut Input) -> Result<Collected> {
+        let mut first = self.profile_once(output, input, None)?;
+        state::write_json(&self.store.profile(), &first.profile)?;
+        // Another run would be cut elsewhere.
+        if runs == Some(1) || first.cut {
+            first.notes.extend(probes::warning(&first.profile));
+            return Ok(first);
+        }
+        let (wanted, why) = match runs {
+            Some(runs) => (runs, None),
+            None => sufficient_runs_and_note(&first.profile),
+        };
+        if let Some(why) = why {
+            note!("{why}");
+        }
+        let rarest = probes::least_entered_region(&first.profile);
+        if wanted < 2 && rarest.is_none() {
+            return Ok(first);
+        }
+        let mut profiles = vec![first.profile.clone()];
+        let mut bare = Vec::new();
+        for number in 1..=wanted {
+            if number > 1 {
+                note!("run {number} of {wanted} for the times in vivo, without output");
+                profiles.push(self.profile_once(Output::Dropped, input, None)?.profile);
+            }
+            if let Some(key) = &rarest {
+                note!(
+                    "run {number} of {wanted} for what the probes cost, without most of them and without output"
+                );
+                let only = std::slice::from_ref(key);
+                let run = self.profile_once(Output::Dropped, input, Some(only))?;
+                bare.extend((!run.cut).then_some(run.profile));
+            }
+        }
+        if let Some((mut merged, note)) = merge(profiles) {
+            merged.ended = first.profile.ended.take().or(merged.ended);
+            first.notes.extend(note);
+            if rarest.is_some() {
+                let note = probes::subtract_probes(&mut merged, &bare, wanted as usize);
+                first.notes.extend(note);
+            }
+            state::write_json(&self.store.profile(), &merged)?;
+            first.profile = merged;
+        }
+        Ok(first)
+    }
+
+    /// A run that times `only` these regions; `None` for all.
+    fn profile_once(
+        &self,
+        output: Output,
+        input: &mut Input,
+        only: Option<&[RegionKey]>,
+    ) -> Result<Collected> {
+        let mut feed = input.for_next_run()?;
+        let run = Run {
+            store: self.store,
+            program: self.program,
+            command: self.words,
+            timeout: self.timeout,
+            output,
+            trace: self.trace,
+            only,
+            environment: &[],
+        };
+        collect(&run, feed.stdin.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_testing::profile as fixture;
+
+    #[test]
+    fn what_takes_long_runs_again_where_times_are_scattered() {
+        let mut profile = fixture::profile(&[("f", None, 0.6, 1e8), ("g", None, 0.4, 1e8)]);
+        let times = |region: &mut cere_format::profile::RegionProfile, of: fn(u64) -> u64| {
+            region.trace.first = (1..=100).map(of).collect();
+            region.invocations = 100;
+        };
+        let even = |_| 1_000_000;
+        let scattered = |i| 1_000_000 + 50_000 * (i * 37 % 100);
+        for region in &mut profile.regions {
+            times(region, even);
+        }
+        assert_eq!(sufficient_runs(&profile), 3);
+        profile.seconds = 30.0;
+        for region in &mut profile.regions {
+            region.inclusive_seconds *= 30.0;
+            region.self_seconds *= 30.0;
+        }
+        for node in &mut profile.tree {
+            node.inclusive_seconds *= 30.0;
+            node.self_seconds *= 30.0;
+        }
+        assert_eq!(sufficient_runs(&profile), 1);
+        times(&mut profile.regions[0], scattered);
+        assert_eq!(sufficient_runs(&profile), 2);
+        // Known to be noise.
+        profile.regions[0].noise = 1.0;
+        assert_eq!(sufficient_runs(&profile), 1);
+    }
+}

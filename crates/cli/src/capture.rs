@@ -1,0 +1,184 @@
+//! `cere capture [REGION...] -- CMD`: takes codelets out of a run.
+
+use crate::options::{self, Common};
+use crate::show;
+use anyhow::{Result, bail};
+use cere_capture::capture::{End, Request, Taken, Tracing, parse_invocations, take};
+use cere_capture::launch::Output;
+use cere_system::console::print::{self, tell};
+use cere_system::console::{note, warning};
+use cere_system::process::supervise::shell_code;
+
+/// Take codelets out of a run
+#[derive(clap::Args)]
+#[command(after_help = "\
+Without REGION, every region with more than 1 % of the run time and 2000 or more cycles an invocation is captured,\n\
+according to the profile of the same command. Smaller regions leave their time to their callers. Without --invocation,\n\
+invocations of about the same time form a class, and one representative of each class is captured. If the store has no\n\
+profile of the command, the program first runs for one, without output. For named regions with --invocation, runs after\n\
+the capture measure the times in vivo.\n\
+\n\
+Regions inside captured ones are captured by further runs of the program, without output, because memory is allocated\n\
+differently inside a captured invocation. The same holds for what follows a captured invocation if blocks that it\n\
+allocated are in use, or if the program has taken more memory since. The number of runs is that of the captured\n\
+invocations that lie in one another, and one more for each whose blocks stay in use.\n\
+\n\
+Before a captured invocation the pages that the program touches are traced, so that a replay finds the caches as the\n\
+program left them. A trace begins at the earlier of two events, K invocations or S seconds before, but not before the\n\
+program's start.\n\
+\n\
+Exit status: 0 if the program succeeded and every region that was named without a glob gave its codelets. Regions chosen\n\
+by a glob or by the profile may be skipped, with the reason, as long as there is a codelet. 1 if nothing was captured, a\n\
+named region is missing, a capture was lost or the time was up. Otherwise the status of the program that failed (128 plus\n\
+the number of a signal), unless --ignore-status is given. Codelets are kept in any case.\n\
+\n\
+Examples:\n\
+\x20 cere capture -- ./app input\n\
+\x20 cere capture 'solve@*' --invocation 1,12 -- ./app input")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Names, globs or unique prefixes of regions; a name that the build has twice means the program's own
+    #[arg(value_name = "REGION")]
+    patterns: Vec<String>,
+    /// Invocations, from 1: `1,12` or `3-5`, instead of the representatives
+    #[arg(long, value_name = "LIST")]
+    invocation: Option<String>,
+    /// Skip codelets that the store has, and what could not be captured before
+    #[arg(long)]
+    missing: bool,
+    /// Kill the program after this many seconds
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    timeout: Option<f64>,
+    /// A status of the program other than 0 is a warning: it does not decide the status of this command
+    #[arg(long)]
+    ignore_status: bool,
+    /// Runs for the times in vivo, unless the stored profile has as many [default: 3; for a program of more than 20 s 1, or 2
+    /// if the times of one run scatter]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: Option<u32>,
+    /// The program and its arguments
+    #[arg(required = true, last = true)]
+    command: Vec<String>,
+    #[command(flatten, next_help_heading = "Page traces")]
+    tracing: TraceOptions,
+}
+
+/// How pages are traced before the captured invocations
+#[derive(clap::Args, Debug, Clone)]
+struct TraceOptions {
+    /// Pages that stay accessible while pages are traced; more if there are too many faults
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 16))]
+    trace_slots: u32,
+    /// Maximum pages of a trace [default: as many as fill the largest cache twice]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 28))]
+    trace_pages: Option<u64>,
+    /// Number of invocations of the region before the captured one where its trace begins, at the latest
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    trace_invocations: u64,
+    /// Seconds before the captured invocation where its trace begins, at the latest, according to the profile
+    #[arg(long, value_name = "S", default_value_t = 0.05, value_parser = options::seconds)]
+    trace_window: f64,
+    /// Capture without page traces
+    #[arg(long, conflicts_with_all = ["trace_slots", "trace_pages", "trace_invocations", "trace_window"])]
+    no_trace: bool,
+}
+
+impl TraceOptions {
+    fn tracing(&self) -> Option<Tracing> {
+        (!self.no_trace).then_some(Tracing {
+            slots: self.trace_slots,
+            pages: self.trace_pages,
+            invocations: self.trace_invocations,
+            window: self.trace_window,
+        })
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let list = options.invocation.as_deref();
+    let taken = take(&Request {
+        store: &options.common.store()?,
+        command: &options.command,
+        patterns: &options.patterns,
+        invocations: list.map(parse_invocations).transpose()?,
+        missing: options.missing,
+        tracing: options.tracing.tracing(),
+        timeout: options.timeout,
+        runs: options.runs,
+        output: match options.common.json {
+            true => Output::ToStderr,
+            false => Output::Kept,
+        },
+    })?;
+    let notes = notes(&taken);
+    report(options, &taken, &notes)?;
+    let (status, cut, lost) = match &taken.end {
+        End::Complete => {
+            note!("the store has all codelets that can be had");
+            return Ok(0);
+        }
+        End::Nothing { elsewhere: 0 } => bail!(
+            "there is nothing to capture: no region passes (`cere profile` and `cere regions` list them; name one to take it anyway)"
+        ),
+        End::Nothing { elsewhere } => bail!(
+            "there is nothing to capture: no region of the program's first thread passes, and {elsewhere} ran in other threads alone, which are not captured (`cere profile` lists them)"
+        ),
+        End::Ran { status, cut, lost } => (*status, cut, *lost),
+    };
+    tell(&notes);
+    if let Some(cut) = cut {
+        bail!("{cut}; what was captured until then is kept");
+    }
+    let code = shell_code(status);
+    if let Some(ended) = ended(options, &taken) {
+        warning!("{ended}");
+    }
+    let missed = taken.skipped.iter().filter(|s| s.named).count();
+    if taken.codelets.is_empty() {
+        bail!("nothing was captured: see the reasons above");
+    }
+    if lost {
+        bail!("some captures were lost: see the reasons above");
+    }
+    if missed > 0 {
+        bail!("{missed} of the named regions were not captured: see the reasons above");
+    }
+    Ok(if options.ignore_status { 0 } else { code })
+}
+
+/// How the program ended, if not with status 0.
+fn ended(options: &Options, taken: &Taken) -> Option<String> {
+    match &taken.end {
+        End::Ran { status, .. } if !status.success() => Some(format!(
+            "{} ended with {status}; what was captured until then is kept",
+            options.command[0]
+        )),
+        _ => None,
+    }
+}
+
+/// What a user should know of the new codelets.
+fn notes(taken: &Taken) -> Vec<String> {
+    let untimed = taken.untimed.iter();
+    let untimed = untimed.map(|text| format!("no time in vivo: {text}"));
+    taken.notes.iter().cloned().chain(untimed).collect()
+}
+
+fn report(options: &Options, taken: &Taken, notes: &[String]) -> Result<()> {
+    let (codelets, skipped) = (&taken.codelets, &taken.skipped);
+    if options.common.json {
+        let ended = ended(options, taken);
+        let notes: Vec<&String> = ended.iter().chain(notes).collect();
+        print::json(
+            &serde_json::json!({"codelets": codelets, "skipped": skipped, "notes": notes}),
+        )?;
+    } else if !codelets.is_empty() {
+        print::out(&show::codelets::table(codelets))?;
+    }
+    for s in skipped {
+        note!("skipped: {}: {}", s.region, s.reason);
+    }
+    Ok(())
+}

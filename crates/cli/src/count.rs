@@ -1,0 +1,167 @@
+//! `cere count CODELET...`: exact counts of what codelets execute, and the traffic that simulated caches make of it.
+
+use crate::options::{Common, TeamOptions, Timing};
+use crate::show;
+use anyhow::{Context, Result, bail};
+use cere_count::Counts;
+use cere_format::replay::Verdict;
+use cere_measure::{Replays, Settings};
+use cere_memory::Geometry;
+use cere_store::{codelets, find};
+use cere_system::console::{note, print, progress};
+use std::path::{Path, PathBuf};
+
+/// Count what codelets execute: instructions, floating-point work, memory traffic
+#[derive(clap::Args)]
+#[command(after_help = "\
+The codelet's machine code is made once more, with counters that report each piece of it when it runs; the timed code stays\n\
+as it is. The counted run is replayed like any other, and has a verdict. No clock and no hardware counter is used, so that two\n\
+machines give the same numbers for the same flags and geometry.\n\
+\n\
+Traffic is that of simulated caches, which start as the replay's do (--warmup). --geometry takes `here` (this machine's caches,\n\
+from sysfs), the name of a machine, or a JSON file.\n\
+\n\
+--hardware replays the code without counters of CERE's as well and reads the processor's own, in user mode: the mean of --reps\n\
+invocations (10, fewer if they take more than 2 s). It fails where no such counter works, as in most virtual machines.\n\
+\n\
+Exit status: 1 if a codelet could not be counted or ended in another state.\n\
+\n\
+Examples:\n\
+\x20 cere count 'solve@*'\n\
+\x20 cere count 'solve@*:50' --flags '-O3 -march=native' --json\n\
+\x20 cere count 'solve@*' --geometry skylake --csv > counts.csv")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Codelets, regions or .codelet files
+    #[arg(required = true, value_name = "CODELET")]
+    what: Vec<String>,
+    /// Compiler flags after those of the build
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    flags: String,
+    /// Caches to simulate: here, a name, a file, or none
+    #[arg(long, value_name = "WHICH", default_value = "here")]
+    geometry: String,
+    /// Seed of the physical addresses, and of random replacement
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Accesses that are simulated, at most: of codelets with more, a sample of the cache lines
+    #[arg(long, value_name = "N", default_value_t = 4_000_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    budget: u64,
+    /// Read the processor's counters beside the exact counts
+    #[arg(long)]
+    hardware: bool,
+    /// Write one row a codelet as CSV (RFC 4180) to stdout
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    team: TeamOptions,
+}
+
+/// The geometry that `which` names; none if it is `none`.
+pub fn geometry(which: &str) -> Result<Option<Geometry>> {
+    let found = match which {
+        "none" => return Ok(None),
+        "here" => Geometry::here(),
+        name if Geometry::names().contains(&name) => Geometry::named(name),
+        path if Path::new(path).exists() => Geometry::read(Path::new(path)),
+        other => bail!(
+            "--geometry {other}: it is neither here, none, one of {}, nor a file",
+            Geometry::names().join(", ")
+        ),
+    };
+    found
+        .map(Some)
+        .with_context(|| format!("--geometry {which}"))
+}
+
+/// Counts the codelet in `file`.
+fn count(
+    replays: &Replays,
+    settings: &Settings,
+    counting: &cere_count::Settings,
+    hardware: bool,
+    file: &Path,
+) -> Result<Counts> {
+    let (package, manifest, _) = replays.unpack(file)?;
+    let options = replays.options(settings, None)?;
+    let mut counts = cere_count::count(&package, counting, &options)?;
+    counts.notes.extend(replays.notes(&manifest));
+    if hardware {
+        counts.hardware = Some(cere_count::hardware::count(&package, &options)?);
+    }
+    Ok(counts)
+}
+
+/// Whether a region ended in another state when it was counted, or measured.
+pub fn is_different(counts: &Counts) -> bool {
+    let measured = counts.hardware.as_ref().map(|found| found.verdict);
+    counts.verdict == Verdict::Different || measured == Some(Verdict::Different)
+}
+
+/// What `one` makes of each file, shown by `shown` at once, and whether it failed on some; an error where it failed on the only
+/// one. `words`: what is being done, and what was not, for people.
+pub fn each<T>(
+    files: &[PathBuf],
+    words: [&str; 2],
+    one: impl Fn(&Path) -> Result<T>,
+    shown: impl Fn(&T) -> Result<()>,
+) -> Result<(Vec<T>, bool)> {
+    let mut all = Vec::new();
+    for file in files {
+        let name = codelets::display_name(file);
+        let spinner = progress::spinner(format!("{} {name}", words[0]));
+        let made = one(file);
+        spinner.finish_and_clear();
+        match made {
+            Ok(made) => {
+                shown(&made)?;
+                all.push(made);
+            }
+            Err(error) if files.len() == 1 => return Err(error),
+            Err(error) => note!("{}: {name}: {}", words[1], print::error(&error)),
+        }
+    }
+    let failed = all.len() < files.len();
+    Ok((all, failed))
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    if options.hardware {
+        cere_count::hardware::check().context("--hardware")?;
+    }
+    let store = options.common.store()?;
+    let counting = cere_count::Settings {
+        geometry: geometry(&options.geometry)?,
+        seed: options.seed,
+        budget: options.budget,
+        ..cere_count::Settings::default()
+    };
+    let mut settings = options.timing.settings(options.team.team()?)?;
+    settings.flags = shell_words::split(&options.flags).context("--flags")?;
+    let files = find::all(&store, &options.what)?;
+    let replays = Replays::open(&store)?;
+    let one = |file: &Path| count(&replays, &settings, &counting, options.hardware, file);
+    let shown = |counts: &Counts| match options.common.json || options.csv {
+        true => Ok(()),
+        false => print::out(&show::count::text(counts)),
+    };
+    let (all, mut failed) = each(&files, ["counting", "not counted"], one, shown)?;
+    failed |= all.iter().any(is_different);
+    if options.common.json {
+        let all: Vec<_> = all.iter().map(show::count::json).collect();
+        print::json(&all)?;
+    }
+    if options.csv {
+        print::out(&show::count::csv(&all))?;
+    }
+    Ok(u8::from(failed))
+}

@@ -1,0 +1,92 @@
+//! `cere profile -- CMD`: where the time of a run goes, region by region.
+
+use crate::options::{self, Common};
+use crate::show;
+use anyhow::Result;
+use cere_capture::input::Input;
+use cere_capture::launch::Output;
+use cere_capture::profile::Command;
+use cere_store::build::image::Program;
+use cere_store::state;
+use cere_system::console::{note, print, warning};
+
+/// Time every region of a run
+#[derive(clap::Args)]
+#[command(after_help = "\
+The store keeps the profile. If the program fails, its profile is kept as well, and the command ends with the\n\
+program's exit status.\n\
+\n\
+Examples:\n\
+\x20 cere profile -- ./app input\n\
+\x20 cere profile --csv -- ./app input > profile.csv")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Write the table as CSV to stdout
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Kill the program after this many seconds
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    timeout: Option<f64>,
+    /// Number of runs: each time is the median over the runs, invocation by invocation. From 2 on, if the probes take much of
+    /// the run, as many runs without probes measure their cost
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// The program and its arguments
+    #[arg(required = true, last = true)]
+    command: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let program = Program::open(&options.command[0], &store)?;
+    let _lock = state::lock(&store)?;
+    let machine = options.common.json || options.csv;
+    let output = if machine {
+        Output::ToStderr
+    } else {
+        Output::Kept
+    };
+    let mut input = match options.runs {
+        1 => Input::Passed,
+        _ => Input::open()?,
+    };
+    let command = Command {
+        store: &store,
+        program: &program,
+        words: &options.command,
+        timeout: options.timeout,
+        trace: &[],
+    };
+    let collected = command.profile(Some(options.runs), output, &mut input)?;
+    let profile = &collected.profile;
+    let plain = program.plain(&store);
+    if options.common.json {
+        print::json(&show::profile::json(
+            profile,
+            collected.code,
+            &store.profile(),
+            &plain,
+        ))?;
+    } else if options.csv {
+        print::out(&show::profile::csv(profile))?;
+    } else {
+        print::out(&show::profile::text(profile))?;
+    }
+    for note in &collected.notes {
+        note!("{note}");
+    }
+    for plain in &plain {
+        warning!("{plain}; its time is that of the regions around it");
+    }
+    if collected.code != 0 {
+        print::line(&format!(
+            "cere: error: {} ended with status {}; the profile up to there is in {}",
+            options.command[0],
+            collected.code,
+            store.profile().display()
+        ));
+    }
+    Ok(collected.code)
+}

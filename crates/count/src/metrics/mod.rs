@@ -1,0 +1,51 @@
+//! Metric vectors of codelets: numbers that tell them apart, for clustering. None of them needs a hardware counter.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`table`] | name, unit, definition and source of each metric |
+//! | [`values`] | the values of one codelet |
+//! | [`mix`] | shares of instructions, vectors, branches: from exact counts |
+//! | [`trace`] | what only the order of execution shows; it feeds the next four |
+//! | [`parallelism`] | instruction-level parallelism and dependences |
+//! | [`reuse`] | reuse distances |
+//! | [`strides`] | distances between successive accesses |
+//! | [`footprint`] | lines and pages |
+//! | [`assembly`] | the text of the machine code, by blocks |
+//! | [`model`] | what a model of a processor makes of it (llvm-mca) |
+//! | [`vector`] | all of it for a codelet |
+
+pub mod assembly;
+pub mod footprint;
+pub mod mix;
+pub mod model;
+pub mod parallelism;
+pub mod reuse;
+pub mod strides;
+pub mod table;
+pub mod trace;
+pub mod values;
+pub mod vector;
+
+pub use table::{METRICS, Metric};
+pub use values::Values;
+pub use vector::{Settings, Vector};
+
+/// Why a codelet has no metrics.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetricsError {
+    /// It could not be counted.
+    #[error(transparent)]
+    Count(#[from] crate::CountError),
+    /// Its assembly could not be made.
+    #[error(transparent)]
+    Replay(#[from] cere_replay::ReplayError),
+    /// A tool failed.
+    #[error(transparent)]
+    Tool(#[from] cere_toolchain::CompileError),
+    /// llvm-mca printed something else than expected.
+    #[error(
+        "llvm-mca-22 printed what cannot be read ({0}): is it the one of the LLVM 22 that CERE was built for?"
+    )]
+    Model(String),
+}

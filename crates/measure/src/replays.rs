@@ -1,0 +1,181 @@
+//! One replay of one package file, for every command that replays.
+
+use anyhow::{Context, Result, bail};
+use cere_format::package::Manifest;
+use cere_format::replay::{Operand, Verdict, Warmup};
+use cere_format::store::Store;
+use cere_package::io::read_manifest;
+use cere_replay::{Built, Keepers, Replay, ReplayError, Settings};
+use cere_store::cache::Cache;
+use cere_store::notes::Notes;
+use cere_store::results::{Database, Record, Setting};
+use cere_store::{components, results};
+use cere_system::console::note;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The setting by which records of this package's replays are found.
+fn setting(settings: &Settings, manifest: &Manifest) -> Setting {
+    Setting {
+        flags: settings.flags.clone(),
+        passes: settings.passes.clone(),
+        warmup: cere_replay::plan::warmup(manifest, settings.warmup, settings.team.threads)
+            .map_or(Warmup::PageTrace, |found| found.0),
+        threads: cere_replay::plan::threads(manifest, settings.team.threads),
+        placement: manifest
+            .openmp
+            .as_ref()
+            .map(|_| settings.team.placement())
+            .unwrap_or_default(),
+        operands: Operand::line(&settings.operands),
+    }
+}
+
+/// The record of a replay that has just ended.
+pub fn record(
+    settings: &Settings,
+    manifest: &Manifest,
+    sha256: &str,
+    outcome: Result<&Replay, &ReplayError>,
+) -> Record {
+    Record::of(manifest, sha256, setting(settings, manifest), outcome)
+}
+
+/// A store's replays.
+pub struct Replays<'a> {
+    pub(crate) store: &'a Store,
+    cache: Cache,
+    keepers: Arc<Keepers>,
+    notes: OnceLock<Option<Notes>>,
+}
+
+impl<'a> Replays<'a> {
+    /// Finds a writable directory for builds and unpacked packages.
+    pub fn open(store: &'a Store) -> Result<Self> {
+        Ok(Self {
+            store,
+            cache: Cache::open(store)?,
+            keepers: Arc::default(),
+            notes: OnceLock::new(),
+        })
+    }
+
+    /// What a user should know of a codelet: see [`Notes`].
+    pub fn notes(&self, codelet: &Manifest) -> Vec<String> {
+        let notes = self.notes.get_or_init(|| Notes::of(self.store).ok());
+        notes.as_ref().map_or(Vec::new(), |notes| notes.on(codelet))
+    }
+
+    /// Replays the codelet in `file` and stores a record. The files of the build go to `keep`, if given.
+    pub fn replay(
+        &self,
+        settings: &Settings,
+        file: &Path,
+        keep: Option<PathBuf>,
+    ) -> Result<Replay> {
+        let (replay, record) = self.replay_unrecorded(settings, file, keep)?;
+        results::keep_or_warn(self.store, &record);
+        let mut replay = replay?;
+        replay.notes.extend(self.notes(&read_manifest(file)?));
+        Ok(replay)
+    }
+
+    /// Replays the codelet in `file`. The caller stores the record; the replay may have failed.
+    pub fn replay_unrecorded(
+        &self,
+        settings: &Settings,
+        file: &Path,
+        keep: Option<PathBuf>,
+    ) -> Result<(Result<Replay>, Record)> {
+        self.cache.trim_between();
+        let (package, manifest, sha256) = self.unpack(file)?;
+        let replay = cere_replay::replay(&package, &self.options(settings, keep)?);
+        let record = record(settings, &manifest, &sha256, replay.as_ref());
+        let replay = replay.map_err(anyhow::Error::from).and_then(|replay| {
+            cere_store::touch(&replay.executable);
+            if replay.cycles.is_empty() {
+                bail!("the replay of {} measured nothing", replay.codelet);
+            }
+            Ok(replay)
+        });
+        Ok((replay, record))
+    }
+
+    /// Replays the codelet in `file` with code that was linked before, which needs no compiler unless what differs may be rounding.
+    pub fn replay_built(&self, settings: &Settings, file: &Path, built: &Built) -> Result<Replay> {
+        self.cache.trim_between();
+        let (package, manifest, _) = self.unpack(file)?;
+        let options = self.options(settings, None)?;
+        std::fs::create_dir_all(&options.cache)
+            .with_context(|| format!("cannot create {}", options.cache.display()))?;
+        let mut replay = cere_replay::run::run(&package, &manifest, built, &options)?;
+        cere_replay::judge(&package, &manifest, built, &mut replay, &options)?;
+        Ok(replay)
+    }
+
+    /// The records of earlier replays of the codelet in `file` with `settings` on this machine that count: see
+    /// [`results::counting`]. None if one of them failed.
+    pub fn known_records(&self, settings: &Settings, file: &Path) -> Result<Vec<Record>> {
+        let Some(database) = Database::existing(self.store)? else {
+            return Ok(Vec::new());
+        };
+        let machine = results::this_machine();
+        let setting = setting(settings, &read_manifest(file)?);
+        let found = database.of(&self.cache.hash(file)?, &setting, &machine.id)?;
+        let counting = results::counting(&found.iter().collect::<Vec<_>>());
+        let usable = |r: &&Record| r.times.is_some() && r.verdict != Verdict::Unchecked;
+        Ok(match counting.iter().all(usable) {
+            true => counting.into_iter().cloned().collect(),
+            false => Vec::new(),
+        })
+    }
+
+    /// Unpacks the package in `file`: directory, manifest and SHA-256. Fails if it is for another kind of machine.
+    pub fn unpack(&self, file: &Path) -> Result<(PathBuf, Manifest, String)> {
+        let found = self
+            .cache
+            .unpack(file)
+            .with_context(|| format!("the codelet {} cannot be used", file.display()))?;
+        // SAFETY: sysconf takes no pointers.
+        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        cere_package::fits(&found.1, &cere_package::machine(), page_size)?;
+        Ok(found)
+    }
+
+    /// Directory of objects and executables, named by content. It lasts as long as `self`.
+    pub fn builds(&self) -> PathBuf {
+        self.cache.builds()
+    }
+
+    /// The options for replays that follow one another: the captured states are kept in between.
+    pub fn options_to_repeat(&self, settings: &Settings) -> Result<cere_replay::Options> {
+        Ok(cere_replay::Options {
+            keepers: Some(self.keepers.clone()),
+            ..self.options(settings, None)?
+        })
+    }
+
+    /// The options of the replay generator for `settings`.
+    pub fn options(
+        &self,
+        settings: &Settings,
+        keep: Option<PathBuf>,
+    ) -> Result<cere_replay::Options> {
+        cere_toolchain::stay::allow(components::find(components::STAY)?);
+        Ok(cere_replay::Options {
+            settings: settings.clone(),
+            keep,
+            cache: self.cache.builds(),
+            plugin: components::find(components::PLUGIN)?,
+            runtime: components::find(components::RUNTIME)?,
+            keepers: None,
+            announce: Some(|what| note!("{what}")),
+        })
+    }
+}
+
+impl Drop for Replays<'_> {
+    fn drop(&mut self) {
+        self.cache.trim();
+    }
+}

@@ -1,0 +1,94 @@
+//! Caches and TLBs, simulated: a stream of memory accesses becomes hits, misses and traffic. No hardware counter is
+//! used, and two runs with the same input count the same on every machine.
+//!
+//! ```
+//! use crate::{Access, Geometry, Hierarchy, Options};
+//!
+//! let geometry = Geometry::named("zen3").unwrap();
+//! let mut memory = Hierarchy::new(&geometry, &Options::default())?;
+//! for line in 0..1000 {
+//!     memory.access(0, Access::load(64 * line, 8));
+//!     memory.access(0, Access::load(64 * line + 8, 8));
+//! }
+//! let counters = memory.counters();
+//! assert_eq!(counters.levels[0].misses(), 1000);
+//! assert_eq!(counters.levels[0].hits(), 1000);
+//! assert_eq!(counters.memory.bytes_read, 64_000);
+//! # Ok::<(), crate::GeometryError>(())
+//! ```
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`geometry`] | levels and TLBs: built in, of this machine, from a file; what is refused |
+//! | [`options`] | what is chosen for one simulation: cores, replacement, frames, sampling, prefetcher |
+//! | [`hierarchy`] | the simulator: [`Hierarchy`] |
+//! | [`counters`] | the results |
+//!
+//! The simulator has no global state, does no input or output and reserves all memory in [`Hierarchy::new`]: it can
+//! run in a process whose memory it counts. The model is described in `docs/design/memory.md`.
+
+mod cache;
+mod combining;
+pub mod counters;
+pub mod geometry;
+pub mod hierarchy;
+pub mod options;
+mod pages;
+mod sample;
+mod streams;
+mod tlb;
+
+pub use counters::Counters;
+pub use geometry::{Geometry, GeometryError};
+pub use hierarchy::Hierarchy;
+pub use options::Options;
+
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Reads.
+    Load,
+    /// Writes. A line that is not in a cache is fetched first (write-allocate).
+    Store,
+    /// Reads, then writes the same bytes: counts as a load and as a store.
+    ReadModifyWrite,
+    /// A prefetch instruction: fetches like a load, and is counted neither as a hit nor as a miss.
+    Prefetch,
+    /// A non-temporal store: goes around the caches to memory.
+    NonTemporal,
+}
+
+/// One access to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// Virtual address of the first byte.
+    pub address: u64,
+    /// Bytes; 0 is no access. Large sizes are ranges (a copy, say), walked upwards line by line. Bytes beyond the end
+    /// of the address space are left out.
+    pub size: u32,
+    /// What it does.
+    pub kind: Kind,
+}
+
+impl Access {
+    /// A load.
+    pub fn load(address: u64, size: u32) -> Self {
+        let kind = Kind::Load;
+        Self {
+            address,
+            size,
+            kind,
+        }
+    }
+
+    /// A store.
+    pub fn store(address: u64, size: u32) -> Self {
+        let kind = Kind::Store;
+        Self {
+            address,
+            size,
+            kind,
+        }
+    }
+}

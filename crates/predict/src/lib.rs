@@ -1,0 +1,18 @@
+//! Predicts the time of a run from its codelets (CERE thesis, 4.4, 5.4.1, 6.4).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`model`], [`rounds`], [`show`] | other numbers of threads |
+//! | [`flags`], [`ratios`] | other flags for the whole program |
+//! | [`machines`] | other machines |
+//! | [`subset`] | few codelets that stand for many programs |
+//! | [`outcome`] | what each of them says of a time |
+
+pub mod flags;
+pub mod machines;
+pub mod model;
+pub mod outcome;
+pub mod ratios;
+pub mod rounds;
+pub mod show;
+pub mod subset;

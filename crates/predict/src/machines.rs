@@ -1,0 +1,279 @@
+//! Predicts programs on other machines, from what `cere measure` measured of a subset there (CERE thesis, 6.4).
+
+use super::outcome::{HEADING, Outcome};
+use crate::subset::model::{self, Refused};
+use crate::subset::validate::Errors;
+use crate::subset::{Machine, Measurement, Subset};
+use anyhow::{Result, bail, ensure};
+use cere_system::console::print;
+use serde::Serialize;
+
+/// A program on a machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Seconds on the reference machine.
+    pub reference_seconds: f64,
+    /// Its time there.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// All programs on a machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OnMachine {
+    /// Name of the measurement.
+    pub label: String,
+    /// Id of the subset.
+    pub subset: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Flags after those of the build.
+    pub flags: Vec<String>,
+    /// The programs of the subset.
+    pub programs: Vec<Program>,
+    /// Clusters that say nothing there.
+    pub refused: Vec<Refused>,
+    /// Standard deviation of the logarithm of a member's ratio from its representative's.
+    pub deviation: Option<f64>,
+    /// Checks that it was made of.
+    pub checks: usize,
+    /// Noise of the machine while it measured.
+    pub noise: Option<f64>,
+    /// Representatives that stand for members which nothing checks there.
+    pub unchecked: Vec<String>,
+    /// Errors of the points that are predicted by their representatives and were measured nevertheless; none if there are none.
+    pub point_errors: Option<Errors>,
+    /// Predicted seconds of all programs over those of one invocation of each codelet that the prediction needs.
+    pub reduction: Option<f64>,
+}
+
+/// Predicts the programs of `subset`, or of the measured subset, on the machine of `measurement`.
+///
+/// # Errors
+/// The measurement is one of other codelets.
+pub fn predict(
+    measurement: &Measurement,
+    subset: Option<&Subset>,
+    disagree: f64,
+) -> Result<OnMachine> {
+    let subset = subset.unwrap_or(&measurement.subset);
+    let ratios = measurement.ratios(&subset.codelets, &subset.points);
+    measurement.check_measured()?;
+    let needed = |p: &usize| ratios[*p].is_some();
+    ensure!(
+        subset
+            .clusters
+            .iter()
+            .any(|c| needed(&c.representative) || c.checks.iter().any(needed)),
+        "{} is a result of another subset: it has no time of a representative of this one; measure this one there",
+        measurement.label
+    );
+    let found = model::predict(subset, &ratios, disagree);
+    let errors: Vec<f64> = found
+        .ratios
+        .iter()
+        .zip(&ratios)
+        .filter_map(|(predicted, measured)| {
+            let (predicted, own) = (*predicted)?;
+            let measured = measured.as_ref()?;
+            (!own).then(|| (predicted / measured.value - 1.0).abs())
+        })
+        .collect();
+    let programs: Vec<Program> = found
+        .programs
+        .into_iter()
+        .map(|p| Program {
+            outcome: Outcome {
+                predicted_seconds: p.predicted_seconds,
+                low: p.low,
+                high: p.high,
+                measured_seconds: measurement.programs.get(&p.name).copied(),
+                covered: p.covered,
+                reason: p.reason,
+            },
+            name: p.name,
+            reference_seconds: p.reference_seconds,
+        })
+        .collect();
+    let predicted: f64 = programs
+        .iter()
+        .filter_map(|p| p.outcome.predicted_seconds)
+        .sum();
+    let replays = measurement.seconds_of(subset, &subset.measured());
+    Ok(OnMachine {
+        label: measurement.label.clone(),
+        subset: subset.id.clone(),
+        machine: measurement.machine.clone(),
+        flags: measurement.flags.clone(),
+        programs,
+        refused: found.refused,
+        deviation: found.deviation,
+        checks: found.checks,
+        noise: measurement.noise,
+        unchecked: found.unchecked,
+        point_errors: Errors::of(&errors),
+        reduction: (replays > 0.0).then(|| predicted / replays),
+    })
+}
+
+/// The machines for a program, the fastest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ranked {
+    /// The program.
+    pub program: String,
+    /// Label and time of each measurement, by rising time; those without one come last.
+    pub machines: Vec<(String, Outcome)>,
+    /// Whether the first is surely the fastest: its interval meets none of the others'.
+    pub sure: bool,
+}
+
+/// Ranks machines, or flags, or compilers, for each program.
+///
+/// # Errors
+/// The predictions are of different programs, or there is one only.
+pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
+    let [first, rest @ ..] = all else {
+        bail!("there is nothing to rank");
+    };
+    if rest.is_empty() {
+        bail!("--rank compares several measurements: name more files with --machine");
+    }
+    if let Some(other) = rest.iter().find(|o| o.subset != first.subset) {
+        bail!(
+            "{} and {} are results of different subsets: measure one subset on all machines",
+            first.label,
+            other.label
+        );
+    }
+    let ranked = |(place, program): (usize, &Program)| {
+        let mut machines: Vec<(String, Outcome)> = all
+            .iter()
+            .map(|of| (of.label.clone(), of.programs[place].outcome.clone()))
+            .collect();
+        let seconds = |o: &Outcome| o.predicted_seconds.unwrap_or(f64::INFINITY);
+        machines.sort_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)));
+        let sure = match &machines[..] {
+            [
+                (
+                    _,
+                    Outcome {
+                        high: Some(high), ..
+                    },
+                ),
+                others @ ..,
+            ] => others
+                .iter()
+                .all(|(_, o)| o.low.is_some_and(|low| *high < low)),
+            _ => false,
+        };
+        Ranked {
+            program: program.name.clone(),
+            machines,
+            sure,
+        }
+    };
+    Ok(first.programs.iter().enumerate().map(ranked).collect())
+}
+
+/// A prediction for people.
+#[must_use]
+pub fn text(of: &OnMachine) -> String {
+    let row = |p: &Program| {
+        let [predicted, interval, measured, error] = p.outcome.cells();
+        vec![
+            p.name.clone(),
+            print::time(p.reference_seconds),
+            predicted,
+            interval,
+            measured,
+            error,
+            format!("{:.0} %", 100.0 * p.outcome.covered),
+            print::short(p.outcome.reason.as_deref().unwrap_or_default(), 100),
+        ]
+    };
+    let [predicted, interval, measured, error] = HEADING;
+    let heading = [
+        "<program",
+        "reference",
+        predicted,
+        interval,
+        measured,
+        error,
+        "covered",
+        "<",
+    ];
+    let mut text = format!("{}: {}\n", of.label, of.machine.describe());
+    let rows: Vec<_> = of.programs.iter().map(row).collect();
+    text += &print::table(&heading, &rows);
+    if let Some(deviation) = of.deviation {
+        text += &format!(
+            "\nmembers deviate from their representatives by {:.1} % ({} checks)\n",
+            100.0 * deviation,
+            of.checks
+        );
+    }
+    if let Some(noise) = of.noise {
+        text += &format!(
+            "noise of the machine while it measured: {:.1} %\n",
+            100.0 * noise
+        );
+    }
+    if let Some(e) = &of.point_errors {
+        text += &format!(
+            "points that were predicted and measured: median error {:.1} %, 90th percentile {:.1} %, {} points\n",
+            100.0 * e.median,
+            100.0 * e.p90,
+            e.of
+        );
+    }
+    if let Some(reduction) = of.reduction {
+        text += &format!("reduction {reduction:.1}\n");
+    }
+    if !of.unchecked.is_empty() {
+        text += &format!("not checked: the clusters of {}\n", of.unchecked.join(", "));
+    }
+    for refused in &of.refused {
+        text += &format!(
+            "refused: the cluster of {}, {} of the programs on the reference: {}\n",
+            refused.representative,
+            print::time(refused.seconds),
+            refused.reason
+        );
+    }
+    text
+}
+
+/// A ranking for people.
+#[must_use]
+pub fn rank_text(all: &[Ranked]) -> String {
+    let mut rows = Vec::new();
+    for ranked in all {
+        for (place, (label, outcome)) in ranked.machines.iter().enumerate() {
+            let [predicted, interval, measured, error] = outcome.cells();
+            rows.push(vec![
+                match place {
+                    0 => ranked.program.clone(),
+                    _ => String::new(),
+                },
+                print::short(label, 60),
+                predicted,
+                interval,
+                measured,
+                error,
+                match (place, ranked.sure, &outcome.reason) {
+                    (_, _, Some(reason)) => print::short(reason, 100),
+                    (0, true, _) => "surely the fastest".to_owned(),
+                    (0, false, _) => "not surely the fastest".to_owned(),
+                    _ => String::new(),
+                },
+            ]);
+        }
+    }
+    let [predicted, interval, measured, error] = HEADING;
+    let heading = [
+        "<program", "<machine", predicted, interval, measured, error, "<",
+    ];
+    print::table(&heading, &rows)
+}

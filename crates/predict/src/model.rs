@@ -1,0 +1,518 @@
+//! The model of a prediction: the sequential part, and regions by their classes.
+
+use super::outcome::{Outcome, error};
+use anyhow::{Result, bail};
+use cere_cluster::predict;
+use cere_format::build::RegionKind;
+use cere_format::package::Manifest;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::replay::Verdict;
+use cere_measure::matching::{Pair, counting, in_vitro};
+use cere_measure::{Times, class, threads};
+use cere_store::current::Codelet;
+use cere_store::names::Named;
+use cere_system::console::print;
+use cere_timing::stats::around_rounds;
+use serde::Serialize;
+use std::path::Path;
+
+/// Minimum share of the run, in per cent, of an unpredicted region that a warning names.
+const TOLD: f64 = 1.0;
+/// Change of the sequential part with the number of threads, as a share of the run, above which a warning is given.
+const CONSTANT: f64 = 0.05;
+
+/// A codelet of a parallel region.
+#[derive(Debug, Clone, Copy)]
+pub struct OfClass<'a> {
+    /// Its package.
+    pub file: &'a Path,
+    /// Its manifest.
+    pub manifest: &'a Manifest,
+    /// Seconds of its class in the runs that the replays are compared with; at first those of the profile.
+    pub seconds: f64,
+    /// Seconds of one invocation of the class there, if known.
+    pub reference: Option<f64>,
+}
+
+/// A parallel region of the profile.
+pub struct Region<'a> {
+    /// Identity.
+    pub key: RegionKey,
+    /// Display name.
+    pub name: String,
+    /// Seconds in the profile.
+    pub seconds: f64,
+    codelets: Vec<OfClass<'a>>,
+}
+
+/// The input of a prediction.
+pub struct Plan<'a> {
+    /// Parallel regions by falling time.
+    pub regions: Vec<Region<'a>>,
+    /// Seconds outside of them.
+    pub sequential: f64,
+    /// Seconds of that run.
+    pub total: f64,
+}
+
+impl<'a> Plan<'a> {
+    /// Collects the parallel regions of the profile with their codelets.
+    pub fn of(profile: &Profile, known: &[Named], codelets: &'a [Codelet]) -> Result<Self> {
+        let parallel = |key: &RegionKey| {
+            let found = known.iter().find(|n| n.key == *key);
+            found.is_some_and(|n| n.region.kind == RegionKind::Parallel)
+        };
+        let ran = profile.regions.iter().filter(|r| r.invocations > 0);
+        let mut regions: Vec<Region> = ran
+            .filter(|r| parallel(&r.key))
+            .map(|r| Region {
+                key: r.key.clone(),
+                name: r.name.clone(),
+                seconds: r.inclusive_seconds,
+                codelets: of_classes(&r.key, r.inclusive_seconds, codelets),
+            })
+            .collect();
+        if regions.is_empty() {
+            bail!(
+                "no parallel region ran in the profiled run: is the program built with -fopenmp, by `cere instrument`?"
+            );
+        }
+        regions.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        let inside: f64 = regions.iter().map(|r| r.seconds).sum();
+        Ok(Self {
+            regions,
+            sequential: (profile.seconds - inside).max(0.0),
+            total: profile.seconds,
+        })
+    }
+
+    /// All codelets.
+    pub fn each(&self) -> impl Iterator<Item = &OfClass<'a>> {
+        self.regions.iter().flat_map(|r| &r.codelets)
+    }
+
+    /// Takes the classes' times from `runs` of the program, for regions whose invocations are those of `profile`.
+    pub fn refer_to(&mut self, runs: &[Times], profile: &Profile) {
+        for region in &mut self.regions {
+            let captured: Vec<u64> = region
+                .codelets
+                .iter()
+                .map(|c| c.manifest.invocation)
+                .collect();
+            for codelet in &mut region.codelets {
+                if let Some(class) = class(runs, profile, codelet.manifest, &captured) {
+                    codelet.seconds = class.total;
+                    codelet.reference = Some(class.middle);
+                }
+            }
+        }
+    }
+
+    /// Their number.
+    pub fn codelets(&self) -> usize {
+        self.each().count()
+    }
+
+    /// Numbers of threads at their capture.
+    pub fn captured(&self) -> Vec<u32> {
+        threads(self.each().map(|c| c.manifest))
+    }
+}
+
+fn captured(manifest: &Manifest) -> u32 {
+    manifest.openmp.as_ref().map_or(1, |o| o.threads)
+}
+
+/// The codelets of a region that together represent all of its invocations; empty if they do not.
+fn of_classes<'a>(key: &RegionKey, seconds: f64, codelets: &'a [Codelet]) -> Vec<OfClass<'a>> {
+    let own: Vec<&Codelet> = codelets.iter().filter(|c| c.1.key == *key).collect();
+    let of = |(file, manifest): &'a Codelet| OfClass {
+        file,
+        manifest,
+        seconds: manifest.represents.map_or(seconds, |r| r.seconds),
+        reference: manifest.in_vivo.as_ref().map(|in_vivo| in_vivo.seconds),
+    };
+    match counting(&own, |c| c.1.represents) {
+        // Several codelets chosen by number represent only their own invocations.
+        Ok((_, all)) if all.len() > 1 && all[0].1.represents.is_none() => Vec::new(),
+        Ok((_, all)) => all.into_iter().map(of).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// A replay that ended.
+pub struct Replay {
+    /// Its times and its verdict.
+    pub pair: Pair,
+    /// Why that verdict.
+    pub reason: String,
+}
+
+/// The replays of a codelet with a number of threads.
+pub struct Replayed {
+    name: String,
+    threads: u32,
+    captured: u32,
+    /// Round by round.
+    outcome: Result<Vec<Pair>, String>,
+    /// How its exit state differs, if its time counts nevertheless.
+    other: Option<String>,
+}
+
+impl Replayed {
+    /// None yet.
+    pub fn none(codelet: &OfClass, threads: u32) -> Self {
+        Self {
+            name: codelet.manifest.name.clone(),
+            threads,
+            captured: captured(codelet.manifest),
+            outcome: Ok(Vec::new()),
+            other: None,
+        }
+    }
+
+    /// Whether to replay again: a replay that failed once would fail again.
+    pub fn goes_on(&self) -> bool {
+        self.outcome.is_ok()
+    }
+
+    /// Adds a replay. With several threads, now or at capture, a different exit state does not exclude the time: a program may
+    /// count its threads, or race.
+    pub fn add(&mut self, replay: Result<Replay>) {
+        let one = self.threads == 1 && self.captured == 1;
+        match replay {
+            Ok(replay) if replay.pair.verdict == Verdict::Different && one => {
+                self.outcome = Err(replay.reason);
+            }
+            Ok(replay) => {
+                if replay.pair.verdict == Verdict::Different {
+                    let threads = self.threads;
+                    let told = || format!("with {threads} threads: {}", replay.reason);
+                    self.other.get_or_insert_with(told);
+                }
+                if let Ok(pairs) = &mut self.outcome {
+                    pairs.push(replay.pair);
+                }
+            }
+            Err(error) => self.outcome = Err(print::error(&error)),
+        }
+    }
+
+    /// The time from the replay of one round, or from all: a low quantile of the repetitions that corresponds to the number of
+    /// runs.
+    fn seconds(&self, round: Option<usize>) -> Result<f64, String> {
+        let pairs = self.outcome.clone()?;
+        let found = match round {
+            Some(round) => pairs.get(round..round + 1),
+            None => Some(&pairs[..]).filter(|pairs| !pairs.is_empty()),
+        };
+        let found = found.map(|found| in_vitro(found, pairs.len()));
+        found.ok_or_else(|| "it was not replayed".to_owned())
+    }
+}
+
+/// A region with a number of threads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RegionTime {
+    /// Name.
+    pub name: String,
+    /// Predicted seconds.
+    pub predicted_seconds: f64,
+    /// Measured seconds.
+    pub measured_seconds: Option<f64>,
+    /// Why its profiled time is used, if so.
+    pub reason: Option<String>,
+}
+
+/// The run with a number of threads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunTime {
+    /// Threads.
+    pub threads: u32,
+    /// Predicted seconds.
+    pub predicted_seconds: f64,
+    /// Lower end of the 95 % interval, by the rounds' noise; none of a single round.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Share of the run in parallel regions that were predicted, 0 to 1.
+    pub covered: f64,
+    /// Measured seconds.
+    pub measured_seconds: Option<f64>,
+    /// Lower and upper end of the 95 % interval of the error: predicted over measured, less 1. By the noise of the rounds;
+    /// none of a single round, or without measurements.
+    pub error_range: Option<(f64, f64)>,
+    /// Measured seconds of the sequential part.
+    pub measured_sequential: Option<f64>,
+    /// Predicted and measured seconds, round by round.
+    pub rounds: Vec<(f64, Option<f64>)>,
+    /// Seconds that one run of each codelet takes.
+    pub replay_seconds: f64,
+    /// By region.
+    pub regions: Vec<RegionTime>,
+}
+
+impl RunTime {
+    /// The interval of the error, from what each round has predicted over what it has measured: neighbours in time compare.
+    pub fn error_around(&self) -> Option<(f64, f64)> {
+        let whole = 1.0 + self.outcome().error()?;
+        let ratio = |round: &(f64, Option<f64>)| Some(1.0 + error(round.0, round.1)?);
+        let rounds: Vec<f64> = self.rounds.iter().filter_map(ratio).collect();
+        let (low, high) = around_rounds(whole, &rounds)?;
+        Some((low - 1.0, high - 1.0))
+    }
+
+    /// As other predictions are shown.
+    pub fn outcome(&self) -> Outcome {
+        Outcome {
+            predicted_seconds: Some(self.predicted_seconds),
+            low: self.low,
+            high: self.high,
+            measured_seconds: self.measured_seconds,
+            covered: self.covered,
+            reason: None,
+        }
+    }
+}
+
+/// A whole prediction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Numbers of threads that the codelets were captured with.
+    pub captured_threads: Vec<u32>,
+    /// Seconds of the sequential part.
+    pub sequential_seconds: f64,
+    /// Seconds of the run that it was measured in.
+    pub profiled_seconds: f64,
+    /// Whether that is the profiled run, whose probes of serial loops count as well.
+    pub as_profiled: bool,
+    /// By rising number of threads.
+    pub runs: Vec<RunTime>,
+    /// Codelets whose result depends on the number of threads, or varies.
+    pub depends: Vec<String>,
+    /// What its user should know.
+    pub notes: Vec<String>,
+}
+
+impl Prediction {
+    /// Computes the prediction from the replays.
+    pub fn of(plan: &Plan, threads: &[u32], replayed: &[Replayed], as_profiled: bool) -> Self {
+        let runs = threads.iter().map(|n| run(plan, *n, replayed)).collect();
+        Self {
+            captured_threads: plan.captured(),
+            sequential_seconds: plan.sequential,
+            profiled_seconds: plan.total,
+            as_profiled,
+            runs,
+            depends: depends(replayed),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Where the sequential part was measured, in words.
+    pub fn sequential_of(&self) -> &'static str {
+        match self.as_profiled {
+            true => "the profile",
+            false => "the run with as many threads as at capture",
+        }
+    }
+
+    /// Whether every region counts as profiled.
+    pub fn nothing(&self) -> bool {
+        let regions = self.runs.iter().flat_map(|run| &run.regions);
+        regions.clone().all(|r| r.reason.is_some())
+    }
+
+    /// The fastest run: as measured if all were measured, else as predicted.
+    pub fn best(&self) -> Option<&RunTime> {
+        let measured = self.runs.iter().all(|r| r.measured_seconds.is_some());
+        let seconds = |r: &&RunTime| match measured {
+            true => r.measured_seconds.unwrap_or(f64::MAX),
+            false => r.predicted_seconds,
+        };
+        let least = |a: &&RunTime, b: &&RunTime| seconds(a).total_cmp(&seconds(b));
+        self.runs.iter().min_by(least)
+    }
+
+    /// Run time over the time of one run of each codelet, all numbers of threads together (thesis, 1.2).
+    pub fn reduction(&self) -> Option<f64> {
+        let replays: f64 = self.runs.iter().map(|r| r.replay_seconds).sum();
+        let runs = self.runs.iter();
+        let runs: f64 = runs
+            .map(|r| r.measured_seconds.unwrap_or(r.predicted_seconds))
+            .sum();
+        (replays > 0.0).then_some(runs / replays)
+    }
+
+    /// Warnings for the user.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if let Some(first) = self.runs.first() {
+            let share = |seconds: f64| seconds / self.profiled_seconds * 100.0;
+            let (mut few, mut rest) = (0, 0.0);
+            for region in &first.regions {
+                let Some(reason) = &region.reason else {
+                    continue;
+                };
+                let share = share(region.predicted_seconds);
+                if share < TOLD {
+                    few += 1;
+                    rest += share;
+                    continue;
+                }
+                found.push(format!(
+                    "not predicted, counts as profiled ({share:.1} % of the run): {}: {reason}",
+                    region.name
+                ));
+            }
+            if few > 0 {
+                found.push(format!(
+                    "{few} regions that take {rest:.1} % of the run together are not predicted, they count as profiled"
+                ));
+            }
+        }
+        found.extend(self.depends.iter().cloned());
+        for run in &self.runs {
+            let (Some(sequential), Some(total)) = (run.measured_sequential, run.measured_seconds)
+            else {
+                continue;
+            };
+            if (sequential - self.sequential_seconds).abs() > CONSTANT * total {
+                found.push(format!(
+                    "the sequential part is not constant: {} with {} threads, {} in {}",
+                    print::time(sequential),
+                    run.threads,
+                    print::time(self.sequential_seconds),
+                    self.sequential_of()
+                ));
+            }
+        }
+        found
+    }
+}
+
+/// The messages about codelets that end in another state, each once.
+fn depends(replayed: &[Replayed]) -> Vec<String> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    for replay in replayed {
+        let Some(why) = &replay.other else { continue };
+        if found.iter().all(|(name, _)| *name != replay.name) {
+            let name = &replay.name;
+            found.push((
+                name,
+                format!("{name}: its time counts, but its result is another: {why}"),
+            ));
+        }
+    }
+    found.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The run as the replays of each round predict it.
+fn rounds(plan: &Plan, threads: u32, replayed: &[Replayed]) -> Vec<(f64, Option<f64>)> {
+    let of = replayed.iter().filter(|r| r.threads == threads);
+    let rounds = of.filter_map(|r| Some(r.outcome.as_ref().ok()?.len()));
+    let round = |round: usize| {
+        let regions = plan.regions.iter().map(|region| {
+            let found = region_seconds(region, threads, replayed, Some(round));
+            found.map_or(region.seconds, |found| found.0)
+        });
+        (plan.sequential + regions.sum::<f64>(), None)
+    };
+    (0..rounds.min().unwrap_or(0)).map(round).collect()
+}
+
+fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
+    let mut replay_seconds = 0.0;
+    let regions: Vec<RegionTime> = plan
+        .regions
+        .iter()
+        .map(|region| {
+            let predicted = region_seconds(region, threads, replayed, None);
+            if let Ok((_, cost)) = predicted {
+                replay_seconds += cost;
+            }
+            RegionTime {
+                name: region.name.clone(),
+                predicted_seconds: predicted.as_ref().map_or(region.seconds, |p| p.0),
+                measured_seconds: None,
+                reason: predicted.err(),
+            }
+        })
+        .collect();
+    let inside: f64 = regions.iter().map(|r| r.predicted_seconds).sum();
+    let each = plan.regions.iter().zip(&regions);
+    let covered = each.filter(|(_, r)| r.reason.is_none());
+    let covered: f64 = covered.map(|(region, _)| region.seconds).sum();
+    let predicted_seconds = plan.sequential + inside;
+    let rounds = rounds(plan, threads, replayed);
+    let each: Vec<f64> = rounds.iter().map(|r| r.0).collect();
+    let interval = around_rounds(predicted_seconds, &each);
+    RunTime {
+        threads,
+        predicted_seconds,
+        low: interval.map(|i| i.0),
+        high: interval.map(|i| i.1),
+        covered: covered / plan.total.max(f64::MIN_POSITIVE),
+        measured_seconds: None,
+        error_range: None,
+        measured_sequential: None,
+        rounds,
+        replay_seconds,
+        regions,
+    }
+}
+
+/// Predicted seconds of a region, and seconds of one run of each of its codelets; or why it is not predicted. The reference
+/// of a class is its representative's time in the profile (thesis, 4.2), so the speed of the machine at that time cancels
+/// out. If that is unknown, the reference is its replay with as many threads as at capture.
+fn region_seconds(
+    region: &Region,
+    threads: u32,
+    replayed: &[Replayed],
+    round: Option<usize>,
+) -> Result<(f64, f64), String> {
+    if region.codelets.is_empty() {
+        return Err(
+            "it has no codelets that stand for all of its invocations: `cere capture` takes them"
+                .into(),
+        );
+    }
+    let of = |codelet: &OfClass, threads: u32| {
+        let same = |r: &&Replayed| r.name == codelet.manifest.name && r.threads == threads;
+        let found = replayed.iter().find(same).map(|r| r.seconds(round));
+        found.unwrap_or_else(|| Err("it was not replayed".into()))
+    };
+    let reference = |codelet: &OfClass| {
+        let (name, threads) = (&codelet.manifest.name, captured(codelet.manifest));
+        let mut found = replayed.iter();
+        let found = found.find(|r| r.name == *name && r.threads == threads);
+        found.map_or(Err("it was not replayed".into()), |r| r.seconds(None))
+    };
+    // A codelet that fails with one number of threads is not used with the others.
+    for replay in replayed {
+        let own = |c: &OfClass| c.manifest.name == replay.name;
+        if region.codelets.iter().any(own) {
+            let told = |why| format!("with {} threads: {why}", replay.threads);
+            replay.seconds(None).map_err(told)?;
+        }
+    }
+    let mut classes = Vec::new();
+    let mut cost = 0.0;
+    for codelet in &region.codelets {
+        let target = of(codelet, threads)?;
+        cost += target;
+        classes.push(cere_cluster::Replayed {
+            total: codelet.seconds,
+            reference: match codelet.reference {
+                Some(seconds) => seconds,
+                None => reference(codelet)?,
+            },
+            target,
+        });
+    }
+    let seconds = predict(&classes).map_err(|e| e.to_string())?;
+    Ok((seconds, cost))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,63 @@
+//! A prediction as tables.
+
+use super::model::{Prediction, RunTime};
+use super::outcome::{HEADING, error};
+use cere_system::console::print;
+
+impl Prediction {
+    /// The tables.
+    pub fn text(&self) -> String {
+        let percent = |e: Option<f64>| e.map_or("-".to_owned(), |e| format!("{:+.1} %", e * 100.0));
+        let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
+        let row = |r: &RunTime| {
+            let [predicted, interval, measured, error] = r.outcome().cells();
+            vec![
+                r.threads.to_string(),
+                predicted,
+                interval,
+                measured,
+                error,
+                r.error_range.map_or("-".to_owned(), |(low, high)| {
+                    format!("{:+.1} to {:+.1}", low * 100.0, high * 100.0)
+                }),
+            ]
+        };
+        let [predicted, interval, measured, off] = HEADING;
+        let heading = ["threads", predicted, interval, measured, off, "95 % of it"];
+        let mut text = print::table(&heading, &self.runs.iter().map(row).collect::<Vec<_>>());
+        let rows = self.runs.iter().flat_map(|run| {
+            run.regions.iter().map(|r| {
+                vec![
+                    r.name.clone(),
+                    run.threads.to_string(),
+                    print::time(r.predicted_seconds),
+                    time(r.measured_seconds),
+                    percent(error(r.predicted_seconds, r.measured_seconds)),
+                ]
+            })
+        });
+        let heading = ["region", "threads", "predicted", "measured", "error"];
+        text.push('\n');
+        text.push_str(&print::table_of_names(&heading, rows.collect()));
+        text.push_str(&format!(
+            "\nsequential part: {} of {} in {}\n",
+            print::time(self.sequential_seconds),
+            print::time(self.profiled_seconds),
+            self.sequential_of()
+        ));
+        if let Some(best) = self.best() {
+            let seconds = best.measured_seconds.unwrap_or(best.predicted_seconds);
+            text.push_str(&format!(
+                "best: {} threads, {}\n",
+                best.threads,
+                print::time(seconds)
+            ));
+        }
+        if let Some(reduction) = self.reduction() {
+            text.push_str(&format!(
+                "one run of each codelet takes {reduction:.1} times less than the runs\n"
+            ));
+        }
+        text
+    }
+}

@@ -1,0 +1,227 @@
+//! Collects the data of a report from a store.
+
+use crate::roofline::Document as Roofline;
+use anyhow::Result;
+use cere_capture::capture::Refused;
+use cere_format::build::Unit;
+use cere_format::package::Manifest;
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::replay::{CacheLevel, Warmup};
+use cere_format::store::Store;
+use cere_measure::matching::{Matching, Measured, Pair};
+use cere_store::current;
+use cere_store::results::{Database, Machine, Record, counting, tool, warmup_name};
+use cere_store::sources::{self, State};
+use cere_store::state;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+/// A codelet of the current build.
+pub struct Codelet {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Size of its file.
+    pub bytes: u64,
+    /// The file's SHA-256.
+    pub sha256: String,
+}
+
+/// Where a region's source is.
+pub struct Place {
+    /// The region.
+    pub key: RegionKey,
+    /// File.
+    pub file: PathBuf,
+    /// Line, from 1; 0 if unknown.
+    pub line: u32,
+    /// What became of the file since the build.
+    pub state: State,
+}
+
+/// A warm-up's comparison with the run.
+pub struct Compared {
+    /// Which.
+    pub warmup: Warmup,
+    /// Number of its colour, from 1.
+    pub colour: usize,
+    /// The comparison.
+    pub matching: Matching,
+}
+
+/// All data of a report.
+pub struct Data {
+    /// The store's profile.
+    pub profile: Profile,
+    /// Source places of the build's regions.
+    pub places: Vec<Place>,
+    /// Codelets of the build, by name.
+    pub codelets: Vec<Codelet>,
+    /// What was excluded and why, for the user.
+    pub notes: Vec<String>,
+    /// Records of replays of `codelets` at the capture flags, the oldest first.
+    pub records: Vec<Record>,
+    /// The machine of the compared records; `None` without records.
+    pub machine: Option<Machine>,
+    /// Warm-ups with records, the default first.
+    pub compared: Vec<Compared>,
+    /// Largest error of a region that predictions may use.
+    pub max_error: f64,
+    /// The last roofline of the store's codelets.
+    pub roofline: Option<Roofline>,
+}
+
+/// Warm-ups in display order, with their display names.
+pub const WARMUPS: [(Warmup, &str); 5] = [
+    (Warmup::PageTrace, "page trace"),
+    (Warmup::WorkingSet, "working set"),
+    (Warmup::Cold, "cold"),
+    (Warmup::Partial(CacheLevel::L2), "warm to L2"),
+    (Warmup::Partial(CacheLevel::Llc), "warm to LLC"),
+];
+
+/// The display name of a warm-up.
+pub fn warmup_title(warmup: Warmup) -> &'static str {
+    let found = WARMUPS.iter().find(|w| w.0 == warmup);
+    found.map_or(warmup_name(warmup), |w| w.1)
+}
+
+impl Data {
+    /// Reads `store`.
+    pub fn read(store: &Store, max_error: f64) -> Result<Self> {
+        let profile = current::profile(store)?;
+        let units = state::current_units(store)?;
+        let (codelets, notes) = codelets(store, &profile)?;
+        let records = match Database::existing(store)? {
+            Some(database) => database.all()?,
+            None => Vec::new(),
+        };
+        let places = units.iter().flat_map(|unit| places(store, unit)).collect();
+        let refused = Refused::last(store);
+        let data = Self::of(
+            profile, places, codelets, records, &refused, max_error, notes,
+        )?;
+        Ok(Self {
+            roofline: Roofline::kept(store),
+            ..data
+        })
+    }
+
+    /// Combines profile, codelets and records.
+    pub fn of(
+        profile: Profile,
+        places: Vec<Place>,
+        codelets: Vec<Codelet>,
+        mut records: Vec<Record>,
+        refused: &BTreeMap<String, String>,
+        max_error: f64,
+        mut notes: Vec<String>,
+    ) -> Result<Self> {
+        let known: HashSet<&str> = codelets.iter().map(|c| c.sha256.as_str()).collect();
+        records.retain(|r| {
+            let capture_flags = r.setting.flags.is_empty() && r.setting.passes.is_none();
+            let whole = r.setting.operands.is_empty();
+            capture_flags && whole && known.contains(r.sha256.as_str())
+        });
+        let here = cere_store::results::this_machine();
+        let ours = |r: &Record| r.machine.id == here.id && r.tool == tool();
+        let from = match records.iter().any(ours) {
+            true => Some((here, tool())),
+            false => records.last().map(|r| (r.machine.clone(), r.tool.clone())),
+        };
+        let of_machine = |r: &&Record| {
+            from.as_ref()
+                .is_some_and(|(m, tool)| m.id == r.machine.id && *tool == r.tool)
+        };
+        let others = records.len() - records.iter().filter(of_machine).count();
+        if others > 0 {
+            notes.push(format!(
+                "{others} records come from other machines or other versions of cere: regions list them, the comparison ignores them"
+            ));
+        }
+        let mut compared = Vec::new();
+        for (colour, (warmup, _)) in (1..).zip(WARMUPS) {
+            let of_warmup = |r: &&Record| r.setting.warmup == warmup;
+            if !records.iter().filter(of_machine).any(|r| of_warmup(&r)) {
+                continue;
+            }
+            let measured: Vec<Measured> = codelets
+                .iter()
+                .map(|codelet| {
+                    // The default warm-up of a replay without a page trace.
+                    let instead = match warmup {
+                        Warmup::PageTrace => {
+                            cere_replay::plan::warmup(&codelet.manifest, None, None)
+                                .map_or(warmup, |found| found.0)
+                        }
+                        other => other,
+                    };
+                    let of_codelet = records.iter().filter(of_machine).filter(|r| {
+                        r.sha256 == codelet.sha256 && (of_warmup(r) || r.setting.warmup == instead)
+                    });
+                    measured(codelet, &counting(&of_codelet.collect::<Vec<_>>()))
+                })
+                .collect();
+            compared.push(Compared {
+                warmup,
+                colour,
+                matching: Matching::of(&profile, &measured, refused, max_error)?,
+            });
+        }
+        Ok(Self {
+            profile,
+            places,
+            codelets,
+            notes,
+            machine: from.map(|(machine, _)| machine),
+            records,
+            compared,
+            max_error,
+            roofline: None,
+        })
+    }
+}
+
+fn measured(codelet: &Codelet, records: &[&Record]) -> Measured {
+    let pair = |r: &&Record| Pair::of(r).ok_or_else(|| r.reason.clone());
+    Measured {
+        key: codelet.manifest.key.clone(),
+        represents: codelet.manifest.represents,
+        replays: match records {
+            [] => Err("it has codelets without a replay".to_owned()),
+            some => some.iter().map(pair).collect(),
+        },
+    }
+}
+
+/// The codelets of the profile's build and command, with notes on what is left out.
+fn codelets(store: &Store, profile: &Profile) -> Result<(Vec<Codelet>, Vec<String>)> {
+    let chosen = current::choose(store, profile)?;
+    let codelet = |(file, manifest): current::Codelet| {
+        Ok(Codelet {
+            bytes: std::fs::metadata(&file).map_or(0, |m| m.len()),
+            sha256: state::hash_file(&file)?,
+            manifest,
+        })
+    };
+    let found: Result<Vec<Codelet>> = chosen.codelets.into_iter().map(codelet).collect();
+    let damaged = chosen.damaged.iter();
+    let damaged =
+        damaged.map(|(file, error)| format!("a codelet is damaged: {}: {error}", file.display()));
+    Ok((found?, chosen.notes.into_iter().chain(damaged).collect()))
+}
+
+fn places(store: &Store, unit: &Unit) -> Vec<Place> {
+    let place = |region: &cere_format::build::Region| {
+        let file = unit.command.directory.join(&region.file);
+        Place {
+            key: RegionKey {
+                unit: unit.id.clone(),
+                index: region.index,
+            },
+            state: sources::state(store, unit, &file),
+            file,
+            line: region.line,
+        }
+    };
+    unit.regions.iter().map(place).collect()
+}

@@ -1,0 +1,34 @@
+//! Records of replays.
+
+pub mod csv;
+mod database;
+mod machine;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use database::Database;
+pub use machine::this as this_machine;
+pub use record::{Machine, Record, Setting, counting, tool, warmup_name};
+
+use anyhow::Result;
+use cere_format::store::Store;
+use cere_system::console::warning;
+
+/// Keeps `record` in `store`, if there is one. What a replay measured is worth more than its record: an error is a
+/// warning.
+pub fn keep_or_warn(store: &Store, record: &Record) {
+    if let Err(error) = keep(store, record) {
+        warning!(
+            "no record is kept of the replay of {}: {error:#}",
+            record.codelet
+        );
+    }
+}
+
+fn keep(store: &Store, record: &Record) -> Result<()> {
+    if !store.root().is_dir() {
+        return Ok(());
+    }
+    Database::writable(store)?.add(record)
+}

@@ -1,0 +1,172 @@
+//! The one timing module: serialised readings of the time stamp counter, their cost, the counter's frequency, and what
+//! disturbs a timed part.
+//!
+//! Needs neither libc nor an allocator, so that the replay runtime and signal handlers may use it.
+//!
+//! ```
+//! let hertz = crate::clock::calibrate(2);
+//! let from = crate::clock::start();
+//! std::hint::black_box((0..1000).sum::<u64>());
+//! let cycles = (crate::clock::stop() - from).saturating_sub(crate::clock::cost());
+//! println!("{:.0} ns", cycles as f64 / hertz * 1e9);
+//! ```
+
+mod asm;
+mod usage;
+
+pub use crate::{start_asm, stop_asm};
+pub use usage::{Usage, usage};
+
+use core::arch::asm;
+
+/// Reads the counter at the start of a timed part: earlier instructions are complete, later ones have not begun.
+#[inline(always)]
+pub fn start() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: reads a counter; touches no memory.
+    unsafe {
+        asm!("lfence", "rdtsc", "lfence", out("eax") low, out("edx") high, options(nostack, preserves_flags));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Reads the counter at the end of a timed part: the part's instructions are complete, later ones have not begun.
+#[inline(always)]
+pub fn stop() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: reads a counter; touches no memory.
+    unsafe {
+        asm!("rdtscp", "lfence", out("eax") low, out("edx") high, out("ecx") _, options(nostack, preserves_flags));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The counter, and what tells the processor that it was read on.
+#[inline(always)]
+pub fn processor() -> (u64, u32) {
+    let (low, high, processor): (u32, u32, u32);
+    // SAFETY: reads two registers of the processor; touches no memory.
+    unsafe {
+        asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") processor, options(nomem, nostack, preserves_flags));
+    }
+    (u64::from(high) << 32 | u64::from(low), processor)
+}
+
+/// Length of the instruction at `address` if it reads the counter: 2 for `rdtsc`, 3 for `rdtscp`.
+///
+/// # Safety
+/// The processor has just tried to execute it.
+pub unsafe fn reads_counter(address: usize) -> Option<usize> {
+    let at = address as *const u8;
+    // An address that is none is at fault itself.
+    if address >> 47 != 0 {
+        return None;
+    }
+    // SAFETY: by the contract; both instructions are as long as what is read.
+    unsafe {
+        if at.read() != 0x0f {
+            return None;
+        }
+        match at.add(1).read() {
+            0x31 => Some(2),
+            0x01 if at.add(2).read() == 0xf9 => Some(3),
+            _ => None,
+        }
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds, by the bare system call.
+pub fn monotonic_ns() -> u64 {
+    let mut time = [0i64; 2];
+    // SAFETY: clock_gettime(CLOCK_MONOTONIC) writes a timespec of two words.
+    unsafe {
+        asm!("syscall", inlateout("rax") 228i64 => _, in("rdi") 1i64, in("rsi") &mut time,
+            out("rcx") _, out("r11") _, options(nostack));
+    }
+    time[0] as u64 * 1_000_000_000 + time[1] as u64
+}
+
+/// The counter and the clock at the same moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Time stamp counter.
+    pub cycles: u64,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub nanoseconds: u64,
+}
+
+/// Reads both clocks, as close together as a few tries allow.
+pub fn moment() -> Moment {
+    let mut best = Moment {
+        cycles: 0,
+        nanoseconds: 0,
+    };
+    let mut width = u64::MAX;
+    for _ in 0..8 {
+        let before = start();
+        let nanoseconds = monotonic_ns();
+        let after = stop();
+        if after.saturating_sub(before) < width {
+            width = after.saturating_sub(before);
+            best = Moment {
+                cycles: before + width / 2,
+                nanoseconds,
+            };
+        }
+    }
+    best
+}
+
+/// Frequency of the counter in Hz between two moments; none if they are less than a millisecond apart.
+pub fn frequency(from: Moment, to: Moment) -> Option<f64> {
+    let nanoseconds = to.nanoseconds.checked_sub(from.nanoseconds)?;
+    let cycles = to.cycles.checked_sub(from.cycles)?;
+    (nanoseconds >= 1_000_000).then(|| cycles as f64 * 1e9 / nanoseconds as f64)
+}
+
+/// Measures the counter's frequency in Hz, spinning for `milliseconds` (at least 1).
+pub fn calibrate(milliseconds: u64) -> f64 {
+    let from = moment();
+    let wanted = milliseconds.max(1) * 1_000_000;
+    loop {
+        let to = moment();
+        if to.nanoseconds.saturating_sub(from.nanoseconds) >= wanted
+            && let Some(frequency) = frequency(from, to)
+        {
+            return frequency;
+        }
+    }
+}
+
+/// Cycles that an empty `start`..`stop` pair shows: what a timed part seems to take too long. The least of many.
+pub fn cost() -> u64 {
+    let mut least = u64::MAX;
+    for _ in 0..200 {
+        let from = start();
+        let to = stop();
+        least = least.min(to.saturating_sub(from));
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_forward_at_a_plausible_rate() {
+        let frequency = calibrate(5);
+        assert!((5e8..1e10).contains(&frequency), "{frequency}");
+        let again = calibrate(5);
+        assert!(
+            (frequency / again - 1.0).abs() < 0.01,
+            "{frequency} {again}"
+        );
+        assert!(cost() < 10_000);
+        let readings = [start(), stop(), start(), stop()];
+        assert!(
+            readings.is_sorted() && readings[0] < readings[3],
+            "{readings:?}"
+        );
+    }
+}

@@ -1,0 +1,389 @@
+//! Decides which regions keep their flags in the linked program (CERE thesis, 6.5.2: neighbours interact). Regions that do
+//! not gain there, and regions that cost others more than they gain, are put back, until no known choice is better.
+
+use crate::hybrid::{Choice, Image, Recipe};
+use anyhow::Result;
+use cere_format::profile::RegionKey;
+use cere_measure::decide::{Answer, MARGIN, Rule};
+use cere_measure::{Build, Linked, RegionTimes, Runs, Trial};
+use cere_timing::stats::{Gain, gain};
+use std::path::{Path, PathBuf};
+
+/// Minimum gain of a region that keeps its flags, as a share of its time.
+const GAINS: f64 = 0.005;
+/// Time that regions without own flags may lose together, as a share of the run.
+const LOST: f64 = 0.01;
+/// Levels at which the whole program is compiled for comparison.
+const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
+
+/// A region with its own flags.
+#[derive(Debug, Clone)]
+pub struct Tuned {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub key: RegionKey,
+    /// What it is compiled with.
+    pub choice: Choice,
+    /// Why it was put back, if it was.
+    pub back: Option<String>,
+    /// Its times in the plain build and in the last hybrid with its flags.
+    pub times: Option<RegionTimes>,
+    /// The thread affinity of its team from the flags file.
+    pub bind: Option<String>,
+    /// The gain that tuning measured.
+    pub gain: Option<f64>,
+}
+
+/// The outcome of the decision.
+#[derive(Debug)]
+pub struct Decision {
+    /// What the hybrid is compiled with.
+    pub recipe: Recipe,
+    /// Its file.
+    pub hybrid: PathBuf,
+    /// Seconds of the plain build.
+    pub plain_seconds: f64,
+    /// Seconds of the hybrid, at the plain build's speed of the machine.
+    pub hybrid_seconds: f64,
+    /// The hybrid's time over the plain build's, if it was measured; `None` if they are the same code.
+    pub gain: Option<Gain>,
+    /// The fastest of the levels whose output is right, and its seconds.
+    pub level: Option<(String, f64)>,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+}
+
+/// The program as a decision needs it. Builds are what [`Program::make`] made, and the plain build, which is the first of any.
+pub trait Program {
+    /// Links the program by `recipe` at `path`.
+    fn make(&mut self, recipe: &Recipe, path: &Path) -> Result<()>;
+
+    /// Runs `builds` in turns, `rounds` times each.
+    fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Runs>;
+
+    /// The same, until `rule` decides whether the build at place 1 is faster than the plain one.
+    fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)>;
+
+    /// How many words of the plain build's output differ from run to run, and a line with one, if there are any.
+    fn varying(&self) -> Result<Option<(usize, String)>>;
+
+    /// What `regions` take in `plain` and in `other`, in `rounds` rounds; none for one that did not run.
+    fn compare(
+        &mut self,
+        plain: &Path,
+        other: &Path,
+        regions: &[RegionKey],
+        rounds: u32,
+    ) -> Result<Vec<Option<RegionTimes>>>;
+}
+
+/// The program itself: its image, runs for time and output, runs for regions' times.
+pub struct Linking<'a> {
+    /// The image.
+    pub image: &'a Image<'a>,
+    /// Runs for time and output.
+    pub trial: Trial<'a>,
+    /// Runs for regions' times.
+    pub linked: Linked<'a>,
+}
+
+impl Program for Linking<'_> {
+    fn make(&mut self, recipe: &Recipe, path: &Path) -> Result<()> {
+        self.image.make(recipe, path)
+    }
+
+    fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Runs> {
+        self.trial.run(builds, rounds)
+    }
+
+    fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)> {
+        self.trial.decide(builds, rule)
+    }
+
+    fn varying(&self) -> Result<Option<(usize, String)>> {
+        Ok(self.trial.varying()?.told())
+    }
+
+    fn compare(
+        &mut self,
+        plain: &Path,
+        other: &Path,
+        regions: &[RegionKey],
+        rounds: u32,
+    ) -> Result<Vec<Option<RegionTimes>>> {
+        self.linked.compare(plain, other, regions, rounds)
+    }
+}
+
+/// Decides which regions keep their flags.
+pub struct Decider<'a> {
+    /// What is linked and run.
+    pub program: &'a mut dyn Program,
+    /// The plain build.
+    pub plain: &'a Path,
+    /// Where builds go.
+    pub scratch: &'a Path,
+    /// Regions of the profile that matter and have no own flags.
+    pub others: Vec<RegionKey>,
+    /// Flags of all other code.
+    pub rest: Choice,
+    /// Runs of each build.
+    pub rounds: u32,
+    /// Whether the whole program is compiled at other levels for comparison.
+    pub levels: bool,
+}
+
+fn build(name: &str, path: &Path) -> Build {
+    Build {
+        name: name.to_owned(),
+        path: path.to_owned(),
+    }
+}
+
+/// The recipe with the kept regions of `tuned`, except the one with index `without`.
+pub fn recipe(tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe {
+    let kept = tuned.iter().enumerate();
+    let kept = kept.filter(|(i, t)| t.back.is_none() && Some(*i) != without);
+    Recipe {
+        rest: rest.clone(),
+        regions: kept
+            .map(|(_, t)| (t.key.clone(), t.choice.clone()))
+            .collect(),
+    }
+}
+
+/// The message that the runs do not show whether the hybrid gains.
+fn inconclusive(runs: usize, gain: &Gain) -> String {
+    format!(
+        "inconclusive: after {runs} runs the hybrid has {:.3} times the plain build's speed, and with {:.0} % between {:.3} and {:.3}; \
+         more --rounds or a quieter machine may show more",
+        1.0 / gain.ratio,
+        100.0 * gain.level,
+        1.0 / gain.high,
+        1.0 / gain.low
+    )
+}
+
+impl Decider<'_> {
+    /// Decides, and marks regions that are put back in `tuned`.
+    pub fn decide(mut self, tuned: &mut [Tuned]) -> Result<Decision> {
+        let mut notes = Vec::new();
+        let mut hybrid = self.make_kept("hybrid", tuned)?;
+        let plain = build("plain", self.plain);
+        // Correctness before speed: find the region, or the regions together, that change the output.
+        let runs = self
+            .program
+            .run(&[plain.clone(), build("hybrid", &hybrid)], 2)?;
+        if let Some((count, line)) = self.program.varying()? {
+            notes.push(format!(
+                "{count} words of the output differ from run to run and are not compared, as in: {line}"
+            ));
+        }
+        if let Some(why) = &runs.differs[1] {
+            hybrid = self.put_back_wrong(tuned, why)?;
+        }
+        hybrid = self.put_back_losers(tuned, hybrid)?;
+        let mut builds = vec![plain, build("hybrid", &hybrid)];
+        if self.levels {
+            for level in LEVELS {
+                builds.push(build(level, &self.level(level)?));
+            }
+        }
+        let rule = Rule::for_program(self.rounds);
+        let (mut runs, mut answer) = self.program.decide(&builds, &rule)?;
+        for (build, why) in builds.iter().zip(&runs.differs).skip(1) {
+            if let Some(why) = why {
+                notes.push(format!("the output at {} is another: {why}", build.name));
+            }
+        }
+        let right = |i: &usize| runs.is_right(*i);
+        let by_time = |a: &usize, b: &usize| runs.seconds(*a).total_cmp(&runs.seconds(*b));
+        let best = (2..builds.len()).filter(right).min_by(by_time);
+        let mut level = best.map(|best| (builds[best].name.clone(), runs.seconds(best)));
+        let mut kept = recipe(tuned, None, &self.rest);
+        let faster = |gain: &Gain| gain.high < 1.0 - MARGIN;
+        if let Some(best) = best
+            && gain(&runs.ratios_over(best, 1)).as_ref().is_none_or(faster)
+        {
+            // Code outside of the tuned regions gains by that level.
+            let mut rest = self.rest.clone();
+            rest.flags.push(builds[best].name.clone());
+            let other = self.make("with-level", &recipe(tuned, None, &rest))?;
+            let plain = builds[0].clone();
+            let with_level = build("hybrid with level", &other);
+            // The runs that chose the level are biased: it is measured again.
+            let rivals = [plain, with_level, builds[best].clone(), builds[1].clone()];
+            let (again, of_best) = self.program.decide(&rivals, &rule)?;
+            let fastest = (1..rivals.len())
+                .filter(|i| again.is_right(*i))
+                .min_by(|a, b| again.seconds(*a).total_cmp(&again.seconds(*b)));
+            level = Some((builds[best].name.clone(), again.seconds(2)));
+            if let Some(fastest) = fastest.filter(|f| *f < 3) {
+                if fastest == 2 {
+                    for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
+                        region.back = Some(format!(
+                            "all of the program with {} is faster",
+                            builds[best].name
+                        ));
+                    }
+                    kept = recipe(tuned, None, &rest);
+                }
+                hybrid.clone_from(&rivals[fastest].path);
+                kept.rest = rest;
+                answer = match fastest {
+                    1 => of_best,
+                    _ => rule.look(&again.ratios[fastest]),
+                };
+            }
+            let chosen = fastest.unwrap_or(3);
+            runs = Runs {
+                ratios: vec![Vec::new(), again.ratios[chosen].clone()],
+                differs: vec![None, again.differs[chosen].clone()],
+                plain: again.plain,
+            };
+        }
+        let some = tuned.iter().any(|t| t.back.is_none()) || kept.rest != self.rest;
+        let believed = some && runs.is_right(1) && matches!(answer, Answer::Faster(_));
+        if some && !believed {
+            let open = |gain: &Gain| gain.low < 1.0;
+            if runs.is_right(1)
+                && let Some(gain) = runs.gain(1).filter(open)
+            {
+                notes.push(inconclusive(runs.ratios[1].len(), &gain));
+            }
+            for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
+                region.back = Some("the linked program does not surely gain".into());
+            }
+            kept = recipe(tuned, None, &self.rest);
+            hybrid = self.make_kept("as-built", tuned)?;
+        }
+        if kept.rest != self.rest
+            && let Some(level) = kept.rest.flags.last()
+        {
+            notes.push(format!(
+                "the rest of the program is compiled with {level} as well, which gains"
+            ));
+        }
+        Ok(Decision {
+            recipe: kept,
+            hybrid,
+            plain_seconds: runs.seconds(0),
+            // Without kept regions the code is the plain build's: differences between their runs are noise.
+            hybrid_seconds: runs.seconds(usize::from(believed)),
+            gain: runs.gain(1).filter(|_| believed),
+            level,
+            notes,
+        })
+    }
+
+    fn make(&mut self, name: &str, recipe: &Recipe) -> Result<PathBuf> {
+        let path = self.scratch.join(name);
+        self.program.make(recipe, &path)?;
+        Ok(path)
+    }
+
+    /// Links what is kept of `tuned`.
+    fn make_kept(&mut self, name: &str, tuned: &[Tuned]) -> Result<PathBuf> {
+        self.make(name, &recipe(tuned, None, &self.rest))
+    }
+
+    fn level(&mut self, level: &str) -> Result<PathBuf> {
+        let mut rest = self.rest.clone();
+        rest.flags.push(level.to_owned());
+        self.make(level.trim_start_matches('-'), &recipe(&[], None, &rest))
+    }
+
+    /// Puts back each region that changes the output alone; all regions if only several together do.
+    fn put_back_wrong(&mut self, tuned: &mut [Tuned], why: &str) -> Result<PathBuf> {
+        let plain = build("plain", self.plain);
+        for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
+            let only = Recipe {
+                rest: self.rest.clone(),
+                regions: [(region.key.clone(), region.choice.clone())].into(),
+            };
+            let path = self.make("one", &only)?;
+            let builds = [plain.clone(), build(&region.name, &path)];
+            let runs = self.program.run(&builds, 1)?;
+            if let Some(why) = &runs.differs[1] {
+                region.back = Some(format!("with its flags the output is another: {why}"));
+            }
+        }
+        let mut hybrid = self.make_kept("hybrid", tuned)?;
+        let runs = self.program.run(&[plain, build("hybrid", &hybrid)], 1)?;
+        if !runs.is_right(1) {
+            for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
+                region.back = Some(format!("together their output is another: {why}"));
+            }
+            hybrid = self.make_kept("hybrid", tuned)?;
+        }
+        Ok(hybrid)
+    }
+
+    fn put_back_losers(&mut self, tuned: &mut [Tuned], mut hybrid: PathBuf) -> Result<PathBuf> {
+        let keys: Vec<RegionKey> = tuned.iter().map(|t| t.key.clone()).collect();
+        let all = [&keys[..], &self.others[..]].concat();
+        let rounds = self.rounds.clamp(2, 5);
+        loop {
+            let times = self.program.compare(self.plain, &hybrid, &all, rounds)?;
+            let mut lost = false;
+            for (region, times) in tuned
+                .iter_mut()
+                .zip(&times)
+                .filter(|(t, _)| t.back.is_none())
+            {
+                let Some(found) = *times else { continue };
+                region.times = Some(found);
+                // Its codelets have shown a gain; here it suffices that there is no evidence against it.
+                if found.gain.ratio > 1.0 - GAINS {
+                    region.back = Some("it does not gain in the linked program".into());
+                    lost = true;
+                }
+            }
+            if lost {
+                hybrid = self.make_kept("hybrid", tuned)?;
+                continue;
+            }
+            let back = tuned.iter().map(|t| t.back.is_some());
+            let back = back.chain(self.others.iter().map(|_| true));
+            let as_built = times.iter().zip(back).filter(|(_, back)| *back);
+            let slower: f64 = as_built
+                .filter_map(|(times, _)| times.map(|t| t.other() - t.plain))
+                .sum();
+            let run: f64 = times.iter().flatten().map(|t| t.plain).sum();
+            if slower < LOST * run || !self.put_back_one(tuned, &mut hybrid)? {
+                return Ok(hybrid);
+            }
+        }
+    }
+
+    /// Puts back the one region without which the program is fastest, if it is faster without it.
+    fn put_back_one(&mut self, tuned: &mut [Tuned], hybrid: &mut PathBuf) -> Result<bool> {
+        let kept: Vec<usize> = (0..tuned.len())
+            .filter(|i| tuned[*i].back.is_none())
+            .collect();
+        let mut builds = vec![build("plain", self.plain), build("hybrid", hybrid)];
+        for place in &kept {
+            let path = self.make(
+                &format!("without-{place}"),
+                &recipe(tuned, Some(*place), &self.rest),
+            )?;
+            builds.push(build(&format!("without {}", tuned[*place].name), &path));
+        }
+        let runs = self.program.run(&builds, self.rounds.clamp(2, 3))?;
+        let times: Vec<f64> = (0..builds.len()).map(|place| runs.seconds(place)).collect();
+        let Some(best) = (2..times.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])) else {
+            return Ok(false);
+        };
+        if times[best] >= times[1] * (1.0 - MARGIN) {
+            return Ok(false);
+        }
+        tuned[kept[best - 2]].back =
+            Some("with its flags other regions lose more than it gains".into());
+        *hybrid = self.make_kept("hybrid", tuned)?;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

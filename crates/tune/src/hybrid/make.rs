@@ -1,0 +1,312 @@
+//! `cere hybrid`: links the choices of regions into a binary and compares it with the plain build.
+
+use crate::hybrid::decide::{Decider, Decision, Linking, Tuned, recipe};
+use crate::hybrid::{Choice, Image, scratch};
+use crate::{Choices, Chosen};
+use anyhow::{Context, Result, bail};
+use cere_capture::input::Input;
+use cere_capture::selection::Selection;
+use cere_format::build::{RegionKind, SplitTeam};
+use cere_format::profile::{Profile, RegionKey};
+use cere_format::store::Store;
+use cere_measure::decide::deciding_rounds;
+use cere_measure::{Linked, Replays, Trial};
+use cere_store::build::image as program;
+use cere_store::current;
+use cere_store::names::{self, Named};
+use cere_store::state;
+use std::path::{Path, PathBuf};
+
+/// What to link, and how to try it.
+pub struct Request<'a> {
+    /// The store with builds and choices.
+    pub store: &'a Store,
+    /// The hybrid binary.
+    pub output: &'a Path,
+    /// Choices to take instead of what `cere tune` found.
+    pub flags_file: Option<&'a Path>,
+    /// Where the kept choices are written; `None` for the output's name with `.flags` appended.
+    pub write_flags: Option<&'a Path>,
+    /// Runs of each build; `None` derives it from the program's time.
+    pub rounds: Option<u32>,
+    /// Whether to compare with the whole program at other levels.
+    pub levels: bool,
+    /// Lines of the output that contain one of these are not compared.
+    pub ignore: &'a [String],
+    /// Largest accepted relative error of a number in the output.
+    pub tolerance: f64,
+    /// Seconds after which a run is killed.
+    pub timeout: Option<f64>,
+    /// The image to link without running it.
+    pub image: Option<&'a Path>,
+    /// Program and arguments; empty if it is not run.
+    pub command: &'a [String],
+}
+
+/// A hybrid binary.
+pub struct Made {
+    /// The decision from its runs; `None` if it was not run.
+    pub decision: Option<Decision>,
+    /// The regions with their own flags.
+    pub tuned: Vec<Tuned>,
+    /// The file of what was kept.
+    pub flags_file: PathBuf,
+}
+
+/// Links the binary. If the program can be run, puts back regions that do not gain.
+pub fn make(request: &Request) -> Result<Made> {
+    let store = request.store;
+    let flags = match request.flags_file {
+        Some(file) => Choices::read(file)?,
+        None => stored_choices(store)?,
+    };
+    let written = request.write_flags.map_or_else(
+        || {
+            let mut name = request.output.as_os_str().to_owned();
+            name.push(".flags");
+            PathBuf::from(name)
+        },
+        Path::to_path_buf,
+    );
+    let plain = match (request.image, request.command.first()) {
+        (Some(file), _) => std::path::absolute(file)?,
+        (None, Some(name)) => program::locate(name)?,
+        (None, None) => of_profile(store)?,
+    };
+    places(request, &written, &plain)?;
+    let replays = Replays::open(store)?;
+    let image = Image::open(store, &replays, &plain)?;
+    let known = names::named(&state::current_units(store)?);
+    let mut tuned = Vec::new();
+    for (named, chosen) in flags.find(&known)? {
+        let choice = choice(&image, named, chosen, &plain);
+        tuned.push(match request.flags_file {
+            Some(file) => choice.with_context(|| format!("the flags file {}", file.display()))?,
+            None => choice?,
+        });
+    }
+    let rest = Choice {
+        flags: shell_words::split(&flags.rest).context("the flags of the rest")?,
+        ..Choice::default()
+    };
+    if tuned.is_empty() && rest.flags.is_empty() {
+        match request.flags_file {
+            Some(file) => bail!("the flags file {} has no choices to link", file.display()),
+            None => bail!(
+                "there are no choices to link: `cere tune` finds some, or name a file with --flags-file"
+            ),
+        }
+    }
+    let scratch = scratch(store)?;
+    let lock = state::lock(store)?;
+    let decision = if request.command.is_empty() {
+        image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
+        None
+    } else {
+        let mut program = Linking {
+            image: &image,
+            trial: Trial::new(
+                request.command,
+                request.timeout,
+                request.ignore,
+                request.tolerance,
+            )?,
+            linked: Linked {
+                store,
+                command: request.command,
+                input: Input::open()?,
+                timeout: request.timeout,
+            },
+        };
+        let decider = Decider {
+            program: &mut program,
+            plain: &plain,
+            scratch: scratch.path(),
+            others: regions_without_choice(store, &image, &tuned),
+            rest: rest.clone(),
+            rounds: request.rounds.unwrap_or_else(|| rounds(store)),
+            levels: request.levels,
+        };
+        Some(decider.decide(&mut tuned)?)
+    };
+    drop(lock);
+    let made = decision
+        .as_ref()
+        .map_or(scratch.path().join("hybrid"), |d| d.hybrid.clone());
+    move_into_place(&made, request.output)?;
+    kept_choices(&flags, &tuned, decision.as_ref()).write(&written)?;
+    Ok(Made {
+        decision,
+        tuned,
+        flags_file: written,
+    })
+}
+
+/// The choices of `cere tune` in the store.
+fn stored_choices(store: &Store) -> Result<Choices> {
+    let file = store.tuned();
+    if !file.is_file() {
+        bail!(
+            "nothing in {} is tuned: `cere tune` finds flags for its regions, or name a file with --flags-file",
+            store.root().display()
+        );
+    }
+    Choices::read(&file)
+}
+
+/// The program of the store's profile.
+fn of_profile(store: &Store) -> Result<PathBuf> {
+    let profile = state::profile(store).context("which program is meant? Name it after --")?;
+    let name = profile
+        .command
+        .first()
+        .context("the profile names no program")?;
+    program::locate(&profile.directory.join(name).to_string_lossy())
+}
+
+fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Result<Tuned> {
+    let name = &named.name;
+    if !named.region.outlined {
+        let reason = named.region.reason.as_deref().unwrap_or("unknown");
+        bail!("the loop {name} is no region, so that it cannot have flags of its own: {reason}");
+    }
+    let elsewhere = (!image.holds(&named.key)).then(|| {
+        format!(
+            "its code is not in {}: name the file that holds it by --image",
+            program.display()
+        )
+    });
+    let bind = match chosen.bind.as_deref() {
+        None => None,
+        Some("primary") => Some(2),
+        Some("close") => Some(3),
+        Some("spread") => Some(4),
+        Some(other) => bail!("{name}: bind = {other:?} is none of primary, close and spread"),
+    };
+    if let Some(n) = chosen.threads.filter(|n| !(1..=4096).contains(n)) {
+        bail!("{name}: threads = {n} is no number from 1 to 4096");
+    }
+    let team = chosen.threads.is_some() || bind.is_some();
+    if team && named.region.kind != RegionKind::Parallel {
+        bail!(
+            "{name} is no parallel region, so that it forks no team: leave threads and bind out for it"
+        );
+    }
+    let flags = || -> Result<Vec<String>> {
+        let flags = shell_words::split(&chosen.flags)?;
+        cere_toolchain::flags::check(&flags)?;
+        cere_toolchain::flags::known(&flags)?;
+        Ok(flags)
+    };
+    let team = SplitTeam {
+        threads: chosen.threads,
+        bind,
+    };
+    Ok(Tuned {
+        name: name.clone(),
+        key: named.key.clone(),
+        choice: Choice {
+            flags: flags().with_context(|| format!("the flags of {name}"))?,
+            passes: chosen.passes.clone(),
+            team: (team != SplitTeam::default()).then_some(team),
+        },
+        back: elsewhere,
+        times: None,
+        bind: chosen.bind.clone(),
+        gain: chosen.gain,
+    })
+}
+
+/// The regions of the profile that matter and have no choice.
+fn regions_without_choice(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
+    let of = |profile: &Profile| -> Result<Vec<RegionKey>> {
+        let selection = Selection::of(profile)?;
+        let keys = selection
+            .large(profile)
+            .map(|kept| profile.regions[kept.region].key.clone());
+        let own = |key: &RegionKey| tuned.iter().any(|t| t.key == *key);
+        Ok(keys.filter(|key| image.holds(key) && !own(key)).collect())
+    };
+    let profile = current::profile(store);
+    profile.and_then(|p| of(&p)).unwrap_or_default()
+}
+
+/// Default number of rounds, from the time in the profile.
+fn rounds(store: &Store) -> u32 {
+    deciding_rounds(state::profile(store).map_or(10.0, |p| p.seconds))
+}
+
+/// Fails early if an output file is not writable, or is one of the files that are read.
+fn places(request: &Request, written: &Path, plain: &Path) -> Result<()> {
+    let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => std::path::absolute(a).ok() == std::path::absolute(b).ok(),
+    };
+    if same(request.output, written) {
+        bail!(
+            "the hybrid binary and the flags file cannot both be {}",
+            written.display()
+        );
+    }
+    for (path, option) in [(request.output, "-o"), (written, "--write-flags")] {
+        check_writable(path)?;
+        if same(path, plain) {
+            bail!(
+                "{option} names the program itself, {}: name another file",
+                plain.display()
+            );
+        }
+        if let Some(file) = request.flags_file.filter(|f| same(path, f))
+            && option == "-o"
+        {
+            bail!(
+                "-o names the flags file {}: name another file",
+                file.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Fails if `path` cannot be written.
+fn check_writable(path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    if path.is_dir() {
+        bail!("{} is a directory: name a file", path.display());
+    }
+    if path.exists() && !path.is_file() {
+        bail!("{} is not a regular file: name another one", path.display());
+    }
+    tempfile::tempfile_in(parent)
+        .map(drop)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Moves a finished build to its destination atomically.
+fn move_into_place(made: &Path, output: &Path) -> Result<()> {
+    let failed = || format!("cannot write {}", output.display());
+    let mut name = output.file_name().with_context(failed)?.to_owned();
+    name.push(".new");
+    let beside = output.with_file_name(name);
+    std::fs::copy(made, &beside).with_context(failed)?;
+    std::fs::rename(&beside, output).with_context(failed)
+}
+
+/// The file of what was kept.
+fn kept_choices(flags: &Choices, tuned: &[Tuned], decision: Option<&Decision>) -> Choices {
+    let regions = tuned.iter().filter(|t| t.back.is_none()).map(|t| Chosen {
+        name: t.name.clone(),
+        flags: shell_words::join(&t.choice.flags),
+        passes: t.choice.passes.clone(),
+        threads: t.choice.team.and_then(|team| team.threads),
+        bind: t.bind.clone(),
+        gain: t.times.map(|times| 1.0 / times.gain.ratio).or(t.gain),
+    });
+    let mut kept = Choices::of(regions.collect());
+    kept.rest = match decision {
+        Some(decision) => shell_words::join(&decision.recipe.rest.flags),
+        None => flags.rest.clone(),
+    };
+    kept
+}

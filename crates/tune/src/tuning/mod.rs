@@ -1,0 +1,298 @@
+//! The search of all regions on their codelets.
+
+mod ahead;
+mod arms;
+mod baseline;
+mod batches;
+pub mod budget;
+mod confirm;
+mod course;
+mod drive;
+mod evaluator;
+mod journal;
+pub mod nodes;
+mod searches;
+pub mod space;
+mod spent;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use confirm::Winner;
+pub use course::Failure;
+pub use nodes::Spread;
+pub use spent::Spent;
+
+use crate::{AWAITED, Choices, Chosen, Method, Search, Space, Start, Suspect, Variant};
+use anyhow::{Context, Result, bail};
+use budget::Budget;
+use cere_format::machine::Machine;
+use cere_format::profile::Profile;
+use cere_format::replay::Repetitions;
+use cere_format::store::Store;
+use cere_measure::{Lab, Replays, Shares, Target};
+use cere_store::current::{self, Codelet, codelets};
+use cere_store::missing;
+use cere_store::names::{Named, named, select};
+use cere_store::state;
+use cere_system::console::note;
+use cere_timing::stats::Gain;
+use course::Course;
+use nodes::Nodes;
+use searches::{elsewhere, here};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Repetitions of a replay, unless others are asked for: many variants are better than much about one.
+pub const REPETITIONS: Repetitions = Repetitions {
+    least: 10,
+    most: 200,
+    precision: 0.005,
+    seconds: 0.03,
+};
+
+/// What to search, and how.
+pub struct Request<'a> {
+    /// The store with codelets, records and searches.
+    pub store: &'a Store,
+    /// Names, globs or unique prefixes of regions; empty for those that matter and have codelets.
+    pub regions: &'a [String],
+    /// The name of a space, or a file.
+    pub space: &'a str,
+    /// The search method.
+    pub search: Method,
+    /// Evaluations or time for all regions together; `None` for 100 evaluations a region.
+    pub budget: Option<Budget>,
+    /// A region's search ends once it is this many times faster.
+    pub target: Option<f64>,
+    /// Variants compiled at a time; `None` for as many as processors.
+    pub jobs: Option<usize>,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// The measured machine that searches start from; `None` to start from nothing.
+    pub machine: Option<&'a Machine>,
+    /// Whether flags that change values are tried.
+    pub change_values: bool,
+    /// Numbers of threads to try for parallel regions.
+    pub threads: &'a [u32],
+    /// Whether earlier searches are ignored.
+    pub again: bool,
+    /// Where evaluations are made, if not all here.
+    pub spread: Option<Spread<'a>>,
+    /// How to replay, at the flags of the build.
+    pub replays: cere_measure::Settings,
+}
+
+/// The outcome of all searches.
+pub struct Outcome {
+    /// Region by region.
+    pub found: Vec<Found>,
+    /// Choices that break code.
+    pub suspects: Vec<Suspect>,
+    /// Seconds of one run of the program.
+    pub program: f64,
+    /// Seconds of the searches.
+    pub searched: f64,
+    /// Seconds of the whole command, with the replays as built before and those of the winners after.
+    pub seconds: f64,
+}
+
+/// The outcome of the search of one region.
+pub struct Found {
+    /// Its name.
+    pub name: String,
+    /// Its share of the run's time, 0 to 1.
+    pub share: f64,
+    /// Evaluations, including earlier searches.
+    pub evaluations: u64,
+    /// Evaluations of earlier searches.
+    pub earlier: u64,
+    /// Evaluations without timing because another variant has the same machine code.
+    pub same_code: u64,
+    /// Variants that failed.
+    pub failed: Vec<Failure>,
+    /// Why the search ended before its budget.
+    pub ended: Option<&'static str>,
+    /// Variants with their time over the time as built, the fastest first.
+    pub ranked: Vec<(f64, Variant)>,
+    /// Where the time went.
+    pub spent: Spent,
+    /// The variant that was confirmed to be faster, if any.
+    pub winner: Option<Winner>,
+    /// A number of threads that is faster than that of the capture, with the gain.
+    pub threads: Option<(u32, Gain)>,
+}
+
+/// Searches, measures the best variants again, and keeps the confirmed ones in the store.
+pub fn tune(request: &Request) -> Result<Outcome> {
+    let store = request.store;
+    let start = Instant::now();
+    let mut text = space::text(request.space)?;
+    let opened = space::open(request.space, &text, request.change_values)?;
+    for choice in &opened.left_out {
+        note!("{choice} is not tried: this processor cannot run it");
+        // Without it the search is another one.
+        text.push_str(&format!("\n# without {choice}"));
+    }
+    let starts = starts(request, &opened.space);
+    for start in &starts {
+        // With it the search is another one.
+        text.push_str(&format!("\n# from {:?}", start.choices));
+    }
+    let profile = current::profile(store)?;
+    let known = named(&state::current_units(store)?);
+    let replays = Replays::open(store)?;
+    let chosen = codelets(store, &profile)?;
+    for note in &chosen.notes {
+        note!("{note}");
+    }
+    let targets = targets(request, &replays, &profile, &known, &chosen.codelets)?;
+    let _lock = state::lock(store)?;
+    let lab = Lab {
+        store,
+        replays: &replays,
+        settings: request.replays.clone(),
+        rounds: request.change_values,
+    };
+    let crew = request.spread.map(|spread| {
+        let paths: Vec<PathBuf> = targets.iter().map(|t| journal(request, &text, t)).collect();
+        let stem = state::hash(&format!("{paths:?}"));
+        let stem = store.root().join("tune").join(stem);
+        Nodes::new(spread, stem, &targets, &lab, request.jobs)
+    });
+    let begin = |(place, target)| {
+        let search = Search::new(
+            opened.space.clone(),
+            opened.pipeline.clone(),
+            request.search,
+            request.seed,
+        )?;
+        let batch = request.spread.and_then(|spread| spread.batch);
+        let search = search.awaiting(batch.unwrap_or(AWAITED));
+        let search = search.starting_with(starts.iter().map(|s| &s.choices[..]));
+        let path = journal(request, &text, target);
+        if request.again {
+            let _ = std::fs::remove_file(&path);
+        }
+        Course::begin((place, target), search, &path)
+    };
+    let (found, suspects, searched) = match crew {
+        Some(mut crew) => elsewhere(request, &mut crew, &targets, &opened.space, &begin)?,
+        None => here(request, &lab, &targets, &opened.space, &begin)?,
+    };
+    write(store, &found)?;
+    Ok(Outcome {
+        found,
+        suspects,
+        program: profile.seconds,
+        searched,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// Where searches of `space` start, which it notes.
+fn starts(request: &Request, space: &Space) -> Vec<Start> {
+    let starts = request
+        .machine
+        .map_or(Vec::new(), |machine| crate::starts(machine, space));
+    for start in &starts {
+        let flags = shell_words::join(start.choices.iter().flatten());
+        note!("from the measured machine: {flags}: {}", start.why);
+    }
+    starts
+}
+
+/// The journal of a region's search: another space, method, seed, codelet or size of batches is another search.
+fn journal(request: &Request, space: &str, target: &Target) -> PathBuf {
+    let tolerance = &request.replays.tolerance;
+    let codelets: Vec<&str> = target.members.iter().map(|m| m.sha256.as_str()).collect();
+    let told = format!(
+        "{}\0{space}\0{}\0{}\0{}\0{:?}",
+        target.name,
+        request.search,
+        request.seed,
+        request.change_values,
+        (codelets, tolerance.double, tolerance.single)
+    );
+    let told = match request.spread {
+        None => told,
+        Some(spread) => format!("{told}\0batch {:?}", spread.batch),
+    };
+    let name = format!("{}.jsonl", state::hash(&told));
+    request.store.root().join("tune").join(name)
+}
+
+/// The regions to tune.
+fn targets(
+    request: &Request,
+    replays: &Replays,
+    profile: &Profile,
+    known: &[Named],
+    codelets: &[Codelet],
+) -> Result<Vec<Target>> {
+    let shares = Shares::of(profile)?;
+    let has = |n: &&Named| codelets.iter().any(|c| c.1.key == n.key);
+    let chosen: Vec<&Named> = match request.regions.is_empty() {
+        true => shares.mostly_own(known).filter(has).collect(),
+        false => select(known, request.regions)?,
+    };
+    if chosen.is_empty() {
+        return Err(missing::codelets(request.store, &[], |line| {
+            format!("no region that matters has a codelet: `{line}` takes some")
+        }));
+    }
+    let mut targets = Vec::new();
+    for named in chosen {
+        match Target::of(replays, named, shares.of_region(&named.key), codelets) {
+            Ok(target) => targets.push(target),
+            Err(error) if request.regions.is_empty() => note!("{error}"),
+            Err(error) => return Err(error),
+        }
+    }
+    targets.sort_by(|a, b| b.share.total_cmp(&a.share));
+    if targets.is_empty() {
+        bail!("no region can be tuned: see the reasons above");
+    }
+    Ok(targets)
+}
+
+/// Keeps the choices, with those of regions that were tuned before.
+fn write(store: &Store, found: &[Found]) -> Result<()> {
+    let file = store.tuned();
+    let mut choices = match file.is_file() {
+        true => Choices::read(&file)?,
+        false => Choices::of(Vec::new()),
+    };
+    for found in found {
+        let name = &found.name;
+        choices.regions.retain(|r| r.name != *name);
+        if found.winner.is_none() && found.threads.is_none() {
+            continue;
+        }
+        let variant = found
+            .winner
+            .as_ref()
+            .map(|w| w.variant.clone())
+            .unwrap_or_default();
+        choices.regions.push(Chosen {
+            name: name.clone(),
+            flags: shell_words::join(&variant.flags),
+            passes: variant.passes,
+            threads: found.threads.map(|(n, _)| n),
+            bind: None,
+            gain: Some(found.gain()),
+        });
+    }
+    choices
+        .write(&file)
+        .context("what was found cannot be kept")
+}
+
+impl Found {
+    /// How many times faster the region is with the winner and its number of threads.
+    pub fn gain(&self) -> f64 {
+        let flags = self.winner.as_ref().map_or(1.0, |w| w.gain.ratio);
+        let threads = self.threads.as_ref().map_or(1.0, |t| t.1.ratio);
+        1.0 / (flags * threads)
+    }
+}
