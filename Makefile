@@ -16,6 +16,7 @@ build: setup
 # In the profile of the build: what it links to, the C++ of the pass among it, is compiled once.
 check: setup
 	$(CARGO) fmt --all --check
+	clang-format-22 --dry-run --Werror cere-pass/src/*.cpp cere-pass/src/*.h
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --release
 

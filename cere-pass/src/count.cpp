@@ -56,7 +56,15 @@ struct Segment {
   // Where its address goes in: the instruction that writes it.
   MachineInstr *Header = nullptr;
 };
-enum SegmentFlag : uint32_t { Entry = 1, Assembly = 2, Call = 4, Conditional = 8, Indirect = 16, BlockStart = 32, Return = 64 };
+enum SegmentFlag : uint32_t {
+  Entry = 1,
+  Assembly = 2,
+  Call = 4,
+  Conditional = 8,
+  Indirect = 16,
+  BlockStart = 32,
+  Return = 64
+};
 
 class Strings {
   std::map<std::string, uint32_t> Known;
@@ -127,24 +135,18 @@ class Counting : public MachineFunctionPass {
     MachineBasicBlock::iterator At;
     const DebugLoc DL = DebugLoc();
 
-    MachineInstrBuilder build(const char *Name) const {
-      return BuildMI(MBB, At, DL, C.TII->get(C.opcode(Name)));
-    }
+    MachineInstrBuilder build(const char *Name) const { return BuildMI(MBB, At, DL, C.TII->get(C.opcode(Name))); }
     MachineInstrBuilder build(const char *Name, const char *To) const {
       return BuildMI(MBB, At, DL, C.TII->get(C.opcode(Name)), C.reg(To));
     }
-    void save(const char *From, int64_t Slot) const {
-      slot(build("MOV64mr"), C.reg("GS"), Slot).addReg(C.reg(From));
-    }
+    void save(const char *From, int64_t Slot) const { slot(build("MOV64mr"), C.reg("GS"), Slot).addReg(C.reg(From)); }
     void load(const char *To, int64_t Slot) const { slot(build("MOV64rm", To), C.reg("GS"), Slot); }
     // RCX = the cursor, as it was saved before.
     void cursor() const {
       save("RCX", SavedC);
       load("RCX", Cursor);
     }
-    void store(const char *From, int64_t Offset) const {
-      memory(build("MOV64mr"), Offset).addReg(C.reg(From));
-    }
+    void store(const char *From, int64_t Offset) const { memory(build("MOV64mr"), Offset).addReg(C.reg(From)); }
     const MachineInstrBuilder &memory(const MachineInstrBuilder &B, int64_t Offset) const {
       return B.addReg(C.reg("RCX")).addImm(1).addReg(0).addImm(Offset).addReg(0);
     }
@@ -169,8 +171,9 @@ class Counting : public MachineFunctionPass {
   }
 
   bool isVector(Register R) const {
-    return R.isPhysical() && (StringRef(TRI->getName(R)).starts_with("XMM") || StringRef(TRI->getName(R)).starts_with("YMM") ||
-                              StringRef(TRI->getName(R)).starts_with("ZMM"));
+    return R.isPhysical() &&
+           (StringRef(TRI->getName(R)).starts_with("XMM") || StringRef(TRI->getName(R)).starts_with("YMM") ||
+            StringRef(TRI->getName(R)).starts_with("ZMM"));
   }
   bool isMask(Register R) const {
     StringRef Name = R.isPhysical() ? TRI->getName(R) : "";
@@ -249,7 +252,8 @@ class Counting : public MachineFunctionPass {
       if (isVector(Mask))
         storeVector(P, Mask, 8 * int64_t(Words));
       else
-        P.memory(P.build(MI.getMF()->getSubtarget().checkFeatures("+avx512bw") ? "KMOVQmk" : "KMOVWmk"), 8 * int64_t(Words))
+        P.memory(P.build(MI.getMF()->getSubtarget().checkFeatures("+avx512bw") ? "KMOVQmk" : "KMOVWmk"),
+                 8 * int64_t(Words))
             .addReg(Mask);
       Words += A.MaskWords;
     }
@@ -443,7 +447,8 @@ class Counting : public MachineFunctionPass {
         G.Flags |= Conditional;
       if (MI.isIndirectBranch())
         G.Flags |= Indirect;
-      // With code between two branches the printer sees only the last one, and leaves out the label that the first needs.
+      // With code between two branches the printer sees only the last one, and leaves out the label that the first
+      // needs.
       for (const MachineOperand &O : MI.operands())
         if (O.isMBB())
           O.getMBB()->setLabelMustBeEmitted();
@@ -460,8 +465,8 @@ class Counting : public MachineFunctionPass {
         room(P, 2);
         P.load("RCX", SavedC);
       }
-      // A jump to it is made a call, so that the end of the team is noticed here. The call and the return that come of it are
-      // not described. The callee finds no arguments on the stack: then it is never jumped to.
+      // A jump to it is made a call, so that the end of the team is noticed here. The call and the return that come of
+      // it are not described. The callee finds no arguments on the stack: then it is never jumped to.
       bool Jump = Fork && TII->getName(MI.getOpcode()) == "TAILJMPd64";
       if (MI.isReturn() && !Jump)
         G.Flags |= Return;
@@ -513,7 +518,8 @@ public:
   bool runOnMachineFunction(MachineFunction &MF) override {
     Module &M = *const_cast<Module *>(MF.getFunction().getParent());
     // What chooses a function when the program is loaded runs before any buffer is there.
-    bool Chooses = any_of(M.ifuncs(), [&](const GlobalIFunc &F) { return F.getResolverFunction() == &MF.getFunction(); });
+    bool Chooses =
+        any_of(M.ifuncs(), [&](const GlobalIFunc &F) { return F.getResolverFunction() == &MF.getFunction(); });
     if (isOwn(MF.getName()) || Chooses)
       return false;
     learn(MF);
@@ -595,8 +601,9 @@ char Counting::ID = 0;
 // From here on, code that this process makes is counted.
 extern "C" void cere_count_code(const char *Unit) {
   std::string Id = Unit;
-  static auto *Registered = new RegisterTargetPassConfigCallback([Id](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *Config) {
-    Config->insertPass(&UnpackMachineBundlesID, new Counting(Id));
-  });
+  static auto *Registered =
+      new RegisterTargetPassConfigCallback([Id](TargetMachine &, legacy::PassManagerBase &, TargetPassConfig *Config) {
+        Config->insertPass(&UnpackMachineBundlesID, new Counting(Id));
+      });
   (void)Registered;
 }

@@ -1,5 +1,5 @@
-// Labels whose address is taken (`&&label`). Beside each function that has some lies a table of them, so that a label has a
-// number that stays, whatever the optimiser does. C++ because the C API cannot find the address of a block.
+// Labels whose address is taken (`&&label`). Beside each function that has some lies a table of them, so that a label
+// has a number that stays, whatever the optimiser does. C++ because the C API cannot find the address of a block.
 #include "llvm-c/Core.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
@@ -23,8 +23,8 @@ void put(GlobalVariable &Table, ArrayRef<BlockAddress *> Labels) {
     }
     Constant *Index[] = {ConstantInt::get(Word, 0), ConstantInt::get(Word, I)};
     Constant *Entry = ConstantExpr::getInBoundsGetElementPtr(Table.getValueType(), &Table, Index);
-    Entries.push_back(ConstantExpr::getSub(ConstantExpr::getPtrToInt(Labels[I], Word),
-                                           ConstantExpr::getPtrToInt(Entry, Word)));
+    Entries.push_back(
+        ConstantExpr::getSub(ConstantExpr::getPtrToInt(Labels[I], Word), ConstantExpr::getPtrToInt(Entry, Word)));
   }
   Table.setInitializer(ConstantArray::get(cast<ArrayType>(Table.getValueType()), Entries));
 }
@@ -139,8 +139,8 @@ bool known(const Value *V, const SmallPtrSetImpl<GlobalVariable *> &Tables, Valu
   });
 }
 
-// Whether nothing outside the code and constants of its own knows a label of the function: then the labels can be where the
-// code is. `Tables` are these constants.
+// Whether nothing outside the code and constants of its own knows a label of the function: then the labels can be where
+// the code is. `Tables` are these constants.
 bool closed(const Function &F, ArrayRef<BlockAddress *> Labels, SmallPtrSetImpl<GlobalVariable *> &Tables) {
   Values Seen, Targets;
   for (const BlockAddress *Label : Labels)
@@ -176,9 +176,9 @@ void cere_list_labels(LLVMModuleRef Module_, const char *Prefix) {
   }
 }
 
-// Lets labels have their captured `Addresses` (0: not known), at which a replay puts jumps to where the table says, so that
-// memory and code agree on them. Where only code and constants of its own know them, these go with the code instead, under
-// names that the captured image does not have. False if the table is not the one of so many labels.
+// Lets labels have their captured `Addresses` (0: not known), at which a replay puts jumps to where the table says, so
+// that memory and code agree on them. Where only code and constants of its own know them, these go with the code
+// instead, under names that the captured image does not have. False if the table is not the one of so many labels.
 bool cere_bind_labels(LLVMModuleRef Module_, LLVMValueRef Table_, const uint64_t *Addresses, size_t Count) {
   Module &M = *unwrap(Module_);
   auto &Table = *unwrap<GlobalVariable>(Table_);
@@ -236,8 +236,8 @@ void cere_keep_labels(LLVMModuleRef Module_, const char *Prefix) {
     appendToCompilerUsed(M, {Table});
 }
 
-// Before code is made: what the optimiser has left of a label that it removed is no distance, and it may have made another
-// function of one.
+// Before code is made: what the optimiser has left of a label that it removed is no distance, and it may have made
+// another function of one.
 void cere_settle_labels(LLVMModuleRef Module_, const char *Prefix) {
   for (GlobalVariable *Table : tables(*unwrap(Module_), Prefix)) {
     associate(*Table, function(*Table));

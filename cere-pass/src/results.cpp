@@ -20,10 +20,11 @@ bool isLifetime(User *U) {
 // Whether all that happens to the slot is that the region stores its result there and the caller loads it.
 bool plainSlot(AllocaInst *Slot, CallInst &Call, Argument &Inside) {
   Type *Type = Slot->getAllocatedType();
-  return all_of(Slot->users(), [&](User *U) {
-           auto *Load = dyn_cast<LoadInst>(U);
-           return U == &Call || isLifetime(U) || (Load && Load->isSimple() && Load->getType() == Type);
-         }) &&
+  return all_of(Slot->users(),
+                [&](User *U) {
+                  auto *Load = dyn_cast<LoadInst>(U);
+                  return U == &Call || isLifetime(U) || (Load && Load->isSimple() && Load->getType() == Type);
+                }) &&
          all_of(Inside.users(), [&](User *U) {
            auto *Store = dyn_cast<StoreInst>(U);
            return Store && Store->isSimple() && Store->getPointerOperand() == &Inside &&
@@ -39,13 +40,12 @@ constexpr unsigned Uses = 4096;
 bool ofRegionOnly(Value *V, CallInst &Call, Argument &Inside) {
   auto *Slot = dyn_cast<AllocaInst>(V);
   return Slot && Slot->isStaticAlloca() && !Call.getFunction()->callsFunctionThatReturnsTwice() &&
-         count(Call.args(), Slot) == 1 &&
-         all_of(Slot->users(), [&](User *U) { return U == &Call || isLifetime(U); }) &&
+         count(Call.args(), Slot) == 1 && all_of(Slot->users(), [&](User *U) { return U == &Call || isLifetime(U); }) &&
          !PointerMayBeCaptured(&Inside, true, Uses);
 }
 
-// A variable that the source leaves undefined on some way through the loop would be whatever a register happens to hold:
-// zero instead, so that equal runs give back equal results.
+// A variable that the source leaves undefined on some way through the loop would be whatever a register happens to
+// hold: zero instead, so that equal runs give back equal results.
 void defineResults(Function &Outlined, size_t Inputs) {
   SmallVector<Value *, 16> Waiting;
   for (size_t I = Inputs; I < Outlined.arg_size(); ++I)
@@ -126,9 +126,7 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
   if (Chosen.empty() && Sunk.empty())
     return Outlined;
   *Inputs -= Sunk.size();
-  Type *Result = Chosen.empty()       ? Exit
-                 : Fields.size() == 1 ? Fields[0]
-                                      : StructType::get(Old.getContext(), Fields);
+  Type *Result = Chosen.empty() ? Exit : Fields.size() == 1 ? Fields[0] : StructType::get(Old.getContext(), Fields);
   SmallDenseSet<unsigned> Dropped(Chosen.begin(), Chosen.end());
   Dropped.insert(Sunk.begin(), Sunk.end());
   Function *New = retype(Old, Result, Dropped);

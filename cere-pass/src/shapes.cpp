@@ -1,6 +1,6 @@
-// Follows the bytes of local variables through a pipeline: each variable carries their description as debug information,
-// which LLVM keeps true wherever it splits a variable or makes one bit of it. C++ because the C API cannot read
-// expressions of debug information.
+// Follows the bytes of local variables through a pipeline: each variable carries their description as debug
+// information, which LLVM keeps true wherever it splits a variable or makes one bit of it. C++ because the C API cannot
+// read expressions of debug information.
 #include "llvm-c/Core.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/DataLayout.h"
@@ -13,7 +13,8 @@ using namespace llvm;
 namespace {
 // Begins the names of described bytes: `<Mark><offset>.<variable>`.
 constexpr StringLiteral Mark = "cere.bytes.";
-// Descriptions of a variable, at most; one of more elements is described as a whole, of which no part can be split twice.
+// Descriptions of a variable, at most; one of more elements is described as a whole, of which no part can be split
+// twice.
 constexpr size_t Most = 1024;
 
 using Range = std::pair<uint64_t, uint64_t>;
@@ -84,17 +85,21 @@ void cere_mark_bytes(LLVMModuleRef Module_) {
     if (All.size() > Most)
       All = {{0, DL.getTypeStoreSize(G.getValueType())}};
     for (auto [Offset, Size] : All) {
-      auto *Bytes = DIBasicType::get(C, dwarf::DW_TAG_base_type, "", Size * 8, 0, dwarf::DW_ATE_unsigned, DINode::FlagZero);
+      auto *Bytes =
+          DIBasicType::get(C, dwarf::DW_TAG_base_type, "", Size * 8, 0, dwarf::DW_ATE_unsigned, DINode::FlagZero);
       const std::string Name = (Twine(Mark) + Twine(Offset) + "." + G.getName()).str();
-      auto *V = DIGlobalVariable::get(C, nullptr, Name, "", nullptr, 0, Bytes, true, true, nullptr, nullptr, 0, nullptr);
-      auto *E = DIExpression::get(C, Offset ? ArrayRef<uint64_t>({dwarf::DW_OP_plus_uconst, Offset}) : ArrayRef<uint64_t>());
+      auto *V =
+          DIGlobalVariable::get(C, nullptr, Name, "", nullptr, 0, Bytes, true, true, nullptr, nullptr, 0, nullptr);
+      auto *E =
+          DIExpression::get(C, Offset ? ArrayRef<uint64_t>({dwarf::DW_OP_plus_uconst, Offset}) : ArrayRef<uint64_t>());
       G.addDebugInfo(DIGlobalVariableExpression::get(C, V, E));
     }
   }
 }
 
 // Tells of which variables' bytes, as they were when they were described, a variable consists now.
-void cere_marked_bytes(LLVMValueRef Variable, void (*Sink)(void *, const char *, size_t, const Piece *), void *Context) {
+void cere_marked_bytes(LLVMValueRef Variable, void (*Sink)(void *, const char *, size_t, const Piece *),
+                       void *Context) {
   auto &G = *unwrap<GlobalVariable>(Variable);
   const uint64_t Room = G.getDataLayout().getTypeAllocSize(G.getValueType());
   SmallVector<DIGlobalVariableExpression *, 8> All;

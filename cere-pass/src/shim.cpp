@@ -75,9 +75,8 @@ SmallPtrSet<const Value *, 32> reached(LLVMValueRef *Roots, size_t Count) {
 extern "C" {
 
 void cere_register(PassBuilder &PB) {
-  PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel Level) {
-    MPM.addPass(StartPass(Level != OptimizationLevel::O0));
-  });
+  PB.registerPipelineStartEPCallback(
+      [](ModulePassManager &MPM, OptimizationLevel Level) { MPM.addPass(StartPass(Level != OptimizationLevel::O0)); });
   PB.registerPipelineParsingCallback(
       [](StringRef Name, ModulePassManager &MPM, ArrayRef<PassBuilder::PipelineElement>) {
         if (Name != "cere-retarget")
@@ -110,9 +109,7 @@ char *cere_verify_module(LLVMModuleRef M) {
 // Removes the files that the compiler is writing, as if a signal had ended it.
 void cere_remove_files() { sys::RunInterruptHandlers(); }
 
-void cere_append_used(LLVMModuleRef M, LLVMValueRef Global) {
-  appendToUsed(*unwrap(M), {unwrap<GlobalValue>(Global)});
-}
+void cere_append_used(LLVMModuleRef M, LLVMValueRef Global) { appendToUsed(*unwrap(M), {unwrap<GlobalValue>(Global)}); }
 
 void cere_append_compiler_used(LLVMModuleRef M, LLVMValueRef Global) {
   appendToCompilerUsed(*unwrap(M), {unwrap<GlobalValue>(Global)});
@@ -227,7 +224,8 @@ bool cere_only_read(LLVMValueRef Variable) {
       const User *By = U.getUser();
       if (isa<GEPOperator>(By) || isa<BitCastOperator>(By))
         Waiting.push_back(By);
-      else if (const auto *Copy = dyn_cast<MemTransferInst>(By); Copy ? &U != &Copy->getRawSourceUse() : !isa<LoadInst>(By))
+      else if (const auto *Copy = dyn_cast<MemTransferInst>(By);
+               Copy ? &U != &Copy->getRawSourceUse() : !isa<LoadInst>(By))
         return false;
     }
   }
@@ -277,10 +275,10 @@ void cere_split_contractions(LLVMModuleRef M) {
 }
 
 void cere_forget_errno(LLVMModuleRef M) {
-  static const char *const Names[] = {"acos",  "acosh", "asin", "asinh",     "atan", "atan2", "atanh",  "cbrt",
-                                      "cos",   "cosh",  "erf",  "erfc",      "exp",  "exp10", "exp2",   "expm1",
-                                      "fmod",  "hypot", "log",  "log10",     "log1p", "log2", "pow",    "remainder",
-                                      "sin",   "sinh",  "sqrt", "tan",       "tanh", "tgamma"};
+  static const char *const Names[] = {"acos", "acosh", "asin", "asinh", "atan",  "atan2", "atanh", "cbrt",
+                                      "cos",  "cosh",  "erf",  "erfc",  "exp",   "exp10", "exp2",  "expm1",
+                                      "fmod", "hypot", "log",  "log10", "log1p", "log2",  "pow",   "remainder",
+                                      "sin",  "sinh",  "sqrt", "tan",   "tanh",  "tgamma"};
   for (Function &F : *unwrap(M)) {
     StringRef Name = F.getName();
     if (!F.isDeclaration() || !F.getReturnType()->isFloatingPointTy())
@@ -301,7 +299,8 @@ void cere_copy_dso_local(LLVMValueRef From, LLVMValueRef To) {
   unwrap<GlobalValue>(To)->setDSOLocal(unwrap<GlobalValue>(From)->isDSOLocal());
 }
 
-// Lets every call of an ifunc ask the resolver: in a replay the loader would run that before the captured memory is there.
+// Lets every call of an ifunc ask the resolver: in a replay the loader would run that before the captured memory is
+// there.
 void cere_resolve_at_calls(LLVMModuleRef Module_) {
   Module &M = *unwrap(Module_);
   for (GlobalIFunc &I : make_early_inc_range(M.ifuncs())) {
@@ -329,8 +328,8 @@ void cere_resolve_at_calls(LLVMModuleRef Module_) {
 // Turns an ifunc into a reference to the one of this name elsewhere.
 void cere_declare_ifunc(LLVMModuleRef M, LLVMValueRef IFunc, const char *Name) {
   auto *I = unwrap<GlobalIFunc>(IFunc);
-  auto *F = Function::Create(cast<FunctionType>(I->getValueType()), GlobalValue::ExternalLinkage, I->getAddressSpace(), "",
-                             unwrap(M));
+  auto *F = Function::Create(cast<FunctionType>(I->getValueType()), GlobalValue::ExternalLinkage, I->getAddressSpace(),
+                             "", unwrap(M));
   F->setVisibility(I->hasLocalLinkage() ? GlobalValue::HiddenVisibility : I->getVisibility());
   F->setDSOLocal(I->isDSOLocal());
   I->replaceAllUsesWith(F);
@@ -357,8 +356,8 @@ void cere_resolve_aliases(LLVMModuleRef M) {
   }
 }
 
-// Replaces every use of a function (or an alias of one) as a value by another constant; calls, personalities, aliases and the
-// lists of used symbols keep it.
+// Replaces every use of a function (or an alias of one) as a value by another constant; calls, personalities, aliases
+// and the lists of used symbols keep it.
 void cere_replace_values(LLVMValueRef Fn, LLVMValueRef By) {
   auto *F = unwrap<GlobalValue>(Fn);
   auto *To = unwrap<Constant>(By);

@@ -1,5 +1,5 @@
-// Loops that take less than what a capture accepts, as far as the code alone shows it. C++ because ScalarEvolution has no
-// C API.
+// Loops that take less than what a capture accepts, as far as the code alone shows it. C++ because ScalarEvolution has
+// no C API.
 #include "extract.h"
 #include "llvm-c/Core.h"
 #include "llvm/ADT/MapVector.h"
@@ -103,8 +103,8 @@ bool isRead(const Value *V, const Loop &L, unsigned Depth = 0) {
   return isa<LoadInst>(I) || any_of(I->operands(), [&](const Use &U) { return isRead(U.get(), L, Depth + 1); });
 }
 
-// Whether the loop ends where it finds something, and does nothing else. One that also counts its steps may be a check of
-// all elements, which finds nothing.
+// Whether the loop ends where it finds something, and does nothing else. One that also counts its steps may be a check
+// of all elements, which finds nothing.
 bool isSearch(const Loop &L) {
   size_t Count = 0;
   for (const BasicBlock *BB : L.blocks())
@@ -130,8 +130,8 @@ bool isSearch(const Loop &L) {
 
 extern "C" {
 
-// Functions whose calls in the module are all in loops, directly or through functions that are called like this, and whose
-// address is not taken. `Closed`: without those that another module may call, and those that nothing calls.
+// Functions whose calls in the module are all in loops, directly or through functions that are called like this, and
+// whose address is not taken. `Closed`: without those that another module may call, and those that nothing calls.
 size_t cere_called_in_loops(LLVMModuleRef M, bool Closed, LLVMValueRef *Functions, size_t Room) {
   struct Calls {
     bool Unknown = false;
@@ -169,8 +169,8 @@ size_t cere_called_in_loops(LLVMModuleRef M, bool Closed, LLVMValueRef *Function
   return Count;
 }
 
-// Why an invocation of the loop is too short for a region, given that its function is called in loops, if at all (`Closed`:
-// nowhere else); null if nothing shows that it is.
+// Why an invocation of the loop is too short for a region, given that its function is called in loops, if at all
+// (`Closed`: nowhere else); null if nothing shows that it is.
 const char *cere_too_short(LLVMValueRef Fn, LLVMBasicBlockRef Header, bool Closed) {
   Function &F = *unwrap<Function>(Fn);
   DominatorTree DT(F);

@@ -95,9 +95,8 @@ const char *stackUse(Loop &L, DominatorTree &DT, Blocks &Tail) {
   // Only the part up to the giving back comes along.
   for (BasicBlock *BB : to_vector(Tail))
     for (Instruction &I : *BB)
-      if (Instruction *Next = I.getNextNode();
-          any_of(Saves, [&](Instruction *S) { return restores(I, S); }) &&
-          (isa<InvokeInst>(Next) || !Next->isTerminator())) {
+      if (Instruction *Next = I.getNextNode(); any_of(Saves, [&](Instruction *S) { return restores(I, S); }) &&
+                                               (isa<InvokeInst>(Next) || !Next->isTerminator())) {
         SplitBlock(BB, Next->getIterator(), &DT);
         break;
       }

@@ -23,9 +23,7 @@ class Typing {
     B.CreateCall(Told, B.CreateLoad(B.getPtrTy(), Hook), {Place, Size, What});
   }
 
-  static Kind kind(Type *T) {
-    return T->isFloatTy() ? Float : T->isDoubleTy() ? Double : Other;
-  }
+  static Kind kind(Type *T) { return T->isFloatTy() ? Float : T->isDoubleTy() ? Double : Other; }
 
   // The parts of a value of type T that was stored at Place.
   void parts(IRBuilder<> &B, Value *Place, Type *T, uint64_t Offset) {
@@ -55,8 +53,8 @@ class Typing {
     Type *E = T->getElementType();
     uint64_t Size = DL.getTypeStoreSize(E);
     for (unsigned N = 0; N < T->getNumElements(); ++N) {
-      Value *At = Place->getType()->isVectorTy() ? B.CreateExtractElement(Place, N)
-                                                 : B.CreatePtrAdd(Place, word(B, N * Size));
+      Value *At =
+          Place->getType()->isVectorTy() ? B.CreateExtractElement(Place, N) : B.CreatePtrAdd(Place, word(B, N * Size));
       Value *Bytes = B.CreateSelect(B.CreateExtractElement(Mask, N), word(B, Size), word(B, 0));
       tell(B, At, Bytes, word(B, kind(E)));
     }
@@ -84,8 +82,8 @@ class Typing {
       parts(B, S.getPointerOperand(), T, 0);
   }
 
-  // What an atomic instruction leaves; a floating-point number may travel as an integer of its size. Where an exchange fails,
-  // what another thread left is of the same type.
+  // What an atomic instruction leaves; a floating-point number may travel as an integer of its size. Where an exchange
+  // fails, what another thread left is of the same type.
   void exchanged(Instruction &I, Value *Place, Value *New) {
     if (auto *Cast = dyn_cast<BitCastInst>(New))
       New = Cast->getOperand(0);
@@ -108,8 +106,8 @@ public:
     for (Function &F : M)
       for (BasicBlock &BB : F)
         for (Instruction &I : BB)
-          if (auto *S = dyn_cast<StoreInst>(&I); S ? S->getPointerAddressSpace() == 0
-                                                   : isa<IntrinsicInst, AtomicRMWInst, AtomicCmpXchgInst>(I))
+          if (auto *S = dyn_cast<StoreInst>(&I);
+              S ? S->getPointerAddressSpace() == 0 : isa<IntrinsicInst, AtomicRMWInst, AtomicCmpXchgInst>(I))
             Stores.push_back(&I);
     for (Instruction *I : Stores) {
       if (auto *S = dyn_cast<StoreInst>(I)) {

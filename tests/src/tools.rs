@@ -1,38 +1,30 @@
 //! The built command, and running things.
 
 use anyhow::{Context, Result, bail};
+use cere_testing::built::part;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 /// Directory with the command, the plugin, the preload library and the runtime, of the profile that runs the tests.
 pub fn built() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test has a path");
+    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
         let parts = [
-            "cere",
             "libcere_pass.so",
             "libcere_preload.so",
             "libcere_stay.so",
             "libcere_exec.so",
             "libcere_runtime.a",
+            "cere",
         ];
-        // A test lies in target/<profile>/deps, the benchmark in target/<profile>.
-        let directory = test
-            .ancestors()
-            .skip(1)
-            .take(2)
-            .find(|d| parts.iter().all(|part| d.join(part).is_file()));
-        let Some(directory) = directory else {
-            panic!(
-                "{} are not all built: run `make build` first",
-                parts.join(", ")
-            );
-        };
-        directory.to_owned()
-    })
+        let mut command = PathBuf::new();
+        for name in parts {
+            command = part(name);
+        }
+        command.parent().expect("a directory").to_owned()
+    });
+    &BUILT
 }
 
 /// The command in `directory`.

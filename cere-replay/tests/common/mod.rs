@@ -79,13 +79,7 @@ pub fn runtime() -> PathBuf {
     if let Some(path) = std::env::var_os("CERE_TEST_RUNTIME") {
         return path.into();
     }
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = std::env::temp_dir().join("cere-replay-test-runtime");
-    run(Command::new(env!("CARGO"))
-        .current_dir(manifest.parent().unwrap())
-        .args(["build", "--release", "-p", "cere-runtime"])
-        .env("CARGO_TARGET_DIR", &shared));
-    shared.join("release/libcere_runtime.a")
+    cere_testing::built::part("libcere_runtime.a")
 }
 
 pub struct Page {

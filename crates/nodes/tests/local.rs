@@ -235,13 +235,16 @@ fn a_command_that_ends_keeps_what_is_done() {
                 task["hang"] = json!(root.join("hangs"));
             }
         });
-        let mut command = Command::new(worker().program);
+        // Behind a shell's `&` interrupts are ignored, and so they would be here.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT").arg(worker().program);
         command.arg("run").arg(trial.job.directory());
-        let child = command.stdout(Stdio::piped()).spawn().expect("a command");
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("a command");
         wait_until("task 4", || trial.root.path().join("hangs").exists());
         let id = child.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status();
         assert!(sent.expect("kill").success());
+        wait_until("its end", || child.try_wait().is_ok_and(|s| s.is_some()));
         let output = child.wait_with_output().expect("an end");
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.starts_with(said), "{text}");

@@ -14,7 +14,7 @@ pub struct Pages {
     pub exit: Kept,
 }
 
-/// Reads all pages once: leaves out what is zero, dead stack, and the exit state of memory that is not compared;
+/// Reads all pages once: leaves out what is zero, and the exit state of memory that is not compared, dead stack among it;
 /// zeroes the `zeroed` address ranges; shows every page at entry that is kept to `look`.
 pub fn reduce(
     raw: &Raw,
@@ -46,10 +46,13 @@ pub fn reduce(
         let mut record = *record;
         let dead = record.flags & PAGE_STACK != 0
             && record.address + page_size <= raw.capture.entry.stack_pointer;
-        if !dead && raw.entry.page(index, &mut page)? {
+        if raw.entry.page(index, &mut page)? {
             pages.entry.patch(index, &mut page);
             if nonzero(&page) {
-                look(&record, &page);
+                // What calls left below the stack pointer is restored, but nobody follows its addresses.
+                if !dead {
+                    look(&record, &page);
+                }
                 pages.entry.indices.push(index);
             } else {
                 record.flags &= !PAGE_ENTRY_STORED;

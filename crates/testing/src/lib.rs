@@ -15,6 +15,7 @@
 
 #![recursion_limit = "256"]
 
+pub mod built;
 pub mod campaign;
 pub mod change;
 pub mod noise;

@@ -266,11 +266,11 @@ impl<M: Memory> Engine<M> {
                 && at + PAGE <= level.entry.stack_pointer as usize;
             if dead {
                 touch.kind |= DEAD;
-            } else {
-                // SAFETY: the page is readable.
-                touch.copy = unsafe { self.pages.pool.copy(at) }
-                    .ok_or("more memory than the machine has left")?;
             }
+            // Also below the stack pointer: code copies variables that it has not set, with what lay there.
+            // SAFETY: the page is readable.
+            touch.copy = unsafe { self.pages.pool.copy(at) }
+                .ok_or("more memory than the machine has left")?;
             if !self.pages.pool.append(level.touched, touch) {
                 return Err("more pages than can be noted");
             }

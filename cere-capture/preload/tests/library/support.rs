@@ -5,32 +5,16 @@ use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, Unit};
 use cere_format::capture::*;
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
 use cere_format::profile_raw::{RawHeader, raw_files, read_raw};
+use cere_testing::built::part;
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 /// Names the libraries that the loader loads before the program's.
 const PRELOAD: &str = "LD_PRELOAD";
 
 /// Directory with the plugin and the library, of the profile that runs the tests.
-fn built() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let built = test.ancestors().nth(2).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .args(["build", "-q", "-p", "cere-pass", "-p", "cere-preload"])
-            .args(built.ends_with("release").then_some("--release"))
-            .env("CARGO_TARGET_DIR", built.parent().unwrap());
-        good(&mut cargo);
-        built.to_owned()
-    })
-}
-
 /// `tests/programs/<source>`.
 fn source_file(source: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -146,7 +130,7 @@ impl Program {
                 .env(ENV_COMMAND, at("command.json"))
                 .arg(format!(
                     "-fpass-plugin={}",
-                    built().join("libcere_pass.so").display()
+                    part("libcere_pass.so").display()
                 ))
                 .args(flags)
                 .args(["-gline-tables-only", "-c", "-o"])
@@ -353,7 +337,7 @@ impl Program {
         };
         let at = directory.join("plan.json");
         std::fs::write(&at, serde_json::to_vec(&plan).unwrap()).unwrap();
-        let mut preloaded = built().join("libcere_preload.so").into_os_string();
+        let mut preloaded = part("libcere_preload.so").into_os_string();
         if let Some(library) = &self.preloaded {
             preloaded.push(":");
             preloaded.push(library);

@@ -6,6 +6,7 @@ use cere_format::capture::*;
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
 use cere_package::io::encode_table;
+use cere_testing::built::part;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
@@ -23,20 +24,6 @@ pub fn run(command: &mut Command) {
         "{command:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-}
-
-fn plugin() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let built = test.ancestors().nth(2).unwrap().join("libcere_pass.so");
-    if !built.is_file() {
-        let release = built.parent().is_some_and(|p| p.ends_with("release"));
-        run(Command::new(env!("CARGO"))
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
-            .args(["build", "-p", "cere-pass"])
-            .args(release.then_some("--release"))
-            .env("CARGO_TARGET_DIR", built.ancestors().nth(2).unwrap()));
-    }
-    built
 }
 
 /// A directory with a store, where test programs are built.
@@ -93,7 +80,10 @@ impl Build {
         run(Command::new(compiler)
             .current_dir(self.directory.path())
             .env(ENV_COMMAND, &command)
-            .arg(format!("-fpass-plugin={}", plugin().display()))
+            .arg(format!(
+                "-fpass-plugin={}",
+                part("libcere_pass.so").display()
+            ))
             .args(codegen)
             .args(["-gline-tables-only", "-c"])
             .arg(&path)

@@ -4,6 +4,7 @@ mod ends;
 mod sandbox;
 
 use cere_sandbox::Sandbox;
+use cere_testing::built::part;
 use cere_toolchain::command::{Line, run, run_with_input};
 use cere_toolchain::stay::{self, Server};
 use cere_toolchain::unit::{CLANG, FLANG, LLD, OBJCOPY, OPT};
@@ -17,22 +18,12 @@ const CXX: &str = "#include <vector>\ndouble sum(const std::vector<double> &v) {
 const FORTRAN: &str = "subroutine saxpy(n, a, x, y)\n integer :: n, i\n real(8) :: a, x(n), y(n)\n do i = 1, n\n  y(i) = y(i) + a * x(i)\n \
                        end do\nend subroutine\n";
 
-/// Builds the library once and lets tools stay.
+/// Lets tools stay.
 fn allow() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let given = std::env::var_os("CERE_TEST_STAY").map(PathBuf::from);
-        stay::allow(given.unwrap_or_else(|| {
-            let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-            let shared = std::env::temp_dir().join("cere-toolchain-test-stay");
-            let built = Command::new(env!("CARGO"))
-                .current_dir(manifest.parent().unwrap())
-                .args(["build", "--release", "-p", "cere-stay"])
-                .env("CARGO_TARGET_DIR", &shared)
-                .status();
-            assert!(built.unwrap().success());
-            shared.join("release/libcere_stay.so")
-        }));
+        stay::allow(given.unwrap_or_else(|| part("libcere_stay.so")));
     });
 }
 
