@@ -2,6 +2,7 @@
 
 use crate::ReplayError;
 use crate::compile::prefix;
+use cere_format::PAGE;
 use cere_format::abi::INVOKE_SYMBOL_PREFIX;
 use cere_format::package::{Absent, Manifest, TlsBlock};
 use object::{Object, ObjectSymbol};
@@ -12,8 +13,6 @@ use std::path::Path;
 /// Minimum alignment of the thread-local segment, including the runtime's own part.
 const THREAD_ALIGN: u64 = 64;
 
-/// Bytes of a page.
-const PAGE: u64 = 4096;
 /// Symbol of the word with the runtime's function that code with reported stores calls.
 const STORE: &str = "cere_glue_store";
 

@@ -309,7 +309,7 @@ fn watched(
     sorted.sort_unstable();
     let least = sorted.first().copied().unwrap_or(0);
     let most = sorted.last().copied().unwrap_or(0);
-    let median = cere_timing::stats::median(&sorted);
+    let median = cere_timing::stats::median_of_rising(&sorted);
     let (low, high, confidence) = cere_timing::stats::interval(&sorted, CONFIDENCE)
         .map_or((0, 0, 0.0), |(low, high, ranks)| (low, high, ranks.level));
     let seconds = |cycles: u64| cycles as f64 / outcome.tsc_hz;

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 const MOST: usize = 50_000;
 /// Bytes of a package that are read.
 const LIMIT: u64 = 4 << 30;
-const PAGE: usize = 4096;
+const PAGE: usize = cere_format::PAGE as usize;
 
 /// The outcome for the flipped words.
 #[derive(Debug, Clone, Copy, Default)]

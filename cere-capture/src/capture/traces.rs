@@ -1,11 +1,10 @@
 //! Start and length of the page traces of wanted invocations.
 
+use cere_format::PAGE;
 use cere_format::capture::{TracePlan, TraceStart};
 use cere_format::machine;
 use cere_format::profile::{Profile, RegionKey};
 
-/// Bytes of a page.
-const PAGE: u64 = 4096;
 /// Assumed bytes of the largest cache where the system does not report it.
 const CACHE: u64 = 32 << 20;
 

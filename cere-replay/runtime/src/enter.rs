@@ -4,6 +4,7 @@
 //! them, and the loader starts on a stack that looks like a new process's: it binds the program to libraries of its own.
 //! What was here before is never run again.
 
+use cere_format::PAGE;
 use libc::{Elf64_Ehdr, Elf64_Phdr, c_void};
 use std::ffi::CString;
 use std::fs::File;
@@ -11,7 +12,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-const PAGE: u64 = crate::pages::PAGE;
 /// Program headers of a file at most.
 const HEADERS: u16 = 64;
 /// Longest name of a loader.

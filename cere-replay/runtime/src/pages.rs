@@ -5,8 +5,8 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Bytes of a page; packages of other page sizes are refused.
-pub const PAGE: u64 = 4096;
+// Packages of other page sizes are refused.
+pub use cere_format::PAGE;
 /// End of user addresses (four-level page tables).
 pub const TOP: u64 = 1 << 47;
 

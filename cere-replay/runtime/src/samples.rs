@@ -2,7 +2,7 @@
 
 use cere_format::replay::{CONFIDENCE, Repetitions, SetAside};
 use cere_timing::clock::Usage;
-use cere_timing::stats::{far, interval, median};
+use cere_timing::stats::{far, interval, median_of_rising};
 
 /// Seconds by which a repetition must exceed the upper quartile before it can be one that an interrupt or the
 /// hypervisor stretched.
@@ -72,7 +72,7 @@ impl Samples {
             false => self.good.clone(),
         };
         sorted.sort_unstable();
-        median(&sorted)
+        median_of_rising(&sorted)
     }
 
     /// Half the width of the median's interval in cycles, once it reaches the confidence level.

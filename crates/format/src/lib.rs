@@ -21,7 +21,7 @@
 //! | [`untrusted`] | | all readers and printers of untrusted text |
 //!
 //! ```
-//! use crate::store::Store;
+//! use cere_format::store::Store;
 //!
 //! let store = Store::new("/home/user/app/.cere");
 //! assert!(store.profile().starts_with(store.root()));
@@ -46,6 +46,9 @@ pub mod system;
 pub mod untrusted;
 
 pub use error::FormatError;
+
+/// Bytes of a page, on every machine that CERE runs on.
+pub const PAGE: u64 = 4096;
 
 /// `bytes` as lower-case hexadecimal digits, two a byte: how every format spells checksums and ids.
 pub fn hexadecimal(bytes: &[u8]) -> String {

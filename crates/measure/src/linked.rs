@@ -38,7 +38,7 @@ impl RegionTimes {
     /// Of the part `region` of samples of the plain build, subject 0, and of the other one, subject 1; none if it did not run.
     pub fn of(series: &Series, region: usize) -> Option<Self> {
         Some(Self {
-            plain: cere_timing::stats::middle(&series.times(0, region))?,
+            plain: cere_timing::stats::median(&series.times(0, region))?,
             gain: gain(&series.part_ratios(1, region))?,
         })
     }

@@ -8,6 +8,7 @@ use cere_capture::input::Input;
 use cere_system::console::note;
 use cere_system::console::progress::{self, ProgressBar};
 use cere_system::process::supervise;
+use cere_timing::stats::median;
 use cere_timing::stats::{Gain, Series, gain};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -47,10 +48,10 @@ impl Runs {
 
     /// Seconds of the build at `place`: the median ratio times the plain build's median; NaN if it was not run.
     pub fn seconds(&self, place: usize) -> f64 {
-        let plain = median(&self.plain);
+        let plain = median(&self.plain).unwrap_or(f64::NAN);
         match place {
             0 => plain,
-            _ => plain * median(&self.ratios[place]),
+            _ => plain * median(&self.ratios[place]).unwrap_or(f64::NAN),
         }
     }
 
@@ -69,11 +70,6 @@ impl Runs {
     pub fn is_right(&self, place: usize) -> bool {
         self.differs[place].is_none()
     }
-}
-
-/// The median of `values`; NaN if there are none.
-fn median(values: &[f64]) -> f64 {
-    cere_timing::stats::middle(values).unwrap_or(f64::NAN)
 }
 
 /// Builds that are run between two runs of the plain one.

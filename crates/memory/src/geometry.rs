@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 
-/// Bytes of a page.
-pub const PAGE: u64 = 4096;
+pub use cere_format::PAGE;
 /// Bytes of a huge page.
 pub const HUGE_PAGE: u64 = 2 << 20;
 /// Levels at most.

@@ -2,7 +2,7 @@
 //! used, and two runs with the same input count the same on every machine.
 //!
 //! ```
-//! use crate::{Access, Geometry, Hierarchy, Options};
+//! use cere_memory::{Access, Geometry, Hierarchy, Options};
 //!
 //! let geometry = Geometry::named("zen3").unwrap();
 //! let mut memory = Hierarchy::new(&geometry, &Options::default())?;
@@ -14,7 +14,7 @@
 //! assert_eq!(counters.levels[0].misses(), 1000);
 //! assert_eq!(counters.levels[0].hits(), 1000);
 //! assert_eq!(counters.memory.bytes_read, 64_000);
-//! # Ok::<(), crate::GeometryError>(())
+//! # Ok::<(), cere_memory::GeometryError>(())
 //! ```
 //!
 //! | module | what is in it |

@@ -13,6 +13,7 @@ use cere_store::missing;
 use cere_store::names::named;
 use cere_store::state;
 use cere_system::console::{note, print, progress, short};
+use cere_timing::stats::median;
 use cere_timing::stats::spearman;
 use cere_toolchain::Variant;
 use cere_tune::hybrid::{Choice, Image, Recipe, scratch};
@@ -193,11 +194,6 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     Ok(found)
 }
 
-/// The median of `values`; NaN if there are none.
-fn median(values: &[f64]) -> f64 {
-    cere_timing::stats::middle(values).unwrap_or(f64::NAN)
-}
-
 /// Runs of the program.
 struct Measured {
     /// Seconds of the plain build.
@@ -211,7 +207,7 @@ impl Measured {
     fn split_half_agreement(&self, counted: impl Fn(usize) -> bool) -> Option<Repeated> {
         let half = |seconds: &[f64], odd: usize| {
             let some: Vec<f64> = seconds.iter().copied().skip(odd).step_by(2).collect();
-            (!some.is_empty()).then(|| median(&some))
+            (!some.is_empty()).then(|| median(&some).unwrap_or(f64::NAN))
         };
         let each = self.each.iter().enumerate();
         let each = each.filter_map(|(place, seconds)| {
@@ -280,7 +276,7 @@ fn measure(
     bar.finish_and_clear();
     let mut trial = Trial::new(&profile.command, None, request.ignore, NUMBERS)?;
     let runs = trial.run(&builds, rounds)?;
-    let plain = median(&runs.plain);
+    let plain = median(&runs.plain).unwrap_or(f64::NAN);
     let each = places.into_iter().map(|place| {
         let place = place?;
         match &runs.differs[place] {
@@ -311,7 +307,11 @@ fn table(
             let outcome = match &ratios {
                 Ok(ratios) => {
                     let rounds: Vec<f64> = ratios.iter().map(|r| plain * r).collect();
-                    Outcome::of_rounds(median(&rounds), &rounds, replayed.covered - apart)
+                    Outcome::of_rounds(
+                        median(&rounds).unwrap_or(f64::NAN),
+                        &rounds,
+                        replayed.covered - apart,
+                    )
                 }
                 Err(_) => Outcome::default(),
             };
@@ -336,7 +336,8 @@ fn table(
                 line: *line,
                 flags: variant.to_string(),
                 outcome: Outcome {
-                    measured_seconds: own.and_then(|m| Some(median(m.as_ref().ok()?))),
+                    measured_seconds: own
+                        .and_then(|m| Some(median(m.as_ref().ok()?).unwrap_or(f64::NAN))),
                     reason,
                     ..outcome
                 },

@@ -6,7 +6,7 @@
 //! operand has a [`State`] of its own, which it is in whenever a timed part begins.
 //!
 //! ```
-//! use crate::{Operand, State, Timer};
+//! use cere_timer::{Operand, State, Timer};
 //! let n = 1000;
 //! let dot = Timer::new()
 //!     .operand(Operand::new(8 * n, 64, 0, State::Cold)?)
@@ -17,7 +17,7 @@
 //!         std::hint::black_box(sum);
 //!     })?;
 //! println!("{:.0} ns by {:?}", dot.seconds * 1e9, dot.mode);
-//! # Ok::<(), crate::TimerError>(())
+//! # Ok::<(), cere_timer::TimerError>(())
 //! ```
 //!
 //! | module | what | section |

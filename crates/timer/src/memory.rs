@@ -6,7 +6,7 @@ use crate::error::TimerError;
 /// Bytes of a cache line, at least: every x86-64 processor's.
 pub(crate) const LINE: usize = 64;
 /// Bytes of the smallest page.
-pub(crate) const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = cere_format::PAGE as usize;
 
 /// Memory that is only read to push other lines out.
 pub(crate) struct Area {

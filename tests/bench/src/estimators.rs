@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use cere_measure::decide::{Answer, Rule};
 use cere_testing::noise::{Machine, Noise};
-use cere_timing::stats::{Series, middle, round};
+use cere_timing::stats::{Series, median, round};
 use std::time::Instant;
 
 /// Experiments for each cell of the table.
@@ -28,10 +28,6 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     values[(share * values.len() as f64) as usize]
 }
 
-fn median(values: &[f64]) -> f64 {
-    middle(values).unwrap_or(f64::NAN)
-}
-
 /// Median of the means of all pairs of logarithms (Hodges and Lehmann 1963).
 fn hodges_lehmann(ratios: &[f64]) -> f64 {
     let logs: Vec<f64> = ratios.iter().map(|r| r.ln()).collect();
@@ -39,7 +35,7 @@ fn hodges_lehmann(ratios: &[f64]) -> f64 {
     for (i, a) in logs.iter().enumerate() {
         means.extend(logs[i..].iter().map(|b| (a + b) / 2.0));
     }
-    median(&means).exp()
+    median(&means).unwrap_or(f64::NAN).exp()
 }
 
 /// Mean without the lowest and the highest fifth.
@@ -56,7 +52,9 @@ const CANDIDATES: [(&str, Estimator); 7] = [
     ("20 % quantiles", |a, b, _| {
         quantile(b, 0.2) / quantile(a, 0.2)
     }),
-    ("median / median", |a, b, _| median(b) / median(a)),
+    ("median / median", |a, b, _| {
+        median(b).unwrap_or(f64::NAN) / median(a).unwrap_or(f64::NAN)
+    }),
     ("mean of neighbours' ratios", |_, _, r| {
         r.iter().sum::<f64>() / r.len() as f64
     }),
@@ -64,7 +62,9 @@ const CANDIDATES: [(&str, Estimator); 7] = [
     ("Hodges-Lehmann of neighbours' ratios", |_, _, r| {
         hodges_lehmann(r)
     }),
-    ("median of neighbours' ratios", |_, _, r| median(r)),
+    ("median of neighbours' ratios", |_, _, r| {
+        median(r).unwrap_or(f64::NAN)
+    }),
 ];
 
 /// One comparison: baseline and variant in turns.
@@ -108,7 +108,7 @@ fn recorded() -> Result<Vec<(String, Noise)>> {
         let text = std::fs::read_to_string(&path)?;
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let times: Vec<f64> = lines.map(str::parse).collect::<Result<_, _>>()?;
-        let usual = median(&times);
+        let usual = median(&times).unwrap_or(f64::NAN);
         let series = times.iter().map(|time| time / usual).collect();
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         all.push((name.into_owned(), Noise::Recorded(series)));

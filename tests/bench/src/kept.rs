@@ -82,7 +82,7 @@ pub fn run(files: &[PathBuf]) -> Result<()> {
             let found = gain(&ratios).context("no ratios")?;
             let wall = |way: &[(f64, f64, Verdict)]| {
                 let walls: Vec<f64> = way.iter().map(|one| one.1).collect();
-                cere_timing::stats::middle(&walls).context("no times")
+                cere_timing::stats::median(&walls).context("no times")
             };
             let (own, kept) = (wall(alone)?, wall(fork)?);
             println!(

@@ -5,7 +5,7 @@ use crate::program::kernel;
 use crate::searches::{KERNELS, main_region};
 use anyhow::{Context, Result, ensure};
 use cere_tests::tools::{cere, json, succeed};
-use cere_timing::stats::{middle, spearman};
+use cere_timing::stats::{median, spearman};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -91,7 +91,7 @@ fn at_random(gains: &[f64]) -> Option<f64> {
             evaluations(gains, &order)
         })
         .collect();
-    middle(&all)
+    median(&all)
 }
 
 /// Prints the table, of the main regions of `stores` or of the kernels.
@@ -140,7 +140,7 @@ pub fn run(stores: &[PathBuf]) -> Result<()> {
             at_random(&gains).context("no orders")?,
             evaluations(&gains, &by(&instructions)),
             evaluations(&gains, &by(&cycles)),
-            middle(&seconds).context("no times")?
+            median(&seconds).context("no times")?
         );
     }
     println!();

@@ -6,8 +6,8 @@ use cere_format::abi::RegionDescriptor;
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU64;
 
-/// Bytes of a page; the only size that x86-64 has.
-pub const PAGE: usize = 4096;
+/// Bytes of a page.
+pub const PAGE: usize = cere_format::PAGE as usize;
 
 global_asm!(
     ".pushsection .text.cere_calls,\"ax\",@progbits",

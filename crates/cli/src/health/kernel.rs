@@ -74,7 +74,7 @@ fn pidfd() -> Item {
 /// MAP_FIXED_NOREPLACE: replays map captured addresses only where nothing is mapped.
 fn fixed_mappings() -> Item {
     const NAME: &str = "MAP_FIXED_NOREPLACE";
-    const PAGE: usize = 4096;
+    const PAGE: usize = cere_format::PAGE as usize;
     let map = |at: *mut libc::c_void, flags| {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
         // SAFETY: a mapping of its own; nothing is replaced by it.

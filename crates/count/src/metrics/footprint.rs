@@ -2,13 +2,11 @@
 
 use crate::metrics::reuse::sampled;
 use crate::metrics::values::Values;
+use cere_format::PAGE;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes of a line.
 pub const LINE: u64 = 64;
-/// Bytes of a page.
-const PAGE: u64 = 4096;
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Touched {
     /// A bit for each byte.

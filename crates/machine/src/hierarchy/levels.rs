@@ -50,7 +50,7 @@ pub fn plateaus(points: &[(f64, f64)]) -> Vec<Plateau> {
         let (first, last) = (*cluster.first()?, *cluster.last()?);
         let (from, to) = (smooth[first].0, smooth[last].0);
         let times: Vec<f64> = cluster.iter().map(|at| points[*at].1).collect();
-        let time = cere_timing::stats::middle(&times)?;
+        let time = cere_timing::stats::median(&times)?;
         let ends = last + 1 == smooth.len();
         let rise =
             (smooth[last].1 - smooth[first].1) / time / (to / from).log2().max(f64::MIN_POSITIVE);

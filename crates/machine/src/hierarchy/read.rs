@@ -273,7 +273,7 @@ fn beside_additions(
     }
     Ok((
         least,
-        cere_timing::stats::middle(&ratios).unwrap_or(f64::NAN),
+        cere_timing::stats::median(&ratios).unwrap_or(f64::NAN),
     ))
 }
 

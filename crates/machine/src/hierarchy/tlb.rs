@@ -53,13 +53,13 @@ pub fn page(
 #[must_use]
 pub fn read_page(curve: &[(f64, f64)]) -> Option<(u64, f64)> {
     let ratios: Vec<f64> = curve.iter().map(|p| p.1.min(1.0)).collect();
-    let base = cere_timing::stats::middle(ratios.get(..3)?)?;
+    let base = cere_timing::stats::median(ratios.get(..3)?)?;
     let bound = base + 0.3 * (1.0 - base);
     let inside = ratios.iter().take_while(|ratio| **ratio < bound).count();
     if inside == 0 || base > 0.93 {
         return None;
     }
-    let beyond = cere_timing::stats::middle(&ratios[inside..]).unwrap_or(1.0);
+    let beyond = cere_timing::stats::median(&ratios[inside..]).unwrap_or(1.0);
     let spread = ratios[..inside]
         .iter()
         .map(|r| (r - base).abs())

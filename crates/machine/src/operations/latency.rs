@@ -1,11 +1,12 @@
 //! Latency, throughput and operations in flight of one operation (BlackjackBench 3.3).
 
-use super::probe::{Costs, Pair, agreement_within, costs, median, repeatability, second_lowest};
+use super::probe::{Costs, Pair, agreement_within, costs, repeatability, second_lowest};
 use super::target::{Element, Kind, Target};
 use crate::Error;
 use crate::analysis::monotone;
 use crate::session::Session;
 use cere_format::machine::{Curve, Operation};
+use cere_timing::stats::median;
 use std::arch::is_x86_feature_detected;
 
 /// Most streams, as in the paper.
@@ -63,13 +64,18 @@ pub fn measure(session: &Session, target: Target) -> Result<Outcome, Error> {
     let found: Vec<Costs> = timed.collect();
     let counted = found.iter().enumerate();
     let curve: Vec<(f64, f64)> = counted
-        .map(|(at, costs)| (at as f64 + 1.0, median(&costs.adds)))
+        .map(|(at, costs)| {
+            (
+                at as f64 + 1.0,
+                median(&costs.adds).unwrap_or(f64::INFINITY),
+            )
+        })
         .collect();
     let (alone, best) = (&found[0], &found[fastest(&curve)]);
     let each = fastest_cost(&curve);
     let restored = restores(target);
-    let add = second_lowest(&alone.nanoseconds) / median(&alone.adds);
-    let latency = (median(&alone.adds) - restored).max(0.0);
+    let add = second_lowest(&alone.nanoseconds) / median(&alone.adds).unwrap_or(f64::INFINITY);
+    let latency = (median(&alone.adds).unwrap_or(f64::INFINITY) - restored).max(0.0);
     let flight = in_flight(&curve);
     let bend = flight.map_or_else(
         || format!("more than {streams} streams, as many as there are registers"),

@@ -5,6 +5,7 @@ use super::target::{Constants, Element, Kind, Target};
 use crate::Error;
 use crate::code::Code;
 use crate::session::Session;
+use cere_timing::stats::median;
 use iced_x86::code_asm::{r15, rbx, rdi};
 
 /// Operations of a stream in a round: the difference of two lengths leaves out what a loop costs (BlackjackBench 3.3.1).
@@ -188,12 +189,6 @@ pub fn second_lowest(values: &[f64]) -> f64 {
         .unwrap_or(f64::INFINITY)
 }
 
-/// The median; infinite of none. For ratios, which err to both sides.
-#[must_use]
-pub fn median(values: &[f64]) -> f64 {
-    cere_timing::stats::middle(values).unwrap_or(f64::INFINITY)
-}
-
 /// How well two values agree: 1 if they are the same, 0 from a tenth apart.
 #[must_use]
 pub fn agreement(a: f64, b: f64) -> f64 {
@@ -216,7 +211,7 @@ pub fn agreement_within(a: f64, b: f64, range: f64) -> f64 {
 pub fn repeatability(values: &[f64]) -> f64 {
     let half = |odd: usize| {
         let runs: Vec<f64> = values.iter().copied().skip(odd).step_by(2).collect();
-        median(&runs)
+        median(&runs).unwrap_or(f64::INFINITY)
     };
     agreement(half(0), half(1))
 }

@@ -1,6 +1,6 @@
 //! Bandwidth from memory that cores take from each other (Servet, III.C).
 
-use super::group::{Pair, contention, median};
+use super::group::{Pair, contention};
 use super::lockstep::{Span, lockstep, valid};
 use super::{Cores, Part, cores};
 use crate::Error;
@@ -11,6 +11,7 @@ use crate::bandwidth::window::{Runner, area};
 use crate::session::Session;
 use crate::system;
 use cere_format::machine::{Cache, Contention, Curve, Found};
+use cere_timing::stats::median;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that a second of touching and copying once takes, at the least.
@@ -82,9 +83,9 @@ fn shares(spans: &[Vec<Span>]) -> Vec<f64> {
 
 /// The median, and how far the medians of the four quarters of the time are apart, over it; `None` of fewer than 8.
 fn agreed(shares: &[f64]) -> Option<(f64, f64)> {
-    let quarters = shares.chunks(shares.len().div_ceil(4).max(1)).map(median);
-    let quarters: Vec<f64> = quarters.collect();
-    let whole = median(shares);
+    let quarters = shares.chunks(shares.len().div_ceil(4).max(1));
+    let quarters: Vec<f64> = quarters.filter_map(median).collect();
+    let whole = median(shares).unwrap_or(0.0);
     let high = quarters.iter().copied().fold(0.0, f64::max);
     let low = quarters.iter().copied().fold(f64::INFINITY, f64::min);
     (shares.len() >= 8).then(|| (whole, (high - low) / whole))

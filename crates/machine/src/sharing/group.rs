@@ -1,6 +1,7 @@
 //! What tables over pairs of cores say: pure functions.
 
 use cere_format::machine::Contention;
+use cere_timing::stats::median;
 
 /// Two cores.
 pub type Pair = (u32, u32);
@@ -45,12 +46,6 @@ pub fn mean(group: &[usize], values: &[f64]) -> f64 {
     group.iter().map(|at| values[*at]).sum::<f64>() / group.len().max(1) as f64
 }
 
-/// Median; 0 of nothing.
-#[must_use]
-pub fn median(values: &[f64]) -> f64 {
-    cere_timing::stats::middle(values).unwrap_or(0.0)
-}
-
 /// A chase by two cores at once, and what it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Duel {
@@ -86,7 +81,7 @@ impl Duel {
 /// with both arrays: nearer to that is shared.
 pub fn shared(cores: &[u32], duels: &[Duel]) -> Result<(Vec<Vec<u32>>, f64), String> {
     let contrasts: Vec<f64> = duels.iter().map(|d| d.slow / d.fast).collect();
-    let contrast = median(&contrasts);
+    let contrast = median(&contrasts).unwrap_or(0.0);
     if contrast.is_nan() || contrast < CONTRAST {
         return Err(format!(
             "an array of 4/3 of the level takes {contrast:.2} of the time of one of 2/3: cores that evict each other cannot be told from \

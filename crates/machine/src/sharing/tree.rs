@@ -1,7 +1,8 @@
 //! The tree of locality: cores that exchange blocks faster with each other than with others (BlackjackBench 3.1.4). Pure functions.
 
-use super::group::{Pair, components, median};
+use super::group::{Pair, components};
 use cere_format::machine::Locality;
+use cere_timing::stats::median;
 
 /// Bandwidths between pairs at one block size.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +42,7 @@ fn node(cores: Vec<u32>, at: &Table, tables: &[&Table]) -> Locality {
     let all: Vec<f64> = inside(&cores, at).map(|(_, rate)| rate).collect();
     Locality {
         block_bytes: at.block,
-        bytes_per_second: median(&all),
+        bytes_per_second: median(&all).unwrap_or(0.0),
         within: within.unwrap_or_default(),
         cores,
     }
@@ -89,10 +90,10 @@ fn clear(groups: &[Vec<u32>], all: &[(Pair, f64)]) -> bool {
     let larger = groups.iter().filter(|g| g.len() > 1);
     let medians = larger.map(|group| {
         let rates = all.iter().filter(|(pair, _)| within(group, pair));
-        median(&rates.map(|(_, rate)| *rate).collect::<Vec<_>>())
+        median(&rates.map(|(_, rate)| *rate).collect::<Vec<_>>()).unwrap_or(0.0)
     });
     medians.fold(f64::INFINITY, f64::min) > high * CLEAR.sqrt()
-        && groups_median(groups, all) > median(&across) * CLEAR
+        && groups_median(groups, all) > median(&across).unwrap_or(0.0) * CLEAR
 }
 
 fn groups_median(groups: &[Vec<u32>], all: &[(Pair, f64)]) -> f64 {
@@ -102,7 +103,7 @@ fn groups_median(groups: &[Vec<u32>], all: &[(Pair, f64)]) -> f64 {
             .any(|g| g.contains(&pair.0) && g.contains(&pair.1))
     };
     let rates = all.iter().filter(|(pair, _)| within(pair));
-    median(&rates.map(|(_, rate)| *rate).collect::<Vec<_>>())
+    median(&rates.map(|(_, rate)| *rate).collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-pub const PAGE: u64 = 4096;
+pub use cere_format::PAGE;
 
 pub fn run(command: &mut Command) {
     let output = command

@@ -216,7 +216,7 @@ fn disturbed_rounds_predict_the_run() {
         let noise = model(truth, Noise::All, seed);
         let targets = [target("a", 0.6), target("b", 0.1)];
         let found = ratios(&noise, &targets, &[of("-O1")], 9);
-        let median = cere_timing::stats::middle(found.ratios[0].as_ref().unwrap()).unwrap();
+        let median = cere_timing::stats::median(found.ratios[0].as_ref().unwrap()).unwrap();
         (median / 0.8 - 1.0).abs()
     };
     let mut all: Vec<f64> = (0..200).map(off).collect();

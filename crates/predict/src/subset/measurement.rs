@@ -209,5 +209,5 @@ pub fn noise(codelets: &[Measured]) -> Option<f64> {
         rest.sort_by(f64::total_cmp);
         rest.into_iter().skip(1).map(move |s| s / least - 1.0)
     });
-    cere_timing::stats::middle(&each.collect::<Vec<_>>())
+    cere_timing::stats::median(&each.collect::<Vec<_>>())
 }

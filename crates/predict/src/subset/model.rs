@@ -37,7 +37,7 @@ impl Ratio {
     #[must_use]
     pub fn in_turns(rounds: &[(f64, f64)]) -> Option<Self> {
         let ratios: Vec<f64> = rounds.iter().map(|(there, built)| there / built).collect();
-        let value = cere_timing::stats::middle(&ratios)?;
+        let value = cere_timing::stats::median(&ratios)?;
         let apart: f64 = ratios.iter().map(|r| (r / value).ln().powi(2)).sum();
         let rounds = ratios.len() as f64;
         let noise = match ratios.len() {

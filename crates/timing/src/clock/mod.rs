@@ -4,10 +4,10 @@
 //! Needs neither libc nor an allocator, so that the replay runtime and signal handlers may use it.
 //!
 //! ```
-//! let hertz = crate::clock::calibrate(2);
-//! let from = crate::clock::start();
+//! let hertz = cere_timing::clock::calibrate(2);
+//! let from = cere_timing::clock::start();
 //! std::hint::black_box((0..1000).sum::<u64>());
-//! let cycles = (crate::clock::stop() - from).saturating_sub(crate::clock::cost());
+//! let cycles = (cere_timing::clock::stop() - from).saturating_sub(cere_timing::clock::cost());
 //! println!("{:.0} ns", cycles as f64 / hertz * 1e9);
 //! ```
 

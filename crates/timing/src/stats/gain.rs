@@ -31,7 +31,7 @@ pub fn gain_with(ratios: &[f64], confidence: f64) -> Option<Gain> {
     ratios.sort_by(f64::total_cmp);
     let (low, high, ranks) = crate::stats::interval(&ratios, confidence)?;
     Some(Gain {
-        ratio: crate::stats::middle(&ratios)?,
+        ratio: crate::stats::median(&ratios)?,
         low,
         high,
         level: ranks.level,

@@ -15,7 +15,7 @@
 //! Is a variant faster than the baseline, on a machine that slows down by 10 % a sample?
 //!
 //! ```
-//! use crate::stats::{Series, gain, round};
+//! use cere_timing::stats::{Series, gain, round};
 //!
 //! let mut series = Series::default();
 //! let mut speed = 1.0;
@@ -42,9 +42,9 @@ mod student;
 
 pub use fisher::fisher;
 pub use gain::{Gain, gain, gain_with};
-pub use order::{FAR_AT_MOST, FENCE, Ranks, far, interval, median, ranks};
+pub use order::{FAR_AT_MOST, FENCE, Ranks, far, interval, median_of_rising, ranks};
 pub use race::race;
 pub use rank::spearman;
 pub use series::{Series, between, round};
-pub use spread::{EmptySample, Spread, middle, weighted_median};
+pub use spread::{EmptySample, Spread, median, weighted_median};
 pub use student::{around, around_rounds, student};

@@ -48,7 +48,7 @@ pub fn ranks(n: usize, confidence: f64) -> Option<Ranks> {
 }
 
 /// The median of a rising sample: for an even number the mean of the two middle values; 0 for an empty sample.
-pub fn median(sorted: &[u64]) -> u64 {
+pub fn median_of_rising(sorted: &[u64]) -> u64 {
     let upper = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
     match sorted.len() % 2 {
         1 => upper,
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn medians_and_intervals() {
         assert_eq!(
-            [&[][..], &[3], &[3, 6], &[1, 2, 9]].map(median),
+            [&[][..], &[3], &[3, 6], &[1, 2, 9]].map(median_of_rising),
             [0, 3, 4, 2]
         );
         let sample: [u64; 10] = core::array::from_fn(|i| i as u64 * 10);

@@ -1,11 +1,6 @@
 //! Finds the fastest of many variants whose single times are noisy.
 
-use crate::stats::middle;
-
-/// The median of some ratios; infinite without ratios, which sorts last.
-fn median(ratios: &[f64]) -> f64 {
-    middle(ratios).unwrap_or(f64::INFINITY)
-}
+use crate::stats::median;
 
 /// Rounds of a heat.
 const ROUNDS: usize = 2;
@@ -31,7 +26,9 @@ pub fn race<E>(
             let mut failed = failed.into_iter();
             running.retain(|_| !failed.next().unwrap_or(true));
         }
-        running.sort_by(|a, b| median(&ratios[*a]).total_cmp(&median(&ratios[*b])));
+        // Without ratios it sorts last.
+        let ratio = |at: usize| median(&ratios[at]).unwrap_or(f64::INFINITY);
+        running.sort_by(|a, b| ratio(*a).total_cmp(&ratio(*b)));
         if running.len() <= left {
             break;
         }

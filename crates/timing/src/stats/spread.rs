@@ -51,7 +51,7 @@ impl Spread {
 }
 
 /// The median of `values`, in any order: for an even number the mean of the two middle ones; `None` without values.
-pub fn middle(values: &[f64]) -> Option<f64> {
+pub fn median(values: &[f64]) -> Option<f64> {
     Spread::of(values).ok().map(|spread| spread.median)
 }
 
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn the_middle_of_none_is_none() {
-        assert_eq!(middle(&[]), None);
-        assert_eq!(middle(&[1.0, 4.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[1.0, 4.0]), Some(2.5));
     }
 
     #[test]
