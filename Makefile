@@ -1,6 +1,8 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+# Rust's own library brings debug data and bitcode into archives.
+SLIM = llvm-objcopy-22 --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 
 .PHONY: all setup build check test install install-timer deb demo bench fuzz book
@@ -23,13 +25,15 @@ check: setup
 test: check build
 	$(CARGO) test --workspace --release
 
-# The command finds the rest in ../lib/cere. Needs no build tools, so that `sudo make install` works after `make`.
+# The command finds the rest in ../lib/cere. Needs no build tools but LLVM's, which CERE itself needs, so that `sudo make install` works
+# after `make`.
 install: install-timer
 	@test -x $(BUILT)/cere || { echo "install: there is no $(BUILT)/cere: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/cere"
 	install -m 755 $(BUILT)/cere "$(DESTDIR)$(PREFIX)/bin/cere"
 	install -m 755 $(BUILT)/libcere_pass.so $(BUILT)/libcere_preload.so $(BUILT)/libcere_counted.so $(BUILT)/libcere_stay.so $(BUILT)/libcere_exec.so "$(DESTDIR)$(PREFIX)/lib/cere"
-	install -m 644 $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere"
+	$(SLIM) $(BUILT)/libcere_runtime.a "$(DESTDIR)$(PREFIX)/lib/cere/libcere_runtime.a"
+	chmod 644 "$(DESTDIR)$(PREFIX)/lib/cere/libcere_runtime.a"
 	$(BUILT)/cere manual "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/cere/schemas"
 	install -m 644 docs/schemas/*.json "$(DESTDIR)$(PREFIX)/share/cere/schemas"
@@ -39,7 +43,9 @@ install-timer:
 	@test -e $(BUILT)/libcere_timer.so || { echo "install: there is no $(BUILT)/libcere_timer.so: run make first" >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
 	install -m 644 crates/timer/include/cere.h "$(DESTDIR)$(PREFIX)/include"
-	install -m 644 $(BUILT)/libcere_timer.a $(BUILT)/libcere_timer.so "$(DESTDIR)$(PREFIX)/lib"
+	$(SLIM) $(BUILT)/libcere_timer.a "$(DESTDIR)$(PREFIX)/lib/libcere_timer.a"
+	install -m 644 $(BUILT)/libcere_timer.so "$(DESTDIR)$(PREFIX)/lib"
+	chmod 644 "$(DESTDIR)$(PREFIX)/lib/libcere_timer.a"
 	sed 's/@VERSION@/$(VERSION)/' crates/timer/cere.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
 	chmod 644 "$(DESTDIR)$(PREFIX)/lib/pkgconfig/cere.pc"
 
@@ -48,6 +54,7 @@ deb: build
 	@command -v cargo-deb >/dev/null || { echo "deb: installing cargo-deb" >&2; $(CARGO) install cargo-deb --locked; }
 	rm -rf $(BUILT)/deb-share
 	$(MAKE) --no-print-directory install-timer DESTDIR= PREFIX=$(abspath $(BUILT))/deb-share/timer
+	$(SLIM) $(BUILT)/libcere_runtime.a $(BUILT)/deb-share/libcere_runtime.a
 	$(BUILT)/cere manual $(BUILT)/deb-share
 	gzip --best --no-name $(BUILT)/deb-share/man/man1/*
 	$(CARGO) deb --package cere-cli --no-build
