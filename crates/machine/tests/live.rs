@@ -33,10 +33,9 @@ fn what_is_sure_is_what_the_processor_says() {
         );
     }
     for pair in machine.caches.windows(2) {
-        assert!(
-            pair[0].size_bytes < pair[1].size_bytes && pair[0].latency_ns < pair[1].latency_ns,
-            "{pair:?}"
-        );
+        let sure = pair.iter().all(|cache| cache.confidence >= USABLE);
+        assert!(pair[0].size_bytes < pair[1].size_bytes, "{pair:?}");
+        assert!(!sure || pair[0].latency_ns < pair[1].latency_ns, "{pair:?}");
     }
 }
 
