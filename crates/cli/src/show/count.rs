@@ -463,7 +463,7 @@ mod tests {
         assert!(value["hardware"].get("verdict").is_none());
     }
 
-    /// `crates/cli/tests/schemas.rs` checks the rest; few machines that run tests have counters.
+    /// `crates/cli/tests/all/schemas.rs` checks the rest; few machines that run tests have counters.
     #[test]
     fn the_schema_describes_the_hardware() {
         let schema = include_str!("../../../../docs/schemas/count.json");

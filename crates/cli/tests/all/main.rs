@@ -1,0 +1,27 @@
+//! What users meet: the commands, run as they run them.
+
+mod beside;
+mod build;
+mod captured_code;
+mod check;
+mod code;
+#[path = "../common/mod.rs"]
+mod common;
+mod container;
+mod doctor;
+mod manual;
+mod messages;
+mod nesting;
+mod noticed;
+mod offer;
+mod operand;
+mod report;
+mod results;
+mod roofline;
+mod run;
+mod sandbox;
+mod schemas;
+mod short;
+mod store;
+mod vivo;
+mod wrapper;

@@ -1,0 +1,11 @@
+//! End to end, but for what has a harness of its own or times.
+
+mod addresses;
+mod bad_input;
+mod broken_off;
+mod count;
+mod layers;
+mod metrics;
+mod openmp;
+mod parts;
+mod tuning_bad_input;
