@@ -29,7 +29,7 @@ struct Known {
 struct Measured {
     /// Seconds since the start.
     at: u64,
-    /// [`cere_machine::survival`].
+    /// [`cere_timing::survival`].
     survival_ns: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ fn measure() -> Option<u64> {
     let told = cere_format::caches::of(0);
     let caches = machine::corrected(told, machine::corrections());
     let last = caches.iter().map(|cache| cache.size).max()?;
-    cere_machine::survival::survival(last).ok().flatten()
+    cere_timing::survival::survival(last).ok().flatten()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! | module | what |
 //! |---|---|
 //! | [`session`] | time left, progress, clocks |
-//! | [`area`] | memory in huge or small pages |
 //! | [`code`] | generated machine code |
 //! | [`place`] | threads on cores |
 //! | [`load`], [`system`] | what others do meanwhile; limits of memory and time |
@@ -12,7 +11,6 @@
 //! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
 //! | [`bandwidth`] | bandwidths of levels, first touch |
 //! | [`sharing`] | what cores share, how they hinder each other, how they communicate |
-//! | [`survival`] | how long others leave a line in the caches |
 //! | [`whole`] | all of it, one document |
 //! | [`blocking`] | pure functions: block sizes of kernels |
 //!
@@ -20,7 +18,6 @@
 //! analysers are tested on simulated machines.
 
 pub mod analysis;
-pub mod area;
 pub mod bandwidth;
 pub mod blocking;
 pub mod code;
@@ -30,7 +27,6 @@ pub mod operations;
 pub mod place;
 pub mod session;
 pub mod sharing;
-pub mod survival;
 pub mod system;
 pub mod whole;
 
@@ -40,15 +36,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Error {
     /// Memory that the kernel refuses.
-    #[error(
-        "no memory for {bytes} bytes of a probe: {source}; free memory, or raise the limit of the container"
-    )]
-    Memory {
-        /// Bytes.
-        bytes: usize,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Memory(#[from] cere_timing::area::NoMemory),
     /// Generated code that cannot be made executable.
     #[error(
         "the kernel refuses memory for generated code: {0}; a security policy may forbid it (W^X, SELinux execmem)"

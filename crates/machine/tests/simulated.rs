@@ -2,7 +2,7 @@
 
 use cere_format::machine::USABLE;
 use cere_machine::Error;
-use cere_machine::area::Pages;
+use cere_timing::area::Pages;
 use cere_machine::hierarchy::caches::{self, Effort, Wanted};
 use cere_machine::hierarchy::fit::Placement;
 use cere_machine::hierarchy::target::Target;

@@ -3,7 +3,11 @@
 //! | module | what |
 //! |---|---|
 //! | [`clock`] | the time stamp counter, serialised, with its cost and frequency |
+//! | [`area`] | memory of probes, in huge or small pages; taking lines out of caches |
+//! | [`survival`] | how long others leave a line in the caches |
 //! | [`stats`] | pure functions: medians, intervals, comparisons in turns, races, ranks |
 
+pub mod area;
 pub mod clock;
 pub mod stats;
+pub mod survival;

@@ -285,7 +285,7 @@ fn random(a: &mut CodeAssembler, write: bool) -> Result<(), IcedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::area::{Area, Pages};
+    use cere_timing::area::{Area, Pages};
 
     fn shapes() -> Vec<Shape> {
         let mut shapes = Vec::new();

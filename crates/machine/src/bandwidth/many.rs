@@ -5,11 +5,11 @@ use super::single::fitting;
 use super::spin::Spin;
 use super::window::{Runner, Window, best};
 use super::{Deadline, Measured, Winner, add};
-use crate::area::Area;
 use crate::session::Session;
 use crate::system;
 use crate::{Error, place};
 use cere_format::machine::{Cache, Curve, Found};
+use cere_timing::area::Area;
 
 /// Numbers of cores: 2, 4, ..., all.
 #[must_use]

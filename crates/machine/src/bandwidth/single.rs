@@ -5,9 +5,9 @@ use super::plan::Spot;
 use super::window::{Runner, area as area_of, best, room};
 use super::{Deadline, Winner};
 use crate::Error;
-use crate::area::Area;
 use crate::session::Session;
 use cere_format::machine::Curve;
+use cere_timing::area::Area;
 
 /// Nanoseconds of a window in a cache.
 const WINDOW: f64 = 100e3;

@@ -1,10 +1,10 @@
 //! First touch of pages.
 
-use crate::area::{Area, Pages, SMALL};
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::caches::processors;
 use cere_format::machine::{FirstTouch, Found};
+use cere_timing::area::{Area, Pages, SMALL};
 use std::path::Path;
 
 /// The nodes of memory in a directory such as `/sys/devices/system/node`, with their processors; one with all of `allowed` if the

@@ -4,8 +4,8 @@ use super::Deadline;
 use super::kernels::{GENERATORS, Job, Kernel, Shape, code};
 use super::plan::Spot;
 use crate::Error;
-use crate::area::{Area, HUGE, Pages, SMALL};
 use crate::code::Code;
+use cere_timing::area::{Area, HUGE, Pages, SMALL};
 use cere_timing::clock;
 
 /// Bytes between arrays beyond whole pages: a load does not look like a store just before it, whose address differs above bit 12 alone.

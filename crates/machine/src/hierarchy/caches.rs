@@ -1,10 +1,11 @@
 //! Probes of caches: line, sizes, ways, latencies. What they read off is in [`super::levels`] and [`super::fit`].
 
 use super::levels;
-use super::target::{Target, lines, pages, pairs};
+use super::target::{Target, pages, pairs};
 use crate::Error;
 use crate::analysis::{Step, biggest_step};
-use crate::area::{Pages, SMALL};
+use cere_timing::area::lines;
+use cere_timing::area::{Pages, SMALL};
 
 /// How much is measured.
 pub struct Effort<'a> {
@@ -44,7 +45,7 @@ pub struct Line {
 
 /// Measures the line's curves; the far area has `effort.limit` bytes.
 pub fn line(target: &mut dyn Target, effort: &Effort) -> Result<Line, Error> {
-    let mut curve = |bytes: usize, count: usize| {
+    let mut curve = |bytes: usize, count: usize| -> Result<Vec<(f64, f64)>, Error> {
         target.take(bytes, Pages::Huge)?;
         let extents = [16usize, 32, 64, 128, 256, 512].into_iter();
         let time = |extent: usize| {

@@ -6,11 +6,11 @@ use super::judge::{Level, found, judge, ways_found};
 use super::levels::{self, Plateau, Size};
 use super::target::{Live, Target, pages};
 use super::tlb;
-use crate::area::{Pages, SMALL};
 use crate::load::Others;
 use crate::session::Session;
 use crate::{Error, operations};
 use cere_format::machine::{Cache, Curve, Found, Tlb};
+use cere_timing::area::{Pages, SMALL};
 
 /// What was measured.
 #[derive(Debug, Default)]

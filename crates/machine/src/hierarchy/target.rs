@@ -1,9 +1,9 @@
 //! What the probes of the memory hierarchy run on: this machine's memory, or a simulated one in tests.
 
 use crate::Error;
-use crate::area::{Area, Pages, SMALL};
 use crate::code::Code;
 use crate::session::Session;
+use cere_timing::area::{Area, Pages, SMALL, flush};
 use iced_x86::code_asm::{ptr, rax, rdi, rsi};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
@@ -110,23 +110,6 @@ impl Target for Live<'_> {
         });
         (rounds > 0).then(|| nanoseconds / (rounds * UNROLLED) as f64)
     }
-}
-
-/// Takes a word's line out of all caches.
-pub fn flush(word: &u64) {
-    // SAFETY: every processor of x86-64 has SSE2, which has the instruction; it changes no memory.
-    unsafe { std::arch::x86_64::_mm_clflush(std::ptr::from_ref(word).cast()) };
-}
-
-/// All lines of the first `bytes`, in words, at random.
-#[must_use]
-pub fn lines(bytes: usize, line: usize, seed: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..bytes)
-        .step_by(line)
-        .map(|at| (at / WORD) as u32)
-        .collect();
-    order.shuffle(&mut SmallRng::seed_from_u64(seed));
-    order
 }
 
 /// The first lines of pages that are drawn out of the first `pool` bytes, `bytes` in all: at random within a page, one page after

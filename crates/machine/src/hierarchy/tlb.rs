@@ -5,7 +5,7 @@ use super::fit::Placement;
 use super::levels::{self, Plateau, Size};
 use super::target::{Target, WORD, pages, pairs};
 use crate::Error;
-use crate::area::{Pages, SMALL};
+use cere_timing::area::{Pages, SMALL};
 
 /// Blocks of a pair, from 512 bytes to 4 MiB.
 const BLOCKS: std::ops::RangeInclusive<u32> = 9..=22;

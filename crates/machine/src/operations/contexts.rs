@@ -3,11 +3,11 @@
 use super::probe::{Chain, agreement_within};
 use super::target::{Element, Kind, Target};
 use crate::analysis::{first_step, monotone};
-use crate::area::{Area, Pages};
 use crate::code::Code;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::Curve;
+use cere_timing::area::{Area, Pages};
 use iced_x86::code_asm::{qword_ptr, rax, rdi, rsi};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;

@@ -5,10 +5,10 @@ use super::group::{Pair, mean, separation, similar};
 use super::lockstep::{lockstep, typical, valid};
 use super::{Cores, Part};
 use crate::Error;
-use crate::area::{Area, Pages};
 use crate::bandwidth::Deadline;
 use crate::session::Session;
 use cere_format::machine::{Curve, Found, Layer};
+use cere_timing::area::{Area, Pages};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pairs whose latencies differ by no more than this are in one layer.

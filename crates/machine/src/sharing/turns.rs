@@ -5,11 +5,11 @@ use super::talk::Turns;
 use super::tree::{Table, tree};
 use super::{Cores, Part, cores};
 use crate::Error;
-use crate::area::{Area, Pages};
 use crate::bandwidth::Deadline;
 use crate::code::Code;
 use crate::session::Session;
 use cere_format::machine::{Cache, Curve, Found, Locality};
+use cere_timing::area::{Area, Pages};
 use iced_x86::code_asm::{qword_ptr, rdi, rdx, rsi};
 use std::sync::OnceLock;
 

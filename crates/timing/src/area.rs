@@ -1,6 +1,19 @@
 //! Memory of a probe, in pages of a chosen size.
 
-use crate::Error;
+use rand::seq::SliceRandom;
+use rand::{SeedableRng, rngs::SmallRng};
+
+/// Memory that the kernel refuses to a probe.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no memory for {bytes} bytes of a probe: {source}; free memory, or raise the limit of the container"
+)]
+pub struct NoMemory {
+    /// Bytes.
+    pub bytes: usize,
+    /// The kernel's answer.
+    pub source: std::io::Error,
+}
 
 /// Bytes of a huge page.
 pub const HUGE: usize = 2 << 20;
@@ -32,7 +45,7 @@ unsafe impl Sync for Area {}
 
 impl Area {
     /// Of `bytes`, rounded up to pages of 4 KiB, every page touched.
-    pub fn new(bytes: usize, pages: Pages) -> Result<Self, Error> {
+    pub fn new(bytes: usize, pages: Pages) -> Result<Self, NoMemory> {
         let area = Self::untouched(bytes, pages)?;
         for page in (0..area.bytes).step_by(SMALL) {
             // SAFETY: inside the mapping.
@@ -42,9 +55,9 @@ impl Area {
     }
 
     /// Likewise; no page is there yet.
-    pub fn untouched(bytes: usize, pages: Pages) -> Result<Self, Error> {
+    pub fn untouched(bytes: usize, pages: Pages) -> Result<Self, NoMemory> {
         let bytes = bytes.max(1).next_multiple_of(SMALL);
-        let refused = || Error::Memory {
+        let refused = || NoMemory {
             bytes,
             source: std::io::Error::last_os_error(),
         };
@@ -127,6 +140,23 @@ impl Drop for Area {
         // SAFETY: the mapping of `untouched`, which nothing refers to any more.
         unsafe { libc::munmap(self.mapping.0, self.mapping.1) };
     }
+}
+
+/// Takes a word's line out of all caches.
+pub fn flush(word: &u64) {
+    // SAFETY: every processor of x86-64 has SSE2, which has the instruction; it changes no memory.
+    unsafe { std::arch::x86_64::_mm_clflush(std::ptr::from_ref(word).cast()) };
+}
+
+/// All lines of the first `bytes`, in words, at random.
+#[must_use]
+pub fn lines(bytes: usize, line: usize, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..bytes)
+        .step_by(line)
+        .map(|at| (at / size_of::<u64>()) as u32)
+        .collect();
+    order.shuffle(&mut SmallRng::seed_from_u64(seed));
+    order
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! How long a line that nobody uses stays in the caches: on a machine of one's own until others take its place, on one whose last
 //! level is shared with strangers a few milliseconds.
 
-use crate::Error;
-use crate::area::{Area, Pages};
-use crate::hierarchy::target::{flush, lines};
+use crate::area::{Area, NoMemory, Pages, flush, lines};
 use std::time::{Duration, Instant};
 
 /// Bytes of a line.
@@ -28,7 +26,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(bytes: usize) -> Result<Self, Error> {
+    fn new(bytes: usize) -> Result<Self, NoMemory> {
         let mut area = Area::new(bytes, Pages::Huge)?;
         let order = lines(bytes, LINE, 1);
         let words = area.words();
@@ -83,7 +81,7 @@ fn half(curve: &[(u64, f64)]) -> Option<u64> {
 /// Nanoseconds after which half of what a program read last, and does not use, has left a last level of `size` bytes although the
 /// program brings in nothing else. `None` if it stays for longer than a few hundredths of a second. Takes up to a third of a
 /// second, a twentieth where nothing is lost.
-pub fn survival(size: u64) -> Result<Option<u64>, Error> {
+pub fn survival(size: u64) -> Result<Option<u64>, NoMemory> {
     let bytes = (size / SHARE).clamp(1 << 18, 1 << 23) as usize;
     let mut chain = Chain::new(bytes)?;
     let held = chain.median(ROUNDS, |_, _| {});
