@@ -2,7 +2,6 @@
 
 use cere_format::machine::USABLE;
 use cere_machine::Error;
-use cere_timing::area::Pages;
 use cere_machine::hierarchy::caches::{self, Effort, Wanted};
 use cere_machine::hierarchy::fit::Placement;
 use cere_machine::hierarchy::target::Target;
@@ -10,6 +9,7 @@ use cere_machine::hierarchy::{levels, tlb};
 use cere_memory::geometry::{Inclusion, Level, Replacement, Tlb};
 use cere_memory::options::{Frames, Prefetcher};
 use cere_memory::{Access, Geometry, Hierarchy, Options};
+use cere_timing::area::Pages;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 /// A machine drawn by a seed.

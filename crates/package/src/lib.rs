@@ -36,14 +36,15 @@ pub use machine::{Misfit, fits, lacks, machine};
 
 use cere_format::FormatError;
 use cere_format::abi::HOOK_OFFSET;
-use cere_format::build::Unit;
+use cere_format::build::{Region, Unit};
 use cere_format::capture::{Mapping, OpenMp, PAGE_CODE, PAGE_FOREIGN, RegionEnd};
 use cere_format::package::*;
 use cere_format::replay::left_out;
 use cere_format::store::Store;
 use io::{NewMember, encode_table, write_package};
+use pages::Pages;
 use program::{Loaded, RegionImage};
-use raw::Raw;
+use raw::{Kept, Raw};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -85,13 +86,10 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     }
     masks.extend(openmp_words(&variables, &image, &images, input.store)?);
     let locks = capture.openmp.iter().flat_map(|o| &o.lock_words);
-    masks.extend(locks.map(|at| openmp_mask(*at, 8)));
+    masks.extend(locks.map(|at| mask((*at, at + 8), left_out::OPENMP)));
     let probes: Vec<(u64, u64)> = masks.iter().map(|m| (m.start, m.end)).collect();
-    masks.extend(capture.entry.frames.map(|start| Mask {
-        start,
-        end: capture.entry.stack_pointer,
-        reason: left_out::OWN_STACK.into(),
-    }));
+    let frames = capture.entry.frames;
+    masks.extend(frames.map(|at| mask((at, capture.entry.stack_pointer), left_out::OWN_STACK)));
 
     let mut libraries = library::Symbols::collect(&raw, &images)?;
     let mut locals = thread::Locals::find(&raw, &images, &image)?;
@@ -102,29 +100,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         .map(|f| f.address)
         .collect();
     let range = image.loaded.image.range;
-    let program = images
-        .iter()
-        .filter(|l| l.image.program)
-        .map(|l| l.image.range);
-    let program: Vec<(u64, u64)> = program.collect();
-    let mut pointed = HashSet::new();
-    let kept = pages::reduce(&raw, &probes, |record, page| {
-        if record.flags & PAGE_CODE != 0 {
-            return;
-        }
-        let foreign = record.flags & PAGE_FOREIGN != 0;
-        for (number, word) in page.as_chunks::<8>().0.iter().enumerate() {
-            let value = u64::from_le_bytes(*word);
-            let at = record.address + 8 * number as u64;
-            libraries.word(at, value, foreign);
-            locals.word(at, value, foreign);
-            for address in addresses_in(value) {
-                let inside = |r: &(u64, u64)| r.0 <= address && address < r.1;
-                if program.iter().any(inside) && starts.contains(&address) {
-                    pointed.insert(address);
-                }
-            }
-        }
+    let (kept, pointed) = keep_pages(&raw, &images, &probes, &starts, |at, value, foreign| {
+        libraries.word(at, value, foreign);
+        locals.word(at, value, foreign);
     })?;
     let reach::Reached {
         units,
@@ -152,24 +130,16 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
     if let Some(tls) = &mut tls {
         tls.variables.extend(settled.thread_locals);
     }
-    masks.extend(tls.as_ref().map(|tls| Mask {
-        start: tls.address,
-        end: tls.address + tls.size,
-        reason: left_out::APART.into(),
-    }));
+    let apart = tls
+        .as_ref()
+        .map(|tls| (tls.address, tls.address + tls.size));
+    masks.extend(apart.map(|range| mask(range, left_out::APART)));
     let copied = program::copied(&images)?;
-    masks.extend(copied.iter().map(|(_, start, size)| Mask {
-        start: *start,
-        end: start + size,
-        reason: left_out::LIBRARY.into(),
-    }));
+    let of_libraries = copied.iter().map(|(_, at, size)| (*at, at + size));
+    masks.extend(of_libraries.map(|range| mask(range, left_out::LIBRARY)));
     let streams = streams::Streams::find(&images)?;
-    let buffers = streams.buffers(&raw)?;
-    masks.extend(buffers.into_iter().map(|(start, end)| Mask {
-        start,
-        end,
-        reason: left_out::STREAM.into(),
-    }));
+    let buffers = streams.buffers(&raw)?.into_iter();
+    masks.extend(buffers.map(|range| mask(range, left_out::STREAM)));
     let (mut answers, mut answer_list) = (capture.answers.clone(), raw.answers.clone());
     if let Some(answers) = &mut answers {
         streams.describe(&raw, answers, &mut answer_list)?;
@@ -181,17 +151,7 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         key: capture.key.clone(),
         images: image.loaded.image.path.display().to_string(),
     })?;
-    let region = own
-        .regions
-        .iter()
-        .find(|r| r.index == capture.key.index)
-        .cloned()
-        .ok_or_else(|| FormatError::Invalid {
-            what: input.store.unit_record(&own.id).display().to_string(),
-            field: "regions",
-            value: format!("without index {}", capture.key.index),
-            why: "the captured region is one of its regions: build again with `cere instrument`",
-        })?;
+    let region = captured_region(own, capture.key.index, input.store)?;
     let mut manifest = Manifest {
         version: PACKAGE_VERSION,
         name: input.name.into(),
@@ -241,29 +201,94 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         pages: 0,
         members: Vec::new(),
     };
-    let page_size = capture.page_size;
+    let members = members(
+        &raw,
+        &image,
+        &manifest.units,
+        input.store,
+        Own {
+            kept: &kept,
+            blocks,
+            answers: answer_list,
+        },
+    )?;
+    write_package(input.destination, &mut manifest, &members)?;
+    Ok(manifest)
+}
+
+/// Reduces the pages, and shows the words of those at entry that hold no code to `look`: address, value, whether they are a library's.
+/// The addresses of `starts` that these words hold.
+fn keep_pages(
+    raw: &Raw,
+    images: &[Loaded],
+    zeroed: &[(u64, u64)],
+    starts: &HashSet<u64>,
+    mut look: impl FnMut(u64, u64, bool),
+) -> Result<(Pages, HashSet<u64>), PackError> {
+    let program = images.iter().filter(|l| l.image.program);
+    let program: Vec<(u64, u64)> = program.map(|l| l.image.range).collect();
+    let mut pointed = HashSet::new();
+    let kept = pages::reduce(raw, zeroed, |record, page| {
+        if record.flags & PAGE_CODE != 0 {
+            return;
+        }
+        let foreign = record.flags & PAGE_FOREIGN != 0;
+        for (number, word) in page.as_chunks::<8>().0.iter().enumerate() {
+            let value = u64::from_le_bytes(*word);
+            look(record.address + 8 * number as u64, value, foreign);
+            for address in addresses_in(value) {
+                let inside = |r: &(u64, u64)| r.0 <= address && address < r.1;
+                if program.iter().any(inside) && starts.contains(&address) {
+                    pointed.insert(address);
+                }
+            }
+        }
+    })?;
+    Ok((kept, pointed))
+}
+
+fn captured_region(own: &Unit, index: u32, store: &Store) -> Result<Region, FormatError> {
+    let region = own.regions.iter().find(|r| r.index == index);
+    region.cloned().ok_or_else(|| FormatError::Invalid {
+        what: store.unit_record(&own.id).display().to_string(),
+        field: "regions",
+        value: format!("without index {index}"),
+        why: "the captured region is one of its regions: build again with `cere instrument`",
+    })
+}
+
+/// What a package holds of the invocation itself.
+struct Own<'a> {
+    kept: &'a Pages,
+    /// The thread-local block at entry and at exit.
+    blocks: Option<(Vec<u8>, Vec<u8>)>,
+    answers: Vec<u8>,
+}
+
+/// The members in their order.
+fn members<'a>(
+    raw: &'a Raw,
+    image: &RegionImage<'_>,
+    units: &[PackageUnit],
+    store: &Store,
+    own: Own<'a>,
+) -> Result<Vec<NewMember<'a>>, PackError> {
+    let bytes = |pages: &Kept| pages.indices.len() as u64 * raw.capture.page_size;
+    let (entry, exit) = (&own.kept.entry, &own.kept.exit);
     let mut members = vec![
-        NewMember::bytes(MEMBER_TABLE, encode_table(&kept.table)),
-        NewMember::stream(
-            MEMBER_ENTRY,
-            kept.entry.indices.len() as u64 * page_size,
-            || Ok(kept.entry.stream(&raw.entry)),
-        ),
-        NewMember::stream(
-            MEMBER_EXIT,
-            kept.exit.indices.len() as u64 * page_size,
-            || Ok(kept.exit.stream(&raw.exit)),
-        ),
+        NewMember::bytes(MEMBER_TABLE, encode_table(&own.kept.table)),
+        NewMember::stream(MEMBER_ENTRY, bytes(entry), || Ok(entry.stream(&raw.entry))),
+        NewMember::stream(MEMBER_EXIT, bytes(exit), || Ok(exit.stream(&raw.exit))),
     ];
-    if capture.trace.is_some() {
+    if raw.capture.trace.is_some() {
         members.push(NewMember::bytes(MEMBER_TRACE, raw.trace.as_slice()));
     }
-    if !answer_list.is_empty() {
-        members.push(NewMember::bytes(MEMBER_ANSWERS, answer_list));
+    if !own.answers.is_empty() {
+        members.push(NewMember::bytes(MEMBER_ANSWERS, own.answers));
     }
-    let code = image.region_code(capture.key.index);
+    let code = image.region_code(raw.capture.key.index);
     members.push(NewMember::bytes(MEMBER_CODE, code));
-    if let Some((entry, exit)) = blocks {
+    if let Some((entry, exit)) = own.blocks {
         let start = image.loaded.elf.template_bytes()?;
         members.push(NewMember::bytes(MEMBER_TLS_ENTRY, entry));
         members.push(NewMember::bytes(MEMBER_TLS_EXIT, exit));
@@ -272,19 +297,18 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
             members.push(NewMember::bytes(MEMBER_TLS_TEAM, raw.blocks.as_slice()));
         }
     }
-    for unit in &manifest.units {
-        let path = input.store.unit_ir(&unit.id);
+    for unit in units {
+        let path = store.unit_ir(&unit.id);
         if !path.is_file() {
             return Err(PackError::Stale {
                 image: image.loaded.image.path.clone(),
                 unit: unit.id.clone(),
-                store: input.store.root().into(),
+                store: store.root().into(),
             });
         }
         members.push(NewMember::file(unit.member(), path));
     }
-    write_package(input.destination, &mut manifest, &members)?;
-    Ok(manifest)
+    Ok(members)
 }
 
 fn file_name(path: &Path) -> String {
@@ -313,11 +337,7 @@ fn masks(raw: &Raw, images: &[Loaded]) -> Result<Vec<Mask>, PackError> {
             }
             for offset in [HOOK_OFFSET, SCRATCH_OFFSET] {
                 let start = descriptor + offset as u64;
-                masks.push(Mask {
-                    start,
-                    end: start + 8,
-                    reason: left_out::PROBE.into(),
-                });
+                masks.push(mask((start, start + 8), left_out::PROBE));
             }
         }
     }
@@ -359,19 +379,19 @@ fn openmp_words(
             );
         }
     }
-    let mask = |v: &Variable| {
+    let of_runtime = |v: &Variable| {
         let bytes = named.get(&(v.name.as_str(), v.unit.as_deref()))?;
-        Some(openmp_mask(v.address, v.size.min(*bytes)))
+        Some(mask(
+            (v.address, v.address + v.size.min(*bytes)),
+            left_out::OPENMP,
+        ))
     };
-    Ok(variables.iter().filter_map(mask).collect())
+    Ok(variables.iter().filter_map(of_runtime).collect())
 }
 
-fn openmp_mask(start: u64, size: u64) -> Mask {
-    Mask {
-        start,
-        end: start + size,
-        reason: left_out::OPENMP.into(),
-    }
+fn mask((start, end): (u64, u64), reason: &str) -> Mask {
+    let reason = reason.into();
+    Mask { start, end, reason }
 }
 
 /// The captured mappings, and pages for jumps to where the preload library had put functions of its own

@@ -35,147 +35,155 @@ fn rank(symbol: &LibrarySymbol) -> impl Ord + use<> {
     )
 }
 
+/// What is named at which address.
+#[derive(Default)]
+struct Names {
+    known: HashMap<u64, LibrarySymbol>,
+    /// The first library in load order that has a name.
+    owners: HashMap<String, String>,
+    /// The first addresses of the program's images that define a name.
+    program: HashMap<String, Vec<u64>>,
+    /// Addresses that stand in the package though no captured word holds them.
+    found: BTreeSet<u64>,
+}
+
+impl Names {
+    fn add(&mut self, address: u64, name: &str, version: Option<String>, kind: LibrarySymbolKind) {
+        let symbol = LibrarySymbol {
+            address,
+            library: self.owners.get(name).cloned().unwrap_or_default(),
+            name: name.to_owned(),
+            symbol_version: version,
+            place: None,
+            kind,
+            words: Vec::new(),
+        };
+        self.known.insert(address, symbol);
+    }
+
+    /// An image of the program.
+    fn note_program(&mut self, loaded: &Loaded) -> Result<(), PackError> {
+        let symbols = loaded.elf.dynamic_symbols()?.into_iter();
+        for symbol in symbols.filter(|s| s.defined) {
+            let holders = self.program.entry(symbol.name).or_default();
+            holders.push(loaded.image.range.0);
+        }
+        Ok(())
+    }
+
+    fn add_library(&mut self, loaded: &Loaded) -> Result<(), PackError> {
+        let library = loaded.elf.soname()?;
+        for symbol in loaded.elf.dynamic_symbols()? {
+            // What libc's own parts share is of no use to a program.
+            let private = symbol.version.as_deref() == Some("GLIBC_PRIVATE");
+            if !symbol.defined || !symbol.global || symbol.value == 0 || private {
+                continue;
+            }
+            let owner = self.owners.entry(symbol.name.clone());
+            owner.or_insert_with(|| library.clone());
+            let mut chosen = loaded.image.chosen.iter();
+            let (address, kind) = match symbol.kind {
+                Kind::Function => (loaded.address(symbol.value), LibrarySymbolKind::Function),
+                Kind::Variable => (loaded.address(symbol.value), LibrarySymbolKind::Variable),
+                Kind::Chooser if let Some(chosen) = chosen.find(|c| c.0 == symbol.value) => {
+                    (chosen.1, LibrarySymbolKind::Function)
+                }
+                _ => continue,
+            };
+            let new = LibrarySymbol {
+                address,
+                library: library.clone(),
+                name: symbol.name,
+                symbol_version: symbol.version,
+                place: None,
+                kind,
+                words: Vec::new(),
+            };
+            let old = self.known.get(&address);
+            if old.is_none_or(|old| rank(old) > rank(&new)) {
+                self.known.insert(address, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries in the linkage table that are library functions' addresses for a program that is not position-independent.
+    fn add_linkage(&mut self, loaded: &Loaded) -> Result<(), PackError> {
+        for symbol in loaded.elf.dynamic_symbols()? {
+            let placed = !symbol.defined && symbol.kind == Kind::Function && symbol.value != 0;
+            if placed && !self.program.contains_key(&symbol.name) {
+                let address = loaded.address(symbol.value);
+                // Also what only the region's end shows is one of these.
+                self.found.insert(address);
+                let kind = LibrarySymbolKind::Function;
+                self.add(address, &symbol.name, symbol.version, kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the loader resolved for an image of the program.
+    fn add_resolved(
+        &mut self,
+        loaded: &Loaded,
+        raw: &Raw,
+        images: &[Loaded],
+    ) -> Result<(), PackError> {
+        for relocation in loaded.elf.relocations()? {
+            let name = &relocation.symbol.name;
+            let at = loaded.address(relocation.offset);
+            let elsewhere = |start: &u64| *start != loaded.image.range.0;
+            let (address, kind) = if relocation.copy {
+                let holders = self.program.get(name);
+                if holders.is_some_and(|p| p.iter().any(elsewhere)) {
+                    continue;
+                }
+                (at, LibrarySymbolKind::Variable)
+            } else {
+                let Some(value) = raw.word(at)?.filter(|v| *v != 0) else {
+                    continue;
+                };
+                let holder = images.iter().find(|l| inside(l.image.range, value));
+                if holder.is_some_and(|l| l.image.program) {
+                    continue;
+                }
+                let code =
+                    holder.is_none_or(|l| l.elf.executable(value.wrapping_sub(l.image.bias)));
+                let kind = match code {
+                    true => LibrarySymbolKind::Function,
+                    false => LibrarySymbolKind::Variable,
+                };
+                (value, kind)
+            };
+            self.add(address, name, relocation.symbol.version.clone(), kind);
+        }
+        Ok(())
+    }
+}
+
 impl Symbols {
     /// Collects the dynamic symbols of all libraries, the implementations that they chose by processor (`memcpy`), the preload
     /// library's functions, and what the loader resolved for the program's images.
     pub fn collect(raw: &Raw, images: &[Loaded]) -> Result<Self, PackError> {
-        let mut known: HashMap<u64, LibrarySymbol> = HashMap::new();
-        let mut owners: HashMap<String, String> = HashMap::new();
-        let mut program_names: HashMap<String, Vec<u64>> = HashMap::new();
+        let mut names = Names::default();
         for loaded in images {
-            if loaded.image.program {
-                for symbol in loaded.elf.dynamic_symbols()? {
-                    if symbol.defined {
-                        let holders = program_names.entry(symbol.name).or_default();
-                        holders.push(loaded.image.range.0);
-                    }
-                }
-                continue;
-            }
-            let library = loaded.elf.soname()?;
-            for symbol in loaded.elf.dynamic_symbols()? {
-                // What libc's own parts share is of no use to a program.
-                let private = symbol.version.as_deref() == Some("GLIBC_PRIVATE");
-                if !symbol.defined || !symbol.global || symbol.value == 0 || private {
-                    continue;
-                }
-                let mut address = loaded.address(symbol.value);
-                let kind = match symbol.kind {
-                    Kind::Function => LibrarySymbolKind::Function,
-                    Kind::Chooser
-                        if let Some(chosen) =
-                            loaded.image.chosen.iter().find(|c| c.0 == symbol.value) =>
-                    {
-                        address = chosen.1;
-                        LibrarySymbolKind::Function
-                    }
-                    Kind::Variable => LibrarySymbolKind::Variable,
-                    _ => {
-                        owners.entry(symbol.name).or_insert_with(|| library.clone());
-                        continue;
-                    }
-                };
-                owners
-                    .entry(symbol.name.clone())
-                    .or_insert_with(|| library.clone());
-                let new = LibrarySymbol {
-                    address,
-                    library: library.clone(),
-                    name: symbol.name,
-                    symbol_version: symbol.version,
-                    place: None,
-                    kind,
-                    words: Vec::new(),
-                };
-                match known.get(&new.address) {
-                    Some(old) if rank(old) <= rank(&new) => {}
-                    _ => {
-                        known.insert(new.address, new);
-                    }
-                }
+            match loaded.image.program {
+                true => names.note_program(loaded)?,
+                false => names.add_library(loaded)?,
             }
         }
-        let mut found = BTreeSet::new();
         for loaded in images.iter().filter(|l| l.image.program) {
-            // The entry in the linkage table that is a library function's address for a program that is not position-independent.
-            let symbols = loaded.elf.dynamic_symbols()?.into_iter();
-            let entries = symbols.filter(|s| {
-                let placed = !s.defined && s.kind == Kind::Function && s.value != 0;
-                placed && !program_names.contains_key(&s.name)
-            });
-            for symbol in entries {
-                let address = loaded.address(symbol.value);
-                // Also what only the region's end shows is one of these.
-                found.insert(address);
-                known.insert(
-                    address,
-                    LibrarySymbol {
-                        address,
-                        library: owners.get(&symbol.name).cloned().unwrap_or_default(),
-                        name: symbol.name,
-                        symbol_version: symbol.version,
-                        place: None,
-                        kind: LibrarySymbolKind::Function,
-                        words: Vec::new(),
-                    },
-                );
-            }
-            for relocation in loaded.elf.relocations()? {
-                let name = &relocation.symbol.name;
-                let at = loaded.address(relocation.offset);
-                let (address, kind) = if relocation.copy {
-                    let elsewhere = |start: &u64| *start != loaded.image.range.0;
-                    if program_names
-                        .get(name)
-                        .is_some_and(|p| p.iter().any(elsewhere))
-                    {
-                        continue;
-                    }
-                    (at, LibrarySymbolKind::Variable)
-                } else {
-                    let Some(value) = raw.word(at)?.filter(|v| *v != 0) else {
-                        continue;
-                    };
-                    let holder = images.iter().find(|l| inside(l.image.range, value));
-                    if holder.is_some_and(|l| l.image.program) {
-                        continue;
-                    }
-                    let code =
-                        holder.is_none_or(|l| l.elf.executable(value.wrapping_sub(l.image.bias)));
-                    let kind = if code {
-                        LibrarySymbolKind::Function
-                    } else {
-                        LibrarySymbolKind::Variable
-                    };
-                    (value, kind)
-                };
-                known.insert(
-                    address,
-                    LibrarySymbol {
-                        address,
-                        library: owners.get(name).cloned().unwrap_or_default(),
-                        name: name.clone(),
-                        symbol_version: relocation.symbol.version,
-                        place: None,
-                        kind,
-                        words: Vec::new(),
-                    },
-                );
-            }
+            names.add_linkage(loaded)?;
+            names.add_resolved(loaded, raw, images)?;
         }
         for (name, address) in &raw.capture.interposed {
-            known.entry(*address).or_insert_with(|| LibrarySymbol {
-                address: *address,
-                library: owners.get(name).cloned().unwrap_or_default(),
-                name: name.clone(),
-                symbol_version: None,
-                place: None,
-                kind: LibrarySymbolKind::Function,
-                words: Vec::new(),
-            });
+            if !names.known.contains_key(address) {
+                names.add(*address, name, None, LibrarySymbolKind::Function);
+            }
         }
+        let libraries = || images.iter().filter(|l| !l.image.program);
         let mut code = Vec::new();
-        for loaded in images.iter().filter(|l| !l.image.program) {
+        for loaded in libraries() {
             if let Some(build) = loaded.elf.build_id()? {
                 let (first, library) = (loaded.image.range.0, loaded.elf.soname()?);
                 let found = loaded.elf.code()?.into_iter();
@@ -183,14 +191,9 @@ impl Symbols {
                 code.extend(found.map(|(s, e)| (s, e, first, library.clone(), build.clone())));
             }
         }
-        let libraries = images
-            .iter()
-            .filter(|l| !l.image.program)
-            .map(|l| l.image.range);
-        let mut ranges: Vec<(u64, u64)> = libraries.collect();
-        let outside: Vec<u64> = known
-            .keys()
-            .copied()
+        let mut ranges: Vec<(u64, u64)> = libraries().map(|l| l.image.range).collect();
+        let outside = names.known.keys().copied();
+        let outside: Vec<u64> = outside
             .filter(|a| !ranges.iter().any(|r| inside(*r, *a)))
             .collect();
         ranges.extend(outside.into_iter().map(|a| (a, a + 1)));
@@ -199,11 +202,11 @@ impl Symbols {
             ranges.iter().map(|r| r.1).max().unwrap_or(0),
         );
         Ok(Self {
-            known,
+            known: names.known,
             code,
             ranges,
             bounds,
-            found,
+            found: names.found,
         })
     }
 

@@ -45,9 +45,11 @@ pub fn touch(path: &Path) {
 /// says. The caller is alone.
 pub fn if_changed(directory: &Path, limit: u64, stamp: &Path, f: impl FnOnce()) {
     let changed = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
-    let same = |(at, seen): (SystemTime, SystemTime)| at < seen;
+    let Some(at) = changed(directory) else {
+        return;
+    };
     let bound = || fs::read_to_string(stamp).ok()?.parse::<u64>().ok();
-    let unchanged = changed(directory).zip(changed(stamp)).is_some_and(same);
+    let unchanged = changed(stamp).is_some_and(|seen| at < seen);
     if !unchanged || bound().is_none_or(|bound| bound > limit) {
         f();
         let _ = fs::write(stamp, limit.to_string());

@@ -573,7 +573,7 @@ fn memory_that_moves_and_goes() {
         (RegionEnd::Returned, None)
     );
     // The sixteen pages that moved away: in the end nothing is there. Two of those that came were looked at.
-    let left = PAGE_WRITTEN | PAGE_ENTRY_STORED | PAGE_EXIT_STORED | PAGE_FRESH;
+    let left = PAGE_WRITTEN | PAGE_ENTRY_STORED | PAGE_EXIT_STORED | PAGE_FRESH | PAGE_STACK;
     let with = |flags| capture.flagged(left, flags);
     assert_eq!(with(PAGE_WRITTEN | PAGE_ENTRY_STORED), 16);
     assert_eq!(with(PAGE_WRITTEN | PAGE_EXIT_STORED | PAGE_FRESH), 2);

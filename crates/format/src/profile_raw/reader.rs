@@ -80,6 +80,54 @@ macro_rules! word {
     };
 }
 
+/// The run's cycles and what they are in seconds.
+struct Clock {
+    /// Of the counter when the profile began.
+    start: u64,
+    /// Cycles of the counter a second.
+    hz: f64,
+    /// Cycles of the run, without those of the probes.
+    total: f64,
+    /// Cycles of regions themselves.
+    own: u64,
+    /// Cycles of a probe inside what it measures, and outside.
+    probe: (f64, f64),
+}
+
+impl Clock {
+    /// `own`: cycles of regions themselves.
+    fn read(header: &[u8], own: u64) -> Self {
+        let start = word!(header, 0, RawHeader, start_cycles);
+        let ended = word!(header, 0, RawHeader, end_cycles);
+        let end = match ended {
+            0 => word!(header, 0, RawHeader, last_cycles).max(start),
+            end => end,
+        };
+        let inside = f64::from_bits(word!(header, 0, RawHeader, probe_inside));
+        let outside = f64::from_bits(word!(header, 0, RawHeader, probe_outside));
+        let mut hz = f64::from_bits(word!(header, 0, RawHeader, tsc_hz));
+        let began = word!(header, 0, RawHeader, start_nanoseconds);
+        let elapsed = word!(header, 0, RawHeader, end_nanoseconds).saturating_sub(began);
+        if elapsed > 50_000_000 && ended > start {
+            hz = (end - start) as f64 * 1e9 / elapsed as f64;
+        }
+        let pairs = word!(header, 0, RawHeader, pairs) as f64;
+        let total = (end.saturating_sub(start) as f64 - pairs * (inside + outside)).max(1.0);
+        Self {
+            start,
+            hz,
+            // The probe's cost is known to a few cycles only: many short regions may add up to more than the remaining time.
+            total: total.max(own as f64),
+            own,
+            probe: (inside, outside),
+        }
+    }
+
+    fn seconds(&self, cycles: u64) -> f64 {
+        cycles as f64 / self.hz
+    }
+}
+
 /// Turns a raw profile into a [`Profile`]. `name` gives a region's display name.
 pub fn read_raw(
     path: &Path,
@@ -93,16 +141,7 @@ pub fn read_raw(
         path: path.to_owned(),
     };
     let header = reader.words(0, size_of::<RawHeader>())?;
-    let magic = u64_at(&header, 0);
-    let version = u32_at(&header, 8);
-    if magic != RAW_MAGIC {
-        return Err(FormatError::WrongMagic {
-            what: "a raw profile",
-            found: magic.to_le_bytes().to_vec(),
-            expected: RAW_MAGIC.to_le_bytes().to_vec(),
-        });
-    }
-    check_version("the raw profile", version, RAW_VERSION)?;
+    check_header(&header)?;
     let count = reader.count(
         "regions",
         word!(&header, 0, RawHeader, regions),
@@ -111,108 +150,120 @@ pub fn read_raw(
     let nodes = reader.count("nodes", word!(&header, 0, RawHeader, nodes), RAW_NODES)?;
     let passages = word!(&header, 0, RawHeader, passages);
     let passages = reader.count("passages", passages, RAW_PASSAGES)?;
-    let start = word!(&header, 0, RawHeader, start_cycles);
-    let end = match word!(&header, 0, RawHeader, end_cycles) {
-        0 => word!(&header, 0, RawHeader, last_cycles).max(start),
-        end => end,
-    };
-    let inside = f64::from_bits(word!(&header, 0, RawHeader, probe_inside));
-    let outside = f64::from_bits(word!(&header, 0, RawHeader, probe_outside));
-    let mut hz = f64::from_bits(word!(&header, 0, RawHeader, tsc_hz));
-    let elapsed = word!(&header, 0, RawHeader, end_nanoseconds).saturating_sub(word!(
-        &header,
-        0,
-        RawHeader,
-        start_nanoseconds
-    ));
-    if elapsed > 50_000_000 && word!(&header, 0, RawHeader, end_cycles) > start {
-        hz = (end - start) as f64 * 1e9 / elapsed as f64;
-    }
-    let pairs = word!(&header, 0, RawHeader, pairs) as f64;
-    let total = (end.saturating_sub(start) as f64 - pairs * (inside + outside)).max(1.0);
-    let seconds = |cycles: u64| cycles as f64 / hz;
     let table = reader.words(REGIONS_OFFSET, count * size_of::<RawRegion>())?;
-    let own_sum: u64 = (0..count)
-        .map(|slot| word!(&table, slot * size_of::<RawRegion>(), RawRegion, own))
-        .fold(0, u64::saturating_add);
-    // The probe's cost is known to a few cycles only: many short regions may add up to more than the remaining time.
-    let total = total.max(own_sum as f64);
-    let mut regions = Vec::with_capacity(count);
-    for slot in 0..count {
-        let base = slot * size_of::<RawRegion>();
-        let unit = table.get(base..base + 32).unwrap_or(&[]);
-        let key = RegionKey {
-            unit: String::from_utf8_lossy(unit).into_owned(),
-            index: u32_at(&table, base + offset_of!(RawRegion, index)),
-        };
-        let finished = word!(&table, base, RawRegion, finished);
-        let invocations = word!(&table, base, RawRegion, invocations);
-        let own = word!(&table, base, RawRegion, own);
-        regions.push(RegionProfile {
-            name: name(&key),
-            key,
-            invocations,
-            inclusive_seconds: seconds(word!(&table, base, RawRegion, inclusive)),
-            self_seconds: seconds(own),
-            share: own as f64 / total,
-            cycles_min: if finished == 0 {
-                0
-            } else {
-                word!(&table, base, RawRegion, min)
-            },
-            cycles_mean: word!(&table, base, RawRegion, sum) as f64 / finished.max(1) as f64,
-            cycles_max: word!(&table, base, RawRegion, max),
-            noise: 0.0,
-            trace: trace(
-                &reader,
-                slot,
-                invocations.min(u32_at(&table, base + offset_of!(RawRegion, first_room)).into()),
-                start,
-            )?,
+    let own = |slot| word!(&table, slot * size_of::<RawRegion>(), RawRegion, own);
+    let clock = Clock::read(&header, (0..count).map(own).fold(0, u64::saturating_add));
+    let regions = (0..count).map(|slot| region(&reader, &table, slot, &clock, name));
+    let (regions, place) = by_time(regions.collect::<Result<_, _>>()?);
+    let tree = tree(&reader, nodes, &clock, &place)?;
+    Ok(Profile {
+        version: PROFILE_VERSION,
+        command,
+        directory,
+        program: String::new(),
+        runs: 1,
+        ended: None,
+        process: ProcessName::default(),
+        input: RunInput::default(),
+        seconds: clock.total / clock.hz,
+        coverage: (clock.own as f64 / clock.total).min(1.0),
+        tsc_hz: clock.hz,
+        probe_inside: clock.probe.0,
+        probe_outside: clock.probe.1,
+        regions,
+        tree,
+        timeline: timeline(&reader, passages, &place, clock.start)?,
+        other_threads: word!(&header, 0, RawHeader, other_threads),
+        elsewhere: elsewhere(&reader, name)?,
+        processor: processor(&header),
+    })
+}
+
+fn check_header(header: &[u8]) -> Result<(), FormatError> {
+    let magic = u64_at(header, 0);
+    if magic != RAW_MAGIC {
+        return Err(FormatError::WrongMagic {
+            what: "a raw profile",
+            found: magic.to_le_bytes().to_vec(),
+            expected: RAW_MAGIC.to_le_bytes().to_vec(),
         });
     }
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|a, b| {
-        regions[*b]
-            .self_seconds
-            .total_cmp(&regions[*a].self_seconds)
-    });
-    let mut place = vec![0; count];
-    for (new, old) in order.iter().enumerate() {
+    check_version("the raw profile", u32_at(header, 8), RAW_VERSION)
+}
+
+fn region(
+    reader: &Reader,
+    table: &[u8],
+    slot: usize,
+    clock: &Clock,
+    name: &mut dyn FnMut(&RegionKey) -> String,
+) -> Result<RegionProfile, FormatError> {
+    let base = slot * size_of::<RawRegion>();
+    let unit = table.get(base..base + 32).unwrap_or(&[]);
+    let key = RegionKey {
+        unit: String::from_utf8_lossy(unit).into_owned(),
+        index: u32_at(table, base + offset_of!(RawRegion, index)),
+    };
+    let finished = word!(table, base, RawRegion, finished);
+    let invocations = word!(table, base, RawRegion, invocations);
+    let own = word!(table, base, RawRegion, own);
+    let room = u32_at(table, base + offset_of!(RawRegion, first_room));
+    Ok(RegionProfile {
+        name: name(&key),
+        key,
+        invocations,
+        inclusive_seconds: clock.seconds(word!(table, base, RawRegion, inclusive)),
+        self_seconds: clock.seconds(own),
+        share: own as f64 / clock.total,
+        cycles_min: match finished {
+            0 => 0,
+            _ => word!(table, base, RawRegion, min),
+        },
+        cycles_mean: word!(table, base, RawRegion, sum) as f64 / finished.max(1) as f64,
+        cycles_max: word!(table, base, RawRegion, max),
+        noise: 0.0,
+        trace: trace(reader, slot, invocations.min(room.into()), clock.start)?,
+    })
+}
+
+/// The regions by falling time, and the place of each slot's region among them.
+fn by_time(regions: Vec<RegionProfile>) -> (Vec<RegionProfile>, Vec<usize>) {
+    let mut slots: Vec<_> = regions.into_iter().enumerate().collect();
+    slots.sort_by(|a, b| b.1.self_seconds.total_cmp(&a.1.self_seconds));
+    let mut place = vec![0; slots.len()];
+    for (new, (old, _)) in slots.iter().enumerate() {
         place[*old] = new;
     }
+    (slots.into_iter().map(|slot| slot.1).collect(), place)
+}
+
+fn tree(
+    reader: &Reader,
+    nodes: usize,
+    clock: &Clock,
+    place: &[usize],
+) -> Result<Vec<TreeNode>, FormatError> {
     let table = reader.words(NODES_OFFSET, nodes * size_of::<RawNode>())?;
-    let mut tree = Vec::with_capacity(nodes);
-    for node in 0..nodes {
+    let root = TreeNode {
+        region: None,
+        parent: None,
+        invocations: 1,
+        inclusive_seconds: clock.total / clock.hz,
+        self_seconds: (clock.total - clock.own as f64).max(0.0) / clock.hz,
+    };
+    let inner = |node: usize| {
         let base = node * size_of::<RawNode>();
-        let parent = u32_at(&table, base + offset_of!(RawNode, parent)) as usize;
-        let region = u32_at(&table, base) as usize;
-        let root = node == 0;
-        tree.push(TreeNode {
-            region: if root {
-                None
-            } else {
-                place.get(region).copied()
-            },
-            parent: (!root).then_some(parent),
-            invocations: if root {
-                1
-            } else {
-                word!(&table, base, RawNode, invocations)
-            },
-            inclusive_seconds: if root {
-                total / hz
-            } else {
-                seconds(word!(&table, base, RawNode, inclusive))
-            },
-            self_seconds: if root {
-                (total - own_sum as f64).max(0.0) / hz
-            } else {
-                seconds(word!(&table, base, RawNode, own))
-            },
-        });
-    }
-    // For the same reason a region may seem shorter than those that it calls, which come after it.
+        TreeNode {
+            region: place.get(u32_at(&table, base) as usize).copied(),
+            parent: Some(u32_at(&table, base + offset_of!(RawNode, parent)) as usize),
+            invocations: word!(&table, base, RawNode, invocations),
+            inclusive_seconds: clock.seconds(word!(&table, base, RawNode, inclusive)),
+            self_seconds: clock.seconds(word!(&table, base, RawNode, own)),
+        }
+    };
+    let root = (nodes > 0).then_some(root);
+    let mut tree: Vec<TreeNode> = root.into_iter().chain((1..nodes).map(inner)).collect();
+    // As for the total, a region may seem shorter than those that it calls, which come after it.
     let mut called = vec![0.0f64; tree.len()];
     for node in (1..tree.len()).rev() {
         let place = &mut tree[node];
@@ -224,29 +275,7 @@ pub fn read_raw(
             *sum += inclusive;
         }
     }
-    let mut sorted: Vec<Option<RegionProfile>> = regions.into_iter().map(Some).collect();
-    let regions = order.iter().filter_map(|old| sorted[*old].take()).collect();
-    Ok(Profile {
-        version: PROFILE_VERSION,
-        command,
-        directory,
-        program: String::new(),
-        runs: 1,
-        ended: None,
-        process: ProcessName::default(),
-        input: RunInput::default(),
-        seconds: total / hz,
-        coverage: (own_sum as f64 / total).min(1.0),
-        tsc_hz: hz,
-        probe_inside: inside,
-        probe_outside: outside,
-        regions,
-        tree,
-        timeline: timeline(&reader, passages, &place, start)?,
-        other_threads: word!(&header, 0, RawHeader, other_threads),
-        elsewhere: elsewhere(&reader, name)?,
-        processor: processor(&header),
-    })
+    Ok(tree)
 }
 
 /// The processor time, if the program ended in an orderly way.

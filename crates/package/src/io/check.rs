@@ -47,166 +47,137 @@ fn check_lists(manifest: &Manifest) -> Result<(), FormatError> {
     }
 }
 
+/// The members that a manifest calls for, and the sizes of those whose size follows from it.
+type Called = BTreeMap<String, Option<u64>>;
+
+/// An error of the manifest.
+fn wrong(field: &'static str, found: impl ToString, why: &'static str) -> FormatError {
+    invalid(MEMBER_MANIFEST, field, found, why)
+}
+
 /// Checks all that a manifest says about itself and its members.
 pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
-    let what = MEMBER_MANIFEST;
     check_version("codelet manifest", manifest.version)?;
-    check_page_size(what, manifest.page_size)?;
+    check_page_size(MEMBER_MANIFEST, manifest.page_size)?;
     if manifest.invocation == 0 {
-        return Err(invalid(what, "invocation", 0, "invocations count from 1"));
+        return Err(wrong("invocation", 0, "invocations count from 1"));
     }
     check_lists(manifest)?;
     let table = manifest.pages.checked_mul(RECORD_LENGTH);
-    let mut known: BTreeMap<String, Option<u64>> = BTreeMap::from([
-        (MEMBER_TABLE.into(), table),
+    let table =
+        table.ok_or_else(|| wrong("pages", manifest.pages, "its table's size overflows"))?;
+    let mut called = Called::from([
+        (MEMBER_TABLE.into(), Some(table)),
         (MEMBER_ENTRY.into(), None),
         (MEMBER_EXIT.into(), None),
         (MEMBER_CODE.into(), None),
     ]);
-    if table.is_none() {
-        return Err(invalid(
-            what,
-            "pages",
-            manifest.pages,
-            "its table's size overflows",
-        ));
-    }
+    call_for_records(manifest, &mut called)?;
+    call_for_locals(manifest, &mut called)?;
+    call_for_units(manifest, &mut called)?;
+    check_ranges(manifest)?;
+    check_members(manifest, &called)
+}
+
+/// The trace and the answers.
+fn call_for_records(manifest: &Manifest, called: &mut Called) -> Result<(), FormatError> {
     if let Some(trace) = &manifest.trace {
-        let Some(size) = trace.pages.checked_mul(TRACE_LENGTH) else {
-            return Err(invalid(
-                what,
-                "trace.pages",
-                trace.pages,
-                "the trace's size overflows",
-            ));
-        };
-        known.insert(MEMBER_TRACE.into(), Some(size));
+        let size = trace.pages.checked_mul(TRACE_LENGTH);
+        let size =
+            size.ok_or_else(|| wrong("trace.pages", trace.pages, "the trace's size overflows"))?;
+        called.insert(MEMBER_TRACE.into(), Some(size));
     }
-    if let Some(answers) = &manifest.answers {
-        if answers.bytes > ANSWERS_MOST {
-            return Err(invalid(
-                what,
-                "answers.bytes",
-                answers.bytes,
-                "a capture keeps 16 MiB of them at most",
-            ));
-        }
-        if answers.bytes > 0 {
-            known.insert(MEMBER_ANSWERS.into(), Some(answers.bytes));
-        }
+    let bytes = manifest.answers.as_ref().map_or(0, |a| a.bytes);
+    if bytes > ANSWERS_MOST {
+        let why = "a capture keeps 16 MiB of them at most";
+        return Err(wrong("answers.bytes", bytes, why));
     }
-    if let Some(tls) = &manifest.image.tls {
-        if !tls.align.is_power_of_two() {
-            return Err(invalid(
-                what,
-                "tls.align",
-                tls.align,
-                "it is a power of two",
-            ));
-        }
-        for variable in &tls.variables {
-            if variable
-                .offset
-                .checked_add(variable.size)
-                .is_none_or(|end| end > tls.size)
-            {
-                return Err(invalid(
-                    what,
-                    "tls.variables",
-                    &variable.name,
-                    "it lies outside the block",
-                ));
-            }
-        }
-        known.insert(MEMBER_TLS_ENTRY.into(), Some(tls.size));
-        known.insert(MEMBER_TLS_EXIT.into(), Some(tls.size));
-        known.insert(MEMBER_TLS_START.into(), Some(tls.size));
-        let threads = manifest
-            .openmp
-            .as_ref()
-            .map_or(0, |o| o.blocks.len() as u64);
-        let Some(size) = tls.size.checked_mul(threads) else {
-            return Err(invalid(
-                what,
-                "openmp.blocks",
-                threads,
-                "the blocks' size overflows",
-            ));
-        };
-        if threads > 0 {
-            known.insert(MEMBER_TLS_TEAM.into(), Some(size));
-        }
+    if bytes > 0 {
+        called.insert(MEMBER_ANSWERS.into(), Some(bytes));
     }
+    Ok(())
+}
+
+/// Thread-local blocks.
+fn call_for_locals(manifest: &Manifest, called: &mut Called) -> Result<(), FormatError> {
+    let Some(tls) = &manifest.image.tls else {
+        return Ok(());
+    };
+    if !tls.align.is_power_of_two() {
+        return Err(wrong("tls.align", tls.align, "it is a power of two"));
+    }
+    let outside = |v: &&TlsVariable| {
+        v.offset
+            .checked_add(v.size)
+            .is_none_or(|end| end > tls.size)
+    };
+    if let Some(variable) = tls.variables.iter().find(outside) {
+        let why = "it lies outside the block";
+        return Err(wrong("tls.variables", &variable.name, why));
+    }
+    for name in [MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START] {
+        called.insert(name.into(), Some(tls.size));
+    }
+    let openmp = manifest.openmp.as_ref();
+    let threads = openmp.map_or(0, |o| o.blocks.len() as u64);
+    let size = tls.size.checked_mul(threads);
+    let size = size.ok_or_else(|| wrong("openmp.blocks", threads, "the blocks' size overflows"))?;
+    if threads > 0 {
+        called.insert(MEMBER_TLS_TEAM.into(), Some(size));
+    }
+    Ok(())
+}
+
+/// The IR of units.
+fn call_for_units(manifest: &Manifest, called: &mut Called) -> Result<(), FormatError> {
     for unit in &manifest.units {
         let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
         if unit.id.len() != UNIT_ID_LENGTH || !unit.id.bytes().all(hexadecimal) {
-            return Err(invalid(
-                what,
-                "units.id",
-                format!("{:?}", unit.id),
-                "it is 32 hexadecimal digits",
-            ));
+            let found = format!("{:?}", unit.id);
+            return Err(wrong("units.id", found, "it is 32 hexadecimal digits"));
         }
-        if known.insert(unit.member(), None).is_some() {
-            return Err(invalid(what, "units.id", &unit.id, "units are listed once"));
+        if called.insert(unit.member(), None).is_some() {
+            return Err(wrong("units.id", &unit.id, "units are listed once"));
         }
     }
-    if manifest
-        .units
-        .first()
-        .is_none_or(|unit| unit.id != manifest.key.unit)
-    {
-        return Err(invalid(
-            what,
-            "units",
-            &manifest.key.unit,
-            "the region's own unit comes first",
-        ));
+    let own = &manifest.key.unit;
+    match manifest.units.first().is_some_and(|unit| unit.id == *own) {
+        true => Ok(()),
+        false => Err(wrong("units", own, "the region's own unit comes first")),
     }
-    for (start, end) in manifest
-        .fresh
-        .iter()
-        .copied()
-        .chain([manifest.heap, manifest.image.range])
+}
+
+fn check_ranges(manifest: &Manifest) -> Result<(), FormatError> {
+    let single = [manifest.heap, manifest.image.range];
+    let mut all = (manifest.fresh.iter().copied().chain(single))
         .chain(manifest.mappings.iter().map(|m| (m.start, m.end)))
         .chain(manifest.masks.iter().map(|m| (m.start, m.end)))
-        .chain(manifest.freed.iter().copied())
-    {
-        if start > end {
-            return Err(invalid(
-                what,
-                "range",
-                format!("{start:#x}..{end:#x}"),
-                "it ends before it starts",
-            ));
+        .chain(manifest.freed.iter().copied());
+    match all.find(|(start, end)| start > end) {
+        None => Ok(()),
+        Some((start, end)) => {
+            let found = format!("{start:#x}..{end:#x}");
+            Err(wrong("range", found, "it ends before it starts"))
         }
     }
-    if manifest
-        .members
-        .first()
-        .is_none_or(|member| member.name != MEMBER_TABLE)
-    {
-        let found = manifest
-            .members
-            .first()
-            .map_or("nothing", |member| &member.name);
-        return Err(invalid(what, "members", found, "pages.table comes first"));
+}
+
+fn check_members(manifest: &Manifest, called: &Called) -> Result<(), FormatError> {
+    let first = manifest.members.first();
+    if first.is_none_or(|member| member.name != MEMBER_TABLE) {
+        let found = first.map_or("nothing", |member| &member.name);
+        return Err(wrong("members", found, "pages.table comes first"));
     }
     let mut seen = BTreeSet::new();
     let mut total = 0u64;
     for member in &manifest.members {
-        let Some(size) = known.get(&member.name) else {
+        let Some(size) = called.get(&member.name) else {
             let name = format!("{:?}", member.name);
-            return Err(invalid(
-                what,
-                "members.name",
-                name,
-                "the manifest calls for no such member",
-            ));
+            let why = "the manifest calls for no such member";
+            return Err(wrong("members.name", name, why));
         };
         if !seen.insert(&member.name) {
-            return Err(invalid(
-                what,
+            return Err(wrong(
                 "members.name",
                 &member.name,
                 "members are listed once",
@@ -214,21 +185,17 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
         }
         if size.is_some_and(|size| size != member.size) {
             let value = format!("{} for {}", member.size, member.name);
-            return Err(invalid(
-                what,
-                "members.size",
-                value,
-                "the manifest's counts ask for another size",
-            ));
+            let why = "the manifest's counts ask for another size";
+            return Err(wrong("members.size", value, why));
         }
         total = total
             .checked_add(member.size)
-            .ok_or_else(|| invalid(what, "members.size", member.size, "the sum overflows"))?;
+            .ok_or_else(|| wrong("members.size", member.size, "the sum overflows"))?;
     }
-    if let Some(missing) = known.keys().find(|name| !seen.contains(name)) {
-        return Err(invalid(what, "members", missing, "this member is missing"));
+    match called.keys().find(|name| !seen.contains(name)) {
+        Some(missing) => Err(wrong("members", missing, "this member is missing")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 pub(super) fn check_stored(manifest: &Manifest, pages: &[PageRecord]) -> Result<(), FormatError> {
