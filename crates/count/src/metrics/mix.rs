@@ -6,7 +6,7 @@ use crate::class::{Class, Float, Kind, Operation, Width};
 use crate::codelet::Counted;
 use crate::counts::classes;
 use crate::metrics::values::Values;
-use cere_format::count::{Access, CONDITIONAL, Instruction, LOAD, STORE, Shape};
+use cere_format::count::{Access, CONDITIONAL, Instruction, LOAD, STORE, Segment, Shape};
 
 /// Share of the executed instructions that the hot ones make up.
 const HOT: f64 = 0.9;
@@ -147,17 +147,33 @@ fn entropy(p: f64) -> f64 {
     part(p) + part(1.0 - p)
 }
 
+/// Nothing was executed.
+const NONE: &str = "nothing was executed";
+const NO_FLOAT: &str = "it has no floating-point arithmetic";
+const NO_MUL: &str = "it has no floating-point multiplications";
+
+/// Segments that ran, and how often.
+fn ran<'a>(counted: &'a Counted<'_>) -> impl Iterator<Item = (&'a Segment, u64)> {
+    let (code, tally) = (&counted.code, &counted.tally);
+    let all = code.segments.iter().zip(tally.segments.iter().copied());
+    all.filter(|(_, times)| *times > 0)
+}
+
 /// Writes the metrics of the groups `work`, `mix` and `vector`, and those of `branch`.
 pub fn fill(counted: &Counted, values: &mut Values) {
-    let (code, tally, counts) = (&counted.code, &counted.tally, &counted.counts);
-    let classes = classes(code);
+    let classes = classes(&counted.code);
+    let (sums, ratios) = sum(counted, &classes);
+    fill_work(counted, &classes, values);
+    fill_mix(counted, &sums, values);
+    fill_vector(counted, &sums, ratios, values);
+    branches(counted, values);
+}
+
+fn sum(counted: &Counted, classes: &[Class]) -> (Sums, Ratios) {
+    let code = &counted.code;
     let mut sums = Sums::default();
     let mut ratios = Ratios::default();
-    let ran = || {
-        let all = code.segments.iter().zip(&tally.segments);
-        all.filter(|(_, times)| **times > 0)
-    };
-    for (segment, &times) in ran() {
+    for (segment, times) in ran(counted) {
         for (number, instruction) in segment.instructions.iter().enumerate() {
             let class = classes[instruction.name as usize];
             let own = |a: &Access| usize::from(a.instruction) == number;
@@ -194,107 +210,109 @@ pub fn fill(counted: &Counted, values: &mut Values) {
             }
         }
     }
+    (sums, ratios)
+}
 
-    let none = "nothing was executed";
+fn fill_work(counted: &Counted, classes: &[Class], values: &mut Values) {
+    let counts = &counted.counts;
     let instructions = counts.instructions;
-    let statics: u64 = ran().map(|(s, _)| s.instructions.len() as u64).sum();
-    values.set("instructions", counts.instructions as f64);
-    values.set("static_instructions", statics as f64);
-    let (hot, hot_double) = hot(counted, &classes);
+    let statics = ran(counted).map(|(s, _)| s.instructions.len() as u64);
+    values.set("instructions", instructions as f64);
+    values.set("static_instructions", statics.sum::<u64>() as f64);
+    let (hot, hot_double) = hot(counted, classes);
     values.set("hot_instructions", hot as f64);
     values.set("sd_instructions", hot_double as f64);
-    values.share("block_length", counts.instructions, counts.blocks, none);
+    values.share("block_length", instructions, counts.blocks, NONE);
     let flops = counts.flops.total;
     let no_flops = "it has no floating-point operations";
-    values.share("flops_per_instruction", flops, instructions, none);
+    values.share("flops_per_instruction", flops, instructions, NONE);
     values.share("double_share", counts.flops.f64, flops, no_flops);
     let memory = &counts.memory;
     let bytes = memory.load_bytes.saturating_add(memory.store_bytes);
     let no_memory = "it reaches no memory";
     values.share("flops_per_access_byte", flops, bytes, no_memory);
-    values.share("bytes_per_instruction", bytes, instructions, none);
+    values.share("bytes_per_instruction", bytes, instructions, NONE);
     let library = (counts.library.load_bytes).saturating_add(counts.library.store_bytes);
     let moved = bytes.saturating_add(library);
     values.share("library_bytes_share", library, moved, no_memory);
     let calls: u64 = counts.calls.iter().map(|c| c.calls).sum();
     let calls = 1000.0 * (calls + counts.uncounted_calls) as f64;
-    values.ratio("uncounted_calls", calls, instructions as f64, none);
+    values.ratio("uncounted_calls", calls, instructions as f64, NONE);
+}
 
+fn fill_mix(counted: &Counted, sums: &Sums, values: &mut Values) {
+    let counts = &counted.counts;
+    let (instructions, memory) = (counts.instructions, &counts.memory);
     let kinds = kinds(counts);
     for (kind, of) in kinds {
-        values.share(&format!("mix_{kind}"), of, instructions, none);
+        values.share(&format!("mix_{kind}"), of, instructions, NONE);
     }
     let [(_, add), (_, mul), (_, fma), ..] = kinds;
     let accesses = memory.loads + memory.stores;
-    values.share("loads_per_instruction", memory.loads, instructions, none);
-    values.share("stores_per_instruction", memory.stores, instructions, none);
+    values.share("loads_per_instruction", memory.loads, instructions, NONE);
+    values.share("stores_per_instruction", memory.stores, instructions, NONE);
     let no_stores = "it stores nothing";
     values.share("loads_per_store", memory.loads, memory.stores, no_stores);
     let no_loads = "it loads nothing";
     values.share("bytes_per_load", memory.load_bytes, memory.loads, no_loads);
-    values.share(
-        "bytes_per_store",
-        memory.store_bytes,
-        memory.stores,
-        no_stores,
-    );
+    let (bytes, stores) = (memory.store_bytes, memory.stores);
+    values.share("bytes_per_store", bytes, stores, no_stores);
+    let no_memory = "it reaches no memory";
     let spills = counts.spills.loads + counts.spills.stores;
     values.share("spill_share", spills, accesses, no_memory);
     values.share("stack_share", sums.stack, accesses, no_memory);
     let past = counts.non_temporal.store_bytes;
-    values.share("non_temporal_share", past, memory.store_bytes, no_stores);
-    let no_float = "it has no floating-point arithmetic";
-    let floats: u64 = counts.work.iter().map(|w| w.instructions).sum();
+    values.share("non_temporal_share", past, bytes, no_stores);
     let masked = counts.work.iter().map(|w| w.masked).sum();
-    values.share("masked_share", masked, floats, no_float);
-    values.share("sd_share", sums.scalar_double, instructions, none);
-    let no_mul = "it has no floating-point multiplications";
-    values.share("add_mul_ratio", add + fma, mul + fma, no_mul);
+    values.share("masked_share", masked, floats(counts), NO_FLOAT);
+    values.share("sd_share", sums.scalar_double, instructions, NONE);
+    values.share("add_mul_ratio", add + fma, mul + fma, NO_MUL);
+}
 
-    let no_product = "it has no multiplications";
-    ratios.mul.fill(values, "vector_ratio_mul", no_product);
-    ratios
-        .float_mul
-        .fill(values, "vector_ratio_float_mul", no_mul);
-    ratios.add.fill(
-        values,
-        "vector_ratio_add",
-        "it has no floating-point additions",
-    );
-    ratios
-        .fma
-        .fill(values, "vector_ratio_fma", "it has no fused multiply-adds");
-    let no_div = "it has no divisions and square roots";
-    ratios.div.fill(values, "vector_ratio_div", no_div);
+/// Instructions of floating-point arithmetic.
+fn floats(counts: &Counts) -> u64 {
+    counts.work.iter().map(|w| w.instructions).sum()
+}
+
+fn fill_vector(counted: &Counted, sums: &Sums, ratios: Ratios, values: &mut Values) {
+    let counts = &counted.counts;
     let no_other = "it has no floating-point instructions other than multiplications";
-    ratios
-        .other_float
-        .fill(values, "vector_ratio_other_float", no_other);
-    ratios.float.fill(values, "vector_ratio_float", no_float);
-    let no_integer = "it has no integer instructions";
-    ratios
-        .other_integer
-        .fill(values, "vector_ratio_other_integer", no_integer);
+    for (ratio, name, without) in [
+        (ratios.mul, "mul", "it has no multiplications"),
+        (ratios.float_mul, "float_mul", NO_MUL),
+        (ratios.add, "add", "it has no floating-point additions"),
+        (ratios.fma, "fma", "it has no fused multiply-adds"),
+        (ratios.div, "div", "it has no divisions and square roots"),
+        (ratios.other_float, "other_float", no_other),
+        (ratios.float, "float", NO_FLOAT),
+        (
+            ratios.other_integer,
+            "other_integer",
+            "it has no integer instructions",
+        ),
+    ] {
+        ratio.fill(values, &format!("vector_ratio_{name}"), without);
+    }
     let wide = sums.widths.iter().sum();
-    values.share("vector_ratio", wide, instructions, none);
+    values.share("vector_ratio", wide, counts.instructions, NONE);
     for (bits, of) in [128, 256, 512].into_iter().zip(sums.widths) {
-        values.share(&format!("vector_share_{bits}"), of, instructions, none);
+        values.share(
+            &format!("vector_share_{bits}"),
+            of,
+            counts.instructions,
+            NONE,
+        );
     }
     let no_fixed = "it has no such access whose size is fixed";
+    for (name, of) in [("load", &sums.loads), ("store", &sums.stores)] {
+        values.share(&format!("vector_{name}_share"), of.vector, of.all, no_fixed);
+    }
     values.share(
-        "vector_load_share",
-        sums.loads.vector,
-        sums.loads.all,
-        no_fixed,
+        "flops_per_float_instruction",
+        counts.flops.total,
+        floats(counts),
+        NO_FLOAT,
     );
-    values.share(
-        "vector_store_share",
-        sums.stores.vector,
-        sums.stores.all,
-        no_fixed,
-    );
-    values.share("flops_per_float_instruction", flops, floats, no_float);
-    branches(counted, values);
 }
 
 /// Distinct instructions of the most executed segments that make up [`HOT`] of what is executed, and the scalar double ones
