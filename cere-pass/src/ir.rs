@@ -44,7 +44,7 @@ pub const LISTS: [&str; 4] = [
 
 /// Variables of a module, but for LLVM's own lists: adding to one makes another variable of it, and frees the old one.
 pub fn globals(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
-    // SAFETY: as above.
+    // SAFETY: the module is live.
     let all = unsafe { chain(LLVMGetFirstGlobal(module), |g| LLVMGetNextGlobal(g)) };
     let listing = |v: &LLVMValueRef| LISTS.contains(&name(*v).as_str());
     all.into_iter().filter(|v| !listing(v)).collect()
@@ -72,7 +72,7 @@ pub fn drop_lists(module: LLVMModuleRef, lists: &[&str]) {
 
 /// Aliases of a module.
 pub fn aliases(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
-    // SAFETY: as above.
+    // SAFETY: the module is live; nothing refers to this list meanwhile.
     unsafe {
         chain(LLVMGetFirstGlobalAlias(module), |a| {
             LLVMGetNextGlobalAlias(a)
@@ -82,7 +82,7 @@ pub fn aliases(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
 
 /// Functions of a module that a resolver chooses.
 pub fn ifuncs(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
-    // SAFETY: as above.
+    // SAFETY: the module is live; nothing refers to this list meanwhile.
     unsafe {
         chain(LLVMGetFirstGlobalIFunc(module), |i| {
             LLVMGetNextGlobalIFunc(i)

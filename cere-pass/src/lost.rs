@@ -49,7 +49,7 @@ pub fn lose_all(module: LLVMModuleRef, variables: Vec<LLVMValueRef>, captured: &
 /// The variable is live and has an initialiser.
 unsafe fn lose_thread_local(module: LLVMModuleRef, variable: LLVMValueRef, captured: &Captured) {
     let (prefix, name) = (&captured.plan.prefix, ir::name(variable));
-    // SAFETY: by the contract.
+    // SAFETY: a live variable with an initialiser.
     unsafe {
         let size = size(module, variable);
         declare(module, variable);
@@ -68,7 +68,7 @@ unsafe fn lose(
 ) {
     let prefix = &captured.plan.prefix;
     let name = ir::name(variable);
-    // SAFETY: by the contract.
+    // SAFETY: a live variable with an initialiser.
     unsafe {
         let size = size(module, variable);
         let initial = LLVMGetInitializer(variable);

@@ -51,7 +51,7 @@ unsafe fn text(data: *const libc::c_char, length: u32) -> String {
     if data.is_null() {
         return String::new();
     }
-    // SAFETY: by the contract.
+    // SAFETY: it is no null pointer, so so many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(data.cast(), length as usize) };
     String::from_utf8_lossy(bytes).into_owned()
 }

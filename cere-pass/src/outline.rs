@@ -167,7 +167,7 @@ unsafe fn text(literal: *const libc::c_char) -> Option<String> {
     if literal.is_null() {
         return None;
     }
-    // SAFETY: by the contract.
+    // SAFETY: it is no null pointer, so a C string.
     let literal = unsafe { CStr::from_ptr(literal) };
     Some(literal.to_string_lossy().into_owned())
 }
@@ -260,7 +260,7 @@ fn outline_regions(
 /// The functions are live.
 unsafe fn check(region: &Region, functions: &[LLVMValueRef]) {
     for &function in functions {
-        // SAFETY: by the contract; the shim returns a malloc'ed string or null.
+        // SAFETY: a live function; the shim returns a malloc'ed string or null.
         if let Some(message) = ir::take_string(unsafe { shim::cere_verify(function) }) {
             give_up(region, &format!("the verifier rejects it: {message}"));
         }
@@ -278,7 +278,7 @@ unsafe fn outline_region(
     region: &mut Region,
 ) -> Option<LLVMValueRef> {
     let (mut inputs, mut exits, mut reason) = (0, 1, std::ptr::null());
-    // SAFETY: by the contract; the shim fills the results.
+    // SAFETY: function and place are live and of this module; the shim fills the results.
     unsafe {
         let outlined = match place {
             Place::Loop(header) => {
@@ -329,7 +329,7 @@ fn live_ins(outlined: LLVMValueRef, inputs: usize) -> Vec<LiveIn> {
 /// # Safety
 /// `function` is live and belongs to `module`.
 unsafe fn resume_by_call(module: LLVMModuleRef, function: LLVMValueRef) {
-    // SAFETY: by the contract; each instruction is erased only after its last use.
+    // SAFETY: the function is live and of this module; each instruction is erased only after its last use.
     unsafe {
         let context = LLVMGetModuleContext(module);
         let mut pointer = LLVMPointerTypeInContext(context, 0);

@@ -25,7 +25,7 @@ pub unsafe fn add(
     region: &Region,
     cxx: bool,
 ) {
-    // SAFETY: by the contract.
+    // SAFETY: all values are live and of this module.
     unsafe {
         let context = LLVMGetModuleContext(module);
         let index = region.index;

@@ -204,7 +204,7 @@ fn symbol_in_rest(value: LLVMValueRef, plan: &SplitPlan) -> String {
 /// The function is live and defined.
 unsafe fn copy_into_part(module: LLVMModuleRef, function: LLVMValueRef, plan: &SplitPlan) {
     use LLVMLinkage::*;
-    // SAFETY: by the contract.
+    // SAFETY: a live function with a body.
     unsafe {
         let linkage = LLVMGetLinkage(function);
         if matches!(
@@ -239,7 +239,7 @@ unsafe fn leave_to_rest(
     variable: LLVMValueRef,
     plan: &SplitPlan,
 ) -> Result<(), String> {
-    // SAFETY: by the contract.
+    // SAFETY: a live variable with a definition.
     unsafe {
         let constant = LLVMIsGlobalConstant(variable) != 0;
         let local = is_local(variable);

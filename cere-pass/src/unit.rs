@@ -89,7 +89,7 @@ fn show_constants(module: LLVMModuleRef) {
 /// # Safety
 /// The variable is live.
 unsafe fn is_ident(global: LLVMValueRef) -> bool {
-    // SAFETY: by the contract; the name is a C string or null.
+    // SAFETY: a live variable; the name is a C string or null.
     unsafe {
         let kind = LLVMGlobalGetValueType(global);
         if LLVMGetTypeKind(kind) != LLVMTypeKind::LLVMStructTypeKind {
@@ -105,7 +105,7 @@ unsafe fn is_ident(global: LLVMValueRef) -> bool {
 /// # Safety
 /// The variable is a live `ident_t` with an initialiser.
 unsafe fn name_text(ident: LLVMValueRef) {
-    // SAFETY: by the contract.
+    // SAFETY: a live `ident_t` with an initialiser.
     unsafe {
         let value = LLVMGetInitializer(ident);
         let last = LLVMGetNumOperands(value) - 1;
@@ -248,7 +248,7 @@ fn marker(module: LLVMModuleRef) -> LLVMValueRef {
 /// # Safety
 /// The module is live.
 unsafe fn marker_value(module: LLVMModuleRef, id: &[u8; UNIT_ID_LENGTH]) -> LLVMValueRef {
-    // SAFETY: by the contract; LLVM copies the bytes.
+    // SAFETY: the module is live; LLVM copies the bytes.
     unsafe {
         let context = LLVMGetModuleContext(module);
         let long = LLVMInt64TypeInContext(context);

@@ -41,7 +41,7 @@ pub fn check(module: LLVMModuleRef, root: LLVMTypeRef) -> Result<(), String> {
 /// # Safety
 /// A live function type.
 unsafe fn passes_wide_vectors(function: LLVMTypeRef) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: a live function type.
     unsafe {
         let mut types = vec![null_mut(); LLVMCountParamTypes(function) as usize];
         LLVMGetParamTypes(function, types.as_mut_ptr());
@@ -54,7 +54,7 @@ unsafe fn passes_wide_vectors(function: LLVMTypeRef) -> bool {
 /// A live type.
 unsafe fn has_wide_vectors(kind: LLVMTypeRef) -> bool {
     use LLVMTypeKind::*;
-    // SAFETY: by the contract; each call fits the kind.
+    // SAFETY: a live type; each call fits its kind.
     unsafe {
         match LLVMGetTypeKind(kind) {
             LLVMVectorTypeKind => {

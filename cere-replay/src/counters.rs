@@ -191,7 +191,7 @@ fn done(result: i64) -> io::Result<i64> {
 /// # Safety
 /// All are open.
 unsafe fn send(socket: RawFd, descriptors: &[RawFd]) -> io::Result<()> {
-    // SAFETY: by the contract.
+    // SAFETY: the descriptors are open and stay so.
     let borrow = |descriptor: RawFd| unsafe { BorrowedFd::borrow_raw(descriptor) };
     let mut borrowed = [borrow(socket); MOST];
     for (to, from) in borrowed.iter_mut().zip(descriptors) {

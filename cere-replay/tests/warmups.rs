@@ -139,7 +139,7 @@ fn each_state_is_what_it_says() {
     // SAFETY: everybody in this process reads the environment through the standard library, which locks it.
     unsafe { std::env::set_var("CERE_REPLAY_NO_FLUSH", "1") };
     let walked = least(Warmup::Cold);
-    // SAFETY: as above.
+    // SAFETY: everybody in this process reads the environment through the standard library, which locks it.
     unsafe { std::env::remove_var("CERE_REPLAY_NO_FLUSH") };
     assert!(walked > 2 * warm, "walked {walked}, after a run {warm}");
 }

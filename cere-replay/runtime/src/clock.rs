@@ -279,7 +279,7 @@ impl Known {
 /// # Safety
 /// As the call itself.
 pub unsafe fn answer(number: usize, a: [usize; 6]) -> isize {
-    // SAFETY: by the contract.
+    // SAFETY: the region's own question, whose memory it answers for.
     unsafe {
         captured(number, a).unwrap_or_else(|| {
             let result = pass::call(number, a);
@@ -332,7 +332,7 @@ unsafe fn captured(number: usize, a: [usize; 6]) -> Option<isize> {
             if !known.counts {
                 spend(number, asked.key);
             }
-            // SAFETY: by the contract.
+            // SAFETY: the region's own question: the answer goes where it asked for it.
             return Some(unsafe { give(asked, found) });
         }
         last = match own {
@@ -343,7 +343,7 @@ unsafe fn captured(number: usize, a: [usize; 6]) -> Option<isize> {
         };
     }
     ASKED_MORE.fetch_add(1, Relaxed);
-    // SAFETY: by the contract.
+    // SAFETY: the region's own question: the answer goes where it asked for it.
     unsafe { known.go_on(number, a, last) }
 }
 
@@ -691,7 +691,7 @@ mod tests {
         // SAFETY: variables of our own.
         unsafe { give(asked(at.0, at.1), &answer) };
         assert_eq!((first[15], second[0], second[7]), (15, 16, 23));
-        // SAFETY: as above.
+        // SAFETY: variables of the test.
         unsafe { give(asked(0, at.1), &answer) };
         assert_eq!((second[0], second[7]), (0, 7));
     }

@@ -120,7 +120,7 @@ impl Control {
         if let Some(layout) = layout
             && let Some(range) = free(layout, thread.pointer, pages)
         {
-            // SAFETY: by the contract; the range is open, and what it held is nobody's.
+            // SAFETY: the thread is the only one and keeps no such address; the range is open, and what it held is nobody's.
             if unsafe { put(layout, thread.pointer) } {
                 pages.give_up(range);
             }
@@ -284,7 +284,7 @@ unsafe fn put(layout: Layout, to: u64) -> bool {
         true => address.wrapping_add(shift),
         false => address,
     };
-    // SAFETY: by the contract. Nothing between the copy and the system call changes thread-local variables.
+    // SAFETY: memory that is open and nobody's; between the copy and the system call nothing changes thread-local variables.
     unsafe {
         let place = low.wrapping_add(shift);
         std::ptr::copy_nonoverlapping(low as *const u8, place as *mut u8, (end - low) as usize);

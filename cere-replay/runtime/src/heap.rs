@@ -413,7 +413,7 @@ macro_rules! registers {
             ) -> c_int {
                 let name = concat!(stringify!($function), "\0").as_bytes();
                 let name = CStr::from_bytes_with_nul(name).unwrap_or_default();
-                // SAFETY: by the contract.
+                // SAFETY: the caller's function and argument, as the C library takes them.
                 unsafe { register($key, name, what, on, image) }
             }
         )*

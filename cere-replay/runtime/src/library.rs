@@ -257,7 +257,7 @@ impl Environment {
 
     /// Puts this process's environment back.
     pub fn put_back(&self, own: u64) {
-        // SAFETY: as above.
+        // SAFETY: the C library's variable, while all other threads rest.
         unsafe { *self.variable = own };
     }
 }

@@ -93,7 +93,7 @@ impl Row {
     /// The variable's pages are open, the image's are those of the package, and the region does not run.
     unsafe fn load(&self) {
         let (place, length) = (self.place as *mut u8, self.length as usize);
-        // SAFETY: by the contract; the pass wrote no row that passes its variable.
+        // SAFETY: the variable's pages are open and the region does not run; the pass wrote no row that passes its variable.
         unsafe {
             match self.how {
                 INITIAL if self.kept == 0 => place.write_bytes(0, length),
@@ -115,7 +115,8 @@ impl Row {
     /// As for [`Row::load`].
     unsafe fn store(&self) {
         let (place, length) = (self.place as *const u8, self.length as usize);
-        // SAFETY: by the contract; what the image has of variables that are written lies on pages that may be.
+        // SAFETY: the variable's pages are open and the region does not run; what the image has of variables that are
+        // written lies on pages that may be.
         unsafe {
             match self.how {
                 PLAIN => (self.kept as *mut u8).copy_from(place, length),

@@ -139,7 +139,7 @@ impl<'a> Region<'a> {
 unsafe fn enter(switch: &mut Switch, counters: &[i32]) -> bool {
     counters::enable(counters);
     clock::begin();
-    // SAFETY: by the contract.
+    // SAFETY: memory and stack of the region are in place.
     let unwound = unsafe { cere_switch(switch) } != 0;
     clock::end();
     counters::disable(counters);

@@ -154,7 +154,7 @@ impl<'a> Placing<'a> {
             Some(team) => team.each(|_| self.read()),
             None => self.read(),
         }
-        // SAFETY: as above.
+        // SAFETY: lines of the region and of images, mapped as long as the process lives.
         unsafe { self.lines.flush(&self.cold) };
     }
 

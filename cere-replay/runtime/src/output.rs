@@ -78,7 +78,7 @@ impl Stream {
             Buffering::Full => (libc::_IOFBF, size),
         };
         let buffer = Box::leak(vec![0u8; size].into_boxed_slice());
-        // SAFETY: as above; the buffer stays for good.
+        // SAFETY: the C library's stream; the buffer stays for good.
         unsafe { libc::setvbuf(self.file, buffer.as_mut_ptr().cast(), mode, size) };
     }
 

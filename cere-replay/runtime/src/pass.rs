@@ -84,7 +84,7 @@ static ANSWER: OnceLock<Answer> = OnceLock::new();
 /// # Safety
 /// As the call itself.
 pub unsafe fn call(number: usize, a: [usize; 6]) -> isize {
-    // SAFETY: by the contract.
+    // SAFETY: six registers go to the kernel; the caller answers for what the call reaches.
     unsafe { cere_pass_call(number, a[0], a[1], a[2], a[3], a[4], a[5]) }
 }
 

@@ -131,14 +131,14 @@ pub unsafe fn note(number: usize, a: [usize; 6], result: isize) {
     let mut part = |start: usize, length: usize| {
         let length = length.min(rest);
         rest -= length;
-        // SAFETY: by the contract.
+        // SAFETY: what the call wrote is there to be read.
         unsafe { append(a[0], start, length) };
     };
     if number as i64 == libc::SYS_write {
         return part(a[1], a[2]);
     }
     for i in 0..a[2] {
-        // SAFETY: by the contract: the call's array of addresses and lengths.
+        // SAFETY: the call's array of addresses and lengths.
         let [start, length] = unsafe { *(a[1] as *const [usize; 2]).add(i) };
         part(start, length);
     }

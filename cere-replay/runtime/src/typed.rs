@@ -44,7 +44,7 @@ const GROUPS: usize = 1 << (47 - GROUP_BITS);
 
 // SAFETY: cells are written by atomic accesses, and what the region left is read when it rests; the tables stay as they are.
 unsafe impl Sync for Cells {}
-// SAFETY: as above.
+// SAFETY: cells are written by atomic accesses; the tables stay as they are.
 unsafe impl Send for Cells {}
 
 static CELLS_OF: OnceLock<Cells> = OnceLock::new();

@@ -47,7 +47,7 @@ unsafe extern "C" fn _dl_find_object(address: *mut c_void, result: *mut Found) -
     let holds = |t: &&FrameTable| t.range.0 <= at && at < t.range.1;
     let captured = TABLES.get().and_then(|tables| tables.iter().find(holds));
     if let Some(table) = captured.filter(|_| code::executable(at)) {
-        // SAFETY: by the contract.
+        // SAFETY: the unwinder's own structure, which it gave to be filled.
         unsafe {
             *result = Found {
                 flags: 0,

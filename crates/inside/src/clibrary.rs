@@ -150,7 +150,7 @@ impl Library {
     fn set_options(&self, words: &[u64]) {
         let all = self.options.iter().flat_map(|all| all.iter().zip(&OPTIONS));
         for ((at, (_, bytes)), word) in all.zip(words) {
-            // SAFETY: as above.
+            // SAFETY: a variable of so many bytes.
             unsafe { std::ptr::copy_nonoverlapping(word.to_le_bytes().as_ptr(), *at, *bytes) };
         }
     }
@@ -396,7 +396,7 @@ impl<'a> Told<'a> {
         let first = self.apart.map(|state| unsafe { (state, *state) });
         let found = self.library.ask();
         if let Some((state, first)) = first {
-            // SAFETY: as above.
+            // SAFETY: captured memory of the program's, which the replay has.
             unsafe { *state = first };
         }
         found

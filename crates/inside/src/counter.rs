@@ -292,7 +292,7 @@ pub unsafe fn flush() {
 /// # Safety
 /// The thread has entered a buffer.
 pub unsafe fn mark(code: u64) {
-    // SAFETY: by the contract; a record on the stack, whose length is given. The lock keeps chunks of other threads
+    // SAFETY: the thread has entered a buffer; a record on the stack, whose length is given. The lock keeps chunks of other threads
     // apart.
     unsafe {
         flush();

@@ -29,7 +29,7 @@ const FUNCTION: u8 = 2;
 /// Nobody relies on the former protection.
 unsafe fn protect((start, end): (usize, usize), protection: i32) -> bool {
     let result: isize;
-    // SAFETY: by the contract; the system call changes no memory of ours.
+    // SAFETY: nobody relies on the former rights; the call changes no memory of ours.
     unsafe {
         std::arch::asm!("syscall", inlateout("rax") libc::SYS_mprotect => result, in("rdi") start,
             in("rsi") end - start, in("rdx") protection, out("rcx") _, out("r11") _, options(nostack));
@@ -93,7 +93,7 @@ impl Image {
 
     /// The table that an entry leads to; the loader may have added the base already.
     unsafe fn table<T>(&self, tag: usize) -> *const T {
-        // SAFETY: as above.
+        // SAFETY: the section's entries hold offsets or addresses in the image, which stays loaded.
         match unsafe { self.entry(tag) } {
             0 => std::ptr::null(),
             at if at < self.base => (self.base + at) as *const T,

@@ -13,7 +13,7 @@ pub struct Code {
 
 // SAFETY: the code is not written after it was made.
 unsafe impl Send for Code {}
-// SAFETY: as above.
+// SAFETY: the code is not written after it was made.
 unsafe impl Sync for Code {}
 
 impl Code {

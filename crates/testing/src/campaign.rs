@@ -37,18 +37,18 @@ unsafe impl GlobalAlloc for Counting {
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         took(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller's obligations are the system's.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller's obligations are the system's.
         unsafe { System.dealloc(at, layout) }
     }
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         took(size);
         NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller's obligations are the system's.
         unsafe { System.realloc(at, layout, size) }
     }
 }

@@ -203,7 +203,7 @@ impl Flusher {
         let of = |state| ranges.iter().filter(move |r| r.0 == state).map(|r| r.1);
         let read = |state| {
             for range in of(state) {
-                // SAFETY: by the contract.
+                // SAFETY: the range is mapped and readable.
                 unsafe { range.read() };
             }
         };

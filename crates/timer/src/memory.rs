@@ -110,7 +110,7 @@ impl Range {
     /// All of it is mapped, and the processor has the instruction: [`flushes_addresses`].
     pub(crate) unsafe fn flush(self) {
         for line in self.lines() {
-            // SAFETY: by the contract. It changes no value.
+            // SAFETY: a mapped line, and the processor has the instruction. It changes no value.
             unsafe { std::arch::x86_64::_mm_clflush(line) };
         }
         // SAFETY: orders the flushes before what follows; touches nothing.

@@ -21,7 +21,7 @@ fn processors() -> Vec<usize> {
 
 /// Binds the calling thread to a processor.
 fn bind(processor: usize) {
-    // SAFETY: as above.
+    // SAFETY: all zero is the empty set; it is as large as the size says.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(processor, &mut set);

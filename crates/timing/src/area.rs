@@ -40,7 +40,7 @@ pub struct Area {
 
 // SAFETY: the area owns its mapping; shared references only read.
 unsafe impl Send for Area {}
-// SAFETY: as above.
+// SAFETY: shared references only read the mapping.
 unsafe impl Sync for Area {}
 
 impl Area {

@@ -56,7 +56,7 @@ pub struct System;
 impl Memory for System {
     #[inline(always)]
     unsafe fn protect(&mut self, start: usize, end: usize, rights: u8) -> isize {
-        // SAFETY: by the contract.
+        // SAFETY: nobody relies on the pages' former rights, as for the call itself.
         unsafe { sys::protect(start, end, rights) }
     }
 
@@ -68,7 +68,7 @@ impl Memory for System {
     #[inline(always)]
     unsafe fn populate(&mut self, start: usize, end: usize) {
         for page in (start..end).step_by(sys::PAGE) {
-            // SAFETY: by the contract.
+            // SAFETY: a page of the program that may be written, as for the call itself.
             unsafe { sys::populate(page) }
         }
     }
@@ -82,7 +82,7 @@ impl Memory for System {
 
     #[inline(always)]
     unsafe fn call(&mut self, number: i64, arguments: [usize; 6]) -> isize {
-        // SAFETY: by the contract.
+        // SAFETY: the call is the program's, and what it reaches is open.
         unsafe { sys::call(number, arguments) }
     }
 

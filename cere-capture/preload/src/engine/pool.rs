@@ -190,7 +190,7 @@ impl Pool {
     /// # Safety
     /// `length` entries were appended, and no other slice of the log is alive.
     pub unsafe fn log<'a>(&self, length: usize) -> &'a mut [Touch] {
-        // SAFETY: by the contract.
+        // SAFETY: so many entries were appended, and no other slice of the log is alive.
         unsafe { std::slice::from_raw_parts_mut(self.log as *mut Touch, length) }
     }
 
@@ -200,7 +200,7 @@ impl Pool {
     /// `page` is a readable page.
     #[inline]
     pub unsafe fn copy(&mut self, page: usize) -> Option<u32> {
-        // SAFETY: by the contract.
+        // SAFETY: a readable page, as the caller says.
         if unsafe { sys::zero_page(page) } {
             return Some(0);
         }
@@ -228,7 +228,7 @@ impl Pool {
     /// The copy was made and not dropped.
     pub unsafe fn content<'a>(&self, number: u32) -> &'a [u8] {
         let at = self.copies + (number as usize - 1) * PAGE;
-        // SAFETY: by the contract.
+        // SAFETY: the copy was made and not dropped.
         unsafe { std::slice::from_raw_parts(at as *const u8, PAGE) }
     }
 

@@ -166,7 +166,7 @@ extern "C" fn serve() -> ! {
             let [number, arguments @ ..] = CALL.each_ref().map(|word| word.load(Relaxed));
             let result = match number {
                 END => 0,
-                // SAFETY: the caller's, by the contract of `call`.
+                // SAFETY: the caller of `call` answers for the call's arguments.
                 _ => unsafe { sys::call(number as i64, arguments) },
             };
             RESULT.store(result, Relaxed);

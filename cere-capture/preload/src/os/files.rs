@@ -23,10 +23,10 @@ fn checked(result: isize) -> io::Result<usize> {
 /// As the call itself.
 unsafe fn perform(number: i64, arguments: [usize; 6]) -> io::Result<(usize, bool)> {
     loop {
-        // SAFETY: by the contract.
+        // SAFETY: the caller answers for the call; the helper makes it with the same memory.
         let (result, by_helper) = match unsafe { aside::call(number, arguments) } {
             Some(result) => (result, true),
-            // SAFETY: by the contract.
+            // SAFETY: the caller answers for the call.
             None => (unsafe { sys::call(number, arguments) }, false),
         };
         if result != -(libc::EINTR as isize) {
@@ -78,7 +78,7 @@ impl File {
     /// As the call itself.
     pub unsafe fn call(&self, number: i64, rest: [usize; 3]) -> io::Result<usize> {
         let arguments = [self.descriptor, rest[0], rest[1], rest[2], 0, 0];
-        // SAFETY: by the contract.
+        // SAFETY: the caller answers for the call.
         unsafe { self.perform(number, arguments) }
     }
 
@@ -121,14 +121,14 @@ impl File {
     /// As the call itself.
     unsafe fn perform(&self, number: i64, arguments: [usize; 6]) -> io::Result<usize> {
         if !self.aside {
-            // SAFETY: by the contract.
+            // SAFETY: the caller answers for the call.
             let result = unsafe { sys::call(number, arguments) };
             if result == -(libc::EFBIG as isize) {
                 drop_signal_of_limit();
             }
             return checked(result);
         }
-        // SAFETY: by the contract.
+        // SAFETY: the caller answers for the call.
         let result = unsafe { aside::call(number, arguments) };
         // Its descriptors went with the helper.
         result.map_or_else(|| Err(Error::from_raw_os_error(libc::EIO)), checked)

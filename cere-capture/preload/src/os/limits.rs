@@ -155,7 +155,7 @@ unsafe fn set_stack(attributes: *mut libc::pthread_attr_t) {
     }
     let limit = usual_limit_of(read_limit()) as usize;
     let size = (limit.saturating_sub(end - top) & !(PAGE - 1)).min(top - below);
-    // SAFETY: as above.
+    // SAFETY: attributes that libc has set, and a stack that the program gave.
     unsafe { libc::pthread_attr_setstack(attributes, (top - size) as *mut _, size) };
 }
 

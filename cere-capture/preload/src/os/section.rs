@@ -64,7 +64,7 @@ pub fn is_interrupted() -> bool {
 pub unsafe fn postpone_signal(signal: i32, info: *mut siginfo_t, context: &mut ucontext_t) {
     let waiting = &local().waiting;
     waiting.store(waiting.load(Relaxed) | sys::signal_bit(signal), Relaxed);
-    // SAFETY: the kernel's records, by the contract.
+    // SAFETY: the kernel's records, which the handler was given.
     unsafe {
         *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::signal_bit(signal);
         thread::send_again(signal, info);

@@ -379,7 +379,7 @@ pub fn watch() {
 /// # Safety
 /// `info` is the handler's record of it.
 pub unsafe fn is_watch(info: *mut siginfo_t) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: the handler's record of the signal.
     unsafe { (*info).si_value().sival_ptr as usize == 1 }
 }
 

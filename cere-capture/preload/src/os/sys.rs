@@ -180,7 +180,7 @@ unsafe extern "C" {
 /// # Safety
 /// As the call itself.
 pub unsafe fn call(number: i64, a: [usize; 6]) -> isize {
-    // SAFETY: by the contract.
+    // SAFETY: six registers go to the kernel; the caller answers for what the call reaches.
     unsafe { cere_syscall(number as usize, a[0], a[1], a[2], a[3], a[4], a[5]) }
 }
 
@@ -189,7 +189,7 @@ pub unsafe fn call(number: i64, a: [usize; 6]) -> isize {
 /// # Safety
 /// Nobody relies on the former protection.
 pub unsafe fn protect(start: usize, end: usize, protection: u8) -> isize {
-    // SAFETY: by the contract.
+    // SAFETY: nobody relies on the former rights.
     unsafe {
         call(
             libc::SYS_mprotect,
@@ -309,7 +309,7 @@ pub fn dispatch_calls(selector: Option<*const u8>) -> isize {
 /// # Safety
 /// Both hold `size` bytes and do not overlap.
 pub unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: by the contract.
+    // SAFETY: both hold so many bytes and do not overlap.
     unsafe {
         std::arch::asm!("rep movsb", inout("rcx") size => _, inout("rsi") from => _, inout("rdi") to => _,
             options(nostack, preserves_flags));
@@ -322,7 +322,7 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 /// Both are pages that do not overlap, readable and writable.
 #[inline(always)]
 pub unsafe fn copy_page(from: usize, to: usize) {
-    // SAFETY: by the contract.
+    // SAFETY: two pages that do not overlap, one readable, one writable.
     unsafe {
         std::arch::asm!(
             "rep movsb",
@@ -373,6 +373,6 @@ pub unsafe fn zero_page(page: usize) -> bool {
 /// `page` is writable.
 #[inline(always)]
 pub unsafe fn populate(page: usize) {
-    // SAFETY: by the contract; or-ing zero changes nothing.
+    // SAFETY: the page is writable; or-ing zero changes nothing.
     unsafe { std::arch::asm!("lock or byte ptr [{}], 0", in(reg) page, options(nostack)) };
 }

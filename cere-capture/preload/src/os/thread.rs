@@ -46,7 +46,7 @@ pub fn is_main() -> bool {
 pub unsafe fn send(thread: usize, signal: i32, info: *mut siginfo_t) {
     let process = process::id() as usize;
     let arguments = [process, thread, signal as usize, info as usize, 0, 0];
-    // SAFETY: by the contract.
+    // SAFETY: a record of this signal, which the kernel copies.
     unsafe { sys::call(libc::SYS_rt_tgsigqueueinfo, arguments) };
 }
 
@@ -55,6 +55,6 @@ pub unsafe fn send(thread: usize, signal: i32, info: *mut siginfo_t) {
 /// # Safety
 /// `info` is a record of this signal.
 pub unsafe fn send_again(signal: i32, info: *mut siginfo_t) {
-    // SAFETY: by the contract.
+    // SAFETY: a record of this signal.
     unsafe { send(id() as usize, signal, info) };
 }

@@ -68,7 +68,7 @@ pub unsafe fn begin_capture(
     if has_left(stack + 1) {
         finish_capture(state, RegionEnd::Never, None);
     }
-    // SAFETY: by the contract.
+    // SAFETY: the descriptor of an armed region, which stays.
     entry.arguments_size = unsafe { (*region).arguments_size };
     windows::begin_windows_at(state, wanted);
     let target = &mut state.wanted[wanted];
@@ -88,7 +88,7 @@ pub unsafe fn begin_capture(
     }
     conflict::note_capture(state, wanted, invocation, &heap);
     let threads = openmp::count_threads();
-    // SAFETY: by the contract.
+    // SAFETY: the descriptor of an armed region, which stays.
     let forks = unsafe { (*region).kind } == KIND_PARALLEL;
     // A team of one thread starts no threads that other regions would have to wait for.
     if forks || threads == Some(1) {

@@ -28,7 +28,7 @@ static TABLE: Table = Table(UnsafeCell::new(
 /// # Safety
 /// `region` is the descriptor of an armed region.
 pub unsafe fn count_in_capture(region: *mut RegionDescriptor) {
-    // SAFETY: by the contract.
+    // SAFETY: the table is there, and the descriptor is an armed region's.
     unsafe { count_entry(TABLE.0.get().cast(), region) };
 }
 
@@ -57,7 +57,7 @@ pub unsafe fn count_entry(table: *mut RawElsewhere, region: *mut RegionDescripto
     let this = region as u64;
     let first = (this / align_of::<RegionDescriptor>() as u64) as usize;
     for step in 0..RAW_ELSEWHERE {
-        // SAFETY: by the contract; words that other threads change are accessed as atomics.
+        // SAFETY: places stay within the table; words that other threads change are accessed as atomics.
         unsafe {
             let place = table.add((first + step) % RAW_ELSEWHERE);
             let owner = AtomicU64::from_ptr(addr_of_mut!((*place).descriptor));
@@ -83,7 +83,7 @@ pub unsafe fn count_entry(table: *mut RawElsewhere, region: *mut RegionDescripto
 /// # Safety
 /// As [`count_entry`]; the calling thread has claimed the place.
 unsafe fn describe(place: *mut RawElsewhere, region: *mut RegionDescriptor) {
-    // SAFETY: by the contract.
+    // SAFETY: this thread has claimed the place; the descriptor is an armed region's.
     unsafe {
         (*place).index = (*region).index;
         (*place).unit = (*(*region).unit).id;

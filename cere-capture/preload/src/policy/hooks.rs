@@ -23,7 +23,7 @@ pub fn register_hooks(hooks: Hooks) {
 /// # Safety
 /// It is the descriptor of a loaded image.
 pub unsafe fn dormant_hook(region: *const RegionDescriptor) -> Option<Hook> {
-    // SAFETY: by the contract.
+    // SAFETY: the descriptor of a loaded image.
     let parallel = unsafe { (*region).kind } == KIND_PARALLEL;
     HOOKS.get().filter(|_| parallel).map(|hooks| hooks.parallel)
 }
@@ -33,7 +33,7 @@ pub unsafe fn dormant_hook(region: *const RegionDescriptor) -> Option<Hook> {
 /// # Safety
 /// It is the descriptor of a loaded image.
 pub unsafe fn set_hook(region: *mut RegionDescriptor, capture: bool) {
-    // SAFETY: by the contract.
+    // SAFETY: the descriptor of a loaded image, whose hook's word is written at once.
     unsafe {
         let hook = match capture {
             true => HOOKS.get().map(|hooks| hooks.capture),

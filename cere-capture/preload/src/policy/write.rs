@@ -94,7 +94,7 @@ fn is_fresh(level: &Level, address: u64) -> bool {
 /// # Safety
 /// It is readable, or its content at exit was kept.
 unsafe fn at_exit<'a>(engine: &Engine, touch: &Touch) -> &'a [u8] {
-    // SAFETY: by the contract; the copy was made for this touch.
+    // SAFETY: the touched page is readable, or its copy at exit was made for this touch.
     unsafe {
         match touch.exit {
             0 => std::slice::from_raw_parts(touch.address as *const u8, PAGE),

@@ -47,7 +47,7 @@ fn enter() {
 /// `environment` is a list of strings that ends in null, and nobody else uses it.
 unsafe fn take_descriptor(environment: *mut *mut c_char) -> Option<i32> {
     let mut at = environment;
-    // SAFETY: by the contract.
+    // SAFETY: a list of strings that ends in null, which nobody else uses.
     unsafe {
         while !(*at).is_null() {
             let text = CStr::from_ptr(*at).to_bytes();

@@ -101,7 +101,7 @@ unsafe fn set<T>(
     with: impl FnOnce(Timer<'static>, T) -> Timer<'static>,
 ) -> c_int {
     guard(|| {
-        // SAFETY: by the contract.
+        // SAFETY: NULL or a live handle that no one else uses now.
         let handle = unsafe { timer.as_mut() }.ok_or(Failure::Null("the timer"))?;
         let value = value()?;
         handle.timer = with(std::mem::take(&mut handle.timer), value);
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn cere_timer_free(timer: *mut Handle) {
 /// `timer` is NULL or a live handle that no one else uses now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cere_timer_set_clock(timer: *mut Handle, clock: c_int) -> c_int {
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, || chosen(&CLOCKS, clock, "clock"), Timer::clock) }
 }
 
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn cere_timer_set_clock(timer: *mut Handle, clock: c_int) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cere_timer_set_samples(timer: *mut Handle, samples: usize) -> c_int {
     let checked = || crate::timer::check_samples(samples).map_err(Failure::from);
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, checked, |t, ()| t.samples(samples)) }
 }
 
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn cere_timer_set_samples(timer: *mut Handle, samples: usi
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cere_timer_set_invocations(timer: *mut Handle, how: c_int) -> c_int {
     let checked = || chosen(&INVOCATIONS, how, "invocations");
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, checked, Timer::invocations) }
 }
 
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn cere_timer_set_invocations(timer: *mut Handle, how: c_i
 /// `timer` is NULL or a live handle that no one else uses now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cere_timer_set_flush(timer: *mut Handle, flush: c_int) -> c_int {
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, || chosen(&FLUSHES, flush, "flush"), Timer::flush) }
 }
 
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn cere_timer_set_flush(timer: *mut Handle, flush: c_int) 
 /// `timer` is NULL or a live handle that no one else uses now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cere_timer_set_parallel(timer: *mut Handle, parallel: c_int) -> c_int {
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, || Ok(parallel != 0), Timer::parallel) }
 }
 
@@ -199,10 +199,10 @@ pub unsafe extern "C" fn cere_timer_set_caches(
 ) -> c_int {
     let checked = || match bytes.is_null() {
         true => Err(Failure::Null("the list of sizes")),
-        // SAFETY: by the contract.
+        // SAFETY: it is not NULL, so it points to so many numbers.
         false => Ok(unsafe { std::slice::from_raw_parts(bytes, levels) }),
     };
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, checked, Timer::caches) }
 }
 
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn cere_timer_operand(
     at: c_int,
 ) -> c_int {
     let checked = || Ok(Operand::new(bytes, align, misalign, state(at)?)?);
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, checked, Timer::operand) }
 }
 
@@ -241,10 +241,10 @@ pub unsafe extern "C" fn cere_timer_operand_filled(
     let checked = || {
         let fill = fill.ok_or(Failure::Null("the function that fills"))?;
         let operand = Operand::new(bytes, align, misalign, state(at)?)?;
-        // SAFETY: by the contract; the bytes are those of the slice.
+        // SAFETY: it can be called with `context` as long as the timer lives.
         Ok(operand.filled(move |to| unsafe { fill(to.as_mut_ptr(), to.len(), context) }))
     };
-    // SAFETY: by the contract.
+    // SAFETY: NULL or a live handle that no one else uses now.
     unsafe { set(timer, checked, Timer::operand) }
 }
 
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn cere_timer_time(
     result: *mut Found,
 ) -> c_int {
     guard(|| {
-        // SAFETY: by the contract.
+        // SAFETY: NULL or a live handle that no one else uses now.
         let handle = unsafe { timer.as_mut() }.ok_or(Failure::Null("the timer"))?;
         let kernel = kernel.ok_or(Failure::Null("the kernel"))?;
         if result.is_null() {
@@ -269,10 +269,10 @@ pub unsafe extern "C" fn cere_timer_time(
         }
         handle.last = None;
         let measured = handle.timer.time(|operands| {
-            // SAFETY: by the contract.
+            // SAFETY: it may be called with the operands and `context`.
             unsafe { kernel(operands.pointers().as_ptr(), context) }
         })?;
-        // SAFETY: by the contract.
+        // SAFETY: it is not NULL, so it has room for a result.
         unsafe { result.write(Found::of(&measured)) };
         handle.last = Some(measured);
         Ok(())
@@ -287,9 +287,9 @@ pub unsafe extern "C" fn cere_timer_time(
 pub unsafe extern "C" fn cere_timer_samples(timer: *const Handle, count: *mut usize) -> *const f64 {
     let mut found = null();
     guard(|| {
-        // SAFETY: by the contract.
+        // SAFETY: NULL or a live handle.
         let handle = unsafe { timer.as_ref() }.ok_or(Failure::Null("the timer"))?;
-        // SAFETY: by the contract.
+        // SAFETY: NULL or room for a number.
         let count = unsafe { count.as_mut() }.ok_or(Failure::Null("the count"))?;
         let samples = handle.last.as_ref().map_or(&[][..], |m| &m.samples);
         *count = samples.len();
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn cere_timer_samples(timer: *const Handle, count: *mut us
 pub unsafe extern "C" fn cere_timer_copies(timer: *const Handle, index: usize) -> usize {
     let mut found = 0;
     guard(|| {
-        // SAFETY: by the contract.
+        // SAFETY: NULL or a live handle.
         let handle = unsafe { timer.as_ref() }.ok_or(Failure::Null("the timer"))?;
         let copies = handle.last.as_ref().and_then(|m| m.copies.get(index));
         found = copies.copied().unwrap_or(0);

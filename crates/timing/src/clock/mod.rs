@@ -62,7 +62,7 @@ pub unsafe fn reads_counter(address: usize) -> Option<usize> {
     if address >> 47 != 0 {
         return None;
     }
-    // SAFETY: by the contract; both instructions are as long as what is read.
+    // SAFETY: the processor has just tried to execute it; both instructions are as long as what is read.
     unsafe {
         if at.read() != 0x0f {
             return None;

@@ -108,7 +108,7 @@ extern "C" fn start() {
 /// # Safety
 /// There is one thread.
 unsafe fn leave_children() {
-    // SAFETY: by the contract; the value is copied before it is changed.
+    // SAFETY: there is one thread; the value is copied before it is changed.
     unsafe {
         let value = libc::getenv(c"LD_PRELOAD".as_ptr());
         if value.is_null() {
@@ -144,7 +144,7 @@ unsafe fn wrapper(path: *const c_char, argv: Vector, room: &mut Room) -> *const 
     if path.is_null() || argv.is_null() {
         return none;
     }
-    // SAFETY: by the contract.
+    // SAFETY: a C string, and an array that ends in null.
     let (bytes, first) = unsafe { (CStr::from_ptr(path).to_bytes(), *argv) };
     let Some(slash) = bytes.iter().rposition(|b| *b == b'/') else {
         return none;
@@ -163,7 +163,7 @@ unsafe fn wrapper(path: *const c_char, argv: Vector, room: &mut Room) -> *const 
         return none;
     }
     // The wrapper knows what it is by its name.
-    // SAFETY: by the contract.
+    // SAFETY: the array's first element, a C string.
     let called = unsafe { CStr::from_ptr(first) }.to_bytes();
     if called.rsplit(|b| *b == b'/').next() != Some(name) {
         return none;
@@ -203,7 +203,7 @@ unsafe fn is_image(path: *const c_char) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execve(path: *const c_char, argv: Vector, envp: Vector) -> c_int {
     let mut room = [0; 4096];
-    // SAFETY: by the contract.
+    // SAFETY: the caller's arguments go on unchanged, or with a path of our own.
     unsafe {
         let found = wrapper(path, argv, &mut room);
         (next().execve)(if found.is_null() { path } else { found }, argv, envp)
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn execve(path: *const c_char, argv: Vector, envp: Vector)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execv(path: *const c_char, argv: Vector) -> c_int {
     let mut room = [0; 4096];
-    // SAFETY: by the contract.
+    // SAFETY: the caller's arguments go on unchanged, or with a path of our own.
     unsafe {
         let found = wrapper(path, argv, &mut room);
         (next().execv)(if found.is_null() { path } else { found }, argv)
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn execv(path: *const c_char, argv: Vector) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(path: *const c_char, argv: Vector) -> c_int {
     let mut room = [0; 4096];
-    // SAFETY: by the contract.
+    // SAFETY: the caller's arguments go on unchanged, or with a path of our own.
     unsafe {
         let found = wrapper(path, argv, &mut room);
         (next().execvp)(if found.is_null() { path } else { found }, argv)
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn execvp(path: *const c_char, argv: Vector) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvpe(path: *const c_char, argv: Vector, envp: Vector) -> c_int {
     let mut room = [0; 4096];
-    // SAFETY: by the contract.
+    // SAFETY: the caller's arguments go on unchanged, or with a path of our own.
     unsafe {
         let found = wrapper(path, argv, &mut room);
         (next().execvpe)(if found.is_null() { path } else { found }, argv, envp)
@@ -261,7 +261,7 @@ macro_rules! spawns {
                 envp: Vector,
             ) -> c_int {
                 let mut room = [0; 4096];
-                // SAFETY: by the contract.
+                // SAFETY: the caller's arguments go on unchanged, or with a path of our own.
                 unsafe {
                     let found = wrapper(path, argv, &mut room);
                     let path = if found.is_null() { path } else { found };

@@ -211,7 +211,7 @@ unsafe fn call_main(
     arguments: *mut *mut c_char,
     environment: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: by the contract.
+    // SAFETY: both lists end in null and live on.
     MAIN.get()
         .map_or(126, |main| unsafe { main(count, arguments, environment) })
 }
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn posix_spawn(
     argv: *const *mut c_char,
     envp: *const *mut c_char,
 ) -> c_int {
-    // SAFETY: by the contract; the lists live on in the child, and the C library has this function under this name.
+    // SAFETY: drivers have one thread; the lists live on in the child, and the C library has this function under this name.
     unsafe {
         if !(actions.is_null() && attributes.is_null() && is_own(CStr::from_ptr(path))) {
             let spawn: Spawn = next(c"posix_spawn");

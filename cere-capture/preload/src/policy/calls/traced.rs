@@ -277,7 +277,7 @@ fn change_disposition(engine: &mut Engine, a: [usize; 6]) -> Result<isize, Leave
         let new = (a[1] != 0).then(|| unsafe { *(a[1] as *const sys::Action) });
         if let Some(old) = signals::change_action(a[0] as i32, new) {
             if a[2] != 0 {
-                // SAFETY: as above.
+                // SAFETY: the program's structure, whose page is open.
                 unsafe { *(a[2] as *mut sys::Action) = old };
             }
             return Ok(0);

@@ -67,7 +67,7 @@ pub fn make_call(number: usize, a: [usize; 6]) -> isize {
     // Without a timeout both operations differ only in which waiters a wake-up selects; spurious wake-ups are allowed.
     let private = a[1] & libc::FUTEX_PRIVATE_FLAG as usize;
     let wait = libc::FUTEX_WAIT as usize | private;
-    // SAFETY: as above; a wait on the program's word.
+    // SAFETY: a wait on the program's word, whose page is open.
     let result = unsafe {
         sys::call(
             number as i64,

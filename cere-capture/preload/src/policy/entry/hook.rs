@@ -144,7 +144,7 @@ unsafe extern "C" fn on_event(
 /// # Safety
 /// It is the descriptor of an armed region.
 unsafe fn wanted_place(region: *mut RegionDescriptor) -> usize {
-    // SAFETY: by the contract.
+    // SAFETY: the descriptor of an armed region.
     (unsafe { (*region).scratch } as usize).wrapping_sub(1)
 }
 
@@ -307,7 +307,7 @@ fn on_stack_with<F: FnOnce(&mut State)>(work: &mut Option<F>, stack: usize) {
     }
     let (top, nothing) = (STACK.load(Ordering::Relaxed), std::ptr::null_mut());
     let work = (&raw mut *work).cast();
-    // SAFETY: as above.
+    // SAFETY: the program's stack is open, and `work` lives on it until the call returns.
     unsafe { sys::cere_on_stack(run::<F>, top, nothing, EVENT_ENTER, work, stack) };
 }
 

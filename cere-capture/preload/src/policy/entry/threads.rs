@@ -129,7 +129,7 @@ unsafe fn start_timed(
     real: Create,
 ) -> i32 {
     let work = Box::into_raw(Box::new((start, argument)));
-    // SAFETY: by the contract; the box is the new thread's.
+    // SAFETY: `real` is `pthread_create` with the caller's arguments; the box is the new thread's.
     unsafe {
         let result = real(thread, attributes, run_timed, work.cast());
         if result != 0 {

@@ -138,7 +138,7 @@ mod tests {
         };
         assert_ne!(base, libc::MAP_FAILED);
         let tables = Tables { base: base.cast() };
-        // SAFETY: as above.
+        // SAFETY: the test's own mapping, whose header is reserved nowhere else.
         assert!(unsafe { room::reserve_header(&tables) });
         tables
     }
@@ -146,7 +146,7 @@ mod tests {
     fn passages(tables: &Tables) -> Vec<RawPassage> {
         // SAFETY: the test's own tables.
         let count = unsafe { (*tables.header()).passages };
-        // SAFETY: as above.
+        // SAFETY: the test's own tables; passages below the count are written.
         let passage = |i| unsafe { *tables.passage(i as usize) };
         (0..count).map(passage).collect()
     }

@@ -69,7 +69,7 @@ pub unsafe fn finish(header: *mut RawHeader) {
         .filter(|id| *id != 0)
         .map(|id| read_clock(thread_clock(id)))
         .sum();
-    // SAFETY: by the contract.
+    // SAFETY: the header is there, and no other thread writes these words.
     unsafe {
         (*header).processor = all.saturating_sub(BEGAN[0].load(SeqCst)).max(1);
         (*header).processor_first = first.saturating_sub(BEGAN[1].load(SeqCst));

@@ -20,17 +20,17 @@ impl Tables {
     }
     /// A node of the tree, by its place.
     pub fn node(&self, index: usize) -> *mut RawNode {
-        // SAFETY: as above.
+        // SAFETY: the offset stays within the mapping of RAW_SIZE bytes.
         unsafe { self.base.add(NODES_OFFSET).cast::<RawNode>().add(index) }
     }
     /// An active region, the outermost first.
     pub fn active(&self, index: usize) -> *mut RawActive {
-        // SAFETY: as above.
+        // SAFETY: the offset stays within the mapping of RAW_SIZE bytes.
         unsafe { self.base.add(ACTIVE_OFFSET).cast::<RawActive>().add(index) }
     }
     /// A passage from region to region.
     pub fn passage(&self, index: usize) -> *mut RawPassage {
-        // SAFETY: as above.
+        // SAFETY: the offset stays within the mapping of RAW_SIZE bytes.
         unsafe {
             self.base
                 .add(PASSAGES_OFFSET)
@@ -40,12 +40,12 @@ impl Tables {
     }
     /// The places for regions that other threads enter.
     pub fn elsewhere(&self) -> *mut RawElsewhere {
-        // SAFETY: as above.
+        // SAFETY: the offset stays within the mapping of RAW_SIZE bytes.
         unsafe { self.base.add(ELSEWHERE_OFFSET).cast() }
     }
     /// The trace of a region, by the place of that.
     pub fn trace(&self, index: usize) -> *mut RawTrace {
-        // SAFETY: as above.
+        // SAFETY: the offset stays within the mapping of RAW_SIZE bytes.
         unsafe { self.base.add(TRACES_OFFSET).cast::<RawTrace>().add(index) }
     }
 }
