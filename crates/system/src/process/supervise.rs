@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The status that a shell would report.
@@ -19,6 +20,8 @@ pub fn shell_code(status: ExitStatus) -> u8 {
     }
 }
 
+/// Held by the thread that supervises: signals, and what their handler needs, are the process's.
+static ONE: Mutex<()> = Mutex::new(());
 static CHILD: AtomicI32 = AtomicI32::new(0);
 /// The last signal to end that was passed on.
 static TOLD: AtomicI32 = AtomicI32::new(0);
@@ -37,6 +40,50 @@ extern "C" fn pass_on(signal: i32) {
 fn send(group: i32, signal: i32) {
     // SAFETY: kill is async-signal-safe and takes no pointers.
     unsafe { libc::kill(-group, signal) };
+}
+
+/// Signals to end or stop this command go to a group of processes as well, as long as this lives.
+struct Passing {
+    /// What was in force before, by signal.
+    before: Vec<(i32, libc::sighandler_t)>,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Passing {
+    fn to(group: i32, one: MutexGuard<'static, ()>) -> Self {
+        TOLD.store(0, Ordering::Relaxed);
+        CHILD.store(group, Ordering::Relaxed);
+        let handler = pass_on as extern "C" fn(i32) as libc::sighandler_t;
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP].into_iter();
+        // What this command's parent had ignored stays ignored.
+        let signals = signals.filter(|signal| !inherited::is_ignored(*signal));
+        // SAFETY: the handler makes one async-signal-safe call.
+        let before = signals.map(|signal| (signal, unsafe { libc::signal(signal, handler) }));
+        Self {
+            before: before.collect(),
+            _one: one,
+        }
+    }
+
+    /// The group has ended: its number may be another's.
+    fn gone(&self) {
+        CHILD.store(0, Ordering::Relaxed);
+    }
+
+    /// The last signal to end.
+    fn told(&self) -> Option<i32> {
+        Some(TOLD.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.gone();
+        for (signal, before) in &self.before {
+            // SAFETY: what was in force before.
+            unsafe { libc::signal(*signal, *before) };
+        }
+    }
 }
 
 /// How a supervised command ended.
@@ -64,6 +111,7 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
         });
     }
     inherited::pass_on(command);
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     detail!("runs {}", line(command));
     let changes = Changes::watch().with_context(|| format!("cannot watch {shown}"))?;
     let mut started = Instant::now();
@@ -73,14 +121,7 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
         .with_context(|| format!("cannot run {shown}"))?;
     let end = End::of(&child).with_context(|| format!("cannot watch {shown}"))?;
     let group = child.id() as i32;
-    TOLD.store(0, Ordering::Relaxed);
-    CHILD.store(group, Ordering::Relaxed);
-    let handler = pass_on as extern "C" fn(i32) as libc::sighandler_t;
-    let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
-    // What this command's parent had ignored stays ignored.
-    let signals = signals.map(|signal| (!inherited::is_ignored(signal)).then_some(signal));
-    // SAFETY: the handler makes one async-signal-safe call.
-    let before = signals.map(|signal| unsafe { Some(libc::signal(signal?, handler)) });
+    let passing = Passing::to(group, one);
     let mut terminal = Terminal::lend(group);
     let mut late = None;
     let (status, seconds) = loop {
@@ -115,26 +156,17 @@ pub fn run(command: &mut Command, shown: &str, timeout: Option<f64>) -> Result<E
             ));
         }
     };
-    CHILD.store(0, Ordering::Relaxed);
+    passing.gone();
     drop(terminal);
     detail!("{shown} ended after {seconds:.3} s: {status}");
-    for (signal, before) in signals.into_iter().zip(before) {
-        if let (Some(signal), Some(before)) = (signal, before) {
-            // SAFETY: what was in force before.
-            unsafe { libc::signal(signal, before) };
-        }
-    }
     Ok(Ended {
         status,
         pid: group as u32,
         seconds,
         late,
-        told: match TOLD.load(Ordering::Relaxed) {
-            0 => None,
-            signal => Some(format!(
-                "ended by signal {signal}, which came while {shown} ran"
-            )),
-        },
+        told: passing
+            .told()
+            .map(|signal| format!("ended by signal {signal}, which came while {shown} ran")),
     })
 }
 
