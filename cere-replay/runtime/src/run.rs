@@ -8,12 +8,12 @@ use crate::count::Counting;
 use crate::counters::{self, Measured};
 use crate::glue::*;
 use crate::kept::Kept;
-use crate::library::{self, Environment, Origins};
+use crate::library::{self, Environment, Libraries, Origins};
 use crate::once::Region;
 use crate::output::Output;
 use crate::owners::{self, System};
 use crate::package::{self, Package};
-use crate::pages::{Bytes, PAGE, Page};
+use crate::pages::{Bytes, PAGE, Page, Pages};
 use crate::processor::{self, Pinned};
 use crate::samples::{Samples, Timed};
 use crate::space;
@@ -27,13 +27,14 @@ use crate::{fault, guard, heap, lost, mapping, text, trace, typed, unwind};
 use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
-    MEMBER_TRACE,
+    MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
-    ENV_PLAN, Preparation, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan, Warmup,
+    Comparison, ENV_PLAN, Preparation, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan,
+    Warmup,
 };
 use cere_inside::clibrary::Told;
-use std::cell::LazyCell;
+use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -50,6 +51,102 @@ const LONG: u64 = 2_000_000;
 /// What runs that share a reading leave in the caches are not the states of the operands.
 const UNBATCHED: &str = "too short for the clock, and timed one by one all the same, for the states of its operands: \
                          the times hold the spread of the clock";
+
+/// What lies in every repetition's surroundings, and is put back before it.
+struct Stage<'a> {
+    manifest: &'static Manifest,
+    team: Option<&'a Team>,
+    block: &'a Block,
+    /// Locks of the OpenMP runtime in captured memory.
+    locks: Vec<OpenMpLock>,
+    streams: Streams,
+    told: Option<Told<'static>>,
+    output: Output,
+    /// Whether several threads take blocks of the region heap: which of them came first shows there.
+    in_team: bool,
+}
+
+impl Stage<'_> {
+    fn put_back(&self, state: &State) {
+        state.restore();
+        self.streams.put_back();
+        if let Some(told) = &self.told {
+            told.put_back();
+        }
+        lost::restore();
+        mapping::reset(self.manifest);
+        if let Some(team) = self.team {
+            team.reset(self.block.others());
+            team.make_locks(&self.locks);
+        }
+    }
+
+    fn clear(&self, state: &State) {
+        end_exception();
+        state.clear_fresh();
+        self.output.reset();
+    }
+
+    fn unordered(&self) -> Vec<(u64, u64)> {
+        match self.in_team {
+            true => heap::unordered(),
+            false => Vec::new(),
+        }
+    }
+
+    /// What a repetition left: whether it was unwound, and its state.
+    fn left(&self, state: &State, unwound: bool) -> Left {
+        (unwound, state.digest(&self.unordered()))
+    }
+}
+
+type Left = (bool, Vec<(u64, u64)>);
+
+/// What a repetition's end is compared with.
+struct Compared<'a> {
+    stage: &'a Stage<'a>,
+    pages: &'a Pages,
+    libraries: &'a Libraries,
+    origins: &'a Origins,
+    control: &'a Control,
+    // Of no use where nothing is compared.
+    named: OnceCell<compare::Named>,
+    variables: OnceCell<Vec<(u64, u64)>>,
+}
+
+impl Compared<'_> {
+    fn compare(&self, unwound: bool, unwritten: &[u64]) -> Comparison {
+        let manifest = self.stage.manifest;
+        let mut freed = self.stage.unordered();
+        if freed.is_empty() {
+            freed = heap::freed();
+        }
+        freed.extend(heap::freed_older(&manifest.freed, self.pages));
+        freed.sort_unstable();
+        let variables = || self.libraries.variables(self.pages);
+        let allowed = Allowed {
+            words: &self.libraries.words,
+            variables: self.variables.get_or_init(variables),
+            origins: self.origins,
+            block: self.stage.block,
+            control: self.control,
+            exception: EXCEPTION.load(Relaxed),
+            pages: self.pages,
+            named: self.named.get_or_init(|| compare::Named::new(manifest)),
+            freed: &freed,
+            unwritten,
+        };
+        let mut comparison = compare::compare(manifest, self.pages, &allowed);
+        comparison.same_end = unwound == manifest.unwound;
+        let same = |a, b| allowed.alike(manifest.image.range, a, b);
+        let printed = self.stage.output.compare(self.origins, same);
+        compare::output(&mut comparison, printed);
+        if let Some(told) = &self.stage.told {
+            compare::c_library(&mut comparison, told.compare(same));
+        }
+        comparison
+    }
+}
 
 /// Does what the plan says.
 pub fn run() -> Result<(), String> {
@@ -73,35 +170,15 @@ pub fn run() -> Result<(), String> {
     }
     // SAFETY: no other thread has started, nothing here keeps such addresses, and the captured ones are reserved.
     let mut control = unsafe { Control::place(manifest, &mut pages) };
-    let files = Files {
-        entry: Bytes::open(&member(MEMBER_TLS_ENTRY))?,
-        exit: Bytes::open(&member(MEMBER_TLS_EXIT))?,
-        template: Bytes::open(&member(MEMBER_TLS_START))?,
-        team: Bytes::open(&member(MEMBER_TLS_TEAM))?,
-    };
-    let numbers = manifest.openmp.as_ref().map_or(&[][..], |o| &o.blocks);
-    let block = Block::new(files, numbers)?;
+    let block = blocks(&plan, manifest)?;
     control.look(manifest, block.address());
     let kept = Kept::of(plan.kept, manifest, &pages);
     heap::place(manifest.heap, &manifest.freed);
     let answers = Bytes::open(&member(MEMBER_ANSWERS))?;
-    let asks = clock::prepare(
-        manifest,
-        answers.get(),
-        library::executable(&library::loaded()),
-    )?;
+    let executable = library::executable(&library::loaded());
+    let mut notes = clock::prepare(manifest, answers.get(), executable)?;
     // Before other libraries take keys.
-    let own = |page: &Page| !page.is(PAGE_FOREIGN);
-    let mine = |start: u64, size: u64| {
-        [start, start.saturating_add(size - 1)]
-            .iter()
-            .all(|at| pages.at(*at).is_some_and(own))
-    };
-    let told = manifest
-        .c_library
-        .as_ref()
-        .map(|both| Told::new(both, mine));
-    let mut told = told.transpose()?.flatten();
+    let mut told = c_library(manifest, &pages)?;
     let libraries = library::find(manifest, &pages, &control);
     let team = plan
         .threads
@@ -110,27 +187,15 @@ pub fn run() -> Result<(), String> {
     if let Some(team) = &team {
         team.each(clock::number_thread);
     }
-    let words = &libraries.words;
-    let mut state = State::new(manifest, &pages, &kept, words, &block, team.as_ref());
-
-    // SAFETY: the generator's glue defines the tables.
-    let (invoke, jumps, thunks) = unsafe {
-        (
-            cere_glue_invoke,
-            std::slice::from_raw_parts(&raw const cere_glue_jumps, cere_glue_jump_count as usize),
-            std::slice::from_raw_parts(&raw const cere_glue_thunks, cere_glue_thunk_count as usize),
-        )
-    };
-    let recompiled = jumps.to_vec();
-    let labels = code::labels();
-    let mut jumps = [jumps, &libraries.jumps].concat();
-    let origins = Origins::new(manifest, &[&jumps, thunks].concat(), &labels);
-    // SAFETY: the glue's constant.
-    let other = unsafe { (&raw const cere_glue_other).read() } != 0;
-    if other {
-        jumps.extend(labels);
-    }
-    code::install(manifest, &pages, jumps, other)?;
+    let mut state = State::new(
+        manifest,
+        &pages,
+        &kept,
+        &libraries.words,
+        &block,
+        team.as_ref(),
+    );
+    let (recompiled, origins) = install_code(manifest, &pages, &libraries)?;
     unwind::know(manifest);
     fault::watch(manifest);
     let alone = plan
@@ -140,50 +205,165 @@ pub fn run() -> Result<(), String> {
     // A team's threads go where the OpenMP runtime puts them.
     let several = plan.threads.is_some_and(|threads| threads > 1);
     let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
-    let mut printed = text::Captured::new(manifest, answers.get())?;
-    // Which thread writes out what others printed as well is chance.
     let in_team = several || captured;
-    printed.complete &= !(printed.writes && in_team);
-    // Nor is it known which registers what.
-    printed.unregistered |= in_team && !printed.registered.is_empty();
-    text::keep(&printed, in_team)?;
-    let output = Output::new(manifest, printed);
+    let output = keep_text(manifest, answers.get(), in_team)?;
     library::start();
     let lacking = told.as_mut().map_or(Vec::new(), Told::begin);
     let streams = Streams::find(&origins, &pages);
-
-    // Which thread took a block first shows in the region heap.
-    let unordered = || match several || captured {
-        true => heap::unordered(),
-        false => Vec::new(),
-    };
     let pinned = if several {
         Pinned::nowhere()
     } else {
         Pinned::here()
     };
-    let absent: u64 = space::absent(&pages.all)
-        .iter()
-        .map(|r| (r.1 - r.0) / PAGE)
-        .sum();
+    let absent = space::absent(&pages.all);
+    let absent: u64 = absent.iter().map(|r| (r.1 - r.0) / PAGE).sum();
     let environment = Environment::find(&origins, &pages);
+    let invoke = glue().0;
     let region = Region::new(manifest, invoke, (environment, &control), absent, several);
-    let no_locale = lacking.iter().map(|name| {
+    notes.splice(0..0, pinned.note());
+    notes.extend(lacking.iter().map(|name| {
         format!("this machine has no locale `{name}`, which the program had: what the region makes of characters may differ")
-    });
-    let mut outcome = ReplayOutcome {
+    }));
+    let mut outcome = outcome(region.cost, notes);
+    let locks = manifest.openmp.iter().flat_map(|o| o.locks.iter().cloned());
+    let stage = Stage {
+        manifest,
+        team: team.as_ref(),
+        block: &block,
+        locks: locks.filter(|l| pages.holds(l.address)).collect(),
+        streams,
+        told,
+        output,
+        in_team,
+    };
+    let compared = Compared {
+        stage: &stage,
+        pages: &pages,
+        libraries: &libraries,
+        origins: &origins,
+        control: &control,
+        named: OnceCell::new(),
+        variables: OnceCell::new(),
+    };
+    let untimed = first_run(&plan, &region, &mut state, &compared, &mut outcome)?;
+    if plan.count.is_some() {
+        outcome.lacking = lost::used_names();
+        return write_outcome(&plan, &outcome);
+    }
+    let misplaced = team
+        .as_ref()
+        .and_then(|team| owners::misplaced(&state.owned(), &System(team)));
+    outcome.notes.extend(misplaced);
+    let first = stage.left(&state, untimed.1);
+    let here = cere_format::caches::of(processor::current());
+    let needs = Needs {
+        manifest,
+        pages: &pages,
+        block: &block,
+        jumps: &recompiled,
+        trace: &trace,
+        survival: plan.survival_ns,
+        team: team.as_ref(),
+        package: &plan.package,
+        pinned,
+        operands: &plan.operands,
+        caches: cere_format::machine::corrected(here, &plan.caches),
+    };
+    let warm = Warm::new(plan.warmup, needs)?;
+    outcome.placed = warm.placed();
+    stage.clear(&state);
+    let repeated = Repeated {
+        plan: &plan,
+        region: &region,
+        state: &state,
+        warm: &warm,
+        compared: &compared,
+        first,
+        several,
+        looks: LOOKS,
+        preparation: (0, 0),
+        outcome: &mut outcome,
+    };
+    repeated.measure(untimed.0, before)?;
+    write_outcome(&plan, &outcome)
+}
+
+/// The captured thread-local blocks, in place.
+fn blocks(plan: &ReplayPlan, manifest: &'static Manifest) -> Result<Block, String> {
+    let open = |name: &str| Bytes::open(&plan.package.join(name));
+    let files = Files {
+        entry: open(MEMBER_TLS_ENTRY)?,
+        exit: open(MEMBER_TLS_EXIT)?,
+        template: open(MEMBER_TLS_START)?,
+        team: open(MEMBER_TLS_TEAM)?,
+    };
+    let numbers = manifest.openmp.as_ref().map_or(&[][..], |o| &o.blocks);
+    Block::new(files, numbers)
+}
+
+/// What the C library kept for the program.
+fn c_library(manifest: &'static Manifest, pages: &Pages) -> Result<Option<Told<'static>>, String> {
+    let own = |page: &Page| !page.is(PAGE_FOREIGN);
+    let mine = |start: u64, size: u64| {
+        let ends = [start, start.saturating_add(size - 1)];
+        ends.iter().all(|at| pages.at(*at).is_some_and(own))
+    };
+    let told = manifest.c_library.as_ref();
+    let told = told.map(|both| Told::new(both, mine));
+    Ok(told.transpose()?.flatten())
+}
+
+/// The generator's glue: how the region is called, the jumps to functions that were compiled again, thunks.
+fn glue() -> (u64, &'static [Jump], &'static [Jump]) {
+    // SAFETY: the generator's glue defines the tables.
+    unsafe {
+        (
+            cere_glue_invoke,
+            std::slice::from_raw_parts(&raw const cere_glue_jumps, cere_glue_jump_count as usize),
+            std::slice::from_raw_parts(&raw const cere_glue_thunks, cere_glue_thunk_count as usize),
+        )
+    }
+}
+
+/// Leads captured addresses of code to where it is now. The jumps to what was compiled again, and where all code was.
+fn install_code(
+    manifest: &'static Manifest,
+    pages: &Pages,
+    libraries: &Libraries,
+) -> Result<(Vec<Jump>, Origins), String> {
+    let (_, recompiled, thunks) = glue();
+    let labels = code::labels();
+    let mut jumps = [recompiled, &libraries.jumps].concat();
+    let origins = Origins::new(manifest, &[&jumps, thunks].concat(), &labels);
+    // SAFETY: the glue's constant.
+    let other = unsafe { (&raw const cere_glue_other).read() } != 0;
+    if other {
+        jumps.extend(labels);
+    }
+    code::install(manifest, pages, jumps, other)?;
+    Ok((recompiled.to_vec(), origins))
+}
+
+/// Keeps what the region prints.
+fn keep_text(manifest: &Manifest, answers: &[u8], in_team: bool) -> Result<Output, String> {
+    let mut printed = text::Captured::new(manifest, answers)?;
+    // Which thread writes out what others printed as well is chance.
+    printed.complete &= !(printed.writes && in_team);
+    // Nor is it known which registers what.
+    printed.unregistered |= in_team && !printed.registered.is_empty();
+    text::keep(&printed, in_team)?;
+    Ok(Output::new(manifest, printed))
+}
+
+fn outcome(clock_cost: u64, notes: Vec<String>) -> ReplayOutcome {
+    ReplayOutcome {
         version: REPLAY_VERSION,
         cycles: Vec::new(),
         set_aside: Default::default(),
         disturbed: false,
         batch: 1,
-        clock_cost: region.cost,
-        notes: pinned
-            .note()
-            .into_iter()
-            .chain(asks)
-            .chain(no_locale)
-            .collect(),
+        clock_cost,
+        notes,
         tsc_hz: 0.0,
         comparison: None,
         repeatable: true,
@@ -193,31 +373,25 @@ pub fn run() -> Result<(), String> {
         lacking: Vec::new(),
         measured: 0,
         placed: Vec::new(),
-    };
+    }
+}
 
-    // The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes.
-    let locks = manifest.openmp.iter().flat_map(|o| o.locks.iter().cloned());
-    let locks: Vec<OpenMpLock> = locks.filter(|l| pages.holds(l.address)).collect();
-    let put_back = |state: &State| {
-        state.restore();
-        streams.put_back();
-        if let Some(told) = &told {
-            told.put_back();
-        }
-        lost::restore();
-        mapping::reset(manifest);
-        if let Some(team) = &team {
-            team.reset(block.others());
-            team.make_locks(&locks);
-        }
-    };
-    put_back(&state);
-    lost::close(&pages);
+/// The first run is not timed: it faults in and binds what it needs, and shows what a repetition changes. It is what is compared.
+fn first_run(
+    plan: &ReplayPlan,
+    region: &Region<'_>,
+    state: &mut State<'_>,
+    compared: &Compared<'_>,
+    outcome: &mut ReplayOutcome,
+) -> Result<(Timed, bool), String> {
+    let stage = compared.stage;
+    stage.put_back(state);
+    lost::close(compared.pages);
     if let Some(guard) = &plan.guard {
         guard::install(guard)?;
     }
     outcome.notes.extend(clock::listen(plan.compare));
-    let counting = plan.count.map(|to| Counting::new(to, team.as_ref()));
+    let counting = plan.count.map(|to| Counting::new(to, stage.team));
     let counting = counting.transpose()?;
     if let Some(counting) = &counting {
         counting.begin()?;
@@ -230,172 +404,136 @@ pub fn run() -> Result<(), String> {
     clock::relax();
     lost::write_back();
     let unwritten = state.find_changed();
-    // Of no use where nothing is compared.
-    let named = LazyCell::new(|| compare::Named::new(manifest));
-    let variables = LazyCell::new(|| libraries.variables(&pages));
-    let compared = |unwound: bool, unwritten: &[u64]| {
-        let mut freed = unordered();
-        if freed.is_empty() {
-            freed = heap::freed();
-        }
-        freed.extend(heap::freed_older(&manifest.freed, &pages));
-        freed.sort_unstable();
-        let allowed = Allowed {
-            words: &libraries.words,
-            variables: &variables,
-            origins: &origins,
-            block: &block,
-            control: &control,
-            exception: EXCEPTION.load(Relaxed),
-            pages: &pages,
-            named: &named,
-            freed: &freed,
-            unwritten,
-        };
-        let mut comparison = compare::compare(manifest, &pages, &allowed);
-        comparison.same_end = unwound == manifest.unwound;
-        let same = |a, b| allowed.alike(manifest.image.range, a, b);
-        compare::output(&mut comparison, output.compare(&origins, same));
-        if let Some(told) = &told {
-            compare::c_library(&mut comparison, told.compare(same));
-        }
-        comparison
-    };
     if plan.compare {
-        outcome.comparison = Some(compared(unwound, &unwritten));
+        outcome.comparison = Some(compared.compare(unwound, &unwritten));
     }
-    if counting.is_some() {
-        outcome.lacking = lost::used_names();
-        return write_outcome(&plan, &outcome);
-    }
-    let digest = |state: &State| state.digest(&unordered());
-    let first = (unwound, digest(&state));
-    let misplaced = team
-        .as_ref()
-        .and_then(|team| owners::misplaced(&state.owned(), &System(team)));
-    outcome.notes.extend(misplaced);
-    let warm = Warm::new(
-        plan.warmup,
-        Needs {
-            manifest,
-            pages: &pages,
-            block: &block,
-            jumps: &recompiled,
-            trace: &trace,
-            survival: plan.survival_ns,
-            team: team.as_ref(),
-            package: &plan.package,
-            pinned,
-            operands: &plan.operands,
-            caches: cere_format::machine::corrected(
-                cere_format::caches::of(processor::current()),
-                &plan.caches,
-            ),
-        },
-    )?;
-    outcome.placed = warm.placed();
-    let clear = || {
-        end_exception();
-        state.clear_fresh();
-        output.reset();
-    };
-    let mut looks = LOOKS;
-    let mut check = |unwound: bool| {
-        let left = (unwound, digest(&state));
-        if left == first {
-            return;
-        }
-        outcome.asked_more = outcome.asked_more.max(clock::asked_more());
-        if outcome.repeatable {
-            outcome.repeatable = false;
-            let mut pairs = first.1.iter().zip(&left.1);
-            let found = pairs.find(|(a, b)| a != b);
-            outcome.varied = found.map(|(a, _)| compare::place(manifest, a.0));
-        }
-        // Threads may add in another order each time: what counts is how far the farthest is off.
-        if several && looks > 0 {
-            looks -= 1;
-            outcome.comparison = outcome
-                .comparison
-                .take()
-                .map(|c| compare::worse(c, compared(unwound, &[])));
-        }
-    };
-    clear();
-    // In cycles of the counter, whose reading touches no memory.
-    let (mut restoring, mut warming) = (0, 0);
-    let mut once = |measured: Measured<'_>| {
+    Ok((untimed, unwound))
+}
+
+/// Repetitions that are timed.
+struct Repeated<'a> {
+    plan: &'a ReplayPlan,
+    region: &'a Region<'a>,
+    state: &'a State<'a>,
+    warm: &'a Warm<'a>,
+    compared: &'a Compared<'a>,
+    /// What the first run left.
+    first: Left,
+    several: bool,
+    /// Repetitions that are still to be compared in full if they differ.
+    looks: u32,
+    /// Restoring and warming up, in cycles of the counter, whose reading touches no memory.
+    preparation: (u64, u64),
+    outcome: &'a mut ReplayOutcome,
+}
+
+impl Repeated<'_> {
+    fn once(&mut self, measured: Measured<'_>) -> Timed {
+        let stage = self.compared.stage;
         let began = cere_timing::clock::start();
-        put_back(&state);
+        stage.put_back(self.state);
         let restored = cere_timing::clock::start();
-        warm.apply();
-        warming += cere_timing::clock::start().saturating_sub(restored);
-        restoring += restored.saturating_sub(began);
+        self.warm.apply();
+        self.preparation.1 += cere_timing::clock::start().saturating_sub(restored);
+        self.preparation.0 += restored.saturating_sub(began);
         let counters = match measured {
             Measured::Region(counters) => counters,
             Measured::Nothing(counters) => {
-                region.run_nothing(counters);
+                self.region.run_nothing(counters);
                 return Timed::default();
             }
         };
-        let (timed, unwound) = region.run(counters);
+        let (timed, unwound) = self.region.run(counters);
         lost::write_back();
-        check(unwound);
-        clear();
+        self.check(unwound);
+        stage.clear(self.state);
         timed
-    };
-    let alone = Measured::Region(counters::NONE);
-    if untimed.cycles < LONG {
-        repeat(TRAINING, || once(alone));
     }
-    if !plan.counters.is_empty() {
-        let measured = counters::measure(&plan.counters, plan.repetitions, |measured| {
-            once(measured);
-        });
-        outcome.measured = measured?;
+
+    fn check(&mut self, unwound: bool) {
+        let left = self.compared.stage.left(self.state, unwound);
+        if left == self.first {
+            return;
+        }
+        let outcome = &mut *self.outcome;
+        outcome.asked_more = outcome.asked_more.max(clock::asked_more());
+        if outcome.repeatable {
+            outcome.repeatable = false;
+            let mut pairs = self.first.1.iter().zip(&left.1);
+            let found = pairs.find(|(a, b)| a != b);
+            let manifest = self.compared.stage.manifest;
+            outcome.varied = found.map(|(a, _)| compare::place(manifest, a.0));
+        }
+        // Threads may add in another order each time: what counts is how far the farthest is off.
+        if self.several && self.looks > 0 {
+            self.looks -= 1;
+            let worst = outcome.comparison.take();
+            let here = |c| compare::worse(c, self.compared.compare(unwound, &[]));
+            outcome.comparison = worst.map(here);
+        }
+    }
+
+    /// Measures what the plan asks for, since the moment `before`; `untimed`: the first run.
+    fn measure(mut self, untimed: Timed, before: cere_timing::clock::Moment) -> Result<(), String> {
+        let alone = Measured::Region(counters::NONE);
+        let plan = self.plan;
+        if untimed.cycles < LONG {
+            repeat(TRAINING, || self.once(alone));
+        }
+        if !plan.counters.is_empty() {
+            let measured = counters::measure(&plan.counters, plan.repetitions, |measured| {
+                self.once(measured);
+            });
+            self.outcome.measured = measured?;
+            self.outcome.lacking = lost::used_names();
+            self.outcome.tsc_hz = frequency(before);
+            return Ok(());
+        }
+        let samples = repeat(plan.repetitions, || self.once(alone));
+        let samples = self.together(samples);
+        let outcome = self.outcome;
         outcome.lacking = lost::used_names();
         outcome.tsc_hz = frequency(before);
-        return write_outcome(&plan, &outcome);
+        outcome.preparation = Preparation {
+            restoring: self.preparation.0 as f64 / outcome.tsc_hz,
+            warming: self.preparation.1 as f64 / outcome.tsc_hz,
+        };
+        let found = samples.finish(outcome.tsc_hz);
+        outcome.cycles = found.cycles;
+        outcome.set_aside = found.set_aside;
+        outcome.disturbed = found.disturbed;
+        Ok(())
     }
-    let mut samples = repeat(plan.repetitions, || once(alone));
-    // What several runs share is their own warm-up.
-    let batch = match plan.warmup {
-        Warmup::WorkingSet | Warmup::PageTrace => region.batch(samples.median()),
-        Warmup::Cold | Warmup::Partial(_) => 1,
-    };
-    let batch = match plan.operands.is_empty() {
-        true => batch,
-        false => {
-            outcome
-                .notes
-                .extend((batch > 1).then(|| UNBATCHED.to_owned()));
-            1
+
+    /// Several runs for each reading of the clock, where single ones are too short for it and no more precise.
+    fn together(&mut self, single: Samples) -> Samples {
+        // What several runs share is their own warm-up.
+        let batch = match self.plan.warmup {
+            Warmup::WorkingSet | Warmup::PageTrace => self.region.batch(single.median()),
+            Warmup::Cold | Warmup::Partial(_) => 1,
+        };
+        if batch <= 1 {
+            return single;
         }
-    };
-    if batch > 1 {
-        let together = repeat(plan.repetitions, || {
-            region.run_several(batch, || {
-                clear();
-                put_back(&state);
+        if !self.plan.operands.is_empty() {
+            self.outcome.notes.push(UNBATCHED.to_owned());
+            return single;
+        }
+        let (stage, state) = (self.compared.stage, self.state);
+        let together = repeat(self.plan.repetitions, || {
+            self.region.run_several(batch, || {
+                stage.clear(state);
+                stage.put_back(state);
             })
         });
         // Where putting back takes so long that its own spread hides the region, single readings are more precise.
         let width = |s: &Samples| s.half_width().unwrap_or(u64::MAX);
-        if width(&together) <= width(&samples).max(region.cost) {
-            (samples, outcome.batch) = (together, batch);
+        if width(&together) > width(&single).max(self.region.cost) {
+            return single;
         }
+        self.outcome.batch = batch;
+        together
     }
-    outcome.lacking = lost::used_names();
-    outcome.tsc_hz = frequency(before);
-    outcome.preparation = Preparation {
-        restoring: restoring as f64 / outcome.tsc_hz,
-        warming: warming as f64 / outcome.tsc_hz,
-    };
-    let found = samples.finish(outcome.tsc_hz);
-    outcome.cycles = found.cycles;
-    outcome.set_aside = found.set_aside;
-    outcome.disturbed = found.disturbed;
-    write_outcome(&plan, &outcome)
 }
 
 fn write_outcome(plan: &ReplayPlan, outcome: &ReplayOutcome) -> Result<(), String> {
