@@ -1,7 +1,6 @@
 //! `cere check`: replays every codelet at the flags of its capture and compares time and result with the original's.
 
-use crate::count::geometry;
-use crate::options::{self, Common, Timing};
+use crate::options::{self, Common, Timing, geometry};
 use crate::show;
 use anyhow::{Result, bail};
 use cere_capture::capture::Refused;

@@ -1,15 +1,14 @@
 //! `cere count CODELET...`: exact counts of what codelets execute, and the traffic that simulated caches make of it.
 
-use crate::options::{Common, TeamOptions, Timing};
+use crate::each::each;
+use crate::options::{Common, TeamOptions, Timing, geometry};
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_count::Counts;
-use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings};
-use cere_memory::Geometry;
-use cere_store::{codelets, find};
-use cere_system::console::{note, print, progress};
-use std::path::{Path, PathBuf};
+use cere_store::find;
+use cere_system::console::print;
+use std::path::Path;
 
 /// Count what codelets execute: instructions, floating-point work, memory traffic
 #[derive(clap::Args)]
@@ -65,23 +64,6 @@ pub struct Options {
     team: TeamOptions,
 }
 
-/// The geometry that `which` names; none if it is `none`.
-pub fn geometry(which: &str) -> Result<Option<Geometry>> {
-    let found = match which {
-        "none" => return Ok(None),
-        "here" => Geometry::here(),
-        name if Geometry::names().contains(&name) => Geometry::named(name),
-        path if Path::new(path).exists() => Geometry::read(Path::new(path)),
-        other => bail!(
-            "--geometry {other}: it is neither here, none, one of {}, nor a file",
-            Geometry::names().join(", ")
-        ),
-    };
-    found
-        .map(Some)
-        .with_context(|| format!("--geometry {which}"))
-}
-
 /// Counts the codelet in `file`.
 fn count(
     replays: &Replays,
@@ -98,39 +80,6 @@ fn count(
         counts.hardware = Some(cere_count::hardware::count(&package, &options)?);
     }
     Ok(counts)
-}
-
-/// Whether a region ended in another state when it was counted, or measured.
-pub fn is_different(counts: &Counts) -> bool {
-    let measured = counts.hardware.as_ref().map(|found| found.verdict);
-    counts.verdict == Verdict::Different || measured == Some(Verdict::Different)
-}
-
-/// What `one` makes of each file, shown by `shown` at once, and whether it failed on some; an error where it failed on the only
-/// one. `words`: what is being done, and what was not, for people.
-pub fn each<T>(
-    files: &[PathBuf],
-    words: [&str; 2],
-    one: impl Fn(&Path) -> Result<T>,
-    shown: impl Fn(&T) -> Result<()>,
-) -> Result<(Vec<T>, bool)> {
-    let mut all = Vec::new();
-    for file in files {
-        let name = codelets::display_name(file);
-        let spinner = progress::spinner(format!("{} {name}", words[0]));
-        let made = one(file);
-        spinner.finish_and_clear();
-        match made {
-            Ok(made) => {
-                shown(&made)?;
-                all.push(made);
-            }
-            Err(error) if files.len() == 1 => return Err(error),
-            Err(error) => note!("{}: {name}: {}", words[1], print::error(&error)),
-        }
-    }
-    let failed = all.len() < files.len();
-    Ok((all, failed))
 }
 
 /// Runs the subcommand.
@@ -155,7 +104,7 @@ pub fn run(options: &Options) -> Result<u8> {
         false => print::out(&show::count::text(counts)),
     };
     let (all, mut failed) = each(&files, ["counting", "not counted"], one, shown)?;
-    failed |= all.iter().any(is_different);
+    failed |= all.iter().any(Counts::is_different);
     if options.common.json {
         let all: Vec<_> = all.iter().map(show::count::json).collect();
         print::json(&all)?;

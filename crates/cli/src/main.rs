@@ -32,6 +32,7 @@ mod count;
 mod doctor;
 #[cfg(test)]
 mod documents;
+mod each;
 mod health;
 mod hybrid;
 mod instrument;

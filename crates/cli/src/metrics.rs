@@ -1,7 +1,8 @@
 //! `cere metrics CODELET...`: the metric vector of each codelet, for clustering.
 
-use crate::options::{Common, TeamOptions, Timing};
-use crate::{count, show};
+use crate::each::each;
+use crate::options::{Common, TeamOptions, Timing, geometry};
+use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_count::metrics::Vector;
 use cere_format::replay::Verdict;
@@ -107,7 +108,7 @@ pub fn run(options: &Options) -> Result<u8> {
         cere_count::hardware::check().context("--hardware")?;
     }
     let store = options.common.store()?;
-    let Some(geometry) = count::geometry(&options.geometry)? else {
+    let Some(geometry) = geometry(&options.geometry)? else {
         bail!("--geometry none: the metrics need caches; take here, a name or a file");
     };
     let measuring = cere_count::metrics::Settings {
@@ -124,8 +125,8 @@ pub fn run(options: &Options) -> Result<u8> {
         true => Ok(()),
         false => print::out(&show::metrics::text(vector)),
     };
-    let (all, mut failed) = count::each(&files, ["measuring", "not measured"], one, shown)?;
-    failed |= all.iter().any(|v| count::is_different(&v.counts));
+    let (all, mut failed) = each(&files, ["measuring", "not measured"], one, shown)?;
+    failed |= all.iter().any(|v| v.counts.is_different());
     if options.common.json {
         let all: Vec<_> = all
             .iter()

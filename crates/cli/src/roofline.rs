@@ -1,7 +1,7 @@
 //! `cere roofline CODELET...`: codelets, and series of them, on the machine's roof.
 
-use crate::options::{self, Common, Placement};
-use crate::{count, show};
+use crate::options::{self, Common, Placement, geometry};
+use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_format::machine::{Identity, MACHINE_VERSION, Machine};
 use cere_format::replay::{Repetitions, Warmup};
@@ -159,7 +159,7 @@ impl Options {
     }
 
     fn counting(&self) -> Result<cere_count::Settings> {
-        let geometry = count::geometry(&self.geometry)?;
+        let geometry = geometry(&self.geometry)?;
         if geometry.is_none() {
             bail!("--geometry none: traffic needs caches; take here, a name or a file");
         }

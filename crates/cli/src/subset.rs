@@ -1,7 +1,7 @@
 //! `cere subset STORE...`: few codelets that stand for the programs of several stores.
 
-use crate::options::{self, Timing};
-use crate::{count, show};
+use crate::options::{self, Timing, geometry};
+use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_cluster::Genetic;
 use cere_format::store::Store;
@@ -129,7 +129,7 @@ pub fn run(options: &Options) -> Result<u8> {
         .iter()
         .map(|path| options::existing_store(path))
         .collect::<Result<_>>()?;
-    let Some(geometry) = count::geometry(&options.geometry)? else {
+    let Some(geometry) = geometry(&options.geometry)? else {
         bail!("--geometry none: the metrics need caches; take here, a name or a file");
     };
     let mut settings = options.timing.settings(Team::default())?;

@@ -235,6 +235,13 @@ impl Counts {
         }
     }
 
+    /// Whether the region ended in another state when it was counted, or measured.
+    #[must_use]
+    pub fn is_different(&self) -> bool {
+        let measured = self.hardware.as_ref().map(|found| found.verdict);
+        self.verdict == Verdict::Different || measured == Some(Verdict::Different)
+    }
+
     /// The counts of what `tally` says, without verdict and simulation.
     ///
     /// # Errors

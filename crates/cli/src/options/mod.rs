@@ -1,10 +1,12 @@
 //! Options that every subcommand has.
 
+mod geometry;
 mod nodes;
 mod team;
 mod timing;
 pub mod utf8;
 
+pub use geometry::geometry;
 pub use nodes::Nodes;
 pub use team::{Placement, TeamOptions};
 pub use timing::{Timing, sandbox};

@@ -1,0 +1,22 @@
+//! `--geometry`: which caches are simulated.
+
+use anyhow::{Context, Result, bail};
+use cere_memory::Geometry;
+use std::path::Path;
+
+/// The geometry that `which` names; none if it is `none`.
+pub fn geometry(which: &str) -> Result<Option<Geometry>> {
+    let found = match which {
+        "none" => return Ok(None),
+        "here" => Geometry::here(),
+        name if Geometry::names().contains(&name) => Geometry::named(name),
+        path if Path::new(path).exists() => Geometry::read(Path::new(path)),
+        other => bail!(
+            "--geometry {other}: it is neither here, none, one of {}, nor a file",
+            Geometry::names().join(", ")
+        ),
+    };
+    found
+        .map(Some)
+        .with_context(|| format!("--geometry {which}"))
+}
