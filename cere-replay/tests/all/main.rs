@@ -5,5 +5,4 @@ mod common;
 mod counters;
 mod handmade;
 mod hostile;
-mod kept;
 mod state;

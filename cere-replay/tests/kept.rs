@@ -1,6 +1,6 @@
 //! Replays that are forks of a process that keeps the captured state: what one of them does is not seen by the next.
 
-use crate::common;
+mod common;
 
 use cere_format::replay::Verdict;
 use cere_replay::{Keepers, Options, Replay, ReplayError, build, manifest, run};
