@@ -1,6 +1,6 @@
 //! The same readings as text, for the replay's switch, which is assembly.
 
-/// Assembly of [`crate::clock::start`]: leaves the counter in RAX; changes RDX.
+/// Assembly of [`crate::clock::start`]: puts the counter in RAX and overwrites RDX.
 #[macro_export]
 macro_rules! start_asm {
     () => {
@@ -8,7 +8,7 @@ macro_rules! start_asm {
     };
 }
 
-/// Assembly of [`crate::clock::stop`]: leaves the counter in RAX and in ECX what tells the processor; changes RDX.
+/// Assembly of [`crate::clock::stop`]: puts the counter in RAX and the processor's register TSC_AUX in ECX, and overwrites RDX.
 #[macro_export]
 macro_rules! stop_asm {
     () => {
