@@ -1,7 +1,6 @@
 //! The built command, and running things.
 
 use anyhow::{Context, Result, bail};
-use cere_testing::built::part;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,18 +9,7 @@ use std::sync::LazyLock;
 /// Directory with the command, the plugin, the preload library and the runtime, of the profile that runs the tests.
 pub fn built() -> &'static Path {
     static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
-        let parts = [
-            "libcere_pass.so",
-            "libcere_preload.so",
-            "libcere_stay.so",
-            "libcere_exec.so",
-            "libcere_runtime.a",
-            "cere",
-        ];
-        let mut command = PathBuf::new();
-        for name in parts {
-            command = part(name);
-        }
+        let command = cere_testing::built::command();
         command.parent().expect("a directory").to_owned()
     });
     &BUILT

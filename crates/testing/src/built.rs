@@ -3,6 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// What lies beside the command.
+const PARTS: [&str; 6] = [
+    "libcere_pass.so",
+    "libcere_preload.so",
+    "libcere_stay.so",
+    "libcere_exec.so",
+    "libcere_counted.so",
+    "libcere_runtime.a",
+];
+
 /// The file `name` of the profile that runs the test, in `target/<profile>`.
 ///
 /// # Panics
@@ -24,6 +34,17 @@ pub fn part(name: &str) -> PathBuf {
         );
     }
     path
+}
+
+/// The command, with all that it takes from beside it.
+///
+/// # Panics
+/// As [`part`].
+pub fn command() -> PathBuf {
+    for name in PARTS {
+        part(name);
+    }
+    part("cere")
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {

@@ -5,17 +5,12 @@
 use cere_format::machine::{Bandwidth, Identity, MACHINE_VERSION, Machine, Peak};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
-/// The command of this build; its parts must lie beside it.
+/// The command of this build, with its parts.
 pub fn built() -> PathBuf {
-    let cere = PathBuf::from(env!("CARGO_BIN_EXE_cere"));
-    let pass = cere.with_file_name("libcere_pass.so");
-    assert!(
-        pass.is_file(),
-        "{} is missing: build the workspace first",
-        pass.display()
-    );
-    cere
+    static BUILT: LazyLock<PathBuf> = LazyLock::new(cere_testing::built::command);
+    BUILT.clone()
 }
 
 /// The command in `directory`.
