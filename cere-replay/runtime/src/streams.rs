@@ -3,19 +3,9 @@
 
 use crate::library::{Origins, symbol};
 use crate::pages::Pages;
+use cere_format::system::STREAMS;
 use std::ffi::c_void;
 
-/// Symbols of the streams; whether they are read from, which moves their parts by a word.
-const STREAMS: [(&str, bool); 8] = [
-    ("_ZSt4cout", false),
-    ("_ZSt4cerr", false),
-    ("_ZSt4clog", false),
-    ("_ZSt3cin", true),
-    ("_ZSt5wcout", false),
-    ("_ZSt5wcerr", false),
-    ("_ZSt5wclog", false),
-    ("_ZSt4wcin", true),
-];
 /// Words of a stream that is written to.
 const WORDS: u64 = 34;
 /// Its word that points to its buffer, an object of so many words if it belongs to the library and is not the C library's.

@@ -28,6 +28,17 @@ const FRESH: [&str; 21] = [
     "libgomp",
 ];
 
+/// Symbols of the C++ library's standard streams; whether they are read from, which moves their parts by a word.
+pub const STREAMS: [(&str, bool); 8] = [
+    ("_ZSt4cout", false),
+    ("_ZSt4cerr", false),
+    ("_ZSt4clog", false),
+    ("_ZSt3cin", true),
+    ("_ZSt5wcout", false),
+    ("_ZSt5wcerr", false),
+    ("_ZSt5wclog", false),
+    ("_ZSt4wcin", true),
+];
 /// Whether a replay takes the library of this file fresh: `libc.so.6`, `libstdc++.so.6.0.30`, `libc-2.28.so`.
 pub fn taken_fresh(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();

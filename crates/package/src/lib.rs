@@ -38,9 +38,11 @@ use cere_format::FormatError;
 use cere_format::abi::HOOK_OFFSET;
 use cere_format::build::{Region, Unit};
 use cere_format::capture::{Mapping, OpenMp, PAGE_CODE, PAGE_FOREIGN, RegionEnd};
+use cere_format::clibrary::OPTIONS;
 use cere_format::package::*;
 use cere_format::replay::left_out;
 use cere_format::store::Store;
+use cere_format::system::STREAMS;
 use io::{NewMember, encode_table, write_package};
 use pages::Pages;
 use program::{Loaded, RegionImage};
@@ -135,8 +137,9 @@ pub fn pack(input: &PackInput<'_>) -> Result<Manifest, PackError> {
         .map(|tls| (tls.address, tls.address + tls.size));
     masks.extend(apart.map(|range| mask(range, left_out::APART)));
     let copied = program::copied(&images)?;
-    let of_libraries = copied.iter().map(|(_, at, size)| (*at, at + size));
-    masks.extend(of_libraries.map(|range| mask(range, left_out::LIBRARY)));
+    let apart = copied.iter().filter(|(name, ..)| is_compared_apart(name));
+    let apart = apart.map(|(_, at, size)| (*at, at + size));
+    masks.extend(apart.map(|range| mask(range, left_out::LIBRARY)));
     let streams = streams::Streams::find(&images)?;
     let buffers = streams.buffers(&raw)?.into_iter();
     masks.extend(buffers.map(|range| mask(range, left_out::STREAM)));
@@ -387,6 +390,13 @@ fn openmp_words(
         ))
     };
     Ok(variables.iter().filter_map(of_runtime).collect())
+}
+
+/// Whether a library's variable, which the linker may have copied into the program, is compared by what it says, not as memory:
+/// all others hide results.
+fn is_compared_apart(name: &str) -> bool {
+    let stream = STREAMS.iter().any(|stream| stream.0 == name);
+    stream || OPTIONS.iter().any(|option| option.0.to_str() == Ok(name))
 }
 
 fn mask((start, end): (u64, u64), reason: &str) -> Mask {
