@@ -12,8 +12,9 @@ all: build
 setup:
 	@scripts/setup
 
+# What is installed. The tests build the rest.
 build: setup
-	$(CARGO) build --release --workspace
+	$(CARGO) build --release
 
 # In the profile of the build: what it links to, the C++ of the pass among it, is compiled once.
 check: setup
@@ -22,7 +23,8 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --release
 
-test: check build
+test: check
+	$(CARGO) build --release --workspace
 	$(CARGO) test --workspace --release
 
 # The command finds the rest in ../lib/cere. Needs no build tools but LLVM's, which CERE itself needs, so that `sudo make install` works
@@ -63,14 +65,16 @@ demo: build
 	@scripts/demo
 
 # Tables in Markdown; BENCH=dormant (or capture, codelets, accuracy, turnaround, blocking, clara, memory, aa, kept) for one of them.
-bench: build
+bench: setup
+	$(CARGO) build --release --workspace
 	@$(BUILT)/cere-bench $(BENCH)
 
 # Odd programs of many seeds, with a table of outcomes: FROM and TO are the seeds; it ends after SECONDS.
 FROM ?= 1
 TO ?= 1000000
 SECONDS ?= 3600
-fuzz: build
+fuzz: setup
+	$(CARGO) build --release --workspace
 	CERE_ODD=$(FROM)-$(TO) CERE_ODD_SECONDS=$(SECONDS) $(CARGO) test --release -p cere-tests --test odd
 
 # The guide as HTML, in docs/guide/book.

@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/stack.cpp",
     "src/short.cpp",
+    "src/nested.cpp",
     "src/exceptions.cpp",
     "src/arguments.cpp",
     "src/results.cpp",
@@ -21,6 +22,14 @@ fn main() {
     for file in SOURCES.iter().chain(&["src/extract.h"]) {
         println!("cargo:rerun-if-changed={file}");
     }
+    // One unit of all: reading LLVM's headers takes most of the time of each.
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let all = format!(
+        "{}/all.cpp",
+        std::env::var("OUT_DIR").expect("cargo sets it")
+    );
+    let includes = SOURCES.map(|file| format!("#include \"{here}/{file}\"\n"));
+    std::fs::write(&all, includes.concat()).expect("OUT_DIR can be written");
     let output = Command::new("llvm-config-22")
         .arg("--includedir")
         .output()
@@ -29,7 +38,7 @@ fn main() {
     cc::Build::new()
         .cpp(true)
         .compiler("g++")
-        .files(SOURCES)
+        .file(all)
         .flag("-isystem")
         .flag(include.trim())
         .flag("-std=c++17")

@@ -1,7 +1,7 @@
 //! The program's standard input, for several runs that must read the same.
 
 use anyhow::{Context, Result};
-use cere_system::console::warning;
+use cere_system::events::Events;
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
 use std::mem::ManuallyDrop;
@@ -18,7 +18,7 @@ pub enum Input {
     /// A file, which is set back to its offset before each run.
     Rewound(u64),
     /// A pipe, which is copied to each run.
-    Relayed(Arc<Mutex<Copy>>),
+    Relayed(Arc<Mutex<Copy>>, Events),
 }
 
 /// The data that a pipe has delivered so far.
@@ -42,8 +42,8 @@ fn stdin() -> ManuallyDrop<File> {
 }
 
 impl Input {
-    /// Looks at stdin.
-    pub fn open() -> Result<Self> {
+    /// Looks at stdin. Gives a warning if a run gets less of it than there is.
+    pub fn open(events: &Events) -> Result<Self> {
         let mut file = stdin();
         let Ok(kind) = file.metadata().map(|m| m.file_type()) else {
             return Ok(Self::Passed);
@@ -53,11 +53,12 @@ impl Input {
         }
         if kind.is_fifo() || kind.is_socket() {
             let file = tempfile::tempfile().context("cannot keep a copy of stdin")?;
-            return Ok(Self::Relayed(Arc::new(Mutex::new(Copy {
+            let copy = Copy {
                 file,
                 length: 0,
                 ended: false,
-            }))));
+            };
+            return Ok(Self::Relayed(Arc::new(Mutex::new(copy)), events.clone()));
         }
         Ok(Self::Passed)
     }
@@ -75,15 +76,15 @@ impl Input {
                     .seek(SeekFrom::Start(*position))
                     .context("cannot rewind stdin")?;
             }
-            Self::Relayed(copy) => {
+            Self::Relayed(copy, events) => {
                 let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
                 let (stop, keep) = std::io::pipe().context("cannot make a pipe")?;
-                let copy = copy.clone();
+                let (copy, events) = (copy.clone(), events.clone());
                 let relay = std::thread::spawn(move || {
                     block_signals();
                     let mut copy = copy.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Err(error) = relay(&mut copy, writer, &stop) {
-                        warning!("the program's stdin ends early: {error}");
+                        events.warning(format!("the program's stdin ends early: {error}"));
                     }
                 });
                 feed.stdin = Some(reader.into());

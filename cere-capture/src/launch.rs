@@ -5,13 +5,12 @@ use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
 use cere_format::profile_raw::TRACE_WANTED;
 use cere_format::store::Store;
 use cere_store::build::image::Program;
+use cere_store::build::start::{Start, Started};
 use cere_store::{components, state};
-use cere_system::console::print::{self, Verbosity};
-use cere_system::console::progress::{self, ProgressBar};
+use cere_system::events::Events;
 use cere_system::process::supervise;
-use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,6 +34,8 @@ pub struct Launch<'a> {
     pub store: &'a Store,
     /// The program.
     pub program: &'a Program,
+    /// Another build of it that runs in its place.
+    pub build: Option<&'a Path>,
     /// Program and arguments as given.
     pub command: &'a [String],
     /// Profile or capture.
@@ -49,6 +50,8 @@ pub struct Launch<'a> {
     pub environment: &'a [(String, String)],
     /// Its standard input, if not this command's.
     pub input: Option<Stdio>,
+    /// Told that it runs, if its output goes nowhere.
+    pub events: &'a Events,
     /// Work beside the run, on the directory with its results so far, until the run has ended.
     pub beside: Option<&'a Beside<'a>>,
 }
@@ -72,50 +75,87 @@ pub struct Finished {
 
 impl Launch<'_> {
     /// Runs the program to its end.
-    pub fn run(self) -> Result<Finished> {
-        let preload = components::find(components::PRELOAD)?;
-        state::make_directory(&self.store.runs())?;
+    pub fn run(mut self) -> Result<Finished> {
+        let directory = self.make_directory()?;
+        let mut started = self.command()?;
+        let command = &mut started.command;
+        command.env(ENV_RUN, self.write_plan(directory.path())?);
+        let hidden = (self.output == Output::Dropped).then(|| {
+            let expected = known_seconds(self.store, self.command);
+            let what = format!("running {}", self.command[0]);
+            self.events.run(what, expected)
+        });
+        let over = AtomicBool::new(false);
+        let ended = std::thread::scope(|scope| {
+            if let Some(work) = self.beside {
+                scope.spawn(|| work(directory.path(), &over));
+            }
+            let ended = supervise::run(command, &self.command[0], self.timeout);
+            over.store(true, Ordering::Relaxed);
+            ended
+        });
+        drop(hidden);
+        let ended = ended?;
+        started.check(ended.status)?;
+        Ok(Finished {
+            status: ended.status,
+            pid: ended.pid,
+            directory,
+            late: ended.late,
+            told: ended.told,
+        })
+    }
+
+    /// A directory for the results, where there is room for them.
+    fn make_directory(&self) -> Result<tempfile::TempDir> {
+        let runs = self.store.runs();
+        state::make_directory(&runs)?;
         // The files that every run writes need this much.
-        if let Some(free) = state::free_space(&self.store.runs())
+        if let Some(free) = state::free_space(&runs)
             && free < ROOM
         {
             bail!(
                 "{} has {free} bytes free, a run needs {ROOM}: make room, or name another --store",
-                self.store.runs().display()
+                runs.display()
             );
         }
-        let directory = tempfile::Builder::new()
-            .prefix("run")
-            .tempdir_in(self.store.runs())
-            .with_context(|| format!("cannot write in {}", self.store.runs().display()))?;
-        let captures = matches!(self.mode, RunMode::Capture { .. });
-        let plan = directory.path().join("plan.json");
-        state::write_json(
-            &plan,
-            &RunPlan {
-                version: CAPTURE_VERSION,
-                directory: directory.path().to_path_buf(),
-                stack_limit: stack_limit(),
-                mode: self.mode,
-            },
-        )?;
+        let directory = tempfile::Builder::new().prefix("run").tempdir_in(&runs);
+        directory.with_context(|| format!("cannot write in {}", runs.display()))
+    }
+
+    /// Writes what the preload library is to do into `directory`; the plan's file.
+    fn write_plan(&self, directory: &Path) -> Result<PathBuf> {
+        let file = directory.join("plan.json");
+        let plan = RunPlan {
+            version: CAPTURE_VERSION,
+            directory: directory.to_path_buf(),
+            stack_limit: stack_limit(),
+            launched: !self.program.is_direct(),
+            mode: self.mode.clone(),
+        };
+        state::write_json(&file, &plan)?;
         if !self.trace.is_empty() {
-            state::write_json(&directory.path().join(TRACE_WANTED), &self.trace)?;
+            state::write_json(&directory.join(TRACE_WANTED), &self.trace)?;
         }
-        let mut preloads = preload.into_os_string();
-        if let Some(earlier) = std::env::var_os("LD_PRELOAD").filter(|e| !e.is_empty()) {
-            preloads.push(":");
-            preloads.push(earlier);
+        Ok(file)
+    }
+
+    /// The program's command, with the preload library.
+    fn command(&mut self) -> Result<Started> {
+        let mut started = Start {
+            program: self.program,
+            words: self.command,
+            library: Some(components::find(components::PRELOAD)?),
+            library_of_build: false,
+            build: self.build,
+            rank: None,
         }
-        let mut command = Command::new(&self.program.path);
-        command
-            .arg0(&self.command[0])
-            .args(&self.command[1..])
-            .env("LD_PRELOAD", preloads)
-            .env(ENV_RUN, &plan)
-            .envs(self.environment.iter().cloned());
-        // A capture needs all addresses of functions resolved. A plugin with an undefined function then fails to load.
-        if captures {
+        .command(self.store)?;
+        let command = &mut started.command;
+        command.envs(self.environment.iter().cloned());
+        // A capture needs all addresses of functions resolved. A plugin with an undefined function then fails to load, as those of
+        // launchers may: the program sees to that itself there.
+        if matches!(self.mode, RunMode::Capture { .. }) && self.program.is_direct() {
             command.env("LD_BIND_NOW", "1");
         }
         match self.output {
@@ -127,39 +167,12 @@ impl Launch<'_> {
                 command.stdout(Stdio::null()).stderr(Stdio::null());
             }
         }
-        if let Some(input) = self.input {
+        if let Some(input) = self.input.take() {
             command.stdin(input);
         }
-        prepare(&mut command);
-        let hidden = (self.output == Output::Dropped).then(|| running(self.store, self.command));
-        let over = AtomicBool::new(false);
-        let ended = std::thread::scope(|scope| {
-            if let Some(work) = self.beside {
-                scope.spawn(|| work(directory.path(), &over));
-            }
-            let ended = supervise::run(&mut command, &self.command[0], self.timeout);
-            over.store(true, Ordering::Relaxed);
-            ended
-        });
-        if let Some(spinner) = hidden {
-            spinner.finish_and_clear();
-        }
-        let ended = ended?;
-        Ok(Finished {
-            status: ended.status,
-            pid: ended.pid,
-            directory,
-            late: ended.late,
-            told: ended.told,
-        })
+        prepare(command);
+        Ok(started)
     }
-}
-
-/// The progress that is shown while `command` runs without output.
-fn running(store: &Store, command: &[String]) -> ProgressBar {
-    let shown = print::verbosity() != Verbosity::Quiet && std::io::stderr().is_terminal();
-    let expected = shown.then(|| known_seconds(store, command)).flatten();
-    progress::run(format!("running {}", command[0]), expected)
 }
 
 /// The run time in the store's profile, if it belongs to this command.

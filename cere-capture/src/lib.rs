@@ -17,3 +17,4 @@ pub mod launch;
 pub mod profile;
 pub mod reads;
 pub mod selection;
+pub mod whole;

@@ -1,8 +1,8 @@
 //! The input of a run as far as it is known beforehand, to decide whether another run would read the same.
 
 use cere_format::profile::{FileState, RunInput, Stdin};
-use std::fs::Metadata;
-use std::io::Seek;
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -13,6 +13,11 @@ pub fn of(command: &[String]) -> RunInput {
         std::iter::once(argument.clone()).chain(tail)
     };
     let files = command.iter().skip(1).flat_map(named);
+    // A script decides what runs.
+    let first = command.first().filter(|name| begins(name, b"#!"));
+    let files = first.cloned().into_iter().chain(files);
+    // A program that an argument of a launcher names is no input.
+    let files = files.filter(|name| !begins(name, b"\x7fELF"));
     RunInput {
         stdin: stdin(),
         files: files.map(|name| (name.clone(), file(&name))).collect(),
@@ -30,6 +35,15 @@ pub fn would_read_same(read: &RunInput, now: &RunInput) -> bool {
     read.stdin == now.stdin
         && read.stdin != Stdin::Unknown
         && read.files.iter().all(|file| now.files.contains(file))
+}
+
+/// Whether the regular file `name` begins with `bytes`.
+fn begins(name: &str, bytes: &[u8]) -> bool {
+    let mut start = vec![0; bytes.len()];
+    let regular = std::fs::metadata(name).is_ok_and(|found| found.is_file());
+    let file = || File::open(name).ok();
+    let read = |mut file: File| file.read_exact(&mut start).is_ok();
+    regular && file().is_some_and(read) && start == bytes
 }
 
 fn state(file: &Metadata) -> FileState {
@@ -53,7 +67,7 @@ fn file(name: &str) -> Option<FileState> {
 fn stdin() -> Stdin {
     use std::os::fd::FromRawFd;
     // SAFETY: descriptor 0 is never closed here, and the file does not close it.
-    let mut open = std::mem::ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(0) });
+    let mut open = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(0) });
     let Ok(found) = open.metadata() else {
         return Stdin::Nothing;
     };

@@ -51,7 +51,7 @@ impl Selection {
         let outer = |kept: &&Kept| {
             let region = &profile.regions[kept.region];
             let invocation = region.inclusive_seconds / region.invocations.max(1) as f64;
-            region.share <= LOST && invocation > OUTER * profile.seconds
+            region.share <= LOST && invocation > OUTER * profile.outside_mpi()
         };
         let outer: Vec<usize> = dropped
             .kept
@@ -69,7 +69,7 @@ impl Selection {
             }
         }
         let mut with_small = Self::with(profile, |key| stay.contains(&key))?;
-        let mut left = LOST * profile.seconds;
+        let mut left = LOST * profile.outside_mpi();
         // The smallest first, for as long as all that go are within the bound.
         let mut goes = Vec::new();
         for kept in with_small.kept.iter().rev() {
@@ -88,7 +88,7 @@ impl Selection {
 
     /// The regions above the share: without the small ones that stay in another's place.
     pub fn large(&self, profile: &Profile) -> impl Iterator<Item = &Kept> {
-        let bound = Rule::default().share * profile.seconds;
+        let bound = Rule::default().share * profile.outside_mpi();
         self.kept.iter().filter(move |kept| kept.seconds > bound)
     }
 
@@ -114,7 +114,7 @@ impl Selection {
             .collect();
         loop {
             let own = own_seconds(&tree, &keep)?;
-            let bound = rule.share * profile.seconds;
+            let bound = rule.share * profile.outside_mpi();
             let small: Vec<bool> = (0..keep.len())
                 .map(|region| keep[region] && own[region] <= bound && !stays(&regions[region].key))
                 .collect();

@@ -1,6 +1,7 @@
 //! Binds a unit's symbols for a replay, after optimisation.
 
 use crate::captured::Captured;
+use crate::error::{PassError, Result};
 use crate::symbols::{
     assembled_locals, declare, drop_assembly, fix_address, keep_reached, make_plain, publish,
     second_name,
@@ -14,7 +15,7 @@ use llvm_sys::prelude::*;
 use std::collections::HashSet;
 
 /// Keeps shape and alignment of variables through the pipeline, and leaves out what the region does not reach.
-pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
+pub fn pin(module: LLVMModuleRef, plan: &BindPlan) -> Result<()> {
     shapes::mark(module);
     let captured = Captured::of(plan);
     if let Some(roots) = &plan.roots
@@ -65,7 +66,7 @@ fn lacks_some_of(module: LLVMModuleRef, captured: &Captured, roots: &[String]) -
 }
 
 /// Applies the plan to the module.
-pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
+pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<()> {
     if plan.typed {
         // SAFETY: the module is live.
         unsafe { shim::cere_tell_types(module) };
@@ -78,65 +79,21 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
     labels::bind(module, plan)?;
     // SAFETY: the module is live.
     unsafe { shim::cere_resolve_at_calls(module) };
-    let listed: HashSet<&str> = plan.functions.iter().map(String::as_str).collect();
-    // What the unit's own assembly defines is the captured image's, as of an object without IR.
-    let assembled = assembled_locals(module);
+    let binding = Binding {
+        module,
+        plan,
+        captured: Captured::of(plan),
+        listed: plan.functions.iter().map(String::as_str).collect(),
+        untouched: plan.untouched.iter().map(String::as_str).collect(),
+        assembled: assembled_locals(module),
+    };
     drop_assembly(module);
-    for function in ir::functions(module).into_iter().chain(ir::aliases(module)) {
-        let name = ir::name(function);
-        if listed.contains(name.as_str()) {
-            // SAFETY: the function is live.
-            unsafe { fix_address(module, function, &format!("{}at.{name}", plan.prefix)) };
-        }
-    }
-    let captured = Captured::of(plan);
-    let untouched: HashSet<&str> = plan.untouched.iter().map(String::as_str).collect();
+    binding.fix_addresses();
     let mut lacking = Vec::new();
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
     for value in values.chain(ir::aliases(module)) {
-        let name = ir::name(value);
-        // SAFETY: the value is live.
-        unsafe {
-            let defined = LLVMIsDeclaration(value) == 0;
-            let local = LLVMGetLinkage(value) == LLVMLinkage::LLVMInternalLinkage;
-            let bound = defined && captured.knows(&name) && !LLVMIsAGlobalVariable(value).is_null();
-            let prefixed = format!("{}{name}", plan.prefix);
-            if !defined && assembled.contains(&name) {
-                if !LLVMIsAGlobalVariable(value).is_null() && captured.knows(&name) {
-                    publish(value, &prefixed);
-                } else if listed.contains(name.as_str()) {
-                    // Where it is, as `fix_address` has named it.
-                    let at = ir::variable(module, &format!("{}at.{name}", plan.prefix));
-                    LLVMReplaceAllUsesWith(value, at.ok_or("a function without its address")?);
-                }
-                continue;
-            }
-            if bound
-                && plan.pinned
-                && untouched.contains(name.as_str())
-                && shim::cere_only_read(value)
-            {
-                continue;
-            }
-            if bound && local && plan.pinned && !captured.has(module, value) {
-                lacking.push(value);
-            } else if bound {
-                declare(module, value);
-                if local {
-                    publish(value, &prefixed);
-                }
-            } else if name == "main" && defined {
-                publish(value, &prefixed);
-            } else if local && !LLVMIsAFunction(value).is_null() {
-                second_name(module, value, &prefixed);
-            } else if plan.pinned
-                && defined
-                && !LLVMIsAGlobalVariable(value).is_null()
-                && !LLVMGetFirstUse(value).is_null()
-                && written(value)
-            {
-                lacking.push(value);
-            }
+        if binding.bind(value)? {
+            lacking.push(value);
         }
     }
     let others = plan.other_thread_locals.iter();
@@ -149,11 +106,83 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
         }
     }
     // Last, as they name others.
-    lost::lose_all(module, lacking, &captured);
+    lost::lose_all(module, lacking, &binding.captured);
     shapes::unmark(module);
     // SAFETY: the module is live.
     unsafe { shim::cere_resolve_aliases(module) };
     Ok(())
+}
+
+/// A module that is bound, and what decides how.
+struct Binding<'a> {
+    module: LLVMModuleRef,
+    plan: &'a BindPlan,
+    captured: Captured<'a>,
+    /// Functions with a place in the captured image.
+    listed: HashSet<&'a str>,
+    untouched: HashSet<&'a str>,
+    /// What the unit's own assembly defines: it is the captured image's, as of an object without IR.
+    assembled: HashSet<String>,
+}
+
+impl Binding<'_> {
+    fn symbol_of_address(&self, name: &str) -> String {
+        format!("{}at.{name}", self.plan.prefix)
+    }
+
+    fn fix_addresses(&self) {
+        let functions = ir::functions(self.module).into_iter();
+        for function in functions.chain(ir::aliases(self.module)) {
+            let name = ir::name(function);
+            if self.listed.contains(name.as_str()) {
+                // SAFETY: the function is live.
+                unsafe { fix_address(self.module, function, &self.symbol_of_address(&name)) };
+            }
+        }
+    }
+
+    /// Binds a variable, a function or an alias. Whether it is a variable with a state that the captured image lacks.
+    fn bind(&self, value: LLVMValueRef) -> Result<bool> {
+        let (module, plan) = (self.module, self.plan);
+        let name = ir::name(value);
+        let prefixed = format!("{}{name}", plan.prefix);
+        // SAFETY: the value is live and of this module.
+        unsafe {
+            let defined = LLVMIsDeclaration(value) == 0;
+            let local = LLVMGetLinkage(value) == LLVMLinkage::LLVMInternalLinkage;
+            let variable = !LLVMIsAGlobalVariable(value).is_null();
+            if !defined && self.assembled.contains(&name) {
+                if variable && self.captured.knows(&name) {
+                    publish(value, &prefixed);
+                } else if self.listed.contains(name.as_str()) {
+                    // Where it is, as `fix_address` has named it.
+                    let at = ir::variable(module, &self.symbol_of_address(&name));
+                    LLVMReplaceAllUsesWith(value, at.ok_or(PassError::NoAddress(name))?);
+                }
+                return Ok(false);
+            }
+            if defined && variable && self.captured.knows(&name) {
+                let untouched = plan.pinned && self.untouched.contains(name.as_str());
+                if untouched && shim::cere_only_read(value) {
+                    return Ok(false);
+                }
+                if local && plan.pinned && !self.captured.has(module, value) {
+                    return Ok(true);
+                }
+                declare(module, value);
+                if local {
+                    publish(value, &prefixed);
+                }
+            } else if name == "main" && defined {
+                publish(value, &prefixed);
+            } else if local && !LLVMIsAFunction(value).is_null() {
+                second_name(module, value, &prefixed);
+            } else if plan.pinned && defined && variable {
+                return Ok(!LLVMGetFirstUse(value).is_null() && written(value));
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Whether a variable is the program's and something writes it.

@@ -141,16 +141,18 @@ void keepInvariantsOutside(const Loop &L, const Blocks &Set) {
 
 // CodeExtractor lets a variable that only the loop names live in it, and asks no more of the code behind the loop
 // than to be without side effects: it may still read the variable by an address that the loop left somewhere.
-// Without the markers of its lifetime the variable stays.
-void keepEscapingOutside(Function &F, const Blocks &Set) {
+// Without the markers of its lifetime the variable stays. So does one that a run of the loop finds as an earlier one
+// left it.
+void keepOutside(Function &F, const Loop &L, const LoopInfo &LI, const DominatorTree &DT, const Blocks &Set) {
   SmallVector<Instruction *, 8> Markers;
   for (Instruction &I : F.getEntryBlock()) {
     SmallVector<Instruction *, 8> Outside;
     for (User *U : I.users())
       if (auto *Use = cast<Instruction>(U); !Set.contains(Use->getParent()))
         Outside.push_back(Use);
-    if (isa<AllocaInst>(I) && all_of(Outside, [](Instruction *U) { return U->isLifetimeStartOrEnd(); }) &&
-        PointerMayBeCaptured(&I, true))
+    auto *Variable = dyn_cast<AllocaInst>(&I);
+    if (Variable && all_of(Outside, [](Instruction *U) { return U->isLifetimeStartOrEnd(); }) &&
+        (PointerMayBeCaptured(&I, true) || !beginsInEachStep(*Variable, *L.getHeader(), L.getParentLoop(), LI, DT)))
       Markers.append(Outside);
   }
   for (Instruction *Marker : Markers)
@@ -162,6 +164,15 @@ void keepEscapingOutside(Function &F, const Blocks &Set) {
 Loop *loopAt(LoopInfo &LI, BasicBlock *Header) {
   Loop *L = LI.getLoopFor(Header);
   return L && L->getHeader() == Header ? L : nullptr;
+}
+
+bool beginsInEachStep(const AllocaInst &Variable, const BasicBlock &At, const Loop *Around, const LoopInfo &LI,
+                      const DominatorTree &DT) {
+  return !Around || any_of(Variable.users(), [&](const User *U) {
+    const auto *Start = dyn_cast<IntrinsicInst>(U);
+    return Start && Start->getIntrinsicID() == Intrinsic::lifetime_start &&
+           LI.getLoopFor(Start->getParent()) == Around && DT.dominates(Start->getParent(), &At);
+  });
 }
 
 extern "C" {
@@ -197,13 +208,14 @@ size_t cere_loops(LLVMValueRef Fn, LLVMBasicBlockRef *Headers, LLVMMetadataRef *
   return Count;
 }
 
-// Why the loop with this header cannot be outlined; null if nothing is known to forbid it.
-const char *cere_refusal(LLVMValueRef Fn, LLVMBasicBlockRef Header) {
+// Why the loop with this header cannot be outlined; null if nothing is known to forbid it. `Inside`: it lies in another
+// one.
+const char *cere_refusal(LLVMValueRef Fn, LLVMBasicBlockRef Header, bool Inside) {
   Function &F = *unwrap<Function>(Fn);
   DominatorTree DT(F);
   LoopInfo LI(DT);
   Loop *L = loopAt(LI, unwrap(Header));
-  if (!L || L->getParentLoop())
+  if (!L || (!Inside && L->getParentLoop()))
     return "the loop has several entries";
   return refusal(F, *L);
 }
@@ -241,7 +253,7 @@ LLVMValueRef cere_outline(LLVMValueRef Fn, LLVMBasicBlockRef Header, size_t *Inp
   joinExits(Set);
   keepInvariantsOutside(*L, Set);
   copyArgumentLists(F, *L);
-  keepEscapingOutside(F, Set);
+  keepOutside(F, *L, LI, DT, Set);
   Blocks Out;
   for (BasicBlock *BB : Set)
     for (BasicBlock *Next : successors(BB))

@@ -1,5 +1,6 @@
 //! Small helpers over the C API.
 
+use crate::error::{PassError, Result};
 use crate::shim;
 use libc::c_char;
 use llvm_sys::core::*;
@@ -90,16 +91,18 @@ pub fn ifuncs(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     }
 }
 
-/// Why the verifier rejects a module, if it does.
-pub fn verify(module: LLVMModuleRef) -> Result<(), String> {
+/// Fails if the verifier rejects a module.
+pub fn verify(module: LLVMModuleRef) -> Result<()> {
     // SAFETY: the module is live; the shim returns a malloc'ed string or null.
     match take_string(unsafe { shim::cere_verify_module(module) }) {
         None => Ok(()),
-        Some(message) => Err(format!(
-            "LLVM's verifier rejects what the pass made: {}",
-            message.split_whitespace().collect::<Vec<_>>().join(" ")
-        )),
+        Some(message) => Err(PassError::Verifier(one_line(&message))),
     }
+}
+
+/// Text of several lines as one.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Instructions of a function.
@@ -208,6 +211,12 @@ pub fn has_string(function: LLVMValueRef, key: &str) -> bool {
     }
 }
 
+/// Whether a value is a call or an invoke.
+pub fn is_call(value: LLVMValueRef) -> bool {
+    // SAFETY: the value is live.
+    unsafe { !LLVMIsACallInst(value).is_null() || !LLVMIsAInvokeInst(value).is_null() }
+}
+
 /// Calls of a function, invokes among them.
 pub fn calls(function: LLVMValueRef) -> Vec<LLVMValueRef> {
     let there = |used: LLVMUseRef| (!used.is_null()).then_some(used);
@@ -215,10 +224,7 @@ pub fn calls(function: LLVMValueRef) -> Vec<LLVMValueRef> {
     unsafe {
         let first = there(LLVMGetFirstUse(function));
         let uses = std::iter::successors(first, |&used| there(LLVMGetNextUse(used)));
-        let is = |user: &LLVMValueRef| {
-            let call = !LLVMIsACallInst(*user).is_null() || !LLVMIsAInvokeInst(*user).is_null();
-            call && LLVMGetCalledValue(*user) == function
-        };
+        let is = |user: &LLVMValueRef| is_call(*user) && LLVMGetCalledValue(*user) == function;
         uses.map(|used| LLVMGetUser(used)).filter(is).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Labels whose address is taken: a table beside each function that has some, from which a replay knows where they were
 //! and where they are.
 
+use crate::error::{PassError, Result};
 use crate::symbols::publish;
 use crate::{ir, shim};
 use cere_format::abi::LABELS_SYMBOL_PREFIX;
@@ -35,7 +36,7 @@ pub fn open(module: LLVMModuleRef) -> Option<LLVMValueRef> {
 }
 
 /// Gives labels their captured addresses, where the plan has them, and the tables names that the glue knows.
-pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
+pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<()> {
     for table in ir::defined(ir::globals(module)) {
         let name = ir::name(table);
         let Some(function) = name.strip_prefix(LABELS_SYMBOL_PREFIX) else {
@@ -48,10 +49,10 @@ pub fn bind(module: LLVMModuleRef, plan: &BindPlan) -> Result<(), String> {
                 shim::cere_bind_labels(module, table, addresses.as_ptr(), addresses.len())
             };
             if !fits {
-                return Err(format!(
-                    "the plan has {} labels of {function}, which has others",
-                    addresses.len()
-                ));
+                return Err(PassError::Labels {
+                    count: addresses.len(),
+                    function: function.to_owned(),
+                });
             }
         }
         // SAFETY: the table is live.

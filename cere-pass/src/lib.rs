@@ -2,14 +2,19 @@
 //! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with
 //! `CERE_SHAPES` it reports what the pipeline makes of variables, with `CERE_COUNT` it makes code that reports what it
 //! executes; with none it does nothing.
+//!
+//! Whoever loads a plugin reads its stderr alone: what ends a compile is said there, by `guarded`. LLVM's own diagnostics would
+//! depend on the user's flags (`-w`, `-Werror`), and clang and flang word them differently.
 
 mod bind;
 mod captured;
+mod error;
 mod ir;
 mod labels;
 mod lost;
 mod names;
 mod outline;
+mod places;
 mod probe;
 mod retarget;
 mod runtime;
@@ -26,11 +31,12 @@ use cere_format::build::{
     BindPlan, CompileCommand, CountPlan, ENV_BIND, ENV_COMMAND, ENV_COUNT, ENV_SHAPES, ENV_SPLIT,
     SplitPlan,
 };
+use error::{PassError, Result};
 use libc::{c_char, c_void};
 use llvm_sys::prelude::*;
 use serde::de::DeserializeOwned;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What LLVM wants to know about a plugin: `PassPluginLibraryInfo`, version 2.
 #[repr(C)]
@@ -63,12 +69,16 @@ fn end(status: i32) -> ! {
     }
 }
 
-/// Ends the compile when `work` fails or panics: a panic must not cross into LLVM.
-fn guarded(work: impl FnOnce() -> Result<(), String>) {
+/// Ends the compile when `work` fails or panics: a panic must not cross into LLVM. The wrapper reads the line on a region.
+fn guarded(work: impl FnOnce() -> Result<()>) {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => {}
-        Ok(Err(reason)) => {
-            eprintln!("cere: {reason}");
+        Ok(Err(error)) => {
+            eprintln!("cere: {error}");
+            if let PassError::Region { index, reason, .. } = error {
+                eprintln!("CERE-RETRY-SKIP {index} {reason}");
+                end(77)
+            }
             end(78)
         }
         Err(_) => {
@@ -81,26 +91,41 @@ fn guarded(work: impl FnOnce() -> Result<(), String>) {
 }
 
 /// The JSON file that an environment variable names, if it is set.
-fn from_env<T: DeserializeOwned>(variable: &str) -> Result<Option<T>, String> {
-    let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) else {
+fn from_env<T: DeserializeOwned>(variable: &'static str) -> Result<Option<T>> {
+    let Some(file) = path_from_env(variable) else {
         return Ok(None);
     };
-    let shown = Path::new(&path).display();
-    let read = std::fs::read(&path)
-        .map_err(|e| format!("cannot read {shown}, which {variable} names: {e}"))?;
-    serde_json::from_slice(&read).map(Some).map_err(|e| {
-        format!("{shown}, which {variable} names, is not what this version of the pass reads: {e}")
-    })
+    let read = match std::fs::read(&file) {
+        Ok(read) => read,
+        Err(source) => {
+            return Err(PassError::Read {
+                file,
+                variable,
+                source,
+            });
+        }
+    };
+    serde_json::from_slice(&read)
+        .map(Some)
+        .map_err(|source| PassError::Plan {
+            file,
+            variable,
+            source,
+        })
+}
+
+fn path_from_env(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
 }
 
 /// Where to write what the pipeline makes of variables, if that is asked for.
 fn shapes_wanted() -> Option<PathBuf> {
-    let path = std::env::var_os(ENV_SHAPES).filter(|path| !path.is_empty());
-    path.map(PathBuf::from)
+    path_from_env(ENV_SHAPES)
 }
 
 /// What kept IR needs before the pipeline; whether a plan asked for it.
-fn prepare(module: LLVMModuleRef) -> Result<bool, String> {
+fn prepare(module: LLVMModuleRef) -> Result<bool> {
     if let Some(plan) = from_env::<BindPlan>(ENV_BIND)? {
         retarget::apply(module, &plan.retarget);
         if plan.pinned {

@@ -1,5 +1,6 @@
 // What a region gives back travels in registers: CodeExtractor hands over every result by address, which a loop
 // of a few iterations pays dearly for. C++ because the C API cannot move a body to a function of another type.
+#include "extract.h"
 #include "llvm-c/Core.h"
 #include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/IR/DebugInfo.h"
@@ -37,11 +38,12 @@ constexpr unsigned Uses = 4096;
 
 // Whether only the region uses the variable, no earlier or later run of the region in the same frame, and nothing
 // that outlives the region can know its address.
-bool ofRegionOnly(Value *V, CallInst &Call, Argument &Inside) {
+bool ofRegionOnly(Value *V, CallInst &Call, Argument &Inside, const LoopInfo &LI, const DominatorTree &DT) {
   auto *Slot = dyn_cast<AllocaInst>(V);
+  const BasicBlock &At = *Call.getParent();
   return Slot && Slot->isStaticAlloca() && !Call.getFunction()->callsFunctionThatReturnsTwice() &&
          count(Call.args(), Slot) == 1 && all_of(Slot->users(), [&](User *U) { return U == &Call || isLifetime(U); }) &&
-         !PointerMayBeCaptured(&Inside, true, Uses);
+         !PointerMayBeCaptured(&Inside, true, Uses) && beginsInEachStep(*Slot, At, LI.getLoopFor(&At), LI, DT);
 }
 
 // A variable that the source leaves undefined on some way through the loop would be whatever a register happens to
@@ -108,8 +110,10 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
   if (Words)
     Fields.push_back(Exit);
   SmallVector<unsigned, 4> Chosen, Sunk;
+  DominatorTree DT(*Call.getFunction());
+  LoopInfo LI(DT);
   for (unsigned I = 0; I < *Inputs; ++I)
-    if (ofRegionOnly(Call.getArgOperand(I), Call, *Old.getArg(I)))
+    if (ofRegionOnly(Call.getArgOperand(I), Call, *Old.getArg(I), LI, DT))
       Sunk.push_back(I);
   for (unsigned I = *Inputs; I < Call.arg_size(); ++I) {
     auto *Slot = dyn_cast<AllocaInst>(Call.getArgOperand(I));
@@ -123,6 +127,12 @@ LLVMValueRef cere_return_results(LLVMValueRef Outlined, size_t *Inputs) {
     Chosen.push_back(I);
     Fields.push_back(T);
   }
+  // The caller reads each result behind the call. In a loop it hands it on to the region around, so that it is defined
+  // where the exit that was taken leaves it alone.
+  if (LI.getLoopFor(Call.getParent()))
+    for (unsigned I = *Inputs; I < Call.arg_size(); ++I)
+      if (auto *Slot = dyn_cast<AllocaInst>(Call.getArgOperand(I)); Slot && !is_contained(Chosen, I))
+        new StoreInst(Constant::getNullValue(Slot->getAllocatedType()), Slot, Call.getIterator());
   if (Chosen.empty() && Sunk.empty())
     return Outlined;
   *Inputs -= Sunk.size();

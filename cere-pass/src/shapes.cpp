@@ -42,10 +42,10 @@ bool isMark(const DIGlobalVariableExpression *E) { return E->getVariable()->getN
 struct Piece {
   uint64_t Offset, Size, At, Form, First, Other;
 };
-enum Form { Plain, OneOfTwo, Unknown };
+enum Form { Direct, OneOfTwo, Unknown };
 
 Piece read(const DIGlobalVariableExpression *E, uint64_t Offset, uint64_t Room) {
-  Piece P = {Offset, *E->getVariable()->getSizeInBits() / 8, 0, Plain, 0, 0};
+  Piece P = {Offset, *E->getVariable()->getSizeInBits() / 8, 0, Direct, 0, 0};
   ArrayRef<uint64_t> Ops = E->getExpression()->getElements();
   if (auto Fragment = E->getExpression()->getFragmentInfo()) {
     P.Offset += Fragment->OffsetInBits / 8;
@@ -63,7 +63,7 @@ Piece read(const DIGlobalVariableExpression *E, uint64_t Offset, uint64_t Room) 
   } else if (!Ops.empty()) {
     P.Form = Unknown;
   }
-  if (P.Form == Plain && P.At + P.Size > Room)
+  if (P.Form == Direct && P.At + P.Size > Room)
     P.Form = Unknown;
   return P;
 }

@@ -1,5 +1,6 @@
 //! What a pipeline makes of the bytes of a unit's local variables: it may split a variable, or keep one bit of it.
 
+use crate::error::Result;
 use crate::shim::{self, MarkedBytes};
 use crate::{ir, unit};
 use cere_format::build::{Form, Piece, Shapes};
@@ -73,10 +74,9 @@ fn follows(last: &Piece, piece: &Piece) -> bool {
 }
 
 /// Writes what the variables of the module consist of.
-pub fn write(module: LLVMModuleRef, path: &Path) -> Result<(), String> {
+pub fn write(module: LLVMModuleRef, path: &Path) -> Result<()> {
     let variables = ir::defined(ir::globals(module)).into_iter();
     let all = variables.map(|v| (ir::name(v), pieces(v)));
     let shapes: Shapes = all.filter(|(_, pieces)| !pieces.is_empty()).collect();
-    let text = serde_json::to_vec(&shapes).map_err(|e| e.to_string())?;
-    unit::write(path, &text)
+    unit::write_json(path, &shapes)
 }

@@ -24,7 +24,23 @@ unsafe extern "C" {
         locations: *mut LLVMMetadataRef,
         room: size_t,
     ) -> size_t;
-    pub fn cere_refusal(function: LLVMValueRef, header: LLVMBasicBlockRef) -> *const c_char;
+    pub fn cere_refusal(
+        function: LLVMValueRef,
+        header: LLVMBasicBlockRef,
+        inside: bool,
+    ) -> *const c_char;
+    pub fn cere_reach(module: LLVMModuleRef) -> *mut c_void;
+    pub fn cere_forget_reach(calls: *mut c_void);
+    pub fn cere_loops_inside(
+        function: LLVMValueRef,
+        header: LLVMBasicBlockRef,
+        calls: *mut c_void,
+        repeated: bool,
+        headers: *mut LLVMBasicBlockRef,
+        locations: *mut LLVMMetadataRef,
+        room: size_t,
+    ) -> size_t;
+    pub fn cere_depth(function: LLVMValueRef, header: LLVMBasicBlockRef) -> u32;
     pub fn cere_called_in_loops(
         module: LLVMModuleRef,
         closed: bool,

@@ -5,6 +5,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -126,7 +127,35 @@ bool isSearch(const Loop &L) {
   }
   return Found;
 }
+
+// Whether the loop ends by a count, as far as a memory of values does not hide it.
+bool counts(const Loop &L, ScalarEvolution &SE) {
+  SmallVector<BasicBlock *, 4> Exiting;
+  L.getExitingBlocks(Exiting);
+  SmallVector<const Value *, 8> Conditions;
+  for (const BasicBlock *BB : Exiting)
+    if (const auto *Br = dyn_cast<BranchInst>(BB->getTerminator()); Br && Br->isConditional())
+      Conditions.push_back(Br->getCondition());
+  for (size_t I = 0; I < Conditions.size() && I < Search; ++I) {
+    if (const auto *Both = dyn_cast<Instruction>(Conditions[I]);
+        Both && (isa<SelectInst>(Both) || isa<BinaryOperator>(Both)))
+      Conditions.append(Both->value_op_begin(), Both->value_op_end());
+    const auto *Compared = dyn_cast<ICmpInst>(Conditions[I]);
+    if (Compared && any_of(Compared->operands(), [&](const Use &U) {
+          const auto *Step = SE.isSCEVable(U->getType()) ? dyn_cast<SCEVAddRecExpr>(SE.getSCEV(U.get())) : nullptr;
+          return Step && Step->getLoop() == &L && Step->isAffine();
+        }))
+      return true;
+  }
+  return false;
+}
 } // namespace
+
+// Loops that a loop around them runs again and again: one that follows what it reads, character by character or link by
+// link, is mostly short.
+bool worthProbe(const Loop &L, LoopInfo &LI, ScalarEvolution &SE) {
+  return !instructions(L, LI, SE) && !isSearch(L) && (!L.isInnermost() || counts(L, SE));
+}
 
 extern "C" {
 

@@ -4,6 +4,7 @@
 //! same machine code. What it calls it takes along in copies of its own; variables, and functions whose address is a
 //! value, are the rest's.
 
+use crate::error::{PassError, Result};
 use crate::symbols::{
     assembled_locals, declare, drop_assembly, fix_address, keep_reached, publish, second_name,
 };
@@ -20,11 +21,10 @@ use std::ptr::null_mut;
 
 /// Before the pipeline: regions that are parts of their own become declarations of those, as what is derived from their
 /// body here need not hold for theirs. What several parts use keeps its shape.
-pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
+pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<()> {
     labels::forget(module);
     for index in &plan.regions {
-        let outlined =
-            outlined(module, *index).ok_or_else(|| format!("the unit has no region {index}"))?;
+        let outlined = outlined(module, *index).ok_or(PassError::NoRegion(*index))?;
         if plan.part != Some(*index) {
             // SAFETY: the function is live.
             unsafe {
@@ -35,8 +35,7 @@ pub fn prepare(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
         }
     }
     if let Some(index) = plan.part {
-        let root =
-            outlined(module, index).ok_or_else(|| format!("the unit has no region {index}"))?;
+        let root = outlined(module, index).ok_or(PassError::NoRegion(index))?;
         if let Some(team) = plan.team {
             team::set(module, root, team)?;
         }
@@ -67,7 +66,7 @@ fn outlined(module: LLVMModuleRef, index: u32) -> Option<LLVMValueRef> {
 
 /// After the pipeline, before code generation: a region's part keeps what the region reaches; the rest gives what it shares
 /// names that the parts know.
-pub fn cut(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
+pub fn cut(module: LLVMModuleRef, plan: &SplitPlan) -> Result<()> {
     match plan.part {
         Some(index) => cut_out(module, index, plan),
         None => publish_shared(module, plan),
@@ -99,7 +98,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn publish_shared(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String> {
+fn publish_shared(module: LLVMModuleRef, plan: &SplitPlan) -> Result<()> {
     let wanted = Wanted::of(plan);
     let mut missing = wanted.locals.clone();
     let values = ir::globals(module).into_iter().chain(ir::functions(module));
@@ -128,20 +127,14 @@ fn publish_shared(module: LLVMModuleRef, plan: &SplitPlan) -> Result<(), String>
     }
     match missing.into_iter().min() {
         None => Ok(()),
-        Some(name) => Err(format!(
-            "a region uses {name}, which the rest of the unit does not have: its flags make another variable of it"
-        )),
+        Some(name) => Err(PassError::NotShared(name.to_owned())),
     }
 }
 
-fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<(), String> {
-    let root = outlined(module, index)
-        .ok_or_else(|| format!("the pipeline has removed region {index}"))?;
+fn cut_out(module: LLVMModuleRef, index: u32, plan: &SplitPlan) -> Result<()> {
+    let root = outlined(module, index).ok_or(PassError::RegionRemoved(index))?;
     if let Some(function) = labels::open(module) {
-        return Err(format!(
-            "{} keeps addresses of its labels in memory: its region has to keep the flags of the build",
-            ir::name(function)
-        ));
+        return Err(PassError::LabelsInMemory(ir::name(function)));
     }
     // Its own assembly is the rest's.
     let assembled = assembled_locals(module);
@@ -238,7 +231,7 @@ unsafe fn leave_to_rest(
     module: LLVMModuleRef,
     variable: LLVMValueRef,
     plan: &SplitPlan,
-) -> Result<(), String> {
+) -> Result<()> {
     // SAFETY: a live variable with a definition.
     unsafe {
         let constant = LLVMIsGlobalConstant(variable) != 0;
@@ -247,10 +240,7 @@ unsafe fn leave_to_rest(
             || !has_symbol(variable);
         let labels = shim::cere_holds_labels(variable);
         if labels && !constant && !LLVMGetFirstUse(variable).is_null() {
-            return Err(format!(
-                "the variable {} holds addresses of labels: its region has to keep the flags of the build",
-                ir::name(variable)
-            ));
+            return Err(PassError::LabelsInVariable(ir::name(variable)));
         }
         if local && constant && nameless || labels {
             LLVMSetComdat(variable, null_mut());

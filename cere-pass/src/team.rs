@@ -1,5 +1,6 @@
 //! The team that a region with a team of its own asks for.
 
+use crate::error::{PassError, Result};
 use crate::ir;
 use cere_format::build::SplitTeam;
 use llvm_sys::core::*;
@@ -9,7 +10,7 @@ use llvm_sys::prelude::*;
 const FORKS: [&str; 2] = ["__kmpc_fork_call", "__kmpc_fork_call_if"];
 
 /// Has each fork in `root` ask for this team, whatever was asked for before.
-pub fn set(module: LLVMModuleRef, root: LLVMValueRef, team: SplitTeam) -> Result<(), String> {
+pub fn set(module: LLVMModuleRef, root: LLVMValueRef, team: SplitTeam) -> Result<()> {
     let mut forks = 0;
     // SAFETY: module and function are live; the types are those of the runtime's functions (openmp/runtime/src/kmp.h).
     unsafe {
@@ -28,7 +29,7 @@ pub fn set(module: LLVMModuleRef, root: LLVMValueRef, team: SplitTeam) -> Result
         };
         let builder = LLVMCreateBuilderInContext(context);
         for call in ir::instructions(root) {
-            if LLVMIsACallInst(call).is_null() && LLVMIsAInvokeInst(call).is_null() {
+            if !ir::is_call(call) {
                 continue;
             }
             let callee = LLVMIsAFunction(LLVMGetCalledValue(call));
@@ -62,7 +63,7 @@ pub fn set(module: LLVMModuleRef, root: LLVMValueRef, team: SplitTeam) -> Result
         LLVMDisposeBuilder(builder);
     }
     match forks {
-        0 => Err("the region forks no team: leave threads and bind out for it".to_owned()),
+        0 => Err(PassError::NoTeam),
         _ => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! The unit's record, its id and the marker in its object.
 
+use crate::error::{PassError, Result};
 use crate::{ir, labels, names, outline, runtime, shim, sources};
 use cere_format::abi::*;
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Unit};
@@ -12,6 +13,7 @@ use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
 use llvm_sys::prelude::*;
 use llvm_sys::transforms::pass_builder::*;
 use llvm_sys::{LLVMLinkage, LLVMTypeKind, LLVMUnnamedAddr};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -23,7 +25,7 @@ pub fn instrument(
     module: LLVMModuleRef,
     mut command: CompileCommand,
     optimize: bool,
-) -> Result<(), String> {
+) -> Result<()> {
     for function in ir::functions(module) {
         ir::remove_enum(function, "optnone");
     }
@@ -32,11 +34,14 @@ pub fn instrument(
     let source = source(module, &command);
     let marker = marker(module);
     let language = language(&source, &command);
-    let regions = outline::all(module, marker, &command, &source, language);
+    let regions = outline::all(module, marker, &command, &source, language)?;
     labels::list(module);
     if let Some(short) = &mut command.short {
         short.retain(|s| regions.iter().any(|region| s.is(region)));
     }
+    command
+        .split
+        .retain(|s| regions.iter().any(|region| s.is(region)));
     if !command.debug {
         // SAFETY: the module is live.
         unsafe { LLVMStripModuleDebugInfo(module) };
@@ -125,7 +130,7 @@ unsafe fn name_text(ident: LLVMValueRef) {
 /// constants they are often written for. With optimisation, small functions without regions (accessors,
 /// operators) are inlined as well: otherwise the objects that they work on are in memory when the loop is
 /// outlined, and stay there.
-fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
+fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<()> {
     if !optimize {
         return run(module, c"always-inline,function(loop-simplify,lcssa)");
     }
@@ -156,7 +161,7 @@ fn canonicalise(module: LLVMModuleRef, optimize: bool) -> Result<(), String> {
 }
 
 /// Runs `passes` over the module.
-pub fn run(module: LLVMModuleRef, passes: &CStr) -> Result<(), String> {
+pub fn run(module: LLVMModuleRef, passes: &CStr) -> Result<()> {
     // SAFETY: the module is live; the options are ours.
     unsafe {
         let options = LLVMCreatePassBuilderOptions();
@@ -166,10 +171,10 @@ pub fn run(module: LLVMModuleRef, passes: &CStr) -> Result<(), String> {
             let message = LLVMGetErrorMessage(error);
             let text = CStr::from_ptr(message).to_string_lossy().into_owned();
             LLVMDisposeErrorMessage(message);
-            return Err(format!(
-                "LLVM cannot run {}: {text}",
-                passes.to_string_lossy()
-            ));
+            return Err(PassError::Passes {
+                passes: passes.to_string_lossy().into_owned(),
+                message: text,
+            });
         }
     }
     Ok(())
@@ -342,27 +347,39 @@ fn weak(module: LLVMModuleRef) -> Vec<String> {
     defined.filter(gives_way).map(ir::name).collect()
 }
 
-fn keep(unit: &Unit, bitcode: &[u8]) -> Result<(), String> {
+fn keep(unit: &Unit, bitcode: &[u8]) -> Result<()> {
     let store = Store::new(&unit.command.store);
-    let record = serde_json::to_vec_pretty(unit).map_err(|e| e.to_string())?;
     let mut hash = Sha256::new();
     hash.update(unit.source.as_os_str().as_encoded_bytes());
     hash.update([0]);
     let output = unit.command.output.as_deref().unwrap_or(Path::new(""));
     hash.update(output.as_os_str().as_encoded_bytes());
+    let record = store.unit_record(&unit.id);
+    let pretty = serde_json::to_vec_pretty(unit).map_err(|e| unwritten(&record)(e.into()))?;
     write(&store.unit_ir(&unit.id), bitcode)?;
-    write(&store.unit_record(&unit.id), &record)?;
+    write(&record, &pretty)?;
     write(&store.current().join(hex(hash)), unit.id.as_bytes())
 }
 
 /// Writes a file whole or not at all.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))
         .and_then(|()| std::fs::write(&temporary, bytes))
         .and_then(|()| std::fs::rename(&temporary, path))
-        .map_err(|e| {
+        .inspect_err(|_| {
             let _ = std::fs::remove_file(&temporary);
-            format!("cannot write {}: {e}", path.display())
         })
+        .map_err(unwritten(path))
+}
+
+/// The same of JSON.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_vec(value).map_err(|e| unwritten(path)(e.into()))?;
+    write(path, &text)
+}
+
+fn unwritten(path: &Path) -> impl FnOnce(std::io::Error) -> PassError {
+    let file = path.to_owned();
+    move |source| PassError::Write { file, source }
 }

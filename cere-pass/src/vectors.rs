@@ -1,5 +1,6 @@
 //! Vectors that are passed by value.
 
+use crate::error::{PassError, Result};
 use crate::ir;
 use llvm_sys::LLVMTypeKind;
 use llvm_sys::core::*;
@@ -7,12 +8,11 @@ use llvm_sys::prelude::*;
 use std::ptr::null_mut;
 
 /// Fails if the part calls, or is called, with vectors whose way of passing depends on the target's features.
-pub fn check(module: LLVMModuleRef, root: LLVMTypeRef) -> Result<(), String> {
+pub fn check(module: LLVMModuleRef, root: LLVMTypeRef) -> Result<()> {
     // SAFETY: calls of live functions, and their types.
     unsafe {
         let calls = ir::functions(module).into_iter().flat_map(ir::instructions);
-        let calls =
-            calls.filter(|i| !LLVMIsACallInst(*i).is_null() || !LLVMIsAInvokeInst(*i).is_null());
+        let calls = calls.filter(|i| ir::is_call(*i));
         let outside = calls.filter(|call| {
             let callee = LLVMGetCalledValue(*call);
             let function = LLVMIsAFunction(callee);
@@ -27,11 +27,7 @@ pub fn check(module: LLVMModuleRef, root: LLVMTypeRef) -> Result<(), String> {
             .chain([root]);
         match types.any(|kind| passes_wide_vectors(kind)) {
             false => Ok(()),
-            true => Err(
-                "vectors of more than 128 bits are passed to or from the region's code by value, which is done in another way \
-                 for another target: leave flags like -march out for this region"
-                    .to_owned(),
-            ),
+            true => Err(PassError::WideVectors),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Units to objects.
 
-use crate::{Options, ReplayError};
+use crate::{Options, ReplayError, limit};
 use cere_format::abi::{IDENT_SYMBOL_PREFIX, INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
 use cere_format::build::{
     BUILD_VERSION, BindPlan, BoundLabels, ENV_BIND, ENV_SHAPES, Language, Retarget, Shapes,
@@ -192,12 +192,15 @@ fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shape
             ..Files::beside(ir, &made.with_file_name("unused.o"))
         };
         for line in unit::lines(&recipe, &files) {
-            run(&line.limit(options.settings.timeout), &unit.source)?;
+            run(
+                &line.limit(options.settings.timeout.unwrap_or(limit::UNKNOWN)),
+                &unit.source,
+            )?;
         }
         Ok::<(), ReplayError>(())
     })?;
     let text = std::fs::read(&found).map_err(io("read", &found))?;
-    serde_json::from_slice(&text).map_err(ReplayError::Manifest)
+    serde_json::from_slice(&text).map_err(ReplayError::Json)
 }
 
 /// What a unit becomes.
@@ -271,9 +274,9 @@ fn unit(
     let job = Job {
         recipe: recipe(unit, &plan, &flags, options),
         ir: package.join(unit.member()),
-        plan: &serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?,
+        plan: &serde_json::to_vec(&plan).map_err(ReplayError::Json)?,
         source: &unit.source,
-        limit: Some(options.settings.timeout),
+        limit: Some(options.settings.timeout.unwrap_or(limit::UNKNOWN)),
     };
     let object = unit::object(job, &options.cache, form.suffix())?;
     Ok(Compiled {
@@ -329,6 +332,7 @@ fn every(
                 compiler(unit, options),
                 &options.settings.flags,
                 &options.settings.sandbox,
+                &options.events,
             )?);
         }
     }

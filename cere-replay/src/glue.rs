@@ -159,103 +159,32 @@ fn absent_symbol(absent: &Absent) -> Lost {
     }
 }
 
+/// What gives the names of a replay's glue.
+struct Naming<'a> {
+    manifest: &'a Manifest,
+    symbols: &'a Symbols,
+    /// Symbols of all units that have another name in the replay.
+    renamed: &'a BTreeSet<String>,
+    /// Numbers of the units by their identifiers.
+    numbers: HashMap<&'a str, usize>,
+}
+
 fn names(manifest: &Manifest, symbols: &Symbols, renamed: &BTreeSet<String>) -> Names {
-    let Symbols {
-        defined,
-        needed,
-        required,
-    } = symbols;
-    let mut names = Names::default();
-    let index: HashMap<&str, usize> = manifest
-        .units
-        .iter()
-        .enumerate()
-        .map(|(i, u)| (u.id.as_str(), i))
-        .collect();
-    // Symbol in the replay of a name that belongs to a unit, or to all; none if the unit is not here.
-    let symbol = |name: &str, unit: &Option<String>| match unit {
-        None if renamed.contains(name) => Some(renamed_symbol(name)),
-        None => Some(name.to_owned()),
-        Some(id) => index
-            .get(id.as_str())
-            .map(|i| format!("{}{name}", prefix(*i))),
+    let numbered = manifest.units.iter().enumerate();
+    let naming = Naming {
+        manifest,
+        symbols,
+        renamed,
+        numbers: numbered.map(|(i, u)| (u.id.as_str(), i)).collect(),
     };
-    for variable in &manifest.variables {
-        if let Some(name) = symbol(&variable.name, &variable.unit)
-            && needed.contains(&name)
-        {
-            names.absolute.entry(name).or_insert(variable.address);
-        }
-    }
-    for variable in manifest.image.tls.iter().flat_map(|t| &t.variables) {
-        if let Some(name) = symbol(&variable.name, &variable.unit)
-            && needed.contains(&name)
-        {
-            names.thread.entry(name).or_insert(variable.offset);
-        }
-    }
-    for function in &manifest.functions {
-        let owners: Vec<usize> = match &function.unit {
-            Some(id) => index.get(id.as_str()).copied().into_iter().collect(),
-            None => (0..manifest.units.len()).collect(),
-        };
-        for owner in &owners {
-            let name = format!("{}at.{}", prefix(*owner), function.name);
-            if needed.contains(&name) {
-                names.absolute.entry(name).or_insert(function.address);
-            }
-        }
-        // The pass renames it, whatever its linkage: the executable has another entry.
-        let main = owners.iter().map(|i| format!("{}main", prefix(*i)));
-        let main = main
-            .filter(|_| function.name == "main")
-            .find(|n| defined.contains(n));
-        let Some(name) = main.or_else(|| symbol(&function.name, &function.unit)) else {
-            continue;
-        };
-        if defined.contains(&name) {
-            if !function.other_image {
-                names.jumps.entry(function.address).or_insert(name);
-            }
-        } else if needed.contains(&name) {
-            if function.other_image {
-                names.thunks.entry(name).or_insert(function.address);
-            } else {
-                names.absolute.entry(name).or_insert(function.address);
-            }
-        }
-    }
-    for labels in &manifest.labels {
-        let owner = |i: &usize| {
-            let id = &manifest.units[*i].id;
-            labels.unit.as_ref().is_none_or(|unit| unit == id)
-        };
-        let table = |i| format!("{}labels.{}", prefix(i), labels.function);
-        // Of several copies of a function the linker takes the first.
-        let tables = (0..manifest.units.len()).filter(owner).map(table);
-        let Some(table) = tables.into_iter().find(|t| defined.contains(t)) else {
-            continue;
-        };
-        for (number, address) in labels.addresses.iter().enumerate() {
-            if *address != 0 {
-                let entry = format!("{}+{}", quote(&table), 8 * number);
-                names.labels.push((*address, entry));
-            }
-        }
-    }
-    let units = manifest.units.len();
-    let found = needed
-        .iter()
-        .filter_map(|n| Some((n.clone(), lost(n, units)?)));
-    let absent = manifest.absent.iter().filter(|a| {
-        let elsewhere = names.absolute.contains_key(&a.name) || names.thunks.contains_key(&a.name);
-        required.contains(&a.name) && !defined.contains(&a.name) && !elsewhere
-    });
-    let absent = absent.map(|a| (a.name.clone(), absent_symbol(a)));
-    names.lost = found.chain(absent).collect();
-    let rows = (0..units).map(|i| format!("{}bytes.", prefix(i)));
-    for rows in rows {
-        let of_unit = defined.iter().filter(|n| n.starts_with(&rows));
+    let mut names = Names::default();
+    naming.variables(&mut names);
+    naming.functions(&mut names);
+    naming.labels(&mut names);
+    naming.lost(&mut names);
+    for i in 0..manifest.units.len() {
+        let rows = format!("{}bytes.", prefix(i));
+        let of_unit = symbols.defined.iter().filter(|n| n.starts_with(&rows));
         names.bytes.extend(of_unit.cloned());
     }
     // An image's own definition comes before another image's.
@@ -263,6 +192,122 @@ fn names(manifest: &Manifest, symbols: &Symbols, renamed: &BTreeSet<String>) -> 
         .thunks
         .retain(|name, _| !names.absolute.contains_key(name));
     names
+}
+
+impl Naming<'_> {
+    /// Symbol in the replay of a name that belongs to a unit, or to all; none if the unit is not here.
+    fn symbol(&self, name: &str, unit: &Option<String>) -> Option<String> {
+        match unit {
+            None if self.renamed.contains(name) => Some(renamed_symbol(name)),
+            None => Some(name.to_owned()),
+            Some(id) => {
+                let number = self.numbers.get(id.as_str())?;
+                Some(format!("{}{name}", prefix(*number)))
+            }
+        }
+    }
+
+    fn variables(&self, names: &mut Names) {
+        let needed = |name: &str, unit| {
+            let symbol = self.symbol(name, unit);
+            symbol.filter(|name| self.symbols.needed.contains(name))
+        };
+        for variable in &self.manifest.variables {
+            if let Some(name) = needed(&variable.name, &variable.unit) {
+                names.absolute.entry(name).or_insert(variable.address);
+            }
+        }
+        let tls = self.manifest.image.tls.iter();
+        for variable in tls.flat_map(|t| &t.variables) {
+            if let Some(name) = needed(&variable.name, &variable.unit) {
+                names.thread.entry(name).or_insert(variable.offset);
+            }
+        }
+    }
+
+    fn functions(&self, names: &mut Names) {
+        let Symbols {
+            defined, needed, ..
+        } = self.symbols;
+        for function in &self.manifest.functions {
+            let owners: Vec<usize> = match &function.unit {
+                Some(id) => self.numbers.get(id.as_str()).copied().into_iter().collect(),
+                None => (0..self.manifest.units.len()).collect(),
+            };
+            for owner in &owners {
+                let name = format!("{}at.{}", prefix(*owner), function.name);
+                if needed.contains(&name) {
+                    names.absolute.entry(name).or_insert(function.address);
+                }
+            }
+            // The pass renames it, whatever its linkage: the executable has another entry.
+            let main = owners.iter().map(|i| format!("{}main", prefix(*i)));
+            let main = main
+                .filter(|_| function.name == "main")
+                .find(|n| defined.contains(n));
+            let Some(name) = main.or_else(|| self.symbol(&function.name, &function.unit)) else {
+                continue;
+            };
+            match (defined.contains(&name), function.other_image) {
+                (true, true) => {}
+                (true, false) => {
+                    names.jumps.entry(function.address).or_insert(name);
+                }
+                (false, _) if !needed.contains(&name) => {}
+                (false, true) => {
+                    names.thunks.entry(name).or_insert(function.address);
+                }
+                (false, false) => {
+                    names.absolute.entry(name).or_insert(function.address);
+                }
+            }
+        }
+    }
+
+    /// Entries of the tables of labels whose addresses are taken.
+    fn labels(&self, names: &mut Names) {
+        let units = &self.manifest.units;
+        for labels in &self.manifest.labels {
+            let owner = |i: &usize| {
+                labels
+                    .unit
+                    .as_ref()
+                    .is_none_or(|unit| *unit == units[*i].id)
+            };
+            let table = |i| format!("{}labels.{}", prefix(i), labels.function);
+            // Of several copies of a function the linker takes the first.
+            let mut tables = (0..units.len()).filter(owner).map(table);
+            let Some(table) = tables.find(|t| self.symbols.defined.contains(t)) else {
+                continue;
+            };
+            for (number, address) in labels.addresses.iter().enumerate() {
+                if *address != 0 {
+                    let entry = format!("{}+{}", quote(&table), 8 * number);
+                    names.labels.push((*address, entry));
+                }
+            }
+        }
+    }
+
+    /// What is used and not there. After the other names.
+    fn lost(&self, names: &mut Names) {
+        let Symbols {
+            defined,
+            needed,
+            required,
+        } = self.symbols;
+        let units = self.manifest.units.len();
+        let found = needed
+            .iter()
+            .filter_map(|n| Some((n.clone(), lost(n, units)?)));
+        let absent = self.manifest.absent.iter().filter(|a| {
+            let elsewhere =
+                names.absolute.contains_key(&a.name) || names.thunks.contains_key(&a.name);
+            required.contains(&a.name) && !defined.contains(&a.name) && !elsewhere
+        });
+        let absent = absent.map(|a| (a.name.clone(), absent_symbol(a)));
+        names.lost = found.chain(absent).collect();
+    }
 }
 
 /// The block ends where the thread-local segment ends, which is where a program's own block lies: captured code

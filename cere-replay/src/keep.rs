@@ -29,26 +29,80 @@ fn link_or_copy(from: &Path, to: &Path) -> Result<(), CompileError> {
     std::fs::hard_link(from, to).or_else(|_| copy(from, to))
 }
 
-/// Fills `keep`.
-pub fn keep(
-    keep: &Path,
-    package: &Path,
-    manifest: &Manifest,
-    compiled: &[Compiled],
-    glue: &str,
-    linked: &Linked,
-    options: &Options,
-) -> Result<(), ReplayError> {
-    let data = keep.join("package");
-    std::fs::create_dir_all(&data).map_err(io("create", &data))?;
-    let save = |name: &str, content: &[u8]| {
-        let to = keep.join(name);
+/// What a package's directory holds.
+const MEMBERS: [&str; 11] = [
+    MEMBER_MANIFEST,
+    MEMBER_TABLE,
+    MEMBER_ENTRY,
+    MEMBER_EXIT,
+    MEMBER_TLS_ENTRY,
+    MEMBER_TLS_EXIT,
+    MEMBER_TLS_START,
+    MEMBER_TLS_TEAM,
+    MEMBER_TRACE,
+    MEMBER_ANSWERS,
+    MEMBER_CODE,
+];
+
+/// A directory for all that a replay is made of.
+pub struct Keep<'a> {
+    /// The directory.
+    pub directory: &'a Path,
+    /// The unpacked package.
+    pub package: &'a Path,
+    /// Its manifest.
+    pub manifest: &'a Manifest,
+    /// How it is replayed.
+    pub options: &'a Options,
+}
+
+impl Keep<'_> {
+    /// Fills it.
+    pub fn fill(
+        &self,
+        compiled: &[Compiled],
+        glue: &str,
+        linked: &Linked,
+    ) -> Result<(), ReplayError> {
+        let data = self.directory.join("package");
+        std::fs::create_dir_all(&data).map_err(io("create", &data))?;
+        let mut script =
+            String::from("#!/bin/sh -e\n# Builds ./replay again.\ncd \"$(dirname \"$0\")\"\n");
+        let mut objects = Vec::new();
+        for (index, compiled) in compiled.iter().enumerate() {
+            objects.push(self.unit(index, compiled, &mut script)?);
+        }
+        self.save("glue.s", glue.as_bytes())?;
+        link::write_first(&self.directory.join("first.s"))?;
+        self.write_link(objects, linked, &mut script)?;
+        self.save("build.sh", script.as_bytes())?;
+        let to = self.directory.join("build.sh");
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))
+            .map_err(io("write", &to))?;
+        copy(&linked.runtime, &self.directory.join("runtime.o"))?;
+        copy(&linked.executable, &self.directory.join("replay"))?;
+        for member in MEMBERS {
+            let from = self.package.join(member);
+            if from.exists() {
+                link_or_copy(&from, &data.join(member))?;
+            }
+        }
+        self.plan()
+    }
+
+    fn save(&self, name: &str, content: &[u8]) -> Result<(), CompileError> {
+        let to = self.directory.join(name);
         std::fs::write(&to, content).map_err(io("write", &to))
-    };
-    let mut script =
-        String::from("#!/bin/sh -e\n# Builds ./replay again.\ncd \"$(dirname \"$0\")\"\n");
-    let mut objects = Vec::new();
-    for (index, (unit, compiled)) in manifest.units.iter().zip(compiled).enumerate() {
+    }
+
+    /// The files of a unit, and the commands that make its object; gives that.
+    fn unit(
+        &self,
+        index: usize,
+        compiled: &Compiled,
+        script: &mut String,
+    ) -> Result<PathBuf, ReplayError> {
+        let (unit, directory) = (&self.manifest.units[index], self.directory);
         let name = |extension: &str| PathBuf::from(format!("unit{index}.{extension}"));
         let files = Files {
             ir: name("bc"),
@@ -57,18 +111,21 @@ pub fn keep(
             optimised: name("optimised.bc"),
             object: name("o"),
         };
-        copy(&package.join(unit.member()), &keep.join(&files.ir))?;
-        copy(&compiled.object, &keep.join(&files.object))?;
-        let plan = serde_json::to_vec_pretty(&compiled.plan).map_err(ReplayError::Manifest)?;
-        save(&files.plan.to_string_lossy(), &plan)?;
+        copy(
+            &self.package.join(unit.member()),
+            &directory.join(&files.ir),
+        )?;
+        copy(&compiled.object, &directory.join(&files.object))?;
+        let plan = serde_json::to_vec_pretty(&compiled.plan).map_err(ReplayError::Json)?;
+        self.save(&files.plan.to_string_lossy(), &plan)?;
         let readable = command::Line::new(DIS)
-            .confined(&options.settings.sandbox)
-            .path(&keep.join(&files.ir))
+            .confined(&self.options.settings.sandbox)
+            .path(&directory.join(&files.ir))
             .arg("-o")
-            .output(&keep.join(name("ll")));
+            .output(&directory.join(name("ll")));
         command::run(&readable, &unit.source)?;
         let _ = writeln!(script, "\n# {}", unit.source.replace('\n', " "));
-        let recipe = compile::recipe(unit, &compiled.plan, &compiled.flags, options);
+        let recipe = compile::recipe(unit, &compiled.plan, &compiled.flags, self.options);
         for line in lines(&recipe, &files) {
             let _ = writeln!(script, "{line}");
         }
@@ -76,80 +133,51 @@ pub fn keep(
             let line = apart::rename_line(&compiled.renamed, &files.object, &files.object);
             let _ = writeln!(script, "{line}");
         }
-        objects.push(files.object);
+        Ok(files.object)
     }
-    save("glue.s", glue.as_bytes())?;
-    link::write_first(&keep.join("first.s"))?;
-    let files = link::Files {
-        first: "first.o".into(),
-        runtime: "runtime.o".into(),
-        objects,
-        glue: "glue.o".into(),
-        executable: "replay".into(),
-    };
-    let _ = writeln!(script, "\n# The glue and the link");
-    for name in ["first", "glue"] {
-        let (source, object) = (format!("{name}.s"), format!("{name}.o"));
+
+    /// The commands of the link, and how the executable is run.
+    fn write_link(
+        &self,
+        objects: Vec<PathBuf>,
+        linked: &Linked,
+        script: &mut String,
+    ) -> Result<(), ReplayError> {
+        let files = link::Files {
+            first: "first.o".into(),
+            runtime: "runtime.o".into(),
+            objects,
+            glue: "glue.o".into(),
+            executable: "replay".into(),
+        };
+        let _ = writeln!(script, "\n# The glue and the link");
+        for name in ["first", "glue"] {
+            let (source, object) = (format!("{name}.s"), format!("{name}.o"));
+            let line = link::assemble(source.as_ref(), object.as_ref());
+            let _ = writeln!(script, "{line}");
+        }
+        let other = self.options.settings.team.runtime.as_deref();
+        let line = link::line(self.manifest, &files, linked.base, &linked.builtins, other)?;
+        let _ = writeln!(script, "{line}");
         let _ = writeln!(
             script,
-            "{}",
-            link::assemble(source.as_ref(), object.as_ref())
+            "\n# Run it: {ENV_PLAN}=plan.json ./replay; cat outcome.json\n\
+             # Under gdb: set disable-randomization off, as the captured addresses have to be free.\n\
+             # survival_ns in plan.json is of this machine: on another one, null if nobody shares its caches."
         );
+        Ok(())
     }
-    let line = link::line(
-        manifest,
-        &files,
-        linked.base,
-        &linked.builtins,
-        options.settings.team.runtime.as_deref(),
-    )?;
-    let _ = writeln!(script, "{line}");
-    let _ = writeln!(
-        script,
-        "\n# Run it: {ENV_PLAN}=plan.json ./replay; cat outcome.json\n\
-         # Under gdb: set disable-randomization off, as the captured addresses have to be free.\n\
-         # survival_ns in plan.json is of this machine: on another one, null if nobody shares its caches."
-    );
-    save("build.sh", script.as_bytes())?;
-    let to = keep.join("build.sh");
-    std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))
-        .map_err(io("write", &to))?;
-    copy(&linked.runtime, &keep.join("runtime.o"))?;
-    copy(&linked.executable, &keep.join("replay"))?;
 
-    for member in [
-        MEMBER_MANIFEST,
-        MEMBER_TABLE,
-        MEMBER_ENTRY,
-        MEMBER_EXIT,
-        MEMBER_TLS_ENTRY,
-        MEMBER_TLS_EXIT,
-        MEMBER_TLS_START,
-        MEMBER_TLS_TEAM,
-        MEMBER_TRACE,
-        MEMBER_ANSWERS,
-        MEMBER_CODE,
-    ] {
-        let from = package.join(member);
-        if from.exists() {
-            link_or_copy(&from, &data.join(member))?;
-        }
+    /// The plan, as the executable is run by hand.
+    fn plan(&self) -> Result<(), ReplayError> {
+        let settings = &self.options.settings;
+        let (warmup, _) = plan::warmup(self.manifest, settings.warmup, settings.team.threads)?;
+        let (package, outcome) = ("package".into(), "outcome.json".into());
+        let mut plan = plan::plan(package, outcome, warmup, self.manifest, self.options);
+        plan.survival_ns = survival(warmup, &self.options.cache)?;
+        // By hand there is no sandbox whose refusals need names.
+        plan.guard = None;
+        let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Json)?;
+        Ok(self.save("plan.json", &plan)?)
     }
-    let (warmup, _) = plan::warmup(
-        manifest,
-        options.settings.warmup,
-        options.settings.team.threads,
-    )?;
-    let mut plan = plan::plan(
-        "package".into(),
-        "outcome.json".into(),
-        warmup,
-        manifest,
-        options,
-    );
-    plan.survival_ns = survival(warmup, &options.cache)?;
-    // By hand there is no sandbox whose refusals need names.
-    plan.guard = None;
-    let plan = serde_json::to_vec_pretty(&plan).map_err(ReplayError::Manifest)?;
-    Ok(save("plan.json", &plan)?)
 }

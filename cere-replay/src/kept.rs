@@ -2,7 +2,13 @@
 //! the other's place (`cere-replay/runtime/src/keep.rs`). So no replay restores what no invocation changes, and none sees what
 //! another did.
 
-use crate::process::{self, Place, Watch};
+pub(crate) mod pool;
+
+pub use pool::Keepers;
+
+use crate::limit::{self, Limit};
+use crate::place::Place;
+use crate::process::{self, Watch};
 use crate::{Options, ReplayError, apart, link};
 use cere_format::package::{MEMBER_ENTRY, Manifest};
 use cere_format::proc;
@@ -12,14 +18,14 @@ use cere_format::replay::{
 use cere_sandbox::{Kind, Task};
 use cere_system::process::wait;
 use cere_toolchain::io;
-use std::collections::BTreeSet;
+use pool::Keeper;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// Processes at a time.
@@ -29,15 +35,8 @@ const SHARE: u64 = 4;
 /// Time to restore a state, and to be killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A process with the state of one package.
-struct Keeper {
-    package: PathBuf,
-    libraries: Vec<PathBuf>,
-    bytes: u64,
-    place: Place,
-    child: Child,
-    socket: BufReader<UnixStream>,
-}
+/// The longest time that is waited.
+const LONGEST: Duration = Duration::from_secs(1 << 31);
 
 /// Why there was no answer.
 enum Silence {
@@ -53,6 +52,7 @@ impl Keeper {
         package: &Path,
         manifest: &Manifest,
         bytes: u64,
+        limit: &Limit,
         options: &Options,
     ) -> Result<Self, ReplayError> {
         let executable = link::keeper(&apart::runtime(options)?.object, options)?;
@@ -64,7 +64,7 @@ impl Keeper {
             own_id,
         };
         let path = place.directory().join("keep");
-        let text = serde_json::to_vec(&plan).map_err(ReplayError::Manifest)?;
+        let text = serde_json::to_vec(&plan).map_err(ReplayError::Json)?;
         for (path, content) in [
             (&path, text.as_slice()),
             (&place.outcome(), b""),
@@ -79,7 +79,7 @@ impl Keeper {
             libraries: libraries.clone(),
             execute: Some(executable.clone()),
             write: vec![place.outcome()],
-            seconds: options.settings.timeout.as_secs(),
+            seconds: limit.time.as_secs(),
         };
         // The kernel knows one area of restartable sequences: it is to be that of the replay's C library.
         let tunables = (
@@ -123,7 +123,7 @@ impl Keeper {
             child,
             socket: BufReader::new(own),
         };
-        match keeper.answer(Instant::now() + PATIENCE.max(options.settings.timeout)) {
+        match keeper.answer(Instant::now() + PATIENCE.max(limit.time)) {
             Ok(KeptAnswer::Ready) => Ok(keeper),
             Ok(_) | Err(Silence::Late) => Err(keeper.failed(manifest, "did not restore the state")),
             Err(Silence::Ended(why)) => Err(keeper.failed(manifest, &why)),
@@ -167,6 +167,7 @@ impl Keeper {
         &mut self,
         executable: &Path,
         plan: &mut ReplayPlan,
+        limit: &Limit,
         options: &Options,
     ) -> Result<Option<ExitStatus>, Silence> {
         let ended = |error: &dyn std::error::Error| Silence::Ended(error.to_string());
@@ -195,7 +196,7 @@ impl Keeper {
             .get_ref()
             .write_all(&line)
             .map_err(|error| ended(&error))?;
-        let until = Instant::now() + options.settings.timeout;
+        let until = Instant::now() + limit.time.min(LONGEST);
         let strange = || Silence::Ended("answered out of turn".to_owned());
         let Ok(KeptAnswer::Started(fork)) = self.answer(Instant::now() + PATIENCE) else {
             return Err(Silence::Ended("ended".to_owned()));
@@ -216,39 +217,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The processes of one command.
-#[derive(Default)]
-pub struct Keepers {
-    /// Those at rest, the one that was used last at the end.
-    idle: Mutex<Vec<Keeper>>,
-    /// Packages whose state cannot be kept.
-    refused: Mutex<BTreeSet<PathBuf>>,
-    /// Bytes of memory for all of them, if not a part of what is available.
-    bound: Option<u64>,
-}
-
-impl std::fmt::Debug for Keepers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keepers")
-    }
-}
-
 impl Keepers {
-    /// With so many bytes of memory for all states.
-    pub fn with_bound(bytes: u64) -> Self {
-        Self {
-            bound: Some(bytes),
-            ..Self::default()
-        }
-    }
-
     /// Runs `executable` as `plan` says in a fork of a process that keeps the state of its package; none if the state is not
     /// kept, which was announced unless it is a matter of course.
     pub(crate) fn outcome(
@@ -269,17 +238,18 @@ impl Keepers {
         {
             return None;
         }
+        let limit = limit::of(manifest, plan, false, options);
         let mut lost = None;
         // A process that was killed from outside costs a second start.
         for _ in 0..2 {
-            let mut keeper = match self.take(manifest, plan, options) {
+            let mut keeper = match self.take(manifest, plan, &limit, options) {
                 Ok(keeper) => keeper,
                 Err(error) => return self.refuse(plan, manifest, &error.to_string(), options),
             };
-            match keeper.run(executable, plan, options) {
+            match keeper.run(executable, plan, &limit, options) {
                 Ok(status) => {
                     let outcome = match status {
-                        None => Err(process::late(manifest, options)),
+                        None => Err(process::late(manifest, &limit)),
                         Some(status) => process::finish(status, manifest, &keeper.place, options),
                     };
                     self.put_back(keeper);
@@ -304,12 +274,10 @@ impl Keepers {
         plan.kept = false;
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert(plan.package.clone());
-        if let Some(announce) = options.announce {
-            announce(&format!(
-                "the captured state of {} is restored for each replay: {why}",
-                manifest.name
-            ));
-        }
+        options.events.note(format!(
+            "the captured state of {} is restored for each replay: {why}",
+            manifest.name
+        ));
         None
     }
 
@@ -318,6 +286,7 @@ impl Keepers {
         &self,
         manifest: &Manifest,
         plan: &ReplayPlan,
+        limit: &Limit,
         options: &Options,
     ) -> Result<Keeper, ReplayError> {
         let libraries = process::libraries(manifest, options);
@@ -349,7 +318,7 @@ impl Keepers {
             idle.remove(0);
         }
         drop(idle);
-        Keeper::start(&plan.package, manifest, bytes, options)
+        Keeper::start(&plan.package, manifest, bytes, limit, options)
     }
 
     fn put_back(&self, keeper: Keeper) {

@@ -1,5 +1,6 @@
 //! The names of a codelet's memory: variables, arguments of the region, and what pointers lead to.
 
+use crate::OperandError;
 use crate::memory::{Captured, Found};
 use crate::names::demangle;
 use cere_format::build::LiveIn;
@@ -276,7 +277,7 @@ pub fn find(
     wanted: &str,
     all: &[Candidate],
     memory: &Captured<'_>,
-) -> Result<(Kind, (u64, u64)), String> {
+) -> Result<(Kind, (u64, u64)), OperandError> {
     if let Some(found) = by_address(wanted, memory) {
         return Ok(found);
     }
@@ -291,18 +292,14 @@ pub fn find(
     found.dedup_by_key(|c| c.range);
     match &found[..] {
         [only] => Ok((only.kind, only.range)),
-        [] => Err(format!(
-            "it has no operand {wanted}{}: --operand list prints what can be named",
-            near(all, wanted)
-        )),
-        several => {
-            let names: Vec<&str> = several.iter().map(|c| c.exact.as_str()).collect();
-            Err(format!(
-                "{wanted} names {} operands: say which with {}",
-                several.len(),
-                names.join(" or ")
-            ))
-        }
+        [] => Err(OperandError::Unknown {
+            name: wanted.to_owned(),
+            near: near(all, wanted),
+        }),
+        several => Err(OperandError::Several {
+            name: wanted.to_owned(),
+            exact: several.iter().map(|c| c.exact.clone()).collect(),
+        }),
     }
 }
 

@@ -1,7 +1,8 @@
 //! A package's units to an executable, in two steps: a search needs no link for code that it knows.
 
 use crate::compile::{self, Code, Compiled};
-use crate::{Options, ReplayError, SameCode, apart, check, code, glue, keep, link};
+use crate::keep::Keep;
+use crate::{Options, ReplayError, SameCode, apart, check, code, glue, link};
 use cere_format::package::Manifest;
 use cere_toolchain::{flags, io};
 use std::collections::BTreeSet;
@@ -51,15 +52,13 @@ impl Objects {
         let glue = glue::write(manifest, &paths, &self.renamed, other)?;
         let linked = link::link(manifest, &paths, &glue, &self.runtime, options)?;
         if let Some(keep) = options.keep.as_ref().filter(|_| self.kind == Code::Timed) {
-            keep::keep(
-                keep,
+            let keep = Keep {
+                directory: keep,
                 package,
                 manifest,
-                &self.compiled,
-                &glue.text,
-                &linked,
                 options,
-            )?;
+            };
+            keep.fill(&self.compiled, &glue.text, &linked)?;
         }
         Ok(Built {
             executable: linked.executable,

@@ -1,9 +1,9 @@
 //! What of a codelet's memory can be named, and where it lies: operands whose place in the caches a replay decides.
 
-use crate::ReplayError;
 use crate::memory::Captured;
 pub use crate::named::Kind;
 use crate::named::{candidates, find, shortest};
+use crate::{OperandError, ReplayError};
 use cere_format::package::Manifest;
 use cere_format::replay::{CacheState, Operand, OperandMemory, PlacedOperand};
 use serde::{Deserialize, Serialize};
@@ -38,20 +38,22 @@ pub struct Placed {
 }
 
 /// Parses `NAME=STATE`, states as [`CacheState::name`], and `l3` where that is the last level of this machine.
-pub fn parse(text: &str) -> Result<Operand, String> {
-    let states = "warm, l2, llc or cold";
+pub fn parse(text: &str) -> Result<Operand, OperandError> {
     let (name, state) = text
         .rsplit_once('=')
-        .ok_or_else(|| format!("{text} has no state: NAME=STATE, with {states}"))?;
+        .ok_or_else(|| OperandError::NoState(text.to_owned()))?;
     let last = || cere_format::caches::of(0).last().map(|c| c.level);
     let known = CacheState::ALL.into_iter().find(|s| s.name() == state);
     let state = match known {
         Some(state) => state,
         None if state == "l3" && last() == Some(3) => CacheState::Llc,
-        None => return Err(format!("{state} is no state of {name}: {states}")),
+        None => {
+            let (name, state) = (name.to_owned(), state.to_owned());
+            return Err(OperandError::State { name, state });
+        }
     };
     match name.trim() {
-        "" => Err(format!("{text} names no operand: NAME=STATE")),
+        "" => Err(OperandError::NoName(text.to_owned())),
         name => Ok(Operand {
             name: name.to_owned(),
             state,
@@ -72,7 +74,7 @@ fn lines(range: (u64, u64)) -> (u64, u64) {
 
 /// Sentences about lines that operands with different states share at their ends. Fails if operands overlap, or if one has
 /// no line of its own.
-fn apart(found: &[(&Operand, (u64, u64))]) -> Result<Vec<String>, String> {
+fn apart(found: &[(&Operand, (u64, u64))]) -> Result<Vec<String>, OperandError> {
     let mut notes = Vec::new();
     for (number, (one, range)) in found.iter().enumerate() {
         for (other, second) in &found[number + 1..] {
@@ -81,7 +83,6 @@ fn apart(found: &[(&Operand, (u64, u64))]) -> Result<Vec<String>, String> {
             if one.state == other.state || shared.0 >= shared.1 {
                 continue;
             }
-            let names = format!("{} and {}", one.name, other.name);
             let how = match range.0 < second.1 && second.0 < range.1 {
                 true => "overlap",
                 false if shared == a || shared == b => "lie on the same cache line",
@@ -92,15 +93,19 @@ fn apart(found: &[(&Operand, (u64, u64))]) -> Result<Vec<String>, String> {
                         false => one.state.min(other.state),
                     };
                     notes.push(format!(
-                        "{names} share a cache line, which is {}",
+                        "{} and {} share a cache line, which is {}",
+                        one.name,
+                        other.name,
                         state.name()
                     ));
                     continue;
                 }
             };
-            return Err(format!(
-                "{names} {how}, and a line is in one state only: give both the same, or name one of them"
-            ));
+            return Err(OperandError::Shared {
+                one: one.name.clone(),
+                other: other.name.clone(),
+                how,
+            });
         }
     }
     Ok(notes)
@@ -135,7 +140,7 @@ pub fn resolve(
     if operands.is_empty() {
         return Ok(resolved);
     }
-    let wrong = |why: String| ReplayError::Operand {
+    let wrong = |why| ReplayError::Operand {
         codelet: manifest.name.clone(),
         why,
     };
@@ -145,7 +150,7 @@ pub fn resolve(
     for operand in operands {
         let twice = |p: &Placed| p.name == operand.name;
         if resolved.placed.iter().any(twice) {
-            return Err(wrong(format!("{} is named twice", operand.name)));
+            return Err(wrong(OperandError::Twice(operand.name.clone())));
         }
         let (kind, part) = match operand.name.as_str() {
             Operand::DATA => (Kind::Data, OperandMemory::Data),
@@ -154,10 +159,7 @@ pub fn resolve(
                 let (kind, range) = find(name, &all, &memory).map_err(wrong)?;
                 let parts = memory.present(range);
                 if parts.is_empty() {
-                    return Err(wrong(format!(
-                        "{name} was not in memory at entry, or the invocation did not touch its pages: it is in no cache, and \
-                         the region does not need it; leave it out"
-                    )));
+                    return Err(wrong(OperandError::Untouched(name.to_owned())));
                 }
                 let (bytes, all) = (size(&parts), range.1 - range.0);
                 resolved.notes.extend((bytes < all).then(|| {
@@ -230,7 +232,7 @@ mod tests {
             ("=cold", "names no operand"),
             ("a=hot", "hot is no state of a: warm, l2, llc or cold"),
         ] {
-            let message = parse(text).unwrap_err();
+            let message = parse(text).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         }
     }
@@ -247,12 +249,16 @@ mod tests {
         );
         let ends = apart(&[(&a, (0, 96)), (&b, (96, 256))]).unwrap();
         assert_eq!(ends, ["a and b share a cache line, which is cold"]);
-        let beside = apart(&[(&a, (0, 96)), (&b, (96, 128))]).unwrap_err();
+        let beside = apart(&[(&a, (0, 96)), (&b, (96, 128))])
+            .unwrap_err()
+            .to_string();
         assert!(
             beside.starts_with("a and b lie on the same cache line"),
             "{beside}"
         );
-        let inside = apart(&[(&a, (0, 128)), (&b, (8, 16))]).unwrap_err();
+        let inside = apart(&[(&a, (0, 128)), (&b, (8, 16))])
+            .unwrap_err()
+            .to_string();
         assert!(inside.starts_with("a and b overlap"), "{inside}");
         let again = operand("c", CacheState::Cold);
         assert_eq!(apart(&[(&a, (0, 96)), (&again, (96, 128))]), Ok(Vec::new()));

@@ -1,6 +1,8 @@
 //! Starts a replay executable in the sandbox and reads its outcome.
 
 use crate::counters::{Opening, Readings};
+use crate::limit::{self, Limit};
+use crate::place::{Place, read};
 use crate::{Options, ReplayError};
 use cere_format::package::Manifest;
 use cere_format::replay::{ENV_PLAN, ReplayOutcome, ReplayPlan};
@@ -9,9 +11,7 @@ use cere_sandbox::{Kind, Task, ended_by};
 use cere_system::process::wait;
 use cere_toolchain::{CompileError, io};
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -29,9 +29,6 @@ const FORGOTTEN: [&str; 10] = [
     "KMP_ALL_THREADS",
     "KMP_DEVICE_THREAD_LIMIT",
 ];
-
-/// Bytes that are kept of what a replay writes to standard error.
-const MESSAGE: u64 = 64 << 10;
 
 /// What a run is watched with.
 pub enum Watch {
@@ -54,72 +51,13 @@ impl Watch {
     }
 }
 
-/// A replay's own directory. It may write the outcome's file there, and standard error.
-pub(crate) struct Place(tempfile::TempDir);
-
-impl Place {
-    pub(crate) fn in_cache(cache: &Path) -> Result<Self, CompileError> {
-        let cache = std::path::absolute(cache).map_err(io("find", cache))?;
-        let new = tempfile::Builder::new().prefix("run.").tempdir_in(&cache);
-        new.map(Self).map_err(io("write into", &cache))
-    }
-    pub(crate) fn directory(&self) -> &Path {
-        self.0.path()
-    }
-    pub(crate) fn plan(&self) -> PathBuf {
-        self.0.path().join("plan")
-    }
-    pub(crate) fn outcome(&self) -> PathBuf {
-        self.0.path().join("outcome")
-    }
-    pub(crate) fn errors(&self) -> PathBuf {
-        self.0.path().join("stderr")
-    }
-    /// Writes the plan, and empties what the replay writes.
-    pub(crate) fn prepare(&self, plan: &ReplayPlan) -> Result<(), ReplayError> {
-        let text = serde_json::to_vec(plan).map_err(ReplayError::Manifest)?;
-        let files = [
-            (self.plan(), text.as_slice()),
-            (self.outcome(), b""),
-            (self.errors(), b""),
-        ];
-        for (path, content) in files {
-            std::fs::write(&path, content).map_err(io("write", &path))?;
-        }
-        Ok(())
-    }
-    /// What was written to standard error, after a colon, unless it is nothing.
-    pub(crate) fn message(&self) -> String {
-        let said = read(&self.errors(), MESSAGE).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
-        match said.is_empty() {
-            true => said,
-            false => format!(": {said}"),
-        }
-    }
-}
-
-/// The first `limit` bytes of a file that a stranger's code may have written: a plain one, not what it put in its place.
-fn read(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
-    let mut open = File::options();
-    let file = open
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no plain file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// What the replay does in the sandbox.
 fn task(
     executable: &Path,
     manifest: &Manifest,
     plan: &ReplayPlan,
     place: &Place,
+    limit: &Limit,
     options: &Options,
 ) -> Task {
     Task {
@@ -128,7 +66,7 @@ fn task(
         libraries: libraries(manifest, options),
         execute: Some(executable.to_owned()),
         write: vec![plan.outcome.clone()],
-        seconds: options.settings.timeout.as_secs(),
+        seconds: limit.time.as_secs(),
     }
 }
 
@@ -237,10 +175,11 @@ pub(crate) fn describe_failure(status: ExitStatus, options: &Options) -> Option<
     }
 }
 
-pub(crate) fn late(manifest: &Manifest, options: &Options) -> ReplayError {
+pub(crate) fn late(manifest: &Manifest, limit: &Limit) -> ReplayError {
     ReplayError::Late {
         codelet: manifest.name.clone(),
-        seconds: options.settings.timeout.as_secs(),
+        seconds: limit.time.as_secs(),
+        why: limit.to_string(),
     }
 }
 
@@ -266,6 +205,29 @@ pub(crate) fn finish(
     })
 }
 
+/// The command that starts `executable` as `plan` says, in `place`, which is prepared for it.
+pub(crate) fn prepared(
+    executable: &Path,
+    manifest: &Manifest,
+    plan: &ReplayPlan,
+    place: &Place,
+    limit: &Limit,
+    watch: &Watch,
+    options: &Options,
+) -> Result<Command, ReplayError> {
+    place.prepare(plan)?;
+    let task = task(executable, manifest, plan, place, limit, options);
+    let environment = environment(plan, place, options);
+    Ok(command(
+        executable,
+        &environment,
+        place,
+        &task,
+        watch,
+        options,
+    )?)
+}
+
 /// Runs `executable` as `plan` says, watched by `watch`, and gives what it reports and what the counters read.
 pub fn outcome(
     executable: &Path,
@@ -281,15 +243,13 @@ pub fn outcome(
     }
     let place = Place::in_cache(&options.cache)?;
     plan.outcome = place.outcome();
+    let limit = limit::of(manifest, plan, matches!(watch, Watch::Stream(_)), options);
     match &watch {
         Watch::Clock => {}
         Watch::Stream(stream) => plan.count = Some(stream.as_raw_fd()),
         Watch::Counters(counters) => plan.counters = counters.sets(),
     }
-    place.prepare(plan)?;
-    let task = task(executable, manifest, plan, &place, options);
-    let environment = environment(plan, &place, options);
-    let mut command = command(executable, &environment, &place, &task, &watch, options)?;
+    let mut command = prepared(executable, manifest, plan, &place, &limit, &watch, options)?;
     let counters = |source| ReplayError::Counters {
         codelet: manifest.name.clone(),
         source,
@@ -306,10 +266,9 @@ pub fn outcome(
         // The reader sees the end of the stream when the replay ends.
         Watch::Stream(_) | Watch::Clock => None,
     };
-    let status =
-        wait::within(&mut child, options.settings.timeout).map_err(io("wait for", executable))?;
+    let status = wait::within(&mut child, limit.time).map_err(io("wait for", executable))?;
     let Some(status) = status else {
-        return Err(late(manifest, options));
+        return Err(late(manifest, &limit));
     };
     let outcome = finish(status, manifest, &place, options)?;
     let readings = opened.map(|counters| counters.read());

@@ -1,11 +1,15 @@
 //! What the outcome of a replay means.
 
+use crate::beside::{self, Copies};
 use crate::counters::{Event, Measured, Opening};
 use crate::process::Watch;
 use crate::survival::survival;
 use crate::{Built, Options, Replay, ReplayError, Tolerance, names, operand, plan, process};
-use cere_format::package::Manifest;
-use cere_format::replay::{CONFIDENCE, Comparison, Verdict, Warmup, lacks, left_out};
+use cere_format::package::{CapturedFunction, Manifest, OfThread};
+use cere_format::replay::{
+    CONFIDENCE, Comparison, ReplayOutcome, Verdict, Warmup, lacks, left_out,
+};
+use cere_system::console::print;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -252,6 +256,24 @@ pub fn run_measured(
     watched(package, manifest, built, Watch::Counters(opening), options)
 }
 
+/// What the time in vivo is of a codelet of a thread that is not the program's first one.
+fn over_threads(manifest: &Manifest) -> Option<String> {
+    let OfThread {
+        number,
+        threads,
+        seconds: [low, high],
+    } = manifest.of_thread?;
+    let times = match (manifest.in_vivo, low > 0.0) {
+        (Some(_), true) => format!(
+            ": the time in vivo is the median of those in {threads} threads; a fifth took less than {}, another more than {}",
+            print::time(low),
+            print::time(high)
+        ),
+        _ => String::new(),
+    };
+    Some(format!("captured in thread {number}{times}"))
+}
+
 /// Runs `built`, watched by `watch`.
 fn watched(
     package: &Path,
@@ -260,33 +282,107 @@ fn watched(
     watch: Watch,
     options: &Options,
 ) -> Result<(Replay, Measured), ReplayError> {
-    let (mut warmup, note) = plan::warmup(
-        manifest,
-        options.settings.warmup,
-        options.settings.team.threads,
-    )?;
+    let settings = &options.settings;
+    let (mut warmup, note) = plan::warmup(manifest, settings.warmup, settings.team.threads)?;
     let absolute = std::path::absolute(package).unwrap_or_else(|_| package.to_owned());
-    let resolved = operand::resolve(package, manifest, &options.settings.operands)?;
+    let resolved = operand::resolve(package, manifest, &settings.operands)?;
     let mut plan = plan::plan(absolute, Default::default(), warmup, manifest, options);
     plan.operands = resolved.plan;
     // What is counted is not timed, and not warmed up.
     if !matches!(watch, Watch::Stream(_)) {
         plan.survival_ns = survival(warmup, &options.cache)?;
     }
-    let (outcome, readings) =
+    let (number, beside) = match watch {
+        Watch::Clock => beside::number(manifest, options),
+        _ => (0, None),
+    };
+    let mut copies = Copies::start(number, &built.executable, manifest, &plan, options)?;
+    let (mut outcome, readings) =
         process::outcome(&built.executable, manifest, &mut plan, watch, options)?;
+    let ended = copies.ended();
+    drop(copies);
     let mut operands = resolved.placed;
     for (operand, bytes) in operands.iter_mut().zip(&outcome.placed) {
         operand.bytes = *bytes;
     }
-    let notes = note.into_iter().chain(resolved.notes);
-    let mut notes: Vec<String> = notes.chain(outcome.notes).collect();
+    if outcome.batch > 1 {
+        warmup = Warmup::WorkingSet;
+    }
+    let notes = note
+        .into_iter()
+        .chain(over_threads(manifest))
+        .chain(beside)
+        .chain(ended)
+        .chain(resolved.notes);
+    let notes: Vec<String> = notes.chain(remarks(&mut outcome)).collect();
+    let times = Times::of(&outcome.cycles);
+    let seconds = |cycles: u64| cycles as f64 / outcome.tsc_hz;
+    let (verdict, reason) = verdict(
+        outcome.comparison.as_ref(),
+        outcome.repeatable,
+        outcome.varied.as_deref(),
+        settings.tolerance,
+        (plan.threads, outcome.asked_more),
+    );
+    let reason = with_questions(verdict, reason, outcome.asked_more);
+    let replay = Replay {
+        codelet: manifest.name.clone(),
+        flags: settings.flags.clone(),
+        verdict,
+        reason,
+        cycles_min: times.least,
+        cycles_median: times.median,
+        seconds_min: seconds(times.least),
+        seconds_median: seconds(times.median),
+        seconds_low: seconds(times.low),
+        seconds_high: seconds(times.high),
+        confidence: times.confidence,
+        set_aside: outcome.set_aside,
+        disturbed: outcome.disturbed,
+        warmup,
+        survival_ns: plan.survival_ns.filter(|_| warmup == Warmup::PageTrace),
+        operands,
+        batch: outcome.batch,
+        notes,
+        spread: times.spread(),
+        cycles: outcome.cycles,
+        in_vivo_seconds: manifest.in_vivo.map(|v| v.seconds),
+        repeatable: outcome.repeatable,
+        same_code: built.same_code,
+        captured_code: captured_code(manifest),
+        comparison: outcome.comparison,
+        preparation: outcome.preparation,
+        lacking: outcome.lacking,
+        asked_more: outcome.asked_more,
+        executable: built.executable.clone(),
+    };
+    if !may_be_floating(&replay, plan.threads.is_some_and(|n| n > 1)) {
+        has_enough(&replay)?;
+    }
+    let measured = Measured {
+        invocations: outcome.measured,
+        readings,
+    };
+    Ok((replay, measured))
+}
+
+/// Functions that may have run as captured machine code, as people write their names.
+fn captured_code(manifest: &Manifest) -> Option<Vec<CapturedFunction>> {
+    let mut functions = manifest.captured_code.clone();
+    for function in functions.iter_mut().flatten() {
+        function.name = names::demangle(&function.name);
+    }
+    functions
+}
+
+/// What is to be said of an outcome, that which its process said first.
+fn remarks(outcome: &mut ReplayOutcome) -> Vec<String> {
+    let mut notes = std::mem::take(&mut outcome.notes);
     if outcome.batch > 1 {
         notes.push(format!(
             "too short for the clock: {} runs share a reading, warmed up by themselves (working-set)",
             outcome.batch
         ));
-        warmup = Warmup::WorkingSet;
     }
     if !outcome.lacking.is_empty() {
         let known = match outcome.comparison {
@@ -305,70 +401,43 @@ fn watched(
     if outcome.disturbed {
         notes.push("no repetition was undisturbed: the times are of disturbed ones".to_owned());
     }
-    let mut sorted = outcome.cycles.clone();
-    sorted.sort_unstable();
-    let least = sorted.first().copied().unwrap_or(0);
-    let most = sorted.last().copied().unwrap_or(0);
-    let median = cere_timing::stats::median_of_rising(&sorted);
-    let (low, high, confidence) = cere_timing::stats::interval(&sorted, CONFIDENCE)
-        .map_or((0, 0, 0.0), |(low, high, ranks)| (low, high, ranks.level));
-    let seconds = |cycles: u64| cycles as f64 / outcome.tsc_hz;
-    let (verdict, reason) = verdict(
-        outcome.comparison.as_ref(),
-        outcome.repeatable,
-        outcome.varied.as_deref(),
-        options.settings.tolerance,
-        (plan.threads, outcome.asked_more),
-    );
-    let reason = with_questions(verdict, reason, outcome.asked_more);
-    let mut captured_code = manifest.captured_code.clone();
-    for function in captured_code.iter_mut().flatten() {
-        function.name = names::demangle(&function.name);
+    notes
+}
+
+/// Cycles of the repetitions that count; 0 without any.
+struct Times {
+    least: u64,
+    most: u64,
+    median: u64,
+    /// Ends of the median's confidence interval, and the probability that it holds the median.
+    low: u64,
+    high: u64,
+    confidence: f64,
+}
+
+impl Times {
+    fn of(cycles: &[u64]) -> Self {
+        let mut sorted = cycles.to_vec();
+        sorted.sort_unstable();
+        let (low, high, confidence) = cere_timing::stats::interval(&sorted, CONFIDENCE)
+            .map_or((0, 0, 0.0), |(low, high, ranks)| (low, high, ranks.level));
+        Self {
+            least: sorted.first().copied().unwrap_or(0),
+            most: sorted.last().copied().unwrap_or(0),
+            median: cere_timing::stats::median_of_rising(&sorted),
+            low,
+            high,
+            confidence,
+        }
     }
-    let replay = Replay {
-        codelet: manifest.name.clone(),
-        flags: options.settings.flags.clone(),
-        verdict,
-        reason,
-        cycles_min: least,
-        cycles_median: median,
-        seconds_min: seconds(least),
-        seconds_median: seconds(median),
-        seconds_low: seconds(low),
-        seconds_high: seconds(high),
-        confidence,
-        set_aside: outcome.set_aside,
-        disturbed: outcome.disturbed,
-        warmup,
-        survival_ns: plan.survival_ns.filter(|_| warmup == Warmup::PageTrace),
-        operands,
-        batch: outcome.batch,
-        notes,
-        spread: if median == 0 {
-            0.0
-        } else {
-            (most - least) as f64 / median as f64
-        },
-        cycles: outcome.cycles,
-        in_vivo_seconds: manifest.in_vivo.map(|v| v.seconds),
-        repeatable: outcome.repeatable,
-        same_code: built.same_code,
-        captured_code,
-        comparison: outcome.comparison,
-        preparation: outcome.preparation,
-        lacking: outcome.lacking,
-        asked_more: outcome.asked_more,
-        executable: built.executable.clone(),
-    };
-    let several = plan.threads.is_some_and(|n| n > 1);
-    if !may_be_floating(&replay, several) {
-        has_enough(&replay)?;
+
+    /// (most - least) / median.
+    fn spread(&self) -> f64 {
+        match self.median {
+            0 => 0.0,
+            median => (self.most - self.least) as f64 / median as f64,
+        }
     }
-    let measured = Measured {
-        invocations: outcome.measured,
-        readings,
-    };
-    Ok((replay, measured))
 }
 
 /// Fails if the exit state, where it was compared, leaves open whether the region needed what variables held that the

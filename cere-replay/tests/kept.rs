@@ -4,7 +4,8 @@ mod common;
 
 use cere_format::replay::Verdict;
 use cere_replay::{Keepers, Options, Replay, ReplayError, build, manifest, run};
-use common::{SUM, manifest as of_sum, options, package, sum_pages};
+use cere_system::events::{Event, Events};
+use common::{SUM, heard, manifest as of_sum, options, package, sum_pages};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -89,8 +90,8 @@ fn what_one_replay_does_the_next_does_not_see() {
     let at = directory.path().join("package");
     let mut options = options(directory.path());
     options.keepers = Some(Arc::new(Keepers::default()));
-    options.announce = Some(|what| panic!("{what}"));
-    options.settings.timeout = Duration::from_secs(5);
+    options.events = Events::new(|event| panic!("{event:?}"));
+    options.settings.timeout = Some(Duration::from_secs(5));
     let variants = Variants {
         package: &at,
         options,
@@ -185,13 +186,15 @@ fn what_is_too_large_to_be_kept_is_said() {
     let manifest = manifest(&at).unwrap();
     let built = build(&at, &manifest, &options).unwrap();
     options.keepers = Some(Arc::new(Keepers::with_bound(0)));
-    static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
-    options.announce = Some(|what| SAID.lock().unwrap().push(what.to_owned()));
+    let (events, said) = heard();
+    options.events = events;
     for _ in 0..2 {
         let replay = run::run(&at, &manifest, &built, &options).unwrap();
         assert_eq!(replay.verdict, Verdict::Exact, "{}", replay.reason);
     }
-    let said = SAID.lock().unwrap();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("restored for each replay"), "{said:?}");
+    let said = said.lock().unwrap();
+    let [Event::Note(note)] = &said[..] else {
+        panic!("{said:?}");
+    };
+    assert!(note.contains("restored for each replay"), "{note}");
 }

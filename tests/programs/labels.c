@@ -1,5 +1,5 @@
 // Addresses of labels in captured memory: in constant tables, as distances, in a local array, in cells on the heap, in the state
-// of a generator. Each function collects rounding errors, which fused multiply-add changes (tests/tests/addresses.rs).
+// of a generator. Each function collects rounding errors, which fused multiply-add changes (tests/tests/all/addresses.rs).
 // No -O2: there the harness links hybrids, which labels in memory refuse.
 //@ levels: -O0 -g ; -Os
 //@ codelets: 5

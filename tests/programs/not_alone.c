@@ -1,14 +1,15 @@
-// Regions whose memory no replay has: dropped parts of a mapped file, which its content fills again, another thread's
-// stack, and memory that has two addresses.
+// Regions whose memory no replay has: dropped parts of a mapped file, which its content fills again, the stack of another thread that
+// rests in a call with a long time limit, and memory that has two addresses. The stack of one that stands still is memory.
 //@ levels: -O2 -g ; -O0
 //@ capture: drops@*
 //@ capture: borrows@*
 //@ capture: work@*
 //@ refused: drops@* ~ drop memory of a file
-//@ refused: borrows@* ~ stack of another thread
+//@ capture: leans@*
+//@ refused: leans@* ~ stack of another thread
 //@ capture: doubles@*
 //@ refused: doubles@* ~ mapped at two addresses
-//@ codelets: 1
+//@ codelets: 2
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,7 +22,7 @@
 
 static long sum, values[512];
 static char *file;
-static long *volatile lent;
+static long *volatile lent, *volatile lent_long;
 
 __attribute__((noinline)) static void work(int n) {
     for (int i = 0; i < n; i++) sum += values[i % 512]++;
@@ -41,6 +42,18 @@ static void *lends(void *unused) {
     lent = own;
     for (;;) pause();
     return unused;
+}
+
+static void *sleeps(void *unused) {
+    long own[64];
+    memset(own, 1, sizeof own);
+    lent_long = own;
+    for (;;) sleep(10000);
+    return unused;
+}
+
+__attribute__((noinline)) static void leans(int n) {
+    for (int i = 0; i < n; i++) sum += lent_long[i % 64]++ & 7;
 }
 
 __attribute__((noinline)) static void borrows(int n) {
@@ -67,9 +80,11 @@ int main(int argc, char **argv) {
     doubles(one, other, 100);
     pthread_t thread;
     pthread_create(&thread, NULL, lends, NULL);
-    while (!lent) usleep(1000);
+    pthread_create(&thread, NULL, sleeps, NULL);
+    while (!lent || !lent_long) usleep(1000);
     usleep(30000);
     borrows(1000);
+    leans(1000);
     printf("%ld\n", sum);
     return 0;
 }

@@ -37,52 +37,33 @@ const SIZE: [&str; 8] = [
 
 /// The sets, the first for `make test`.
 pub const SETS: &[Set] = &[
+    set("base", &[]),
+    set("large", &["--max-funcs", "10", "--max-block-depth", "5"]),
+    set("small", &["--max-funcs", "2", "--max-block-depth", "3"]),
+    set(
+        "arrays",
+        &["--max-array-dim", "3", "--max-array-len-per-dim", "40"],
+    ),
+    set("builtins", &["--builtins"]),
+    set("float", &["--float", "--strict-float"]),
+    set(
+        "quiet",
+        &["--no-volatiles", "--no-bitfields", "--no-packed-struct"],
+    ),
+    set("pointers", &["--max-pointer-depth", "5"]),
     Set {
-        name: "base",
-        options: &[],
-        cpp: false,
-    },
-    Set {
-        name: "large",
-        options: &["--max-funcs", "10", "--max-block-depth", "5"],
-        cpp: false,
-    },
-    Set {
-        name: "small",
-        options: &["--max-funcs", "2", "--max-block-depth", "3"],
-        cpp: false,
-    },
-    Set {
-        name: "arrays",
-        options: &["--max-array-dim", "3", "--max-array-len-per-dim", "40"],
-        cpp: false,
-    },
-    Set {
-        name: "builtins",
-        options: &["--builtins"],
-        cpp: false,
-    },
-    Set {
-        name: "float",
-        options: &["--float", "--strict-float"],
-        cpp: false,
-    },
-    Set {
-        name: "quiet",
-        options: &["--no-volatiles", "--no-bitfields", "--no-packed-struct"],
-        cpp: false,
-    },
-    Set {
-        name: "pointers",
-        options: &["--max-pointer-depth", "5"],
-        cpp: false,
-    },
-    Set {
-        name: "cpp",
-        options: &["--lang-cpp", "--cpp11"],
         cpp: true,
+        ..set("cpp", &["--lang-cpp", "--cpp11"])
     },
 ];
+
+const fn set(name: &'static str, options: &'static [&'static str]) -> Set {
+    Set {
+        name,
+        options,
+        cpp: false,
+    }
+}
 
 /// A program of csmith, in a directory of its own.
 pub struct Program<'a> {

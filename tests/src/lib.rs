@@ -10,6 +10,7 @@
 //! | [`hybrid`] | the program with flags of its own for each region |
 //! | [`inject`] | whether the comparison finds flipped bits |
 //! | [`outcome`] | outcomes of programs and codelets |
+//! | [`prepare`] | what tests begin with, and the end that wrong input has |
 //! | [`subject`] | a program whose builds are compared, and whose regions are captured and replayed |
 //! | [`tools`] | the built command, and running things |
 //! | [`sources`] | sources that several tests build |
@@ -23,6 +24,7 @@ pub mod generated;
 pub mod hybrid;
 pub mod inject;
 pub mod outcome;
+pub mod prepare;
 pub mod sources;
 pub mod step;
 pub mod study;

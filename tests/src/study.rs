@@ -2,6 +2,7 @@
 
 use crate::directives::{BUILD, Directives, Expectation, Under, matches};
 use crate::inject::inject;
+use crate::prepare::plain;
 use crate::tools::{cere, json, output, shown, succeed, text};
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::{Failed, Trial};
@@ -92,68 +93,11 @@ impl Study<'_> {
         let dormant = self.program(&instrumented)?;
         same(&expected, &dormant, "the instrumented program")?;
         self.check_regions()?;
-
-        let mut command = cere(self.directory);
-        command.args(["profile", "--"]);
-        let profiled = output(self.with_program(&mut command))?;
-        // The program's own output, then the table.
-        let mut program = profiled.clone();
-        program.stdout.truncate(expected.stdout.len());
-        program.status = if self.directives.status == 0 {
-            profiled.status
-        } else {
-            expected.status
-        };
-        same(&expected, &program, "the profiled program")?;
-
-        let mut command = cere(self.directory);
-        command.args(["capture", "--json"]);
-        if self.directives.capture.is_empty() {
-            command.arg("*");
-        }
-        command.args(&self.directives.capture);
-        let list = self.directives.invocation.as_deref().unwrap_or("1");
-        command.args(["--invocation", list, "--runs", "1"]);
-        command.arg("--");
-        let (captured, run) = json(self.with_program(&mut command))?;
-        self.check_capture(&captured, &run, &expected)?;
-        let codelets = array(&captured["codelets"], "codelets")?;
-        ensure!(
-            codelets.len() >= self.directives.codelets,
-            "{} codelets instead of {}: {captured}\n{}\n{}",
-            codelets.len(),
-            self.directives.codelets,
-            shown(&command),
-            text(&run)
-        );
+        self.profile(&expected)?;
+        let codelets = self.capture(&expected)?;
         let mut wrong = Vec::new();
-        for codelet in codelets {
-            let name = string(codelet, "name")?;
-            match self.replay(name, None) {
-                // If the replay itself differs, flipped bits show nothing.
-                Ok(plain) if plain["verdict"] == "different" || plain["comparison"].is_null() => {}
-                Ok(_) if self.directives.unflipped.is_some() => {}
-                Ok(_) => {
-                    let file = Path::new(string(codelet, "file")?);
-                    // With several threads the excluded words vary from run to run, so counts of two replays cannot be compared.
-                    let threads = self.in_teams().then_some(1);
-                    let injected = inject(self.directory, file, threads);
-                    if let Err(error) = injected.context("a bit flipped in each written word") {
-                        wrong.push(format!("{name}: {error:#}"));
-                    }
-                }
-                Err(error) => wrong.push(format!("{error:#}")),
-            }
-            for threads in &self.directives.threads {
-                if let Err(error) = self.replay(name, Some(*threads)) {
-                    wrong.push(format!("{error:#}"));
-                }
-            }
-            for flags in &self.directives.flags {
-                if let Err(error) = self.replay_under(name, flags) {
-                    wrong.push(format!("{error:#}"));
-                }
-            }
+        for codelet in &codelets {
+            self.replays(codelet, &mut wrong)?;
         }
         ensure!(
             wrong.is_empty(),
@@ -163,13 +107,75 @@ impl Study<'_> {
             wrong.join("\n")
         );
         // At some levels: each build has the same parts.
-        match ["-O2", "-O3"]
-            .iter()
-            .any(|level| self.flags.contains(level))
-        {
-            true => self.hybrid(&expected),
-            false => Ok(()),
+        let levels = ["-O2", "-O3"];
+        if levels.iter().any(|level| self.flags.contains(level)) {
+            self.hybrid(&expected)?;
         }
+        Ok(())
+    }
+
+    /// The profiled program does what the plain one does.
+    fn profile(&self, expected: &Output) -> Result<()> {
+        let mut command = cere(self.directory);
+        command.args(["profile", "--"]);
+        let mut profiled = output(self.with_program(&mut command))?;
+        // The program's own output, then the table.
+        profiled.stdout.truncate(expected.stdout.len());
+        if self.directives.status != 0 {
+            profiled.status = expected.status;
+        }
+        same(expected, &profiled, "the profiled program")
+    }
+
+    /// The codelets that the directives ask for.
+    fn capture(&self, expected: &Output) -> Result<Vec<Value>> {
+        let mut command = cere(self.directory);
+        command.args(["capture", "--json"]);
+        if self.directives.capture.is_empty() {
+            command.arg("*");
+        }
+        command.args(&self.directives.capture);
+        let list = self.directives.invocation.as_deref().unwrap_or("1");
+        command.args(["--invocation", list, "--runs", "1", "--"]);
+        let (captured, run) = json(self.with_program(&mut command))?;
+        self.check_capture(&captured, &run, expected)?;
+        let codelets = array(&captured["codelets"], "codelets")?;
+        ensure!(
+            codelets.len() >= self.directives.codelets,
+            "{} codelets instead of {}: {captured}\n{}\n{}",
+            codelets.len(),
+            self.directives.codelets,
+            shown(&command),
+            text(&run)
+        );
+        Ok(codelets.clone())
+    }
+
+    /// Replays a codelet in all ways, and again with a bit flipped in each word that the region wrote. What is wrong goes to `wrong`.
+    fn replays(&self, codelet: &Value, wrong: &mut Vec<String>) -> Result<()> {
+        let name = string(codelet, "name")?;
+        match self.replay(name, None) {
+            // If the replay itself differs, flipped bits show nothing.
+            Ok(plain) if plain["verdict"] == "different" || plain["comparison"].is_null() => {}
+            Ok(_) if self.directives.unflipped.is_some() => {}
+            Ok(_) => {
+                let file = Path::new(string(codelet, "file")?);
+                // With several threads the excluded words vary from run to run, so counts of two replays cannot be compared.
+                let threads = self.in_teams().then_some(1);
+                let injected = inject(self.directory, file, threads);
+                if let Err(error) = injected.context("a bit flipped in each written word") {
+                    wrong.push(format!("{name}: {error:#}"));
+                }
+            }
+            Err(error) => wrong.push(format!("{error:#}")),
+        }
+        let threads = self.directives.threads.iter();
+        let threads = threads.map(|n| self.replay(name, Some(*n)).map(drop));
+        let flags = self.directives.flags.iter();
+        let flags = flags.map(|flags| self.replay_under(name, flags));
+        let failed = threads.chain(flags).filter_map(Result::err);
+        wrong.extend(failed.map(|error| format!("{error:#}")));
+        Ok(())
     }
 
     /// Whether the program runs with several threads of OpenMP.
@@ -190,34 +196,23 @@ impl Study<'_> {
         if let Some(build) = &self.directives.build {
             return build.clone();
         }
-        let sources: Vec<String> = std::iter::once(self.source.to_owned())
-            .chain(self.directives.files.iter().map(|f| self.home().join(f)))
-            .map(|p| p.display().to_string())
-            .collect();
-        let compiler = match self.source.extension().and_then(|e| e.to_str()) {
+        let compiler = |source: &Path| match source.extension().and_then(|e| e.to_str()) {
             Some("cpp") => "$CXX",
             Some("f90" | "f") => "$FC",
             _ => "$CC",
         };
-        let mut lines = Vec::new();
-        let mut objects = Vec::new();
-        for (number, source) in sources.iter().enumerate() {
-            let object = format!("o{number}.o");
-            let own = if source.ends_with(".cpp") {
-                "$CXX"
-            } else if source.ends_with(".f90") || source.ends_with(".f") {
-                "$FC"
-            } else {
-                "$CC"
-            };
-            lines.push(format!("{own} $FLAGS -c {source} -o {object}"));
-            objects.push(object);
+        let more = self.directives.files.iter().map(|f| self.home().join(f));
+        let (mut lines, mut objects) = (String::new(), String::new());
+        for (number, source) in std::iter::once(self.source.to_owned())
+            .chain(more)
+            .enumerate()
+        {
+            let (own, source) = (compiler(&source), source.display());
+            lines += &format!("{own} $FLAGS -c {source} -o o{number}.o && ");
+            objects += &format!(" o{number}.o");
         }
-        lines.push(format!(
-            "{compiler} $FLAGS {} -o program -lm -lpthread -ldl",
-            objects.join(" ")
-        ));
-        lines.join(" && ")
+        let linker = compiler(self.source);
+        format!("{lines}{linker} $FLAGS{objects} -o program -lm -lpthread -ldl")
     }
 
     fn built(&self, directory: &Path, command: &mut Command) -> Result<PathBuf> {
@@ -232,13 +227,7 @@ impl Study<'_> {
     fn build_plain(&self) -> Result<PathBuf> {
         let directory = self.directory.join("plain");
         std::fs::create_dir_all(&directory)?;
-        let mut command = Command::new("sh");
-        command.args(["-ec", &self.script()]);
-        command
-            .env("CC", "clang-22")
-            .env("CXX", "clang++-22")
-            .env("FC", "flang-22");
-        self.built(&directory, &mut command)
+        self.built(&directory, &mut plain(&self.script()))
     }
 
     fn build_instrumented(&self) -> Result<PathBuf> {

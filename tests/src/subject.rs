@@ -1,6 +1,7 @@
 //! A program whose plain and instrumented builds are compared, and whose regions are captured and replayed.
 
 use crate::outcome::{Finding, Outcome};
+use crate::prepare::plain;
 use crate::study::{array, same, string};
 use crate::tools::{cere, json, output, succeed, text};
 use anyhow::{Context, Result, ensure};
@@ -78,15 +79,8 @@ impl Subject<'_> {
         let flags = format!("{} {flags}", self.flags);
         let directory = self.built("plain", &flags);
         std::fs::create_dir_all(&directory)?;
-        let mut command = Command::new("sh");
-        command
-            .args(["-ec", &self.script])
-            .env("CC", "clang-22")
-            .env("CXX", "clang++-22")
-            .env("FC", "flang-22")
-            .env("FLAGS", &flags)
-            .current_dir(&directory);
-        succeed(&mut command)?;
+        let mut command = plain(&self.script);
+        succeed(command.env("FLAGS", &flags).current_dir(&directory))?;
         let runs = self.outputs(&directory)?;
         // `timeout` ends itself by the signal that it sends.
         let killed = runs.iter().any(|run| run.status.code().is_none());

@@ -3,20 +3,18 @@
 
 use anyhow::{Context, Result, ensure};
 use cere_count::hardware::{Kernel, gather};
-use cere_format::replay::Repetitions;
 use cere_replay::counters::Event;
-use cere_replay::{Options, Settings, Team};
 use cere_sandbox::Sandbox;
+use cere_tests::prepare::{capture, codelets, instrumented, options};
 use cere_tests::step::stepped;
-use cere_tests::tools::{built, cere, json, output, succeed, text};
+use cere_tests::tools::{cere, json, output, succeed, text};
 use perf_event::Builder;
 use perf_event::events::{Hardware, Software};
 use serde_json::{Value, json};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// Instructions of a window beyond the region's exact count: those that load the arguments from their block, call the region
 /// and store what it returns. No kernel here has more than two arguments.
@@ -64,12 +62,8 @@ const PAGES: f64 = 120.0;
 
 /// A directory with `source`, built by `build`, and a codelet of each region.
 fn captured(source: &str, build: &str, threads: &str) -> Result<tempfile::TempDir> {
-    let directory = tempfile::tempdir()?;
-    std::fs::write(directory.path().join("main.c"), source)?;
-    succeed(cere(directory.path()).args(["instrument", "--", "sh", "-ec", build]))?;
-    let mut command = cere(directory.path());
-    command.args(["capture", "--runs", "1", "*", "--", "./program"]);
-    succeed(command.env("OMP_NUM_THREADS", threads))?;
+    let directory = instrumented(&[("main.c", source)], build)?;
+    succeed(capture(directory.path(), &["*"]).env("OMP_NUM_THREADS", threads))?;
     Ok(directory)
 }
 
@@ -77,19 +71,6 @@ fn captured(source: &str, build: &str, threads: &str) -> Result<tempfile::TempDi
 fn kernels() -> Result<tempfile::TempDir> {
     let build = "$CC -O2 -falign-loops=1 main.c -o program";
     captured(KERNELS, build, "1")
-}
-
-/// Names and files of the codelets.
-fn codelets(directory: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let (list, _) = json(cere(directory).args(["codelets", "--json"]))?;
-    let list = list.as_array().context("a list of codelets")?;
-    list.iter()
-        .map(|codelet| {
-            let name = codelet["name"].as_str().context("a name")?;
-            let file = codelet["file"].as_str().context("a file")?;
-            Ok((name.to_owned(), directory.join(file)))
-        })
-        .collect()
 }
 
 /// Exact instructions of a codelet.
@@ -202,27 +183,7 @@ fn all_threads_of_a_team_are_counted() -> Result<()> {
     ensure!(codelets.len() == 1, "{codelets:?}");
     let package = tempfile::tempdir_in(directory.path())?;
     cere_package::io::unpack_package(&codelets[0].1, package.path(), 1 << 32)?;
-    let mut options = Options {
-        settings: Settings {
-            flags: Vec::new(),
-            passes: None,
-            repetitions: Repetitions::exactly(5),
-            warmup: None,
-            operands: Vec::new(),
-            compare: true,
-            tolerance: cere_replay::Tolerance::default(),
-            timeout: Duration::from_secs(60),
-            team: Team::default(),
-            sandbox: Sandbox::new(),
-        },
-        keep: None,
-        cache: directory.path().join("cache"),
-        plugin: built().join("libcere_pass.so"),
-        runtime: built().join("libcere_runtime.a"),
-        keepers: None,
-        announce: None,
-    };
-    std::fs::create_dir_all(&options.cache)?;
+    let mut options = options(directory.path(), 5, Sandbox::new())?;
     let events = [Event::new("page_faults", Software::PAGE_FAULTS)];
     for threads in [1, 2, 4] {
         options.settings.team.threads = Some(threads);

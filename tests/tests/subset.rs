@@ -2,6 +2,7 @@
 //! predictions by arithmetic alone, work that was interrupted goes on, and what is wrong is named. No clock decides anything here.
 
 use anyhow::{Context, Result, ensure};
+use cere_tests::prepare::{instrument, refused};
 use cere_tests::tools::{cere, json, output, succeed, text};
 use serde_json::{Value, json as value};
 use std::path::Path;
@@ -23,7 +24,7 @@ fn made() -> Result<tempfile::TempDir> {
         let name = format!("program{number}");
         std::fs::write(at.join("one.c"), PROGRAM)?;
         let build = format!("clang-22 -O2 -DONE={number} one.c -o {name}");
-        succeed(cere(&at).args(["instrument", "--", "sh", "-ec", &build]))?;
+        instrument(&at, &build)?;
         let program = format!("./{name}");
         succeed(cere(&at).args(["capture", "--runs", "1", "--", &program]))?;
     }
@@ -45,19 +46,6 @@ fn found(command: &mut Command) -> Result<Value> {
     let (found, run) = json(command)?;
     ensure!(run.status.success(), "{command:?}\n{}", text(&run));
     Ok(found)
-}
-
-/// The command must fail, with `part` in its message and without a panic.
-fn refused(command: &mut Command, part: &str) -> Result<()> {
-    let run = output(command)?;
-    let message = text(&run);
-    ensure!(!run.status.success(), "{command:?} succeeded\n{message}");
-    ensure!(!message.contains("panicked"), "{message}");
-    ensure!(
-        message.contains(part),
-        "{command:?}: no `{part}` in\n{message}"
-    );
-    Ok(())
 }
 
 fn measure(at: &Path, archive: &str, to: &str) -> Command {
@@ -142,18 +130,9 @@ fn scaled(from: &Path, to: &Path, factor: impl Fn(&str) -> f64) -> Result<Value>
 fn predictions_are_arithmetic() -> Result<()> {
     let at = tempfile::tempdir()?;
     let at = at.path();
-    let made = found(&mut subset(
-        at,
-        &[
-            "--json",
-            "--clusters",
-            "3",
-            "--linear",
-            "--whole",
-            "-o",
-            "all.cere",
-        ],
-    ))?;
+    let three = ["--json", "--clusters", "3", "--linear"];
+    let whole = ["--whole", "-o", "all.cere"];
+    let made = found(subset(at, &three).args(whole))?;
     found(measure(at, "all.cere", "here.json").arg("--json"))?;
     ensure!(!at.join("here.json.work").exists(), "the job is left");
     scaled(&at.join("here.json"), &at.join("double.json"), |_| 2.0)?;
@@ -208,36 +187,19 @@ fn predictions_are_arithmetic() -> Result<()> {
     );
     // Which machine suits which program.
     let mut rank = cere(at);
-    rank.args([
-        "predict",
-        "--json",
-        "--rank",
-        "--machine",
-        "double.json",
-        "here.json",
-    ]);
-    let ranked = found(&mut rank)?;
+    rank.args(["predict", "--json", "--rank"]);
+    let ranked = found(rank.args(["--machine", "double.json", "here.json"]))?;
     let first = &ranked[0]["machines"];
     ensure!(first[0][1]["predicted_seconds"].as_f64() <= first[1][1]["predicted_seconds"].as_f64());
     // Expected errors: of machines where members do as their representatives, none.
-    let expected = found(&mut subset(
-        at,
-        &[
-            "--json",
-            "--clusters",
-            "3",
-            "--linear",
-            "--machines",
-            "double.json",
-            "kinds.json",
-        ],
-    ))?;
+    let machines = ["--machines", "double.json", "kinds.json"];
+    let expected = found(subset(at, &three).args(machines))?;
     let errors = &expected["expected_error"]["programs"];
     ensure!(errors["most"].as_f64() < Some(1e-6), "{errors}");
     // Both are one machine at the same flags: neither can be left out. Trained metrics have seen all programs.
     let train = ["--train", "--population", "8", "--generations", "2"];
-    let files = ["--unified", "--machines", "double.json", "kinds.json"];
-    let trained = found(&mut subset(at, &[&["--json"][..], &train, &files].concat()))?;
+    let mut trained = subset(at, &["--json", "--unified"]);
+    let trained = found(trained.args(train).args(machines))?;
     for expected in [
         &trained["expected_error"],
         &trained["two_steps"]["expected"],
@@ -249,14 +211,8 @@ fn predictions_are_arithmetic() -> Result<()> {
     ensure!(made["id"] == read(&at.join("here.json"))?["subset"]["id"]);
     // The page and its pictures.
     let mut report = cere(at);
-    report.args([
-        "report",
-        "--subset",
-        "all.cere",
-        "--machine",
-        "double.json",
-        "kinds.json",
-    ]);
+    report.args(["report", "--subset", "all.cere"]);
+    report.args(["--machine", "double.json", "kinds.json"]);
     succeed(report.args(["-o", "page.html", "--svg", "pictures"]))?;
     let page = std::fs::read_to_string(at.join("page.html"))?;
     for part in ["Dendrogram", "program1", "Random, best", "k-means"] {
@@ -277,10 +233,8 @@ fn predictions_are_arithmetic() -> Result<()> {
 fn disagreement_is_refused() -> Result<()> {
     let at = tempfile::tempdir()?;
     let at = at.path();
-    found(&mut subset(
-        at,
-        &["--json", "--clusters", "3", "--linear", "-o", "few.cere"],
-    ))?;
+    let few = ["--json", "--clusters", "3", "--linear", "-o", "few.cere"];
+    found(&mut subset(at, &few))?;
     found(measure(at, "few.cere", "here.json").arg("--json"))?;
     let document = read(&at.join("here.json"))?;
     let clusters = document["subset"]["clusters"]
@@ -322,10 +276,8 @@ fn disagreement_is_refused() -> Result<()> {
 fn an_interrupted_measurement_goes_on() -> Result<()> {
     let at = tempfile::tempdir()?;
     let at = at.path();
-    found(&mut subset(
-        at,
-        &["--json", "--clusters", "3", "-o", "few.cere"],
-    ))?;
+    let few = ["--json", "--clusters", "3", "-o", "few.cere"];
+    found(&mut subset(at, &few))?;
     let mut first = measure(at, "few.cere", "here.json");
     let mut child = first.args(["--chunk", "1"]).spawn()?;
     let result = at.join("here.json.work/results/0.json");
@@ -361,17 +313,8 @@ fn an_interrupted_measurement_goes_on() -> Result<()> {
 fn linked_replays_need_no_compiler() -> Result<()> {
     let at = tempfile::tempdir()?;
     let at = at.path();
-    found(&mut subset(
-        at,
-        &[
-            "--json",
-            "--clusters",
-            "2",
-            "--prebuilt",
-            "-o",
-            "linked.cere",
-        ],
-    ))?;
+    let linked = ["--json", "--clusters", "2", "--prebuilt"];
+    found(subset(at, &linked).args(["-o", "linked.cere"]))?;
     let mut command = measure(at, "linked.cere", "here.json");
     // Nothing in PATH, and nothing built before.
     command
@@ -395,19 +338,17 @@ fn what_is_wrong_is_named() -> Result<()> {
     let at = at.path();
     let few = ["--json", "--clusters", "3", "-o", "few.cere"];
     found(&mut subset(at, &few))?;
-    refused(
-        &mut subset(at, &["--clusters", "99"]),
-        "cannot make 99 clusters",
-    )?;
-    refused(&mut subset(at, &["--clusters", "0"]), "--clusters")?;
-    refused(
-        &mut subset(at, &["--metrics", "nonsense"]),
-        "cere metrics --list",
-    )?;
-    refused(&mut subset(at, &["--metrics", "masked_share"]), "tells the")?;
-    refused(&mut subset(at, &["--geometry", "none"]), "--geometry")?;
-    refused(&mut subset(at, &["--train"]), "--machines")?;
-    refused(&mut subset(at, &["--machines", "no.json"]), "no.json")?;
+    for (arguments, part) in [
+        (&["--clusters", "99"][..], "cannot make 99 clusters"),
+        (&["--clusters", "0"], "--clusters"),
+        (&["--metrics", "nonsense"], "cere metrics --list"),
+        (&["--metrics", "masked_share"], "tells the"),
+        (&["--geometry", "none"], "--geometry"),
+        (&["--train"], "--machines"),
+        (&["--machines", "no.json"], "no.json"),
+    ] {
+        refused(&mut subset(at, arguments), part)?;
+    }
     refused(
         cere(at).args(["subset", "nowhere/.cere"]),
         "cere instrument",
@@ -428,52 +369,39 @@ fn what_is_wrong_is_named() -> Result<()> {
     ensure!(text(&run).contains("one program only"), "{}", text(&run));
 
     // Archives that are none, cut off, changed.
-    std::fs::write(at.join("text.cere"), "hello")?;
-    refused(&mut measure(at, "text.cere", "x.json"), "cere subset")?;
     refused(&mut measure(at, "none.cere", "x.json"), "none.cere")?;
     let whole = std::fs::read(at.join("few.cere"))?;
-    std::fs::write(at.join("cut.cere"), &whole[..whole.len() / 2])?;
-    refused(&mut measure(at, "cut.cere", "cut.json"), "cut.cere")?;
     let mut damaged = whole.clone();
-    let last = damaged.len() - 20_000;
-    damaged[last] ^= 1;
-    std::fs::write(at.join("damaged.cere"), &damaged)?;
-    refused(&mut measure(at, "damaged.cere", "damaged.json"), "checksum")?;
+    damaged[whole.len() - 20_000] ^= 1;
     let name = whole.windows(8).position(|w| w == b"program1");
-    let name = name.context("a program's name")?;
     let mut changed = whole.clone();
-    changed[name + 7] = b'9';
-    std::fs::write(at.join("changed.cere"), &changed)?;
-    refused(
-        &mut measure(at, "changed.cere", "x.json"),
-        "changed after it was made",
-    )?;
+    changed[name.context("a program's name")? + 7] = b'9';
+    for (name, bytes, to, part) in [
+        ("text.cere", &b"hello"[..], "x.json", "cere subset"),
+        (
+            "cut.cere",
+            &whole[..whole.len() / 2],
+            "cut.json",
+            "cut.cere",
+        ),
+        ("damaged.cere", &damaged, "damaged.json", "checksum"),
+        ("changed.cere", &changed, "x.json", "changed after"),
+    ] {
+        std::fs::write(at.join(name), bytes)?;
+        refused(&mut measure(at, name, to), part)?;
+    }
 
     // Places and programs that are not there.
-    refused(
-        measure(at, "few.cere", "x.json").args(["--on", "pbs"]),
-        "--on",
-    )?;
-    refused(
-        measure(at, "few.cere", "x.json").args(["--partition", "p"]),
-        "--on slurm",
-    )?;
-    refused(
-        measure(at, "few.cere", "x.json").args(["--run", "nobody=true"]),
-        "program1",
-    )?;
-    refused(
-        measure(at, "few.cere", "x.json").args(["--run", "program1=false"]),
-        "failed",
-    )?;
-    refused(
-        measure(at, "few.cere", "x.json").args(["--flags", "-not-a-flag"]),
-        "-not-a-flag",
-    )?;
-    refused(
-        measure(at, "few.cere", "x.json").arg("--prebuilt"),
-        "cere subset --prebuilt",
-    )?;
+    for (arguments, part) in [
+        (&["--on", "pbs"][..], "--on"),
+        (&["--partition", "p"], "--on slurm"),
+        (&["--run", "nobody=true"], "program1"),
+        (&["--run", "program1=false"], "failed"),
+        (&["--flags", "-not-a-flag"], "-not-a-flag"),
+        (&["--prebuilt"], "cere subset --prebuilt"),
+    ] {
+        refused(measure(at, "few.cere", "x.json").args(arguments), part)?;
+    }
 
     // Results of other subsets.
     ensure!(
@@ -481,82 +409,54 @@ fn what_is_wrong_is_named() -> Result<()> {
         "a job without a use is left"
     );
     found(measure(at, "few.cere", "here.json").arg("--json"))?;
-    refused(
-        cere(at).args(["predict", "--machine", "few.cere"]),
-        "cere measure",
-    )?;
-    refused(
-        cere(at).args(["predict", "--machine", "here.json", "--rank"]),
-        "--machine",
-    )?;
+    let predict_refused = |arguments: &[&str], part: &str| {
+        refused(
+            cere(at).args(["predict", "--machine"]).args(arguments),
+            part,
+        )
+    };
+    predict_refused(&["few.cere"], "cere measure")?;
+    predict_refused(&["here.json", "--rank"], "--machine")?;
+    predict_refused(&["here.json", "--threads", "2"], "cannot be used with")?;
     let mut alone = cere(at);
     alone
         .arg("subset")
         .arg(STORES.path().join("1/.cere"))
         .args(QUICK);
-    found(alone.args([
-        "--json",
-        "--budget",
-        "100000",
-        "--clusters",
-        "1",
-        "-o",
-        "alone.cere",
-    ]))?;
+    alone.args(["--json", "--budget", "100000", "--clusters", "1"]);
+    found(alone.args(["-o", "alone.cere"]))?;
     found(measure(at, "alone.cere", "alone.json").arg("--json"))?;
-    refused(
-        cere(at).args(["predict", "--rank", "--machine", "here.json", "alone.json"]),
-        "different subsets",
-    )?;
-    let mut document = read(&at.join("here.json"))?;
-    document["version"] = value!(99);
-    std::fs::write(at.join("newer.json"), serde_json::to_vec(&document)?)?;
-    refused(
-        cere(at).args(["predict", "--machine", "newer.json"]),
-        "version 99",
-    )?;
-    document["version"] = value!(1);
-    document["programs"] = value!({"nobody": 1.0});
-    std::fs::write(at.join("nobody.json"), serde_json::to_vec(&document)?)?;
-    refused(
-        cere(at).args(["predict", "--machine", "nobody.json"]),
-        "no program of its subset",
-    )?;
-    document["programs"] = value!({});
-    let twice = document["codelets"][0].clone();
-    document["codelets"]
-        .as_array_mut()
-        .context("codelets")?
-        .push(twice);
-    std::fs::write(at.join("twice.json"), serde_json::to_vec(&document)?)?;
-    refused(
-        cere(at).args(["predict", "--machine", "twice.json"]),
-        "twice",
-    )?;
-    document["codelets"]
-        .as_array_mut()
-        .context("codelets")?
-        .pop();
-    let before = document["codelets"].clone();
-    for measured in document["codelets"].as_array_mut().context("codelets")? {
-        measured["rounds"] = value!([]);
-        measured["reason"] = value!("it was too hot");
-    }
-    std::fs::write(at.join("hot.json"), serde_json::to_vec(&document)?)?;
-    refused(
-        cere(at).args(["predict", "--machine", "hot.json"]),
-        "too hot",
-    )?;
-    document["codelets"] = before;
-    document["codelets"][0]["rounds"][0]["seconds"] = value!(-1.0);
-    std::fs::write(at.join("negative.json"), serde_json::to_vec(&document)?)?;
-    refused(
-        cere(at).args(["predict", "--machine", "negative.json"]),
-        "impossible time",
-    )?;
-    refused(
-        cere(at).args(["predict", "--machine", "here.json", "--threads", "2"]),
-        "cannot be used with",
-    )?;
+    let both = ["here.json", "alone.json", "--rank"];
+    predict_refused(&both, "different subsets")?;
+    // Measurements that were changed by hand.
+    let measured = read(&at.join("here.json"))?;
+    let changed = |change: &dyn Fn(&mut Value), part: &str| {
+        let mut document = measured.clone();
+        change(&mut document);
+        std::fs::write(at.join("changed.json"), serde_json::to_vec(&document)?)?;
+        predict_refused(&["changed.json"], part)
+    };
+    changed(&|document| document["version"] = value!(99), "version 99")?;
+    let nobody = |document: &mut Value| document["programs"] = value!({"nobody": 1.0});
+    changed(&nobody, "no program of its subset")?;
+    let twice = |document: &mut Value| {
+        let first = document["codelets"][0].clone();
+        document["codelets"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|all| all.push(first.clone()));
+    };
+    changed(&twice, "twice")?;
+    let hot = |document: &mut Value| {
+        for measured in document["codelets"].as_array_mut().into_iter().flatten() {
+            measured["rounds"] = value!([]);
+            measured["reason"] = value!("it was too hot");
+        }
+    };
+    changed(&hot, "too hot")?;
+    let negative = |document: &mut Value| {
+        document["codelets"][0]["rounds"][0]["seconds"] = value!(-1.0);
+    };
+    changed(&negative, "impossible time")?;
     Ok(())
 }

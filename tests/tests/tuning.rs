@@ -2,6 +2,7 @@
 //! faster.
 
 use anyhow::{Context, Result, ensure};
+use cere_tests::prepare::instrumented;
 use cere_tests::sources::WORK;
 use cere_tests::tools::{cere, json, succeed, text};
 use serde_json::Value;
@@ -58,18 +59,8 @@ choices = ["-ffast-math"]
 changes-values = true
 "#;
 
-/// A directory with an instrumented program.
-fn built(files: &[(&str, &str)], build: &str) -> Result<tempfile::TempDir> {
-    let directory = tempfile::tempdir()?;
-    for (name, text) in files {
-        std::fs::write(directory.path().join(name), text)?;
-    }
-    succeed(cere(directory.path()).args(["instrument", "--", "sh", "-c", build]))?;
-    Ok(directory)
-}
-
 fn sums() -> Result<tempfile::TempDir> {
-    built(&[("main.c", PROGRAM)], "$CC -g -O1 main.c -o program")
+    instrumented(&[("main.c", PROGRAM)], "$CC -g -O1 main.c -o program")
 }
 
 /// The same, with the names of two regions.
@@ -147,11 +138,10 @@ fn printed(directory: &Path, program: &str, arguments: &[&str]) -> Result<String
     Ok(String::from_utf8(succeed(&mut command)?.stdout)?)
 }
 
-fn same(directory: &Path, program: &str) -> Result<()> {
-    let (plain, own) = (
-        printed(directory, "program", &[])?,
-        printed(directory, program, &[])?,
-    );
+/// Fails unless `program` prints what the plain one does.
+fn same(directory: &Path, program: &str, arguments: &[&str]) -> Result<()> {
+    let plain = printed(directory, "program", arguments)?;
+    let own = printed(directory, program, arguments)?;
     ensure!(plain == own, "{program} prints {own} instead of {plain}");
     Ok(())
 }
@@ -169,16 +159,8 @@ fn positive(value: &Value, keys: &[&str]) -> Result<()> {
 /// `cere tune` in the space of the directory; few repetitions, as nothing is asked of the times.
 fn tune(directory: &Path, arguments: &[&str]) -> Result<Value> {
     let mut command = cere(directory);
-    command.args([
-        "tune",
-        "--json",
-        "--space",
-        "space.toml",
-        "--reps",
-        "2",
-        "--budget",
-    ]);
-    Ok(json(command.args(arguments))?.0)
+    command.args(["tune", "--json", "--space", "space.toml", "--reps", "2"]);
+    Ok(json(command.arg("--budget").args(arguments))?.0)
 }
 
 /// Journals of the searches so far, in the order of their names.
@@ -255,7 +237,6 @@ fn a_search_goes_on_where_it_was() -> Result<()> {
 }
 
 #[test]
-
 fn a_finished_region_leaves_the_others_their_turns() -> Result<()> {
     let directory = captured()?;
     tune(directory.path(), &["20", "compensated@*"])?;
@@ -270,7 +251,6 @@ fn a_finished_region_leaves_the_others_their_turns() -> Result<()> {
 
 /// As after a search that was killed while it evaluated.
 #[test]
-
 fn an_evaluation_that_was_lost_is_of_the_budget() -> Result<()> {
     let directory = captured()?;
     let directory = directory.path();
@@ -295,7 +275,7 @@ fn an_evaluation_that_was_lost_is_of_the_budget() -> Result<()> {
 /// What is found is in the store, for `cere hybrid`.
 #[test]
 fn what_is_found_is_kept() -> Result<()> {
-    let directory = built(&[("main.c", PROGRAM)], "$CC -g -O0 main.c -o program")?;
+    let directory = instrumented(&[("main.c", PROGRAM)], "$CC -g -O0 main.c -o program")?;
     let directory = directory.path();
     succeed(cere(directory).args(["capture", "--", "./program"]))?;
     std::fs::write(directory.join("space.toml"), SPACE)?;
@@ -317,7 +297,7 @@ fn what_is_found_is_kept() -> Result<()> {
     // Built without optimisation, `mixes` is several times faster at -O1.
     ensure!(any, "{found}");
     succeed(cere(directory).args(["hybrid", "-o", "tuned"]))?;
-    same(directory, "tuned")
+    same(directory, "tuned", &[])
 }
 
 #[test]
@@ -434,7 +414,7 @@ fn hybrids_that_are_only_linked() -> Result<()> {
         entry_of(&found, "compensated")?["passes"] == "function(sroa,instcombine)",
         "{found}"
     );
-    same(directory, "tuned")?;
+    same(directory, "tuned", &[])?;
     let code = |name: &str| std::fs::read(directory.join(name));
     ensure!(code("tuned")? != code("program")?, "it is the plain build");
 
@@ -447,7 +427,7 @@ fn hybrids_that_are_only_linked() -> Result<()> {
         "again",
     );
     succeed(command.args(["--store", "../.cere", "--image", "../program"]))?;
-    same(directory, "below/again")?;
+    same(directory, "below/again", &[])?;
     let again = std::fs::read_to_string(directory.join("below/again.flags"))?;
     ensure!(again == written, "{again} instead of {written}");
 
@@ -455,7 +435,7 @@ fn hybrids_that_are_only_linked() -> Result<()> {
     std::fs::write(directory.join("rest"), "version = 1\nrest = \"-O3\"\n")?;
     let mut command = hybrid(directory, Path::new("rest"), "other");
     succeed(command.args(["--image", "program", "--write-flags", "kept"]))?;
-    same(directory, "other")?;
+    same(directory, "other", &[])?;
     let kept = std::fs::read_to_string(directory.join("kept"))?;
     ensure!(kept.contains("rest = \"-O3\""), "{kept}");
     ensure!(
@@ -495,11 +475,7 @@ fn hybrids_that_are_run() -> Result<()> {
             "{own}"
         );
     }
-    let (plain, own) = (
-        printed(directory, "program", &["100"])?,
-        printed(directory, "tuned", &["100"])?,
-    );
-    ensure!(plain == own, "{own} instead of {plain}");
+    same(directory, "tuned", &["100"])?;
 
     let mut command = hybrid(directory, &flags, "told");
     command.args(["--explain", "--no-levels", "--rounds", "2", "--"]);
@@ -508,11 +484,10 @@ fn hybrids_that_are_run() -> Result<()> {
     for part in [&mixes, &compensated, "-O3", "-O2", "of 2 regions"] {
         ensure!(table.contains(part), "no {part} in {table}");
     }
-    same(directory, "told")
+    same(directory, "told", &[])
 }
 
 #[test]
-
 fn nothing_is_told_as_nothing() -> Result<()> {
     let directory = sums()?;
     let directory = directory.path();
@@ -527,7 +502,6 @@ fn nothing_is_told_as_nothing() -> Result<()> {
 
 /// A pipeline of a whole level, for one of two regions of a unit.
 #[test]
-
 fn pipelines_of_levels() -> Result<()> {
     let directory = sums()?;
     let directory = directory.path();
@@ -538,7 +512,7 @@ fn pipelines_of_levels() -> Result<()> {
     let lines = "passes = \"default<O1>\"";
     let flags = choices(directory, &names.each_ref().map(|n| (&**n, lines)))?;
     succeed(hybrid(directory, &flags, "tuned").args(["--image", "program"]))?;
-    same(directory, "tuned")
+    same(directory, "tuned", &[])
 }
 
 #[test]
@@ -570,7 +544,7 @@ fn regions_that_change_the_output_are_put_back() -> Result<()> {
     );
     let other = entry_of(&found, "mixes")?["reason"].as_str().unwrap_or("");
     ensure!(!other.contains("output"), "{found}");
-    same(directory, "tuned")?;
+    same(directory, "tuned", &[])?;
     let kept = std::fs::read_to_string(directory.join("tuned.flags"))?;
     ensure!(!kept.contains("fast-math"), "{kept}");
 
@@ -649,17 +623,16 @@ fn images_of_several_kinds() -> Result<()> {
             "libx.so",
         ),
     ] {
-        let directory = built(&[("main.c", CALLS), ("work.c", WORK)], &build)?;
+        let directory = instrumented(&[("main.c", CALLS), ("work.c", WORK)], &build)?;
         linked_again(directory.path(), image).with_context(|| build)?;
     }
     Ok(())
 }
 
 #[test]
-
 fn regions_of_another_image_are_named() -> Result<()> {
     let build = "$CC -O1 -fPIC -shared work.c -o libx.so && $CC -O1 main.c -L. -lx -o program";
-    let directory = built(&[("main.c", CALLS), ("work.c", WORK)], build)?;
+    let directory = instrumented(&[("main.c", CALLS), ("work.c", WORK)], build)?;
     let directory = directory.path();
     let work = region(directory, "work")?;
     let flags = choices(directory, &[(&work, "flags = \"-O3\"")])?;
@@ -720,7 +693,7 @@ int main(void) {
 
 #[test]
 fn teams_of_regions() -> Result<()> {
-    let directory = built(
+    let directory = instrumented(
         &[("main.c", TEAMS)],
         "$CC -fopenmp -g -O1 main.c -o program",
     )?;
@@ -758,21 +731,10 @@ fn teams_of_regions() -> Result<()> {
     ensure!(own["kept"] == false && reason.contains("output"), "{found}");
     // Nothing is left of it: what its runs took is the plain build's time.
     ensure!(found["hybrid_seconds"] == found["plain_seconds"], "{found}");
-    same(directory, "tuned")
-}
-
-#[test]
-
-fn teams_of_regions_that_moved() -> Result<()> {
-    let directory = built(
-        &[("main.c", TEAMS)],
-        "$CC -fopenmp -g -O1 main.c -o program",
-    )?;
-    let directory = directory.path();
-    let flags = choices(
-        directory,
-        &[("first@main.c:999", "threads = 3\nbind = \"spread\"")],
-    )?;
+    same(directory, "tuned", &[])?;
+    // A region that has moved since keeps its team.
+    let moved = [("first@main.c:999", "threads = 3\nbind = \"spread\"")];
+    let flags = choices(directory, &moved)?;
     succeed(hybrid(directory, &flags, "tuned").args(["--image", "program"]))?;
     let kept = std::fs::read_to_string(directory.join("tuned.flags"))?;
     ensure!(kept.contains("bind = \"spread\""), "{kept}");

@@ -1,6 +1,7 @@
 //! `cere tune --on local`: the search in batches, by workers of a job.
 
 use anyhow::{Context, Result, ensure};
+use cere_tests::prepare::{instrumented, refused};
 use cere_tests::tools::{cere, json, succeed};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -41,10 +42,7 @@ int main(void) {
 
 /// A directory with codelets.
 fn captured() -> Result<tempfile::TempDir> {
-    let directory = tempfile::tempdir()?;
-    std::fs::write(directory.path().join("main.c"), PROGRAM)?;
-    let build = "$CC -g -O0 main.c -o program";
-    succeed(cere(directory.path()).args(["instrument", "--", "sh", "-c", build]))?;
+    let directory = instrumented(&[("main.c", PROGRAM)], "$CC -g -O0 main.c -o program")?;
     succeed(cere(directory.path()).args(["capture", "--", "./program"]))?;
     Ok(directory)
 }
@@ -205,15 +203,7 @@ fn options_that_need_a_place() -> Result<()> {
         (&["--on", "local", "--partition", "x"], "go with --on slurm"),
         (&["--on", "moon"], "is no place to run at"),
     ] {
-        let output = cere(directory.path())
-            .arg("tune")
-            .args(arguments)
-            .output()?;
-        let text = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            !output.status.success() && text.contains(said),
-            "{arguments:?}: {text}"
-        );
+        refused(cere(directory.path()).arg("tune").args(arguments), said)?;
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! Chooses the regions of a capture run.
 
+use super::threads;
 use crate::classes;
 use crate::selection::Selection;
+use crate::whole::over_all_threads;
 use anyhow::Result;
 use cere_cluster::ClassError;
+use cere_format::capture::{Postponed, RawCapture};
 use cere_format::package::Represents;
 use cere_format::profile::{Profile, RegionKey};
 use cere_store::names::{Named, is_glob, pick_in};
@@ -16,10 +19,24 @@ pub struct Choice {
     pub name: String,
     /// Its identity.
     pub key: RegionKey,
+    /// The thread whose invocations are meant, by its number among those that were started; 0: the first one.
+    pub thread: u64,
     /// Whether the user named it: then a missing codelet is an error.
     pub named: bool,
     /// The wanted invocations, rising, each with the class that it represents, if any.
     pub invocations: Vec<(u64, Option<Represents>)>,
+}
+
+impl Choice {
+    /// Whether a capture is of this invocation.
+    pub fn is_of(&self, capture: &RawCapture, invocation: u64) -> bool {
+        (&capture.key, capture.thread, capture.invocation) == (&self.key, self.thread, invocation)
+    }
+
+    /// Whether this invocation was postponed.
+    pub fn is_postponed(&self, one: &Postponed, invocation: u64) -> bool {
+        (&one.key, one.thread, one.invocation) == (&self.key, self.thread, invocation)
+    }
 }
 
 /// A region that gets no codelet.
@@ -54,6 +71,7 @@ pub fn by_pattern(
             choices.push(Choice {
                 name: region.name.clone(),
                 key: region.key.clone(),
+                thread: 0,
                 named,
                 invocations: Vec::new(),
             });
@@ -71,12 +89,14 @@ pub fn by_pattern(
 
 /// The regions of `profile` that matter, and those skipped because their invocations are too short.
 fn by_profile(profile: &Profile) -> Result<(Vec<Choice>, Vec<Skipped>)> {
-    let selection = Selection::of(profile)?;
+    let profile = over_all_threads(profile);
+    let selection = Selection::of(&profile)?;
     let choices = selection.kept.iter().map(|kept| {
         let region = &profile.regions[kept.region];
         Choice {
             name: region.name.clone(),
             key: region.key.clone(),
+            thread: 0,
             named: false,
             invocations: Vec::new(),
         }
@@ -95,6 +115,8 @@ pub struct Wish {
     pub named: Option<(Vec<Choice>, Vec<Skipped>)>,
     /// The invocations that it lists.
     pub list: Option<Vec<u64>>,
+    /// The thread that it names; none: the first one where that enters the region, else the one with most time in it.
+    pub thread: Option<u64>,
 }
 
 impl Wish {
@@ -108,15 +130,30 @@ impl Wish {
         match (&self.list, profile) {
             (Some(list), _) => {
                 for choice in &mut choices {
+                    choice.thread = self.thread_of(profile, &choice.key);
                     choice.invocations = list.iter().map(|i| (*i, None)).collect();
                 }
             }
             (None, Some(profile)) => {
+                for choice in &mut choices {
+                    choice.thread = self.thread_of(Some(profile), &choice.key);
+                }
                 skipped.append(&mut choose_representatives(&mut choices, profile))
             }
             (None, None) => choices.clear(),
         }
         Ok((choices, skipped))
+    }
+
+    /// The thread whose invocations of a region are meant.
+    fn thread_of(&self, profile: Option<&Profile>, key: &RegionKey) -> u64 {
+        self.thread.unwrap_or_else(|| {
+            let first = |p: &Profile| p.region(key).is_some();
+            let other = profile.filter(|p| !first(p));
+            other
+                .and_then(|p| threads::representative(p, key))
+                .map_or(0, |found| found.0)
+        })
     }
 
     /// Whether it needs no profile.
@@ -130,8 +167,25 @@ pub fn never_ran(elsewhere: u64) -> String {
     match elsewhere {
         0 => "it never ran with these arguments".into(),
         _ => format!(
-            "it ran in threads other than the program's first alone ({elsewhere} times), which are not captured"
+            "it ran in threads other than the program's first alone ({elsewhere} times): name one by --thread"
         ),
+    }
+}
+
+/// The invocation that is captured in a thread other than the first.
+fn of_thread(profile: &Profile, choice: &Choice) -> Result<Vec<(u64, Option<Represents>)>, String> {
+    match threads::representative(profile, &choice.key) {
+        Some((thread, invocation, represents)) if thread == choice.thread => {
+            Ok(vec![(invocation, Some(represents))])
+        }
+        // Another one than that with the most time: it stands for nothing else.
+        _ => match threads::middle(profile, &choice.key, choice.thread) {
+            Some(invocation) => Ok(vec![(invocation, None)]),
+            None => Err(format!(
+                "thread {} did not enter it in the profile's run",
+                choice.thread
+            )),
+        },
     }
 }
 
@@ -140,6 +194,7 @@ fn choose_representatives(choices: &mut Vec<Choice>, profile: &Profile) -> Vec<S
     let mut skipped = Vec::new();
     choices.retain_mut(|choice| {
         let found = match profile.region(&choice.key) {
+            _ if choice.thread != 0 => of_thread(profile, choice),
             None => Err(never_ran(profile.entries_elsewhere(&choice.key))),
             Some(region) => match classes::representatives(region) {
                 // No invocation finished, or all are too short: any one will do.

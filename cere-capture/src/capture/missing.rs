@@ -6,7 +6,6 @@ use cere_format::package::{CapturedRun, Represents};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
-use cere_store::build::image::Program;
 use cere_store::{codelets, state};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -22,13 +21,13 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The refusals for this program with these arguments.
-    pub fn of(store: &Store, program: &Program, command: &[String]) -> Self {
+    /// The refusals for the program of this SHA-256 in this command.
+    pub fn of(store: &Store, program: &str, command: &[String]) -> Self {
         let known: Option<Self> = state::read_json(&store.captures()).ok();
         known
-            .filter(|k| k.program == program.hash && k.command == command)
+            .filter(|k| k.program == program && k.command == command)
             .unwrap_or_else(|| Self {
-                program: program.hash.clone(),
+                program: program.to_owned(),
                 command: command.to_vec(),
                 regions: BTreeMap::new(),
             })
@@ -70,13 +69,17 @@ impl Refused {
         same: &dyn Fn(&CapturedRun) -> bool,
         choices: &mut Vec<Choice>,
     ) -> Result<Vec<Skipped>> {
-        let mut there: HashMap<(RegionKey, u64), Option<Represents>> = HashMap::new();
+        let mut there: HashMap<(RegionKey, u64, u64), Option<Represents>> = HashMap::new();
         for file in codelets::files(store)? {
             if let Ok(manifest) = read_manifest(&file)
                 && manifest.in_vivo.is_some()
                 && manifest.run.as_ref().is_none_or(same)
             {
-                there.insert((manifest.key, manifest.invocation), manifest.represents);
+                let thread = manifest.of_thread.map_or(0, |thread| thread.number);
+                there.insert(
+                    (manifest.key, thread, manifest.invocation),
+                    manifest.represents,
+                );
             }
         }
         let mut skipped = Vec::new();
@@ -90,7 +93,7 @@ impl Refused {
                 return false;
             }
             let known = |(invocation, represents): &(u64, Option<Represents>)| {
-                let found = there.get(&(choice.key.clone(), *invocation));
+                let found = there.get(&(choice.key.clone(), choice.thread, *invocation));
                 found.is_some_and(|found| represents.is_none() || found == represents)
             };
             // All or none: a new representative replaces all earlier ones of its region.

@@ -2,6 +2,7 @@
 
 use super::choose::{Choice, Skipped, never_ran};
 use super::runs::{Found, Raw, Run, Runs};
+use super::threads;
 use anyhow::{Context, Result};
 use cere_format::package::{CapturedRun, Represents};
 use cere_format::profile::{Profile, RegionKey};
@@ -11,7 +12,8 @@ use cere_package::{PackError, PackInput, pack};
 use cere_store::built::Current;
 use cere_store::codelets::{Listed, Verdicts};
 use cere_store::{codelets, state};
-use cere_system::console::{print, progress};
+use cere_system::console::print;
+use cere_system::events::Events;
 use cere_toolchain::several::at_most;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -72,6 +74,8 @@ pub struct Packing<'a> {
     choices: &'a [Choice],
     profile: Option<&'a Profile>,
     run: &'a CapturedRun,
+    /// Whether the names of codelets tell the rank.
+    by_rank: bool,
     current: Current,
     /// Those made while the program ran, by the metadata of the raw capture.
     early: Mutex<HashMap<PathBuf, Packed>>,
@@ -89,6 +93,7 @@ impl<'a> Packing<'a> {
     pub fn of(
         store: &'a Store,
         run: &'a CapturedRun,
+        by_rank: bool,
         choices: &'a [Choice],
         profile: Option<&'a Profile>,
     ) -> Result<Self> {
@@ -98,6 +103,7 @@ impl<'a> Packing<'a> {
             choices,
             profile,
             run,
+            by_rank,
             current: Current::of(store)?,
             early: Mutex::default(),
         })
@@ -121,9 +127,7 @@ impl<'a> Packing<'a> {
         while !over.load(Ordering::Relaxed) {
             if let Some(run) = Run::with_new_captures(directory, &seen) {
                 for raw in run.new_captures(self.profile, &mut seen) {
-                    let of = |w: &Wanted| {
-                        w.choice.key == raw.capture.key && w.invocation == raw.capture.invocation
-                    };
+                    let of = |w: &Wanted| w.choice.is_of(&raw.capture, w.invocation);
                     if !over.load(Ordering::Relaxed)
                         && let Some(wanted) = self.wanted().find(of)
                         && let Ok(packed) = self.pack(&run, raw, &wanted)
@@ -138,16 +142,16 @@ impl<'a> Packing<'a> {
     }
 
     /// Packs every wanted invocation that was captured; gives the reason for the others.
-    pub fn make_all(&self, runs: &Runs) -> Result<Outcome> {
+    pub fn make_all(&self, runs: &Runs, events: &Events) -> Result<Outcome> {
         let wanted: Vec<Wanted> = self.wanted().collect();
-        let bar = progress::bar("packing", wanted.len() as u64);
+        let progress = events.steps("packing", wanted.len() as u64);
         let made = at_most(AT_A_TIME, wanted.len(), |number| {
-            bar.set_message(wanted[number].choice.name.clone());
+            progress.at(&wanted[number].choice.name);
             let made = self.make(runs, &wanted[number]);
-            bar.inc(1);
+            progress.step();
             made
         });
-        bar.finish_and_clear();
+        drop(progress);
         let mut outcome = Outcome::default();
         for (wanted, made) in wanted.iter().zip(made) {
             match made {
@@ -160,29 +164,31 @@ impl<'a> Packing<'a> {
                 Err(missing) => outcome.add_missing(wanted.choice, missing),
             }
         }
-        remove_replaced(self.store, self.choices, &outcome.codelets)?;
+        self.remove_replaced(&outcome.codelets)?;
         Ok(outcome)
     }
-}
 
-/// Removes older representatives of the regions that have new representatives in `new`.
-fn remove_replaced(store: &Store, choices: &[Choice], new: &[Listed]) -> Result<()> {
-    let represented = |key: &RegionKey| {
-        let of = |c: &&Choice| c.key == *key && c.invocations.iter().any(|(_, r)| r.is_some());
-        let choice = choices.iter().find(of);
-        choice.is_some_and(|c| new.iter().any(|l| l.region == c.name))
-    };
-    for file in codelets::files(store)? {
-        let kept = new.iter().any(|l| l.file == file);
-        if let (false, Ok(manifest)) = (kept, read_manifest(&file))
-            && manifest.represents.is_some()
-            && represented(&manifest.key)
-        {
-            std::fs::remove_file(&file)
-                .with_context(|| format!("cannot remove {}", file.display()))?;
+    /// Removes older representatives, of the same rank, of the regions that have new representatives in `new`.
+    fn remove_replaced(&self, new: &[Listed]) -> Result<()> {
+        let represented = |key: &RegionKey| {
+            let of = |c: &&Choice| c.key == *key && c.invocations.iter().any(|(_, r)| r.is_some());
+            let choice = self.choices.iter().find(of);
+            choice.is_some_and(|c| new.iter().any(|l| l.region == c.name))
+        };
+        let same = |run: &CapturedRun| !self.by_rank || run.rank == self.run.rank;
+        for file in codelets::files(self.store)? {
+            let kept = new.iter().any(|l| l.file == file);
+            if let (false, Ok(manifest)) = (kept, read_manifest(&file))
+                && manifest.represents.is_some()
+                && manifest.run.as_ref().is_none_or(same)
+                && represented(&manifest.key)
+            {
+                std::fs::remove_file(&file)
+                    .with_context(|| format!("cannot remove {}", file.display()))?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Why an invocation has no codelet.
@@ -199,7 +205,7 @@ impl Packing<'_> {
     /// The codelet of one invocation.
     fn make(&self, runs: &Runs, wanted: &Wanted) -> Result<Packed, Missing> {
         let (choice, invocation) = (wanted.choice, wanted.invocation);
-        let (run, raw) = match runs.find(self.profile, &choice.key, invocation) {
+        let (run, raw) = match runs.find(self.profile, choice, invocation) {
             Some((run, Found::Raw(raw))) => (run, raw),
             Some((_, Found::Postponed(postponed))) => {
                 let reason = runs.missed(postponed, |key| self.name(key));
@@ -222,9 +228,14 @@ impl Packing<'_> {
         let time = self.profile.map(|p| run.in_vivo(p, &raw.capture));
         let (in_vivo, untimed) = match time.transpose() {
             Ok(time) => (time, None),
-            Err(why) => (None, Some(why)),
+            Err(why) => (None, Some(why.to_string())),
         };
-        let name = format!("{}:{}", choice.name, wanted.invocation);
+        let rank = self.run.rank.as_ref().filter(|_| self.by_rank);
+        let rank = rank.map_or(String::new(), |rank| format!(".r{rank}"));
+        let thread = (choice.thread != 0)
+            .then(|| threads::describe(self.profile, &choice.key, choice.thread));
+        let of_thread = thread.map_or(String::new(), |thread| format!(".t{}", thread.number));
+        let name = format!("{}:{}{of_thread}{rank}", choice.name, wanted.invocation);
         let destination = codelets::file_of(self.store, &name);
         let packed = pack(&PackInput {
             store: self.store,
@@ -232,6 +243,7 @@ impl Packing<'_> {
             region_name: &choice.name,
             name: &name,
             run: Some(self.run),
+            thread,
             in_vivo,
             represents: wanted.represents,
             destination: &destination,
@@ -263,7 +275,13 @@ impl Packing<'_> {
     }
 
     fn missing(&self, runs: &Runs, choice: &Choice, invocation: u64) -> Missing {
-        let entered = runs.entered(&choice.key);
+        let entered = runs.entered(choice);
+        if let Some(ran) = entered.filter(|ran| choice.thread != 0 && *ran < invocation) {
+            let thread = choice.thread;
+            return Missing::Refused(format!(
+                "invocation {invocation} never came: thread {thread} entered it {ran} times"
+            ));
+        }
         let ran = entered.or_else(|| Some(invocations_in(self.profile?, &choice.key)));
         let profiled = self.profile.map(|p| p.entries_elsewhere(&choice.key));
         let elsewhere = runs
@@ -273,7 +291,7 @@ impl Packing<'_> {
             None => format!("invocation {invocation} never came"),
             Some(0) => never_ran(elsewhere),
             Some(ran) if ran < invocation && elsewhere > 0 => format!(
-                "invocation {invocation} never came: it ran {ran} times in the program's first thread, and {elsewhere} times in others, which are not captured"
+                "invocation {invocation} never came: it ran {ran} times in the program's first thread, and {elsewhere} times in others, which --thread names"
             ),
             Some(ran) if ran < invocation => {
                 format!("invocation {invocation} never came: it ran {ran} times")

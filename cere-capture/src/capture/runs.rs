@@ -4,7 +4,7 @@
 //! such invocations, and another run captures them.
 
 use super::choose::Choice;
-use super::times;
+use super::times::{self, Untimed};
 use crate::launch::Finished;
 use anyhow::{Context, Result, bail};
 use cere_format::capture::{Conflict, Postponed, RawCapture};
@@ -12,7 +12,8 @@ use cere_format::package::InVivo;
 use cere_format::profile::{ProcessName, Profile, RegionKey};
 use cere_store::processes::Processes;
 use cere_store::state;
-use cere_system::console::{note, print, warning};
+use cere_system::console::print;
+use cere_system::events::Events;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ pub struct Raw {
 #[derive(Deserialize)]
 struct Count {
     key: RegionKey,
+    /// The thread that entered it, as [`Choice::thread`].
+    #[serde(default)]
+    thread: u64,
     invocations: u64,
     /// Likewise by threads other than the first, outside teams.
     #[serde(default)]
@@ -111,9 +115,10 @@ impl Run {
         new.filter(of_main).collect()
     }
 
-    /// The most often that a process entered the region. One that was killed does not tell.
-    fn entered(&self, key: &RegionKey) -> Option<u64> {
-        let counts = self.counts.iter().filter(|c| c.key == *key);
+    /// The most often that the thread of a process entered the region. One that was killed does not tell.
+    fn entered(&self, choice: &Choice) -> Option<u64> {
+        let same = |c: &&Count| c.key == choice.key && c.thread == choice.thread;
+        let counts = self.counts.iter().filter(same);
         counts.map(|c| c.invocations).max()
     }
 
@@ -127,14 +132,14 @@ impl Run {
     fn find(
         &self,
         profile: Option<&Profile>,
-        key: &RegionKey,
+        choice: &Choice,
         invocation: u64,
     ) -> Option<Found<'_>> {
         let raws = self.raws.iter();
-        let raws = raws.filter(|r| r.capture.key == *key && r.capture.invocation == invocation);
+        let raws = raws.filter(|r| choice.is_of(&r.capture, invocation));
         let raws = raws.map(|r| (r.capture.process, Found::Raw(r)));
         let postponed = self.postponed.iter();
-        let postponed = postponed.filter(|p| p.key == *key && p.invocation == invocation);
+        let postponed = postponed.filter(|p| choice.is_postponed(p, invocation));
         let postponed = postponed.map(|p| (p.process, Found::Postponed(p)));
         let main = profile.and_then(|p| self.processes.find(&p.process));
         let preferred = |process: u32| main.is_some_and(|main| main.number == process);
@@ -147,8 +152,8 @@ impl Run {
     fn remaining(&self, choices: &[Choice]) -> Vec<Choice> {
         let mut left = choices.to_vec();
         for choice in &mut left {
-            let key = &choice.key;
-            let is = |p: &Postponed, i: u64| p.key == *key && p.invocation == i;
+            let of = choice.clone();
+            let is = |p: &Postponed, i: u64| of.is_postponed(p, i);
             let postponed = |(i, _): &(u64, _)| self.postponed.iter().any(|p| is(p, *i));
             choice.invocations.retain(postponed);
         }
@@ -173,17 +178,19 @@ impl Run {
         counted.collect::<Vec<_>>().join(", ")
     }
 
-    /// The time of a captured invocation in `profile`, or why it is unknown.
-    pub fn in_vivo(&self, profile: &Profile, capture: &RawCapture) -> Result<InVivo, String> {
+    /// The time of a captured invocation in `profile`.
+    pub fn in_vivo(&self, profile: &Profile, capture: &RawCapture) -> Result<InVivo, Untimed> {
         let process = self.processes.by_number(capture.process);
+        if process.is_some_and(|p| self.processes.is_chance(p)) {
+            return Err(Untimed::Chance);
+        }
         let name = process.map(|p| self.processes.name(p)).unwrap_or_default();
         if name != profile.process {
             let shown = |name: &ProcessName| name.arguments.join(" ");
-            return Err(format!(
-                "it was captured in another process of the run ({}) than the one that was profiled ({})",
-                shown(&name),
-                shown(&profile.process)
-            ));
+            return Err(Untimed::OtherProcess {
+                captured: shown(&name),
+                profiled: shown(&profile.process),
+            });
         }
         times::of_capture(profile, capture)
     }
@@ -204,6 +211,7 @@ impl Runs {
     /// Calls `run` for `choices`, then, without output, for what remains, until nothing remains.
     pub fn make(
         choices: &[Choice],
+        events: &Events,
         mut run: impl FnMut(&[Choice], bool) -> Result<Finished>,
     ) -> Result<Self> {
         let first = run(choices, true)?;
@@ -215,7 +223,7 @@ impl Runs {
         };
         let mut left = all.runs[0].remaining(choices);
         while all.cut.is_none() && !left.is_empty() {
-            match all.go_on(&left, &mut run) {
+            match all.go_on(&left, events, &mut run) {
                 Ok(now) => left = now,
                 Err(error) => all.cut = Some(print::error(&error)),
             }
@@ -227,6 +235,7 @@ impl Runs {
     fn go_on(
         &mut self,
         left: &[Choice],
+        events: &Events,
         run: &mut impl FnMut(&[Choice], bool) -> Result<Finished>,
     ) -> Result<Vec<Choice>> {
         if let Some(told) = &self.first.told {
@@ -234,16 +243,15 @@ impl Runs {
         }
         let (before, number) = (self.runs.len(), self.runs.len() + 1);
         let why = self.runs[before - 1].why();
-        note!(
+        events.note(format!(
             "run {number}, without output, for invocations that captures of run {before} disturb: {why}"
-        );
+        ));
         let finished = run(left, false)?;
         if finished.status != self.first.status {
-            warning!(
+            events.warning(format!(
                 "run {number} ended with {}, the first one with {}",
-                finished.status,
-                self.first.status
-            );
+                finished.status, self.first.status
+            ));
         }
         let cut = finished.late.clone().or_else(|| finished.told.clone());
         let run = Run::read(finished.directory.path())?;
@@ -263,9 +271,9 @@ impl Runs {
         self.runs.iter().any(captured)
     }
 
-    /// The most often that a process of the first run entered the region. One that was killed does not tell.
-    pub fn entered(&self, key: &RegionKey) -> Option<u64> {
-        self.runs[0].entered(key)
+    /// The most often that the thread of a process of the first run entered the region. One that was killed does not tell.
+    pub fn entered(&self, choice: &Choice) -> Option<u64> {
+        self.runs[0].entered(choice)
     }
 
     /// The most often that threads other than the first of a process of the first run entered the region.
@@ -277,10 +285,10 @@ impl Runs {
     pub fn find(
         &self,
         profile: Option<&Profile>,
-        key: &RegionKey,
+        choice: &Choice,
         invocation: u64,
     ) -> Option<(&Run, Found<'_>)> {
-        let found = |run| Some((run, Run::find(run, profile, key, invocation)?));
+        let found = |run| Some((run, Run::find(run, profile, choice, invocation)?));
         self.runs.iter().rev().find_map(found)
     }
 

@@ -1,16 +1,21 @@
 //! Runs a program for its profile.
 
-use crate::launch::{Launch, Output};
+use super::ranks::{Of, Which, pick};
+use crate::launch::{Finished, Launch, Output};
 use crate::reads;
 use anyhow::{Context, Result, bail};
 use cere_format::capture::RunMode;
 use cere_format::profile::{Profile, RegionKey, Stdin};
-use cere_format::profile_raw::{RAW_DEPTH, RAW_PREFIX, RawHeader, raw_files, read_raw};
+use cere_format::profile_raw::{
+    RAW_DEPTH, RAW_PREFIX, RAW_THREADS, RawHeader, raw_files, read_raw,
+};
 use cere_format::store::Store;
-use cere_store::build::image::Program;
+use cere_store::build::image::{Image, Program};
+use cere_store::commands;
 use cere_store::names::{Names, named};
 use cere_store::processes::Processes;
 use cere_store::state;
+use cere_system::events::Events;
 use cere_system::process::supervise::shell_code;
 use std::fs::File;
 use std::mem::offset_of;
@@ -35,6 +40,10 @@ pub struct Run<'a> {
     pub store: &'a Store,
     /// The program.
     pub program: &'a Program,
+    /// Another build of it that runs in its place.
+    pub build: Option<&'a Path>,
+    /// The process that the profile is of.
+    pub which: &'a Which,
     /// Program and arguments as given.
     pub command: &'a [String],
     /// End it after this many seconds.
@@ -47,6 +56,8 @@ pub struct Run<'a> {
     pub only: Option<&'a [RegionKey]>,
     /// Environment variables in addition to this command's.
     pub environment: &'a [(String, String)],
+    /// Told that it runs, if its output goes nowhere.
+    pub events: &'a Events,
 }
 
 /// Runs a program, which reads `input` if that is not this command's stdin.
@@ -65,6 +76,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     let finished = Launch {
         store,
         program,
+        build: run.build,
         command,
         mode: match run.only {
             None => RunMode::Profile,
@@ -75,6 +87,7 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
         output: run.output,
         environment: run.environment,
         input,
+        events: run.events,
         beside: None,
     }
     .run()?;
@@ -83,36 +96,20 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     }
     // The profile up to here is useful, except for runs beside replays, of which there are several.
     let cut = finished.told.is_some() || finished.status.code().is_none();
-    if let (Some(told), Some(_)) = (finished.told, run.only) {
-        bail!(told);
+    if let (Some(told), Some(_)) = (&finished.told, run.only) {
+        bail!("{told}");
     }
     let code = shell_code(finished.status);
-    let directory = std::env::current_dir()?;
-    let processes = Processes::read(finished.directory.path())?;
-    let mut profiles = Vec::new();
-    for path in raw_files(finished.directory.path())? {
-        let mut profile = read_raw(&path, command.to_vec(), directory.clone(), &mut |key| {
-            names.of(key)
-        })?;
-        let (id, earlier) = process_of(&path).unwrap_or_default();
-        if let Some(process) = processes.by_id(id, earlier) {
-            profile.process = processes.name(process);
-        }
-        let main = id == finished.pid;
-        profiles.push((main, profile.coverage * profile.seconds, profile, path));
-    }
-    let others = profiles.len().saturating_sub(1);
-    // The program itself, unless it only starts the one that computes.
-    let Some((_, _, mut profile, path)) = profiles.into_iter().max_by(|a, b| {
-        (a.0 && a.1 > 0.0, a.1)
-            .partial_cmp(&(b.0 && b.1 > 0.0, b.1))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    }) else {
-        bail!(
-            "{} ended with status {code} without a profile: it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)",
-            command[0]
-        );
+    let mut processes = Processes::read(finished.directory.path())?;
+    let key = processes.take_numbers();
+    let profiles = of_processes(&finished, &processes, command, &mut names)?;
+    let left = profiles.len();
+    let Some((picked, others)) = pick(profiles, run.which) else {
+        bail!(no_profile(run, code, left));
     };
+    let Of {
+        mut profile, path, ..
+    } = picked;
     let mut notes = notes(&path)?;
     notes.extend(other_threads(&profile));
     if others > 0 {
@@ -120,7 +117,17 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
             "{others} more processes of the run were instrumented; the profile is of the main one"
         ));
     }
-    profile.program = program.hash.clone();
+    profile.program = match &program.image {
+        Some(image) if program.is_direct() => image.hash.clone(),
+        // Nothing but the run shows what a launcher starts.
+        _ => Image::open(&profile.process.program, store)?.hash,
+    };
+    notes.extend(key.as_ref().map(|name| {
+        format!("the variable {name} numbers the processes of the run: it stands for their rank")
+    }));
+    notes.extend(by_chance(&processes, &profile));
+    profile.process_key = key.or_else(|| program.process_key.clone());
+    profile.by_rank = matches!(run.which, Which::Rank(_));
     profile.ended = (!finished.status.success()).then(|| finished.status.to_string());
     profile.input = reads::without_own_output(before, &reads::of(command));
     Ok(Collected {
@@ -131,45 +138,84 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     })
 }
 
-/// The process id in the name of a raw profile, and how many processes had the same id before.
-fn process_of(path: &Path) -> Option<(u32, usize)> {
-    let name = path.file_name()?.to_str()?.strip_prefix(RAW_PREFIX)?;
-    let (id, earlier) = name.split_once('.')?;
-    Some((id.parse().ok()?, earlier.parse().ok()?))
+/// The profiles that the `processes` of a run left.
+fn of_processes(
+    finished: &Finished,
+    processes: &Processes,
+    command: &[String],
+    names: &mut Names,
+) -> Result<Vec<Of>> {
+    let directory = std::env::current_dir()?;
+    let mut profiles = Vec::new();
+    for path in raw_files(finished.directory.path())? {
+        let mut profile = read_raw(&path, command.to_vec(), directory.clone(), &mut |key| {
+            names.of(key)
+        })?;
+        let (id, number) = process_of(&path).unwrap_or_default();
+        if let Some(process) = processes.by_number(number) {
+            profile.process = processes.name(process);
+        }
+        profiles.push(Of {
+            main: id == finished.pid,
+            profile,
+            path,
+        });
+    }
+    Ok(profiles)
 }
 
-/// Share of the processor time in other threads from which on it is reported.
-const NOTABLE: f64 = 0.01;
-/// Regions that are named.
-const NAMED: usize = 5;
+/// A note where nothing tells the profiled process from others, so that the next run may show another one.
+fn by_chance(processes: &Processes, profile: &Profile) -> Option<String> {
+    let process = processes.find(&profile.process)?;
+    processes.is_chance(process).then(|| {
+        format!(
+            "several processes ran `{}` beside one another, and nothing tells them apart: which of them is profiled or captured is chance. \
+             Name a variable of their environment that does by --process-key",
+            commands::shown(&process.arguments)
+        )
+    })
+}
+
+/// The number of the process in the name of its raw profile, behind its id.
+fn process_of(path: &Path) -> Option<(u32, u32)> {
+    let name = path.file_name()?.to_str()?.strip_prefix(RAW_PREFIX)?;
+    let (id, number) = name.split_once('.')?;
+    Some((id.parse().ok()?, number.parse().ok()?))
+}
+
+/// Why there is no profile, though `left` processes left one.
+fn no_profile(run: &Run, code: u8, left: usize) -> String {
+    let name = &run.command[0];
+    match run.which {
+        Which::Rank(rank) if left > 0 => {
+            format!("no process of the run had the rank {rank}, or it ran no region")
+        }
+        Which::Same(process) if left > 0 => format!(
+            "the process that was profiled before ({}{}) is not in this run: the program does not start the same processes each time",
+            process.arguments.join(" "),
+            process
+                .rank
+                .as_ref()
+                .map_or(String::new(), |rank| format!(", rank {rank}"))
+        ),
+        _ if run.program.is_direct() => format!(
+            "{name} ended with status {code} without a profile: it loaded no code that `cere instrument` built, or the preload library could not enter it (see its messages above)"
+        ),
+        _ => format!(
+            "{name} ended with status {code} without a profile: it started no program that `cere instrument` built, or it does not pass the environment of this command on to the programs that it starts (LD_PRELOAD and CERE_RUN are needed), or those have the preload library refused (see its messages above)"
+        ),
+    }
+}
 
 /// What ran in threads other than the first, outside teams.
 fn other_threads(profile: &Profile) -> Option<String> {
-    let share = profile.processor.map_or(0.0, |p| p.other_share());
-    let regions = &profile.elsewhere;
-    if share < NOTABLE && regions.is_empty() {
-        return None;
-    }
-    let known = profile.processor.map(|p| {
-        format!(
-            "{:.1} % of the processor time ({:.3} of {:.3} s) is in threads other than the first, which are not timed",
-            share * 100.0,
-            p.others(),
-            p.all
-        )
-    });
-    let mut text = known.unwrap_or_else(|| "threads other than the first are not timed".into());
-    if !regions.is_empty() {
-        let names = regions.iter().take(NAMED);
-        let names: Vec<String> = names
-            .map(|e| format!("{} ({} times)", e.name, e.entries))
-            .collect();
-        text.push_str(&format!("; regions that ran there: {}", names.join(", ")));
-        if regions.len() > NAMED {
-            text.push_str(&format!(" and {} more", regions.len() - NAMED));
-        }
-    }
-    Some(text)
+    let (share, processor) = (profile.others_at_work()?, profile.processor?);
+    Some(format!(
+        "{:.1} % of the processor time ({:.3} of {:.3} s) is in threads other than the first: `cere select` and `cere check` count all threads",
+        share * 100.0,
+        processor.others(),
+        processor.all
+    ))
 }
 
 /// Notes on what the raw profile lacks, from its header.
@@ -185,6 +231,10 @@ fn notes(path: &Path) -> Result<Vec<String>> {
         u64::from_le_bytes(bytes)
     };
     let counts = [
+        (
+            offset_of!(RawHeader, threads_lost),
+            format!("invocations are not timed: they came in threads beside {RAW_THREADS} others"),
+        ),
         (
             offset_of!(RawHeader, regions_lost),
             "invocations of regions for which there was no room are not timed".to_owned(),

@@ -1,6 +1,6 @@
 //! Merges several runs of one command into one profile: a disturbance seldom hits the same invocation twice.
 
-use cere_format::profile::{Profile, RegionKey, RegionProfile, TreeNode};
+use cere_format::profile::{OverThreads, Profile, RankProfile, RegionKey, RegionProfile, TreeNode};
 use std::collections::HashMap;
 
 /// The median; for an even number the lower of the two middle values.
@@ -56,6 +56,8 @@ pub fn merge(mut runs: Vec<Profile>) -> Option<(Profile, Option<String>)> {
         )
     });
     merge_tree(&mut base, &runs);
+    merge_threads(&mut base, &runs);
+    merge_ranks(&mut base, &runs);
     compute_shares(&mut base);
     Some((base, note))
 }
@@ -63,9 +65,10 @@ pub fn merge(mut runs: Vec<Profile>) -> Option<(Profile, Option<String>)> {
 /// Computes shares and coverage again after times were changed.
 pub fn compute_shares(profile: &mut Profile) {
     let own: f64 = profile.regions.iter().map(|r| r.self_seconds).sum();
-    profile.coverage = (own / profile.seconds).min(1.0);
+    let seconds = profile.outside_mpi().max(f64::MIN_POSITIVE);
+    profile.coverage = (own / seconds).min(1.0);
     for region in &mut profile.regions {
-        region.share = region.self_seconds / profile.seconds;
+        region.share = region.self_seconds / seconds;
     }
 }
 
@@ -89,6 +92,8 @@ fn merge_region(region: &mut RegionProfile, others: &[&RegionProfile]) {
     }
     let time = |of: fn(&RegionProfile) -> f64| seconds(all().map(of)).unwrap_or(0.0);
     region.self_seconds = time(|r| r.self_seconds);
+    region.waiting_seconds = time(|r| r.waiting_seconds).min(region.self_seconds);
+    region.mpi_seconds = time(|r| r.mpi_seconds);
     region.inclusive_seconds = time(|r| r.inclusive_seconds);
     region.cycles_mean = time(|r| r.cycles_mean);
     region.cycles_min = cycles(all().map(|r| r.cycles_min));
@@ -130,6 +135,47 @@ fn estimate_noise(runs: &[&RegionProfile]) -> f64 {
     0.48 * (3.0 / runs.len() as f64).sqrt() * (sum / pairs)
 }
 
+/// Sets the times over all threads to their medians. Which thread of a pool does what differs between runs: that is one run's.
+fn merge_threads(base: &mut Profile, runs: &[Profile]) {
+    for region in &mut base.over_threads {
+        let others: Option<Vec<&OverThreads>> = runs
+            .iter()
+            .map(|run| run.over_threads(&region.key))
+            .collect();
+        let Some(others) = others else { continue };
+        let own = region.clone();
+        let all = || others.iter().copied().chain(std::iter::once(&own));
+        let time = |of: fn(&OverThreads) -> f64| seconds(all().map(of)).unwrap_or(0.0);
+        region.self_seconds = time(|r| r.self_seconds);
+        region.inclusive_seconds = time(|r| r.inclusive_seconds);
+        region.waiting_seconds = time(|r| r.waiting_seconds).min(region.self_seconds);
+        region.mpi_seconds = time(|r| r.mpi_seconds);
+        region.first_share = time(|r| r.first_share);
+        for (place, cycles) in region.cycles.iter_mut().enumerate() {
+            let of = |r: &OverThreads| r.cycles.get(place).copied();
+            *cycles = all()
+                .map(of)
+                .collect::<Option<Vec<f64>>>()
+                .and_then(|all| seconds(all.into_iter()))
+                .unwrap_or(*cycles);
+        }
+    }
+    let work = |a: &OverThreads, b: &OverThreads| b.work().total_cmp(&a.work());
+    // The threads refer to places.
+    if !base.over_threads.is_sorted_by(|a, b| work(a, b).is_le()) {
+        let keys: Vec<RegionKey> = base.over_threads.iter().map(|r| r.key.clone()).collect();
+        base.over_threads.sort_by(work);
+        let over = &base.over_threads;
+        for region in base.threads.iter_mut().flat_map(|t| &mut t.regions) {
+            let now = |before: usize| over.iter().position(|r| r.key == keys[before]);
+            region.region = now(region.region).unwrap_or(0);
+            region.caller = region.caller.and_then(now);
+        }
+    }
+    let all = || runs.iter().chain(std::iter::once(&*base));
+    base.mpi_seconds = seconds(all().map(|run| run.mpi_seconds)).unwrap_or(0.0);
+}
+
 /// The chain of regions from the root to each node.
 fn chains(profile: &Profile) -> Vec<Vec<RegionKey>> {
     let mut chains: Vec<Vec<RegionKey>> = Vec::with_capacity(profile.tree.len());
@@ -162,6 +208,30 @@ fn merge_tree(base: &mut Profile, runs: &[Profile]) {
         let time = |of: fn(&TreeNode) -> f64| seconds(all().map(of)).unwrap_or(0.0);
         node.self_seconds = time(|n| n.self_seconds);
         node.inclusive_seconds = time(|n| n.inclusive_seconds);
+    }
+}
+
+/// Sets the times of ranks to their medians over runs.
+fn merge_ranks(base: &mut Profile, runs: &[Profile]) {
+    for rank in &mut base.ranks {
+        let others = runs.iter().flat_map(|run| &run.ranks);
+        let others: Vec<&RankProfile> = others.filter(|other| other.rank == rank.rank).collect();
+        let own = rank.clone();
+        let all = || others.iter().copied().chain(std::iter::once(&own));
+        let median = |of: fn(&RankProfile) -> f64| seconds(all().map(of)).unwrap_or(0.0);
+        rank.seconds = median(|r| r.seconds);
+        rank.work_seconds = median(|r| r.work_seconds);
+        rank.mpi_seconds = median(|r| r.mpi_seconds);
+        for region in &mut rank.regions {
+            let same = || {
+                all()
+                    .flat_map(|r| &r.regions)
+                    .filter(|r| r.key == region.key)
+            };
+            let own = seconds(same().map(|r| r.self_seconds));
+            let mpi = seconds(same().map(|r| r.mpi_seconds));
+            (region.self_seconds, region.mpi_seconds) = (own.unwrap_or(0.0), mpi.unwrap_or(0.0));
+        }
     }
 }
 

@@ -116,8 +116,18 @@ fn take_off(profile: &mut Profile, each: f64) {
         }
     }
     profile.seconds = profile.tree[0].inclusive_seconds;
+    for place in 0..profile.over_threads.len() {
+        let key = &profile.over_threads[place].key;
+        let first = profile.regions.iter().position(|r| r.key == *key);
+        let elsewhere = profile.entries_elsewhere(key) as f64;
+        let less = first.map_or(0.0, |first| own[first]) + elsewhere * inside;
+        let over = &mut profile.over_threads[place];
+        over.self_seconds = (over.self_seconds - less).max(0.0);
+        over.waiting_seconds = over.waiting_seconds.min(over.self_seconds);
+    }
     for (place, region) in profile.regions.iter_mut().enumerate() {
         region.self_seconds = (region.self_seconds - own[place]).max(0.0);
+        region.waiting_seconds = region.waiting_seconds.min(region.self_seconds);
         let before = region.inclusive_seconds;
         region.inclusive_seconds = (before - inclusive[place]).max(region.self_seconds);
         // Shortening all invocations equally keeps the classes.

@@ -2,17 +2,19 @@
 
 use super::collect::{Collected, Run, collect};
 use super::merge::merge;
+use super::ranks::Which;
 use super::{probes, short};
 use crate::classes;
 use crate::input::Input;
 use crate::launch::Output;
 use crate::selection::Selection;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_store::build::image::Program;
 use cere_store::state;
-use cere_system::console::note;
+use cere_system::console::print;
+use cere_system::events::Events;
 
 /// Seconds above which a program counts as long: then as few runs as possible are made.
 const LONG: f64 = 20.0;
@@ -65,6 +67,12 @@ pub struct Command<'a> {
     pub timeout: Option<f64>,
     /// Further invocations whose times are kept for every region.
     pub trace: &'a [u64],
+    /// The process that the profile is of.
+    pub which: Which,
+    /// The exit status of a run that was captured: another end is no run like it.
+    pub captured: Option<u8>,
+    /// What is done.
+    pub events: &'a Events,
 }
 
 impl Command<'_> {
@@ -86,7 +94,14 @@ impl Command<'_> {
     }
 
     fn times(&self, runs: Option<u32>, output: Output, input: &mut Input) -> Result<Collected> {
-        let mut first = self.profile_once(output, input, None)?;
+        let mut first = self.profile_once(output, input, None, &self.which)?;
+        if let Some(captured) = self.captured.filter(|captured| *captured != first.code) {
+            bail!(
+                "{} ended with status {}, the captured run with {captured}: does it need its first state again?",
+                self.words[0],
+                first.code
+            );
+        }
         state::write_json(&self.store.profile(), &first.profile)?;
         // Another run would be cut elsewhere.
         if runs == Some(1) || first.cut {
@@ -98,7 +113,7 @@ impl Command<'_> {
             None => sufficient_runs_and_note(&first.profile),
         };
         if let Some(why) = why {
-            note!("{why}");
+            self.events.note(why);
         }
         let rarest = probes::least_entered_region(&first.profile);
         if wanted < 2 && rarest.is_none() {
@@ -108,22 +123,45 @@ impl Command<'_> {
         let mut bare = Vec::new();
         for number in 1..=wanted {
             if number > 1 {
-                note!("run {number} of {wanted} for the times in vivo, without output");
-                profiles.push(self.profile_once(Output::Dropped, input, None)?.profile);
+                self.events.note(format!(
+                    "run {number} of {wanted} for the times in vivo, without output"
+                ));
+                match self.another(input, None, &first) {
+                    Ok(profile) => profiles.push(profile),
+                    Err(why) => {
+                        first.profile.alone = Some(format!("run {number} {why}"));
+                        break;
+                    }
+                }
             }
             if let Some(key) = &rarest {
-                note!(
+                self.events.note(format!(
                     "run {number} of {wanted} for what the probes cost, without most of them and without output"
-                );
+                ));
                 let only = std::slice::from_ref(key);
-                let run = self.profile_once(Output::Dropped, input, Some(only))?;
-                bare.extend((!run.cut).then_some(run.profile));
+                match self.another(input, Some(only), &first) {
+                    Ok(profile) => bare.push(profile),
+                    Err(why) => {
+                        first.profile.alone = Some(format!("a further run {why}"));
+                        break;
+                    }
+                }
             }
+        }
+        if let Some(why) = &first.profile.alone {
+            first.notes.push(format!(
+                "{why}: it is not merged, and no more runs are made; the times are those of {}. Does the program need its first state again? Named regions with --invocation are captured in the first run",
+                match profiles.len() {
+                    1 => "one run".to_owned(),
+                    runs => format!("{runs} runs"),
+                }
+            ));
         }
         if let Some((mut merged, note)) = merge(profiles) {
             merged.ended = first.profile.ended.take().or(merged.ended);
+            merged.alone = first.profile.alone.take();
             first.notes.extend(note);
-            if rarest.is_some() {
+            if rarest.is_some() && !bare.is_empty() {
                 let note = probes::subtract_probes(&mut merged, &bare, wanted as usize);
                 first.notes.extend(note);
             }
@@ -133,23 +171,46 @@ impl Command<'_> {
         Ok(first)
     }
 
+    /// One more run like the `first`, without output; the error says in what it was not.
+    fn another(
+        &self,
+        input: &mut Input,
+        only: Option<&[RegionKey]>,
+        first: &Collected,
+    ) -> Result<Profile, String> {
+        let which = Which::Same(first.profile.process.clone());
+        match self.profile_once(Output::Dropped, input, only, &which) {
+            Err(error) => Err(format!("failed ({})", print::error(&error))),
+            Ok(run) if run.cut => Err("was cut short".to_owned()),
+            Ok(run) if run.code != first.code => Err(format!(
+                "ended with status {}, the first one with {}",
+                run.code, first.code
+            )),
+            Ok(run) => Ok(run.profile),
+        }
+    }
+
     /// A run that times `only` these regions; `None` for all.
     fn profile_once(
         &self,
         output: Output,
         input: &mut Input,
         only: Option<&[RegionKey]>,
+        which: &Which,
     ) -> Result<Collected> {
         let mut feed = input.for_next_run()?;
         let run = Run {
             store: self.store,
             program: self.program,
+            build: None,
+            which,
             command: self.words,
             timeout: self.timeout,
             output,
             trace: self.trace,
             only,
             environment: &[],
+            events: self.events,
         };
         collect(&run, feed.stdin.take())
     }

@@ -20,8 +20,8 @@ fn everywhere(names: &[&str], refused: &[&str]) {
     // flang knows neither -Os nor -Oz.
     let known = |flags: &&&[&str]| !fortran || !matches!(flags[0], "-Os" | "-Oz");
     for flags in LEVELS.iter().filter(known) {
-        let place = Place::new();
-        for built in place.compare(names, flags) {
+        let places = [Place::new(), Place::splitting()];
+        for built in places.iter().flat_map(|p| p.compare(names, flags)) {
             assert!(built.skipped.is_empty(), "{flags:?}: {:?}", built.skipped);
             for region in built.unit.regions.iter().filter(|r| !r.outlined) {
                 let reason = region.reason.as_deref().expect("a reason");
@@ -58,6 +58,12 @@ fn exceptions() {
         &["throws.cpp"],
         &["exceptions in a function that is always inlined"],
     );
+}
+
+#[test]
+fn loops_within_loops() {
+    everywhere(&["nested.c"], &["the loop has several entries"]);
+    everywhere(&["nested.cpp"], &[]);
 }
 
 #[test]

@@ -146,6 +146,7 @@ fn command(place: &Place, name: &str) -> CompileCommand {
             reason: format!("{name} says so"),
         }],
         short: None,
+        split: Vec::new(),
     }
 }
 

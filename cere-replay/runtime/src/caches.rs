@@ -1,6 +1,8 @@
 //! Private memory whose walk pushes out what caches hold.
 
+use crate::error::Error;
 use crate::lines::Lines;
+use crate::space;
 use cere_format::caches::Cache;
 use cere_format::replay::CacheLevel;
 
@@ -14,13 +16,9 @@ const LAST: u64 = 1 << 30;
 pub fn nearer(
     caches: &[Cache],
     level: CacheLevel,
-    wanted: &str,
-    others: &str,
-) -> Result<u64, String> {
-    let name = match level {
-        CacheLevel::L2 => "l2",
-        CacheLevel::Llc => "llc",
-    };
+    wanted: &'static str,
+    others: &'static str,
+) -> Result<u64, Error> {
     let outer = match level {
         CacheLevel::L2 => caches.iter().position(|c| c.level == 2),
         CacheLevel::Llc => caches.len().checked_sub(1),
@@ -28,11 +26,10 @@ pub fn nearer(
     outer
         .and_then(|at| at.checked_sub(1))
         .map(|at| caches[at].size)
-        .ok_or_else(|| {
-            format!(
-                "this machine does not tell its caches' sizes (/sys/devices/system/cpu/cpu*/cache), or has no such \
-                 cache: {wanted} {name} is not possible here; {others} are"
-            )
+        .ok_or(Error::NoCache {
+            level,
+            wanted,
+            others,
         })
 }
 
@@ -49,29 +46,17 @@ pub struct Area {
 }
 
 impl Area {
-    /// Of `size` bytes, every page of its own.
-    pub fn new(size: u64) -> Result<Self, String> {
-        // SAFETY: a fresh mapping; it is written, so every page is there and none is the shared page of zeros.
-        unsafe {
-            let start = libc::mmap(
-                std::ptr::null_mut(),
-                size as usize,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-                -1,
-                0,
-            );
-            if start == libc::MAP_FAILED {
-                let error = std::io::Error::last_os_error();
-                return Err(format!(
-                    "no memory for {size} bytes in addition to the codelet's: {error}"
-                ));
-            }
-            Ok(Self {
-                start: start as u64,
-                size,
-            })
-        }
+    /// Of `size` bytes, every page of its own: populated for writing, so none is the shared page of zeros.
+    pub fn new(size: u64) -> Result<Self, Error> {
+        let start = space::fresh(size as usize, libc::MAP_POPULATE).ok_or_else(|| {
+            Error::system(format!(
+                "no memory for {size} bytes in addition to the codelet's"
+            ))
+        })?;
+        Ok(Self {
+            start: start as u64,
+            size,
+        })
     }
 
     /// The range.
@@ -132,7 +117,7 @@ fn latency(probe: &[u64], area: &Area, lines: &Lines) -> u64 {
 
 /// An area whose walk empties every cache: from what the machine tells, or [`FIRST`], doubled for as long as what
 /// was read before the walk takes noticeably longer to read again after it (Whaley and Castaldo, 3).
-pub fn emptying(caches: &[Cache], lines: &Lines) -> Result<Area, String> {
+pub fn emptying(caches: &[Cache], lines: &Lines) -> Result<Area, Error> {
     let known: u64 = caches.iter().map(|c| c.size).sum();
     let mut area = Area::new((2 * known).clamp(FIRST, LAST))?;
     let probe = vec![0u64; 512 * 8];
@@ -166,7 +151,9 @@ mod tests {
 
     #[test]
     fn what_lies_nearer() {
-        let near = |caches: &[Cache], level| nearer(caches, level, "--warm-to", "others");
+        let near = |caches: &[Cache], level| {
+            nearer(caches, level, "--warm-to", "others").map_err(|e| e.to_string())
+        };
         let three = [cache(1, 32), cache(2, 1024), cache(3, 4096)];
         assert_eq!(near(&three, CacheLevel::Llc), Ok(1024));
         assert_eq!(near(&three, CacheLevel::L2), Ok(32));

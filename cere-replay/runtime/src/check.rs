@@ -1,16 +1,14 @@
 //! Checks that a manifest is possible. One that passes still cannot take this process's own memory:
 //! every captured address is mapped with MAP_FIXED_NOREPLACE.
 
+use crate::error::Damage;
 use crate::pages::{PAGE, TOP};
 use cere_format::package::Manifest;
 
 /// Refuses a manifest that no capture writes.
-pub fn check(manifest: &Manifest) -> Result<(), String> {
+pub fn check(manifest: &Manifest) -> Result<(), Damage> {
     if manifest.page_size != PAGE {
-        return Err(format!(
-            "the codelet has pages of {} bytes, this machine of {PAGE}",
-            manifest.page_size
-        ));
+        return Err(Damage::PageSize(manifest.page_size));
     }
     let ranges = manifest
         .mappings
@@ -25,19 +23,17 @@ pub fn check(manifest: &Manifest) -> Result<(), String> {
     for (what, (start, end)) in ranges {
         let null = start < PAGE && start < end;
         if null || start > end || end > TOP {
-            return Err(format!(
-                "the manifest gives {what} the addresses {start:#x}-{end:#x}, which no process has"
-            ));
+            return Err(Damage::Addresses { what, start, end });
         }
     }
     let entry = &manifest.entry;
     let block = entry.arguments.checked_add(u64::from(entry.arguments_size));
     let stack = entry.stack_pointer;
     if !stack.is_multiple_of(16) || !(PAGE..TOP).contains(&stack) || block.is_none_or(|b| b > TOP) {
-        return Err(format!(
-            "the manifest gives the stack pointer {stack:#x} and the argument block {:#x}: not possible",
-            entry.arguments
-        ));
+        return Err(Damage::Entry {
+            stack,
+            arguments: entry.arguments,
+        });
     }
     Ok(())
 }

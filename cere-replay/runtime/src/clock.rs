@@ -4,12 +4,15 @@
 //! The functions of the kernel's shared page (vDSO), to which every library goes for the time, lead here; so do
 //! their captured addresses. The answers are given on the region's stack: no allocation.
 
+use crate::error::Error;
 use crate::pages::PAGE;
-use crate::{control, pass, space, text, trampoline};
+use crate::{code, control, pass, space, text, trampoline};
 use cere_format::answers::{
     ANSWER_CALL, Answers, COUNTER, Clock, Head, Question, ask, decode, question,
 };
 use cere_format::package::{MEMBER_ANSWERS, Manifest};
+use cere_inside::call::{self, call};
+use cere_inside::vdso::{NAMES, SharedPage};
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU64, AtomicUsize,
@@ -60,14 +63,8 @@ pub const PROTECTION: i64 = 13;
 
 /// Has the calling thread's readings of the time stamp counter fault, or not.
 fn trap_counter(yes: bool) {
-    let how = if yes {
-        libc::PR_TSC_SIGSEGV
-    } else {
-        libc::PR_TSC_ENABLE
-    };
-    let arguments = [libc::PR_SET_TSC as usize, how as usize, 0, 0, 0, 0];
-    // SAFETY: the handler answers readings; where the kernel refuses, nothing changes.
-    unsafe { pass::call(libc::SYS_prctl as usize, arguments) };
+    // SAFETY: the handler of SIGSEGV answers readings: [`counter`].
+    unsafe { call::trap_counter(yes) };
 }
 
 /// A thread took a general protection fault. If it reads the time stamp counter, it gets the counter: the captured one where the
@@ -147,7 +144,7 @@ fn elapsed() -> i64 {
         0,
     ];
     // SAFETY: two words of our own.
-    unsafe { pass::call(libc::SYS_clock_gettime as usize, arguments) };
+    unsafe { call(libc::SYS_clock_gettime, arguments) };
     let now = now[0] * NANO + now[1];
     match SINCE.compare_exchange(0, now, Relaxed, Relaxed) {
         Ok(_) => 0,
@@ -196,7 +193,7 @@ fn spend(number: usize, key: u32) {
         let mut now = [0i64; 2];
         let arguments = [key as usize, now.as_mut_ptr() as usize, 0, 0, 0, 0];
         // SAFETY: two words of our own.
-        unsafe { pass::call(number, arguments) };
+        unsafe { call(number as i64, arguments) };
     }
 }
 
@@ -282,7 +279,7 @@ pub unsafe fn answer(number: usize, a: [usize; 6]) -> isize {
     // SAFETY: the region's own question, whose memory it answers for.
     unsafe {
         captured(number, a).unwrap_or_else(|| {
-            let result = pass::call(number, a);
+            let result = call(number as i64, a);
             text::note(number, a, result);
             result
         })
@@ -348,7 +345,7 @@ unsafe fn captured(number: usize, a: [usize; 6]) -> Option<isize> {
 }
 
 macro_rules! shared {
-    ($($function:ident($($argument:ident),*) = $name:literal, $number:ident;)*) => {
+    ($($function:ident($($argument:ident),*) = $number:ident;)*) => {
         $(unsafe extern "C" fn $function($($argument: usize),*) -> isize {
             let mut arguments = [0; 6];
             for (to, from) in arguments.iter_mut().zip([$($argument),*]) {
@@ -357,78 +354,43 @@ macro_rules! shared {
             // SAFETY: the function of the shared page asks what the system call asks.
             unsafe { answer(libc::$number as usize, arguments) }
         })*
-        /// The functions of the shared page, and what stands for them here.
-        fn functions() -> [(&'static str, usize); 6] {
-            [$(($name, $function as *const () as usize)),*]
-        }
+        /// What stands here for the functions of the shared page: [`NAMES`].
+        const FUNCTIONS: [*const (); NAMES.len()] = [$($function as *const ()),*];
     };
 }
 shared! {
-    clock_gettime(id, time) = "__vdso_clock_gettime", SYS_clock_gettime;
-    clock_getres(id, time) = "__vdso_clock_getres", SYS_clock_getres;
-    gettimeofday(time, zone) = "__vdso_gettimeofday", SYS_gettimeofday;
-    time(at) = "__vdso_time", SYS_time;
-    getcpu(processor, node) = "__vdso_getcpu", SYS_getcpu;
-    getrandom(to, length, flags, state, size) = "__vdso_getrandom", SYS_getrandom;
+    clock_gettime(id, time) = SYS_clock_gettime;
+    gettimeofday(time, zone) = SYS_gettimeofday;
+    time(at) = SYS_time;
+    clock_getres(id, time) = SYS_clock_getres;
+    getcpu(processor, node) = SYS_getcpu;
+    getrandom(to, length, flags, state, size) = SYS_getrandom;
 }
 
 /// Where a jump is put, and where it leads.
 type Jump = (usize, usize);
 
-/// Bytes of a jump to anywhere.
-const FAR: usize = 14;
+const FAR: usize = code::FAR as usize;
 
 unsafe fn put((at, to): Jump) {
-    let mut code = [0xffu8, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    code[6..].copy_from_slice(&to.to_le_bytes());
+    let code = code::far(to as u64);
     // SAFETY: the caller has opened the page.
     unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, FAR) };
 }
 
-/// Whole pages of the shared page of this process.
-fn own_code() -> Option<(usize, usize)> {
-    // SAFETY: the kernel's page is an ELF image with its headers in the first page.
-    unsafe {
-        let base = libc::getauxval(libc::AT_SYSINFO_EHDR) as usize;
-        let header = (base as *const libc::Elf64_Ehdr).as_ref()?;
-        let headers = std::slice::from_raw_parts(
-            (base + header.e_phoff as usize) as *const libc::Elf64_Phdr,
-            header.e_phnum.into(),
-        );
-        let load = headers.iter().find(|h| h.p_type == libc::PT_LOAD)?;
-        Some((
-            base,
-            (base + load.p_memsz as usize).next_multiple_of(PAGE as usize),
-        ))
-    }
-}
-
 /// Jumps at the functions of this process's shared page.
-fn own_jumps() -> Vec<Jump> {
-    // SAFETY: plain look-ups.
-    unsafe {
-        let page = libc::dlopen(
-            c"linux-vdso.so.1".as_ptr(),
-            libc::RTLD_LAZY | libc::RTLD_NOLOAD,
-        );
-        if page.is_null() {
-            return Vec::new();
-        }
-        let place = |(name, to): (&str, usize)| {
-            let name = std::ffi::CString::new(name).ok()?;
-            let at = libc::dlsym(page, name.as_ptr()) as usize;
-            (at != 0).then_some((at, to))
-        };
-        functions().into_iter().filter_map(place).collect()
-    }
+fn own_jumps(page: &SharedPage) -> Vec<Jump> {
+    let all = page.functions.into_iter().zip(FUNCTIONS);
+    let all = all.map(|(at, to)| (at, to as usize));
+    all.filter(|jump| jump.0 != 0).collect()
 }
 
 /// Jumps at the captured addresses, where they are not those of this process.
 fn captured_jumps(answers: &Answers, own: &[Jump]) -> Vec<Jump> {
     let apart = |at: usize| own.iter().all(|o| o.0.abs_diff(at) >= FAR);
     let found = answers.functions.iter().filter_map(|(name, at)| {
-        let to = functions().into_iter().find(|f| f.0 == name)?.1;
-        Some((*at as usize, to))
+        let place = NAMES.iter().position(|n| n.to_bytes() == name.as_bytes())?;
+        Some((*at as usize, FUNCTIONS[place] as usize))
     });
     found.filter(|j| apart(j.0)).collect()
 }
@@ -452,11 +414,14 @@ fn fresh(start: usize) -> bool {
 fn install(answers: &Answers) -> bool {
     let size = PAGE as usize;
     let page = |jump: &Jump| jump.0 & !(size - 1);
-    let Some(own) = own_code() else { return false };
+    let Some(shared) = SharedPage::find() else {
+        return false;
+    };
+    let own = shared.code;
     if !allow(own, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) {
         return false;
     }
-    let jumps = own_jumps();
+    let jumps = own_jumps(&shared);
     let other = captured_jumps(answers, &jumps);
     let mut pages: Vec<usize> = (own.0..own.1).step_by(size).collect();
     let known = pages.len();
@@ -484,12 +449,12 @@ pub fn prepare(
     manifest: &Manifest,
     file: &[u8],
     executable: (u64, u64),
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, Error> {
     let Some(answers) = &manifest.answers else {
         return Ok(Vec::new());
     };
     let mut queues: Vec<Queue> = Vec::new();
-    let all = decode(MEMBER_ANSWERS, file).map_err(|e| e.to_string())?;
+    let all = decode(MEMBER_ANSWERS, file)?;
     let of_team = answers.team.iter();
     let of_team = of_team.flat_map(|(thread, count)| {
         let count = usize::try_from(*count).unwrap_or(usize::MAX);

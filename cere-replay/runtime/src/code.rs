@@ -4,6 +4,7 @@
 //! not execute holds breakpoints beside the jumps. Where the machine code is another one than in vivo, so does the old code
 //! of functions with IR: what jumps into it, but to a label that the glue knows, ends the replay.
 
+use crate::error::Error;
 use crate::glue::{Jump, cere_glue_label_count, cere_glue_labels};
 use crate::pages::{PAGE, Pages};
 use crate::space::{merge, protect, reserved};
@@ -13,7 +14,7 @@ use std::sync::OnceLock;
 
 const BREAKPOINT: u8 = 0xcc;
 /// Bytes of a jump to anywhere.
-const FAR: u64 = 14;
+pub const FAR: u64 = 14;
 /// Bytes of a jump within 2 GiB.
 const NEAR: u64 = 5;
 
@@ -40,9 +41,14 @@ fn encode(jump: Jump, room: u64) -> Option<Vec<u8>> {
     let distance = jump.new.wrapping_sub(jump.old.wrapping_add(NEAR)) as i64;
     match i32::try_from(distance) {
         Ok(near) if room >= NEAR => Some([&[0xe9][..], &near.to_le_bytes()].concat()),
-        _ if room >= FAR => Some([&[0xff, 0x25, 0, 0, 0, 0][..], &jump.new.to_le_bytes()].concat()),
+        _ if room >= FAR => Some(far(jump.new)),
         _ => None,
     }
+}
+
+/// A jump to anywhere.
+pub fn far(to: u64) -> Vec<u8> {
+    [&[0xff, 0x25, 0, 0, 0, 0][..], &to.to_le_bytes()].concat()
 }
 
 /// Where labels were and where they are.
@@ -76,7 +82,7 @@ pub fn install(
     pages: &Pages,
     mut jumps: Vec<Jump>,
     other: bool,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     jumps.sort_unstable_by_key(|j| j.old);
     jumps.dedup_by_key(|j| j.old);
     let written = |address: u64| {

@@ -317,6 +317,8 @@ impl Allowed<'_> {
         );
         let reason = if self.library(address, in_vivo, in_vitro) {
             left_out::LIBRARY_ADDRESS
+        } else if self.origins.half(in_vivo, in_vitro) {
+            left_out::HALF_ADDRESS
         } else if self.exception != 0 && (start..end).contains(&address) {
             left_out::HANDLER
         } else if self.freed(address) {

@@ -6,9 +6,10 @@
 //! is not free, are translated.
 
 use crate::pages::{PAGE, Pages};
-use crate::{images, pass, space};
+use crate::{images, space};
 use cere_format::capture::PAGE_FOREIGN;
 use cere_format::package::{CapturedThread, Manifest};
+use cere_inside::call::{call, thread_pointer};
 use std::ffi::CStr;
 use std::path::Path;
 
@@ -23,12 +24,7 @@ const ALIGN: u64 = 64;
 
 /// The calling thread's control block.
 pub fn pointer() -> u64 {
-    let pointer: u64;
-    // SAFETY: its first word is its own address.
-    unsafe {
-        std::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
-    }
-    pointer
+    thread_pointer() as u64
 }
 
 /// A library's thread-local block in the calling thread.
@@ -67,7 +63,7 @@ struct Layout {
 impl Layout {
     fn find() -> Option<Self> {
         let find = |name: &CStr| {
-            // SAFETY: a plain look-up.
+            // SAFETY: a null-terminated name; the loader only looks.
             let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
             (!found.is_null()).then_some(found as *const u32)
         };
@@ -81,7 +77,7 @@ impl Layout {
         };
         // SAFETY: words of the calling thread's control block, if that is what it is.
         let known = unsafe {
-            let number = pass::call(libc::SYS_gettid as usize, [0; 6]) as i32;
+            let number = call(libc::SYS_gettid, [0; 6]) as i32;
             layout.number.max(layout.list) + 16 <= layout.size
                 && layout.size < PAGE
                 && *((pointer() + layout.number) as *const i32) == number
@@ -294,7 +290,7 @@ unsafe fn put(layout: Layout, to: u64) -> bool {
         }
         debug_assert_eq!(*((to + SELF) as *const u64), to);
         let arguments = [ARCH_SET_FS, to as usize, 0, 0, 0, 0];
-        if pass::call(libc::SYS_arch_prctl as usize, arguments) != 0 {
+        if call(libc::SYS_arch_prctl, arguments) != 0 {
             return false;
         }
         // The table of thread-local blocks: pairs, with their number before the first.
@@ -331,22 +327,18 @@ unsafe fn tell_kernel(layout: Layout, from: u64, to: u64) {
     // SAFETY: addresses in the calling thread's block, which is there as long as it.
     unsafe {
         let number = (to + layout.number) as usize;
-        pass::call(libc::SYS_set_tid_address as usize, [number, 0, 0, 0, 0, 0]);
+        call(libc::SYS_set_tid_address, [number, 0, 0, 0, 0, 0]);
         let (mut head, mut length) = (0usize, 0usize);
         let arguments = [0, &raw mut head as usize, &raw mut length as usize, 0, 0, 0];
-        if pass::call(libc::SYS_get_robust_list as usize, arguments) == 0 && head != 0 {
+        if call(libc::SYS_get_robust_list, arguments) == 0 && head != 0 {
             let head = head.wrapping_add(to.wrapping_sub(from) as usize);
-            pass::call(
-                libc::SYS_set_robust_list as usize,
-                [head, length, 0, 0, 0, 0],
-            );
+            call(libc::SYS_set_robust_list, [head, length, 0, 0, 0, 0]);
         }
         if let Some((offset, size)) = record() {
             let size = (size as usize).max(RECORD);
             let old = from.wrapping_add_signed(offset) as usize;
             let new = to.wrapping_add_signed(offset) as usize;
-            let call =
-                |at, flags| pass::call(libc::SYS_rseq as usize, [at, size, flags, SIGNATURE, 0, 0]);
+            let call = |at, flags| call(libc::SYS_rseq, [at, size, flags, SIGNATURE, 0, 0]);
             if call(old, UNREGISTER) != 0 || call(new, 0) != 0 {
                 *((new + 4) as *mut u32) = NONE;
             }

@@ -1,7 +1,7 @@
 //! The stream of counted code.
 
-use crate::pass;
-use crate::team::Team;
+use crate::error::Error;
+use crate::team::{Team, each};
 use cere_format::count::MARK_END;
 use cere_inside::counter::Buffer;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,28 +15,23 @@ pub struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     /// Makes the buffers. Nothing is written before [`Counting::begin`].
-    pub fn new(descriptor: i32, team: Option<&'a Team>) -> Result<Self, String> {
+    pub fn new(descriptor: i32, team: Option<&'a Team>) -> Result<Self, Error> {
         let threads = team.map_or(1, Team::threads);
-        let buffers = (0..threads).map(|n| Buffer::new(n, pass::plain()));
+        let buffers = (0..threads).map(Buffer::new);
         Ok(Self {
             descriptor,
-            buffers: buffers
-                .collect::<Option<_>>()
-                .ok_or("there is no memory for the counting code's buffers")?,
+            buffers: buffers.collect::<Option<_>>().ok_or(Error::NoBuffers)?,
             team,
         })
     }
 
     /// Runs `work` on each thread.
     fn each(&self, work: impl Fn(u32) + Sync) {
-        match self.team {
-            Some(team) => team.each(work),
-            None => work(0),
-        }
+        each(self.team, work);
     }
 
     /// What runs from now on is counted.
-    pub fn begin(&self) -> Result<(), String> {
+    pub fn begin(&self) -> Result<(), Error> {
         let refused = AtomicBool::new(false);
         self.each(|n| {
             // SAFETY: each thread of the team has a buffer of its own, and nothing here uses GS.
@@ -45,7 +40,7 @@ impl<'a> Counting<'a> {
             }
         });
         if refused.into_inner() {
-            return Err("the kernel refuses to set GS, which counted code needs".into());
+            return Err(Error::NoGs);
         }
         cere_inside::counter::send_to(self.descriptor);
         Ok(())
@@ -55,7 +50,7 @@ impl<'a> Counting<'a> {
     pub fn end(&self) {
         // SAFETY: every thread has entered its buffer.
         self.each(|_| unsafe { cere_inside::counter::flush() });
-        // SAFETY: see above.
+        // SAFETY: the calling thread has entered its buffer.
         unsafe { cere_inside::counter::mark(MARK_END) };
         cere_inside::counter::send_to(-1);
     }

@@ -1,7 +1,8 @@
 //! Counters of the kernel that measure the region. They are opened and read by the command; here they are switched on and off.
 
-use crate::pass;
+use crate::error::Error;
 use cere_format::replay::{CounterSet, Repetitions};
+use cere_inside::call::call;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// `PERF_EVENT_IOC_ENABLE`: for this process's main thread and all threads that it started.
@@ -18,7 +19,7 @@ pub const NONE: &[i32] = &[];
 fn switch(counter: i32, request: usize) {
     let arguments = [counter as usize, request, 0, 0, 0, 0];
     // SAFETY: the requests take no pointer. The region's own answers do not catch this call.
-    if unsafe { pass::call(libc::SYS_ioctl as usize, arguments) } != 0 {
+    if unsafe { call(libc::SYS_ioctl, arguments) } != 0 {
         REFUSED.store(true, Relaxed);
     }
 }
@@ -43,7 +44,7 @@ pub fn measure(
     sets: &[CounterSet],
     rule: Repetitions,
     mut run: impl FnMut(Measured<'_>),
-) -> Result<u32, String> {
+) -> Result<u32, Error> {
     let began = cere_timing::clock::monotonic_ns();
     let mut rounds = 0;
     while rounds < rule.least.max(1) {
@@ -53,10 +54,7 @@ pub fn measure(
         }
         rounds += 1;
         if REFUSED.load(Relaxed) {
-            return Err(
-                "the kernel refuses to switch the hardware counters: does the region close descriptors that it did not open?"
-                    .into(),
-            );
+            return Err(Error::NoCounters);
         }
         let passed = cere_timing::clock::monotonic_ns().saturating_sub(began);
         if passed as f64 * 1e-9 > rule.seconds {

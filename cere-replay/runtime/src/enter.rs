@@ -4,13 +4,15 @@
 //! them, and the loader starts on a stack that looks like a new process's: it binds the program to libraries of its own.
 //! What was here before is never run again.
 
+use crate::error::Error;
 use cere_format::PAGE;
 use libc::{Elf64_Ehdr, Elf64_Phdr, c_void};
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Program headers of a file at most.
 const HEADERS: u16 = 64;
@@ -21,6 +23,7 @@ const AT_NULL: u64 = libc::AT_NULL;
 
 /// An ELF file's headers.
 struct Image {
+    path: PathBuf,
     file: File,
     entry: u64,
     table: u64,
@@ -36,10 +39,9 @@ fn ceil(address: u64) -> u64 {
 }
 
 /// Reads a structure of plain numbers.
-fn structure<T: Copy>(file: &File, at: u64) -> Result<T, String> {
+fn structure<T: Copy>(file: &File, at: u64) -> std::io::Result<T> {
     let mut bytes = vec![0u8; size_of::<T>()];
-    file.read_exact_at(&mut bytes, at)
-        .map_err(|error| error.to_string())?;
+    file.read_exact_at(&mut bytes, at)?;
     // SAFETY: as many bytes as the structure has, and any bytes are numbers; read without asking for alignment.
     Ok(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
@@ -50,7 +52,7 @@ fn map(
     protection: i32,
     flags: i32,
     from: Option<(&File, u64)>,
-) -> Result<u64, String> {
+) -> Result<u64, Error> {
     let (file, offset) = from.map_or((-1, 0), |(file, offset)| (file.as_raw_fd(), offset));
     // SAFETY: the callers ask for addresses where nothing is (MAP_FIXED_NOREPLACE), or that they reserved so themselves.
     let at = unsafe {
@@ -64,28 +66,28 @@ fn map(
         )
     };
     match at {
-        libc::MAP_FAILED => Err(format!(
-            "no memory at {start:#x}-{:#x}: {}",
-            start.saturating_add(length),
-            std::io::Error::last_os_error()
-        )),
+        libc::MAP_FAILED => Err(Error::system(format!(
+            "no memory at {start:#x}-{:#x}",
+            start.saturating_add(length)
+        ))),
         at => Ok(at as u64),
     }
 }
 
 impl Image {
-    fn open(path: &Path) -> Result<Self, String> {
-        let named = |error: String| format!("{}: {error}", path.display());
-        let file = File::open(path).map_err(|error| named(error.to_string()))?;
-        let header: Elf64_Ehdr = structure(&file, 0).map_err(named)?;
+    fn open(path: &Path) -> Result<Self, Error> {
+        let failed = Error::file("read", path);
+        let file = File::open(path).map_err(&failed)?;
+        let header: Elf64_Ehdr = structure(&file, 0).map_err(&failed)?;
         let known = header.e_ident[..5] == *b"\x7fELF\x02"
             && header.e_machine == libc::EM_X86_64
             && usize::from(header.e_phentsize) == size_of::<Elf64_Phdr>()
             && header.e_phnum <= HEADERS;
         if !known {
-            return Err(named(
-                "not an executable of this kind of processor".to_owned(),
-            ));
+            return Err(Error::Executable {
+                path: path.to_owned(),
+                why: "not an executable of this kind of processor",
+            });
         }
         let size = size_of::<Elf64_Phdr>() as u64;
         let at = |index: u16| header.e_phoff.saturating_add(u64::from(index) * size);
@@ -93,7 +95,8 @@ impl Image {
         Ok(Self {
             entry: header.e_entry,
             table: header.e_phoff,
-            headers: headers.collect::<Result<_, _>>().map_err(named)?,
+            headers: headers.collect::<Result<_, _>>().map_err(&failed)?,
+            path: path.to_owned(),
             file,
         })
     }
@@ -102,27 +105,32 @@ impl Image {
         self.headers.iter().filter(|h| h.p_type == libc::PT_LOAD)
     }
 
+    fn unusable(&self, why: &'static str) -> Error {
+        let path = self.path.clone();
+        Error::Executable { path, why }
+    }
+
     /// The loader that it asks for.
-    fn loader(&self) -> Result<String, String> {
+    fn loader(&self) -> Result<PathBuf, Error> {
         let header = self.headers.iter().find(|h| h.p_type == libc::PT_INTERP);
-        let header = header.ok_or("it names no loader")?;
+        let header = header.ok_or_else(|| self.unusable("it names no loader"))?;
         let mut name = vec![0u8; header.p_filesz.min(NAME) as usize];
         self.file
             .read_exact_at(&mut name, header.p_offset)
-            .map_err(|error| error.to_string())?;
+            .map_err(Error::file("read", &self.path))?;
         name.retain(|byte| *byte != 0);
-        String::from_utf8(name).map_err(|error| error.to_string())
+        Ok(OsString::from_vec(name).into())
     }
 
     /// Maps it, at its own addresses (`anywhere`: where there is room); returns what is added to its addresses.
-    fn map(&self, anywhere: bool) -> Result<u64, String> {
+    fn map(&self, anywhere: bool) -> Result<u64, Error> {
         let low = self.loads().map(|h| floor(h.p_vaddr)).min();
         let high = self
             .loads()
             .map(|h| ceil(h.p_vaddr.saturating_add(h.p_memsz)))
             .max();
         let (Some(low), Some(high)) = (low, high) else {
-            return Err("it has nothing to load".to_owned());
+            return Err(self.unusable("it has nothing to load"));
         };
         let private = libc::MAP_PRIVATE;
         let (wanted, place) = match anywhere {
@@ -189,9 +197,9 @@ impl Image {
 }
 
 /// The auxiliary vector of this process.
-fn auxiliary() -> Result<Vec<(u64, u64)>, String> {
-    let bytes =
-        std::fs::read("/proc/self/auxv").map_err(|error| format!("/proc/self/auxv: {error}"))?;
+fn auxiliary() -> Result<Vec<(u64, u64)>, Error> {
+    let path = Path::new("/proc/self/auxv");
+    let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
     let words = bytes
         .as_chunks::<8>()
         .0
@@ -207,7 +215,7 @@ fn auxiliary() -> Result<Vec<(u64, u64)>, String> {
 }
 
 /// Starts the program in `path`, whose loader starts anew; returns only if that fails, and says why.
-pub fn enter(path: &Path, environment: &[CString]) -> String {
+pub fn enter(path: &Path, environment: &[CString]) -> Error {
     match prepare(path, environment) {
         Err(error) => error,
         // SAFETY: `prepare` mapped the program and its loader, and made the words of a new process's stack.
@@ -215,13 +223,16 @@ pub fn enter(path: &Path, environment: &[CString]) -> String {
     }
 }
 
-fn prepare(path: &Path, environment: &[CString]) -> Result<(u64, Vec<u64>), String> {
+fn prepare(path: &Path, environment: &[CString]) -> Result<(u64, Vec<u64>), Error> {
     let program = Image::open(path)?;
-    let loader = Image::open(Path::new(&program.loader()?))?;
+    let loader = Image::open(&program.loader()?)?;
     let bias = program.map(false)?;
     let base = loader.map(true)?;
-    let name =
-        CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
+    let name = CString::new(path.as_os_str().as_encoded_bytes());
+    let name = name.map_err(|cause| Error::Zero {
+        what: "the executable's name",
+        cause,
+    })?;
     // The new process keeps the string for good.
     let name = name.into_raw() as u64;
     let mut stack = vec![1, name, 0];

@@ -250,14 +250,7 @@ pub fn watch(manifest: &'static Manifest) {
     // SAFETY: fresh memory for the stack, which stays.
     unsafe {
         let size = 256 << 10;
-        let stack = libc::mmap(
-            std::ptr::null_mut(),
-            size,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
+        let stack = space::fresh(size, 0).unwrap_or(libc::MAP_FAILED);
         let alternate = libc::stack_t {
             ss_sp: stack,
             ss_flags: 0,

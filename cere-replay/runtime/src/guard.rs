@@ -3,10 +3,11 @@
 //! A filter traps the calls that the sandbox may refuse, in all threads. The handler makes the trapped call itself, marked
 //! by a token as sixth argument: the sandbox decides. What it allows goes on; what it refuses a region ends the replay.
 
+use crate::error::Error;
 use crate::heap;
 use cere_format::replay::{Guard, GuardedCall, Statement};
+use cere_inside::call::call;
 use libc::{c_void, sock_filter};
-use std::arch::asm;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -24,20 +25,6 @@ const ARGUMENTS: [i32; 5] = [
     libc::REG_R10,
     libc::REG_R8,
 ];
-
-/// Makes a system call, whatever it does.
-///
-/// # Safety
-/// As the call itself.
-unsafe fn call(number: i64, a: [i64; 5], token: u64) -> i64 {
-    let result: i64;
-    // SAFETY: the kernel changes what is named here alone; the rest is the caller's.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => result, in("rdi") a[0], in("rsi") a[1], in("rdx") a[2],
-             in("r10") a[3], in("r8") a[4], in("r9") token, lateout("rcx") _, lateout("r11") _);
-    }
-    result
-}
 
 /// The string at `address`, which may lie anywhere: the kernel copies it, as far as there is memory.
 fn string(address: i64) -> Option<String> {
@@ -100,9 +87,10 @@ pub extern "C" fn trapped(_: i32, _: *mut libc::siginfo_t, context: *mut c_void)
     let registers = unsafe { &mut (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs };
     let number = registers[libc::REG_RAX as usize];
     let arguments = ARGUMENTS.map(|register| registers[register as usize]);
-    let token = GUARD.get().map_or(0, |guard| guard.0);
+    let [a, b, c, d, e] = arguments.map(|argument| argument as usize);
+    let token = GUARD.get().map_or(0, |guard| guard.0 as usize);
     // SAFETY: the interrupted code's own call, which the filters below decide.
-    let result = unsafe { call(number, arguments, token) };
+    let result = unsafe { call(number, [a, b, c, d, e, token]) } as i64;
     let denied = [libc::EPERM, libc::EACCES].contains(&(-result as i32));
     if denied && heap::ACTIVE.load(Relaxed) {
         refused(number, arguments, result);
@@ -111,7 +99,7 @@ pub extern "C" fn trapped(_: i32, _: *mut libc::siginfo_t, context: *mut c_void)
 }
 
 /// Puts it into force in all threads.
-pub fn install(guard: &Guard) -> Result<(), String> {
+pub fn install(guard: &Guard) -> Result<(), Error> {
     let _ = GUARD.set((guard.token, guard.calls.clone()));
     // SAFETY: a structure of this function, which the kernel copies; the handler stays.
     unsafe {
@@ -119,15 +107,14 @@ pub fn install(guard: &Guard) -> Result<(), String> {
         action.sa_sigaction = trapped as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         if libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) != 0 {
-            let error = std::io::Error::last_os_error();
-            return Err(format!("cannot handle SIGSYS: {error}"));
+            return Err(Error::system("cannot handle SIGSYS"));
         }
     }
     filter(&guard.program)
 }
 
 /// Adds a filter of system calls to all threads.
-pub fn filter(program: &[Statement]) -> Result<(), String> {
+pub fn filter(program: &[Statement]) -> Result<(), Error> {
     let statement = |s: &Statement| sock_filter {
         code: s.0,
         jt: s.1,
@@ -144,8 +131,7 @@ pub fn filter(program: &[Statement]) -> Result<(), String> {
         let flags = libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
         let set = libc::SECCOMP_SET_MODE_FILTER;
         if libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) != 0 {
-            let error = std::io::Error::last_os_error();
-            return Err(format!("the sandbox's filter of system calls: {error}"));
+            return Err(Error::system("the sandbox's filter of system calls"));
         }
     }
     Ok(())

@@ -176,9 +176,18 @@ fn region() -> Option<Locked> {
     Some(Locked(unsafe { whole() }))
 }
 
-fn out_of_memory() {
+fn no_memory() -> *mut c_void {
     // SAFETY: this thread's errno.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
+    null_mut()
+}
+
+/// A block of the region heap, if there is one.
+fn given(block: *mut u8) -> *mut c_void {
+    match block.is_null() {
+        true => no_memory(),
+        false => block.cast(),
+    }
 }
 
 /// Bytes usable at a block of captured memory.
@@ -203,20 +212,14 @@ fn usable(head: u64) -> usize {
     size.saturating_sub(if head & 2 != 0 { 16 } else { 8 })
 }
 
-/// `malloc`.
-/// # Safety
-/// As in C.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
+unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
     // SAFETY: takes no pointers.
     unsafe { memalign(16, size) }
 }
 
-/// `calloc`.
-/// # Safety
-/// As in C.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
+unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     // SAFETY: takes no pointers.
     unsafe {
         let Some(mut heap) = region() else {
@@ -224,19 +227,13 @@ pub unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
             return __libc_calloc(count, size);
         };
         let size = count.checked_mul(size);
-        let block = size.map_or(null_mut(), |size| heap.allocate_zeroed(size));
-        if block.is_null() {
-            out_of_memory();
-        }
-        block as *mut c_void
+        given(size.map_or(null_mut(), |size| heap.allocate_zeroed(size)))
     }
 }
 
-/// `free`. Inside, blocks of the region heap go back to it; other captured memory stays as it is.
-/// # Safety
-/// As in C.
+/// Inside, blocks of the region heap go back to it; other captured memory stays as it is.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(old: *mut c_void) {
+unsafe extern "C" fn free(old: *mut c_void) {
     if old.is_null() {
         return;
     }
@@ -251,11 +248,9 @@ pub unsafe extern "C" fn free(old: *mut c_void) {
     }
 }
 
-/// `realloc`. Inside, a block that does not fit its place any more moves to the region heap.
-/// # Safety
-/// As in C.
+/// Inside, a block that does not fit its place any more moves to the region heap.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void {
+unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void {
     // SAFETY: `old` is null, what this allocator gave or captured memory, as C demands of the region.
     unsafe {
         if old.is_null() {
@@ -283,28 +278,10 @@ pub unsafe extern "C" fn realloc(old: *mut c_void, size: size_t) -> *mut c_void 
     }
 }
 
-/// `reallocarray`.
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn reallocarray(
-    old: *mut c_void,
-    count: size_t,
-    size: size_t,
-) -> *mut c_void {
-    let Some(size) = count.checked_mul(size) else {
-        out_of_memory();
-        return null_mut();
-    };
-    // SAFETY: `old` is null, what this allocator gave or captured memory, as C demands of the region.
-    unsafe { realloc(old, size) }
-}
+cere_inside::derived_allocators! {}
 
-/// `memalign`.
-/// # Safety
-/// As in C.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
+unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
     let Some(mut heap) = region() else {
         space::hold_break();
         // SAFETY: takes no pointers.
@@ -316,53 +293,17 @@ pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
             }
         };
     };
-    let block = heap.allocate(size, align.next_power_of_two());
-    if block.is_null() {
-        out_of_memory();
-    }
-    block as *mut c_void
+    given(heap.allocate(size, align.next_power_of_two()))
 }
 
-/// `aligned_alloc`.
-/// # Safety
-/// As in C.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_void {
+unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_void {
     // SAFETY: takes no pointers.
     unsafe { memalign(align, size) }
 }
 
-/// `valloc`.
-/// # Safety
-/// As in C.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn valloc(size: size_t) -> *mut c_void {
-    // SAFETY: takes no pointers; 4096 is a power of two.
-    unsafe { memalign(4096, size) }
-}
-
-/// `pvalloc`.
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvalloc(size: size_t) -> *mut c_void {
-    let Some(size) = size.checked_next_multiple_of(4096) else {
-        out_of_memory();
-        return null_mut();
-    };
-    // SAFETY: takes no pointers; 4096 is a power of two.
-    unsafe { memalign(4096, size) }
-}
-
-/// `posix_memalign`.
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(
-    out: *mut *mut c_void,
-    align: size_t,
-    size: size_t,
-) -> c_int {
+unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: size_t, size: size_t) -> c_int {
     if !align.is_power_of_two() || !align.is_multiple_of(8) {
         return libc::EINVAL;
     }
@@ -403,10 +344,8 @@ macro_rules! registers {
     ($($function:ident = $key:literal;)*) => {
         $(
             /// As in the C library, outside the region.
-            /// # Safety
-            /// As in the C library.
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $function(
+            unsafe extern "C" fn $function(
                 what: *const c_void,
                 on: *mut c_void,
                 image: *const c_void,
@@ -426,11 +365,8 @@ registers! {
     on_exit = 3;
 }
 
-/// `malloc_usable_size`.
-/// # Safety
-/// As in C.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
+unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
     if block.is_null() {
         return 0;
     }

@@ -1,6 +1,7 @@
 //! Keeps a captured state restored for replays that follow one another. Each is a fork in which an executable takes this
 //! one's place ([`crate::enter`]): it finds the memory that no invocation changes, and whatever it does to it, the next one does not see.
 
+use crate::error::Error;
 use crate::package::{self, Package};
 use crate::{enter, guard, kept, space};
 use cere_format::replay::{KEEP_SOCKET, KeepPlan, KeptAnswer, KeptRequest};
@@ -15,7 +16,7 @@ use std::path::Path;
 const FAILED: i32 = 2;
 
 /// Restores the state and serves requests until the socket closes.
-pub fn serve(plan: &Path) -> Result<(), String> {
+pub fn serve(plan: &Path) -> Result<(), Error> {
     let plan: KeepPlan = package::read("the plan", plan)?;
     let own = Package::open(&plan.package)?;
     package::reserve(own.manifest, &own.pages)?;
@@ -26,9 +27,9 @@ pub fn serve(plan: &Path) -> Result<(), String> {
     }
     // SAFETY: the descriptor that was inherited for this; nothing else here uses it.
     let socket = unsafe { File::from_raw_fd(KEEP_SOCKET) };
-    let failed = |error: std::io::Error| format!("the socket of requests: {error}");
+    let failed = |error| Error::of_system("the socket of requests")(error);
     let answer = |answer: KeptAnswer| {
-        let mut line = serde_json::to_vec(&answer).map_err(|error| error.to_string())?;
+        let mut line = serde_json::to_vec(&answer).map_err(Error::json("an answer"))?;
         line.push(b'\n');
         (&socket).write_all(&line).map_err(failed)
     };
@@ -41,14 +42,12 @@ pub fn serve(plan: &Path) -> Result<(), String> {
             // SAFETY: waits for a fork of this process, which has ended.
             unsafe { libc::waitpid(fork, std::ptr::null_mut(), 0) };
         }
-        let request: KeptRequest =
-            serde_json::from_str(&line).map_err(|error| format!("a request: {error}"))?;
+        let request: KeptRequest = serde_json::from_str(&line).map_err(Error::json("a request"))?;
         // SAFETY: one thread runs here, so the fork has all that it needs.
         let fork = unsafe { libc::fork() };
         match fork {
             -1 => {
-                let error = std::io::Error::last_os_error();
-                return Err(format!("the kept state cannot be forked: {error}"));
+                return Err(Error::system("the kept state cannot be forked"));
             }
             0 => {
                 let error = replay(&plan, &request);
@@ -89,7 +88,7 @@ fn status_of(fork: i32) -> std::io::Result<i32> {
 }
 
 /// In the fork: becomes the replay; returns why it could not.
-fn replay(plan: &KeepPlan, request: &KeptRequest) -> String {
+fn replay(plan: &KeepPlan, request: &KeptRequest) -> Error {
     let mut variables: Vec<(Vec<u8>, Vec<u8>)> = std::env::vars_os()
         .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
         .collect();
@@ -107,7 +106,12 @@ fn replay(plan: &KeepPlan, request: &KeptRequest) -> String {
     let environment: Result<Vec<CString>, _> = lines.map(CString::new).collect();
     let environment = match environment {
         Ok(environment) => environment.leak(),
-        Err(error) => return format!("the environment: {error}"),
+        Err(cause) => {
+            return Error::Zero {
+                what: "the environment",
+                cause,
+            };
+        }
     };
     // SAFETY: concern this fork alone. It ends with the process that keeps the state; the socket is not the replay's.
     let own = unsafe {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`start`] | the entry point |
 //! | [`run`] | the order of it all |
+//! | [`error`] | why there is no replay
 //! | [`check`] | whether what the package says can be true |
 //! | [`package`] | what is read of a package, and the addresses reserved for it |
 //! | [`pages`] | the page table and the pages' content |
@@ -50,6 +51,7 @@ mod control;
 mod count;
 mod counters;
 mod enter;
+mod error;
 mod fault;
 #[cfg(test)]
 mod fuzz;

@@ -162,6 +162,15 @@ impl Origins {
         self.in_library(in_vitro) == Some(in_vivo)
     }
 
+    /// Whether both words end in the same half and begin with half of an address of the same library.
+    pub fn half(&self, in_vivo: u64, in_vitro: u64) -> bool {
+        let within =
+            |word: u64, start: u64, end: u64| (start >> 32..=end >> 32).contains(&(word >> 32));
+        let here = |r: &&(u64, u64, u64)| within(in_vitro, r.0, r.1);
+        let there = |r: &(u64, u64, u64)| within(in_vivo, r.2, r.2.wrapping_add(r.1 - r.0));
+        in_vivo as u32 == in_vitro as u32 && self.ranges.iter().filter(here).any(there)
+    }
+
     /// Whether a label was at `address` in the captured process.
     pub fn was_label(&self, address: u64) -> bool {
         self.labels.binary_search(&address).is_ok()

@@ -1,5 +1,6 @@
 //! Cache lines: thrown out of every cache, read, written without a change.
 
+use crate::space;
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 
@@ -83,7 +84,7 @@ impl Lines {
                 }
             }
         }
-        // SAFETY: waits for memory.
+        // SAFETY: fences order accesses and make none.
         unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
     }
 
@@ -93,7 +94,7 @@ impl Lines {
     /// It is mapped for reading.
     pub unsafe fn read(&self, range: (u64, u64)) {
         for line in self.each(range) {
-            // SAFETY: as the caller says.
+            // SAFETY: an address of the range, which is mapped for reading, by the contract.
             unsafe { std::ptr::read_volatile(line.max(range.0) as *const u8) };
         }
     }
@@ -105,7 +106,7 @@ impl Lines {
     pub unsafe fn write(&self, range: (u64, u64)) {
         for line in self.each(range) {
             let at = line.max(range.0) as *mut u8;
-            // SAFETY: as the caller says.
+            // SAFETY: an address of the range, which is mapped for writing and nobody else's, by the contract.
             unsafe { std::ptr::write_volatile(at, std::ptr::read_volatile(at)) };
         }
     }
@@ -115,19 +116,9 @@ impl Lines {
 /// at once (x86: `tlb_single_page_flush_ceiling`, 33). Best effort: without memory nothing happens.
 pub fn flush_translations() {
     const BYTES: usize = 128 * 4096;
-    // SAFETY: a mapping of its own, given back at once.
-    unsafe {
-        let area = libc::mmap(
-            std::ptr::null_mut(),
-            BYTES,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-            -1,
-            0,
-        );
-        if area != libc::MAP_FAILED {
-            libc::syscall(libc::SYS_munmap, area, BYTES);
-        }
+    if let Some(area) = space::fresh(BYTES, libc::MAP_POPULATE) {
+        // SAFETY: a mapping of its own, which nobody else knows.
+        unsafe { libc::syscall(libc::SYS_munmap, area, BYTES) };
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::heap::ACTIVE;
 use crate::pages::PAGE;
-use crate::space;
+use crate::{library, space};
 use cere_format::package::Manifest;
 use libc::{c_int, c_long, c_void, off_t, size_t};
 use std::ptr::{copy_nonoverlapping, null_mut};
@@ -103,11 +103,9 @@ fn rounded(length: size_t) -> u64 {
     (length as u64).saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// `mmap`. Inside, anonymous memory comes from the addresses that the captured invocation mapped.
-/// # Safety
-/// As in C.
+/// Inside, anonymous memory comes from the addresses that the captured invocation mapped.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap(
+unsafe extern "C" fn mmap(
     address: *mut c_void,
     length: size_t,
     protection: c_int,
@@ -150,11 +148,8 @@ pub unsafe extern "C" fn mmap(
     rc as *mut c_void
 }
 
-/// `mmap64`.
-/// # Safety
-/// As in C.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap64(
+unsafe extern "C" fn mmap64(
     address: *mut c_void,
     length: size_t,
     protection: c_int,
@@ -166,11 +161,9 @@ pub unsafe extern "C" fn mmap64(
     unsafe { mmap(address, length, protection, flags, file, offset) }
 }
 
-/// `munmap`. Captured addresses stay mapped: the next repetition needs them.
-/// # Safety
-/// As in C.
+/// Captured addresses stay mapped: the next repetition needs them.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
+unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     if inside(address) {
         let (start, end) = (address as u64, address as u64 + rounded(length));
         drop_pages(start, end);
@@ -183,11 +176,9 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
 }
 
-/// `mremap`, without a wanted address.
-/// # Safety
-/// As in C.
+/// Without a wanted address.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mremap(
+unsafe extern "C" fn mremap(
     address: *mut c_void,
     old_length: size_t,
     new_length: size_t,
@@ -236,15 +227,9 @@ pub unsafe extern "C" fn mremap(
     }
 }
 
-/// `mprotect`. Inside, captured memory stays as open as it is.
-/// # Safety
-/// As in C.
+/// Inside, captured memory stays as open as it is.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mprotect(
-    address: *mut c_void,
-    length: size_t,
-    protection: c_int,
-) -> c_int {
+unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     if inside(address) {
         return 0;
     }
@@ -280,30 +265,23 @@ fn move_break(from: u64, to: u64) -> c_int {
     0
 }
 
-/// The C library's own function of that name.
-unsafe fn next(name: &std::ffi::CStr) -> *mut c_void {
-    // SAFETY: a plain look-up.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
-}
-
-/// `brk`. Inside, the captured program's.
-/// # Safety
-/// As in C.
+/// Inside, the captured program's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn brk(address: *mut c_void) -> c_int {
+unsafe extern "C" fn brk(address: *mut c_void) -> c_int {
     if let Some(from) = captured_break() {
         return move_break(from, address as u64);
     }
     type Brk = unsafe extern "C" fn(*mut c_void) -> c_int;
+    let Some(real) = library::next(c"brk") else {
+        return -1;
+    };
     // SAFETY: the C library's function, of that type.
-    unsafe { std::mem::transmute::<*mut c_void, Brk>(next(c"brk"))(address) }
+    unsafe { std::mem::transmute::<*mut c_void, Brk>(real)(address) }
 }
 
-/// `sbrk`. Inside, the captured program's.
-/// # Safety
-/// As in C.
+/// Inside, the captured program's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sbrk(change: libc::intptr_t) -> *mut c_void {
+unsafe extern "C" fn sbrk(change: libc::intptr_t) -> *mut c_void {
     if let Some(from) = captured_break() {
         return match move_break(from, from.wrapping_add_signed(change as i64)) {
             0 => from as *mut c_void,
@@ -311,8 +289,11 @@ pub unsafe extern "C" fn sbrk(change: libc::intptr_t) -> *mut c_void {
         };
     }
     type Sbrk = unsafe extern "C" fn(libc::intptr_t) -> *mut c_void;
+    let Some(real) = library::next(c"sbrk") else {
+        return libc::MAP_FAILED;
+    };
     // SAFETY: the C library's function, of that type.
-    unsafe { std::mem::transmute::<*mut c_void, Sbrk>(next(c"sbrk"))(change) }
+    unsafe { std::mem::transmute::<*mut c_void, Sbrk>(real)(change) }
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! lies, in an order that keeps the states reached before.
 
 use crate::caches::{self, Area};
+use crate::error::Error;
 use crate::lines::{Lines, flush_translations};
-use crate::space::without;
-use crate::state::union;
-use crate::team::Team;
+use crate::space::{bytes, union, without};
+use crate::team::{Team, each};
 use cere_format::caches::Cache;
 use cere_format::replay::{CacheLevel, CacheState, OperandMemory, PlacedOperand};
 
@@ -48,12 +48,8 @@ pub struct Placing<'a> {
     pub bytes: Vec<u64>,
 }
 
-fn bytes(ranges: &[Range]) -> u64 {
-    ranges.iter().map(|r| r.1 - r.0).sum()
-}
-
 /// An area whose walk empties what is nearer than `level`.
-fn emptying(caches: &[Cache], level: CacheLevel) -> Result<Area, String> {
+fn emptying(caches: &[Cache], level: CacheLevel) -> Result<Area, Error> {
     let others = "warm and cold";
     Area::new(2 * caches::nearer(caches, level, "an operand in the state", others)?)
 }
@@ -66,7 +62,7 @@ impl<'a> Placing<'a> {
         caches: &[Cache],
         lines: Lines,
         team: Option<&'a Team>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let mut placing = Self {
             lines,
             away: Vec::new(),
@@ -82,11 +78,7 @@ impl<'a> Placing<'a> {
             bytes: Vec::new(),
         };
         if operands.iter().any(|o| o.state != CacheState::Warm) && !lines.can_flush() {
-            return Err(
-                "this processor flushes no lines by address (clflush), so that an operand can only be warm: for a replay in \
-                 which all is cold take --warmup cold"
-                    .to_owned(),
-            );
+            return Err(Error::NoFlush);
         }
         let mut named = Vec::new();
         for operand in operands {
@@ -150,10 +142,7 @@ impl<'a> Placing<'a> {
         }
         // SAFETY: memory of the region and images, mapped for reading as long as the process lives.
         unsafe { self.lines.flush(&self.away) };
-        match self.team {
-            Some(team) => team.each(|_| self.read()),
-            None => self.read(),
-        }
+        each(self.team, |_| self.read());
         // SAFETY: lines of the region and of images, mapped as long as the process lives.
         unsafe { self.lines.flush(&self.cold) };
     }
@@ -161,7 +150,7 @@ impl<'a> Placing<'a> {
     /// The part of each thread.
     fn read(&self) {
         let read = |ranges: &[Range]| {
-            // SAFETY: as in `apply`.
+            // SAFETY: memory of the region and images, mapped for reading as long as the process lives.
             ranges.iter().for_each(|r| unsafe { self.lines.read(*r) });
         };
         read(&self.images);
@@ -183,7 +172,7 @@ impl<'a> Placing<'a> {
 mod tests {
     use super::*;
 
-    fn placed(operands: &[PlacedOperand]) -> Result<Placing<'static>, String> {
+    fn placed(operands: &[PlacedOperand]) -> Result<Placing<'static>, Error> {
         let memory = Memory {
             data: &[(0x1000, 0x3000), (0x8000, 0x9000)],
             images: &[(0x5_0000, 0x6_0000)],

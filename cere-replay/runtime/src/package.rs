@@ -1,8 +1,9 @@
 //! What a replay, and the process that keeps its state, read of an unpacked package, and the addresses that they reserve for it.
 
 use crate::check;
+use crate::error::Error;
 use crate::pages::{Bytes, Pages};
-use crate::space::{self, Refusal};
+use crate::space;
 use cere_format::package::{MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, Manifest};
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub struct Package {
 
 impl Package {
     /// Reads the package in `directory`.
-    pub fn open(directory: &Path) -> Result<Self, String> {
+    pub fn open(directory: &Path) -> Result<Self, Error> {
         let member = |name: &str| directory.join(name);
         let manifest: Manifest = read("the manifest", &member(MEMBER_MANIFEST))?;
         let manifest: &'static Manifest = Box::leak(Box::new(manifest));
@@ -35,35 +36,33 @@ impl Package {
 }
 
 /// Starts this executable again, as its addresses are taken; returns why that failed.
-fn start_again((start, end): (u64, u64)) -> String {
+fn start_again(start: u64, end: u64) -> Error {
     let attempt = std::env::var(ENV_ATTEMPT).ok();
     let attempt: u32 = attempt.and_then(|a| a.parse().ok()).unwrap_or(0);
     if attempt >= ATTEMPTS {
-        return format!(
-            "the captured addresses {start:#x}-{end:#x} are taken in this process, {ATTEMPTS} times in a row: \
-             is address space randomisation off (setarch -R, kernel.randomize_va_space)?"
-        );
+        return Error::Taken {
+            start,
+            end,
+            times: ATTEMPTS,
+        };
     }
     use std::os::unix::process::CommandExt;
     let error = std::process::Command::new("/proc/self/exe")
         .env(ENV_ATTEMPT, (attempt + 1).to_string())
         .exec();
-    format!("cannot start again: {error}")
+    Error::of_system("cannot start again")(error)
 }
 
 /// Reserves the addresses of the captured process; starts this executable again where one is taken.
-pub fn reserve(manifest: &Manifest, pages: &Pages) -> Result<(), String> {
-    match space::reserve(manifest, &pages.all) {
-        Ok(()) => Ok(()),
-        Err(Refusal::Taken(start, end)) => Err(start_again((start, end))),
-        Err(Refusal::System(message)) => Err(message),
-    }
+pub fn reserve(manifest: &Manifest, pages: &Pages) -> Result<(), Error> {
+    space::reserve(manifest, &pages.all).map_err(|error| match error {
+        Error::Taken { start, end, .. } => start_again(start, end),
+        other => other,
+    })
 }
 
 /// Reads JSON from a file; `what` names it for people.
-pub fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, String> {
-    let text =
-        std::fs::read(path).map_err(|e| format!("cannot read {what} {}: {e}", path.display()))?;
-    serde_json::from_slice(&text)
-        .map_err(|e| format!("{what} {} is not valid: {e}", path.display()))
+pub fn read<T: DeserializeOwned>(what: &str, path: &Path) -> Result<T, Error> {
+    let text = std::fs::read(path).map_err(Error::file("read", path))?;
+    serde_json::from_slice(&text).map_err(Error::json(format!("{what} {}", path.display())))
 }

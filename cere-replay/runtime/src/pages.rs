@@ -1,5 +1,6 @@
 //! The page table and the content of pages at both ends of the region.
 
+use crate::error::{Damage, Error};
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN, PageRecord};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -21,19 +22,17 @@ unsafe impl Sync for Bytes {}
 
 impl Bytes {
     /// Maps `path`; an absent or empty file is no bytes.
-    pub fn open(path: &Path) -> Result<Self, String> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let empty = Self {
             start: std::ptr::NonNull::dangling().as_ptr(),
             length: 0,
         };
-        let cannot =
-            |action: &str, e: std::io::Error| format!("cannot {action} {}: {e}", path.display());
         let file = match File::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(empty),
-            Err(e) => return Err(cannot("open", e)),
+            Err(e) => return Err(Error::file("open", path)(e)),
         };
-        let length = file.metadata().map_err(|e| cannot("read", e))?.len() as usize;
+        let length = file.metadata().map_err(Error::file("read", path))?.len() as usize;
         if length == 0 {
             return Ok(empty);
         }
@@ -49,7 +48,7 @@ impl Bytes {
             )
         };
         if start == libc::MAP_FAILED {
-            return Err(cannot("map", std::io::Error::last_os_error()));
+            return Err(Error::file("map", path)(std::io::Error::last_os_error()));
         }
         Ok(Self {
             start: start as *const u8,
@@ -106,12 +105,9 @@ pub struct Pages {
 
 impl Pages {
     /// Reads the table and gives each page its place in the two files.
-    pub fn new(table: &[u8], entry: Bytes, exit: Bytes) -> Result<Self, String> {
+    pub fn new(table: &[u8], entry: Bytes, exit: Bytes) -> Result<Self, Damage> {
         if !table.len().is_multiple_of(16) {
-            return Err(format!(
-                "the page table is cut short: {} bytes",
-                table.len()
-            ));
+            return Err(Damage::TableCut { bytes: table.len() });
         }
         let (mut entries, mut exits) = (0usize, 0usize);
         let take = |wanted: bool, at: &mut usize| {
@@ -129,9 +125,7 @@ impl Pages {
             let flags = word(8);
             let rising = all.last().is_none_or(|p| p.start() < address);
             if !rising || !address.is_multiple_of(PAGE) || address > TOP - PAGE {
-                return Err(format!(
-                    "the page table holds {address:#x}: not a page, or out of order"
-                ));
+                return Err(Damage::TablePage(address));
             }
             all.push(Page {
                 record: PageRecord {
@@ -145,10 +139,11 @@ impl Pages {
         }
         for (name, needed, file) in [("entry", entries, &entry), ("exit", exits, &exit)] {
             if file.get().len() != needed {
-                return Err(format!(
-                    "the file of {name} pages has {} bytes, the table needs {needed}",
-                    file.get().len()
-                ));
+                return Err(Damage::PageFile {
+                    name,
+                    bytes: file.get().len(),
+                    needed,
+                });
             }
         }
         Ok(Self {

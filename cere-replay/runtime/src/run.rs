@@ -6,6 +6,7 @@ use crate::compare::{self, Allowed};
 use crate::control::Control;
 use crate::count::Counting;
 use crate::counters::{self, Measured};
+use crate::error::Error;
 use crate::glue::*;
 use crate::kept::Kept;
 use crate::library::{self, Environment, Libraries, Origins};
@@ -57,7 +58,6 @@ struct Stage<'a> {
     manifest: &'static Manifest,
     team: Option<&'a Team>,
     block: &'a Block,
-    /// Locks of the OpenMP runtime in captured memory.
     locks: Vec<OpenMpLock>,
     streams: Streams,
     told: Option<Told<'static>>,
@@ -148,148 +148,216 @@ impl Compared<'_> {
     }
 }
 
-/// Does what the plan says.
-pub fn run() -> Result<(), String> {
-    let before = cere_timing::clock::moment();
-    let path = std::env::var_os(ENV_PLAN).ok_or_else(|| {
-        format!("this is a replay of CERE: start it with cere replay ({ENV_PLAN} is not set)")
-    })?;
-    let plan: ReplayPlan = package::read("the plan", Path::new(&path))?;
-    let member = |name: &str| plan.package.join(name);
-    let Package {
-        manifest,
-        mut pages,
-    } = Package::open(&plan.package)?;
-    let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
-    match plan.kept {
-        true => space::inherit(manifest, &pages.all),
-        false => {
-            package::reserve(manifest, &pages)?;
-            space::open(manifest, &pages.all)?;
+/// The captured process, in place, before anything of it runs.
+struct Placed {
+    manifest: &'static Manifest,
+    pages: Pages,
+    trace: Vec<trace::Entry>,
+    control: Control,
+    block: Block,
+    kept: Kept,
+    answers: Bytes,
+    told: Option<Told<'static>>,
+    /// What people should know.
+    notes: Vec<String>,
+}
+
+impl Placed {
+    fn new(plan: &ReplayPlan) -> Result<Self, Error> {
+        let member = |name: &str| plan.package.join(name);
+        let Package {
+            manifest,
+            mut pages,
+        } = Package::open(&plan.package)?;
+        let trace = trace::parse(Bytes::open(&member(MEMBER_TRACE))?.get(), manifest)?;
+        match plan.kept {
+            true => space::inherit(manifest, &pages.all),
+            false => {
+                package::reserve(manifest, &pages)?;
+                space::open(manifest, &pages.all)?;
+            }
+        }
+        // SAFETY: no other thread has started, nothing here keeps such addresses, and the captured ones are reserved.
+        let mut control = unsafe { Control::place(manifest, &mut pages) };
+        let block = blocks(plan, manifest)?;
+        control.look(manifest, block.address());
+        heap::place(manifest.heap, &manifest.freed);
+        let answers = Bytes::open(&member(MEMBER_ANSWERS))?;
+        let executable = library::executable(&library::loaded());
+        let notes = clock::prepare(manifest, answers.get(), executable)?;
+        // Before other libraries take keys.
+        let told = c_library(manifest, &pages)?;
+        Ok(Self {
+            kept: Kept::of(plan.kept, manifest, &pages),
+            manifest,
+            pages,
+            trace,
+            control,
+            block,
+            answers,
+            told,
+            notes,
+        })
+    }
+}
+
+/// How many threads run the region.
+struct Crew {
+    team: Option<Team>,
+    /// More than one is asked for.
+    several: bool,
+    /// Whether more than one did or do: which of them came first is chance.
+    in_team: bool,
+}
+
+impl Crew {
+    /// Starts the team, if one is asked for.
+    fn new(plan: &ReplayPlan, manifest: &Manifest) -> Result<Self, Error> {
+        let start = |threads| Team::start(threads, plan.insist);
+        let team = plan.threads.map(start).transpose()?;
+        if let Some(team) = &team {
+            team.each(clock::number_thread);
+        }
+        let several = plan.threads.is_some_and(|threads| threads > 1);
+        let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
+        Ok(Self {
+            team,
+            several,
+            in_team: several || captured,
+        })
+    }
+
+    /// A team's threads go where the OpenMP runtime puts them.
+    fn pin(&self) -> Pinned {
+        match self.several {
+            true => Pinned::nowhere(),
+            false => Pinned::here(),
         }
     }
-    // SAFETY: no other thread has started, nothing here keeps such addresses, and the captured ones are reserved.
-    let mut control = unsafe { Control::place(manifest, &mut pages) };
-    let block = blocks(&plan, manifest)?;
-    control.look(manifest, block.address());
-    let kept = Kept::of(plan.kept, manifest, &pages);
-    heap::place(manifest.heap, &manifest.freed);
-    let answers = Bytes::open(&member(MEMBER_ANSWERS))?;
-    let executable = library::executable(&library::loaded());
-    let mut notes = clock::prepare(manifest, answers.get(), executable)?;
-    // Before other libraries take keys.
-    let mut told = c_library(manifest, &pages)?;
-    let libraries = library::find(manifest, &pages, &control);
-    let team = plan
-        .threads
-        .map(|threads| Team::start(threads, plan.insist));
-    let team = team.transpose()?;
-    if let Some(team) = &team {
-        team.each(clock::number_thread);
-    }
-    let mut state = State::new(
-        manifest,
-        &pages,
-        &kept,
-        &libraries.words,
-        &block,
-        team.as_ref(),
-    );
-    let (recompiled, origins) = install_code(manifest, &pages, &libraries)?;
-    unwind::know(manifest);
-    fault::watch(manifest);
-    let alone = plan
-        .threads
-        .is_none_or(|threads| threads == 1 && plan.insist);
-    typed::listen(&pages, !alone)?;
-    // A team's threads go where the OpenMP runtime puts them.
-    let several = plan.threads.is_some_and(|threads| threads > 1);
-    let captured = manifest.openmp.as_ref().is_some_and(|o| o.threads > 1);
-    let in_team = several || captured;
-    let output = keep_text(manifest, answers.get(), in_team)?;
+}
+
+/// Does what the plan says.
+pub fn run() -> Result<(), Error> {
+    let before = cere_timing::clock::moment();
+    let path = std::env::var_os(ENV_PLAN).ok_or(Error::NoPlan)?;
+    let plan: ReplayPlan = package::read("the plan", Path::new(&path))?;
+    let mut placed = Placed::new(&plan)?;
+    let (mut told, mut notes) = (placed.told.take(), std::mem::take(&mut placed.notes));
+    let (manifest, pages) = (placed.manifest, &placed.pages);
+    let libraries = library::find(manifest, pages, &placed.control);
+    let crew = Crew::new(&plan, manifest)?;
+    let team = crew.team.as_ref();
+    let (block, kept) = (&placed.block, &placed.kept);
+    let mut state = State::new(manifest, pages, kept, &libraries.words, block, team);
+    let (recompiled, origins) = install_code(manifest, pages, &libraries)?;
+    watch(&plan, manifest, pages)?;
+    let output = keep_text(manifest, placed.answers.get(), crew.in_team)?;
     library::start();
     let lacking = told.as_mut().map_or(Vec::new(), Told::begin);
-    let streams = Streams::find(&origins, &pages);
-    let pinned = if several {
-        Pinned::nowhere()
-    } else {
-        Pinned::here()
-    };
-    let absent = space::absent(&pages.all);
-    let absent: u64 = absent.iter().map(|r| (r.1 - r.0) / PAGE).sum();
-    let environment = Environment::find(&origins, &pages);
-    let invoke = glue().0;
-    let region = Region::new(manifest, invoke, (environment, &control), absent, several);
+    let streams = Streams::find(&origins, pages);
+    let pinned = crew.pin();
+    let region = region(&placed, &origins, crew.several);
     notes.splice(0..0, pinned.note());
     notes.extend(lacking.iter().map(|name| {
         format!("this machine has no locale `{name}`, which the program had: what the region makes of characters may differ")
     }));
     let mut outcome = outcome(region.cost, notes);
-    let locks = manifest.openmp.iter().flat_map(|o| o.locks.iter().cloned());
     let stage = Stage {
         manifest,
-        team: team.as_ref(),
-        block: &block,
-        locks: locks.filter(|l| pages.holds(l.address)).collect(),
+        team,
+        block,
+        locks: locks(manifest, pages),
         streams,
         told,
         output,
-        in_team,
+        in_team: crew.in_team,
     };
     let compared = Compared {
         stage: &stage,
-        pages: &pages,
+        pages,
         libraries: &libraries,
         origins: &origins,
-        control: &control,
+        control: &placed.control,
         named: OnceCell::new(),
         variables: OnceCell::new(),
     };
     let untimed = first_run(&plan, &region, &mut state, &compared, &mut outcome)?;
-    if plan.count.is_some() {
-        outcome.lacking = lost::used_names();
-        return write_outcome(&plan, &outcome);
+    if plan.count.is_none() {
+        let misplaced = team.and_then(|team| owners::misplaced(&state.owned(), &System(team)));
+        outcome.notes.extend(misplaced);
+        let first = stage.left(&state, untimed.1);
+        let warm = warm(&plan, &placed, &recompiled, team, pinned)?;
+        outcome.placed = warm.placed();
+        stage.clear(&state);
+        let repeated = Repeated {
+            plan: &plan,
+            region: &region,
+            state: &state,
+            warm: &warm,
+            compared: &compared,
+            first,
+            several: crew.several,
+            looks: LOOKS,
+            preparation: (0, 0),
+            outcome: &mut outcome,
+        };
+        repeated.measure(untimed.0, before)?;
     }
-    let misplaced = team
-        .as_ref()
-        .and_then(|team| owners::misplaced(&state.owned(), &System(team)));
-    outcome.notes.extend(misplaced);
-    let first = stage.left(&state, untimed.1);
+    outcome.lacking = lost::used_names();
+    let text = serde_json::to_vec(&outcome).map_err(Error::json("the outcome"))?;
+    std::fs::write(&plan.outcome, text).map_err(Error::file("write", &plan.outcome))
+}
+
+/// Has exceptions, faults and reported stores come here.
+fn watch(plan: &ReplayPlan, manifest: &'static Manifest, pages: &Pages) -> Result<(), Error> {
+    unwind::know(manifest);
+    fault::watch(manifest);
+    let one = |threads| threads == 1 && plan.insist;
+    let alone = plan.threads.is_none_or(one);
+    typed::listen(pages, !alone)
+}
+
+/// The region as it runs on what is in place.
+fn region<'a>(placed: &'a Placed, origins: &Origins, several: bool) -> Region<'a> {
+    let absent = space::bytes(&space::absent(&placed.pages.all)) / PAGE;
+    let environment = Environment::find(origins, &placed.pages);
+    let thread = (environment, &placed.control);
+    Region::new(placed.manifest, glue().0, thread, absent, several)
+}
+
+/// Locks of the OpenMP runtime in captured memory.
+fn locks(manifest: &Manifest, pages: &Pages) -> Vec<OpenMpLock> {
+    let locks = manifest.openmp.iter().flat_map(|o| o.locks.iter().cloned());
+    locks.filter(|l| pages.holds(l.address)).collect()
+}
+
+/// The warm-up that the plan asks for.
+fn warm<'a>(
+    plan: &'a ReplayPlan,
+    placed: &'a Placed,
+    recompiled: &'a [Jump],
+    team: Option<&'a Team>,
+    pinned: Pinned,
+) -> Result<Warm<'a>, Error> {
     let here = cere_format::caches::of(processor::current());
     let needs = Needs {
-        manifest,
-        pages: &pages,
-        block: &block,
-        jumps: &recompiled,
-        trace: &trace,
+        manifest: placed.manifest,
+        pages: &placed.pages,
+        block: &placed.block,
+        jumps: recompiled,
+        trace: &placed.trace,
         survival: plan.survival_ns,
-        team: team.as_ref(),
+        team,
         package: &plan.package,
         pinned,
         operands: &plan.operands,
         caches: cere_format::machine::corrected(here, &plan.caches),
     };
-    let warm = Warm::new(plan.warmup, needs)?;
-    outcome.placed = warm.placed();
-    stage.clear(&state);
-    let repeated = Repeated {
-        plan: &plan,
-        region: &region,
-        state: &state,
-        warm: &warm,
-        compared: &compared,
-        first,
-        several,
-        looks: LOOKS,
-        preparation: (0, 0),
-        outcome: &mut outcome,
-    };
-    repeated.measure(untimed.0, before)?;
-    write_outcome(&plan, &outcome)
+    Warm::new(plan.warmup, needs)
 }
 
 /// The captured thread-local blocks, in place.
-fn blocks(plan: &ReplayPlan, manifest: &'static Manifest) -> Result<Block, String> {
+fn blocks(plan: &ReplayPlan, manifest: &'static Manifest) -> Result<Block, Error> {
     let open = |name: &str| Bytes::open(&plan.package.join(name));
     let files = Files {
         entry: open(MEMBER_TLS_ENTRY)?,
@@ -298,11 +366,11 @@ fn blocks(plan: &ReplayPlan, manifest: &'static Manifest) -> Result<Block, Strin
         team: open(MEMBER_TLS_TEAM)?,
     };
     let numbers = manifest.openmp.as_ref().map_or(&[][..], |o| &o.blocks);
-    Block::new(files, numbers)
+    Ok(Block::new(files, numbers)?)
 }
 
 /// What the C library kept for the program.
-fn c_library(manifest: &'static Manifest, pages: &Pages) -> Result<Option<Told<'static>>, String> {
+fn c_library(manifest: &'static Manifest, pages: &Pages) -> Result<Option<Told<'static>>, Error> {
     let own = |page: &Page| !page.is(PAGE_FOREIGN);
     let mine = |start: u64, size: u64| {
         let ends = [start, start.saturating_add(size - 1)];
@@ -330,7 +398,7 @@ fn install_code(
     manifest: &'static Manifest,
     pages: &Pages,
     libraries: &Libraries,
-) -> Result<(Vec<Jump>, Origins), String> {
+) -> Result<(Vec<Jump>, Origins), Error> {
     let (_, recompiled, thunks) = glue();
     let labels = code::labels();
     let mut jumps = [recompiled, &libraries.jumps].concat();
@@ -345,7 +413,7 @@ fn install_code(
 }
 
 /// Keeps what the region prints.
-fn keep_text(manifest: &Manifest, answers: &[u8], in_team: bool) -> Result<Output, String> {
+fn keep_text(manifest: &Manifest, answers: &[u8], in_team: bool) -> Result<Output, Error> {
     let mut printed = text::Captured::new(manifest, answers)?;
     // Which thread writes out what others printed as well is chance.
     printed.complete &= !(printed.writes && in_team);
@@ -383,7 +451,7 @@ fn first_run(
     state: &mut State<'_>,
     compared: &Compared<'_>,
     outcome: &mut ReplayOutcome,
-) -> Result<(Timed, bool), String> {
+) -> Result<(Timed, bool), Error> {
     let stage = compared.stage;
     stage.put_back(state);
     lost::close(compared.pages);
@@ -474,7 +542,7 @@ impl Repeated<'_> {
     }
 
     /// Measures what the plan asks for, since the moment `before`; `untimed`: the first run.
-    fn measure(mut self, untimed: Timed, before: cere_timing::clock::Moment) -> Result<(), String> {
+    fn measure(mut self, untimed: Timed, before: cere_timing::clock::Moment) -> Result<(), Error> {
         let alone = Measured::Region(counters::NONE);
         let plan = self.plan;
         if untimed.cycles < LONG {
@@ -485,14 +553,12 @@ impl Repeated<'_> {
                 self.once(measured);
             });
             self.outcome.measured = measured?;
-            self.outcome.lacking = lost::used_names();
             self.outcome.tsc_hz = frequency(before);
             return Ok(());
         }
         let samples = repeat(plan.repetitions, || self.once(alone));
         let samples = self.together(samples);
         let outcome = self.outcome;
-        outcome.lacking = lost::used_names();
         outcome.tsc_hz = frequency(before);
         outcome.preparation = Preparation {
             restoring: self.preparation.0 as f64 / outcome.tsc_hz,
@@ -534,12 +600,6 @@ impl Repeated<'_> {
         self.outcome.batch = batch;
         together
     }
-}
-
-fn write_outcome(plan: &ReplayPlan, outcome: &ReplayOutcome) -> Result<(), String> {
-    let text = serde_json::to_vec(outcome).map_err(|e| format!("outcome: {e}"))?;
-    std::fs::write(&plan.outcome, text)
-        .map_err(|e| format!("cannot write {}: {e}", plan.outcome.display()))
 }
 
 /// Repetitions until there are enough.

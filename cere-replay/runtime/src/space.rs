@@ -1,5 +1,6 @@
 //! Reserving and opening the addresses that the captured process used.
 
+use crate::error::Error;
 use crate::pages::{PAGE, Page};
 use cere_format::capture::{Mapping, PAGE_ABSENT};
 use cere_format::package::Manifest;
@@ -43,15 +44,38 @@ pub fn merge(mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
         r.1 = r.1.saturating_add(PAGE - 1) & !(PAGE - 1);
     }
     ranges.retain(|r| r.0 < r.1);
+    joined(ranges, gap)
+}
+
+fn joined(mut ranges: Vec<(u64, u64)>, gap: u64) -> Vec<(u64, u64)> {
     ranges.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::new();
+    let mut joined: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
     for r in ranges {
-        match merged.last_mut() {
+        match joined.last_mut() {
             Some(last) if r.0 <= last.1.saturating_add(gap) => last.1 = last.1.max(r.1),
-            _ => merged.push(r),
+            _ => joined.push(r),
         }
     }
-    merged
+    joined
+}
+
+/// Ranges of both, rising and apart.
+pub fn union(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    joined([a, b].concat(), 0)
+}
+
+/// Bytes of ranges that are apart.
+pub fn bytes(ranges: &[(u64, u64)]) -> u64 {
+    ranges.iter().map(|r| r.1 - r.0).sum()
+}
+
+/// Fresh memory to read and write, mapped with `more` flags; where there is none, the system has said why.
+pub fn fresh(size: usize, more: libc::c_int) -> Option<*mut c_void> {
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | more;
+    // SAFETY: a mapping where the kernel has room.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), size, rights, flags, -1, 0) };
+    (start != libc::MAP_FAILED).then_some(start)
 }
 
 /// The parts of `ranges` outside `taken`; both rising and disjoint.
@@ -71,14 +95,6 @@ pub fn without(ranges: &[(u64, u64)], taken: &[(u64, u64)]) -> Vec<(u64, u64)> {
         }
     }
     left
-}
-
-/// Why addresses could not be reserved.
-pub enum Refusal {
-    /// This process has something in the range; another layout may not.
-    Taken(u64, u64),
-    /// The system does not give it.
-    System(String),
 }
 
 /// The captured stack below the captured pointer: the room that the region has. On a stack of the program's own, of which
@@ -147,7 +163,7 @@ pub fn inherit(manifest: &Manifest, pages: &[Page]) {
 }
 
 /// Reserves all that the captured process had mapped.
-pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
+pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Error> {
     let ranges = ranges(manifest, pages);
     let_go_of_break();
     for &(start, end) in &ranges {
@@ -167,18 +183,20 @@ pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
         };
         if at == libc::MAP_FAILED {
             let error = std::io::Error::last_os_error();
-            return Err(if error.raw_os_error() == Some(libc::EEXIST) {
-                Refusal::Taken(start, end)
-            } else {
-                Refusal::System(format!(
-                    "the system refuses the captured addresses {start:#x}-{end:#x}: {error}"
-                ))
+            return Err(match error.raw_os_error() {
+                // Another layout may have nothing there.
+                Some(libc::EEXIST) => Error::Taken {
+                    start,
+                    end,
+                    times: 1,
+                },
+                _ => Error::of_system(format!(
+                    "the system refuses the captured addresses {start:#x}-{end:#x}"
+                ))(error),
             });
         }
         if at as u64 != start {
-            return Err(Refusal::System(
-                "this kernel does not know MAP_FIXED_NOREPLACE (Linux 4.17 does)".to_owned(),
-            ));
+            return Err(Error::NoReplace);
         }
     }
     let _ = RESERVED.set(ranges);
@@ -186,14 +204,13 @@ pub fn reserve(manifest: &Manifest, pages: &[Page]) -> Result<(), Refusal> {
 }
 
 /// Changes the protection of [start, end).
-pub fn protect(start: u64, end: u64, protection: i32) -> Result<(), String> {
+pub fn protect(start: u64, end: u64, protection: i32) -> Result<(), Error> {
     // SAFETY: only reserved ranges are handed in.
     let rc = unsafe { libc::mprotect(start as *mut c_void, (end - start) as usize, protection) };
     if rc != 0 {
-        return Err(format!(
-            "cannot change the protection of {start:#x}-{end:#x}: {}",
-            std::io::Error::last_os_error()
-        ));
+        return Err(Error::system(format!(
+            "cannot change the protection of {start:#x}-{end:#x}"
+        )));
     }
     Ok(())
 }
@@ -213,7 +230,7 @@ pub fn populate<'p>(pages: impl Iterator<Item = &'p Page>) {
 pub fn resident(start: u64, end: u64) -> Vec<(u64, u64)> {
     let (start, end) = (start & !(PAGE - 1), end.next_multiple_of(PAGE));
     let mut pages = vec![0u8; ((end.max(start) - start) / PAGE) as usize];
-    // SAFETY: a byte a page.
+    // SAFETY: the kernel writes a byte for each page, for which there is room.
     let rc = unsafe {
         let length = pages.len() * PAGE as usize;
         libc::mincore(start as *mut c_void, length, pages.as_mut_ptr())
@@ -245,7 +262,7 @@ pub fn absent(pages: &[Page]) -> Vec<(u64, u64)> {
 }
 
 /// Opens all captured pages for writing, the stack below them, the region heap and what was mapped inside.
-pub fn open(manifest: &Manifest, pages: &[Page]) -> Result<(), String> {
+pub fn open(manifest: &Manifest, pages: &[Page]) -> Result<(), Error> {
     let huge = huge_pages(manifest, pages);
     let wanted: Vec<(u64, u64)> = pages
         .iter()
@@ -287,7 +304,14 @@ pub fn open(manifest: &Manifest, pages: &[Page]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{merge, without};
+    use super::{merge, union, without};
+
+    #[test]
+    fn ranges_of_both() {
+        let found = union(&[(10, 100), (200, 208)], &[(20, 30), (90, 120), (150, 160)]);
+        assert_eq!(found, [(10, 120), (150, 160), (200, 208)]);
+        assert!(union(&[], &[]).is_empty());
+    }
 
     #[test]
     fn what_is_left_of_ranges() {

@@ -1,5 +1,6 @@
 //! The entry point of the executable. The C library's own start files are for programs in the low 2 GiB.
 
+use crate::error::Error;
 use cere_format::replay::ENV_KEEP;
 #[cfg(not(test))]
 use std::arch::global_asm;
@@ -29,7 +30,7 @@ global_asm!(
 );
 
 /// A replay, or what keeps its state.
-fn run() -> Result<(), String> {
+fn run() -> Result<(), Error> {
     match std::env::var_os(ENV_KEEP) {
         Some(plan) => crate::keep::serve(plan.as_ref()),
         None => crate::run::run(),

@@ -1,11 +1,12 @@
 //! The captured state between repetitions: put back what the region changed, and a digest of what it left.
 
+use crate::heap;
 use crate::kept::Kept;
 use crate::owners::owners;
 use crate::pages::{PAGE, Page, Pages, memory};
-use crate::team::Team;
+use crate::space::{self, union};
+use crate::team::{Team, each};
 use crate::thread::Block;
-use crate::{heap, space};
 use cere_format::capture::{PAGE_ABSENT, PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
 use cere_format::package::Manifest;
 use xxhash_rust::xxh3::xxh3_64;
@@ -228,39 +229,5 @@ impl<'a> State<'a> {
         let thread = self.manifest.image.tls.as_ref().map_or(0, |t| t.address);
         found.push((thread, xxh3_64(self.block.memory())));
         found
-    }
-}
-
-/// Ranges of both, rising and apart.
-pub fn union(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut all = [a, b].concat();
-    all.sort_unstable();
-    let mut apart: Vec<(u64, u64)> = Vec::with_capacity(all.len());
-    for range in all {
-        match apart.last_mut() {
-            Some(last) if range.0 <= last.1 => last.1 = last.1.max(range.1),
-            _ => apart.push(range),
-        }
-    }
-    apart
-}
-
-/// Runs `work` on each thread of the team, or here.
-fn each(team: Option<&Team>, work: impl Fn(u32) + Sync) {
-    match team {
-        Some(team) => team.each(work),
-        None => work(0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::union;
-
-    #[test]
-    fn ranges_of_both() {
-        let found = union(&[(10, 100), (200, 208)], &[(20, 30), (90, 120), (150, 160)]);
-        assert_eq!(found, [(10, 120), (150, 160), (200, 208)]);
-        assert!(union(&[], &[]).is_empty());
     }
 }

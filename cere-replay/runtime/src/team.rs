@@ -1,6 +1,7 @@
 //! The team of the OpenMP runtime in this process: fresh, started before the clock runs, its threads' own memory as in
 //! threads that have just started.
 
+use crate::error::Error;
 use crate::heap::{self, in_library};
 use crate::thread::Others;
 use cere_format::abi::{FORK_SYMBOL, Fork, Ident};
@@ -26,7 +27,7 @@ pub struct Team {
 static CREATE: AtomicUsize = AtomicUsize::new(0);
 
 fn find(name: &CStr) -> usize {
-    // SAFETY: a plain look-up.
+    // SAFETY: a null-terminated name; the loader only looks.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
 }
 
@@ -62,7 +63,7 @@ unsafe extern "C" fn attributes(thread: libc::pthread_t, found: *mut libc::pthre
 /// Stands for what says how many threads the next team has, where the replay's number counts.
 unsafe extern "C" fn ignore(_: *const Ident, _: i32, _: i32) {}
 
-unsafe extern "C" fn each(_: *const i32, _: *const i32, work: *const c_void) {
+unsafe extern "C" fn work_here(_: *const i32, _: *const i32, work: *const c_void) {
     // SAFETY: the runtime's function of this name, and the work that `Team::each` hands over.
     unsafe {
         let work = work.cast::<Work>();
@@ -71,15 +72,20 @@ unsafe extern "C" fn each(_: *const i32, _: *const i32, work: *const c_void) {
     }
 }
 
+/// Runs `work` on each thread of the team, with its number, or here.
+pub fn each(team: Option<&Team>, work: impl Fn(u32) + Sync) {
+    match team {
+        Some(team) => team.each(work),
+        None => work(0),
+    }
+}
+
 impl Team {
     /// Finds the runtime and starts `threads` threads. `insist`: the region's teams have that many whatever it says.
-    pub fn start(threads: u32, insist: bool) -> Result<Team, String> {
+    pub fn start(threads: u32, insist: bool) -> Result<Team, Error> {
         let fork = find(FORK_SYMBOL);
         if fork == 0 {
-            return Err(
-                "the library that stands for the OpenMP runtime has no __kmpc_fork_call: is it LLVM's (libomp)?"
-                    .into(),
-            );
+            return Err(Error::NoOpenMp);
         }
         CREATE.store(find(c"pthread_create"), Relaxed);
         let [malloc, calloc, realloc] = heap::libc_functions();
@@ -112,10 +118,7 @@ impl Team {
         });
         let started = started.load(Relaxed);
         if started != threads as usize {
-            return Err(format!(
-                "the OpenMP runtime started {started} of {threads} threads: a limit of the system or of its environment \
-                 (OMP_THREAD_LIMIT, KMP_ALL_THREADS)"
-            ));
+            return Err(Error::Threads { started, threads });
         }
         Ok(team)
     }
@@ -148,7 +151,7 @@ impl Team {
                 let push = std::mem::transmute::<usize, Push>(push);
                 push(&ident, own, self.threads as i32);
             }
-            (self.fork)(&ident, 1, each, (&raw const work).cast::<c_void>());
+            (self.fork)(&ident, 1, work_here, (&raw const work).cast::<c_void>());
         }
     }
 

@@ -1,9 +1,12 @@
 //! What the region does to others than its memory: what system calls write to standard output and standard error, and what it
 //! registers to run at the end. In the captured invocation, and in the first run here, which is compared.
 
+use crate::error::Error;
+use crate::space;
 use cere_format::answers::{
     Registration, TEXT_AFTER, TEXT_BEFORE, TEXT_GOES_ON, decode, is_write, registration,
 };
+use cere_format::error::FormatError;
 use cere_format::package::{MEMBER_ANSWERS, Manifest};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -57,14 +60,14 @@ fn registration_of(bytes: &[u8]) -> Registration {
 
 impl Captured {
     /// From a package.
-    pub fn new(manifest: &Manifest, answers: &[u8]) -> Result<Self, String> {
+    pub fn new(manifest: &Manifest, answers: &[u8]) -> Result<Self, FormatError> {
         let calls = manifest.system_calls.iter();
         let calls = calls.filter(|c| is_write(c.number as usize, 1));
         let made: u64 = calls.map(|c| c.count).sum();
         let mut found = Self::default();
         let mut kept = 0;
         let mut after = Texts::default();
-        for (head, bytes) in decode(MEMBER_ANSWERS, answers).map_err(|e| e.to_string())? {
+        for (head, bytes) in decode(MEMBER_ANSWERS, answers)? {
             if head.is_registration() {
                 found.registered.push(registration_of(&bytes));
             }
@@ -93,21 +96,13 @@ impl Captured {
 
 /// Keeps what the region writes from now on; as `captured`, or longer by so much that it is another text. Of a `team`
 /// registrations are counted alone.
-pub fn keep(captured: &Captured, team: bool) -> Result<(), String> {
+pub fn keep(captured: &Captured, team: bool) -> Result<(), Error> {
     TEAM.store(team, Relaxed);
     let texts: usize = captured.printed.iter().map(Vec::len).sum();
     let registered = captured.registered.len() * (HEAD + size_of::<Registration>());
     let size = 2 * (texts + registered) + BEYOND;
-    let (rights, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
-    // SAFETY: a fresh mapping.
-    let room = unsafe { libc::mmap(std::ptr::null_mut(), size, rights, flags, -1, 0) };
-    if room == libc::MAP_FAILED {
-        let error = std::io::Error::last_os_error();
-        return Err(format!("no room for {size} bytes of text: {error}"));
-    }
+    let room = space::fresh(size, 0);
+    let room = room.ok_or_else(|| Error::system(format!("no room for {size} bytes of text")))?;
     ROOM.store(room as usize, Relaxed);
     SIZE.store(size, Relaxed);
     KEEPS.store(true, Relaxed);

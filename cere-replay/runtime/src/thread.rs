@@ -1,5 +1,6 @@
 //! The thread-local block of the captured image, which the glue lays out as the image did.
 
+use crate::error::Damage;
 use crate::glue::{cere_glue_tls, cere_glue_tls_size};
 use crate::pages::Bytes;
 
@@ -55,7 +56,7 @@ impl Others<'_> {
 
 impl Block {
     /// The block of this thread; `numbers` are those of the other threads whose blocks are there.
-    pub fn new(files: Files, numbers: &[u32]) -> Result<Self, String> {
+    pub fn new(files: Files, numbers: &[u32]) -> Result<Self, Damage> {
         let Files {
             entry,
             exit,
@@ -67,17 +68,19 @@ impl Block {
         for file in [&entry, &exit, &template] {
             let length = file.get().len();
             if length != 0 && length != size {
-                return Err(format!(
-                    "the thread-local block has {size} bytes, its file {length}"
-                ));
+                return Err(Damage::Block {
+                    bytes: size,
+                    file: length,
+                });
             }
         }
         let length = team.get().len();
         if length != size * numbers.len() {
-            return Err(format!(
-                "the thread-local blocks of {} threads have {size} bytes each, their file {length}",
-                numbers.len()
-            ));
+            return Err(Damage::Blocks {
+                threads: numbers.len(),
+                bytes: size,
+                file: length,
+            });
         }
         Ok(Self {
             start,

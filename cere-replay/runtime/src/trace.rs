@@ -1,11 +1,12 @@
 //! The page trace before entry: which memory its touches are made on in this process.
 
 use crate::caches::Area;
+use crate::error::{Error, TraceDamage};
 use crate::glue::Jump;
 use crate::lines::Lines;
 use crate::owners::owners;
 use crate::pages::{PAGE, Page, Pages};
-use crate::team::Team;
+use crate::team::{Team, each};
 use cere_format::capture::{
     PAGE_ABSENT, PAGE_CODE, TRACE_AGE_SHIFT, TRACE_AGE_UNIT, TRACE_PAGE, TRACE_THREAD_SHIFT,
     TRACE_THREADS, TRACE_WRITTEN,
@@ -26,33 +27,27 @@ pub struct Entry {
 }
 
 /// Reads the member that the manifest announces.
-pub fn parse(bytes: &[u8], manifest: &Manifest) -> Result<Vec<Entry>, String> {
+pub fn parse(bytes: &[u8], manifest: &Manifest) -> Result<Vec<Entry>, TraceDamage> {
     let entries = entries(bytes)?;
     if manifest.openmp.is_none()
         && let Some(entry) = entries.iter().find(|e| e.thread != 0)
     {
-        return Err(format!(
-            "the page trace names a thread at {:#x}, which is no page of a region with one; capture the codelet again",
-            entry.page
-        ));
+        return Err(TraceDamage::Thread { page: entry.page });
     }
     let announced = manifest.trace.as_ref().map_or(0, |t| t.pages);
     if announced != entries.len() as u64 {
-        return Err(format!(
-            "the page trace is cut short: it has {} of {announced} pages; capture the codelet again",
-            entries.len()
-        ));
+        return Err(TraceDamage::Pages {
+            found: entries.len(),
+            announced,
+        });
     }
     Ok(entries)
 }
 
 /// Pages in the order of their last touch.
-fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
+fn entries(bytes: &[u8]) -> Result<Vec<Entry>, TraceDamage> {
     if !bytes.len().is_multiple_of(8) {
-        return Err(format!(
-            "the page trace is cut short: {} bytes are no whole number of entries; capture the codelet again",
-            bytes.len()
-        ));
+        return Err(TraceDamage::Bytes(bytes.len()));
     }
     let words = bytes.as_chunks::<8>().0;
     let mut entries = Vec::with_capacity(words.len());
@@ -71,10 +66,7 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     let mut sorted: Vec<u64> = entries.iter().map(|e| e.page).collect();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
-        return Err(format!(
-            "the page trace holds the page {:#x} twice, so it is not in the order of last touches; capture the codelet again",
-            twice[0]
-        ));
+        return Err(TraceDamage::Twice { page: twice[0] });
     }
     Ok(entries)
 }
@@ -253,7 +245,7 @@ impl Trace {
         jumps: &[Jump],
         own: &[(u64, u64)],
         (threads, others): (u32, Option<Others>),
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let functions = functions(manifest);
         let jumps = sorted(jumps);
         let makers = makers(entries, manifest, threads);
@@ -314,10 +306,7 @@ impl Trace {
 
     /// Touches every line, page after page, each thread what is its own.
     pub fn touch(&self, lines: &Lines, team: Option<&Team>) {
-        match team {
-            Some(team) => team.each(|thread| self.touch_here(lines, thread)),
-            None => self.touch_here(lines, 0),
-        }
+        each(team, |thread| self.touch_here(lines, thread));
     }
 
     fn touch_here(&self, lines: &Lines, thread: u32) {
@@ -355,7 +344,7 @@ mod tests {
             found,
             [entry(0x7000, 0, false, 3), entry(0x1000, 5, true, 0)]
         );
-        assert_eq!(entries(&[]), Ok(Vec::new()));
+        assert_eq!(entries(&[]).unwrap(), []);
     }
 
     #[test]
@@ -364,7 +353,7 @@ mod tests {
             (vec![0; 15], "cut short: 15 bytes"),
             (bytes(&[0x2000, 0x1000, 0x2001]), "0x2000 twice"),
         ] {
-            let message = entries(&bytes).unwrap_err();
+            let message = entries(&bytes).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         }
     }

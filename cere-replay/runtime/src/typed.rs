@@ -1,8 +1,10 @@
 //! The kind of what recompiled code that reports its stores (the pass, `types.cpp`) stored last in each four bytes: floating
 //! point or not. The stored value is kept beside it, so that a change by other code is noticed.
 
+use crate::error::Error;
 use crate::glue::{cere_glue_store, cere_glue_typed};
 use crate::pages::{PAGE, Page, Pages};
+use crate::space;
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -51,7 +53,7 @@ static CELLS_OF: OnceLock<Cells> = OnceLock::new();
 
 impl Cells {
     /// With cells for `pages`, by rising address.
-    fn new(pages: &[u64], several: bool) -> Result<Self, String> {
+    fn new(pages: &[u64], several: bool) -> Result<Self, Error> {
         let cells = memory(pages.len().max(1) * CELLS as usize)?;
         let none = memory(GROUP)?.cast::<*mut u64>();
         let mut groups: Vec<*const *mut u64> = vec![none; GROUPS];
@@ -86,20 +88,9 @@ impl Cells {
 }
 
 /// Fresh memory for so many words, all zero, of which only what is used takes up room.
-fn memory(words: usize) -> Result<*mut u64, String> {
-    // SAFETY: a fresh anonymous mapping.
-    let start = unsafe {
-        let rights = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        libc::mmap(std::ptr::null_mut(), words * 8, rights, flags, -1, 0)
-    };
-    if start == libc::MAP_FAILED {
-        return Err(format!(
-            "no memory for the types of what is stored: {}",
-            std::io::Error::last_os_error()
-        ));
-    }
-    Ok(start.cast())
+fn memory(words: usize) -> Result<*mut u64, Error> {
+    let start = space::fresh(words * 8, libc::MAP_NORESERVE).map(<*mut _>::cast);
+    start.ok_or_else(|| Error::system("no memory for the types of what is stored"))
 }
 
 /// Called behind every store.
@@ -146,15 +137,15 @@ fn note(cell: &AtomicU64, now: &AtomicU32, kind: u64, several: bool) {
 
 /// Receives reported stores from now on, if the code reports them. Called before the first run. `several`: threads may store
 /// at the same time.
-pub fn listen(pages: &Pages, several: bool) -> Result<(), String> {
-    // SAFETY: the glue's word.
+pub fn listen(pages: &Pages, several: bool) -> Result<(), Error> {
+    // SAFETY: the generator's glue defines the word, which nothing writes.
     let typed = unsafe { (&raw const cere_glue_typed).read() };
     if typed == 0 {
         return Ok(());
     }
     let pages: Vec<u64> = pages.all.iter().map(Page::start).collect();
     let _ = CELLS_OF.set(Cells::new(&pages, several)?);
-    // SAFETY: the glue's word, before anything reads it.
+    // SAFETY: the generator's glue defines the word; the region, which reads it, does not run yet.
     unsafe { cere_glue_store = stored as *const () as u64 };
     Ok(())
 }

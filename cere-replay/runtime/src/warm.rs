@@ -1,15 +1,15 @@
 //! The state of the caches before a timed repetition (CERE thesis, 3.5.3). Comes after the captured state was put back.
 
 use crate::caches::{self, Area};
+use crate::error::Error;
 use crate::glue::Jump;
 use crate::heap;
 use crate::lines::{Lines, flush_translations};
 use crate::operand::{Memory, Placing};
 use crate::pages::Pages;
 use crate::processor::Pinned;
-use crate::space::{self, merge};
-use crate::state::union;
-use crate::team::Team;
+use crate::space::{self, merge, union};
+use crate::team::{Team, each};
 use crate::thread::Block;
 use crate::trace::{self, Entry, Others, Trace};
 use cere_format::caches::Cache;
@@ -103,111 +103,133 @@ pub struct Needs<'a> {
     pub caches: Vec<Cache>,
 }
 
-impl<'a> Warm<'a> {
-    /// Prepares for `how`.
-    pub fn new(how: Warmup, needs: Needs<'a>) -> Result<Self, String> {
-        let Needs {
-            manifest, pages, ..
-        } = needs;
-        let entry = &manifest.entry;
-        let maps = std::fs::read_to_string("/proc/self/maps")
-            .map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
-        let images = images(&maps, needs.package);
-        let lines = Lines::new();
-        let threads = needs.team.map_or(1, Team::threads);
-        let size = needs.caches.iter().map(|cache| cache.size).max();
-        let others = needs.survival.zip(size);
-        let others = others.map(|(half, size)| Others { size, half });
-        let trace = match how {
-            Warmup::PageTrace => Some(Trace::new(
-                needs.trace,
-                manifest,
-                pages,
-                needs.jumps,
-                &images,
-                (threads, others),
-            )?),
-            _ => None,
-        };
-        // A touch would bring pages into memory that were not there at entry.
-        let there = pages.all.iter().filter(|p| !p.is(PAGE_ABSENT));
+impl Needs<'_> {
+    /// Bytes of the largest cache.
+    fn largest(&self) -> Option<u64> {
+        self.caches.iter().map(|cache| cache.size).max()
+    }
+
+    fn others(&self) -> Option<Others> {
+        let known = self.survival.zip(self.largest());
+        known.map(|(half, size)| Others { size, half })
+    }
+
+    fn trace(&self, images: &[(u64, u64)]) -> Result<Trace, Error> {
+        let threads = self.team.map_or(1, Team::threads);
+        let crowd = (threads, self.others());
+        let (pages, jumps) = (self.pages, self.jumps);
+        Trace::new(self.trace, self.manifest, pages, jumps, images, crowd)
+    }
+
+    /// The memory that the region uses. A touch would bring pages into memory that were not there at entry.
+    fn memory(&self, scratch: Option<(u64, u64)>) -> Vec<(u64, u64)> {
+        let there = self.pages.all.iter().filter(|p| !p.is(PAGE_ABSENT));
         let mut data: Vec<(u64, u64)> = there.map(|p| (p.start(), p.end())).collect();
-        data.extend(space::resident(manifest.heap.0, heap::used()));
-        let (low, top) = space::stack(manifest);
+        data.extend(space::resident(self.manifest.heap.0, heap::used()));
+        let (low, top) = space::stack(self.manifest);
         data.extend(space::resident(low, top));
-        let scratch = trace.as_ref().and_then(Trace::scratch);
         data.extend(scratch);
-        let absent: u64 = space::absent(&pages.all).iter().map(|r| r.1 - r.0).sum();
-        let frames = match absent > 0 && lines.can_flush() {
-            true => Some(Area::new(absent)?),
-            false => None,
-        };
-        let mut data = merge(data, 0);
-        let traced = trace.as_ref().map_or_else(Vec::new, Trace::ranges);
-        let recompiled = trace::code(needs.jumps, manifest, pages, &images);
-        let untraced = space::without(&union(&data, &recompiled), &merge(traced, 0));
-        data.push(thread(needs.block));
-        let arguments = (
-            entry.arguments,
-            entry.arguments + u64::from(entry.arguments_size),
-        );
+        merge(data, 0)
+    }
+
+    /// As much memory as was not there at entry.
+    fn frames(&self, lines: &Lines) -> Result<Option<Area>, Error> {
+        let absent = space::bytes(&space::absent(&self.pages.all));
+        let wanted = (absent > 0 && lines.can_flush()).then_some(absent);
+        wanted.map(Area::new).transpose()
+    }
+
+    /// What the caller touched last, as far as it lies in `data`.
+    fn last(&self, data: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let entry = &self.manifest.entry;
+        let size = u64::from(entry.arguments_size);
+        let arguments = (entry.arguments, entry.arguments + size);
         let top_of_stack = (entry.stack_pointer - TOP_OF_STACK, entry.stack_pointer);
         let open = |r: &(u64, u64)| data.iter().any(|d| d.0 <= r.0 && r.1 <= d.1);
-        let last = [arguments, top_of_stack].into_iter().filter(open).collect();
-        let code = pages.all.iter().filter(|p| p.is(PAGE_CODE));
-        let code = code.map(|p| (p.start(), p.end())).collect();
-        let placing = Placing::new(
-            needs.operands,
-            Memory {
-                data: &space::without(&union(&data, &[]), scratch.as_slice()),
-                images: &images,
-                code: merge(code, 0),
-                recompiled,
-                all_cold: matches!(how, Warmup::Cold | Warmup::Partial(_)),
-            },
-            &needs.caches,
-            lines,
-            needs.team,
-        )?;
-        let mut warm = Self {
-            placing,
+        [arguments, top_of_stack].into_iter().filter(open).collect()
+    }
+
+    /// Captured pages of code.
+    fn code(&self) -> Vec<(u64, u64)> {
+        let code = self.pages.all.iter().filter(|p| p.is(PAGE_CODE));
+        merge(code.map(|p| (p.start(), p.end())).collect(), 0)
+    }
+
+    /// What empties every cache where lines cannot be flushed.
+    fn emptying(&self, how: Warmup, lines: &Lines) -> Result<Option<Area>, Error> {
+        if how == Warmup::WorkingSet || lines.can_flush() {
+            return Ok(None);
+        }
+        let area = caches::emptying(&self.caches, lines)?;
+        // Before it was pinned, the process may have run anywhere.
+        self.pinned.everywhere(|| area.walk(lines));
+        Ok(Some(area))
+    }
+
+    /// What fills the largest cache where flushing leaves too much.
+    fn filling(&self, how: Warmup, lines: &Lines) -> Result<Option<Area>, Error> {
+        let near = caches::nearest(&self.caches, 2);
+        let old = |o: Others| trace::is_old(self.trace, self.pages, near, o.size);
+        let fill = match how {
+            Warmup::Cold => true,
+            Warmup::PageTrace => self.others().is_some_and(old),
+            Warmup::Partial(_) | Warmup::WorkingSet => false,
+        };
+        let size = self.largest().filter(|_| fill && lines.can_flush());
+        size.map(Area::new).transpose()
+    }
+
+    /// What empties the caches nearer to the core than the wanted one.
+    fn nearer(&self, how: Warmup) -> Result<Option<Area>, Error> {
+        let Warmup::Partial(level) = how else {
+            return Ok(None);
+        };
+        let others = "--warmup cold, working-set and page-trace";
+        let size = caches::nearer(&self.caches, level, "--warm-to", others)?;
+        Area::new(2 * size).map(Some)
+    }
+}
+
+impl<'a> Warm<'a> {
+    /// Prepares for `how`.
+    pub fn new(how: Warmup, needs: Needs<'a>) -> Result<Self, Error> {
+        let maps = Path::new("/proc/self/maps");
+        let text = std::fs::read_to_string(maps).map_err(Error::file("read", maps))?;
+        let images = images(&text, needs.package);
+        let lines = Lines::new();
+        let traced = how == Warmup::PageTrace;
+        let trace = traced.then(|| needs.trace(&images)).transpose()?;
+        let scratch = trace.as_ref().and_then(Trace::scratch);
+        let mut data = needs.memory(scratch);
+        let frames = needs.frames(&lines)?;
+        let recompiled = trace::code(needs.jumps, needs.manifest, needs.pages, &images);
+        let traced = trace.as_ref().map_or_else(Vec::new, Trace::ranges);
+        let untraced = space::without(&union(&data, &recompiled), &merge(traced, 0));
+        data.push(thread(needs.block));
+        let memory = Memory {
+            data: &space::without(&union(&data, &[]), scratch.as_slice()),
+            images: &images,
+            code: needs.code(),
+            recompiled,
+            all_cold: matches!(how, Warmup::Cold | Warmup::Partial(_)),
+        };
+        let placing = Placing::new(needs.operands, memory, &needs.caches, lines, needs.team)?;
+        Ok(Self {
             how,
             lines,
+            last: needs.last(&data),
             data,
             untraced,
             frames,
             images,
-            last,
             trace,
-            emptying: None,
-            nearer: None,
-            filling: None,
+            emptying: needs.emptying(how, &lines)?,
+            filling: needs.filling(how, &lines)?,
+            nearer: needs.nearer(how)?,
             pinned: needs.pinned,
             team: needs.team,
-        };
-        if how != Warmup::WorkingSet && !lines.can_flush() {
-            let area = caches::emptying(&needs.caches, &lines)?;
-            // Before it was pinned, the process may have run anywhere.
-            warm.pinned.everywhere(|| area.walk(&lines));
-            warm.emptying = Some(area);
-        }
-        let near = caches::nearest(&needs.caches, 2);
-        let fill = match how {
-            Warmup::Cold => true,
-            Warmup::PageTrace => {
-                others.is_some_and(|o| trace::is_old(needs.trace, pages, near, o.size))
-            }
-            Warmup::Partial(_) | Warmup::WorkingSet => false,
-        };
-        if lines.can_flush() && fill {
-            warm.filling = size.map(Area::new).transpose()?;
-        }
-        if let Warmup::Partial(level) = how {
-            let others = "--warmup cold, working-set and page-trace";
-            let size = caches::nearer(&needs.caches, level, "--warm-to", others)?;
-            warm.nearer = Some(Area::new(2 * size)?);
-        }
-        Ok(warm)
+            placing,
+        })
     }
 
     /// Throws `ranges` out of the caches.
@@ -249,7 +271,7 @@ impl<'a> Warm<'a> {
     pub fn apply(&self) {
         self.fresh_frames();
         let read = |ranges: &[(u64, u64)]| {
-            // SAFETY: as in `flush`.
+            // SAFETY: memory of the region and images, mapped for reading as long as the process lives.
             ranges.iter().for_each(|r| unsafe { self.lines.read(*r) });
         };
         match self.how {
@@ -265,10 +287,7 @@ impl<'a> Warm<'a> {
                 read(&self.images);
                 read(&self.data);
                 if let Some(area) = &self.nearer {
-                    match self.team {
-                        Some(team) => team.each(|_| area.walk(&self.lines)),
-                        None => area.walk(&self.lines),
-                    }
+                    each(self.team, |_| area.walk(&self.lines));
                 }
             }
             // What the program has used again and again stays in caches where what is read once does not: the lines

@@ -11,7 +11,7 @@ use std::time::Duration;
 fn message(manifest: &Manifest, source: &str, change: impl FnOnce(&std::path::Path)) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(directory.path());
-    options.settings.timeout = Duration::from_secs(2);
+    options.settings.timeout = Some(Duration::from_secs(2));
     let at = directory.path().join("p");
     package(&at, manifest, source, &sum_pages(9900));
     change(&at);

@@ -7,10 +7,10 @@ use cere_format::package::*;
 use cere_format::profile::RegionKey;
 use cere_format::replay::Repetitions;
 use cere_replay::{Keepers, Options, Replay, ReplayError};
-use std::cell::RefCell;
+use cere_system::events::{Event, Events};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub const STACK: u64 = 0x7fff_ffff_0000;
@@ -32,16 +32,21 @@ struct info llvmGetPassPluginInfo(void) {
 }
 "#;
 
-thread_local! {
-    static ANNOUNCED: RefCell<String> = const { RefCell::new(String::new()) };
+/// Events, and those that came.
+pub fn heard() -> (Events, Arc<Mutex<Vec<Event>>>) {
+    let said: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let heard = said.clone();
+    let events = Events::new(move |event| heard.lock().unwrap().push(event));
+    (events, said)
 }
 
 /// Replays a package in a process of its own, and as a fork of one that keeps its state: both have to say the same.
 pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> {
     let own = cere_replay::replay(package, options);
+    let (events, said) = heard();
     let kept = Options {
         keepers: Some(Arc::new(Keepers::default())),
-        announce: Some(|what| ANNOUNCED.with_borrow_mut(|said| said.push_str(what))),
+        events,
         ..options.clone()
     };
     match (&own, cere_replay::replay(package, &kept)) {
@@ -58,7 +63,7 @@ pub fn replay(package: &Path, options: &Options) -> Result<Replay, ReplayError> 
             };
             assert_eq!(counts(own), counts(&kept));
             assert_eq!(own.repeatable, kept.repeatable);
-            assert_eq!(ANNOUNCED.take(), "");
+            assert_eq!(said.lock().unwrap()[..], []);
         }
         (Err(own), Err(kept)) => assert_eq!(own.to_string(), kept.to_string()),
         (own, kept) => panic!("{own:?} alone, {kept:?} as a fork"),
@@ -102,6 +107,8 @@ pub fn mapping(start: u64, end: u64, permissions: &str, path: &str) -> Mapping {
 
 pub fn manifest() -> Manifest {
     Manifest {
+        of_thread: None,
+        beside: 0,
         run: None,
         openmp: None,
         answers: None,
@@ -121,6 +128,7 @@ pub fn manifest() -> Manifest {
             reason: None,
             live_ins: Vec::new(),
             exits: 1,
+            inside: None,
         },
         key: RegionKey {
             unit: "0".repeat(32),
@@ -261,16 +269,17 @@ pub fn options(directory: &Path) -> Options {
             operands: Vec::new(),
             compare: true,
             team: Default::default(),
+            beside: None,
             sandbox: cere_sandbox::Sandbox::new(),
             tolerance: Default::default(),
-            timeout: Duration::from_secs(20),
+            timeout: Some(Duration::from_secs(20)),
         },
         keep: None,
         cache: directory.join("cache"),
         plugin,
         runtime: runtime(),
         keepers: None,
-        announce: None,
+        events: Events::ignored(),
     }
 }
 

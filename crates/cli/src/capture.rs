@@ -1,12 +1,13 @@
 //! `cere capture [REGION...] -- CMD`: takes codelets out of a run.
 
+use crate::options::ranks::RankOptions;
 use crate::options::{self, Common};
 use crate::show;
 use anyhow::{Result, bail};
 use cere_capture::capture::{End, Request, Taken, Tracing, parse_invocations, take};
 use cere_capture::launch::Output;
 use cere_system::console::print::{self, tell};
-use cere_system::console::{note, warning};
+use cere_system::console::{self, note, warning};
 use cere_system::process::supervise::shell_code;
 
 /// Take codelets out of a run
@@ -22,6 +23,10 @@ Regions inside captured ones are captured by further runs of the program, withou
 differently inside a captured invocation. The same holds for what follows a captured invocation if blocks that it\n\
 allocated are in use, or if the program has taken more memory since. The number of runs is that of the captured\n\
 invocations that lie in one another, and one more for each whose blocks stay in use.\n\
+\n\
+A region that other threads alone enter is captured in the one with most time in it, while all others stand still. Which\n\
+thread does what may be chance: the time in vivo is the median over all threads. Such codelets have the thread after the\n\
+number of the invocation: NAME:12.t3 is the twelfth of the third thread.\n\
 \n\
 Before a captured invocation the pages that the program touches are traced, so that a replay finds the caches as the\n\
 program left them. A trace begins at the earlier of two events, K invocations or S seconds before, but not before the\n\
@@ -44,6 +49,10 @@ pub struct Options {
     /// Invocations, from 1: `1,12` or `3-5`, instead of the representatives
     #[arg(long, value_name = "LIST")]
     invocation: Option<String>,
+    /// The thread whose invocations are captured, by its number in the order of start, OpenMP's apart; 0: the first [default: the
+    /// first one where it enters the region, else the one with most time in it]
+    #[arg(long, value_name = "N")]
+    thread: Option<u64>,
     /// Skip codelets that the store has, and what could not be captured before
     #[arg(long)]
     missing: bool,
@@ -57,6 +66,8 @@ pub struct Options {
     /// if the times of one run scatter]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: Option<u32>,
+    #[command(flatten)]
+    ranks: RankOptions,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     command: Vec<String>,
@@ -103,6 +114,9 @@ pub fn run(options: &Options) -> Result<u8> {
         command: &options.command,
         patterns: &options.patterns,
         invocations: list.map(parse_invocations).transpose()?,
+        thread: options.thread,
+        process_key: options.ranks.process_key.clone(),
+        ranks: options.ranks.ranks.clone(),
         missing: options.missing,
         tracing: options.tracing.tracing(),
         timeout: options.timeout,
@@ -111,6 +125,7 @@ pub fn run(options: &Options) -> Result<u8> {
             true => Output::ToStderr,
             false => Output::Kept,
         },
+        events: &console::events(),
     })?;
     let notes = notes(&taken);
     report(options, &taken, &notes)?;
@@ -123,7 +138,7 @@ pub fn run(options: &Options) -> Result<u8> {
             "there is nothing to capture: no region passes (`cere profile` and `cere regions` list them; name one to take it anyway)"
         ),
         End::Nothing { elsewhere } => bail!(
-            "there is nothing to capture: no region of the program's first thread passes, and {elsewhere} ran in other threads alone, which are not captured (`cere profile` lists them)"
+            "there is nothing to capture: no region passes, and {elsewhere} ran in threads other than the program's first alone (`cere profile` lists them; name one to take it anyway)"
         ),
         End::Ran { status, cut, lost } => (*status, cut, *lost),
     };

@@ -4,12 +4,14 @@ use crate::options::{self, Common, Timing, geometry};
 use crate::show;
 use anyhow::{Result, bail};
 use cere_capture::capture::Refused;
+use cere_format::profile::Profile;
 use cere_format::replay::Verdict;
 use cere_measure::check::Plan;
 use cere_measure::decide::rounds;
 use cere_measure::matching::{LEVELS, Matching};
 use cere_replay::Team;
 use cere_store::current::{self, codelets};
+use cere_system::console;
 use cere_system::console::print::{self, tell};
 
 /// Compare replays with the run: time and result of every region
@@ -75,6 +77,7 @@ fn counted(options: &Options) -> Result<u8> {
             geometry: geometry(&options.geometry)?,
             ..cere_count::Settings::default()
         },
+        events: &console::events(),
     }
     .compare()?;
     match options.common.json {
@@ -102,6 +105,7 @@ pub fn run(options: &Options) -> Result<u8> {
         settings,
         again: options.again,
         rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
+        events: &console::events(),
     };
     let measured = plan.measure()?;
     let matching = Matching::of(
@@ -113,7 +117,7 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.common.json {
         print::json(&json(&matching, &chosen.notes))?;
     } else {
-        print::out(&text(&matching, options.max_error))?;
+        print::out(&text(&matching, options.max_error, &profile))?;
     }
     tell(&chosen.notes);
     let wrong = matching
@@ -131,7 +135,8 @@ fn percents(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn text(matching: &Matching, most: f64) -> String {
+/// Of a program whose regions were profiled so, up to an error of `most` per cent.
+fn text(matching: &Matching, most: f64, profile: &Profile) -> String {
     let rows: Vec<Vec<String>> = matching
         .rows
         .iter()
@@ -159,8 +164,13 @@ fn text(matching: &Matching, most: f64) -> String {
     ];
     let mut text = print::table_of_names(&heading, rows);
     text.push_str(&format!(
-        "\ncovered by codelets with the original's result: {}\n",
-        percents(matching.coverage)
+        "\ncovered by codelets with the original's result: {}{}\n",
+        percents(matching.coverage),
+        match (matching.of_all_threads, profile.mpi_seconds > 0.0) {
+            (Some(_), _) => " of the processor time of all threads",
+            (None, true) => " of the time outside MPI",
+            (None, false) => "",
+        },
     ));
     for (level, share) in LEVELS.iter().zip(matching.accurate) {
         text.push_str(&format!(
@@ -183,6 +193,6 @@ fn json(matching: &Matching, notes: &[String]) -> serde_json::Value {
         .zip(matching.accurate)
         .map(|(level, share)| (format!("{:.0}", level * 100.0), share.into()))
         .collect();
-    serde_json::json!({"coverage": matching.coverage, "accurate": accurate, "reduction": matching.reduction,
+    serde_json::json!({"coverage": matching.coverage, "of_all_threads": matching.of_all_threads, "accurate": accurate, "reduction": matching.reduction,
         "regions": matching.rows, "notes": notes})
 }

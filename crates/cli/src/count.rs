@@ -1,13 +1,12 @@
 //! `cere count CODELET...`: exact counts of what codelets execute, and the traffic that simulated caches make of it.
 
-use crate::each::each;
-use crate::options::{Common, TeamOptions, Timing, geometry};
+use crate::each::{Shown, each};
+use crate::options::{Counting, geometry};
 use crate::show;
 use anyhow::{Context, Result};
 use cere_count::Counts;
 use cere_measure::{Replays, Settings};
 use cere_store::find;
-use cere_system::console::print;
 use std::path::Path;
 
 /// Count what codelets execute: instructions, floating-point work, memory traffic
@@ -30,38 +29,20 @@ Examples:\n\
 \x20 cere count 'solve@*:50' --flags '-O3 -march=native' --json\n\
 \x20 cere count 'solve@*' --geometry skylake --csv > counts.csv")]
 pub struct Options {
-    #[command(flatten)]
-    common: Common,
     /// Codelets, regions or .codelet files
     #[arg(required = true, value_name = "CODELET")]
     what: Vec<String>,
-    /// Compiler flags after those of the build
-    #[arg(
-        long,
-        value_name = "FLAGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    flags: String,
     /// Caches to simulate: here, a name, a file, or none
     #[arg(long, value_name = "WHICH", default_value = "here")]
     geometry: String,
-    /// Seed of the physical addresses, and of random replacement
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
     /// Accesses that are simulated, at most: of codelets with more, a sample of the cache lines
     #[arg(long, value_name = "N", default_value_t = 4_000_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
     /// Read the processor's counters beside the exact counts
     #[arg(long)]
     hardware: bool,
-    /// Write one row a codelet as CSV (RFC 4180) to stdout
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
     #[command(flatten)]
-    timing: Timing,
-    #[command(flatten)]
-    team: TeamOptions,
+    counting: Counting,
 }
 
 /// Counts the codelet in `file`.
@@ -87,30 +68,24 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.hardware {
         cere_count::hardware::check().context("--hardware")?;
     }
-    let store = options.common.store()?;
+    let store = options.counting.common.store()?;
     let counting = cere_count::Settings {
         geometry: geometry(&options.geometry)?,
-        seed: options.seed,
+        seed: options.counting.seed,
         budget: options.budget,
         ..cere_count::Settings::default()
     };
-    let mut settings = options.timing.settings(options.team.team()?)?;
-    settings.flags = shell_words::split(&options.flags).context("--flags")?;
-    let files = find::all(&store, &options.what)?;
-    let replays = Replays::open(&store)?;
+    let settings = options.counting.replays.settings()?;
+    let events = cere_system::console::events();
+    let files = find::all(&store, &options.what, &events)?;
+    let replays = Replays::open(&store, &events)?;
     let one = |file: &Path| count(&replays, &settings, &counting, options.hardware, file);
-    let shown = |counts: &Counts| match options.common.json || options.csv {
-        true => Ok(()),
-        false => print::out(&show::count::text(counts)),
+    let shown = Shown {
+        words: ["counting", "not counted"],
+        text: show::count::text,
+        json: &show::count::json,
+        csv: show::count::csv,
+        is_different: Counts::is_different,
     };
-    let (all, mut failed) = each(&files, ["counting", "not counted"], one, shown)?;
-    failed |= all.iter().any(Counts::is_different);
-    if options.common.json {
-        let all: Vec<_> = all.iter().map(show::count::json).collect();
-        print::json(&all)?;
-    }
-    if options.csv {
-        print::out(&show::count::csv(&all))?;
-    }
-    Ok(u8::from(failed))
+    each(&files, &options.counting, &shown, one)
 }

@@ -1,33 +1,57 @@
 //! A command on several codelets, one after the other.
 
+use crate::options::Counting;
 use anyhow::Result;
 use cere_store::codelets;
 use cere_system::console::{note, print, progress};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// What `one` makes of each file, shown by `shown` at once, and whether it failed on some; an error where it failed on the only
-/// one. `words`: what is being done, and what was not, for people.
+/// How results are shown.
+pub struct Shown<'a, T> {
+    /// What is being done, and what was not, for people.
+    pub words: [&'a str; 2],
+    /// A result for people.
+    pub text: fn(&T) -> String,
+    /// A result for programs.
+    pub json: &'a dyn Fn(&T) -> Value,
+    /// All of them, with a heading.
+    pub csv: fn(&[T]) -> String,
+    /// Whether a result is not the original's.
+    pub is_different: fn(&T) -> bool,
+}
+
+/// Shows what `one` makes of each file. The status is 1 where it fails or differs on some; an error where it fails on the only one.
 pub fn each<T>(
     files: &[PathBuf],
-    words: [&str; 2],
+    options: &Counting,
+    shown: &Shown<T>,
     one: impl Fn(&Path) -> Result<T>,
-    shown: impl Fn(&T) -> Result<()>,
-) -> Result<(Vec<T>, bool)> {
+) -> Result<u8> {
     let mut all = Vec::new();
     for file in files {
         let name = codelets::display_name(file);
-        let spinner = progress::spinner(format!("{} {name}", words[0]));
+        let spinner = progress::spinner(format!("{} {name}", shown.words[0]));
         let made = one(file);
         spinner.finish_and_clear();
         match made {
             Ok(made) => {
-                shown(&made)?;
+                if !options.common.json && !options.csv {
+                    print::out(&(shown.text)(&made))?;
+                }
                 all.push(made);
             }
             Err(error) if files.len() == 1 => return Err(error),
-            Err(error) => note!("{}: {name}: {}", words[1], print::error(&error)),
+            Err(error) => note!("{}: {name}: {}", shown.words[1], print::error(&error)),
         }
     }
-    let failed = all.len() < files.len();
-    Ok((all, failed))
+    if options.common.json {
+        let all: Vec<Value> = all.iter().map(shown.json).collect();
+        print::json(&all)?;
+    }
+    if options.csv {
+        print::out(&(shown.csv)(&all))?;
+    }
+    let failed = all.len() < files.len() || all.iter().any(shown.is_different);
+    Ok(u8::from(failed))
 }

@@ -78,13 +78,14 @@ pub fn run(options: &Options) -> Result<u8> {
         timeout: options.timeout,
         image: options.image.as_deref(),
         command: &options.command,
+        events: &cere_system::console::events(),
     })?;
     let (decision, tuned) = (made.decision.as_ref(), &made.tuned);
     let notes: Vec<String> = decision.iter().flat_map(|d| d.notes.clone()).collect();
     let notes: Vec<String> = options.without_program().into_iter().chain(notes).collect();
     tell(&notes);
     for (region, why) in tuned.iter().filter_map(|t| Some((t, t.back.as_ref()?))) {
-        note!("{} keeps the flags of the build: {why}", region.name);
+        note!("{} keeps the flags of the build: {why}", region.chosen.name);
     }
     if options.common.json {
         print::json(&show::hybrid::json(decision, tuned, &notes))?;

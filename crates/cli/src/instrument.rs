@@ -2,6 +2,7 @@
 
 use crate::options;
 use crate::options::Common;
+use crate::split::Split;
 use anyhow::{Context, Result, bail};
 use cere_format::build::{ENV_BUILD, ENV_STORE, ENV_WRAPPERS, Unit};
 use cere_format::store::Store;
@@ -26,6 +27,7 @@ the place of compilers that the build names by an absolute path.\n\
 \n\
 Examples:\n\
 \x20 cere instrument -- make -j2\n\
+\x20 cere instrument --split 'main@step.c:12' -- make\n\
 \x20 cere instrument -- ./configure && cere instrument -- make\n\
 \x20 cere instrument -- cmake -S . -B build && cere instrument -- cmake --build build")]
 pub struct Options {
@@ -38,6 +40,11 @@ pub struct Options {
     /// that `cere profile` found too short
     #[arg(long)]
     all_loops: bool,
+    /// Make the loops directly inside this loop regions too (a name, or a unique prefix or glob, as `cere regions` prints it; may be given
+    /// several times): for a loop that cannot be captured because it communicates. Its file is compiled again, and the choice
+    /// is kept in the store
+    #[arg(long, value_name = "REGION")]
+    split: Vec<String>,
     /// Kill the build after this many seconds
     #[arg(long, value_name = "S", value_parser = options::seconds)]
     timeout: Option<f64>,
@@ -56,10 +63,14 @@ pub fn run(options: &Options) -> Result<u8> {
     let _ = std::fs::remove_dir_all(store.failures());
     said::begin(&store)?;
     let started = file_system_time(&store)?;
+    let split = Split::before_build(&store, &options.split)?;
     let mut build = command(options, &store)?;
     let ended = supervise::run(&mut build, &options.command[0], options.timeout)?;
     if let Some(late) = ended.late {
         bail!(late);
+    }
+    if ended.status.success() {
+        split.after_build(&store)?;
     }
     let here = std::env::current_dir()?;
     let left = Left::by(&store, started, &here)?;

@@ -1,7 +1,7 @@
 //! `cere machine`: measures the machine's caches, TLBs, operations, bandwidths, cores.
 
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use cere_format::machine::Machine;
 use cere_machine::{blocking, whole};
 use cere_system::console::{note, print, progress};
@@ -58,15 +58,14 @@ enum Kernel {
     Stencil,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (whole::LEAST..=3600.0).contains(&seconds) => Ok(seconds),
-        Ok(_) => Err(format!(
-            "from {} to 3600 seconds: less is too short for any probe",
-            whole::LEAST
-        )),
-        Err(_) => Err("a number of seconds is needed".into()),
-    }
+fn seconds(text: &str) -> Result<f64> {
+    let seconds = text.parse().context("a number of seconds is needed")?;
+    ensure!(
+        (whole::LEAST..=3600.0).contains(&seconds),
+        "from {} to 3600 seconds: less is too short for any probe",
+        whole::LEAST
+    );
+    Ok(seconds)
 }
 
 impl Options {

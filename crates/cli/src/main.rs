@@ -51,6 +51,7 @@ mod results;
 mod roofline;
 mod select;
 mod show;
+mod split;
 mod study;
 mod subset;
 mod tune;

@@ -1,6 +1,6 @@
 //! `cere measure SUBSET -o FILE`: replays the codelets of a subset on this machine or on others.
 
-use crate::options::{self, Nodes, Timing};
+use crate::options::{self, Flags, Nodes, Timing};
 use crate::show;
 use anyhow::{Context, Result, bail, ensure};
 use cere_format::untrusted::is_plain;
@@ -52,7 +52,7 @@ pub struct Options {
         default_value = "",
         allow_hyphen_values = true
     )]
-    flags: String,
+    flags: Flags,
     /// Run the executables in the archive instead of compiling
     #[arg(long)]
     prebuilt: bool,
@@ -87,7 +87,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let (subset, _) = archive::read(&options.subset)?;
     let mut settings = options.timing.settings(Team::default())?;
     settings.repetitions = options.timing.in_rounds();
-    settings.flags = shell_words::split(&options.flags).context("--flags")?;
+    settings.flags = options.flags.words.clone();
     let warmup = subset.choice.warmup;
     if settings.warmup.is_some() && settings.warmup != warmup {
         bail!("the reference times of the subset were taken with another --warmup: leave it out");
@@ -123,6 +123,7 @@ pub fn run(options: &Options) -> Result<u8> {
             place: &place,
             label: options.label.clone(),
             programs,
+            events: &cere_system::console::events(),
         },
         &options.nodes.worker(true)?,
     )?;

@@ -1,9 +1,9 @@
 //! `cere metrics CODELET...`: the metric vector of each codelet, for clustering.
 
-use crate::each::each;
-use crate::options::{Common, TeamOptions, Timing, geometry};
+use crate::each::{Shown, each};
+use crate::options::{Counting, caches};
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cere_count::metrics::Vector;
 use cere_format::replay::Verdict;
 use cere_measure::{Replays, Settings};
@@ -28,28 +28,15 @@ Examples:\n\
 \x20 cere metrics '*' --flags '-O3 -march=native' --no-time --json\n\
 \x20 cere metrics --list")]
 pub struct Options {
-    #[command(flatten)]
-    common: Common,
     /// Codelets, regions or .codelet files
     #[arg(required_unless_present = "list", value_name = "CODELET")]
     what: Vec<String>,
     /// Say what each metric is, and measure nothing
     #[arg(long, conflicts_with = "what")]
     list: bool,
-    /// Compiler flags after those of the build
-    #[arg(
-        long,
-        value_name = "FLAGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    flags: String,
     /// Caches to simulate: here, a name or a file
     #[arg(long, value_name = "WHICH", default_value = "sapphire-rapids")]
     geometry: String,
-    /// Seed of the physical addresses, and of random replacement
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
     /// Instructions and accesses whose order is looked at, at most: of codelets with more, a sample
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
@@ -59,13 +46,8 @@ pub struct Options {
     /// Read the processor's counters as well, as `cere count --hardware` does
     #[arg(long, conflicts_with = "list")]
     hardware: bool,
-    /// Write one row a codelet as CSV (RFC 4180) to stdout
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
     #[command(flatten)]
-    timing: Timing,
-    #[command(flatten)]
-    team: TeamOptions,
+    counting: Counting,
 }
 
 /// Measures the codelet in `file`.
@@ -97,7 +79,7 @@ fn measure(
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     if options.list {
-        match (options.common.json, options.csv) {
+        match (options.counting.common.json, options.counting.csv) {
             (true, _) => print::json(&*cere_count::metrics::METRICS)?,
             (_, true) => print::out(&show::metrics::list_csv())?,
             _ => print::out(&show::metrics::list())?,
@@ -107,35 +89,23 @@ pub fn run(options: &Options) -> Result<u8> {
     if options.hardware {
         cere_count::hardware::check().context("--hardware")?;
     }
-    let store = options.common.store()?;
-    let Some(geometry) = geometry(&options.geometry)? else {
-        bail!("--geometry none: the metrics need caches; take here, a name or a file");
-    };
+    let store = options.counting.common.store()?;
     let measuring = cere_count::metrics::Settings {
-        geometry,
-        seed: options.seed,
+        geometry: caches(&options.geometry, "the metrics need")?,
+        seed: options.counting.seed,
         budget: options.budget,
     };
-    let mut settings = options.timing.settings(options.team.team()?)?;
-    settings.flags = shell_words::split(&options.flags).context("--flags")?;
-    let files = find::all(&store, &options.what)?;
-    let replays = Replays::open(&store)?;
+    let settings = options.counting.replays.settings()?;
+    let events = cere_system::console::events();
+    let files = find::all(&store, &options.what, &events)?;
+    let replays = Replays::open(&store, &events)?;
     let one = |file: &Path| measure(&replays, &settings, &measuring, file, options);
-    let shown = |vector: &Vector| match options.common.json || options.csv {
-        true => Ok(()),
-        false => print::out(&show::metrics::text(vector)),
+    let shown = Shown {
+        words: ["measuring", "not measured"],
+        text: show::metrics::text,
+        json: &|v| show::metrics::json(v, options.budget),
+        csv: show::metrics::csv,
+        is_different: |v| v.counts.is_different(),
     };
-    let (all, mut failed) = each(&files, ["measuring", "not measured"], one, shown)?;
-    failed |= all.iter().any(|v| v.counts.is_different());
-    if options.common.json {
-        let all: Vec<_> = all
-            .iter()
-            .map(|v| show::metrics::json(v, options.budget))
-            .collect();
-        print::json(&all)?;
-    }
-    if options.csv {
-        print::out(&show::metrics::csv(&all))?;
-    }
-    Ok(u8::from(failed))
+    each(&files, &options.counting, &shown, one)
 }

@@ -1,14 +1,17 @@
 //! `cere predict`: the run's time with other numbers of threads, under other flags, or on other machines.
 
 use crate::options::{self, Common, Placement, Timing};
+use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_measure::decide::rounds;
+use cere_predict::subset::model::Predicted;
 use cere_predict::subset::{Measurement, archive};
 use cere_predict::{flags, machines, model, rounds::Rounds};
 use cere_replay::Team;
 use cere_report::threads;
 use cere_store::current::{self, codelets};
 use cere_store::{names, state};
+use cere_system::console;
 use cere_system::console::print::{self, tell};
 use std::path::{Path, PathBuf};
 
@@ -101,6 +104,11 @@ pub fn run(options: &Options) -> Result<u8> {
     let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
     let mut notes = chosen.notes.clone();
     notes.extend(team_warnings(&threads, &plan));
+    notes.extend(show::profile::share_of_others(&profile).map(|share| {
+        format!(
+            "{share} of the processor time is in threads that are neither the first nor of a team: how they share the processors is not predicted"
+        )
+    }));
     tell(&notes);
     let rounds = Rounds {
         store: &store,
@@ -111,6 +119,7 @@ pub fn run(options: &Options) -> Result<u8> {
         rounds: options.rounds.unwrap_or_else(|| rounds(profile.seconds)),
         measure: options.measure,
         sequential: !options.no_run,
+        events: &console::events(),
     };
     let mut prediction = rounds.predict()?;
     let warnings = prediction.warnings();
@@ -134,7 +143,8 @@ pub fn run(options: &Options) -> Result<u8> {
 
 /// With `--flags-file`.
 fn under_flags(options: &Options, file: &Path) -> Result<u8> {
-    let sets = flags::read(file)?;
+    let events = console::events();
+    let sets = flags::read(file, &events)?;
     let store = options.common.store()?;
     let request = flags::Request {
         store: &store,
@@ -142,6 +152,7 @@ fn under_flags(options: &Options, file: &Path) -> Result<u8> {
         rounds: options.rounds,
         measure: options.measure,
         ignore: &options.ignore,
+        events: &events,
     };
     let found = flags::predict(&request, &sets)?;
     if options.common.json {
@@ -180,7 +191,7 @@ fn on_machines(options: &Options) -> Result<u8> {
             print::out(&texts.join("\n"))?;
         }
     }
-    let predicted = |p: &machines::Program| p.outcome.predicted_seconds.is_some();
+    let predicted = |p: &Predicted| p.outcome.predicted_seconds.is_some();
     Ok(u8::from(
         !all.iter().all(|of| of.programs.iter().all(predicted)),
     ))

@@ -1,5 +1,6 @@
 //! `cere profile -- CMD`: where the time of a run goes, region by region.
 
+use crate::options::ranks::RankOptions;
 use crate::options::{self, Common};
 use crate::show;
 use anyhow::Result;
@@ -8,7 +9,7 @@ use cere_capture::launch::Output;
 use cere_capture::profile::Command;
 use cere_store::build::image::Program;
 use cere_store::state;
-use cere_system::console::{note, print, warning};
+use cere_system::console::{self, note, print, warning};
 
 /// Time every region of a run
 #[derive(clap::Args)]
@@ -32,6 +33,8 @@ pub struct Options {
     /// the run, as many runs without probes measure their cost
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
+    #[command(flatten)]
+    ranks: RankOptions,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     command: Vec<String>,
@@ -40,7 +43,8 @@ pub struct Options {
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
     let store = options.common.store()?;
-    let program = Program::open(&options.command[0], &store)?;
+    let mut program = Program::open(&options.command, &store)?;
+    options.ranks.set_key(&mut program);
     let _lock = state::lock(&store)?;
     let machine = options.common.json || options.csv;
     let output = if machine {
@@ -48,9 +52,10 @@ pub fn run(options: &Options) -> Result<u8> {
     } else {
         Output::Kept
     };
+    let events = console::events();
     let mut input = match options.runs {
         1 => Input::Passed,
-        _ => Input::open()?,
+        _ => Input::open(&events)?,
     };
     let command = Command {
         store: &store,
@@ -58,9 +63,15 @@ pub fn run(options: &Options) -> Result<u8> {
         words: &options.command,
         timeout: options.timeout,
         trace: &[],
+        which: options.ranks.one()?,
+        captured: None,
+        events: &events,
     };
     let collected = command.profile(Some(options.runs), output, &mut input)?;
     let profile = &collected.profile;
+    if program.image.is_none() {
+        program = Program::open(&options.command, &store)?;
+    }
     let plain = program.plain(&store);
     if options.common.json {
         print::json(&show::profile::json(

@@ -1,15 +1,14 @@
 //! `cere replay CODELET|REGION|FILE`: runs codelets alone, for their time and the verdict on the result.
 
-use crate::options::{self, Common, TeamOptions, Timing};
+use crate::options::{self, Common, Replaying};
 use crate::show;
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow, ensure};
 use cere_format::replay::{Operand, Verdict};
 use cere_measure::{Replays, Settings};
 use cere_replay::{Replay, Tolerance, operand};
 use cere_store::{codelets, find};
 use cere_system::console::{note, print, progress};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Run codelets alone: time and verdict
 #[derive(clap::Args)]
@@ -43,24 +42,14 @@ pub struct Options {
     common: Common,
     /// A codelet, a region, or a .codelet file
     what: String,
-    /// Compiler flags after those of the build
-    #[arg(
-        long,
-        value_name = "FLAGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    flags: String,
     /// An `opt` pipeline instead of the compiler's own, e.g. `default<O3>`
     #[arg(long, value_name = "PIPELINE", value_parser = pipeline)]
     passes: Option<String>,
-    #[command(flatten)]
-    timing: Timing,
     /// State of single operands after the warm-up: `NAME=warm|l2|llc|cold`; `data` is the rest of the memory, `code` what runs; `list` prints the names
     #[arg(long, value_name = "NAME=STATE,...", value_delimiter = ',')]
     operand: Vec<String>,
     #[command(flatten)]
-    team: TeamOptions,
+    replaying: Replaying,
     /// Keep objects, glue, link line and executable in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -75,11 +64,13 @@ pub struct Options {
     no_check: bool,
 }
 
-fn pipeline(text: &str) -> Result<String, String> {
-    match text.trim() {
-        "" => Err("an opt pipeline is needed, e.g. 'default<O3>'".into()),
-        text => Ok(text.to_owned()),
-    }
+fn pipeline(text: &str) -> Result<String> {
+    let text = text.trim();
+    ensure!(
+        !text.is_empty(),
+        "an opt pipeline is needed, e.g. 'default<O3>'"
+    );
+    Ok(text.to_owned())
 }
 
 /// Runs the subcommand.
@@ -90,7 +81,11 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut results = Vec::new();
     let outcome = replay_all(options, &mut results);
     if let (Err(error), true) = (&outcome, results.is_empty()) {
-        results.push(show::replay::failure(&options.what, &options.flags, error));
+        results.push(show::replay::failure(
+            &options.what,
+            &options.replaying.flags.text,
+            error,
+        ));
     }
     if options.common.json {
         match &results[..] {
@@ -105,8 +100,9 @@ pub fn run(options: &Options) -> Result<u8> {
 fn replay_all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result<u8> {
     let store = options.common.store()?;
     let settings = options.settings()?;
-    let files = find::packages(&store, &options.what)?;
-    let replays = Replays::open(&store)?;
+    let events = cere_system::console::events();
+    let files = find::packages(&store, &options.what, &events)?;
+    let replays = Replays::open(&store, &events)?;
     let mut failures = 0;
     for file in &files {
         let keep = options.keep.as_ref().map(|keep| match files.len() {
@@ -122,11 +118,15 @@ fn replay_all(options: &Options, results: &mut Vec<serde_json::Value>) -> Result
                     print::out(&show::replay::text(&replay))?;
                 }
                 failures += u32::from(!passes(&replay, options));
-                results.push(show::replay::json(&replay, &options.flags));
+                results.push(show::replay::json(&replay, &options.replaying.flags.text));
             }
             Err(error) => {
                 let name = codelets::display_name(file);
-                results.push(show::replay::failure(&name, &options.flags, &error));
+                results.push(show::replay::failure(
+                    &name,
+                    &options.replaying.flags.text,
+                    &error,
+                ));
                 if files.len() == 1 {
                     return Err(error);
                 }
@@ -149,9 +149,9 @@ fn passes(replay: &Replay, options: &Options) -> bool {
 /// What can be named of the codelets: text, or a value for each.
 fn list(options: &Options) -> Result<()> {
     let store = options.common.store()?;
-    let replays = Replays::open(&store)?;
+    let replays = Replays::open(&store, &cere_system::console::events())?;
     let mut all = Vec::new();
-    for file in find::packages(&store, &options.what)? {
+    for file in find::packages(&store, &options.what, &cere_system::console::events())? {
         let (package, manifest, _) = replays.unpack(&file)?;
         let known = operand::list(&package, &manifest)?;
         if !options.common.json {
@@ -169,26 +169,20 @@ fn list(options: &Options) -> Result<()> {
 impl Options {
     /// Operands with states of their own.
     fn operands(&self) -> Result<Vec<Operand>> {
-        let parsed = self.operand.iter().map(|text| operand::parse(text));
-        let parsed: Result<Vec<_>, String> = parsed.collect();
-        parsed.map_err(|why| anyhow::anyhow!("--operand: {why}"))
+        let parse = |text: &String| operand::parse(text).map_err(|why| anyhow!("--operand: {why}"));
+        self.operand.iter().map(parse).collect()
     }
 
     fn settings(&self) -> Result<Settings> {
         Ok(Settings {
-            flags: shell_words::split(&self.flags).context("--flags")?,
             passes: self.passes.clone(),
-            repetitions: self.timing.repetitions(),
-            warmup: self.timing.warmup()?,
             operands: self.operands()?,
             compare: !self.no_check,
             tolerance: Tolerance {
                 double: self.tolerance,
                 single: self.float_tolerance,
             },
-            timeout: Duration::from_secs_f64(self.timing.timeout),
-            team: self.team.team()?,
-            sandbox: self.timing.sandbox(),
+            ..self.replaying.settings()?
         })
     }
 }

@@ -1,6 +1,6 @@
 //! `cere roofline CODELET...`: codelets, and series of them, on the machine's roof.
 
-use crate::options::{self, Common, Placement, geometry};
+use crate::options::{self, Common, Flags, Placement, caches};
 use crate::show;
 use anyhow::{Context, Result, bail};
 use cere_format::machine::{Identity, MACHINE_VERSION, Machine};
@@ -56,10 +56,10 @@ pub struct Options {
         default_value = "-O2",
         allow_hyphen_values = true
     )]
-    build_flags: String,
+    build_flags: Flags,
     /// Compiler flags after those of the build; again for another series
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
-    flags: Vec<String>,
+    flags: Vec<Flags>,
     /// Threads of OpenMP regions; again for another series [default: as captured]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Vec<u32>,
@@ -87,9 +87,9 @@ pub struct Options {
     /// Measure again what is kept
     #[arg(long)]
     fresh: bool,
-    /// Longest run of a replay in seconds
-    #[arg(long, value_name = "S", value_parser = options::seconds, default_value = "600")]
-    timeout: f64,
+    /// Longest run of a replay in seconds [default: by its time in vivo, 10 or more; 600 where it is counted]
+    #[arg(long, value_name = "S", value_parser = options::seconds)]
+    timeout: Option<f64>,
     /// Run codelets and the compilers without the sandbox: for packages that you trust
     #[arg(long)]
     no_sandbox: bool,
@@ -143,28 +143,25 @@ struct Found {
 }
 
 impl Options {
-    fn settings(&self, flags: &str, threads: Option<u32>) -> Result<Settings> {
+    fn settings(&self, flags: &Flags, threads: Option<u32>) -> Result<Settings> {
         Ok(Settings {
-            flags: shell_words::split(flags).context("--flags")?,
+            flags: flags.words.clone(),
             passes: None,
             repetitions: Repetitions::exactly(self.reps),
             warmup: Some(Warmup::WorkingSet),
             operands: Vec::new(),
             compare: true,
             tolerance: Default::default(),
-            timeout: Duration::from_secs_f64(self.timeout),
+            timeout: self.timeout.map(Duration::from_secs_f64),
             team: self.place.team(threads)?,
+            beside: Some(0),
             sandbox: options::sandbox(self.no_sandbox),
         })
     }
 
     fn counting(&self) -> Result<cere_count::Settings> {
-        let geometry = geometry(&self.geometry)?;
-        if geometry.is_none() {
-            bail!("--geometry none: traffic needs caches; take here, a name or a file");
-        }
         Ok(cere_count::Settings {
-            geometry,
+            geometry: Some(caches(&self.geometry, "traffic needs")?),
             budget: self.budget,
             ..cere_count::Settings::default()
         })
@@ -190,21 +187,21 @@ impl Options {
         Ok(Some(Kernel {
             source: source.clone(),
             sizes,
-            flags: shell_words::split(&self.build_flags).context("--build-flags")?,
+            flags: self.build_flags.words.clone(),
         }))
     }
 
     /// Variants of each codelet: flags and threads.
-    fn variants(&self) -> Vec<(String, Option<u32>)> {
+    fn variants(&self) -> Vec<(Flags, Option<u32>)> {
         let flags = match self.flags.is_empty() {
-            true => vec![String::new()],
+            true => vec![Flags::default()],
             false => once_each(&self.flags),
         };
         let threads: Vec<Option<u32>> = match self.threads.is_empty() {
             true => vec![None],
             false => once_each(&self.threads).into_iter().map(Some).collect(),
         };
-        let of_flags = |f: String| {
+        let of_flags = |f: Flags| {
             threads
                 .iter()
                 .map(move |t| (f.clone(), *t))
@@ -228,13 +225,13 @@ fn add(
     meter: &Meter,
     machine: &Machine,
     found: &Found,
-    variant: &(String, Option<u32>),
+    variant: &(Flags, Option<u32>),
 ) -> Result<()> {
     let (flags, threads) = variant;
     let settings = options.settings(flags, *threads)?;
     let apart = |state: Option<State>, reason: String, failed| Apart {
         codelet: found.name.clone(),
-        flags: flags.clone(),
+        flags: flags.text.clone(),
         state: state.map(State::name),
         reason,
         failed,
@@ -271,7 +268,7 @@ fn add(
             codelet: &found.name,
             region: &found.region,
             size: found.size,
-            flags,
+            flags: &flags.text,
             state,
         };
         let mut point = document::point(&subject, &work, &times, machine, &mut document.roofs)?;
@@ -310,7 +307,7 @@ fn described(replays: &Replays, file: PathBuf, kernel: Option<&Kernel>) -> Resul
 fn found(options: &Options, store: &Store, meter: &Meter) -> Result<Vec<Found>> {
     let kernel = options.kernel()?;
     let files = match &kernel {
-        None => find::all(store, &options.what)?,
+        None => find::all(store, &options.what, &cere_system::console::events())?,
         Some(kernel) => {
             let own = std::env::current_exe().context("cannot find this command's own file")?;
             let spinner = progress::spinner(format!("capturing {}", kernel.source.display()));
@@ -352,7 +349,7 @@ pub fn run(options: &Options) -> Result<u8> {
         );
     }
     let store = options.common.store()?;
-    let replays = Replays::open(&store)?;
+    let replays = Replays::open(&store, &cere_system::console::events())?;
     let meter = Meter::new(&replays, options.counting()?, options.fresh)?;
     let mut document = Document::new(&machine, here, options.shown(&meter)?);
     let all = found(options, &store, &meter)?;

@@ -1,12 +1,12 @@
 //! `cere select`: the cheapest regions to replay that cover the run.
 
-use crate::options::Common;
-use crate::show;
+use crate::options::{self, Common};
 use anyhow::{Context, Result, bail};
 use cere_capture::capture::Refused;
 use cere_capture::classes;
 use cere_capture::selection::tree_nodes;
-use cere_cluster::{Goal, Rule, cover};
+use cere_capture::whole::over_all_threads;
+use cere_cluster::{ClassError, Cover, Goal, Rule, cover};
 use cere_format::profile::{Profile, RegionProfile};
 use cere_store::current;
 use cere_store::notes::Notes;
@@ -29,21 +29,14 @@ pub struct Options {
     #[command(flatten)]
     common: Common,
     /// Part of the run time to cover, in per cent
-    #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = options::share)]
     coverage: f64,
     /// Longest search for the optimum, in seconds
-    #[arg(long, value_name = "S", default_value = "30", value_parser = crate::options::seconds)]
+    #[arg(long, value_name = "S", default_value = "30", value_parser = options::seconds)]
     seconds: f64,
     /// Print names only
     #[arg(long, conflicts_with = "json")]
     names: bool,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('%').parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= 100.0 => Ok(value),
-        _ => Err("a number above 0 and up to 100 is needed".into()),
-    }
 }
 
 /// Share of the run from which on a region that was left out is named.
@@ -73,7 +66,16 @@ fn replays(profile: &Profile, refused: &BTreeMap<String, String>) -> Vec<Option<
     let taken = |r: &&RegionProfile| !refused.contains_key(&r.name);
     let long = |r: &&RegionProfile| r.cycles_mean >= Rule::default().cycles;
     let replay = |region: &RegionProfile| {
-        let found = classes::of(region).ok()?.classes;
+        let found = match classes::of(region) {
+            // Of other threads than the first there are no traces: one invocation stands for all.
+            Err(ClassError::NoTimes) if region.cycles_mean > 0.0 => {
+                return Some(Replay {
+                    classes: 1,
+                    seconds: region.cycles_mean / profile.tsc_hz,
+                });
+            }
+            found => found.ok()?.classes,
+        };
         let cycles: u64 = found.iter().map(|c| c.cycles).sum();
         Some(Replay {
             classes: found.len(),
@@ -86,34 +88,23 @@ fn replays(profile: &Profile, refused: &BTreeMap<String, String>) -> Vec<Option<
         .collect()
 }
 
-/// Runs the subcommand.
-pub fn run(options: &Options) -> Result<u8> {
-    let store = options.common.store()?;
-    let profile = current::profile(&store)?;
-    let notes = Notes::of(&store)?.on_profile(&profile);
-    let refused = Refused::of_profile(&store, &profile);
-    let replays = replays(&profile, &refused);
-    for region in profile.regions.iter().filter(|r| r.share >= NOTABLE) {
-        if let Some(reason) = refused.get(&region.name) {
-            note!(
-                "left out: {}: its capture was refused: {reason}",
-                region.name
-            );
-        }
-    }
-    let costs: Vec<Option<f64>> = replays
-        .iter()
-        .map(|r| r.as_ref().map(|r| r.seconds))
-        .collect();
-    let goal = Goal {
-        coverage: options.coverage / 100.0,
-        seconds: options.seconds,
-    };
-    let found = cover(&tree_nodes(&profile), &costs, goal).context("no regions were chosen")?;
-    let chosen: Vec<Chosen> = found
-        .regions
-        .iter()
-        .filter_map(|place| {
+/// What is chosen of a profile.
+struct Choice {
+    /// Of all threads.
+    profile: Profile,
+    /// Of the run.
+    seconds: f64,
+    cover: Cover,
+    chosen: Vec<Chosen>,
+}
+
+impl Choice {
+    /// The cheapest regions of `profile`, which is of all threads, to replay, for a run of so many seconds.
+    fn of(profile: Profile, seconds: f64, replays: &[Option<Replay>], goal: Goal) -> Result<Self> {
+        let cost = |replay: &Option<Replay>| replay.as_ref().map(|r| r.seconds);
+        let costs: Vec<Option<f64>> = replays.iter().map(cost).collect();
+        let cover = cover(&tree_nodes(&profile), &costs, goal).context("no regions were chosen")?;
+        let chosen = |place: &usize| {
             let (region, replay) = (&profile.regions[*place], replays[*place].as_ref()?);
             Some(Chosen {
                 name: region.name.clone(),
@@ -122,29 +113,35 @@ pub fn run(options: &Options) -> Result<u8> {
                 invocations: region.invocations,
                 cost_seconds: replay.seconds,
             })
+        };
+        let chosen: Vec<Chosen> = cover.regions.iter().filter_map(chosen).collect();
+        if chosen.is_empty() {
+            bail!("no regions were chosen: the profile holds none that could be replayed");
+        }
+        Ok(Self {
+            profile,
+            seconds,
+            cover,
+            chosen,
         })
-        .collect();
-    if chosen.is_empty() {
-        bail!("no regions were chosen: the profile holds none that could be replayed");
     }
-    let reduction = profile.seconds / found.cost;
-    if options.common.json {
-        print::json(
-            &serde_json::json!({"coverage": found.coverage, "cost_seconds": found.cost,
-            "reduction": reduction, "gap": found.gap, "regions": chosen, "notes": notes}),
-        )?;
-        tell(&notes);
-        return Ok(0);
+
+    fn reduction(&self) -> f64 {
+        self.seconds / self.cover.cost
     }
-    if options.names {
-        let names: Vec<String> = chosen.iter().map(|c| format!("{}\n", c.name)).collect();
-        print::out(&names.concat())?;
-        tell(&notes);
-        return Ok(0);
+
+    /// The coverage, if it is of the processor time of all threads.
+    fn of_all_threads(&self) -> Option<f64> {
+        self.profile.others_at_work().map(|_| self.cover.coverage)
     }
-    let rows: Vec<Vec<String>> = chosen
-        .iter()
-        .map(|c| {
+
+    fn json(&self, notes: &[String]) -> serde_json::Value {
+        serde_json::json!({"coverage": self.cover.coverage, "of_all_threads": self.of_all_threads(), "cost_seconds": self.cover.cost,
+            "reduction": self.reduction(), "gap": self.cover.gap, "regions": self.chosen, "notes": notes})
+    }
+
+    fn text(&self) -> String {
+        let row = |c: &Chosen| {
             vec![
                 c.name.clone(),
                 format!("{:.2} %", c.share * 100.0),
@@ -152,31 +149,62 @@ pub fn run(options: &Options) -> Result<u8> {
                 c.classes.to_string(),
                 print::time(c.cost_seconds),
             ]
-        })
-        .collect();
-    let heading = [
-        "region",
-        "share",
-        "invocations",
-        "classes",
-        "one run of each",
-    ];
-    print::out(&print::table_of_names(&heading, rows))?;
-    print::out(&format!(
-        "\n{:.2} % of {} covered by {} of replays, {:.1} times less; {}\n",
-        found.coverage * 100.0,
-        print::time(profile.seconds),
-        print::time(found.cost),
-        reduction,
-        match found.gap {
+        };
+        let heading = [
+            "region",
+            "share",
+            "invocations",
+            "classes",
+            "one run of each",
+        ];
+        let rows = self.chosen.iter().map(row).collect();
+        let certainty = match self.cover.gap {
             0.0 => "no choice is cheaper".to_owned(),
             gap => format!("a choice may be cheaper by up to {:.1} %", gap * 100.0),
+        };
+        print::table_of_names(&heading, rows)
+            + &format!(
+                "\n{:.2} % of {}{} covered by {} of replays, {:.1} times less; {certainty}\n",
+                self.cover.coverage * 100.0,
+                print::time(self.profile.seconds),
+                match self.of_all_threads() {
+                    Some(_) => " of processor time in all threads",
+                    None => "",
+                },
+                print::time(self.cover.cost),
+                self.reduction(),
+            )
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.store()?;
+    let run = current::profile(&store)?;
+    let profile = over_all_threads(&run).into_owned();
+    let notes = Notes::of(&store)?.on_profile(&profile);
+    let refused = Refused::of_profile(&store, &profile);
+    for region in profile.regions.iter().filter(|r| r.share >= NOTABLE) {
+        if let Some(reason) = refused.get(&region.name) {
+            note!(
+                "left out: {}: its capture was refused: {reason}",
+                region.name
+            );
         }
-    ))?;
-    if let Some(share) = show::profile::share_of_others(&profile) {
-        note!(
-            "that is the first thread's time: {share} of the processor time is in other threads, whose regions are not captured"
-        );
+    }
+    let goal = Goal {
+        coverage: options.coverage / 100.0,
+        seconds: options.seconds,
+    };
+    let replays = replays(&profile, &refused);
+    let choice = Choice::of(profile, run.seconds, &replays, goal)?;
+    if options.common.json {
+        print::json(&choice.json(&notes))?;
+    } else if options.names {
+        let names = choice.chosen.iter().map(|c| format!("{}\n", c.name));
+        print::out(&names.collect::<String>())?;
+    } else {
+        print::out(&choice.text())?;
     }
     tell(&notes);
     Ok(0)

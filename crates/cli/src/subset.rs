@@ -1,16 +1,17 @@
 //! `cere subset STORE...`: few codelets that stand for the programs of several stores.
 
-use crate::options::{self, Timing, geometry};
-use crate::show;
-use anyhow::{Context, Result, bail};
+use crate::options::{self, Timing, caches};
+use crate::show::{self, subset::Shown};
+use anyhow::{Context, Result};
 use cere_cluster::Genetic;
 use cere_format::store::Store;
 use cere_predict::subset::document::Scaling;
 use cere_predict::subset::expect::{self, Machines};
-use cere_predict::subset::make::{self, Choosing};
+use cere_predict::subset::make::{self, Choosing, Measured, View};
 use cere_predict::subset::{Measurement, choose, train};
 use cere_replay::Team;
 use cere_system::console::{note, print, progress};
+use cere_system::events::Events;
 use std::path::PathBuf;
 
 /// Choose few codelets that stand for many programs
@@ -63,7 +64,7 @@ pub struct Options {
     #[arg(long)]
     linear: bool,
     /// Cluster in the principal components that keep this share of the variance, in per cent
-    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", value_parser = options::share)]
     components: Option<f64>,
     /// Put all codelets into the archive, so that predictions can be compared
     #[arg(long)]
@@ -105,18 +106,9 @@ pub struct Options {
     timing: Timing,
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    match options::percent(text)? {
-        share if share > 0.0 && share <= 100.0 => Ok(share),
-        _ => Err("a number of per cent above 0, up to 100, is needed".into()),
-    }
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
-        _ => Err("a number from 0 to 1 is needed".into()),
-    }
+fn probability(text: &str) -> Result<f64> {
+    let fits = |value| (0.0..=1.0).contains(&value);
+    options::number(text, fits, "a number from 0 to 1 is needed")
 }
 
 /// Runs the subcommand.
@@ -124,91 +116,37 @@ pub fn run(options: &Options) -> Result<u8> {
     if let Some(output) = &options.output {
         options::writable(output).context("--output")?;
     }
-    let stores: Vec<Store> = options
-        .stores
-        .iter()
+    let stores = options.stores.iter();
+    let stores: Vec<Store> = stores
         .map(|path| options::existing_store(path))
         .collect::<Result<_>>()?;
-    let Some(geometry) = geometry(&options.geometry)? else {
-        bail!("--geometry none: the metrics need caches; take here, a name or a file");
+    let measuring = cere_count::metrics::Settings {
+        geometry: caches(&options.geometry, "the metrics need")?,
+        seed: options.seed,
+        budget: options.budget,
     };
     let mut settings = options.timing.settings(Team::default())?;
     settings.repetitions = options.timing.in_rounds();
-    let machines: Vec<Measurement> = options
-        .machines
-        .iter()
+    let machines = options.machines.iter();
+    let machines: Vec<Measurement> = machines
         .map(|file| Measurement::read(file))
         .collect::<Result<_>>()?;
-    let words = choose::metrics(&options.metrics).context("--metrics")?;
-    let machines = Machines {
-        all: &machines,
-        files: options
-            .machines
-            .iter()
-            .map(|f| f.display().to_string())
-            .collect(),
-        seed: options.seed,
-    };
+    let events = cere_system::console::events();
+    let machines = options.named(&machines, &events);
+    let metrics = choose::metrics(&options.metrics).context("--metrics")?;
     let request = make::Request {
         stores: &stores,
         settings: &settings,
-        measuring: &cere_count::metrics::Settings {
-            geometry,
-            seed: options.seed,
-            budget: options.budget,
-        },
+        measuring: &measuring,
         rounds: options.rounds as usize,
         again: options.again,
         least: options.clusters.unwrap_or(1) as usize,
         unified: options.unified,
+        events: &events,
     };
     let measured = make::measure(&request)?;
     let view = measured.view(options.unified);
-    let scaling = Scaling {
-        logarithm: !options.linear,
-        components: options.components.map(|percent| percent / 100.0),
-    };
-    let ratios = machines.ratios(&view)?;
-    let genetic = options.train.then(|| options.genetic());
-    let trained = match &genetic {
-        None => None,
-        Some(genetic) => {
-            let spinner = progress::spinner("training".into());
-            let (points, vectors) = (&view.points, &view.vectors);
-            let found = train::train(points, vectors, &ratios, scaling, genetic)?;
-            spinner.finish_and_clear();
-            Some(found)
-        }
-    };
-    let choosing = Choosing {
-        metrics: trained.as_ref().map_or(&words, |t| &t.metrics),
-        scaling,
-        k: options.clusters.map(|k| k as usize),
-        checks: options.checks,
-    };
-    let subset = view.subset(&choosing)?;
-    let shown = show::subset::Shown {
-        expected: expect::expected(
-            &view,
-            &subset,
-            &choosing,
-            &machines,
-            &ratios,
-            genetic.as_ref(),
-        )?,
-        two_steps: match options.unified {
-            false => None,
-            true => Some(expect::two_steps(
-                &measured,
-                &choosing,
-                &subset,
-                &machines,
-                genetic.as_ref(),
-            )?),
-        },
-        trained,
-        subset,
-    };
+    let shown = options.choose(&measured, &view, &machines, &metrics)?;
     if let Some(output) = &options.output {
         let (whole, prebuilt) = (options.whole, options.prebuilt);
         make::write(output, &request, &view, &shown.subset, whole, prebuilt)?;
@@ -224,6 +162,17 @@ pub fn run(options: &Options) -> Result<u8> {
 }
 
 impl Options {
+    /// `all`, which `--machines` names, with the names of their files.
+    fn named<'a>(&self, all: &'a [Measurement], events: &'a Events) -> Machines<'a> {
+        let files = self.machines.iter().map(|f| f.display().to_string());
+        Machines {
+            all,
+            files: files.collect(),
+            seed: self.seed,
+            events,
+        }
+    }
+
     fn genetic(&self) -> Genetic {
         Genetic {
             seed: self.seed,
@@ -232,5 +181,52 @@ impl Options {
             mutation: self.mutation,
             ..Genetic::default()
         }
+    }
+
+    /// The subset by `metrics`, or by those that are trained on `machines`, and what errors to expect of it.
+    fn choose(
+        &self,
+        measured: &Measured,
+        view: &View,
+        machines: &Machines,
+        metrics: &[&'static str],
+    ) -> Result<Shown> {
+        let scaling = Scaling {
+            logarithm: !self.linear,
+            components: self.components.map(|percent| percent / 100.0),
+        };
+        let ratios = machines.ratios(view)?;
+        let genetic = self.train.then(|| self.genetic());
+        let trained = match &genetic {
+            None => None,
+            Some(genetic) => {
+                let spinner = progress::spinner("training".into());
+                let (points, vectors) = (&view.points, &view.vectors);
+                let found = train::train(points, vectors, &ratios, scaling, genetic)?;
+                spinner.finish_and_clear();
+                Some(found)
+            }
+        };
+        let choosing = Choosing {
+            metrics: trained.as_ref().map_or(metrics, |t| &t.metrics),
+            scaling,
+            k: self.clusters.map(|k| k as usize),
+            checks: self.checks,
+        };
+        let genetic = genetic.as_ref();
+        let subset = view.subset(&choosing)?;
+        let expected = expect::expected(view, &subset, &choosing, machines, &ratios, genetic)?;
+        let two_steps = match self.unified {
+            false => None,
+            true => Some(expect::two_steps(
+                measured, &choosing, &subset, machines, genetic,
+            )?),
+        };
+        Ok(Shown {
+            expected,
+            two_steps,
+            trained,
+            subset,
+        })
     }
 }

@@ -105,11 +105,9 @@ enum From {
     Nothing,
 }
 
-fn gain_wanted(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 1.0 && value < 1e6 => Ok(value),
-        _ => Err("a number above 1 is needed: 1.04 is 4 % faster".into()),
-    }
+fn gain_wanted(text: &str) -> Result<f64> {
+    let fits = |value| value > 1.0 && value < 1e6;
+    options::number(text, fits, "a number above 1 is needed: 1.04 is 4 % faster")
 }
 
 /// Runs the subcommand.
@@ -145,6 +143,7 @@ pub fn run(options: &Options) -> Result<u8> {
         again: options.again,
         spread: options.nodes.given().then_some(spread),
         replays: options.settings()?,
+        events: &cere_system::console::events(),
     })?;
     if options.common.json {
         print::json(&show::tune::json(&outcome))?;
@@ -186,6 +185,8 @@ impl Options {
                 double: self.tolerance,
                 single: self.float_tolerance,
             },
+            // A search compares variants: the fewer disturb it, the better.
+            beside: self.timing.beside.or(Some(0)),
             ..self.timing.settings(Team::default())?
         })
     }

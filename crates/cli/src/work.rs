@@ -23,9 +23,10 @@ pub struct Options {
 
 /// Runs the subcommand.
 pub fn run(options: &Options) -> Result<u8> {
+    let events = cere_system::console::events();
     match Job::open(&options.directory)?.kind() {
-        measure::KIND => measure::work(&options.directory, options.chunk)?,
-        nodes::KIND => nodes::work(&options.directory, options.chunk)?,
+        measure::KIND => measure::work(&options.directory, options.chunk, &events)?,
+        nodes::KIND => nodes::work(&options.directory, options.chunk, &events)?,
         other => bail!(
             "{} is a job of kind {other}, which this cere does not know: install the version that made it",
             options.directory.display()

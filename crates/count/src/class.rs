@@ -83,8 +83,7 @@ impl Width {
 }
 
 /// What an instruction is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Floating-point work.
     Float(Float, Operation),
@@ -141,47 +140,51 @@ pub struct Class {
     pub instructions: u64,
 }
 
-/// The longest of `list` that `text` begins with, and the rest.
-fn begins<'a, T: Copy>(text: &'a str, list: &[(&str, T)]) -> Option<(T, &'a str)> {
-    let fits = list.iter().filter(|(name, _)| text.starts_with(name));
-    let (name, value) = fits.max_by_key(|(name, _)| name.len())?;
-    Some((*value, &text[name.len()..]))
+/// What the longest of the words in `table` that `text` begins with stands for, and the rest.
+fn begins<'a, T: Copy>(text: &'a str, table: &[(T, &str)]) -> Option<(T, &'a str)> {
+    let words = table.iter();
+    let words = words.flat_map(|(value, words)| words.split(' ').map(|word| (*value, word)));
+    let fits = words.filter(|(_, word)| text.starts_with(word));
+    let (value, word) = fits.max_by_key(|(_, word)| word.len())?;
+    Some((value, &text[word.len()..]))
 }
 
-const ARITHMETIC: [(&str, Operation); 14] = [
-    ("ADDSUB", Operation::Add),
-    ("ADD", Operation::Add),
-    ("SUB", Operation::Add),
-    ("HADD", Operation::Add),
-    ("HSUB", Operation::Add),
-    ("MUL", Operation::Mul),
-    ("DIV", Operation::Div),
-    ("SQRT", Operation::Sqrt),
-    ("FMADD", Operation::Fma),
-    ("FMSUB", Operation::Fma),
-    ("FNMADD", Operation::Fma),
-    ("FNMSUB", Operation::Fma),
-    ("FMADDSUB", Operation::Fma),
-    ("FMSUBADD", Operation::Fma),
+const ARITHMETIC: [(Operation, &str); 5] = [
+    (Operation::Add, "ADDSUB ADD SUB HADD HSUB"),
+    (Operation::Mul, "MUL"),
+    (Operation::Div, "DIV"),
+    (Operation::Sqrt, "SQRT"),
+    (
+        Operation::Fma,
+        "FMADD FMSUB FNMADD FNMSUB FMADDSUB FMSUBADD",
+    ),
 ];
 
-const TYPES: [(&str, (Float, bool)); 6] = [
-    ("PS", (Float::F32, false)),
-    ("PD", (Float::F64, false)),
-    ("PH", (Float::F16, false)),
-    ("SS", (Float::F32, true)),
-    ("SD", (Float::F64, true)),
-    ("SH", (Float::F16, true)),
+const X87: [(Operation, &str); 4] = [
+    (Operation::Add, "ADD_ SUB_ SUBR_"),
+    (Operation::Mul, "MUL_"),
+    (Operation::Div, "DIV_ DIVR_"),
+    (Operation::Sqrt, "SQRT_"),
+];
+
+/// Type of the elements, and whether there is one only.
+const TYPES: [((Float, bool), &str); 6] = [
+    ((Float::F32, false), "PS"),
+    ((Float::F64, false), "PD"),
+    ((Float::F16, false), "PH"),
+    ((Float::F32, true), "SS"),
+    ((Float::F64, true), "SD"),
+    ((Float::F16, true), "SH"),
 ];
 
 /// Work of the vector units.
 fn arithmetic(name: &str) -> Option<(Float, Operation, bool)> {
     let plain = name.strip_prefix('V').unwrap_or(name);
     let (operation, rest) = begins(plain, &ARITHMETIC)?;
+    let orders = ["132", "213", "231"];
+    let mut after = orders.iter().filter_map(|order| rest.strip_prefix(order));
     let rest = match operation {
-        Operation::Fma => {
-            begins(rest, &[("132", ()), ("213", ()), ("231", ())]).map_or(rest, |(_, rest)| rest)
-        }
+        Operation::Fma => after.next().unwrap_or(rest),
         _ => rest,
     };
     let ((float, scalar), _) = begins(rest, &TYPES)?;
@@ -190,18 +193,7 @@ fn arithmetic(name: &str) -> Option<(Float, Operation, bool)> {
 
 /// Work of the x87 unit.
 fn x87(name: &str) -> Option<Operation> {
-    let (operation, rest) = begins(
-        name,
-        &[
-            ("ADD_", Operation::Add),
-            ("SUB_", Operation::Add),
-            ("SUBR_", Operation::Add),
-            ("MUL_", Operation::Mul),
-            ("DIV_", Operation::Div),
-            ("DIVR_", Operation::Div),
-            ("SQRT_", Operation::Sqrt),
-        ],
-    )?;
+    let (operation, rest) = begins(name, &X87)?;
     rest.starts_with('F').then_some(operation)
 }
 
@@ -232,32 +224,12 @@ fn width(name: &str) -> Width {
 }
 
 /// Moves of one element, and what works on no vector.
-const SINGLE: &[&str] = &[
-    "MAXS",
-    "MAXCS",
-    "MINS",
-    "MINCS",
-    "CMPSD",
-    "CMPSS",
-    "CMPSH",
-    "COMIS",
-    "UCOMIS",
-    "MOVSS",
-    "MOVSD",
-    "MOVSH",
-    "MOVQI2PQI",
-    "MOVPQI",
-    "MOVPDI",
-    "MOVDI2",
-    "MOV64to",
-    "MOVZPQI",
-    "MOVZQI",
-    "ZERO",
-];
+const SINGLE: &str = "MAXS MAXCS MINS MINCS CMPSD CMPSS CMPSH COMIS UCOMIS MOVSS MOVSD \
+                      MOVSH MOVQI2PQI MOVPQI MOVPDI MOVDI2 MOV64to MOVZPQI MOVZQI ZERO";
 
 /// Whether an instruction of the vector units other than arithmetic works on one element; `plain` has no `V`.
 fn is_single(plain: &str, kind: Kind, rest: &str) -> bool {
-    let named = SINGLE.iter().any(|name| plain.starts_with(name)) && !plain.contains("DUP");
+    let named = SINGLE.split(' ').any(|name| plain.starts_with(name)) && !plain.contains("DUP");
     let typed = |text: &str| ["SS", "SD", "SH"].iter().any(|t| text.starts_with(t));
     named
         || match kind {
@@ -271,239 +243,68 @@ fn is_single(plain: &str, kind: Kind, rest: &str) -> bool {
 }
 
 /// Vector mnemonics without `V`, the longest that fits counts.
-const VECTOR: &[(&str, Kind)] = &[
-    ("PADD", Kind::VectorAdd),
-    ("PSUB", Kind::VectorAdd),
-    ("PCMP", Kind::VectorAdd),
-    ("PMAX", Kind::VectorAdd),
-    ("PMIN", Kind::VectorAdd),
-    ("PABS", Kind::VectorAdd),
-    ("PAVG", Kind::VectorAdd),
-    ("PSAD", Kind::VectorAdd),
-    ("PHADD", Kind::VectorAdd),
-    ("PHSUB", Kind::VectorAdd),
-    ("PMUL", Kind::VectorMul),
-    ("PMADD", Kind::VectorMul),
-    ("PDP", Kind::VectorMul),
-    ("PAND", Kind::VectorLogic),
-    ("POR", Kind::VectorLogic),
-    ("PXOR", Kind::VectorLogic),
-    ("PSLL", Kind::VectorLogic),
-    ("PSRL", Kind::VectorLogic),
-    ("PSRA", Kind::VectorLogic),
-    ("PTEST", Kind::VectorLogic),
-    ("PTERNLOG", Kind::VectorLogic),
-    ("PSHUF", Kind::Shuffle),
-    ("PUNPCK", Kind::Shuffle),
-    ("UNPCK", Kind::Shuffle),
-    ("SHUF", Kind::Shuffle),
-    ("PERM", Kind::Shuffle),
-    ("PERM2", Kind::Shuffle),
-    ("PBLEND", Kind::Shuffle),
-    ("BLEND", Kind::Shuffle),
-    ("PALIGNR", Kind::Shuffle),
-    ("ALIGN", Kind::Shuffle),
-    ("PACK", Kind::Shuffle),
-    ("INSERT", Kind::Shuffle),
-    ("EXTRACT", Kind::Shuffle),
-    ("PINSR", Kind::Shuffle),
-    ("PEXTR", Kind::Shuffle),
-    ("BROADCAST", Kind::Shuffle),
-    ("PBROADCAST", Kind::Shuffle),
-    ("MOVDDUP", Kind::Shuffle),
-    ("MOVSHDUP", Kind::Shuffle),
-    ("MOVSLDUP", Kind::Shuffle),
-    ("MOVHLPS", Kind::Shuffle),
-    ("MOVLHPS", Kind::Shuffle),
-    ("PCOMPRESS", Kind::Shuffle),
-    ("PEXPAND", Kind::Shuffle),
-    ("COMPRESS", Kind::Shuffle),
-    ("EXPAND", Kind::Shuffle),
-    ("ANDP", Kind::FloatOther),
-    ("ANDNP", Kind::FloatOther),
-    ("ORP", Kind::FloatOther),
-    ("XORP", Kind::FloatOther),
-    ("MAXP", Kind::FloatOther),
-    ("MAXS", Kind::FloatOther),
-    ("MAXCP", Kind::FloatOther),
-    ("MAXCS", Kind::FloatOther),
-    ("MINP", Kind::FloatOther),
-    ("MINS", Kind::FloatOther),
-    ("MINCP", Kind::FloatOther),
-    ("MINCS", Kind::FloatOther),
-    ("CMPP", Kind::FloatOther),
-    ("CMPSD", Kind::FloatOther),
-    ("CMPSS", Kind::FloatOther),
-    ("COMIS", Kind::FloatOther),
-    ("UCOMIS", Kind::FloatOther),
-    ("ROUND", Kind::FloatOther),
-    ("RNDSCALE", Kind::FloatOther),
-    ("RCP", Kind::FloatOther),
-    ("RSQRT", Kind::FloatOther),
-    ("DPPS", Kind::FloatOther),
-    ("DPPD", Kind::FloatOther),
-    ("GETEXP", Kind::FloatOther),
-    ("GETMANT", Kind::FloatOther),
-    ("SCALEF", Kind::FloatOther),
-    ("FIXUPIMM", Kind::FloatOther),
-    ("RANGE", Kind::FloatOther),
-    ("REDUCE", Kind::FloatOther),
-    ("FPCLASS", Kind::FloatOther),
-    ("CVT", Kind::Convert),
-    ("PMOVSX", Kind::Shuffle),
-    ("PMOVZX", Kind::Shuffle),
-    ("PMOV", Kind::Shuffle),
-    ("MOVMSK", Kind::Move),
-    ("PMOVMSK", Kind::Move),
-    ("MOVAP", Kind::Move),
-    ("MOVUP", Kind::Move),
-    ("MOVDQ", Kind::Move),
-    ("MOVNT", Kind::Move),
-    ("MOVHP", Kind::Move),
-    ("MOVLP", Kind::Move),
-    ("MOVSS", Kind::Move),
-    ("MOVSD", Kind::Move),
-    ("MOVSH", Kind::Move),
-    ("MOVQI2PQI", Kind::Move),
-    ("MOVPQI", Kind::Move),
-    ("MOVPDI", Kind::Move),
-    ("MOVDI2", Kind::Move),
-    ("MOV64toPQI", Kind::Move),
-    ("MOVPQIto64", Kind::Move),
-    ("MOVZPQI", Kind::Move),
-    ("MOVZQI", Kind::Move),
-    ("MOVSDto64", Kind::Move),
-    ("MOV64toSD", Kind::Move),
-    ("MOVSS2DI", Kind::Move),
-    ("MOVDI2SS", Kind::Move),
-    ("LDDQU", Kind::Move),
-    ("MASKMOV", Kind::Move),
-    ("PMASKMOV", Kind::Move),
-    ("GATHER", Kind::Move),
-    ("PGATHER", Kind::Move),
-    ("SCATTER", Kind::Move),
-    ("PSCATTER", Kind::Move),
-    ("ZEROUPPER", Kind::Nothing),
-    ("ZEROALL", Kind::Nothing),
+const VECTOR: &[(Kind, &str)] = &[
+    (
+        Kind::VectorAdd,
+        "PADD PSUB PCMP PMAX PMIN PABS PAVG PSAD PHADD PHSUB",
+    ),
+    (Kind::VectorMul, "PMUL PMADD PDP"),
+    (
+        Kind::VectorLogic,
+        "PAND POR PXOR PSLL PSRL PSRA PTEST PTERNLOG",
+    ),
+    (
+        Kind::Shuffle,
+        "PSHUF PUNPCK UNPCK SHUF PERM PERM2 PBLEND BLEND PALIGNR ALIGN PACK INSERT EXTRACT \
+         PINSR PEXTR BROADCAST PBROADCAST MOVDDUP MOVSHDUP MOVSLDUP MOVHLPS MOVLHPS PCOMPRESS \
+         PEXPAND COMPRESS EXPAND PMOVSX PMOVZX PMOV",
+    ),
+    (
+        Kind::FloatOther,
+        "ANDP ANDNP ORP XORP MAXP MAXS MAXCP MAXCS MINP MINS MINCP MINCS CMPP CMPSD CMPSS COMIS \
+         UCOMIS ROUND RNDSCALE RCP RSQRT DPPS DPPD GETEXP GETMANT SCALEF FIXUPIMM RANGE REDUCE \
+         FPCLASS",
+    ),
+    (Kind::Convert, "CVT"),
+    (
+        Kind::Move,
+        "MOVMSK PMOVMSK MOVAP MOVUP MOVDQ MOVNT MOVHP MOVLP MOVSS MOVSD MOVSH MOVQI2PQI MOVPQI \
+         MOVPDI MOVDI2 MOV64toPQI MOVPQIto64 MOVZPQI MOVZQI MOVSDto64 MOV64toSD MOVSS2DI \
+         MOVDI2SS LDDQU MASKMOV PMASKMOV GATHER PGATHER SCATTER PSCATTER",
+    ),
+    (Kind::Nothing, "ZEROUPPER ZEROALL"),
 ];
 
 /// Mnemonics of general registers.
-const SCALAR: &[(&str, Kind)] = &[
-    ("ADD", Kind::Integer),
-    ("ADC", Kind::Integer),
-    ("SUB", Kind::Integer),
-    ("SBB", Kind::Integer),
-    ("INC", Kind::Integer),
-    ("DEC", Kind::Integer),
-    ("NEG", Kind::Integer),
-    ("NOT", Kind::Integer),
-    ("AND", Kind::Integer),
-    ("ANDN", Kind::Integer),
-    ("OR", Kind::Integer),
-    ("XOR", Kind::Integer),
-    ("SHL", Kind::Integer),
-    ("SHR", Kind::Integer),
-    ("SAR", Kind::Integer),
-    ("SHLD", Kind::Integer),
-    ("SHRD", Kind::Integer),
-    ("SHLX", Kind::Integer),
-    ("SHRX", Kind::Integer),
-    ("SARX", Kind::Integer),
-    ("ROL", Kind::Integer),
-    ("ROR", Kind::Integer),
-    ("RORX", Kind::Integer),
-    ("RCL", Kind::Integer),
-    ("RCR", Kind::Integer),
-    ("BT", Kind::Integer),
-    ("BS", Kind::Integer),
-    ("BSWAP", Kind::Integer),
-    ("BEXTR", Kind::Integer),
-    ("BLS", Kind::Integer),
-    ("BZHI", Kind::Integer),
-    ("LZCNT", Kind::Integer),
-    ("TZCNT", Kind::Integer),
-    ("POPCNT", Kind::Integer),
-    ("PDEP", Kind::Integer),
-    ("PEXT32", Kind::Integer),
-    ("PEXT64", Kind::Integer),
-    ("CMP8", Kind::Integer),
-    ("CMP16", Kind::Integer),
-    ("CMP32", Kind::Integer),
-    ("CMP64", Kind::Integer),
-    ("TEST", Kind::Integer),
-    ("SETCC", Kind::Integer),
-    ("CMOV", Kind::Integer),
-    ("LEA", Kind::Integer),
-    ("CDQ", Kind::Integer),
-    ("CQO", Kind::Integer),
-    ("CWD", Kind::Integer),
-    ("CWDE", Kind::Integer),
-    ("CDQE", Kind::Integer),
-    ("CBW", Kind::Integer),
-    ("CRC32", Kind::Integer),
-    ("KAND", Kind::VectorLogic),
-    ("KOR", Kind::VectorLogic),
-    ("KXOR", Kind::VectorLogic),
-    ("KXNOR", Kind::VectorLogic),
-    ("KNOT", Kind::VectorLogic),
-    ("KSHIFT", Kind::VectorLogic),
-    ("KTEST", Kind::VectorLogic),
-    ("KUNPCK", Kind::VectorLogic),
-    ("KADD", Kind::VectorLogic),
-    ("KMOV", Kind::Move),
-    ("IMUL", Kind::IntegerMul),
-    ("MUL8", Kind::IntegerMul),
-    ("MUL16", Kind::IntegerMul),
-    ("MUL32", Kind::IntegerMul),
-    ("MUL64", Kind::IntegerMul),
-    ("MULX", Kind::IntegerMul),
-    ("IDIV", Kind::IntegerDiv),
-    ("DIV8", Kind::IntegerDiv),
-    ("DIV16", Kind::IntegerDiv),
-    ("DIV32", Kind::IntegerDiv),
-    ("DIV64", Kind::IntegerDiv),
-    ("MOV", Kind::Move),
-    ("MOVBE", Kind::Move),
-    ("PUSH", Kind::Move),
-    ("POP16", Kind::Move),
-    ("POP64", Kind::Move),
-    ("LEAVE", Kind::Move),
-    ("REP_MOVS", Kind::Move),
-    ("REP_STOS", Kind::Move),
-    ("MOVSB", Kind::Move),
-    ("LD_F", Kind::Move),
-    ("ST_F", Kind::Move),
-    ("ILD_F", Kind::Convert),
-    ("IST_F", Kind::Convert),
-    ("ISTT_F", Kind::Convert),
-    ("CHS_F", Kind::FloatOther),
-    ("ABS_F", Kind::FloatOther),
-    ("UCOM_F", Kind::FloatOther),
-    ("COM_F", Kind::FloatOther),
-    ("XCH_F", Kind::Move),
-    ("JCC", Kind::Branch),
-    ("JRCXZ", Kind::Branch),
-    ("JECXZ", Kind::Branch),
-    ("LOOP", Kind::Branch),
-    ("JMP", Kind::Jump),
-    ("CALL", Kind::Call),
-    ("TLS_", Kind::Call),
-    ("TAILJMP", Kind::Call),
-    ("RET", Kind::Return),
-    ("LOCK_", Kind::Atomic),
-    ("LCMPXCHG", Kind::Atomic),
-    ("LXADD", Kind::Atomic),
-    ("XCHG", Kind::Atomic),
-    ("CMPXCHG", Kind::Atomic),
-    ("MFENCE", Kind::Atomic),
-    ("SFENCE", Kind::Atomic),
-    ("LFENCE", Kind::Atomic),
-    ("NOOP", Kind::Nothing),
-    ("NOOPL", Kind::Nothing),
-    ("ENDBR", Kind::Nothing),
-    ("PREFETCH", Kind::Nothing),
-    ("PAUSE", Kind::Nothing),
-    ("INLINEASM", Kind::Assembly),
+const SCALAR: &[(Kind, &str)] = &[
+    (
+        Kind::Integer,
+        "ADD ADC SUB SBB INC DEC NEG NOT AND ANDN OR XOR SHL SHR SAR SHLD SHRD SHLX SHRX SARX \
+         ROL ROR RORX RCL RCR BT BS BSWAP BEXTR BLS BZHI LZCNT TZCNT POPCNT PDEP PEXT32 PEXT64 \
+         CMP8 CMP16 CMP32 CMP64 TEST SETCC CMOV LEA CDQ CQO CWD CWDE CDQE CBW CRC32",
+    ),
+    (
+        Kind::VectorLogic,
+        "KAND KOR KXOR KXNOR KNOT KSHIFT KTEST KUNPCK KADD",
+    ),
+    (
+        Kind::Move,
+        "KMOV MOV MOVBE PUSH POP16 POP64 LEAVE REP_MOVS REP_STOS MOVSB LD_F ST_F XCH_F",
+    ),
+    (Kind::IntegerMul, "IMUL MUL8 MUL16 MUL32 MUL64 MULX"),
+    (Kind::IntegerDiv, "IDIV DIV8 DIV16 DIV32 DIV64"),
+    (Kind::Convert, "ILD_F IST_F ISTT_F"),
+    (Kind::FloatOther, "CHS_F ABS_F UCOM_F COM_F"),
+    (Kind::Branch, "JCC JRCXZ JECXZ LOOP"),
+    (Kind::Jump, "JMP"),
+    (Kind::Call, "CALL TLS_ TAILJMP"),
+    (Kind::Return, "RET"),
+    (
+        Kind::Atomic,
+        "LOCK_ LCMPXCHG LXADD XCHG CMPXCHG MFENCE SFENCE LFENCE",
+    ),
+    (Kind::Nothing, "NOOP NOOPL ENDBR PREFETCH PAUSE"),
+    (Kind::Assembly, "INLINEASM"),
 ];
 
 /// What the instruction that LLVM calls `name` does.
@@ -589,40 +390,29 @@ pub fn bytes(name: &str) -> u32 {
 #[must_use]
 pub fn lane_bits(name: &str) -> u32 {
     let plain = name.strip_prefix('V').unwrap_or(name);
+    // The first that it contains counts.
+    let contained = |table: &[(u32, &str)]| {
+        let contains = |words: &str| words.split(' ').any(|word| plain.contains(word));
+        let found = table.iter().find(|(_, words)| contains(words));
+        found.map(|(bits, _)| *bits)
+    };
     // Gathers and scatters name the index before the element: DPD is an index of 32 and an element of 64 bits.
-    for (text, bits) in [
-        ("PD", 64),
-        ("SD", 64),
-        ("PS", 32),
-        ("SS", 32),
-        ("PH", 16),
-        ("SH", 16),
-    ] {
-        if plain.contains(text) && !plain.starts_with('P') {
-            return bits;
-        }
-    }
-    for (text, bits) in [
-        ("MASKMOVQ", 64),
-        ("MASKMOVD", 32),
-        ("DQU8", 8),
-        ("DQU16", 16),
-        ("DQU32", 32),
-        ("DQA32", 32),
-        ("DQU64", 64),
-        ("DQA64", 64),
-        ("GATHERDQ", 64),
-        ("GATHERQQ", 64),
-        ("GATHERDD", 32),
-        ("GATHERQD", 32),
-        ("SCATTERDQ", 64),
-        ("SCATTERQQ", 64),
-        ("SCATTERDD", 32),
-        ("SCATTERQD", 32),
-    ] {
-        if plain.contains(text) {
-            return bits;
-        }
+    let floats = [(64, "PD SD"), (32, "PS SS"), (16, "PH SH")];
+    let integers = [
+        (
+            32,
+            "MASKMOVD DQU32 DQA32 GATHERDD GATHERQD SCATTERDD SCATTERQD",
+        ),
+        (
+            64,
+            "MASKMOVQ DQU64 DQA64 GATHERDQ GATHERQQ SCATTERDQ SCATTERQQ",
+        ),
+        (16, "DQU16"),
+        (8, "DQU8"),
+    ];
+    let float = contained(&floats).filter(|_| !plain.starts_with('P'));
+    if let Some(bits) = float.or_else(|| contained(&integers)) {
+        return bits;
     }
     // The letter of the type stands before the width.
     let end = plain.find('Z').unwrap_or(plain.len());
@@ -744,8 +534,6 @@ mod tests {
             ("VPADDQYrm", Kind::VectorAdd, Width::V256),
             ("PXORrr", Kind::VectorLogic, Width::V128),
             ("XORPSrr", Kind::FloatOther, Width::V128),
-            ("CVTSI2SDrr", Kind::Convert, Width::Scalar),
-            ("CVTTSD2SIrr", Kind::Convert, Width::Scalar),
             ("UCOMISDrr", Kind::FloatOther, Width::Scalar),
             ("LOCK_ADD64mr", Kind::Atomic, Width::Scalar),
             ("XCHG64rm", Kind::Atomic, Width::Scalar),

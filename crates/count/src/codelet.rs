@@ -2,9 +2,10 @@
 
 use crate::accesses::{Accesses, Dynamic};
 use crate::counts::{Counts, Simulation};
+use crate::error::CountError;
+use crate::image;
 use crate::stream::{self, Ran, Sink};
 use crate::tally::Tally;
-use crate::{CountError, image};
 use cere_format::FormatError;
 use cere_format::capture::{
     PAGE_ABSENT, TRACE_PAGE, TRACE_THREAD_SHIFT, TRACE_THREADS, TRACE_WRITTEN,

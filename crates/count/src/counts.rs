@@ -1,16 +1,16 @@
 //! The results of counting.
 
-use crate::CountError;
 use crate::accesses::{self, Dynamic, Memory};
 use crate::class::{self, Class, Float, Kind, Operation, Width};
+use crate::error::CountError;
 use crate::hardware::Hardware;
 use crate::tally::Tally;
-use cere_format::count::{BLOCK, CALL, Code, NON_TEMPORAL, SPILL, Shape};
+use cere_format::count::{BLOCK, CALL, Code, NON_TEMPORAL, SPILL, Segment, Shape};
 use cere_format::replay::Verdict;
 use cere_memory::Counters;
 use cere_memory::counters::LevelCounters;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Floating-point operations; an FMA is two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -88,7 +88,7 @@ pub struct Level {
 }
 
 /// A simulation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Simulation {
     /// Name of the geometry.
     pub geometry: String,
@@ -113,7 +113,7 @@ pub struct Simulation {
 }
 
 /// Translations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Tlb {
     /// Misses of each level, nearest first.
     pub misses: Vec<u64>,
@@ -252,8 +252,35 @@ impl Counts {
         tally: &Tally,
         dynamic: &Dynamic,
     ) -> Result<Self, CountError> {
+        let mut counts = Self::begin(codelet, tally, dynamic);
+        let mut sums = Sums::default();
         let classes = classes(code);
-        let mut counts = Self {
+        let defined: HashSet<&str> = code.functions.iter().map(|f| plain(&f.name)).collect();
+        for (segment, &times) in code.segments.iter().zip(&tally.segments) {
+            if times == 0 {
+                continue;
+            }
+            if times == u64::MAX {
+                return Err(counts.overflow("executions of a block"));
+            }
+            counts.blocks += if segment.is(BLOCK) { times } else { 0 };
+            for instruction in &segment.instructions {
+                let class = &classes[instruction.name as usize];
+                counts.add_instruction(class, times, &mut sums)?;
+            }
+            counts.add_accesses(code, segment, times);
+            let callee = code.name(segment.callee);
+            if segment.is(CALL) && !callee.is_empty() && !defined.contains(plain(callee)) {
+                *sums.calls.entry(segment.callee).or_default() += times;
+            }
+        }
+        counts.end(sums, code)?;
+        Ok(counts)
+    }
+
+    /// What the tally says at once; nothing that follows from the code.
+    fn begin(codelet: &str, tally: &Tally, dynamic: &Dynamic) -> Self {
+        Self {
             codelet: codelet.to_owned(),
             flags: String::new(),
             verdict: Verdict::Unchecked,
@@ -276,69 +303,70 @@ impl Counts {
             simulation: None,
             hardware: None,
             notes: Vec::new(),
-        };
-        let mut work: BTreeMap<(Float, Operation, Width), (u64, u64)> = BTreeMap::new();
-        let mut mix: BTreeMap<(&str, Width, bool), u64> = BTreeMap::new();
-        let mut calls: BTreeMap<u32, u64> = BTreeMap::new();
-        let overflow = |what| CountError::Overflow {
-            codelet: codelet.to_owned(),
+        }
+    }
+
+    fn overflow(&self, what: &'static str) -> CountError {
+        CountError::Overflow {
+            codelet: self.codelet.clone(),
             what,
-        };
-        let defined: std::collections::HashSet<&str> =
-            code.functions.iter().map(|f| plain(&f.name)).collect();
-        for (segment, &times) in code.segments.iter().zip(&tally.segments) {
-            if times == 0 {
+        }
+    }
+
+    fn add_instruction(
+        &mut self,
+        class: &Class,
+        times: u64,
+        sums: &mut Sums,
+    ) -> Result<(), CountError> {
+        let all = class.instructions.saturating_mul(times);
+        self.instructions = self
+            .instructions
+            .checked_add(all)
+            .ok_or_else(|| self.overflow("instructions"))?;
+        *sums
+            .mix
+            .entry((kind_name(class.kind), class.width, class.vector))
+            .or_default() += all;
+        match class.kind {
+            Kind::Float(float, operation) => {
+                let entry = sums.work.entry((float, operation, class.width));
+                let (instructions, masked) = entry.or_default();
+                *instructions += times;
+                *masked += if class.masked { times } else { 0 };
+            }
+            Kind::Branch | Kind::Jump => self.branches += times,
+            Kind::Assembly => self.assembly += times,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_accesses(&mut self, code: &Code, segment: &Segment, times: u64) {
+        for access in &segment.accesses {
+            if !matches!(access.shape, Shape::Plain | Shape::Push | Shape::Pop) {
                 continue;
             }
-            if times == u64::MAX {
-                return Err(overflow("executions of a block"));
+            let instruction = &segment.instructions[usize::from(access.instruction)];
+            let size = accesses::size(access, code.name(instruction.name)).into();
+            self.memory.add(times, access.flags, size);
+            if access.is(SPILL) {
+                self.spills.add(times, access.flags, size);
             }
-            counts.blocks += if segment.is(BLOCK) { times } else { 0 };
-            for instruction in &segment.instructions {
-                let class = classes[instruction.name as usize];
-                let all = class.instructions.saturating_mul(times);
-                counts.instructions = counts
-                    .instructions
-                    .checked_add(all)
-                    .ok_or_else(|| overflow("instructions"))?;
-                *mix.entry((kind_name(class.kind), class.width, class.vector))
-                    .or_default() += all;
-                match class.kind {
-                    Kind::Float(float, operation) => {
-                        let entry = work.entry((float, operation, class.width)).or_default();
-                        entry.0 += times;
-                        entry.1 += if class.masked { times } else { 0 };
-                    }
-                    Kind::Branch | Kind::Jump => counts.branches += times,
-                    Kind::Assembly => counts.assembly += times,
-                    _ => {}
-                }
-            }
-            for access in &segment.accesses {
-                if !matches!(access.shape, Shape::Plain | Shape::Push | Shape::Pop) {
-                    continue;
-                }
-                let instruction = &segment.instructions[usize::from(access.instruction)];
-                let size = accesses::size(access, code.name(instruction.name)).into();
-                counts.memory.add(times, access.flags, size);
-                if access.is(SPILL) {
-                    counts.spills.add(times, access.flags, size);
-                }
-                if access.is(NON_TEMPORAL) {
-                    counts.non_temporal.add(times, access.flags, size);
-                }
-            }
-            let callee = code.name(segment.callee);
-            if segment.is(CALL) && !callee.is_empty() && !defined.contains(plain(callee)) {
-                *calls.entry(segment.callee).or_default() += times;
+            if access.is(NON_TEMPORAL) {
+                self.non_temporal.add(times, access.flags, size);
             }
         }
-        for ((float, operation, width), (instructions, masked)) in work {
+    }
+
+    /// Adds what the sums over all segments give.
+    fn end(&mut self, sums: Sums, code: &Code) -> Result<(), CountError> {
+        for ((float, operation, width), (instructions, masked)) in sums.work {
             let each = width.lanes(float.bits()) * operation.flops();
             let flops = instructions
                 .checked_mul(each)
-                .ok_or_else(|| overflow("floating-point operations"))?;
-            counts.work.push(Work {
+                .ok_or_else(|| self.overflow("floating-point operations"))?;
+            self.work.push(Work {
                 float,
                 operation,
                 width,
@@ -347,36 +375,43 @@ impl Counts {
                 flops,
             });
             let of = match float {
-                Float::F16 => &mut counts.flops.f16,
-                Float::F32 => &mut counts.flops.f32,
-                Float::F64 => &mut counts.flops.f64,
-                Float::F80 => &mut counts.flops.f80,
+                Float::F16 => &mut self.flops.f16,
+                Float::F32 => &mut self.flops.f32,
+                Float::F64 => &mut self.flops.f64,
+                Float::F80 => &mut self.flops.f80,
             };
             *of += flops;
-            counts.flops.total += flops;
+            self.flops.total += flops;
         }
-        counts.mix = mix
-            .into_iter()
-            .map(|((kind, width, vector), instructions)| Mix {
-                kind,
-                width,
-                vector,
-                instructions,
-            })
-            .collect();
-        counts.calls = calls
-            .into_iter()
-            .map(|(name, calls)| Called {
-                name: code.name(name).to_owned(),
-                calls,
-            })
-            .collect();
-        counts.calls.sort_by_key(|c| std::cmp::Reverse(c.calls));
-        if counts.memory.load_bytes == u64::MAX || counts.memory.store_bytes == u64::MAX {
-            return Err(overflow("bytes of accesses"));
+        let mix = |((kind, width, vector), instructions)| Mix {
+            kind,
+            width,
+            vector,
+            instructions,
+        };
+        self.mix = sums.mix.into_iter().map(mix).collect();
+        let called = |(name, calls)| Called {
+            name: code.name(name).to_owned(),
+            calls,
+        };
+        self.calls = sums.calls.into_iter().map(called).collect();
+        self.calls.sort_by_key(|c| std::cmp::Reverse(c.calls));
+        if self.memory.load_bytes == u64::MAX || self.memory.store_bytes == u64::MAX {
+            return Err(self.overflow("bytes of accesses"));
         }
-        Ok(counts)
+        Ok(())
     }
+}
+
+/// Sums over the segments of counted code.
+#[derive(Default)]
+struct Sums {
+    /// Instructions of floating-point work, and those of them with a mask.
+    work: BTreeMap<(Float, Operation, Width), (u64, u64)>,
+    /// Instructions by kind, width, and whether the registers are vectors.
+    mix: BTreeMap<(&'static str, Width, bool), u64>,
+    /// Calls of functions without counted code, by the indices of their names.
+    calls: BTreeMap<u32, u64>,
 }
 
 impl Simulation {

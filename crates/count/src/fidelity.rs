@@ -1,8 +1,8 @@
 //! Compares what a codelet executes with what the invocation executed inside the program, without a clock.
 
-use crate::CountError;
 use crate::codelet::{Counted, Settings};
 use crate::counts::{Counts, plain};
+use crate::error::CountError;
 use crate::vivo::Found;
 use cere_format::count::Code;
 use cere_memory::{Counters, Geometry};

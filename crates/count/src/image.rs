@@ -1,6 +1,6 @@
 //! The descriptions of counted code in an executable.
 
-use crate::CountError;
+use crate::error::CountError;
 use cere_format::count::{Code, SECTION};
 use object::{Object, ObjectSection};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Reads the stream of counted code.
 
-use crate::CountError;
+use crate::error::CountError;
 use cere_format::count::{CHUNK_HEAD, Code, END_THREAD, MARK_IMAGES, Segment};
 use std::io::Read;
 

@@ -1,9 +1,10 @@
 //! Counts invocations inside the program, whose code is all counted and whose accesses all go to the simulated memory.
 
 use crate::accesses::{Accesses, Dynamic};
+use crate::error::CountError;
+use crate::image;
 use crate::stream::{self, Ran, Sink};
 use crate::tally::Tally;
-use crate::{CountError, image};
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
 use cere_format::count::{CALL, Code, ENTRY, MARK_END, RETURN};
 use cere_memory::{Counters, Hierarchy};

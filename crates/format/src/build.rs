@@ -26,6 +26,16 @@ pub const ENV_STORE: &str = "CERE_STORE";
 pub const ENV_WRAPPERS: &str = "CERE_WRAPPERS";
 /// Environment variable that names the directory of the build, for the same: compilers below it are the build's own.
 pub const ENV_BUILD: &str = "CERE_BUILD";
+/// The program, in whose place another build of it is to run.
+pub const ENV_REPLACED: &str = "CERE_REPLACED";
+/// That build.
+pub const ENV_REPLACEMENT: &str = "CERE_REPLACEMENT";
+/// File that gets a byte for each process in which it does.
+pub const ENV_REPLACING: &str = "CERE_REPLACING";
+/// Library that is loaded first in that build's process, and in no other.
+pub const ENV_REPLACED_PRELOAD: &str = "CERE_REPLACED_PRELOAD";
+/// Rank of the only process in which it is to; all if it is not set.
+pub const ENV_REPLACED_RANK: &str = "CERE_REPLACED_RANK";
 
 /// The language of a unit's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,6 +75,55 @@ pub struct CompileCommand {
     /// this unit. None if short loops become regions all the same.
     #[serde(default)]
     pub short: Option<Vec<ShortLoop>>,
+    /// Loops whose inner loops become regions too, as the user asked; the pass keeps those of this unit.
+    #[serde(default)]
+    pub split: Vec<SplitLoop>,
+}
+
+/// A loop whose inner loops become regions too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SplitLoop {
+    /// As in [`Region`], like the fields that follow.
+    pub function: String,
+    /// Its source file.
+    pub file: PathBuf,
+    /// Its line.
+    pub line: u32,
+    /// Its number among the regions of that line.
+    pub ordinal: u32,
+}
+
+impl SplitLoop {
+    /// Whether this is the region.
+    pub fn is(&self, region: &Region) -> bool {
+        (&self.function, &self.file, self.line, self.ordinal)
+            == (&region.function, &region.file, region.line, region.ordinal)
+    }
+}
+
+impl From<&Region> for SplitLoop {
+    fn from(region: &Region) -> Self {
+        Self {
+            function: region.function.clone(),
+            file: region.file.clone(),
+            line: region.line,
+            ordinal: region.ordinal,
+        }
+    }
+}
+
+/// What users asked for, over the builds of a store: `split.json`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SplitLoops {
+    /// [`SplitLoops::VERSION`].
+    pub version: u32,
+    /// The loops.
+    pub loops: Vec<SplitLoop>,
+}
+
+impl SplitLoops {
+    /// Version of the file.
+    pub const VERSION: u32 = 1;
 }
 
 /// A loop whose invocations a profile found too short to be captured.
@@ -126,7 +185,8 @@ pub struct Unit {
     pub language: Language,
     /// The command that compiled it.
     pub command: CompileCommand,
-    /// The parallel regions and the outermost loops of every function, in order of `index`.
+    /// The parallel regions and the outermost loops of every function, and loops inside those that may communicate, in order of
+    /// `index`.
     pub regions: Vec<Region>,
     /// External functions and variables that the unit defines (linkonce ones included), mangled.
     pub defines: Vec<String>,
@@ -177,7 +237,7 @@ pub struct RuntimeWord {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RegionKind {
-    /// An outermost loop of a function.
+    /// An outermost loop of a function, or one inside a loop that may communicate.
     #[default]
     Loop,
     /// A parallel region of OpenMP, from the fork of its team to the join.
@@ -210,6 +270,9 @@ pub struct Region {
     pub live_ins: Vec<LiveIn>,
     /// Number of different exit blocks.
     pub exits: u32,
+    /// Loops directly inside that are no regions of their own. None in records of older builds.
+    #[serde(default)]
+    pub inside: Option<u32>,
 }
 
 /// One argument of an outlined region.

@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::clibrary::CLibrary;
 use crate::profile::RegionKey;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Version of the run plan and of raw captures.
@@ -22,6 +23,9 @@ pub struct RunPlan {
     /// Stack limit in bytes of the program without CERE (`RLIM_INFINITY` for none); `None` if the limit is unchanged.
     #[serde(default)]
     pub stack_limit: Option<u64>,
+    /// Whether a launcher starts the program: then the program sees to its addresses itself.
+    #[serde(default)]
+    pub launched: bool,
     /// Profile all regions, time or capture some.
     pub mode: RunMode,
 }
@@ -41,6 +45,9 @@ pub enum RunMode {
         /// How to trace pages before them; `None` for no traces.
         #[serde(default)]
         trace: Option<TracePlan>,
+        /// The processes that capture, by rank; in the others all probes stay dormant. None: every process captures.
+        #[serde(default)]
+        ranks: Option<Vec<String>>,
     },
 }
 
@@ -60,8 +67,14 @@ pub struct TracePlan {
 pub struct Wanted {
     /// Which region.
     pub key: RegionKey,
+    /// The thread that enters it, by its number among those that were started, OpenMP's apart; 0: the first one.
+    #[serde(default)]
+    pub thread: u64,
     /// Invocation numbers, from 1, rising, without repetition.
     pub invocations: Vec<u64>,
+    /// Seconds that its longest invocation took, if a profile knows.
+    #[serde(default)]
+    pub seconds: Option<f64>,
     /// Where their page traces begin. Of several for one invocation the first to come counts.
     #[serde(default)]
     pub starts: Vec<TraceStart>,
@@ -90,6 +103,16 @@ pub struct Process {
     pub program: PathBuf,
     /// Its arguments, the program's name first.
     pub arguments: Vec<String>,
+    /// What its launcher calls it: see [`crate::rank::own`].
+    #[serde(default)]
+    pub rank: Option<String>,
+    /// Whether another one with the same program, arguments and rank was running when it registered: which of them comes first is
+    /// chance.
+    #[serde(default)]
+    pub beside: bool,
+    /// Variables of its environment that hold numbers, if it has no rank.
+    #[serde(default)]
+    pub numbers: BTreeMap<String, u64>,
 }
 
 /// A wanted invocation that a run did not capture because another capture of the run disturbed it: a line of
@@ -100,6 +123,9 @@ pub struct Postponed {
     pub key: RegionKey,
     /// Which invocation, from 1.
     pub invocation: u64,
+    /// The thread that entered it, as [`Wanted::thread`].
+    #[serde(default)]
+    pub thread: u64,
     /// The process that it ran in: [`Process::number`].
     pub process: u32,
     /// What was captured: region and invocation.
@@ -137,6 +163,12 @@ pub struct RawCapture {
     pub key: RegionKey,
     /// Which invocation, from 1.
     pub invocation: u64,
+    /// The thread that entered it, as [`Wanted::thread`].
+    #[serde(default)]
+    pub thread: u64,
+    /// Other threads of the program, OpenMP's apart, that computed when it was entered.
+    #[serde(default)]
+    pub beside: u32,
     /// The process that it was taken in: [`Process::number`].
     #[serde(default)]
     pub process: u32,

@@ -7,6 +7,7 @@
 //! | [`profile`] | the preload library | the command |
 //! | [`profile_raw`] | the preload library, into a shared mapping | the command, by the reader there |
 //! | [`count`] | the pass, into counted code; that code, when it runs | the command |
+//! | [`rank`] | launchers, into the environment | the preload library, the command |
 //! | [`answers`] | the preload library | the packager, the replay runtime |
 //! | [`clibrary`] | the preload library | the replay runtime |
 //! | [`capture`] | the command (plan), the preload library (raw capture) | the packager |
@@ -40,6 +41,7 @@ pub mod package;
 pub mod proc;
 pub mod profile;
 pub mod profile_raw;
+pub mod rank;
 pub mod replay;
 pub mod store;
 pub mod system;

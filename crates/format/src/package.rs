@@ -56,6 +56,12 @@ pub struct Manifest {
     pub key: RegionKey,
     /// Invocation, from 1.
     pub invocation: u64,
+    /// The thread that it was captured in, if that is not the program's first one.
+    #[serde(default)]
+    pub of_thread: Option<OfThread>,
+    /// Other threads of the program, OpenMP's apart, that computed when it was entered.
+    #[serde(default)]
+    pub beside: u32,
     /// Where it was captured.
     pub machine: Machine,
     /// The run that it was captured in; none if the writer did not record it.
@@ -155,6 +161,9 @@ pub struct CapturedRun {
     pub directory: String,
     /// SHA-256 of the program's file, in hexadecimal.
     pub program: String,
+    /// The captured process among those of a parallel program: see [`crate::rank::own`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<String>,
     /// Its standard input.
     pub stdin: Stdin,
     /// The files that arguments named, whole or after a `=`.
@@ -162,19 +171,26 @@ pub struct CapturedRun {
 }
 
 impl CapturedRun {
-    /// A run of `command`, which could read `input`.
-    pub fn of(command: &[String], directory: &Path, program: &str, input: &RunInput) -> Self {
+    /// A run of `command`, which could read `input`, by the process `rank` of a parallel program.
+    pub fn of(
+        command: &[String],
+        directory: &Path,
+        program: &str,
+        rank: Option<&str>,
+        input: &RunInput,
+    ) -> Self {
         let file = |(name, state): &(String, Option<FileState>)| Some((visible(name), (*state)?));
         Self {
             command: command.iter().map(|word| visible(word)).collect(),
             directory: visible(&directory.to_string_lossy()),
             program: program.to_owned(),
+            rank: rank.map(visible),
             stdin: input.stdin,
             files: input.files.iter().filter_map(file).collect(),
         }
     }
 
-    /// Whether it ran the command of `profile` with the same input, as far as that is known.
+    /// Whether it is of the process of `profile` in its command, with the same input, as far as that is known.
     pub fn is_of(&self, profile: &Profile) -> bool {
         let read = |(name, then): &(String, Option<FileState>)| {
             let name = visible(name);
@@ -185,12 +201,21 @@ impl CapturedRun {
         let same_stdin = self.stdin == profile.input.stdin
             || unknown(self.stdin)
             || unknown(profile.input.stdin);
-        self.is_command(profile) && same_stdin && profile.input.files.iter().all(read)
+        self.is_command(profile)
+            && self.is_rank(profile)
+            && same_stdin
+            && profile.input.files.iter().all(read)
     }
 
-    /// Whether both ran the same command in the same directory, whatever the input.
+    /// Whether both are of the same process in the same command in the same directory, whatever the input.
     pub fn is_command_of(&self, other: &Self) -> bool {
-        (&self.command, &self.directory) == (&other.command, &other.directory)
+        (&self.command, &self.directory, &self.rank)
+            == (&other.command, &other.directory, &other.rank)
+    }
+
+    /// Whether it is of the rank of `profile`.
+    pub fn is_rank(&self, profile: &Profile) -> bool {
+        self.rank == profile.process.rank.as_deref().map(visible)
     }
 
     /// Whether it ran the command of `profile`, whatever the input.
@@ -225,6 +250,19 @@ pub struct Represents {
     pub invocations: u64,
     /// Seconds that they took in vivo together, regions called included.
     pub seconds: f64,
+}
+
+/// A thread other than the program's first one, and the region over all threads in vivo. Which thread does what may be chance, so
+/// an invocation in vivo is one of many: [`InVivo`] is their median.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OfThread {
+    /// Its number among the threads that were started, OpenMP's apart, from 1.
+    pub number: u64,
+    /// Threads that entered the region; 0: not known.
+    pub threads: u64,
+    /// Seconds that a fifth of the invocations in threads other than the first took at most, and another fifth at least; 0 if that is
+    /// not known.
+    pub seconds: [f64; 2],
 }
 
 /// The undisturbed time of an invocation in the application.

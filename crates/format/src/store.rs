@@ -62,6 +62,10 @@ impl Store {
     pub fn short(&self) -> PathBuf {
         self.root.join("short.json")
     }
+    /// Loops whose inner loops become regions too, as the user asked.
+    pub fn split(&self) -> PathBuf {
+        self.root.join("split.json")
+    }
     /// Scratch directories of runs in progress, one a run.
     pub fn runs(&self) -> PathBuf {
         self.root.join("runs")

@@ -62,6 +62,15 @@ pub fn taken_fresh(file: &Path) -> bool {
     FRESH.contains(&stem.as_str())
 }
 
+/// Hands the functions that allocate and free, and that captures and replays put in the C library's place, to the macro `$use`.
+#[macro_export]
+macro_rules! malloc_family {
+    ($use:ident) => {
+        $use! { malloc calloc free realloc reallocarray memalign aligned_alloc posix_memalign valloc pvalloc
+            malloc_usable_size }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::taken_fresh;

@@ -9,33 +9,50 @@ use cere_format::untrusted;
 use cere_testing::{Counting, campaign, change};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Words of the header: those of the structure.
-fn header() -> Vec<u8> {
-    let mut bytes = vec![0; size_of::<RawHeader>()];
-    let mut put = |at: usize, value: u64| bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-    put(0, RAW_MAGIC);
-    put(8, u64::from(RAW_VERSION) | 7 << 32);
-    for (place, value) in [1000, 1_000_000, 900_000_000, 301_000_000, 900_000_000]
-        .into_iter()
-        .enumerate()
-    {
-        put(16 + 8 * place, value);
-    }
-    put(56, 3e9f64.to_bits());
-    put(64, 20f64.to_bits());
-    put(72, 20f64.to_bits());
-    for (place, value) in [2, 3, 0, 10, 0, 0, 0, 0, 0, 2, 600_000, 0]
-        .into_iter()
-        .enumerate()
-    {
-        put(80 + 8 * place, value);
+/// The words of a structure, zero but for these.
+fn words<T>(values: &[(usize, u64)]) -> Vec<u8> {
+    let mut bytes = vec![0; size_of::<T>()];
+    for (at, value) in values {
+        bytes[*at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
     bytes
+}
+
+fn header() -> Vec<u8> {
+    words::<RawHeader>(&[
+        (0, RAW_MAGIC),
+        (8, u64::from(RAW_VERSION) | 7 << 32),
+        (offset_of!(RawHeader, start_cycles), 1000),
+        (offset_of!(RawHeader, start_nanoseconds), 1_000_000),
+        (offset_of!(RawHeader, end_cycles), 900_000_000),
+        (offset_of!(RawHeader, end_nanoseconds), 301_000_000),
+        (offset_of!(RawHeader, tsc_hz), 3e9f64.to_bits()),
+        (offset_of!(RawHeader, probe_inside), 20f64.to_bits()),
+        (offset_of!(RawHeader, probe_outside), 20f64.to_bits()),
+        (offset_of!(RawHeader, regions), 2),
+        (offset_of!(RawHeader, nodes), 3),
+        (offset_of!(RawHeader, threads), 2),
+        (offset_of!(RawHeader, passages), 2),
+        (offset_of!(RawHeader, spacing), 600_000),
+    ])
+}
+
+/// The state of a thread that has so many active regions.
+fn thread(depth: u64) -> Vec<u8> {
+    words::<RawThread>(&[
+        (0, u64::from(THREAD_RUNS)),
+        (offset_of!(RawThread, users), 1),
+        (offset_of!(RawThread, pairs), 10),
+        (offset_of!(RawThread, depth), depth),
+        (offset_of!(RawThread, last_cycles), 900_000_000),
+        (offset_of!(RawThread, times_room), 40),
+    ])
 }
 
 #[test]
@@ -51,17 +68,21 @@ fn raw_profiles() {
         .unwrap();
     file.set_len(RAW_SIZE as u64).unwrap();
     let parts = |random: Option<&mut cere_testing::Random>| {
-        let region = |n: u8| {
-            [
-                vec![b'a' + n; 32],
-                vec![n, 0, 0, 0, 0, 0, 0, 0],
-                vec![5; 56],
-            ]
-            .concat()
-        };
+        let region = |n: u8| [vec![b'a' + n; 32], vec![n, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let other = THREADS_OFFSET + THREAD_SIZE;
+        let times = vec![5; 2 * size_of::<RawTimes>()];
         let mut parts = [
             (0, header(), 8),
             (REGIONS_OFFSET, [region(0), region(1)].concat(), 8),
+            (THREADS_OFFSET, thread(0), 8),
+            (other, thread(2), 8),
+            (THREADS_OFFSET + TIMES_OFFSET, times.clone(), 8),
+            (other + TIMES_OFFSET, times.clone(), 8),
+            (
+                other + THREAD_ACTIVE_OFFSET,
+                vec![0; 2 * size_of::<RawActive>()],
+                8,
+            ),
             (NODES_OFFSET, vec![1; 3 * size_of::<RawNode>()], 8),
             (PASSAGES_OFFSET, vec![1; 2 * size_of::<RawPassage>()], 8),
             (TRACES_OFFSET, vec![0; 64], 8),
@@ -104,11 +125,16 @@ fn a_sum_does_not_overflow() {
     let file = std::fs::File::create(&path).unwrap();
     file.set_len(RAW_SIZE as u64).unwrap();
     file.write_all_at(&header(), 0).unwrap();
-    let own = std::mem::offset_of!(RawRegion, own);
+    file.write_all_at(&thread(0), THREADS_OFFSET as u64)
+        .unwrap();
     for slot in 0..2 {
-        let at = REGIONS_OFFSET + slot * size_of::<RawRegion>() + own;
-        let half = (1u64 << 63).to_le_bytes();
-        file.write_all_at(&half, at as u64).unwrap();
+        let at = THREADS_OFFSET + TIMES_OFFSET + slot * size_of::<RawTimes>();
+        let half = [
+            (offset_of!(RawTimes, own), 1u64 << 63),
+            (offset_of!(RawTimes, invocations), 1),
+        ];
+        file.write_all_at(&words::<RawTimes>(&half), at as u64)
+            .unwrap();
     }
     let name = &mut |_: &_| String::new();
     let profile = read_raw(&path, Vec::new(), "/".into(), name).unwrap();

@@ -120,7 +120,7 @@ impl Library {
     /// What it keeps for the calling thread's program.
     pub fn ask(&self) -> CLibrary {
         let words = |data: *mut u64| {
-            // SAFETY: as found.
+            // SAFETY: the library's structure of so many words, as `find_series` saw.
             (0..SERIES).map(|i| unsafe { *data.add(i) }).collect()
         };
         let asked = CLibrary {
@@ -185,7 +185,7 @@ impl Library {
         const BEYOND: c_int = 0x80;
         let plain = |name: &String| name == "C" || name == "POSIX";
         if !library.locale.first().is_none_or(plain) {
-            // SAFETY: a byte.
+            // SAFETY: `btowc` takes any byte, and pointers none.
             unsafe { (self.functions.btowc)(BEYOND) };
         }
     }
@@ -255,6 +255,18 @@ unsafe fn find_options(library: *mut c_void) -> Option<[*mut u8; OPTIONS.len()]>
     (!own && found.iter().all(|at| !at.is_null())).then_some(found)
 }
 
+/// A description of a C library that no capture writes.
+#[derive(Debug)]
+pub struct Unsound;
+
+impl std::fmt::Display for Unsound {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("the package says of the captured C library what cannot be: capture again")
+    }
+}
+
+impl std::error::Error for Unsound {}
+
 /// The library of a replay, and what the captured one kept.
 pub struct Told<'a> {
     library: Library,
@@ -273,15 +285,13 @@ impl<'a> Told<'a> {
     /// has. Before libraries take keys. None if the C library is another one.
     ///
     /// # Errors
-    /// What is wrong with the description.
+    /// The description cannot be true.
     pub fn new(
         [entry, exit]: &'a [CLibrary; 2],
         mine: impl Fn(u64, u64) -> bool,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Self>, Unsound> {
         if !entry.is_sound() || !exit.is_sound() {
-            return Err(
-                "the package says of the captured C library what cannot be: capture again".into(),
-            );
+            return Err(Unsound);
         }
         let Some(library) = Library::find() else {
             return Ok(None);
@@ -329,7 +339,7 @@ impl<'a> Told<'a> {
             self.library.series,
             <[u64; SERIES]>::try_from(entry.series.as_slice()),
         ) {
-            // SAFETY: as found.
+            // SAFETY: the library's structure of so many words, as `find_series` saw; no region runs.
             unsafe { *data.cast() = series };
         }
         self.library.set_options(&entry.options);

@@ -4,6 +4,7 @@
 //! when the buffer is full is assembly: it keeps all registers but RCX, the flags too, and makes one kind of system call.
 //! It never allocates, never calls libc and takes no lock but the one that keeps the threads' chunks apart.
 
+use crate::call::{self, call, thread_pointer};
 use cere_format::count::{CHUNK_HEAD, CHUNK_ROOM, END_THREAD, MARK_IMAGES};
 use std::arch::global_asm;
 use std::sync::atomic::{
@@ -106,20 +107,12 @@ global_asm!(
     "mov r11, gs:[96]",
     "mov r8, gs:[104]",
     "ret",
-    // A system call, for processes whose calls nothing catches.
-    ".globl cere_counter_call",
-    ".hidden cere_counter_call",
-    ".type cere_counter_call,@function",
-    "cere_counter_call:",
-    "syscall",
-    "ret",
     ".popsection",
 );
 
 unsafe extern "C" {
     fn cere_counter_room();
     fn cere_counter_flush();
-    fn cere_counter_call();
 }
 
 /// What GS points to.
@@ -164,47 +157,15 @@ unsafe impl Send for Buffer {}
 // SAFETY: see above; others only copy the address.
 unsafe impl Sync for Buffer {}
 
-/// The calling thread's control block.
-fn thread_pointer() -> u64 {
-    let pointer: u64;
-    // SAFETY: the first word of the control block is its own address on x86-64.
-    unsafe {
-        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
-    }
-    pointer
-}
-
-/// Makes a system call; negative results are negated errors. Not libc's functions, which replays and captures stand in for.
-///
-/// # Safety
-/// As the call itself.
-unsafe fn system(number: i64, a: [usize; 6]) -> isize {
-    let result: isize;
-    // SAFETY: the kernel changes what is named here alone; the rest is the caller's.
-    unsafe {
-        core::arch::asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a[0], in("rsi") a[1],
-            in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5], lateout("rcx") _, lateout("r11") _,
-            options(nostack));
-    }
-    result
-}
-
 /// Sends chunks to `descriptor` from now on; negative: drops them.
 pub fn send_to(descriptor: i32) {
     TO.store(descriptor, Relaxed);
 }
 
-/// Makes a system call where nothing catches it.
-#[must_use]
-pub fn plain_call() -> usize {
-    cere_counter_call as *const () as usize
-}
-
 impl Buffer {
-    /// A buffer for thread number `thread`; `call`: the address of `syscall; ret` (see [`plain_call`]). None if there is no
-    /// memory.
+    /// A buffer for thread number `thread`. None if there is no memory.
     #[must_use]
-    pub fn new(thread: u32, call: usize) -> Option<Self> {
+    pub fn new(thread: u32) -> Option<Self> {
         let context = size_of::<Context>().next_multiple_of(4096);
         let bytes = CHUNK_HEAD + CHUNK_ROOM + SLACK;
         let all = ALIGN + bytes + context;
@@ -214,7 +175,7 @@ impl Buffer {
         );
         let (protection, flags) = (protection as usize, flags as usize);
         // SAFETY: a new mapping, where the kernel has room.
-        let start = unsafe { system(libc::SYS_mmap, [0, all, protection, flags, usize::MAX, 0]) };
+        let start = unsafe { call(libc::SYS_mmap, [0, all, protection, flags, usize::MAX, 0]) };
         let start = usize::try_from(start).ok()?;
         let chunk = (start + context).next_multiple_of(ALIGN);
         // SAFETY: what lies before the context and after the chunk is whole pages of the new mapping that nobody knows.
@@ -223,7 +184,7 @@ impl Buffer {
             let end = (chunk + bytes).next_multiple_of(4096);
             for (from, to) in [(start, first), (end, start + all)] {
                 if to > from {
-                    system(libc::SYS_munmap, [from, to - from, 0, 0, 0, 0]);
+                    call(libc::SYS_munmap, [from, to - from, 0, 0, 0, 0]);
                 }
             }
         }
@@ -239,7 +200,7 @@ impl Buffer {
                 base,
                 to: &raw const TO,
                 lock: &raw const LOCK,
-                call,
+                call: call::plain(),
                 scratch: [0; 8],
                 own: at,
                 next: std::ptr::null_mut(),
@@ -269,9 +230,9 @@ impl Buffer {
         // SAFETY: the head of the chunk lies before its base; the kernel changes GS alone.
         unsafe {
             let head = ((*self.0).base - CHUNK_HEAD) as *mut [u64; 4];
-            (*head)[2] = thread_pointer();
+            (*head)[2] = thread_pointer() as u64;
             let at = self.0 as usize;
-            system(libc::SYS_arch_prctl, [ARCH_SET_GS, at, 0, 0, 0, 0]) == 0
+            call(libc::SYS_arch_prctl, [ARCH_SET_GS, at, 0, 0, 0, 0]) == 0
         }
     }
 }
@@ -330,7 +291,7 @@ fn send(mut rest: &[u8]) {
             0,
         ];
         // SAFETY: memory of our own, whose length is given.
-        let written = unsafe { system(libc::SYS_write, arguments) };
+        let written = unsafe { call(libc::SYS_write, arguments) };
         match usize::try_from(written) {
             Ok(written) => rest = &rest[written..],
             Err(_) if written == -(libc::EINTR as isize) => {}

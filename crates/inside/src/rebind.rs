@@ -8,6 +8,7 @@
 //!
 //! [`replace`] has another library's calls go to given functions.
 
+use crate::call::call;
 use std::ffi::{CStr, c_char};
 
 const DT_NULL: usize = 0;
@@ -28,13 +29,9 @@ const FUNCTION: u8 = 2;
 /// # Safety
 /// Nobody relies on the former protection.
 unsafe fn protect((start, end): (usize, usize), protection: i32) -> bool {
-    let result: isize;
+    let arguments = [start, end - start, protection as usize, 0, 0, 0];
     // SAFETY: nobody relies on the former rights; the call changes no memory of ours.
-    unsafe {
-        std::arch::asm!("syscall", inlateout("rax") libc::SYS_mprotect => result, in("rdi") start,
-            in("rsi") end - start, in("rdx") protection, out("rcx") _, out("r11") _, options(nostack));
-    }
-    result == 0
+    unsafe { call(libc::SYS_mprotect, arguments) == 0 }
 }
 
 unsafe extern "C" {
@@ -203,6 +200,16 @@ pub fn bind() {
 /// Each of `functions` has the type and keeps the promises of what the image expects under its name, and stays as long as
 /// the image. No thread calls through the image's tables meanwhile that would mind which of both it gets.
 pub unsafe fn replace(address: usize, functions: &[(&CStr, usize)]) {
+    let of = |name: &CStr| functions.iter().find(|f| f.0 == name).map(|f| f.1);
+    // SAFETY: by the contract.
+    unsafe { replace_by(address, of) };
+}
+
+/// The same for the functions that `of` gives for names.
+///
+/// # Safety
+/// As [`replace`].
+pub unsafe fn replace_by(address: usize, of: impl Fn(&CStr) -> Option<usize>) {
     struct Search {
         address: usize,
         found: Option<Image>,
@@ -249,8 +256,7 @@ pub unsafe fn replace(address: usize, functions: &[(&CStr, usize)]) {
             let name = image
                 .table::<c_char>(DT_STRTAB)
                 .add(symbol.st_name as usize);
-            let name = CStr::from_ptr(name);
-            functions.iter().find(|f| f.0 == name).map(|f| f.1)
+            of(CStr::from_ptr(name))
         });
     }
 }

@@ -11,7 +11,7 @@
 //! | [`operations`] | latencies, throughputs, peaks, contexts, registers, time slot |
 //! | [`bandwidth`] | bandwidths of levels, first touch |
 //! | [`sharing`] | what cores share, how they hinder each other, how they communicate |
-//! | [`whole`] | all of it, one document |
+//! | [`whole`], `document` | all of it, one document; its entries |
 //! | [`blocking`] | pure functions: block sizes of kernels |
 //!
 //! A probe makes a curve; an analyser reads a value off it, with a confidence. Probes and analysers are apart, so that
@@ -29,6 +29,8 @@ pub mod session;
 pub mod sharing;
 pub mod system;
 pub mod whole;
+
+mod document;
 
 use thiserror::Error;
 

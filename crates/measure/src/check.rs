@@ -10,8 +10,8 @@ use cere_format::store::Store;
 use cere_store::current::Codelet;
 use cere_store::results;
 use cere_store::results::Record;
-use cere_system::console::progress::{self, ProgressBar};
-use cere_system::console::{note, print};
+use cere_system::console::print;
+use cere_system::events::{Events, Progress};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -32,12 +32,14 @@ pub struct Plan<'a> {
     pub again: bool,
     /// Number of rounds; 0 means one round without runs of the program.
     pub rounds: u32,
+    /// What is done.
+    pub events: &'a Events,
 }
 
 impl Plan<'_> {
     /// Measures all codelets, or returns their earlier records if all have usable ones.
     pub fn measure(mut self) -> Result<Vec<Measured>> {
-        let replays = Replays::open(self.store)?;
+        let replays = Replays::open(self.store, self.events)?;
         let known = self.known_records(&replays)?;
         let all = |known: &Vec<Record>| !known.is_empty();
         if known.iter().all(all) {
@@ -45,17 +47,17 @@ impl Plan<'_> {
         }
         if self.rounds > 0 {
             let manifests: Vec<_> = self.codelets.iter().map(|c| &c.1).collect();
-            match InVivo::open(self.store, self.profile, &manifests) {
+            match InVivo::open(self.store, self.profile, &manifests, self.events) {
                 Ok(mut program) => {
                     let seconds = &mut self.settings.repetitions.seconds;
                     *seconds = (*seconds / f64::from(self.rounds)).max(MIN_SECONDS);
                     let found = self.rounds(&replays, &mut program)?;
                     return Ok(self.pair_with_codelets(found));
                 }
-                Err(error) => note!(
+                Err(error) => self.events.note(format!(
                     "the program is not run again, so replays are compared with the times of its profile: {}",
                     print::error(&error)
-                ),
+                )),
             }
         }
         let found = self.replay_once(&replays, known)?;
@@ -79,25 +81,23 @@ impl Plan<'_> {
 
     /// Replays each codelet without records once.
     fn replay_once(&self, replays: &Replays, known: Vec<Vec<Record>>) -> Result<Vec<Found>> {
-        let bar = progress::bar("replaying", self.codelets.len() as u64);
+        let progress = self.events.steps("replaying", self.codelets.len() as u64);
         let found = self
             .codelets
             .iter()
             .zip(known)
             .map(|((file, manifest), known)| {
-                bar.set_message(manifest.name.clone());
+                progress.at(&manifest.name);
                 let found = match known.is_empty() {
                     true => self
                         .replay(replays, file)
                         .inspect(|all| self.store_records(all)),
                     false => Ok(known),
                 };
-                bar.inc(1);
+                progress.step();
                 found
             });
-        let found = found.collect();
-        bar.finish_and_clear();
-        Ok(found)
+        Ok(found.collect())
     }
 
     fn rounds(&self, replays: &Replays, program: &mut InVivo) -> Result<Vec<Found>> {
@@ -108,7 +108,9 @@ impl Plan<'_> {
             program,
             runs: Vec::new(),
             records: vec![Vec::new(); count],
-            bar: progress::bar("replaying", u64::from(self.rounds) * count as u64),
+            progress: self
+                .events
+                .steps("replaying", u64::from(self.rounds) * count as u64),
         };
         let all: Vec<usize> = (1..=count).collect();
         let mut turns = Turns::new(rounds, count);
@@ -119,10 +121,7 @@ impl Plan<'_> {
             .iter()
             .map(|codelet| turns.failure(*codelet).map(str::to_owned))
             .collect();
-        let Rounds {
-            runs, records, bar, ..
-        } = turns.bench;
-        bar.finish_and_clear();
+        let Rounds { runs, records, .. } = turns.bench;
         let each = records.into_iter().zip(failures);
         let mut found: Vec<Found> = each
             .map(|(records, failure)| failure.map_or(Ok(records), Err))
@@ -148,10 +147,10 @@ impl Plan<'_> {
             self.store_records(records);
         }
         for region in differ {
-            note!(
+            self.events.note(format!(
                 "{region}: other invocations than in the profile's run, so its replays are compared with that: does the \
                  program do the same each time?"
-            );
+            ));
         }
     }
 
@@ -170,7 +169,7 @@ impl Plan<'_> {
 
     fn store_records(&self, records: &[Record]) {
         for record in records {
-            results::keep_or_warn(self.store, record);
+            results::keep_or_warn(self.store, record, self.events);
         }
     }
 
@@ -215,7 +214,7 @@ struct Rounds<'r, 'p, 'v> {
     runs: Vec<Times>,
     /// The records of each codelet.
     records: Vec<Vec<Record>>,
-    bar: ProgressBar,
+    progress: Progress,
 }
 
 impl Bench for Rounds<'_, '_, '_> {
@@ -223,14 +222,14 @@ impl Bench for Rounds<'_, '_, '_> {
 
     fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
         let Some(place) = subject.checked_sub(1) else {
-            self.bar.set_message("the program");
+            self.progress.at("the program");
             self.runs.push(self.program.run()?);
             return Ok(Ok(Vec::new()));
         };
         let (file, manifest) = &self.plan.codelets[place];
-        self.bar.set_message(manifest.name.clone());
+        self.progress.at(&manifest.name);
         let made = self.plan.replay(self.replays, file);
-        self.bar.inc(1);
+        self.progress.step();
         Ok(made.map(|records| {
             let times = records.iter().filter_map(|r| r.times.as_ref());
             let seconds = times.map(|t| t.seconds_median).collect();

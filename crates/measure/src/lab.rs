@@ -1,12 +1,12 @@
 //! Builds and times variants of a region's codelets.
 
 use super::target::{Member, Target};
+use crate::Replays;
 use crate::replays::record;
-use crate::{Replays, Settings};
 use anyhow::Result;
 use cere_format::replay::{Preparation, Repetitions, Verdict};
 use cere_format::store::Store;
-use cere_replay::{Built, Objects, Options, Replay, ReplayError, Team};
+use cere_replay::{Built, Objects, Options, Replay, ReplayError, Settings, Team};
 use cere_store::results;
 use cere_toolchain::Variant;
 use std::time::{Duration, Instant};
@@ -97,7 +97,8 @@ impl Lab<'_> {
     fn settings(&self, target: &Target, variant: &Variant, team: Option<&Team>) -> Settings {
         let mut settings = self.settings.clone();
         if let Some(limit) = target.limit.get() {
-            settings.timeout = settings.timeout.min(Duration::from_secs_f64(*limit));
+            let limit = Duration::from_secs_f64(*limit);
+            settings.timeout = Some(settings.timeout.map_or(limit, |most| most.min(limit)));
         }
         settings.flags.clone_from(&variant.flags);
         settings.passes.clone_from(&variant.passes);
@@ -199,7 +200,7 @@ impl Measure for Lab<'_> {
                 told.map_err(|error| error.to_string())?;
             }
             let record = record(&settings, &member.manifest, &member.sha256, replay.as_ref());
-            results::keep_or_warn(self.store, &record);
+            results::keep_or_warn(self.store, &record, self.replays.events());
             let replay = replay.map_err(|error| error.to_string())?;
             let several = team.is_some_and(|t| t.threads.is_some());
             // Threads may add in another order each time.

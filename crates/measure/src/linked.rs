@@ -5,11 +5,11 @@ use anyhow::Result;
 use cere_capture::input::Input;
 use cere_capture::launch::Output;
 use cere_capture::profile;
-use cere_capture::profile::Run;
+use cere_capture::profile::{Run, Which};
 use cere_format::profile::RegionKey;
 use cere_format::store::Store;
-use cere_store::build::image::Program;
-use cere_system::console::progress::{self, ProgressBar};
+use cere_store::build::image::{Image, Program};
+use cere_system::events::{Events, Progress};
 use cere_timing::stats::{Gain, Series, gain};
 use std::path::Path;
 
@@ -17,12 +17,18 @@ use std::path::Path;
 pub struct Linked<'a> {
     /// The store that knows the regions; the caller holds its lock.
     pub store: &'a Store,
+    /// The program.
+    pub program: &'a Program,
+    /// Its process that is timed.
+    pub which: Which,
     /// Program and arguments as given.
     pub command: &'a [String],
     /// The program's standard input.
     pub input: Input,
     /// Seconds that a run may take.
     pub timeout: Option<f64>,
+    /// What is done.
+    pub events: &'a Events,
 }
 
 /// A region's time in another build.
@@ -58,35 +64,33 @@ impl Linked<'_> {
         regions: &[RegionKey],
         rounds: u32,
     ) -> Result<Vec<Option<RegionTimes>>> {
-        let programs = [self.open(plain)?, self.open(other)?];
-        let bar = progress::bar("timing regions", u64::from(rounds) * 2 + 1);
+        for build in [plain, other] {
+            Image::open(build, self.store)?;
+        }
         let timing = Timing {
+            progress: self
+                .events
+                .steps("timing regions", u64::from(rounds) * 2 + 1),
             linked: self,
-            programs,
+            builds: [plain, other],
             regions,
-            bar,
         };
         let mut turns = Turns::new(timing, 1);
         for _ in 0..rounds {
             turns.round(&[1])?;
         }
-        turns.bench.bar.finish_and_clear();
         let series = turns.series();
         let times = (0..regions.len()).map(|region| RegionTimes::of(series, region));
         Ok(times.collect())
-    }
-
-    fn open(&self, path: &Path) -> Result<Program> {
-        Program::open(&path.to_string_lossy(), self.store)
     }
 }
 
 /// The regions of two builds, timed in runs of the program.
 struct Timing<'t, 'a> {
     linked: &'t mut Linked<'a>,
-    programs: [Program; 2],
+    builds: [&'t Path; 2],
     regions: &'t [RegionKey],
-    bar: ProgressBar,
+    progress: Progress,
 }
 
 impl Bench for Timing<'_, '_> {
@@ -96,16 +100,19 @@ impl Bench for Timing<'_, '_> {
         let mut feed = self.linked.input.for_next_run()?;
         let run = Run {
             store: self.linked.store,
-            program: &self.programs[subject],
+            program: self.linked.program,
+            build: Some(self.builds[subject]),
+            which: &self.linked.which,
             command: self.linked.command,
             timeout: self.linked.timeout,
             output: Output::Dropped,
             trace: &[],
             only: Some(self.regions),
             environment: &[],
+            events: self.linked.events,
         };
         let found = profile::collect(&run, feed.stdin.take())?.profile;
-        self.bar.inc(1);
+        self.progress.step();
         let seconds = |key| found.region(key).map_or(0.0, |r| r.inclusive_seconds);
         Ok(Ok(self.regions.iter().map(seconds).collect()))
     }

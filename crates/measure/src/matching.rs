@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use cere_capture::selection::{Selection, own_seconds, tree_nodes};
-use cere_cluster::{Replayed, predict};
+use cere_capture::whole::over_all_threads;
+use cere_cluster::{PredictError, Replayed, predict};
 use cere_format::package::Represents;
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::replay::Verdict;
@@ -12,6 +13,38 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Tolerated errors that totals are given for.
 pub const LEVELS: [f64; 3] = [0.15, 0.10, 0.05];
+
+/// Why a region's codelets cannot be compared with it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NotCompared {
+    /// There are none.
+    #[error("it has no codelet")]
+    NoCodelet,
+    /// A class has none.
+    #[error(
+        "class {missing} of {classes} has no codelet: `cere capture` takes the representatives"
+    )]
+    NoClass {
+        /// The first class without one.
+        missing: u32,
+        /// How many classes there are.
+        classes: u32,
+    },
+    /// Several represent one class.
+    #[error(
+        "its codelets come from several captures: `cere codelets --prune`, or capture it again"
+    )]
+    SeveralCaptures,
+    /// A codelet has no replays; why.
+    #[error("{0}")]
+    NotReplayed(String),
+    /// There is nothing to compare with.
+    #[error("its time in vivo is not known")]
+    NoTime,
+    /// The times make no sum.
+    #[error(transparent)]
+    Predict(#[from] PredictError),
+}
 
 /// A codelet and the results of its replays at the flags of the capture.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,13 +133,15 @@ pub struct Row {
     pub cost: f64,
 }
 
-/// The table and its totals, all of them shares of the run time from 0 to 1.
+/// The table and its totals, all of them shares of the run time from 0 to 1, or of the processor time of all threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matching {
     /// By falling share.
     pub rows: Vec<Row>,
     /// Time in captured regions whose replays leave the original's result.
     pub coverage: f64,
+    /// The same, if shares are of the processor time of all threads, as others than the first do much.
+    pub of_all_threads: Option<f64>,
     /// Time in regions accurately replayed, for each of [`LEVELS`].
     pub accurate: [f64; 3],
     /// Tolerated errors at which the share accurately replayed changes, rising, each with the share from there on.
@@ -145,7 +180,7 @@ fn worst(a: Verdict, b: Verdict) -> Verdict {
 pub fn counting<'a, T>(
     all: &[&'a T],
     represents: impl Fn(&T) -> Option<Represents>,
-) -> Result<(u32, Vec<&'a T>), String> {
+) -> Result<(u32, Vec<&'a T>), NotCompared> {
     let mut chosen: Vec<&T> = all
         .iter()
         .filter(|m| represents(m).is_some())
@@ -162,30 +197,26 @@ pub fn counting<'a, T>(
         return Ok((1, all.to_vec()));
     };
     if let Some(missing) = (1..=classes).find(|c| !chosen.iter().any(|m| class(m) == *c)) {
-        return Err(format!(
-            "class {missing} of {classes} has no codelet: `cere capture` takes the representatives"
-        ));
+        return Err(NotCompared::NoClass { missing, classes });
     }
     if chosen.len() > classes as usize {
-        return Err(
-            "its codelets come from several captures: `cere codelets --prune`, or capture it again"
-                .into(),
-        );
+        return Err(NotCompared::SeveralCaptures);
     }
     Ok((classes, chosen))
 }
 
-/// Predicted time over time in vivo, or why it is unknown; fills `judged` as far as possible.
-fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
+/// Predicted time over time in vivo; fills `judged` as far as possible.
+fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, NotCompared> {
     if all.is_empty() {
-        return Err("it has no codelet".into());
+        return Err(NotCompared::NoCodelet);
     }
     let (classes, counting) = counting(all, |m| m.represents)?;
     judged.classes = classes;
     let mut classes: Vec<(f64, f64, Vec<f64>)> = Vec::new();
     let mut unknown = false;
     for measured in counting {
-        let pairs = measured.replays.clone()?;
+        let pairs = measured.replays.clone();
+        let pairs = pairs.map_err(NotCompared::NotReplayed)?;
         for pair in &pairs {
             let verdict = judged
                 .verdict
@@ -207,11 +238,11 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
         classes.push((total, in_vitro(&pairs, runs) / in_vivo, rounds.collect()));
     }
     if unknown {
-        return Err("its time in vivo is not known".into());
+        return Err(NotCompared::NoTime);
     }
     // All classes together, each with its weight.
     type Class = (f64, f64, Vec<f64>);
-    let whole = |ratio: &dyn Fn(&Class) -> f64| -> Result<f64, String> {
+    let whole = |ratio: &dyn Fn(&Class) -> f64| -> Result<f64, PredictError> {
         let of = |class: &Class| Replayed {
             total: class.0,
             reference: 1.0,
@@ -219,12 +250,12 @@ fn judge(all: &[&Measured], judged: &mut Judged) -> Result<f64, String> {
         };
         let replayed: Vec<Replayed> = classes.iter().map(of).collect();
         let total: f64 = replayed.iter().map(|r| r.total).sum();
-        Ok(predict(&replayed).map_err(|e| e.to_string())? / total)
+        Ok(predict(&replayed)? / total)
     };
     judged.rounds = classes.iter().map(|c| c.2.len()).min().unwrap_or(0);
     if judged.rounds > 1 {
         let rounds = (0..judged.rounds).map(|round| whole(&|class| class.2[round]));
-        let rounds = rounds.collect::<Result<Vec<f64>, String>>()?;
+        let rounds = rounds.collect::<Result<Vec<f64>, _>>()?;
         let most = rounds.iter().copied().fold(0.0, f64::max);
         judged.range = Some((minimum(rounds.into_iter()), most));
     }
@@ -245,6 +276,9 @@ impl Matching {
         refused: &BTreeMap<String, String>,
         most: f64,
     ) -> Result<Self> {
+        let seconds = profile.seconds;
+        let whole = over_all_threads(profile);
+        let profile = &*whole;
         let mut by_key: HashMap<&RegionKey, Vec<&Measured>> = HashMap::new();
         for measured in codelets {
             by_key.entry(&measured.key).or_default().push(measured);
@@ -267,7 +301,7 @@ impl Matching {
                 (Err(_), _) if codelets.is_empty() && refused.contains_key(&region.name) => {
                     Some(format!("not captured: {}", refused[&region.name]))
                 }
-                (Err(reason), _) => Some(reason.clone()),
+                (Err(reason), _) => Some(reason.to_string()),
                 _ if judged.verdict == Some(Verdict::Partly) => {
                     Some("part of its result is not compared".into())
                 }
@@ -279,7 +313,7 @@ impl Matching {
             };
             rows.push(Row {
                 name: region.name.clone(),
-                share: kept.seconds / profile.seconds,
+                share: kept.seconds / profile.outside_mpi(),
                 classes: judged.classes,
                 error,
                 ratio: ratio.ok(),
@@ -293,7 +327,7 @@ impl Matching {
         }
         let tree = tree_nodes(profile);
         let covered = |keep: &[bool]| -> Result<f64> {
-            Ok((own_seconds(&tree, keep)?.iter().sum::<f64>() / profile.seconds).min(1.0))
+            Ok((own_seconds(&tree, keep)?.iter().sum::<f64>() / profile.outside_mpi()).min(1.0))
         };
         let within = |level: f64| -> Result<f64> {
             let is_within = |e: &Option<f64>| e.is_some_and(|e| e <= level);
@@ -308,12 +342,14 @@ impl Matching {
         levels.dedup();
         let curve = levels.into_iter().map(|level| Ok((level, within(level)?)));
         let curve = curve.collect::<Result<_>>()?;
+        let coverage = covered(&right)?;
         let cost: f64 = rows.iter().filter(|r| r.accepted).map(|r| r.cost).sum();
         Ok(Self {
-            coverage: covered(&right)?,
+            coverage,
+            of_all_threads: profile.others_at_work().map(|_| coverage),
             accurate,
             curve,
-            reduction: (cost > 0.0).then(|| profile.seconds / cost),
+            reduction: (cost > 0.0).then(|| seconds / cost),
             rows,
         })
     }

@@ -1,5 +1,21 @@
 //! Whether two outputs are the same, apart from words that differ between runs of one build.
 
+/// How the outputs of two runs of one build differ in more than words.
+#[derive(Debug, thiserror::Error)]
+pub enum Differs {
+    /// In the numbers of lines.
+    #[error("{0} lines in one, {1} in another")]
+    Lines(usize, usize),
+    /// In the number of words of a line.
+    #[error("line {number}: {text}")]
+    Words {
+        /// The line, from 1.
+        number: usize,
+        /// Its words in the later run.
+        text: String,
+    },
+}
+
 /// The plain build's output, with the words that differ from run to run.
 pub struct Varying {
     lines: Vec<Vec<Word>>,
@@ -20,9 +36,8 @@ fn words_by_line(output: &[u8], ignored: &[String]) -> Vec<Vec<String>> {
     wanted.map(words).collect()
 }
 
-/// Finds the words that differ between the outputs of several runs. The error says where the numbers of lines or words
-/// differ.
-pub fn find_varying_words(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Varying, String> {
+/// Finds the words that differ between the outputs of several runs.
+pub fn find_varying_words(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Varying, Differs> {
     let mut all = outputs.iter().map(|o| words_by_line(o, ignored));
     let first = all.next().unwrap_or_default();
     let word = |text: String| Word {
@@ -35,15 +50,14 @@ pub fn find_varying_words(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Var
         .collect();
     for other in all {
         if other.len() != found.len() {
-            return Err(format!(
-                "{} lines in one, {} in another",
-                found.len(),
-                other.len()
-            ));
+            return Err(Differs::Lines(found.len(), other.len()));
         }
         for (number, (line, other)) in found.iter_mut().zip(other).enumerate() {
             if line.len() != other.len() {
-                return Err(format!("line {}: {}", number + 1, other.join(" ")));
+                return Err(Differs::Words {
+                    number: number + 1,
+                    text: other.join(" "),
+                });
             }
             for (word, other) in line.iter_mut().zip(other) {
                 word.varies |= word.text != other;

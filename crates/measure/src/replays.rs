@@ -2,15 +2,15 @@
 
 use anyhow::{Context, Result, bail};
 use cere_format::package::Manifest;
-use cere_format::replay::{Operand, Verdict, Warmup};
+use cere_format::replay::{CONFIDENCE, Operand, Verdict, Warmup};
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
 use cere_replay::{Built, Keepers, Replay, ReplayError, Settings};
 use cere_store::cache::Cache;
 use cere_store::notes::Notes;
-use cere_store::results::{Database, Record, Setting};
+use cere_store::results::{Database, QUANTILES, Record, Setting, Times};
 use cere_store::{components, results};
-use cere_system::console::note;
+use cere_system::events::Events;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +38,52 @@ pub fn record(
     sha256: &str,
     outcome: Result<&Replay, &ReplayError>,
 ) -> Record {
-    Record::of(manifest, sha256, setting(settings, manifest), outcome)
+    let measured = match outcome {
+        Ok(replay) => results::Measured {
+            times: times(replay),
+            verdict: replay.verdict,
+            reason: replay.reason.clone(),
+            same_code: replay.same_code.known(),
+        },
+        Err(error) => results::Measured {
+            times: None,
+            verdict: Verdict::Unchecked,
+            reason: error.to_string(),
+            same_code: None,
+        },
+    };
+    Record::of(manifest, sha256, setting(settings, manifest), measured)
+}
+
+/// What a replay took; none if it measured nothing.
+fn times(replay: &Replay) -> Option<Times> {
+    let known = replay.confidence >= CONFIDENCE;
+    (!replay.cycles.is_empty()).then(|| Times {
+        cycles_min: replay.cycles_min,
+        cycles_median: replay.cycles_median,
+        seconds_min: replay.seconds_min,
+        seconds_median: replay.seconds_median,
+        quantiles: quantiles(replay),
+        interval: known.then_some((replay.seconds_low, replay.seconds_high)),
+        samples: replay.cycles.len() as u64,
+        set_aside: replay.set_aside,
+        disturbed: replay.disturbed,
+        batch: replay.batch,
+    })
+}
+
+/// [`QUANTILES`] of a replay's repetitions, in seconds.
+fn quantiles(replay: &Replay) -> Vec<f64> {
+    let mut sorted = replay.cycles.clone();
+    sorted.sort_unstable();
+    let second = match replay.cycles_median {
+        0 => 0.0,
+        cycles => replay.seconds_median / cycles as f64,
+    };
+    let last = sorted.len().saturating_sub(1);
+    let places = (0..QUANTILES).map(|i| (i * last + (QUANTILES - 1) / 2) / (QUANTILES - 1));
+    let values = places.filter_map(|place| sorted.get(place));
+    values.map(|cycles| *cycles as f64 * second).collect()
 }
 
 /// A store's replays.
@@ -47,17 +92,24 @@ pub struct Replays<'a> {
     cache: Cache,
     keepers: Arc<Keepers>,
     notes: OnceLock<Option<Notes>>,
+    events: Events,
 }
 
 impl<'a> Replays<'a> {
     /// Finds a writable directory for builds and unpacked packages.
-    pub fn open(store: &'a Store) -> Result<Self> {
+    pub fn open(store: &'a Store, events: &Events) -> Result<Self> {
         Ok(Self {
             store,
-            cache: Cache::open(store)?,
+            cache: Cache::open(store, events)?,
             keepers: Arc::default(),
             notes: OnceLock::new(),
+            events: events.clone(),
         })
+    }
+
+    /// What is done.
+    pub fn events(&self) -> &Events {
+        &self.events
     }
 
     /// What a user should know of a codelet: see [`Notes`].
@@ -74,7 +126,7 @@ impl<'a> Replays<'a> {
         keep: Option<PathBuf>,
     ) -> Result<Replay> {
         let (replay, record) = self.replay_unrecorded(settings, file, keep)?;
-        results::keep_or_warn(self.store, &record);
+        results::keep_or_warn(self.store, &record, &self.events);
         let mut replay = replay?;
         replay.notes.extend(self.notes(&read_manifest(file)?));
         Ok(replay)
@@ -161,7 +213,7 @@ impl<'a> Replays<'a> {
         settings: &Settings,
         keep: Option<PathBuf>,
     ) -> Result<cere_replay::Options> {
-        cere_toolchain::stay::allow(components::find(components::STAY)?);
+        cere_toolchain::stay::allow(components::find(components::STAY)?, &self.events);
         Ok(cere_replay::Options {
             settings: settings.clone(),
             keep,
@@ -169,7 +221,7 @@ impl<'a> Replays<'a> {
             plugin: components::find(components::PLUGIN)?,
             runtime: components::find(components::RUNTIME)?,
             keepers: None,
-            announce: Some(|what| note!("{what}")),
+            events: self.events.clone(),
         })
     }
 }

@@ -20,8 +20,12 @@ pub struct SentSettings {
     pub operands: Vec<Operand>,
     /// Largest relative errors of doubles and of floats that are rounding.
     pub tolerance: (f64, f64),
-    /// Longest replay in seconds.
-    pub timeout: f64,
+    /// Longest replay in seconds; none: as its time in vivo says.
+    #[serde(default)]
+    pub timeout: Option<f64>,
+    /// Copies beside a replay; none: as its capture says.
+    #[serde(default)]
+    pub beside: Option<u32>,
     /// Whether replays and compilers run in the sandbox.
     pub sandbox: bool,
 }
@@ -34,7 +38,8 @@ impl From<&Settings> for SentSettings {
             warmup: settings.warmup,
             operands: settings.operands.clone(),
             tolerance: (settings.tolerance.double, settings.tolerance.single),
-            timeout: settings.timeout.as_secs_f64(),
+            timeout: settings.timeout.map(|time| time.as_secs_f64()),
+            beside: settings.beside,
             sandbox: settings.sandbox.is_on(),
         }
     }
@@ -53,8 +58,11 @@ impl From<&SentSettings> for Settings {
                 double: sent.tolerance.0,
                 single: sent.tolerance.1,
             },
-            timeout: Duration::try_from_secs_f64(sent.timeout).unwrap_or(Duration::MAX),
+            timeout: sent
+                .timeout
+                .map(|time| Duration::try_from_secs_f64(time).unwrap_or(Duration::MAX)),
             team: Team::default(),
+            beside: sent.beside,
             sandbox: match sent.sandbox {
                 true => Sandbox::new(),
                 false => Sandbox::none(),

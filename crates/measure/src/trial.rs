@@ -5,15 +5,16 @@ use crate::output::{self, Varying};
 use crate::{Bench, Turns};
 use anyhow::{Context, Result, bail};
 use cere_capture::input::Input;
-use cere_system::console::note;
-use cere_system::console::progress::{self, ProgressBar};
+use cere_format::store::Store;
+use cere_store::build::image::Program;
+use cere_store::build::start::Start;
+use cere_system::events::{Events, Progress};
 use cere_system::process::supervise;
 use cere_timing::stats::median;
 use cere_timing::stats::{Gain, Series, gain};
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 
 /// A build of the program.
 #[derive(Debug, Clone)]
@@ -77,6 +78,10 @@ const PAIR: usize = 2;
 
 /// How the program is run.
 pub struct Trial<'a> {
+    /// The store of the program.
+    pub store: &'a Store,
+    /// The program.
+    pub program: &'a Program,
     /// Program and arguments as given.
     pub command: &'a [String],
     /// The program's standard input.
@@ -87,6 +92,7 @@ pub struct Trial<'a> {
     pub ignored: &'a [String],
     /// Largest accepted relative error of a number in the output.
     pub tolerance: f64,
+    events: Events,
     /// Outputs of the plain build so far.
     plain: Vec<Vec<u8>>,
     status: Option<ExitStatus>,
@@ -95,17 +101,23 @@ pub struct Trial<'a> {
 impl<'a> Trial<'a> {
     /// A trial without runs.
     pub fn new(
+        store: &'a Store,
+        program: &'a Program,
         command: &'a [String],
         timeout: Option<f64>,
         ignored: &'a [String],
         tolerance: f64,
+        events: &Events,
     ) -> Result<Self> {
         Ok(Self {
+            store,
+            program,
             command,
-            input: Input::open()?,
+            input: Input::open(events)?,
             timeout,
             ignored,
             tolerance,
+            events: events.clone(),
             plain: Vec::new(),
             status: None,
         })
@@ -126,8 +138,11 @@ impl<'a> Trial<'a> {
         let all: Vec<usize> = (1..builds.len()).collect();
         let rounds = rule.looks.first().copied().unwrap_or(1);
         let mut runs = self.start(builds, rounds as u32);
+        let events = runs.bench.trial.events.clone();
         let answer = runs.decide(&all, rule, |rounds| {
-            note!("{rounds} runs leave open whether the hybrid gains: more are made");
+            events.note(format!(
+                "{rounds} runs leave open whether the hybrid gains: more are made"
+            ));
         })?;
         Ok((finish(runs)?, answer))
     }
@@ -136,7 +151,7 @@ impl<'a> Trial<'a> {
         let each = (builds.len() + builds.len().div_ceil(PAIR)) as u64;
         let running = Running {
             outputs: vec![Vec::new(); builds.len()],
-            bar: progress::bar("running", u64::from(rounds) * each),
+            progress: self.events.steps("running", u64::from(rounds) * each),
             trial: self,
             builds,
             before: None,
@@ -178,22 +193,28 @@ impl<'a> Trial<'a> {
         let own: File = file
             .try_clone()
             .context("cannot keep the program's output")?;
-        let mut command = Command::new(&build.path);
-        command
-            .arg0(&self.command[0])
-            .args(&self.command[1..])
-            .stdout(own)
-            .stderr(Stdio::null());
+        let mut started = Start {
+            program: self.program,
+            words: self.command,
+            library: None,
+            library_of_build: false,
+            build: Some(&build.path),
+            rank: None,
+        }
+        .command(self.store)?;
+        let command = &mut started.command;
+        command.stdout(own).stderr(Stdio::null());
         if let Some(stdin) = feed.stdin.take() {
             command.stdin(stdin);
         }
-        let ended = supervise::run(&mut command, &self.command[0], self.timeout)?;
+        let ended = supervise::run(command, &self.command[0], self.timeout)?;
         if let Some(late) = ended.late {
             bail!("the {} build: {late}", build.name);
         }
         if let Some(told) = ended.told {
             bail!(told);
         }
+        started.check(ended.status)?;
         let mut output = Vec::new();
         use std::io::{Read, Seek};
         file.rewind()
@@ -209,7 +230,7 @@ struct Running<'t, 'a> {
     builds: &'t [Build],
     /// Of each build but the plain one.
     outputs: Vec<Vec<Vec<u8>>>,
-    bar: ProgressBar,
+    progress: Progress,
     /// Seconds of the last run.
     before: Option<f64>,
 }
@@ -219,12 +240,13 @@ impl Bench for Running<'_, '_> {
 
     fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
         let build = &self.builds[subject];
-        self.bar.set_message(build.name.clone());
-        let spinner = progress::run(format!("running {}", self.trial.command[0]), self.before);
+        self.progress.at(&build.name);
+        let what = format!("running {}", self.trial.command[0]);
+        let run = self.trial.events.run(what, self.before);
         let (seconds, status, output) = self.trial.run_once(build)?;
-        spinner.finish_and_clear();
+        drop(run);
         self.before = Some(seconds);
-        self.bar.inc(1);
+        self.progress.step();
         if subject == 0 {
             self.trial.check_status(status)?;
             self.trial.plain.push(output);
@@ -245,10 +267,8 @@ fn finish(turns: Turns<Running>) -> Result<Runs> {
         trial,
         builds,
         outputs,
-        bar,
         ..
     } = &turns.bench;
-    bar.finish_and_clear();
     let varying = trial.varying()?;
     let differs = (0..builds.len()).map(|place| {
         let outputs = outputs[place].iter();

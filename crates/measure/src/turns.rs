@@ -116,14 +116,6 @@ pub enum TurnsError<E> {
     Bench(E),
 }
 
-impl From<TurnsError<Self>> for String {
-    fn from(error: TurnsError<Self>) -> Self {
-        match error {
-            TurnsError::Baseline(why) | TurnsError::Bench(why) => why,
-        }
-    }
-}
-
 impl From<TurnsError<Self>> for anyhow::Error {
     fn from(error: TurnsError<Self>) -> Self {
         match error {

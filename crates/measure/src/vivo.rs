@@ -5,13 +5,14 @@ use anyhow::{Context, Result, bail};
 use cere_capture::classes::kept_invocations;
 use cere_capture::input::Input;
 use cere_capture::launch::Output;
-use cere_capture::profile::{DISPLACED, Run};
+use cere_capture::profile::{DISPLACED, Run, Which};
 use cere_capture::{profile, reads};
 use cere_format::package::Manifest;
-use cere_format::profile::{Profile, RegionKey, RegionProfile};
+use cere_format::profile::{ProcessName, Profile, RegionKey, RegionProfile};
 use cere_format::store::Store;
 use cere_store::build::image::Program;
 use cere_store::state;
+use cere_system::events::Events;
 use cere_timing::stats::weighted_median;
 use std::collections::HashMap;
 
@@ -20,6 +21,8 @@ pub struct InVivo<'a> {
     store: &'a Store,
     profile: &'a Profile,
     program: Program,
+    /// The process of the profile.
+    which: Which,
     input: Input,
     /// Groups of regions that one run times: regions that hardly run inside one another.
     groups: Vec<Vec<RegionKey>>,
@@ -27,6 +30,7 @@ pub struct InVivo<'a> {
     invocations: Vec<u64>,
     /// The environment that gives as many threads as at capture.
     environment: Vec<(String, String)>,
+    events: Events,
     _lock: state::Lock,
 }
 
@@ -48,7 +52,12 @@ impl From<&Profile> for Times {
 
 impl<'a> InVivo<'a> {
     /// Changes to the directory of the profile's run. The error says why the program cannot be run as it was.
-    pub fn open(store: &'a Store, profile: &'a Profile, codelets: &[&Manifest]) -> Result<Self> {
+    pub fn open(
+        store: &'a Store,
+        profile: &'a Profile,
+        codelets: &[&Manifest],
+        events: &Events,
+    ) -> Result<Self> {
         let program = reopen(store, profile)?;
         let mut regions: Vec<RegionKey> = codelets.iter().map(|c| c.key.clone()).collect();
         regions.sort();
@@ -60,10 +69,15 @@ impl<'a> InVivo<'a> {
             store,
             profile,
             program,
-            input: Input::open()?,
+            which: match profile.process == ProcessName::default() {
+                true => Which::Main,
+                false => Which::Same(profile.process.clone()),
+            },
+            input: Input::open(events)?,
             groups: group_regions(profile, &regions),
             invocations,
             environment: environment(codelets),
+            events: events.clone(),
             _lock: state::lock(store)?,
         })
     }
@@ -76,16 +90,7 @@ impl<'a> InVivo<'a> {
         };
         for group in &self.groups {
             let mut feed = self.input.for_next_run()?;
-            let run = Run {
-                trace: &self.invocations,
-                ..unprinted_run(
-                    self.store,
-                    &self.program,
-                    self.profile,
-                    group,
-                    &self.environment,
-                )
-            };
+            let run = self.unprinted_run(group, &self.environment);
             let found = profile::collect(&run, feed.stdin.take())?.profile;
             let regions = found.regions.into_iter().map(|r| (r.key.clone(), r));
             times.regions.extend(regions);
@@ -101,31 +106,29 @@ impl<'a> InVivo<'a> {
         environment: &[(String, String)],
     ) -> Result<Profile> {
         let mut feed = self.input.for_next_run()?;
-        let run = Run {
-            trace: &self.invocations,
-            ..unprinted_run(self.store, &self.program, self.profile, only, environment)
-        };
+        let run = self.unprinted_run(only, environment);
         Ok(profile::collect(&run, feed.stdin.take())?.profile)
     }
-}
 
-/// One run like the profile's, without output, that times only these regions.
-fn unprinted_run<'r>(
-    store: &'r Store,
-    program: &'r Program,
-    profile: &'r Profile,
-    only: &'r [RegionKey],
-    environment: &'r [(String, String)],
-) -> Run<'r> {
-    Run {
-        store,
-        program,
-        command: &profile.command,
-        timeout: None,
-        output: Output::Dropped,
-        trace: &[],
-        only: Some(only),
-        environment,
+    /// One run like the profile's, without output, that times only these regions.
+    fn unprinted_run<'r>(
+        &'r self,
+        only: &'r [RegionKey],
+        environment: &'r [(String, String)],
+    ) -> Run<'r> {
+        Run {
+            store: self.store,
+            program: &self.program,
+            build: None,
+            which: &self.which,
+            command: &self.profile.command,
+            timeout: None,
+            output: Output::Dropped,
+            trace: &self.invocations,
+            only: Some(only),
+            environment,
+            events: &self.events,
+        }
     }
 }
 
@@ -144,8 +147,8 @@ pub fn reopen(store: &Store, profile: &Profile) -> Result<Program> {
     std::env::set_current_dir(directory)
         .with_context(|| format!("cannot go to {}", directory.display()))?;
     let name = profile.command.first().context("the profile names none")?;
-    let program = Program::open(name, store)?;
-    if program.hash != profile.program {
+    let program = Program::open(&profile.command, store)?;
+    if program.image()?.hash != profile.program {
         bail!("{name} is not the program of the profile any more");
     }
     if !reads::would_read_same(&profile.input, &reads::of(&profile.command)) {

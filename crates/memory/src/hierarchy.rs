@@ -11,6 +11,7 @@
 //! - a dirty line that comes to a level which does not have it is put in there without a fetch, unless that level's
 //!   lines are longer.
 
+use crate::access::{Access, Kind};
 use crate::cache::{self, Cache, DIRTY, EMPTY, FLAG_BITS, PREFETCHED, Tally, UNSEEN};
 use crate::combining::{CHUNK, Combining, Written};
 use crate::counters::{Footprint, LevelCounters, MemoryCounters, TlbCounters};
@@ -20,7 +21,7 @@ use crate::pages::Pages;
 use crate::sample::{self, Sample};
 use crate::streams::Streams;
 use crate::tlb::Tlb;
-use crate::{Access, Counters, Geometry, GeometryError, Kind, Options};
+use crate::{Counters, Geometry, GeometryError, Options};
 
 /// Pages of a footprint at most.
 const MAX_FOOTPRINT: usize = 1 << 28;

@@ -85,7 +85,7 @@ pub enum NodesError {
         /// What was given.
         text: String,
         /// What is wrong with it.
-        why: String,
+        why: NoPlace,
     },
     /// A program of the place is not there.
     #[error("cannot run `{program}` ({why}): {remedy}")]
@@ -122,6 +122,29 @@ pub enum NodesError {
     /// This command was told to end.
     #[error("{0}: finished chunks are kept, the same command goes on")]
     Interrupted(String),
+}
+
+/// Why a text names no place.
+#[derive(Debug, thiserror::Error)]
+pub enum NoPlace {
+    /// No host behind `ssh`.
+    #[error("ssh needs hosts")]
+    NoHosts,
+    /// A host of that name.
+    #[error("{0} is there twice")]
+    Twice(String),
+    /// A kind of place and hosts.
+    #[error("{0} takes no hosts")]
+    TakesNone(String),
+    /// What stands where a port should.
+    #[error("`{0}` is no port")]
+    Port(String),
+    /// What stands where a host should.
+    #[error("`{0}` is no host")]
+    Host(String),
+    /// No kind of place.
+    #[error("unknown")]
+    Unknown,
 }
 
 /// What this crate's functions return.

@@ -4,7 +4,7 @@ use crate::error::{NodesError, Result, failed};
 use crate::files::{Unfinished, make_directory, read_json, sweep, write_json};
 use crate::host::host_name;
 use crate::record::{Chunk, End, JOB_VERSION, Record, Task, read_record};
-use cere_system::console::note;
+use crate::worker::Event;
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -143,17 +143,16 @@ impl Job {
     ///
     /// # Errors
     /// If results cannot be looked for.
-    pub fn missing(&self) -> Result<Vec<usize>> {
+    pub fn missing(&self, events: &mut dyn FnMut(Event)) -> Result<Vec<usize>> {
         let mut missing = Vec::new();
         for chunk in 0..self.chunks() {
             match self.result(chunk) {
                 Ok(Some(_)) => continue,
                 Ok(None) => {}
                 Err(NodesError::Damaged { file, why }) => {
-                    note!(
-                        "chunk {chunk} is done again: {} is damaged ({why})",
-                        file.display()
-                    );
+                    let file = file.display();
+                    let text = format!("chunk {chunk} is done again: {file} is damaged ({why})");
+                    events(Event::Note(text));
                 }
                 Err(error) => return Err(error),
             }

@@ -35,7 +35,7 @@ mod watch;
 mod work;
 mod worker;
 
-pub use error::{NodesError, Result};
+pub use error::{NoPlace, NodesError, Result};
 pub use host::host_name;
 pub use job::{Job, Outcome};
 pub use place::{Host, HqOptions, Place, SlurmOptions, SshOptions};

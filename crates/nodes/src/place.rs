@@ -1,6 +1,6 @@
 //! Where work runs, and the options of each place.
 
-use crate::error::{NodesError, Result};
+use crate::error::{NoPlace, NodesError, Result};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ impl Place {
     /// # Errors
     /// [`NodesError::Place`] for anything else.
     pub fn parse(text: &str) -> Result<Self> {
-        let failed = |why: String| NodesError::Place {
+        let failed = |why| NodesError::Place {
             text: text.to_owned(),
             why,
         };
@@ -121,14 +121,13 @@ impl Place {
             None if text == "local" => Ok(Self::Local),
             None if text == "slurm" => Ok(Self::Slurm(SlurmOptions::default())),
             None if text == "hq" => Ok(Self::Hq(HqOptions::default())),
-            None if text == "ssh" => Err(failed("ssh needs hosts".to_owned())),
+            None if text == "ssh" => Err(failed(NoPlace::NoHosts)),
             Some(("ssh", list)) => {
-                let hosts: std::result::Result<Vec<Host>, String> =
-                    list.split(',').map(host).collect();
-                let hosts = hosts.map_err(&failed)?;
+                let hosts = list.split(',').map(|name| host(name).map_err(&failed));
+                let hosts = hosts.collect::<Result<Vec<Host>>>()?;
                 for (at, host) in hosts.iter().enumerate() {
                     if hosts[..at].contains(host) {
-                        return Err(failed(format!("{} is there twice", host.name)));
+                        return Err(failed(NoPlace::Twice(host.name.clone())));
                     }
                 }
                 Ok(Self::Ssh(SshOptions {
@@ -137,14 +136,14 @@ impl Place {
                 }))
             }
             Some((kind @ ("local" | "slurm" | "hq"), _)) => {
-                Err(failed(format!("{kind} takes no hosts")))
+                Err(failed(NoPlace::TakesNone(kind.to_owned())))
             }
-            _ => Err(failed("unknown".to_owned())),
+            _ => Err(failed(NoPlace::Unknown)),
         }
     }
 }
 
-fn host(text: &str) -> std::result::Result<Host, String> {
+fn host(text: &str) -> std::result::Result<Host, NoPlace> {
     let text = text.trim();
     let (name, port) = match text.rsplit_once(':') {
         // More than one colon, and no brackets: an address.
@@ -155,7 +154,7 @@ fn host(text: &str) -> std::result::Result<Host, String> {
     let port = match port {
         Some(port) => match port.parse() {
             Ok(port) if port != 0 => Some(port),
-            _ => return Err(format!("`{port}` is no port")),
+            _ => return Err(NoPlace::Port(port.to_owned())),
         },
         None => None,
     };
@@ -163,10 +162,10 @@ fn host(text: &str) -> std::result::Result<Host, String> {
     // A name that begins with a dash would be an option of ssh.
     let host = name.rsplit('@').next().unwrap_or_default();
     if host.is_empty() || name.starts_with(['-', '@']) || host.starts_with('-') {
-        return Err(format!("`{text}` is no host"));
+        return Err(NoPlace::Host(text.to_owned()));
     }
     if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(format!("`{text}` is no host"));
+        return Err(NoPlace::Host(text.to_owned()));
     }
     Ok(Host { name, port })
 }

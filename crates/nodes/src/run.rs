@@ -28,7 +28,7 @@ pub fn run(
     events: &mut dyn FnMut(Event),
 ) -> Result<Rest> {
     let _lock = job.lock()?;
-    let missing = job.missing()?;
+    let missing = job.missing(events)?;
     if missing.is_empty() {
         return Ok(Rest::default());
     }
@@ -38,7 +38,7 @@ pub fn run(
         Place::Slurm(options) => slurm::run(job, &missing, options, worker, events)?,
         Place::Hq(options) => hq::run(job, &missing, options, worker, events)?,
     };
-    let missing = job.missing()?;
+    let missing = job.missing(events)?;
     if missing.is_empty() {
         job.sweep();
     }

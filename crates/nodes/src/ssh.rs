@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Result as IoResult;
 use std::path::Path;
-use std::process::{ChildStdin, Command, Output, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
 
 /// Behind the user's options, of which ssh takes the first: no questions, and a dead host is noticed within a minute.
@@ -54,10 +54,10 @@ pub fn run(
         for remote in &remotes {
             let (sender, queue) = (sender.clone(), &queue);
             scope.spawn(move || {
-                if let Err(why) = remote.serve(queue, &sender) {
+                if let Err(lost) = remote.serve(queue, &sender) {
                     let _ = sender.send(Event::Dropped {
                         host: remote.host.to_string(),
-                        why,
+                        why: lost.to_string(),
                     });
                 }
             });
@@ -88,9 +88,30 @@ enum Failure {
     /// The chunk, on this host.
     Chunk(String),
     /// The host.
-    Host(String),
+    Host(Lost),
     /// This machine.
     Here(NodesError),
+}
+
+/// Why a host is used no more.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error("cannot run ssh: {0}")]
+    Start(std::io::Error),
+    #[error("cannot send the job: {0}")]
+    Send(std::io::Error),
+    #[error("cannot read the job: {0}")]
+    Read(std::io::Error),
+    #[error("the connection was lost")]
+    Connection,
+    #[error("no connection: {0}")]
+    NoConnection(String),
+    #[error("cannot run {program} there: put it on the PATH of that host, or name its path{said}")]
+    Program { program: String, said: String },
+    #[error("ssh ended with {0}")]
+    Ended(ExitStatus),
+    #[error("cannot keep the job there ({status}): {said}")]
+    Keep { status: ExitStatus, said: String },
 }
 
 /// A host, and what it is to do.
@@ -103,7 +124,7 @@ struct Remote<'a> {
 
 impl Remote<'_> {
     /// Does chunks until none is left for it, or says why it is to be dropped.
-    fn serve(&self, queue: &Queue, events: &Sender<Event>) -> std::result::Result<(), String> {
+    fn serve(&self, queue: &Queue, events: &Sender<Event>) -> std::result::Result<(), Lost> {
         self.prepare()?;
         let host = self.host.to_string();
         let tell = |event| {
@@ -115,7 +136,7 @@ impl Remote<'_> {
                 chunk,
                 host: host.clone(),
             });
-            let (why, lost) = match self.chunk(chunk) {
+            let (why, lost): (String, Option<Lost>) = match self.chunk(chunk) {
                 Ok(seconds) => {
                     tell(Event::Done {
                         chunk,
@@ -129,8 +150,8 @@ impl Remote<'_> {
                     queue.stop(error);
                     return Ok(());
                 }
-                Err(Failure::Chunk(why)) => (why, false),
-                Err(Failure::Host(why)) => (why, true),
+                Err(Failure::Chunk(why)) => (why, None),
+                Err(Failure::Host(lost)) => (lost.to_string(), Some(lost)),
             };
             tell(Event::Failed {
                 chunk,
@@ -138,22 +159,22 @@ impl Remote<'_> {
                 why: why.clone(),
             });
             queue.give_back(chunk, &host, &format!("{host}: {why}"));
-            if lost {
-                return Err(why);
+            if let Some(lost) = lost {
+                return Err(lost);
             }
         }
         Ok(())
     }
 
     /// Sends the job, unless it is there.
-    fn prepare(&self) -> std::result::Result<(), String> {
+    fn prepare(&self) -> std::result::Result<(), Lost> {
         let program = quoted(self.program());
         let look = format!(
             "command -v {program} >/dev/null || exit 127; printf '%s' '{MARK}'; cat \"$d/sent\" 2>/dev/null; true"
         );
         let found = self.shell(&look, None);
         let found = self.succeeded(found)?;
-        let stamp = self.stamp().map_err(|error| error.to_string())?;
+        let stamp = self.stamp().map_err(Lost::Read)?;
         if behind_mark(&found.stdout) == Some(stamp.as_bytes()) {
             return Ok(());
         }
@@ -185,9 +206,9 @@ impl Remote<'_> {
             words = words.join(" "),
         );
         let output = self.shell(&script, None);
-        let output = output.map_err(|error| Failure::Host(error.to_string()))?;
-        if let Some(why) = self.lost(&output) {
-            return Err(Failure::Host(why));
+        let output = output.map_err(|error| Failure::Host(Lost::Start(error)))?;
+        if let Some(lost) = self.lost(&output) {
+            return Err(Failure::Host(lost));
         }
         let said = last_lines(&output.stderr);
         if !output.status.success() {
@@ -208,38 +229,33 @@ impl Remote<'_> {
     }
 
     /// Why the host is of no use, if `output` says so.
-    fn lost(&self, output: &Output) -> Option<String> {
+    fn lost(&self, output: &Output) -> Option<Lost> {
         let said = last_lines(&output.stderr);
         match output.status.code() {
-            Some(255) => Some(match said {
-                said if said.is_empty() => "the connection was lost".to_owned(),
-                said => format!("no connection: {said}"),
+            Some(255) if said.is_empty() => Some(Lost::Connection),
+            Some(255) => Some(Lost::NoConnection(said)),
+            Some(126 | 127) => Some(Lost::Program {
+                program: self.program().to_string_lossy().into_owned(),
+                said: match said.is_empty() {
+                    true => said,
+                    false => format!(" ({said})"),
+                },
             }),
-            Some(126 | 127) => Some(format!(
-                "cannot run {} there: put it on the PATH of that host, or name its path{}",
-                self.program().to_string_lossy(),
-                if said.is_empty() {
-                    said
-                } else {
-                    format!(" ({said})")
-                }
-            )),
-            None => Some(format!("ssh ended with {}", output.status)),
+            None => Some(Lost::Ended(output.status)),
             Some(_) => None,
         }
     }
 
     /// The output of a script that succeeded.
-    fn succeeded(&self, output: IoResult<Output>) -> std::result::Result<Output, String> {
-        let output = output.map_err(|error| format!("cannot send the job: {error}"))?;
+    fn succeeded(&self, output: IoResult<Output>) -> std::result::Result<Output, Lost> {
+        let output = output.map_err(Lost::Send)?;
         match self.lost(&output) {
-            Some(why) => Err(why),
+            Some(lost) => Err(lost),
             None if output.status.success() => Ok(output),
-            None => Err(format!(
-                "cannot keep the job there ({}): {}",
-                output.status,
-                last_lines(&output.stderr)
-            )),
+            None => Err(Lost::Keep {
+                status: output.status,
+                said: last_lines(&output.stderr),
+            }),
         }
     }
 

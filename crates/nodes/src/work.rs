@@ -4,7 +4,7 @@ use crate::error::{Result, failed};
 use crate::files::Unfinished;
 use crate::job::Job;
 use crate::record::{Chunk, End, Ended};
-use cere_system::console::detail;
+use cere_system::events::Events;
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
@@ -24,6 +24,7 @@ pub fn work(
     chunk: usize,
     host: &str,
     each: &mut dyn FnMut(&Value) -> std::result::Result<Value, String>,
+    events: &Events,
 ) -> Result<()> {
     let job = Job::open(directory)?;
     let tasks = job.chunk(chunk)?;
@@ -34,10 +35,10 @@ pub fn work(
     let file = file.map_err(failed("open", &path))?;
     if let Err(error) = file.lock() {
         // Not everywhere can nodes lock. Then the first result counts.
-        detail!("cannot lock {}: {error}", path.display());
+        events.detail(format!("cannot lock {}: {error}", path.display()));
     }
     if let Ok(Some(found)) = job.result(chunk) {
-        detail!("chunk {chunk} was done on {}", found.host);
+        events.detail(format!("chunk {chunk} was done on {}", found.host));
         return Ok(());
     }
     let reserve = RESERVE.0 + RESERVE.1 * tasks.len() as u64;

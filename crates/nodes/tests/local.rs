@@ -3,6 +3,7 @@
 mod support;
 
 use cere_nodes::{Job, NodesError, Place, Worker, run, work};
+use cere_system::events::Events;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -23,7 +24,7 @@ fn every_task_is_done_once() {
     // What is done is not done again, by whoever asks.
     assert_eq!(trial.run(&Place::Local), Default::default());
     let refuse: &mut dyn FnMut(&Value) -> Result<Value, String> = &mut |_| panic!("done twice");
-    work(trial.job.directory(), 3, "here", refuse).expect("done");
+    work(trial.job.directory(), 3, "here", refuse, &Events::ignored()).expect("done");
     assert_eq!(trial.begun().len(), 23);
     let Trial { root, job, .. } = trial;
     job.remove().expect("removed");
@@ -84,7 +85,7 @@ fn results_that_are_none_are_made_again() {
     fs::write(file(0), &whole[..whole.len() / 2]).expect("a truncated file");
     fs::write(file(1), &whole).expect("a result of another chunk");
     fs::write(file(2), whole.replace("abc-1", "abc-2")).expect("one of another job");
-    assert_eq!(trial.job.missing().expect("chunks"), [0, 1, 2]);
+    assert_eq!(trial.job.missing(&mut |_| ()).expect("chunks"), [0, 1, 2]);
     let (rest, events) = trial.run(&Place::Local);
     assert_eq!((rest.missing, done(&events)), (vec![], vec![0, 1, 2]));
     trial.assert_complete();
@@ -212,8 +213,14 @@ fn a_result_that_outgrows_the_disk_is_named() {
     let results = trial.job.directory().join("results");
     let small = Small::mount(&results, 64 << 10);
     let long = Value::from("x".repeat(1 << 20));
-    let error =
-        work(trial.job.directory(), 0, "here", &mut |_| Ok(long.clone())).expect_err("full");
+    let error = work(
+        trial.job.directory(),
+        0,
+        "here",
+        &mut |_| Ok(long.clone()),
+        &Events::ignored(),
+    )
+    .expect_err("full");
     assert!(matches!(error, NodesError::Space { .. }), "{error}");
     assert_eq!(
         fs::read_dir(&results).expect("results").count(),
@@ -301,7 +308,14 @@ fn records_that_lie_are_refused() {
         why.contains("chunks/1.json is damaged (it has other tasks)"),
         "{why}"
     );
-    let error = work(trial.job.directory(), 4, "here", &mut |_| panic!("done")).expect_err("none");
+    let error = work(
+        trial.job.directory(),
+        4,
+        "here",
+        &mut |_| panic!("done"),
+        &Events::ignored(),
+    )
+    .expect_err("none");
     assert!(
         error.to_string().contains("has no chunk 4: it has 4"),
         "{error}"
@@ -316,7 +330,14 @@ fn values_are_kept_to_the_last_bit() {
     let mut left = values.iter();
     for chunk in 0..3 {
         let mut each = |_: &Value| Ok(json!([left.next(), null, u64::MAX]));
-        work(trial.job.directory(), chunk, "here", &mut each).expect("done");
+        work(
+            trial.job.directory(),
+            chunk,
+            "here",
+            &mut each,
+            &Events::ignored(),
+        )
+        .expect("done");
     }
     let results = trial.job.results().expect("results");
     for (value, outcome) in values.iter().zip(results) {

@@ -2,7 +2,6 @@
 //! and code of other images runs as captured.
 
 use crate::PackError;
-use crate::file_name;
 use crate::program::Loaded;
 use crate::raw::Raw;
 use crate::reach::{Place, references};
@@ -113,7 +112,7 @@ pub fn thread_locals(
         return Ok(Some(format!(
             "it leads to {what} in {}, which uses {whose}: a replay has those of the region's own image only; link the \
              two into one",
-            file_name(&loaded.image.path)
+            loaded.file_name()
         )));
     }
     Ok(None)

@@ -20,6 +20,12 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The name of its file.
+    pub fn file_name(&self) -> String {
+        let name = self.image.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
     /// Where the file's address `value` was loaded.
     pub fn address(&self, value: u64) -> u64 {
         self.image.bias.wrapping_add(value)

@@ -89,6 +89,45 @@ pub struct Raw {
     pub answers: Vec<u8>,
 }
 
+/// Fails unless `found` pages or bytes of `what` are as many as the capture says.
+fn same(what: &'static str, found: u64, known: u64) -> Result<(), FormatError> {
+    match found == known {
+        true => Ok(()),
+        false => Err(FormatError::TooShort {
+            what,
+            offset: 0,
+            needed: known,
+            available: found,
+        }),
+    }
+}
+
+/// The page trace beside the metadata in `path`; empty if there is none.
+fn read_trace(path: &Path, capture: &RawCapture) -> Result<Vec<u8>, FormatError> {
+    let Some(known) = &capture.trace else {
+        return Ok(Vec::new());
+    };
+    let path = path.with_extension("trace");
+    let trace = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
+    let what = path.display().to_string();
+    let pages = decode_trace(&what, &trace, capture.page_size, capture.openmp.is_some())?;
+    same("raw capture's page trace", pages.len() as u64, known.pages)?;
+    Ok(trace)
+}
+
+/// What the kernel answered, beside the metadata in `path`; empty if nothing.
+fn read_answers(path: &Path, capture: &RawCapture) -> Result<Vec<u8>, FormatError> {
+    let Some(known) = capture.answers.as_ref().filter(|a| a.bytes > 0) else {
+        return Ok(Vec::new());
+    };
+    let path = path.with_extension("answers");
+    let answers = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
+    answers::decode(&path.display().to_string(), &answers)?;
+    let found = answers.len() as u64;
+    same("raw capture's list of answers", found, known.bytes)?;
+    Ok(answers)
+}
+
 impl Raw {
     /// Opens the capture whose metadata is the file `path` (`<n>.json`); `region` names it in errors.
     pub fn open(path: &Path, region: &str) -> Result<Self, PackError> {
@@ -115,46 +154,15 @@ impl Raw {
         let table_path = path.with_extension("table");
         let bytes = std::fs::read(&table_path).map_err(FormatError::io("read", &table_path))?;
         let table = decode_table(&table_path.display().to_string(), &bytes, capture.page_size)?;
-        let mut trace = Vec::new();
-        if let Some(known) = &capture.trace {
-            let path = path.with_extension("trace");
-            trace = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
-            let what = path.display().to_string();
-            let pages = decode_trace(&what, &trace, capture.page_size, capture.openmp.is_some())?
-                .len() as u64;
-            if pages != known.pages {
-                return Err(PackError::Format(FormatError::TooShort {
-                    what: "raw capture's page trace",
-                    offset: 0,
-                    needed: known.pages,
-                    available: pages,
-                }));
+        let trace = read_trace(path, &capture)?;
+        let blocks = match &capture.openmp {
+            Some(openmp) if !openmp.blocks.is_empty() => {
+                let path = path.with_extension("blocks");
+                std::fs::read(&path).map_err(FormatError::io("read", &path))?
             }
-        }
-        let mut blocks = Vec::new();
-        if capture
-            .openmp
-            .as_ref()
-            .is_some_and(|o| !o.blocks.is_empty())
-        {
-            let path = path.with_extension("blocks");
-            blocks = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
-        }
-        let mut answers = Vec::new();
-        if let Some(known) = capture.answers.as_ref().filter(|a| a.bytes > 0) {
-            let path = path.with_extension("answers");
-            answers = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
-            let what = path.display().to_string();
-            answers::decode(&what, &answers)?;
-            if answers.len() as u64 != known.bytes {
-                return Err(PackError::Format(FormatError::TooShort {
-                    what: "raw capture's list of answers",
-                    offset: 0,
-                    needed: known.bytes,
-                    available: answers.len() as u64,
-                }));
-            }
-        }
+            _ => Vec::new(),
+        };
+        let answers = read_answers(path, &capture)?;
         let open = |extension, flag| {
             PageFile::open(
                 path.with_extension(extension),

@@ -1,7 +1,6 @@
 //! Which of the program's code a replay compiles, and what it runs as captured: where the region's code leads to and
 //! may have run.
 
-use crate::file_name;
 use crate::program::{Loaded, RegionImage};
 use crate::raw::Raw;
 use cere_format::abi::{INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX};
@@ -65,6 +64,64 @@ pub struct Reached<'a, 'f> {
     pub places: Vec<Place<'f>>,
 }
 
+/// Functions by address, and where they end.
+struct Code<'f> {
+    all: Vec<(&'f Loaded, &'f Function)>,
+    ends: Vec<u64>,
+    /// Those whose code may run, by their addresses.
+    starts: HashMap<u64, Vec<usize>>,
+}
+
+impl<'f> Code<'f> {
+    fn new(raw: &Raw, mut all: Vec<(&'f Loaded, &'f Function)>) -> Self {
+        all.sort_by_key(|(_, f)| f.address);
+        let end = |i: usize| {
+            let Function { address, size, .. } = all[i].1;
+            match size {
+                // Assembly may leave the size out.
+                0 => all[i + 1..]
+                    .iter()
+                    .map(|(_, f)| f.address)
+                    .find(|a| a > address)
+                    .unwrap_or(*address),
+                size => address + size,
+            }
+        };
+        let ends = (0..all.len()).map(end).collect();
+        let mut starts: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (i, (_, function)) in all.iter().enumerate() {
+            if executed(raw, function) {
+                starts.entry(function.address).or_default().push(i);
+            }
+        }
+        Self { all, ends, starts }
+    }
+
+    /// The functions that those for which `root` holds lead to, themselves included.
+    fn follow(&self, root: &dyn Fn(&Function) -> bool) -> BTreeSet<usize> {
+        let is_root =
+            |i: &usize| root(self.all[*i].1) && self.starts.contains_key(&self.all[*i].1.address);
+        let mut waiting: Vec<usize> = (0..self.all.len()).filter(is_root).collect();
+        let mut reached: BTreeSet<usize> = waiting.iter().copied().collect();
+        while let Some(i) = waiting.pop() {
+            let (loaded, function) = self.all[i];
+            let start = function.address;
+            let value = start.wrapping_sub(loaded.image.bias);
+            let Some(code) = loaded.elf.bytes(value, self.ends[i] - start) else {
+                continue;
+            };
+            references(code, start, |address| {
+                for &next in self.starts.get(&address).into_iter().flatten() {
+                    if reached.insert(next) {
+                        waiting.push(next);
+                    }
+                }
+            });
+        }
+        reached
+    }
+}
+
 /// Follows the region's code through the `functions` of its image and those `without_ir`. `pointed` are the function
 /// addresses found in captured memory, which indirect calls may have used.
 pub fn reach<'a: 'f, 'f>(
@@ -77,31 +134,10 @@ pub fn reach<'a: 'f, 'f>(
 ) -> Reached<'a, 'f> {
     let own = functions.iter().filter(|f| !f.other_image);
     let own = own.map(|function| (image.loaded, function));
-    let mut all: Vec<(&'f Loaded, &'f Function)> = own
-        .chain(
-            without_ir
-                .iter()
-                .map(|(loaded, function)| (*loaded, function)),
-        )
-        .collect();
-    all.sort_by_key(|(_, f)| f.address);
-    let ends: Vec<u64> = (0..all.len())
-        .map(|i| match all[i].1.size {
-            // Assembly may leave the size out.
-            0 => all[i + 1..]
-                .iter()
-                .map(|(_, f)| f.address)
-                .find(|a| *a > all[i].1.address)
-                .unwrap_or(all[i].1.address),
-            size => all[i].1.address + size,
-        })
-        .collect();
-    let mut starts: HashMap<u64, Vec<usize>> = HashMap::new();
-    for (i, (_, function)) in all.iter().enumerate() {
-        if executed(raw, function) {
-            starts.entry(function.address).or_default().push(i);
-        }
-    }
+    let others = without_ir
+        .iter()
+        .map(|(loaded, function)| (*loaded, function));
+    let code = Code::new(raw, own.chain(others).collect());
     let key = &raw.capture.key;
     // The start-up code keeps the address of main on the stack, and main leads to everything; descriptors hold
     // addresses of every region, run or not.
@@ -112,34 +148,9 @@ pub fn reach<'a: 'f, 'f>(
     let region =
         [INVOKE_SYMBOL_PREFIX, OUTLINED_SYMBOL_PREFIX].map(|p| format!("{p}{}", key.index));
     let is_region = |f: &Function| of_unit(f) && region.contains(&f.name);
-    let follow = |root: &dyn Fn(&Function) -> bool| {
-        let mut waiting: Vec<usize> = all
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, f))| root(f))
-            .filter(|(_, (_, f))| starts.contains_key(&f.address))
-            .map(|(i, _)| i)
-            .collect();
-        let mut reached: BTreeSet<usize> = waiting.iter().copied().collect();
-        while let Some(i) = waiting.pop() {
-            let (loaded, function) = all[i];
-            let start = function.address;
-            let value = start.wrapping_sub(loaded.image.bias);
-            let Some(code) = loaded.elf.bytes(value, ends[i] - start) else {
-                continue;
-            };
-            references(code, start, |address| {
-                for &next in starts.get(&address).into_iter().flatten() {
-                    if reached.insert(next) {
-                        waiting.push(next);
-                    }
-                }
-            });
-        }
-        reached
-    };
-    let reached = follow(&|f| of_unit(f) || called(f));
-    let led_to = follow(&|f| is_region(f) || called(f));
+    let reached = code.follow(&|f| of_unit(f) || called(f));
+    let led_to = code.follow(&|f| is_region(f) || called(f));
+    let Code { all, ends, .. } = code;
     // A unit that is compiled traps where it uses what a replay does not have; captured code does not.
     let without_ir =
         |f: &Function| f.unit.is_none() && !image.units.iter().any(|u| u.defines.contains(&f.name));
@@ -205,7 +216,7 @@ fn captured(
     };
     let entry = |loaded: &Loaded, name: &str| CapturedFunction {
         name: name.to_owned(),
-        image: file_name(&loaded.image.path),
+        image: loaded.file_name(),
         other_image: loaded.image.range != image.loaded.image.range,
     };
     let mut found = Vec::new();

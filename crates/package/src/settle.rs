@@ -13,7 +13,7 @@ use cere_format::package::{
     Absent, Function, OFFERED_LIBRARIES, SYSTEM_DIRECTORIES, TlsVariable, Variable,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the link of a replay finds, beyond what the image's units define.
 #[derive(Default)]
@@ -108,14 +108,15 @@ pub fn code_on_stack(unit: &Unit) -> Option<String> {
     })
 }
 
-/// Finds what `units` need, beside what is `known`; the inner error is a reason to refuse.
+/// Finds what `units` need, beside what is `known`. Refuses the region, which errors call `region`, if that is not clear.
 pub fn settle(
+    region: &str,
     raw: &Raw,
     images: &[Loaded],
     image: &RegionImage<'_>,
     units: &[&Unit],
     known: &Known<'_>,
-) -> Result<Result<Settled, String>, PackError> {
+) -> Result<Settled, PackError> {
     let mut settled = Settled::default();
     let needs = units.iter().flat_map(|u| u.needs.iter().map(|n| (*u, n)));
     let mut there = known.names();
@@ -125,7 +126,7 @@ pub fn settle(
         .filter(|(_, name)| !there.contains(name) && !LINKED_AGAIN.contains(name))
         .collect();
     if needs.is_empty() {
-        return Ok(Ok(settled));
+        return Ok(settled);
     }
     needs.sort_unstable_by_key(|(_, name)| *name);
     let exported = exported(images)?;
@@ -136,10 +137,11 @@ pub fn settle(
         let units: Vec<&Unit> = needing.iter().map(|(unit, _)| *unit).collect();
         let may_lack = |unit: &&Unit| unit.optional.iter().any(|o| o == name);
         let optional = units.iter().all(may_lack);
-        let found = match by_name.find(name, optional, image, &units) {
-            Ok(found) => found,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let found = by_name.find(name, optional, image, &units);
+        let found = found.map_err(|ambiguous| PackError::Refused {
+            region: region.into(),
+            reason: ambiguous.to_string(),
+        })?;
         match found {
             // One that the linker copied from a library is the library's.
             Some(symbol) if symbol.global && symbol.kind == Kind::Variable => {}
@@ -153,7 +155,7 @@ pub fn settle(
             }),
         }
     }
-    Ok(Ok(settled))
+    Ok(settled)
 }
 
 impl Settled {
@@ -212,6 +214,18 @@ impl Settled {
     }
 }
 
+/// A name that means several things.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "several objects without IR have a local symbol {name}, and the code of {} does not show which of them it uses: rename \
+     them",
+    source_file.display()
+)]
+struct Ambiguous {
+    name: String,
+    source_file: PathBuf,
+}
+
 /// The image's symbols that an object without IR may have given a name.
 struct ByName<'a> {
     /// Global ones, which the image defines or imports.
@@ -249,7 +263,7 @@ impl<'a> ByName<'a> {
         optional: bool,
         image: &RegionImage<'_>,
         units: &[&Unit],
-    ) -> Result<Option<&'a Symbol>, String> {
+    ) -> Result<Option<&'a Symbol>, Ambiguous> {
         if let Some(global) = self.globals.get(name) {
             return Ok(global.defined.then_some(*global));
         }
@@ -269,11 +283,10 @@ impl<'a> ByName<'a> {
             // None: no code of theirs in the image uses it.
             0 => Ok(None),
             1 => Ok(meant.first().copied()),
-            _ => Err(format!(
-                "several objects without IR have a local symbol {name}, and the code of {} does not show which of them it \
-                 uses: rename them",
-                units[0].source.display()
-            )),
+            _ => Err(Ambiguous {
+                name: name.to_owned(),
+                source_file: units[0].source.clone(),
+            }),
         }
     }
 }

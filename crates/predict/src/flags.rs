@@ -7,12 +7,13 @@ use cere_format::profile::Profile;
 use cere_format::store::Store;
 use cere_measure::{Build, Lab, Replays, Shares, Target, Trial, decide};
 use cere_package::{lacks, machine};
-use cere_store::build::image as program;
+use cere_store::build::image::Program;
 use cere_store::current::{self, codelets};
 use cere_store::missing;
 use cere_store::names::named;
 use cere_store::state;
-use cere_system::console::{note, print, progress, short};
+use cere_system::console::{print, short};
+use cere_system::events::Events;
 use cere_timing::stats::median;
 use cere_timing::stats::spearman;
 use cere_toolchain::Variant;
@@ -89,7 +90,7 @@ pub struct Sets {
 }
 
 /// Reads sets of flags, one a line: flags, then a pipeline in brackets; `#` begins a comment.
-pub fn read(path: &Path) -> Result<Sets> {
+pub fn read(path: &Path, events: &Events) -> Result<Sets> {
     let text = state::read_text(path)
         .with_context(|| format!("cannot read the list of flags {}", path.display()))?;
     let machine = machine();
@@ -109,14 +110,17 @@ pub fn read(path: &Path) -> Result<Sets> {
             }
             None => (line, None),
         };
-        let flags = shell_words::split(flags).with_context(place)?;
+        let flags = cere_toolchain::flags::split(flags).with_context(place)?;
         cere_toolchain::flags::check(&flags)
             .and_then(|()| cere_toolchain::flags::known(&flags))
             .with_context(place)?;
         let lacking = lacks(&machine, &flags);
         if !lacking.is_empty() {
             let all = lacking.join(", ");
-            note!("{}: {line} is skipped: this processor lacks {all}", place());
+            let place = place();
+            events.note(format!(
+                "{place}: {line} is skipped: this processor lacks {all}"
+            ));
             continue;
         }
         lines.push(number + 1);
@@ -143,6 +147,8 @@ pub struct Request<'a> {
     pub measure: bool,
     /// Lines of its output that contain one of these are not compared.
     pub ignore: &'a [String],
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 /// Predicts the run under each of `sets`.
@@ -152,7 +158,7 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
     let chosen = codelets(store, &profile)?;
-    let replays = Replays::open(store)?;
+    let replays = Replays::open(store, request.events)?;
     let mut targets = Vec::new();
     let shares = Shares::of(&profile)?;
     for region in shares.mostly_own(&known) {
@@ -163,7 +169,10 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
             &chosen.codelets,
         ) {
             Ok(target) => targets.push(target),
-            Err(error) => note!("{error}: its time counts as in the profile"),
+            Err(error) => {
+                let text = format!("{error}: its time counts as in the profile");
+                request.events.note(text);
+            }
         }
     }
     if targets.is_empty() {
@@ -180,7 +189,7 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
         settings: request.replays.clone(),
         rounds: true,
     };
-    let replayed = ratios(&lab, &targets, variants, rounds);
+    let replayed = ratios(&lab, &targets, variants, rounds, request.events);
     if replayed.covered < 1e-9 {
         bail!("no region can be replayed as built: see the reasons above");
     }
@@ -194,12 +203,23 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     Ok(found)
 }
 
+/// Why a variant was not run.
+#[derive(Debug, Clone, thiserror::Error)]
+enum NotRun {
+    /// It could not be built.
+    #[error("{0}")]
+    Build(String),
+    /// Its times are those of something else.
+    #[error("its output differs: {0}")]
+    Output(String),
+}
+
 /// Runs of the program.
 struct Measured {
     /// Seconds of the plain build.
     plain: f64,
     /// Seconds of each variant, round by round, or why it was not run.
-    each: Vec<Result<Vec<f64>, String>>,
+    each: Vec<Result<Vec<f64>, NotRun>>,
 }
 
 impl Measured {
@@ -238,19 +258,16 @@ fn measure(
 ) -> Result<Measured> {
     std::env::set_current_dir(&profile.directory)
         .with_context(|| format!("cannot go to {}", profile.directory.display()))?;
-    let name = profile
-        .command
-        .first()
-        .context("the profile names no program")?;
-    let plain = program::locate(name)?;
-    let image = Image::open(lab.store, lab.replays, &plain)?;
+    let program = Program::open(&profile.command, lab.store)?;
+    let plain = program.image()?.path.clone();
+    let image = Image::open(lab.store, lab.replays, &plain, request.events)?;
     let scratch = scratch(lab.store)?;
     let mut builds = vec![Build {
         name: "plain".into(),
         path: plain,
     }];
     let mut places = Vec::new();
-    let bar = progress::bar("building", variants.len() as u64);
+    let bar = request.events.steps("building", variants.len() as u64);
     for (number, variant) in variants.iter().enumerate() {
         let path = scratch.path().join(number.to_string());
         let recipe = Recipe {
@@ -269,18 +286,26 @@ fn measure(
                 });
                 Ok(builds.len() - 1)
             }
-            Err(error) => Err(print::error(&error)),
+            Err(error) => Err(NotRun::Build(print::error(&error))),
         });
-        bar.inc(1);
+        bar.step();
     }
-    bar.finish_and_clear();
-    let mut trial = Trial::new(&profile.command, None, request.ignore, NUMBERS)?;
+    drop(bar);
+    let mut trial = Trial::new(
+        lab.store,
+        &program,
+        &profile.command,
+        None,
+        request.ignore,
+        NUMBERS,
+        request.events,
+    )?;
     let runs = trial.run(&builds, rounds)?;
     let plain = median(&runs.plain).unwrap_or(f64::NAN);
     let each = places.into_iter().map(|place| {
         let place = place?;
         match &runs.differs[place] {
-            Some(why) => Err(format!("its output differs: {why}")),
+            Some(why) => Err(NotRun::Output(why.clone())),
             None => Ok(runs.ratios[place].iter().map(|r| plain * r).collect()),
         }
     });
@@ -315,7 +340,7 @@ fn table(
                 }
                 Err(_) => Outcome::default(),
             };
-            let not_run = own.and_then(|m| m.as_ref().err().cloned());
+            let not_run = own.and_then(|m| Some(m.as_ref().err()?.to_string()));
             let lines = |name: &dyn Fn(&str) -> String| -> (Option<String>, Vec<String>) {
                 let failed = ratios.as_ref().err();
                 let failed =
@@ -440,7 +465,7 @@ mod tests {
             plain: 1.0,
             each: vec![
                 Ok(vec![1.0, 1.0, 1.0]),
-                Err("another output".into()),
+                Err(NotRun::Output("a line".into())),
                 Ok(vec![2.2, 2.0, 2.2, 2.0]),
                 Ok(vec![9.0, 1.0]),
                 Ok(vec![3.0, 4.0]),
@@ -464,7 +489,7 @@ mod tests {
         let file = directory.path().join("list");
         let of = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            read(&file)
+            read(&file, &Events::ignored())
         };
         let Sets { lines, variants } = of("# levels\n-O2\n\n-O1 [default<O1>]\n").unwrap();
         assert_eq!(lines, [2, 4]);

@@ -1,24 +1,12 @@
 //! Predicts programs on other machines, from what `cere measure` measured of a subset there (CERE thesis, 6.4).
 
 use super::outcome::{HEADING, Outcome};
-use crate::subset::model::{self, Refused};
+use crate::subset::model::{self, Predicted, Refused};
 use crate::subset::validate::Errors;
 use crate::subset::{Machine, Measurement, Subset};
 use anyhow::{Result, bail, ensure};
 use cere_system::console::print;
 use serde::Serialize;
-
-/// A program on a machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Program {
-    /// Its name.
-    pub name: String,
-    /// Seconds on the reference machine.
-    pub reference_seconds: f64,
-    /// Its time there.
-    #[serde(flatten)]
-    pub outcome: Outcome,
-}
 
 /// All programs on a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,7 +20,7 @@ pub struct OnMachine {
     /// Flags after those of the build.
     pub flags: Vec<String>,
     /// The programs of the subset.
-    pub programs: Vec<Program>,
+    pub programs: Vec<Predicted>,
     /// Clusters that say nothing there.
     pub refused: Vec<Refused>,
     /// Standard deviation of the logarithm of a member's ratio from its representative's.
@@ -81,22 +69,10 @@ pub fn predict(
             (!own).then(|| (predicted / measured.value - 1.0).abs())
         })
         .collect();
-    let programs: Vec<Program> = found
-        .programs
-        .into_iter()
-        .map(|p| Program {
-            outcome: Outcome {
-                predicted_seconds: p.predicted_seconds,
-                low: p.low,
-                high: p.high,
-                measured_seconds: measurement.programs.get(&p.name).copied(),
-                covered: p.covered,
-                reason: p.reason,
-            },
-            name: p.name,
-            reference_seconds: p.reference_seconds,
-        })
-        .collect();
+    let mut programs = found.programs;
+    for program in &mut programs {
+        program.outcome.measured_seconds = measurement.programs.get(&program.name).copied();
+    }
     let predicted: f64 = programs
         .iter()
         .filter_map(|p| p.outcome.predicted_seconds)
@@ -147,27 +123,18 @@ pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
             other.label
         );
     }
-    let ranked = |(place, program): (usize, &Program)| {
+    let ranked = |(place, program): (usize, &Predicted)| {
         let mut machines: Vec<(String, Outcome)> = all
             .iter()
             .map(|of| (of.label.clone(), of.programs[place].outcome.clone()))
             .collect();
         let seconds = |o: &Outcome| o.predicted_seconds.unwrap_or(f64::INFINITY);
         machines.sort_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)));
-        let sure = match &machines[..] {
-            [
-                (
-                    _,
-                    Outcome {
-                        high: Some(high), ..
-                    },
-                ),
-                others @ ..,
-            ] => others
-                .iter()
-                .all(|(_, o)| o.low.is_some_and(|low| *high < low)),
-            _ => false,
+        let slower = |high: f64| {
+            let mut others = machines[1..].iter();
+            others.all(|(_, o)| o.low.is_some_and(|low| high < low))
         };
+        let sure = machines[0].1.high.is_some_and(slower);
         Ranked {
             program: program.name.clone(),
             machines,
@@ -180,7 +147,7 @@ pub fn rank(all: &[OnMachine]) -> Result<Vec<Ranked>> {
 /// A prediction for people.
 #[must_use]
 pub fn text(of: &OnMachine) -> String {
-    let row = |p: &Program| {
+    let row = |p: &Predicted| {
         let [predicted, interval, measured, error] = p.outcome.cells();
         vec![
             p.name.clone(),

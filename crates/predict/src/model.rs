@@ -148,13 +148,33 @@ pub struct Replay {
     pub reason: String,
 }
 
+/// Why a region counts as profiled.
+#[derive(Debug, Clone, thiserror::Error)]
+enum Unpredicted {
+    /// Nothing stands for all of it.
+    #[error("it has no codelets that stand for all of its invocations: `cere capture` takes them")]
+    NoCodelets,
+    /// A codelet has no time.
+    #[error("it was not replayed")]
+    NotReplayed,
+    /// A replay failed, or had another result.
+    #[error("{0}")]
+    Failed(String),
+    /// So with a number of threads.
+    #[error("with {0} threads: {1}")]
+    Threads(u32, Box<Self>),
+    /// Its classes have no time together.
+    #[error(transparent)]
+    Classes(#[from] cere_cluster::PredictError),
+}
+
 /// The replays of a codelet with a number of threads.
 pub struct Replayed {
     name: String,
     threads: u32,
     captured: u32,
     /// Round by round.
-    outcome: Result<Vec<Pair>, String>,
+    outcome: Result<Vec<Pair>, Unpredicted>,
     /// How its exit state differs, if its time counts nevertheless.
     other: Option<String>,
 }
@@ -182,7 +202,7 @@ impl Replayed {
         let one = self.threads == 1 && self.captured == 1;
         match replay {
             Ok(replay) if replay.pair.verdict == Verdict::Different && one => {
-                self.outcome = Err(replay.reason);
+                self.outcome = Err(Unpredicted::Failed(replay.reason));
             }
             Ok(replay) => {
                 if replay.pair.verdict == Verdict::Different {
@@ -194,20 +214,20 @@ impl Replayed {
                     pairs.push(replay.pair);
                 }
             }
-            Err(error) => self.outcome = Err(print::error(&error)),
+            Err(error) => self.outcome = Err(Unpredicted::Failed(print::error(&error))),
         }
     }
 
     /// The time from the replay of one round, or from all: a low quantile of the repetitions that corresponds to the number of
     /// runs.
-    fn seconds(&self, round: Option<usize>) -> Result<f64, String> {
+    fn seconds(&self, round: Option<usize>) -> Result<f64, Unpredicted> {
         let pairs = self.outcome.clone()?;
         let found = match round {
             Some(round) => pairs.get(round..round + 1),
             None => Some(&pairs[..]).filter(|pairs| !pairs.is_empty()),
         };
         let found = found.map(|found| in_vitro(found, pairs.len()));
-        found.ok_or_else(|| "it was not replayed".to_owned())
+        found.ok_or(Unpredicted::NotReplayed)
     }
 }
 
@@ -435,7 +455,7 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
                 name: region.name.clone(),
                 predicted_seconds: predicted.as_ref().map_or(region.seconds, |p| p.0),
                 measured_seconds: None,
-                reason: predicted.err(),
+                reason: predicted.err().map(|why| why.to_string()),
             }
         })
         .collect();
@@ -470,48 +490,38 @@ fn region_seconds(
     threads: u32,
     replayed: &[Replayed],
     round: Option<usize>,
-) -> Result<(f64, f64), String> {
+) -> Result<(f64, f64), Unpredicted> {
     if region.codelets.is_empty() {
-        return Err(
-            "it has no codelets that stand for all of its invocations: `cere capture` takes them"
-                .into(),
-        );
+        return Err(Unpredicted::NoCodelets);
     }
-    let of = |codelet: &OfClass, threads: u32| {
+    let of = |codelet: &OfClass, threads: u32, round: Option<usize>| {
         let same = |r: &&Replayed| r.name == codelet.manifest.name && r.threads == threads;
-        let found = replayed.iter().find(same).map(|r| r.seconds(round));
-        found.unwrap_or_else(|| Err("it was not replayed".into()))
-    };
-    let reference = |codelet: &OfClass| {
-        let (name, threads) = (&codelet.manifest.name, captured(codelet.manifest));
-        let mut found = replayed.iter();
-        let found = found.find(|r| r.name == *name && r.threads == threads);
-        found.map_or(Err("it was not replayed".into()), |r| r.seconds(None))
+        let found = replayed.iter().find(same);
+        found.map_or(Err(Unpredicted::NotReplayed), |r| r.seconds(round))
     };
     // A codelet that fails with one number of threads is not used with the others.
     for replay in replayed {
         let own = |c: &OfClass| c.manifest.name == replay.name;
         if region.codelets.iter().any(own) {
-            let told = |why| format!("with {} threads: {why}", replay.threads);
-            replay.seconds(None).map_err(told)?;
+            let failed = |why| Unpredicted::Threads(replay.threads, Box::new(why));
+            replay.seconds(None).map_err(failed)?;
         }
     }
     let mut classes = Vec::new();
     let mut cost = 0.0;
     for codelet in &region.codelets {
-        let target = of(codelet, threads)?;
+        let target = of(codelet, threads, round)?;
         cost += target;
         classes.push(cere_cluster::Replayed {
             total: codelet.seconds,
             reference: match codelet.reference {
                 Some(seconds) => seconds,
-                None => reference(codelet)?,
+                None => of(codelet, captured(codelet.manifest), None)?,
             },
             target,
         });
     }
-    let seconds = predict(&classes).map_err(|e| e.to_string())?;
-    Ok((seconds, cost))
+    Ok((predict(&classes)?, cost))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Ratios of replays under flags to replays as built, for each region and for the run.
 
+use anyhow::{Error, Result};
 use cere_measure::{Bench, Builds, Measure, Target, Turns};
-use cere_system::console::{note, progress};
+use cere_system::events::Events;
 use cere_toolchain::several::several;
 use cere_tune::Variant;
 use std::cell::RefCell;
@@ -86,8 +87,15 @@ enum Timed {
 
 /// Replays all regions under all variants. A region's error counts in proportion to its share, so regions with a small share
 /// get fewer and shorter rounds.
-pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], rounds: u32) -> Found {
-    let bar = progress::bar("replaying", targets.len() as u64 * variants.len() as u64);
+pub fn ratios(
+    lab: &dyn Measure,
+    targets: &[Target],
+    variants: &[Variant],
+    rounds: u32,
+    events: &Events,
+) -> Found {
+    let replays = targets.len() as u64 * variants.len() as u64;
+    let bar = events.steps("replaying", replays);
     let covered: f64 = targets.iter().map(|t| t.share).sum();
     let mut found = Found {
         ratios: vec![Ok(vec![1.0; rounds as usize]); variants.len()],
@@ -97,7 +105,7 @@ pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], round
         replayed: 0.0,
     };
     for target in targets {
-        bar.set_message(target.name.clone());
+        bar.at(&target.name);
         // Of the mean share.
         let part = target.share * targets.len() as f64 / covered;
         let own = ((f64::from(rounds) * part).ceil() as u32).clamp(1, rounds);
@@ -109,12 +117,14 @@ pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], round
             region.rounds(own)
         });
         found.replayed += start.elapsed().as_secs_f64() - built;
-        bar.inc(variants.len() as u64);
+        bar.steps(variants.len() as u64);
         let of = match of {
             Ok(of) => of,
             Err(why) => {
                 let name = &target.name;
-                note!("{name} cannot be replayed as built, and counts as in the profile: {why}");
+                events.note(format!(
+                    "{name} cannot be replayed as built, and counts as in the profile: {why}"
+                ));
                 found.covered -= target.share;
                 continue;
             }
@@ -140,7 +150,6 @@ pub fn ratios(lab: &dyn Measure, targets: &[Target], variants: &[Variant], round
             }
         }
     }
-    bar.finish_and_clear();
     found
 }
 
@@ -151,10 +160,11 @@ impl<'a> Region<'a> {
         target: &'a Target,
         variants: &'a [Variant],
         part: f64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self> {
         let precision = (PRECISION / target.share).clamp(NARROWEST, WIDEST);
         let lab = lab.repeating(precision, (SECONDS * part).clamp(LEAST, MOST));
-        let as_built = lab.build(target, &Variant::default())?;
+        let as_built = lab.build(target, &Variant::default());
+        let as_built = as_built.map_err(Error::msg)?;
         target.learn(as_built.code.clone(), Some(1.0));
         let built = several(variants.len(), |place| {
             lab.build_new(target, &variants[place])
@@ -188,7 +198,7 @@ impl<'a> Region<'a> {
     }
 
     /// For each variant the time over that as built, round by round; an error if the code as built cannot be timed.
-    fn rounds(&self, rounds: u32) -> Result<Vec<Timed>, String> {
+    fn rounds(&self, rounds: u32) -> Result<Vec<Timed>> {
         let others: Vec<usize> = (1..=self.others.len()).collect();
         let mut turns = Turns::new(self, BETWEEN);
         for _ in 0..rounds {
@@ -211,9 +221,9 @@ impl<'a> Region<'a> {
 
 /// The code as built is the baseline, the others follow.
 impl Bench for &Region<'_> {
-    type Error = String;
+    type Error = Error;
 
-    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, String> {
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, Error> {
         let as_built = Variant::default();
         let (variant, builds) = match subject.checked_sub(1) {
             None => (&as_built, &self.as_built),

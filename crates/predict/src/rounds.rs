@@ -9,7 +9,8 @@ use cere_measure::matching::Pair;
 use cere_measure::{InVivo, Replays, Settings, Times, minimum, region_seconds};
 use cere_replay::Team;
 use cere_store::results;
-use cere_system::console::{note, print, progress};
+use cere_system::console::print;
+use cere_system::events::Events;
 use std::path::Path;
 
 /// Minimum seconds that a codelet is repeated in a round while the interval of its median is still too wide.
@@ -33,6 +34,8 @@ pub struct Rounds<'a> {
     pub measure: bool,
     /// Whether it runs with as many threads as at capture, for the sequential part.
     pub sequential: bool,
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 /// The runs of the program, by index of the number of threads.
@@ -82,7 +85,7 @@ impl Source for Program<'_> {
 
     fn replay(&mut self, settings: &Settings, file: &Path) -> Result<Replay> {
         let (replay, record) = self.replays.replay_unrecorded(settings, file, None)?;
-        results::keep_or_warn(self.store, &record);
+        results::keep_or_warn(self.store, &record, self.replays.events());
         let reason = replay?.reason;
         let pair = Pair::in_round(&record).context("the replay measured nothing")?;
         Ok(Replay { pair, reason })
@@ -95,7 +98,7 @@ impl<'a> Rounds<'a> {
         let mut program = Program {
             store: self.store,
             program: self.program()?,
-            replays: Replays::open(self.store)?,
+            replays: Replays::open(self.store, self.events)?,
             environment: self.settings.team.environment.clone(),
         };
         self.predict_from(&mut program)
@@ -135,14 +138,15 @@ impl<'a> Rounds<'a> {
         let captured = self.plan.captured();
         counts.extend(captured.iter().filter(|n| !self.threads.contains(n)));
         let mut runs: Runs = vec![Vec::new(); counts.len()];
-        let bar = progress::bar("replaying", u64::from(self.rounds) * counts.len() as u64);
+        let steps = u64::from(self.rounds) * counts.len() as u64;
+        let bar = self.events.steps("replaying", steps);
         for round in 0..self.rounds {
             for (place, &n) in counts.iter().enumerate() {
                 let asked = place < self.threads.len();
                 let runs_now =
                     self.measure && asked || self.sequential && captured.first() == Some(&n);
                 if runs_now && source.runs() {
-                    bar.set_message(format!("the program with {n} threads"));
+                    bar.at(format!("the program with {n} threads"));
                     runs[place].push(source.run(keys, n)?);
                 }
                 let mut settings = Settings {
@@ -155,7 +159,7 @@ impl<'a> Rounds<'a> {
                 let seconds = &mut settings.repetitions.seconds;
                 *seconds = (*seconds / f64::from(self.rounds)).max(LEAST);
                 for (at, codelet) in self.plan.each().enumerate() {
-                    bar.set_message(format!("{} with {n}", codelet.manifest.name));
+                    bar.at(format!("{} with {n}", codelet.manifest.name));
                     let place = place * self.plan.codelets() + at;
                     if round == 0 {
                         replayed.push(Replayed::none(codelet, n));
@@ -164,10 +168,9 @@ impl<'a> Rounds<'a> {
                         replayed[place].add(source.replay(&settings, codelet.file));
                     }
                 }
-                bar.inc(1);
+                bar.step();
             }
         }
-        bar.finish_and_clear();
         Ok(Found {
             counts,
             replayed,
@@ -181,14 +184,14 @@ impl<'a> Rounds<'a> {
             return Ok(None);
         }
         let manifests: Vec<&Manifest> = self.plan.each().map(|c| c.manifest).collect();
-        match InVivo::open(self.store, self.profile, &manifests) {
+        match InVivo::open(self.store, self.profile, &manifests, self.events) {
             Ok(program) => Ok(Some(program)),
             Err(error) if self.measure => Err(error.context("the program cannot be measured")),
             Err(error) => {
-                note!(
+                self.events.note(format!(
                     "the program is not run, so its sequential part counts as profiled: {}",
                     print::error(&error)
-                );
+                ));
                 Ok(None)
             }
         }

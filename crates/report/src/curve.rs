@@ -1,8 +1,8 @@
 //! Share of the run time that is accurately replayed against the tolerated error (CERE thesis, figure 3.8).
 
 use super::format::percent;
-use crate::plot::axis::Scale;
-use crate::plot::frame::{AREA, Axis, END, begin};
+use crate::plot::axis::{Axis, Scale};
+use crate::plot::frame::{AREA, Plot};
 use std::fmt::Write;
 
 /// Largest tolerated error on the plot.
@@ -10,62 +10,42 @@ const MOST: f64 = 0.3;
 
 /// A warm-up's curve: its name, its colour's number, and where it rises: (error, share from there on), rising.
 pub struct Curve {
-    /// Name.
     pub name: &'static str,
     /// Number of the colour.
     pub colour: usize,
-    /// Steps.
     pub steps: Vec<(f64, f64)>,
 }
 
 /// The picture.
 pub fn plot(curves: &[Curve]) -> String {
     let (left, top, right, bottom) = AREA;
-    let percents = |scale: Scale, wanted| -> Vec<(f64, String)> {
-        let ticks = scale.ticks(wanted).0;
-        let label = |t: f64| (t, format!("{:.0} %", t * 100.0));
-        ticks.into_iter().map(label).collect()
+    let axis = |range, edges, wanted, title| {
+        let scale = Scale::new(range, edges, false);
+        Axis::new(scale, wanted, title, |t, _| format!("{:.0} %", t * 100.0))
     };
-    let scale = Scale::new((0.0, MOST), (left, right), false);
-    let x = Axis {
-        scale,
-        ticks: percents(scale, 6),
-        title: "tolerated error of the time".to_owned(),
-    };
-    let scale = Scale::new((0.0, 1.0), (bottom, top), false);
-    let y = Axis {
-        scale,
-        ticks: percents(scale, 5),
-        title: "share of run time".to_owned(),
-    };
+    let x = axis((0.0, MOST), (left, right), 6, "tolerated error of the time");
+    let y = axis((0.0, 1.0), (bottom, top), 5, "share of run time");
     let describe = |c: &Curve| format!("{} {}", c.name, percent(share_at(&c.steps, 0.15)));
     let all: Vec<String> = curves.iter().map(describe).collect();
     let label = format!(
         "Share of run time accurately replayed against tolerated error; at 15 %: {}",
         all.join(", ")
     );
-    let mut svg = begin(&x, &y, &label);
+    let mut plot = Plot::new(&x, &y, &label);
     for level in [0.05, 0.10, 0.15] {
-        let at = x.scale.at(level);
-        let _ = write!(
-            svg,
-            "<line x1=\"{at:.1}\" y1=\"{top}\" x2=\"{at:.1}\" y2=\"{bottom}\" class=\"guide\"/>"
-        );
+        plot.guide(level);
     }
     for curve in curves {
         let mut path = format!("M{left} {bottom}");
         for (error, share) in curve.steps.iter().filter(|s| s.0 <= MOST) {
-            let _ = write!(path, "H{:.1}V{:.1}", x.scale.at(*error), y.scale.at(*share));
+            let (x, y) = plot.at(*error, *share);
+            let _ = write!(path, "H{x:.1}V{y:.1}");
         }
         let _ = write!(path, "H{right}");
-        let _ = write!(
-            svg,
-            "<path class=\"curve w{}\" d=\"{path}\"/>",
-            curve.colour
-        );
+        let class = format!("curve w{}", curve.colour);
+        plot.picture.path(class.as_str(), &path);
     }
-    svg.push_str(END);
-    svg
+    plot.picture.in_page()
 }
 
 /// The share at a tolerated error.

@@ -60,7 +60,6 @@ pub fn name(name: &str) -> String {
 /// A cell of a sortable table: what it shows, and the number that it is sorted by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// Text.
     pub text: String,
     /// Sort key; NaN if unknown, which sorts last.
     pub key: f64,

@@ -1,11 +1,11 @@
 //! A measured machine as a page: its curves, with what was read off them, and how each value was found.
 
-use crate::plot::axis::Scale;
-use crate::plot::frame::{AREA, Axis, END, begin, escape};
+use crate::plot::axis::{Axis, Scale, extent};
+use crate::plot::frame::{AREA, Plot};
+use crate::plot::picture::{Anchor, through};
 use anyhow::{Context, Result};
 use askama::Template;
 use cere_format::machine::{Curve, Machine};
-use std::fmt::Write;
 
 #[derive(Template)]
 #[template(path = "machine.html")]
@@ -69,62 +69,36 @@ fn powers((low, high): (f64, f64)) -> Vec<(f64, String)> {
 fn plot(curve: &Curve) -> Option<String> {
     let finite = |p: &&(f64, f64)| p.0.is_finite() && p.1.is_finite();
     let points: Vec<(f64, f64)> = curve.points.iter().filter(finite).copied().collect();
-    let range = |of: fn(&(f64, f64)) -> f64| {
-        let values = points.iter().map(of);
-        (
-            values.clone().fold(f64::INFINITY, f64::min),
-            values.fold(f64::NEG_INFINITY, f64::max),
-        )
-    };
     if points.len() < 2 {
         return None;
     }
-    let (across, up) = (range(|p| p.0), range(|p| p.1));
     let (left, top, right, bottom) = AREA;
     let wide = |(low, high): (f64, f64)| low > 0.0 && high / low > 8.0;
-    let x = Scale::new(across, (left, right), wide(across));
-    let up = if wide(up) {
-        (up.0 * 0.9, up.1 * 1.1)
-    } else {
-        (up.0.min(0.0), up.1 * 1.05)
-    };
-    let y = Scale::new(up, (bottom, top), wide(up));
+    let across = extent(points.iter().map(|p| p.0));
+    let scale = Scale::new(across, (left, right), wide(across));
     let bytes = curve.x.contains("bytes");
-    let ticks = |scale: Scale, wanted: usize, bytes: bool| {
-        let (ticks, decimals) = scale.ticks(wanted);
-        let ticks = ticks.into_iter().map(|t| (t, label(t, decimals, bytes)));
-        ticks.collect::<Vec<_>>()
+    let mut x = Axis::new(scale, 8, &curve.x, |t, decimals| label(t, decimals, bytes));
+    if bytes && wide(across) {
+        x.ticks = powers(across);
+    }
+    let up = match extent(points.iter().map(|p| p.1)) {
+        (low, high) if wide((low, high)) => (low * 0.9, high * 1.1),
+        (low, high) => (low.min(0.0), high * 1.05),
     };
-    let axis_x = Axis {
-        scale: x,
-        ticks: if bytes && wide(across) {
-            powers(across)
-        } else {
-            ticks(x, 8, bytes)
-        },
-        title: curve.x.clone(),
-    };
-    let axis_y = Axis {
-        scale: y,
-        ticks: ticks(y, 5, false),
-        title: curve.y.clone(),
-    };
-    let mut svg = begin(&axis_x, &axis_y, &curve.name);
-    let place = |p: &(f64, f64)| format!("{:.1} {:.1}", x.at(p.0), y.at(p.1));
-    let path: Vec<String> = points.iter().map(place).collect();
-    let _ = write!(svg, "<path class=\"curve w1\" d=\"M{}\"/>", path.join("L"));
-    for (at, (value, word)) in curve.marks.iter().enumerate() {
-        let mark = x.at(*value);
-        if !(left..=right).contains(&mark) {
+    let scale = Scale::new(up, (bottom, top), wide(up));
+    let y = Axis::new(scale, 5, &curve.y, |t, decimals| label(t, decimals, false));
+    let mut plot = Plot::new(&x, &y, &curve.name);
+    let line = through(points.iter().map(|p| plot.at(p.0, p.1)));
+    plot.picture.path("curve w1", &line);
+    for (number, (value, word)) in curve.marks.iter().enumerate() {
+        let at = plot.x.at(*value);
+        if !(left..=right).contains(&at) {
             continue;
         }
-        let height = top + 12.0 + 14.0 * (at % 3) as f64;
-        let _ = write!(
-            svg,
-            "<path class=\"guide\" d=\"M{mark:.1} {top}L{mark:.1} {bottom}\"/><text x=\"{:.1}\" y=\"{height:.1}\">{}</text>",
-            (mark + 4.0).min(right - 60.0),
-            escape(word)
-        );
+        plot.guide(*value);
+        let height = top + 12.0 + 14.0 * (number % 3) as f64;
+        let beside = Anchor::start(((at + 4.0).min(right - 60.0), height));
+        plot.picture.text("", beside, word);
     }
-    Some(svg + END)
+    Some(plot.picture.in_page())
 }

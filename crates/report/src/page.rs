@@ -4,19 +4,20 @@ use super::curve::{self, Curve, share_at};
 use super::data::{Data, warmup_title};
 use super::format::{Cell, bytes, count, name, percent, time};
 use super::ids::Ids;
+use super::ranks::{Ranks, ranks};
 use super::section::{ErrorCell, Section, section};
 use super::tree;
 use crate::roofline::roofs::MEMORY;
 use askama::Template;
+use cere_format::profile::{Profile, RegionProfile};
 use cere_format::replay::Verdict;
 use cere_measure::matching::{LEVELS, Row as Matched};
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 /// A figure at the top.
 pub struct Total {
-    /// Its label.
     pub label: String,
-    /// Its value.
     pub value: String,
     /// An explanation.
     pub note: String,
@@ -24,7 +25,6 @@ pub struct Total {
 
 /// A warm-up in the table under the curve.
 pub struct Share {
-    /// Name.
     pub name: &'static str,
     /// Number of its colour.
     pub colour: usize,
@@ -38,7 +38,6 @@ pub struct Share {
 pub struct Row {
     /// Anchor of its page, if it has one.
     pub id: Option<String>,
-    /// Name.
     pub name: String,
     /// The same, shortened.
     pub short: String,
@@ -48,7 +47,6 @@ pub struct Row {
     pub own: Cell,
     /// Time with what it calls.
     pub inclusive: Cell,
-    /// Invocations.
     pub invocations: Cell,
     /// Performance classes.
     pub classes: Cell,
@@ -56,7 +54,6 @@ pub struct Row {
     pub size: Cell,
     /// Errors, a warm-up each.
     pub errors: Vec<ErrorCell>,
-    /// Verdict.
     pub verdict: &'static str,
     /// `accepted`, or why not; empty if it was not compared.
     pub state: String,
@@ -66,7 +63,6 @@ pub struct Row {
 
 /// The section on the machine's roof.
 pub struct Roofline {
-    /// The plot.
     pub plot: String,
     /// Processor whose roofs they are.
     pub machine: String,
@@ -140,74 +136,24 @@ pub struct Page {
     sections: Vec<Section>,
     pageless: usize,
     roofline: Option<Roofline>,
+    ranks: Option<Ranks>,
 }
 
 impl Page {
     /// The page of `data`.
     pub fn new(data: &Data) -> Self {
         let profile = &data.profile;
-        let with_codelets: HashSet<_> = data.codelets.iter().map(|c| &c.manifest.key).collect();
-        let always = (0..profile.regions.len())
-            .filter(|i| with_codelets.contains(&profile.regions[*i].key))
-            .collect();
-        let ids = Ids::new(profile, &always);
-        let main: HashMap<&str, &Matched> = data
-            .compared
-            .first()
-            .map(|c| {
-                c.matching
-                    .rows
-                    .iter()
-                    .map(|r| (r.name.as_str(), r))
-                    .collect()
-            })
-            .unwrap_or_default();
-        let mut sections: Vec<Section> = profile
-            .regions
-            .iter()
-            .enumerate()
-            .filter_map(|(place, region)| {
-                let matched = main.get(region.name.as_str()).copied();
-                Some(section(data, region, ids.of(place)?, matched))
-            })
-            .collect();
-        let found: HashMap<&str, usize> = sections
-            .iter()
-            .filter(|s| !s.classes.is_empty())
-            .map(|s| (s.id.as_str(), s.classes.len()))
-            .collect();
-        let rows: Vec<Row> = profile
-            .regions
-            .iter()
-            .enumerate()
-            .map(|(place, region)| {
-                let id = ids.of(place);
-                let classes = id.as_deref().and_then(|id| found.get(id).copied());
-                let matched = main.get(region.name.as_str()).copied();
-                row(data, place, id, classes, matched)
-            })
-            .collect();
-        let links: Vec<_> = sections
-            .iter()
-            .map(|s| (s.id.clone(), s.name.clone()))
-            .collect();
-        for (place, section) in sections.iter_mut().enumerate() {
-            section.neighbours = [
-                place.checked_sub(1).and_then(|p| links.get(p).cloned()),
-                links.get(place + 1).cloned(),
-            ];
-        }
+        let ids = ids(data);
+        let matched = matched(data);
+        let sections = sections(data, &ids, &matched);
+        let rows = rows(data, &ids, &matched, &sections);
         let (tree, tree_hidden) = tree::rows(profile, &ids);
         let times = data.records.iter().map(|r| r.when.as_str());
         Self {
             css: include_str!("../templates/report.css"),
             script: include_str!("../templates/report.js"),
             version: env!("CARGO_PKG_VERSION"),
-            program: profile
-                .command
-                .first()
-                .and_then(|c| std::path::Path::new(c).file_name())
-                .map_or("program".to_owned(), |n| n.to_string_lossy().into_owned()),
+            program: program(profile),
             command: shell_words::join(&profile.command),
             machine: data.machine.as_ref().map_or(String::new(), |m| {
                 format!("{}, Linux {}, machine {}", m.cpu, m.kernel, m.id)
@@ -234,8 +180,72 @@ impl Page {
             tree_hidden,
             sections,
             roofline: data.roofline.as_ref().map(roofline),
+            ranks: ranks(profile),
         }
     }
+}
+
+/// The name of the program: a launcher's is not meant.
+fn program(profile: &Profile) -> String {
+    let command = profile.command.first().map(Path::new);
+    let names = [Some(profile.process.program.as_path()), command];
+    let found = names.into_iter().flatten().find_map(Path::file_name);
+    found.map_or("program".to_owned(), |n| n.to_string_lossy().into_owned())
+}
+
+/// The anchors of the regions' pages: all with codelets have one.
+fn ids(data: &Data) -> Ids {
+    let with_codelets: HashSet<_> = data.codelets.iter().map(|c| &c.manifest.key).collect();
+    let regions = data.profile.regions.iter().enumerate();
+    let always = regions.filter(|(_, region)| with_codelets.contains(&region.key));
+    Ids::new(&data.profile, &always.map(|(place, _)| place).collect())
+}
+
+/// The comparison of each region under the default warm-up, by its name.
+fn matched(data: &Data) -> HashMap<&str, &Matched> {
+    let rows = data.compared.first().map(|c| &c.matching.rows);
+    let rows = rows.into_iter().flatten();
+    rows.map(|row| (row.name.as_str(), row)).collect()
+}
+
+/// The pages of the regions, each linked to its neighbours.
+fn sections(data: &Data, ids: &Ids, matched: &HashMap<&str, &Matched>) -> Vec<Section> {
+    let regions = data.profile.regions.iter().enumerate();
+    let page = |(place, region): (usize, &RegionProfile)| {
+        let matched = matched.get(region.name.as_str()).copied();
+        Some(section(data, region, ids.of(place)?, matched))
+    };
+    let mut sections: Vec<Section> = regions.filter_map(page).collect();
+    let link = |s: &Section| (s.id.clone(), s.name.clone());
+    let links: Vec<_> = sections.iter().map(link).collect();
+    for (place, section) in sections.iter_mut().enumerate() {
+        section.neighbours = [
+            place.checked_sub(1).and_then(|p| links.get(p).cloned()),
+            links.get(place + 1).cloned(),
+        ];
+    }
+    sections
+}
+
+/// The table of regions.
+fn rows(
+    data: &Data,
+    ids: &Ids,
+    matched: &HashMap<&str, &Matched>,
+    sections: &[Section],
+) -> Vec<Row> {
+    let classes: HashMap<&str, usize> = sections
+        .iter()
+        .filter(|s| !s.classes.is_empty())
+        .map(|s| (s.id.as_str(), s.classes.len()))
+        .collect();
+    let one = |(place, region): (usize, &RegionProfile)| {
+        let id = ids.of(place);
+        let classes = id.as_deref().and_then(|id| classes.get(id).copied());
+        let matched = matched.get(region.name.as_str()).copied();
+        row(data, place, id, classes, matched)
+    };
+    data.profile.regions.iter().enumerate().map(one).collect()
 }
 
 fn curves(data: &Data) -> Vec<Curve> {
@@ -261,6 +271,19 @@ fn shares(data: &Data) -> Vec<Share> {
     data.compared.iter().map(share).collect()
 }
 
+/// What all threads do, if others than the first do much.
+fn other_threads(profile: &Profile) -> String {
+    let (Some(share), Some(processor)) = (profile.others_at_work(), profile.processor) else {
+        return String::new();
+    };
+    format!(
+        " of the first thread; {} of the processor time of all threads inside {} regions; {} is in other threads",
+        percent(processor.covered / processor.all),
+        profile.over_threads.len(),
+        percent(share)
+    )
+}
+
 fn totals(data: &Data) -> Vec<Total> {
     let total = |label: &str, value: String, note: String| Total {
         label: label.to_owned(),
@@ -273,10 +296,17 @@ fn totals(data: &Data) -> Vec<Total> {
             "Run time",
             time(profile.seconds),
             format!(
-                "{} inside {} regions",
+                "{} inside {} regions{}",
                 percent(profile.coverage),
-                profile.regions.len()
-            ),
+                profile.regions.len(),
+                match profile.mpi_seconds > 0.0 {
+                    true => format!(
+                        "; {} in MPI, of which shares are not",
+                        time(profile.mpi_seconds)
+                    ),
+                    false => String::new(),
+                }
+            ) + &other_threads(profile),
         ),
         total(
             "Codelets",
@@ -291,7 +321,13 @@ fn totals(data: &Data) -> Vec<Total> {
     totals.push(total(
         "Coverage",
         percent(matching.coverage),
-        "by codelets with the original’s result".to_owned(),
+        match matching.of_all_threads {
+            Some(_) => {
+                "of the processor time of all threads, by codelets with the original’s result"
+            }
+            None => "by codelets with the original’s result",
+        }
+        .to_owned(),
     ));
     for (level, share) in LEVELS.iter().zip(matching.accurate) {
         totals.push(total(

@@ -4,6 +4,7 @@ use super::data::{Data, warmup_title};
 use super::format::{Cell, bytes, count, error, percent, time};
 use super::source::{self, Excerpt};
 use super::trace;
+use anyhow::{Context, Result, anyhow};
 use cere_cluster::Classes;
 use cere_format::profile::RegionProfile;
 use cere_measure::matching::Row as Matched;
@@ -16,7 +17,6 @@ const RECORDS: usize = 200;
 pub struct Class {
     /// Number, from 1.
     pub number: usize,
-    /// Invocations.
     pub invocations: String,
     /// Their share of the region's time.
     pub share: String,
@@ -36,7 +36,6 @@ pub struct Replay {
     pub codelet: String,
     /// The class that it represents, or 0.
     pub class: u32,
-    /// Warm-up.
     pub warmup: &'static str,
     /// Time in the program.
     pub in_vivo: Cell,
@@ -44,11 +43,9 @@ pub struct Replay {
     pub in_vitro: Cell,
     /// Confidence interval of that.
     pub interval: String,
-    /// Their error.
     pub error: ErrorCell,
     /// Repetitions that count.
     pub samples: Cell,
-    /// Verdict.
     pub verdict: &'static str,
     /// Why.
     pub reason: String,
@@ -95,7 +92,6 @@ impl ErrorCell {
 
 /// A captured invocation.
 pub struct Captured {
-    /// Invocation.
     pub invocation: String,
     /// The class that it represents, or 0.
     pub class: u32,
@@ -113,17 +109,15 @@ pub struct Captured {
 pub struct Section {
     /// Anchor.
     pub id: String,
-    /// Name.
     pub name: String,
     /// Facts: label and value.
     pub facts: Vec<(&'static str, String)>,
     /// Whether predictions may use it and if not, why; `None` if it was not compared.
     pub state: Option<(bool, String)>,
     /// The trace, or why there is none.
-    pub trace: Result<trace::Plot, String>,
+    pub trace: Result<trace::Trace>,
     /// What the trace does not show.
     pub trace_note: String,
-    /// Classes.
     pub classes: Vec<Class>,
     /// Codelets.
     pub captured: Vec<Captured>,
@@ -131,7 +125,6 @@ pub struct Section {
     pub replays: Vec<Replay>,
     /// Number of older ones that are not listed.
     pub more_replays: usize,
-    /// Source.
     pub source: Excerpt,
     /// Anchors of the pages before and after, with the regions' names.
     pub neighbours: [Option<(String, String)>; 2],
@@ -171,8 +164,8 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
         .map_or_else(|_| Vec::new(), |c| classes(c, &codelets, hz));
     let plot = match &found {
         Ok(found) => trace::plot(region, found, hz)
-            .ok_or_else(|| "the profile kept no time of a single invocation".to_owned()),
-        Err(error) => Err(error.to_string()),
+            .context("the profile kept no time of a single invocation"),
+        Err(error) => Err(anyhow!("{error}")),
     };
     let trace_note = plot
         .as_ref()
@@ -206,7 +199,7 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
     }
 }
 
-fn trace_note(plot: &trace::Plot, region: &RegionProfile) -> String {
+fn trace_note(plot: &trace::Trace, region: &RegionProfile) -> String {
     let mut note = String::new();
     if (plot.kept as u64) < region.invocations {
         note = format!(

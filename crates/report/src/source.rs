@@ -16,7 +16,6 @@ const LARGEST: u64 = 32 << 20;
 pub struct Line {
     /// From 1.
     pub number: usize,
-    /// Its text.
     pub text: String,
     /// Whether the loop begins here.
     pub here: bool,
@@ -27,7 +26,6 @@ pub struct Line {
 pub struct Excerpt {
     /// The file, if it is known.
     pub file: String,
-    /// Lines.
     pub lines: Vec<Line>,
     /// Why there are no lines, or why they may be wrong.
     pub note: Option<String>,

@@ -1,8 +1,9 @@
 //! The invocation trace of a region as a scatter plot, its performance classes in colour.
 
 use super::format::{count, time};
-use crate::plot::axis::Scale;
-use crate::plot::frame::{AREA, Axis, END, begin};
+use crate::plot::axis::{Axis, Scale, extent};
+use crate::plot::frame::{AREA, Plot};
+use crate::plot::picture::{Anchor, Picture};
 use cere_cluster::Classes;
 use cere_format::profile::RegionProfile;
 use std::collections::HashSet;
@@ -14,7 +15,7 @@ const MOST: usize = 1500;
 const WIDE: f64 = 12.0;
 
 /// A plot and the numbers of points that it shows and does not show.
-pub struct Plot {
+pub struct Trace {
     /// The picture.
     pub svg: String,
     /// Points drawn.
@@ -50,12 +51,6 @@ fn points(region: &RegionProfile, classes: &Classes, hz: f64, timed: bool) -> Ve
         .collect()
 }
 
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
-        (low.min(v), high.max(v))
-    })
-}
-
 /// Thins the points: of those in one cell, one of each class is drawn. Cells grow until few enough points are left.
 fn thin(placed: &[(f64, f64, usize)]) -> Vec<usize> {
     let mut cell = 1.0;
@@ -88,12 +83,8 @@ fn y_axis(low: f64, high: f64) -> Axis {
     let (_, top, _, bottom) = AREA;
     if low > 0.0 && high / low >= WIDE {
         let scale = Scale::new((low / 1.15, high * 1.15), (bottom, top), true);
-        let label = |t: f64| (t, short(t));
-        return Axis {
-            ticks: scale.ticks(5).0.into_iter().map(label).collect(),
-            scale,
-            title: "time of one invocation (log scale)".to_owned(),
-        };
+        let title = "time of one invocation (log scale)";
+        return Axis::new(scale, 5, title, |t, _| short(t));
     }
     let (factor, name) = unit(high);
     let scale = Scale::new((0.0, high * factor * 1.08), (bottom, top), false);
@@ -141,7 +132,7 @@ fn x_axis(low: f64, high: f64, timed: bool) -> Axis {
 }
 
 /// The plot; `None` if no invocation's time was kept.
-pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Plot> {
+pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Trace> {
     let trace = &region.trace;
     // The x axis shows start times only if all invocations have one.
     let timed = !trace.first.is_empty()
@@ -152,8 +143,8 @@ pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Plot> 
     if points.is_empty() {
         return None;
     }
-    let (x_low, x_high) = range(points.iter().map(|p| p.x));
-    let (y_low, y_high) = range(points.iter().map(|p| p.y));
+    let (x_low, x_high) = extent(points.iter().map(|p| p.x));
+    let (y_low, y_high) = extent(points.iter().map(|p| p.y));
     let (x, y) = (x_axis(x_low, x_high, timed), y_axis(y_low, y_high));
     let placed: Vec<(f64, f64, usize)> = points
         .iter()
@@ -169,13 +160,14 @@ pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Plot> 
         time(y_high),
         classes.classes.len()
     );
-    let mut svg = begin(&x, &y, &label);
+    let mut plot = Plot::new(&x, &y, &label);
     for class in 0..classes.classes.len() {
         let mut path = String::new();
         for (px, py, _) in left.iter().map(|i| placed[*i]).filter(|p| p.2 == class) {
             let _ = write!(path, "M{px:.1} {py:.1}h0");
         }
-        let _ = write!(svg, "<path class=\"dots k{}\" d=\"{path}\"/>", class + 1);
+        let dots = format!("dots k{}", class + 1);
+        plot.picture.path(dots.as_str(), &path);
     }
     let medoids: Vec<_> = (1..)
         .zip(&classes.classes)
@@ -186,17 +178,16 @@ pub fn plot(region: &RegionProfile, classes: &Classes, hz: f64) -> Option<Plot> 
             Some((number, class.invocation, placed[point]))
         })
         .collect();
-    mark(&mut svg, &medoids);
-    svg.push_str(END);
-    Some(Plot {
-        svg,
+    mark(&mut plot.picture, &medoids);
+    Some(Trace {
+        svg: plot.picture.in_page(),
         drawn: left.len(),
         kept: points.len(),
     })
 }
 
 /// Marks the medoids with the numbers of their classes, moved aside where two would overlap.
-fn mark(svg: &mut String, medoids: &[(usize, u64, (f64, f64, usize))]) {
+fn mark(picture: &mut Picture, medoids: &[(usize, u64, (f64, f64, usize))]) {
     const SIZE: f64 = 20.0;
     let (left, top, right, bottom) = AREA;
     let steps = [0.0, -1.0, 1.0, -2.0, 2.0, -3.0, 3.0];
@@ -221,17 +212,15 @@ fn mark(svg: &mut String, medoids: &[(usize, u64, (f64, f64, usize))]) {
             .copied()
             .unwrap_or((SIZE, 0.0));
         taken.push((x + dx, y + dy));
-        let _ = write!(
-            svg,
-            "<g class=\"medoid k{number}\"><title>class {number}: invocation {invocation} represents it</title>\
-             <circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" class=\"ring\"/>\
-             <circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"8.5\" class=\"badge\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" dy=\".36em\" text-anchor=\"middle\">{number}</text></g>",
-            x + dx,
-            y + dy,
-            x + dx,
-            y + dy
-        );
+        let class = format!("medoid k{number}");
+        let title = format!("class {number}: invocation {invocation} represents it");
+        picture.group(class.as_str(), &title, |picture| {
+            let aside = (x + dx, y + dy);
+            picture.circle("ring", (*x, *y), 5.0, "");
+            picture.circle("badge", aside, 8.5, "");
+            let number = number.to_string();
+            picture.text("", Anchor::middle(aside).half_height(), &number);
+        });
     }
 }
 

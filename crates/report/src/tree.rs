@@ -21,7 +21,6 @@ pub struct Row {
     pub opens: bool,
     /// The region's page, if it has one.
     pub id: Option<String>,
-    /// Name.
     pub name: String,
     /// Shares as text and as lengths of bars from 0 to 100.
     pub own: String,

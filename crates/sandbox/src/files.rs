@@ -1,6 +1,6 @@
 //! Which files a confined process reaches.
 
-use crate::{Kind, Task, of_environment};
+use crate::{Kind, Task};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
     Scope, path_beneath_rules,
@@ -176,6 +176,14 @@ pub(crate) fn ruleset(task: &Task) -> io::Result<Option<OwnedFd>> {
         .and_then(|rules| rules.add_rules(path_beneath_rules(below, all)))
         .map_err(error)?;
     Ok(created.into())
+}
+
+/// Directories that the environment names for shared libraries.
+fn of_environment(name: &str) -> Vec<PathBuf> {
+    let value = std::env::var_os(name).unwrap_or_default();
+    std::env::split_paths(&value)
+        .filter(|path| path.is_absolute())
+        .collect()
 }
 
 #[cfg(test)]

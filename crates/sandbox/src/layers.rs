@@ -11,16 +11,16 @@ const LANDLOCK: i64 = 3;
 /// What the trial child ends with when all went well: it is not to run anything.
 const WELL: i32 = libc::EOWNERDEAD;
 
-/// Each layer, or why it is not there.
+/// Each layer, or the kernel's reason why it is not there.
 pub(crate) struct Layers {
-    pub namespaces: Result<(), String>,
-    pub files: Result<(), String>,
+    pub namespaces: io::Result<()>,
+    pub files: io::Result<()>,
     /// Files are confined, but by an older landlock.
     pub older: Option<i64>,
-    pub calls: Result<(), String>,
+    pub calls: io::Result<()>,
 }
 
-fn namespaces() -> Result<(), String> {
+fn namespaces() -> io::Result<()> {
     let maps = Maps::new();
     let mut trial = Command::new("/proc/self/exe");
     let enter = move || {
@@ -31,22 +31,22 @@ fn namespaces() -> Result<(), String> {
     unsafe { trial.pre_exec(enter) };
     match trial.spawn() {
         Err(error) if error.raw_os_error() == Some(WELL) => Ok(()),
-        Err(error) => Err(error.to_string()),
-        Ok(_) => Err("the trial went on".to_owned()),
+        Err(error) => Err(error),
+        Ok(_) => Err(io::Error::other("the trial went on")),
     }
 }
 
-fn landlock() -> Result<i64, String> {
+fn landlock() -> io::Result<i64> {
     const VERSION: u32 = 1;
     // SAFETY: no ruleset: it asks for the version.
     let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0, 0, VERSION) };
     match version {
         1.. => Ok(version),
-        _ => Err(io::Error::last_os_error().to_string()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
-fn seccomp() -> Result<(), String> {
+fn seccomp() -> io::Result<()> {
     let action = libc::SECCOMP_RET_TRAP;
     // SAFETY: reads one word.
     let known = unsafe {
@@ -59,7 +59,7 @@ fn seccomp() -> Result<(), String> {
     };
     match known {
         0 => Ok(()),
-        _ => Err(io::Error::last_os_error().to_string()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -71,7 +71,7 @@ impl Layers {
             let version = landlock();
             Self {
                 namespaces: namespaces(),
-                older: version.clone().ok().filter(|v| *v < LANDLOCK),
+                older: version.as_ref().ok().copied().filter(|v| *v < LANDLOCK),
                 files: version.map(drop),
                 calls: seccomp(),
             }

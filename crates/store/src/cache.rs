@@ -5,8 +5,8 @@ use crate::state;
 use anyhow::{Context, Result};
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use cere_format::store::Store;
-use cere_package::io::unpack_package;
-use cere_system::console::{detail, note};
+use cere_package::io::{unpack_package, unpacked_manifest};
+use cere_system::events::Events;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +20,7 @@ pub struct Cache {
     in_use: Option<InUse>,
     /// SHA-256 by stamp, of the files that were read: a command replays a codelet many times.
     hashes: Mutex<HashMap<Vec<u8>, String>>,
+    events: Events,
     _temporary: Option<tempfile::TempDir>,
 }
 
@@ -29,8 +30,8 @@ fn writable(directory: &Path) -> bool {
 }
 
 impl Cache {
-    /// In the store, if there is one; else in the user's cache directory; else in a temporary one, and says so.
-    pub fn open(store: &Store) -> Result<Self> {
+    /// In the store, if there is one; else in the user's cache directory; else in a temporary one, which `events` hear of.
+    pub fn open(store: &Store, events: &Events) -> Result<Self> {
         let places = [
             store.root().is_dir().then(|| store.cache()),
             cere_format::store::user_cache(),
@@ -38,25 +39,27 @@ impl Cache {
         let named = |directory: &PathBuf| directory.to_str().is_some();
         for directory in places.into_iter().flatten().filter(named) {
             if writable(&directory) {
-                return Ok(Self::at(directory, None));
+                return Ok(Self::at(directory, None, events));
             }
         }
         let temporary = tempfile::Builder::new()
             .prefix("cere")
             .tempdir()
             .context("there is no writable directory to unpack the codelet in: set TMPDIR")?;
-        note!(
+        events.note(format!(
             "neither the store nor the user's cache directory is writable: using {} for this replay alone",
             temporary.path().display()
-        );
-        Ok(Self::at(temporary.path().to_owned(), Some(temporary)))
+        ));
+        let directory = temporary.path().to_owned();
+        Ok(Self::at(directory, Some(temporary), events))
     }
 
-    fn at(directory: PathBuf, temporary: Option<tempfile::TempDir>) -> Self {
+    fn at(directory: PathBuf, temporary: Option<tempfile::TempDir>, events: &Events) -> Self {
         Self {
             in_use: InUse::lock_shared(&directory),
             directory,
             hashes: Mutex::default(),
+            events: events.clone(),
             _temporary: temporary,
         }
     }
@@ -107,12 +110,12 @@ impl Cache {
         let sha256 = self.hash(file)?;
         let directory = packages.join(&sha256[..32]);
         if directory.join(MEMBER_MANIFEST).is_file() {
-            detail!(
+            self.events.detail(format!(
                 "takes {} unpacked from {}",
                 file.display(),
                 directory.display()
-            );
-            let manifest = cere_replay::manifest(&directory)?;
+            ));
+            let manifest = unpacked_manifest(&directory)?;
             bound::touch(&directory);
             return Ok((directory, manifest, sha256));
         }

@@ -18,9 +18,13 @@ pub fn shown(command: &[String]) -> String {
 /// What is left out of `profile`'s command because the run of its capture was another, by command.
 pub fn left_out(others: &[Manifest], profile: &Profile) -> Vec<String> {
     let mut by_command: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
-    let mut other_input = Vec::new();
+    let (mut other_input, mut other_rank) = (Vec::new(), Vec::new());
     for codelet in others {
         let Some(run) = &codelet.run else { continue };
+        if run.is_command(profile) && !run.is_rank(profile) {
+            other_rank.push(codelet.name.as_str());
+            continue;
+        }
         if run.is_command(profile) {
             other_input.push(codelet.name.as_str());
             continue;
@@ -39,6 +43,15 @@ pub fn left_out(others: &[Manifest], profile: &Profile) -> Vec<String> {
             "left out {} of another command, `{command}`{place}: {}; `cere profile -- {command}` makes that one the command to work on",
             counted(names.len()),
             some(&names)
+        ));
+    }
+    if !other_rank.is_empty() {
+        let rank = profile.process.rank.as_deref().unwrap_or("none");
+        notes.push(format!(
+            "left out {} of other ranks than the profile's ({}): {}; `cere profile --rank` makes another rank the one to work on",
+            counted(other_rank.len()),
+            visible(rank),
+            some(&other_rank)
         ));
     }
     if !other_input.is_empty() {

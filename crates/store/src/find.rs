@@ -7,14 +7,14 @@ use anyhow::{Result, anyhow, bail};
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::store::Store;
 use cere_package::io::read_manifest;
-use cere_system::console::note;
+use cere_system::events::Events;
 use std::path::{Path, PathBuf};
 
 /// The packages that one of `what` names, each once.
-pub fn all(store: &Store, what: &[String]) -> Result<Vec<PathBuf>> {
+pub fn all(store: &Store, what: &[String], events: &Events) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = Vec::new();
     for what in what {
-        for file in packages(store, what)? {
+        for file in packages(store, what, events)? {
             if !files.contains(&file) {
                 files.push(file);
             }
@@ -24,7 +24,7 @@ pub fn all(store: &Store, what: &[String]) -> Result<Vec<PathBuf>> {
 }
 
 /// The packages that `what` names: a file, a codelet, or a region with all its codelets.
-pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
+pub fn packages(store: &Store, what: &str, events: &Events) -> Result<Vec<PathBuf>> {
     let path = Path::new(what);
     if path.is_file() {
         return Ok(vec![std::path::absolute(path)?]);
@@ -58,7 +58,7 @@ pub fn packages(store: &Store, what: &str) -> Result<Vec<PathBuf>> {
     {
         (what, known) = (regions, of_invocation);
     }
-    leave_out_older(store, what, &mut known)?;
+    leave_out_older(store, what, &mut known, events)?;
     pick_packages(&known, what).map_err(|error| without_codelet(store, what).unwrap_or(error))
 }
 
@@ -122,7 +122,7 @@ fn without_codelet(store: &Store, what: &str) -> Option<anyhow::Error> {
 }
 
 /// Where `what` matches codelets of the current build and older ones, removes the older ones from `known`, with a note.
-fn leave_out_older(store: &Store, what: &str, known: &mut Vec<(String, PathBuf)>) -> Result<()> {
+fn leave_out_older(store: &Store, what: &str, known: &mut Known, events: &Events) -> Result<()> {
     let met = matching(known, what);
     if met.len() < 2 {
         return Ok(());
@@ -136,12 +136,12 @@ fn leave_out_older(store: &Store, what: &str, known: &mut Vec<(String, PathBuf)>
     if older.is_empty() || older.len() == met.len() {
         return Ok(());
     }
-    note!(
+    events.note(format!(
         "left out {} of an older build ({}{}): name one exactly to replay it, `cere codelets --prune` removes them",
         older.len(),
         known[older[0]].0,
         if older.len() > 1 { ", ..." } else { "" }
-    );
+    ));
     for index in older.into_iter().rev() {
         known.remove(index);
     }
@@ -201,7 +201,11 @@ mod tests {
         for name in ["f@a.c:1:1", "f@a.c:1:2", "f@a.c:10:1", "g@a.c:3:1"] {
             std::fs::write(codelets::file_of(&store, name), "").unwrap();
         }
-        let count = |what: &str| packages(&store, what).map(|found| found.len()).ok();
+        let count = |what: &str| {
+            packages(&store, what, &Events::ignored())
+                .map(|found| found.len())
+                .ok()
+        };
         assert_eq!(count("f@a.c:1"), Some(2));
         assert_eq!(count("f@a.c:1:2"), Some(1));
         assert_eq!(count("f@*"), Some(3));

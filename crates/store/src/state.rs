@@ -1,7 +1,7 @@
 //! Reading and writing the store: units, lock, JSON files written to a temporary name and renamed.
 
 use anyhow::{Context, Result, bail};
-use cere_format::build::{BUILD_VERSION, ShortLoop, ShortLoops, Unit};
+use cere_format::build::{BUILD_VERSION, ShortLoop, ShortLoops, SplitLoop, SplitLoops, Unit};
 use cere_format::hexadecimal;
 use cere_format::profile::{PROFILE_VERSION, Profile};
 use cere_format::store::Store;
@@ -218,6 +218,24 @@ pub fn short_loops(store: &Store) -> Result<Vec<ShortLoop>> {
     Ok(short.loops)
 }
 
+/// The loops whose inner loops become regions too, as the user asked.
+pub fn split_loops(store: &Store) -> Result<Vec<SplitLoop>> {
+    let path = store.split();
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let split: SplitLoops = read_json(&path)?;
+    if split.version != SplitLoops::VERSION {
+        bail!(
+            "{} has version {}, this cere reads {}: remove it and name the loops again with `cere instrument --split`",
+            path.display(),
+            split.version,
+            SplitLoops::VERSION
+        );
+    }
+    Ok(split.loops)
+}
+
 /// Whether the name of a file begins with a dot: it is being written.
 pub(crate) fn is_hidden(path: &Path) -> bool {
     let name = path.file_name();
@@ -244,11 +262,21 @@ fn profiled_units(store: &Store) -> HashSet<String> {
         return HashSet::new();
     };
     let name = profile.command.first().map_or("", String::as_str);
-    let file = profile.directory.join(name);
     // A program that was found by PATH counts as the same.
-    let same = !name.contains('/') || hash_file(&file).is_ok_and(|hash| hash == profile.program);
+    let same = !name.contains('/') || profiled_program(&profile).is_some();
     let regions = profile.regions.into_iter().filter(|_| same);
     regions.map(|region| region.key.unit).collect()
+}
+
+/// The file of the profile's program, if it is still the same: what the command names, or what that started.
+pub fn profiled_program(profile: &Profile) -> Option<PathBuf> {
+    let name = profile.command.first()?;
+    let files = [
+        profile.directory.join(name),
+        profile.process.program.clone(),
+    ];
+    let same = |file: &PathBuf| hash_file(file).is_ok_and(|hash| hash == profile.program);
+    files.into_iter().find(same)
 }
 
 /// The newest unit of each compile whose source still exists and whose output was kept, by source and output. One whose

@@ -3,7 +3,9 @@
 //! | module | what |
 //! |---|---|
 //! | [`process`] | starts processes and waits for them |
+//! | [`events`] | what libraries say while they work |
 //! | [`console`] | messages, tables, progress |
 
 pub mod console;
+pub mod events;
 pub mod process;

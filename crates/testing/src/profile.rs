@@ -25,6 +25,9 @@ pub fn profile(regions: &[(&str, Option<usize>, f64, f64)]) -> Profile {
             inclusive_seconds: inclusive[place],
             self_seconds: own,
             share: own,
+            parallel: false,
+            waiting_seconds: 0.0,
+            mpi_seconds: 0.0,
             cycles_min: cycles as u64,
             cycles_mean: cycles,
             cycles_max: cycles as u64,
@@ -70,8 +73,14 @@ pub fn profile(regions: &[(&str, Option<usize>, f64, f64)]) -> Profile {
             .chain((0..regions.len()).map(node))
             .collect(),
         timeline: Vec::new(),
-        other_threads: 0,
-        elsewhere: Vec::new(),
+        over_threads: Vec::new(),
+        threads: Vec::new(),
+        threads_lost: 0,
+        mpi_seconds: 0.0,
         processor: None,
+        ranks: Vec::new(),
+        alone: None,
+        by_rank: false,
+        process_key: None,
     }
 }

@@ -236,95 +236,112 @@ fn shortened(arguments: &[String]) -> Vec<String> {
 
 /// Parses expanded arguments of a driver whose own language is `driver`.
 pub fn parse(arguments: &[String], driver: Language) -> Parsed {
-    let fortran = driver == Language::Fortran;
-    let arguments = &shortened(arguments);
-    let mut parsed = Parsed {
-        mode: Mode::Link,
-        assembly: false,
-        items: Vec::new(),
-        output: None,
-        debug: false,
-        tracks: false,
-        codegen: Vec::new(),
+    let mut parser = Parser {
+        fortran: driver == Language::Fortran,
+        explicit: None,
+        pass_through: false,
+        parsed: Parsed {
+            mode: Mode::Link,
+            assembly: false,
+            items: Vec::new(),
+            output: None,
+            debug: false,
+            tracks: false,
+            codegen: Vec::new(),
+        },
     };
-    let mut explicit: Option<String> = None;
-    let mut pass_through = false;
-    let mut index = 0;
-    while index < arguments.len() {
-        let argument = arguments[index].as_str();
-        let next = arguments.get(index + 1).cloned();
-        index += 1;
-        if takes_value(argument) {
-            let Some(value) = next else {
-                pass_through = true;
-                continue;
-            };
-            index += 1;
-            match argument {
-                "-o" => parsed.output = Some(value),
-                "-x" => explicit = (value != "none").then_some(value),
-                _ => {
-                    if codegen::decides_with_value(argument, fortran) {
-                        parsed.codegen.extend([argument.to_owned(), value.clone()]);
-                    }
-                    parsed
-                        .items
-                        .push(Item::Option(vec![argument.to_owned(), value]));
-                }
-            }
-            continue;
+    let mut rest = shortened(arguments).into_iter();
+    while let Some(argument) = rest.next() {
+        match takes_value(&argument) {
+            false => parser.take(argument),
+            true => match rest.next() {
+                Some(value) => parser.take_with_value(argument, value),
+                None => parser.pass_through = true,
+            },
         }
+    }
+    parser.finish()
+}
+
+struct Parser {
+    fortran: bool,
+    /// The `-x` in force.
+    explicit: Option<String>,
+    pass_through: bool,
+    parsed: Parsed,
+}
+
+impl Parser {
+    fn take_with_value(&mut self, argument: String, value: String) {
+        match argument.as_str() {
+            "-o" => self.parsed.output = Some(value),
+            "-x" => self.set_explicit(&value),
+            _ => {
+                let option = vec![argument, value];
+                if codegen::decides_with_value(&option[0], self.fortran) {
+                    self.parsed.codegen.extend_from_slice(&option);
+                }
+                self.parsed.items.push(Item::Option(option));
+            }
+        }
+    }
+
+    fn set_explicit(&mut self, language: &str) {
+        self.explicit = (language != "none").then(|| language.to_owned());
+    }
+
+    fn take(&mut self, argument: String) {
+        let joined = |option| argument.strip_prefix(option).filter(|v| !v.is_empty());
         if argument == "-c" {
-            if parsed.mode == Mode::Link {
-                parsed.mode = Mode::Compile
+            if self.parsed.mode == Mode::Link {
+                self.parsed.mode = Mode::Compile
             }
         } else if argument == "-S" {
-            parsed.mode = Mode::Compile;
-            parsed.assembly = true;
-        } else if let Some(value) = argument
-            .strip_prefix("-o")
-            .filter(|v| !v.is_empty() && !v.starts_with("bjc"))
-        {
-            parsed.output = Some(value.to_owned());
-        } else if let Some(value) = argument.strip_prefix("-x").filter(|v| !v.is_empty()) {
-            explicit = (value != "none").then(|| value.to_owned());
+            self.parsed.mode = Mode::Compile;
+            self.parsed.assembly = true;
+        } else if let Some(value) = joined("-o").filter(|v| !v.starts_with("bjc")) {
+            self.parsed.output = Some(value.to_owned());
+        } else if let Some(value) = joined("-x") {
+            self.set_explicit(value);
         } else if argument == "-" || !argument.starts_with('-') {
-            parsed.items.push(input(argument, explicit.as_deref()));
+            let input = input(&argument, self.explicit.as_deref());
+            self.parsed.items.push(input);
         } else {
-            if PASS_THROUGH.contains(&argument)
-                || argument.starts_with("-print-")
-                || argument.starts_with("--print-")
-                || argument.starts_with("--help")
-                || argument.starts_with("-fmodule-header")
-            {
-                pass_through = true;
-            }
-            if codegen::tracks_locations(argument) {
-                parsed.tracks = true;
-            }
-            if let Some(asks) = codegen::asks_debug(argument) {
-                parsed.debug = asks;
-            }
-            if codegen::decides(argument, fortran) {
-                parsed.codegen.push(argument.to_owned());
-            }
-            parsed.items.push(Item::Option(vec![argument.to_owned()]));
+            self.take_option(argument);
         }
     }
-    let source = |item: &Item| matches!(item, Item::Source { .. } | Item::Assembler { .. });
-    let inputs = match parsed.mode {
-        Mode::Compile => parsed.items.iter().any(source),
-        _ => parsed.items.iter().any(|i| !matches!(i, Item::Option(_))),
-    };
-    let header = |item: &Item| matches!(item, Item::Assembler { path, explicit } if is_header(path, explicit.as_deref()));
-    // The driver reports this error itself.
-    let ambiguous = parsed.mode == Mode::Compile
-        && parsed.output.is_some()
-        && parsed.items.iter().filter(|i| source(i)).count() > 1;
-    if pass_through || !inputs || ambiguous || parsed.items.iter().any(header) {
-        parsed.mode = Mode::PassThrough;
+
+    fn take_option(&mut self, option: String) {
+        const STARTS: [&str; 4] = ["-print-", "--print-", "--help", "-fmodule-header"];
+        self.pass_through |= PASS_THROUGH.contains(&option.as_str())
+            || STARTS.iter().any(|start| option.starts_with(start));
+        self.parsed.tracks |= codegen::tracks_locations(&option);
+        if let Some(asks) = codegen::asks_debug(&option) {
+            self.parsed.debug = asks;
+        }
+        if codegen::decides(&option, self.fortran) {
+            self.parsed.codegen.push(option.clone());
+        }
+        self.parsed.items.push(Item::Option(vec![option]));
     }
-    parsed
+
+    fn finish(mut self) -> Parsed {
+        let parsed = &mut self.parsed;
+        let source = |item: &Item| matches!(item, Item::Source { .. } | Item::Assembler { .. });
+        let inputs = match parsed.mode {
+            Mode::Compile => parsed.items.iter().any(source),
+            _ => parsed.items.iter().any(|i| !matches!(i, Item::Option(_))),
+        };
+        let header = |item: &Item| matches!(item, Item::Assembler { path, explicit } if is_header(path, explicit.as_deref()));
+        // The driver reports this error itself.
+        let ambiguous = parsed.mode == Mode::Compile
+            && parsed.output.is_some()
+            && parsed.items.iter().filter(|i| source(i)).count() > 1;
+        if self.pass_through || !inputs || ambiguous || parsed.items.iter().any(header) {
+            parsed.mode = Mode::PassThrough;
+        }
+        self.parsed
+    }
 }
 
 /// The file that a compile of `source` makes when no `-o` says otherwise.

@@ -1,6 +1,6 @@
 //! Files of the cache, named by a hash of their inputs and written atomically.
 
-use crate::{CompileError, io};
+use crate::error::{CompileError, io};
 use cere_system::console::detail;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! Command lines of tools, to run here or to print for running by hand.
 
-use crate::{CompileError, stay};
+use crate::error::{self, CompileError};
+use crate::stay;
 use cere_format::hexadecimal;
 use cere_sandbox::{Kind, Rest, Sandbox, Task, ended_by};
 use cere_system::console::detail;
@@ -195,7 +196,7 @@ fn reason(output: &Output, late: Option<Duration>, confined: bool) -> String {
     match said.is_empty() {
         true => output.status.to_string(),
         // Only the most informative line is shown.
-        false if refused => format!("{}{HINT}", crate::first(&said)),
+        false if refused => format!("{}{HINT}", error::first(&said)),
         false => said,
     }
 }

@@ -3,10 +3,10 @@
 //! There is one server of a tool for each process and each kind of sandbox. It ends with this process, whose end closes the
 //! socket. One that was replaced on disk is started again, as a new start would be.
 
-use crate::stamp;
+use crate::error::stamp;
 use crate::tools::{CLANG, FLANG, LLD, OBJCOPY, OPT};
 use cere_sandbox::{Kind, Rest, Sandbox};
-use cere_system::console::{detail, warning};
+use cere_system::events::Events;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, retry_on_intr};
@@ -32,7 +32,8 @@ const OFTEN: u32 = 2;
 const TOOLS: [&str; 5] = [CLANG, FLANG, OPT, LLD, OBJCOPY];
 const ENV_PRELOAD: &str = "LD_PRELOAD";
 
-static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+/// The library, and who is told which tools stay.
+static ALLOWED: OnceLock<(PathBuf, Events)> = OnceLock::new();
 /// By tool and whether it is confined.
 static TOOLS_HERE: Mutex<BTreeMap<(String, bool), Tool>> = Mutex::new(BTreeMap::new());
 
@@ -67,7 +68,8 @@ impl Server {
             SocketFlags::CLOEXEC,
             None,
         )?;
-        let mut preload = LIBRARY.get().map(OsString::from).unwrap_or_default();
+        let library = ALLOWED.get().map(|(library, _)| library);
+        let mut preload = library.map(OsString::from).unwrap_or_default();
         if let Some(others) = std::env::var_os(ENV_PRELOAD) {
             preload.push(":");
             preload.push(others);
@@ -78,7 +80,6 @@ impl Server {
         command.env("LD_BIND_NOW", "1");
         command.stdin(its).stdout(Stdio::null());
         sandbox.confine_server(&mut command, Kind::Tool);
-        detail!("{name} stays");
         Ok(Self {
             control: ours,
             child: command.spawn()?,
@@ -182,9 +183,9 @@ impl Served {
     }
 }
 
-/// Lets tools stay, with the library at `library` in them.
-pub fn allow(library: PathBuf) {
-    LIBRARY.get_or_init(|| library);
+/// Lets tools of this process stay, with the library at `library` in them.
+pub fn allow(library: PathBuf, events: &Events) {
+    ALLOWED.get_or_init(|| (library, events.clone()));
 }
 
 fn with<T>(name: &str, sandbox: &Sandbox, what: impl FnOnce(&mut Tool) -> T) -> T {
@@ -194,7 +195,7 @@ fn with<T>(name: &str, sandbox: &Sandbox, what: impl FnOnce(&mut Tool) -> T) -> 
 
 /// The server of `name`, if that is a tool that runs often.
 pub fn server(name: &str, sandbox: &Sandbox) -> Option<Arc<Server>> {
-    LIBRARY.get().filter(|_| TOOLS.contains(&name))?;
+    let (_, events) = ALLOWED.get().filter(|_| TOOLS.contains(&name))?;
     with(name, sandbox, |tool| {
         tool.runs = tool.runs.saturating_add(1);
         if tool.runs <= OFTEN || tool.refused {
@@ -207,10 +208,11 @@ pub fn server(name: &str, sandbox: &Sandbox) -> Option<Arc<Server>> {
         }
         // A script would have its interpreter stay.
         if !is_elf(&file) {
-            detail!("{name} does not stay: it is a script");
+            events.detail(format!("{name} does not stay: it is a script"));
             tool.refused = true;
             return None;
         }
+        events.detail(format!("{name} stays"));
         // Who cannot be started is started once more, for its error.
         let started = Server::start(name, &file, now, sandbox).ok()?;
         tool.server = Some(Arc::new(started));
@@ -229,9 +231,11 @@ pub fn replace(
     with(name, sandbox, |tool| {
         tool.server.take_if(|server| Arc::ptr_eq(server, gone));
         if last && !tool.refused {
-            warning!(
-                "{name} does not stay ({error}) and is started anew for each run, which takes longer"
-            );
+            if let Some((_, events)) = ALLOWED.get() {
+                events.warning(format!(
+                    "{name} does not stay ({error}) and is started anew for each run, which takes longer"
+                ));
+            }
             tool.refused = true;
         }
     });

@@ -1,7 +1,8 @@
 //! The commands that compile a unit's kept IR.
 
+use crate::cached;
 use crate::command::{Line, hash, run};
-use crate::{CompileError, cached, io, stamp};
+use crate::error::{CompileError, io, stamp};
 use cere_format::build::Language;
 use cere_sandbox::{Sandbox, files};
 use std::path::{Path, PathBuf};

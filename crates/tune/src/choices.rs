@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use cere_store::names::{Named, pick};
 use cere_store::state;
-use cere_system::console::note;
+use cere_system::events::Events;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -85,7 +85,11 @@ impl Choices {
 
     /// The regions of the current build that the choices name, each with its choice. If lines have moved since, a name stands
     /// for the only region of the same function and file.
-    pub fn find<'a>(&'a self, known: &'a [Named]) -> Result<Vec<(&'a Named, &'a Chosen)>> {
+    pub fn find<'a>(
+        &'a self,
+        known: &'a [Named],
+        events: &Events,
+    ) -> Result<Vec<(&'a Named, &'a Chosen)>> {
         let names: Vec<&str> = known.iter().map(|n| n.name.as_str()).collect();
         let mut found: Vec<(&Named, &Chosen)> = Vec::new();
         for chosen in &self.regions {
@@ -93,11 +97,10 @@ impl Choices {
                 Some(place) => place,
                 None => {
                     let place = find_moved(&names, &chosen.name)?;
-                    note!(
+                    events.note(format!(
                         "{} is taken for {}, which the flags file has flags for",
-                        names[place],
-                        chosen.name
-                    );
+                        names[place], chosen.name
+                    ));
                     place
                 }
             };

@@ -1,7 +1,7 @@
 //! Spaces as files: TOML, each fault with its line.
 
 use crate::pipeline::Pipeline;
-use crate::space::{Group, ROUNDS, Sequences, Space, SpaceError, WITH_VALUE};
+use crate::space::{Fault, Group, ROUNDS, Sequences, Space, SpaceError, WITH_VALUE};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -41,17 +41,18 @@ impl Lines<'_> {
         before.filter(|b| *b == b'\n').count() + 1
     }
 
-    fn of<T>(&self, value: &Spanned<T>) -> usize {
-        self.at(value.span().start)
+    fn error<T>(&self, value: &Spanned<T>, fault: Fault) -> SpaceError {
+        let line = self.at(value.span().start);
+        SpaceError::Line { line, fault }
     }
 
     fn group(&self, group: GroupText, before: &[Group]) -> Result<Group, SpaceError> {
-        let (line, name) = (self.of(&group.name), group.name.into_inner());
+        let name = group.name.get_ref().clone();
         if before.iter().any(|g| g.name == name) {
-            return Err(SpaceError::GroupTwice { line, name });
+            return Err(self.error(&group.name, Fault::GroupTwice(name)));
         }
         if group.choices.is_empty() {
-            return Err(SpaceError::NoChoices { line, name });
+            return Err(self.error(&group.name, Fault::NoChoices(name)));
         }
         Ok(Group {
             name,
@@ -63,13 +64,9 @@ impl Lines<'_> {
     fn choices(&self, texts: &[Spanned<String>]) -> Result<Vec<Vec<String>>, SpaceError> {
         let mut choices = Vec::new();
         for text in texts {
-            let line = self.of(text);
-            let choice = flags(text.get_ref(), line)?;
+            let choice = flags(text.get_ref()).map_err(|fault| self.error(text, fault))?;
             if choices.contains(&choice) {
-                return Err(SpaceError::ChoiceTwice {
-                    line,
-                    choice: choice.join(" "),
-                });
+                return Err(self.error(text, Fault::ChoiceTwice(choice.join(" "))));
             }
             choices.push(choice);
         }
@@ -77,18 +74,15 @@ impl Lines<'_> {
     }
 
     fn sequences(&self, text: SequencesText) -> Result<Sequences, SpaceError> {
-        let line = self.of(&text.pipeline);
-        Pipeline::parse(text.pipeline.get_ref())
-            .map_err(|source| SpaceError::Pipeline { line, source })?;
-        let line = self.of(&text.drop);
-        let drop = text.drop.into_inner();
-        if !(0.0..=1.0).contains(&drop) {
-            return Err(SpaceError::Drop { line, drop });
+        if let Err(why) = Pipeline::parse(text.pipeline.get_ref()) {
+            return Err(self.error(&text.pipeline, Fault::Pipeline(why)));
         }
-        let line = self.of(&text.rounds);
-        let rounds = text.rounds.into_inner();
+        let (drop, rounds) = (*text.drop.get_ref(), *text.rounds.get_ref());
+        if !(0.0..=1.0).contains(&drop) {
+            return Err(self.error(&text.drop, Fault::Drop(drop)));
+        }
         if !(1..=ROUNDS).contains(&rounds) {
-            return Err(SpaceError::Rounds { line, rounds });
+            return Err(self.error(&text.rounds, Fault::Rounds(rounds)));
         }
         Ok(Sequences {
             pipeline: text.pipeline.into_inner(),
@@ -99,24 +93,20 @@ impl Lines<'_> {
     }
 }
 
-fn flags(text: &str, line: usize) -> Result<Vec<String>, SpaceError> {
+fn flags(text: &str) -> Result<Vec<String>, Fault> {
     let mut flags: Vec<String> = Vec::new();
     // Whether the last word still needs its value.
     let mut waits = false;
     for word in text.split_whitespace() {
         if !waits && (!word.starts_with('-') || word.len() < 2) {
-            let flag = word.to_owned();
-            return Err(SpaceError::Flag { line, flag });
+            return Err(Fault::Flag(word.to_owned()));
         }
         waits = !waits && WITH_VALUE.contains(&word);
         flags.push(word.to_owned());
     }
     match flags.last() {
-        None => Err(SpaceError::NoFlag { line }),
-        Some(flag) if waits => Err(SpaceError::Value {
-            line,
-            flag: flag.clone(),
-        }),
+        None => Err(Fault::NoFlag),
+        Some(flag) if waits => Err(Fault::Value(flag.clone())),
         Some(_) => Ok(flags),
     }
 }
@@ -125,9 +115,9 @@ impl Space {
     /// The space of a text in TOML, as the built-in ones are.
     pub fn parse(text: &str) -> Result<Space, SpaceError> {
         let lines = Lines(text);
-        let file: SpaceText = toml::from_str(text).map_err(|e| SpaceError::Syntax {
+        let file: SpaceText = toml::from_str(text).map_err(|e| SpaceError::Line {
             line: lines.at(e.span().map_or(0, |s| s.start)),
-            message: e.message().to_owned(),
+            fault: Fault::Syntax(e.message().to_owned()),
         })?;
         let mut groups = Vec::new();
         for group in file.groups {
@@ -166,10 +156,13 @@ rounds = 4
 levels = ["-O1"]
 "#;
 
-    /// The error of the valid text with one part replaced.
-    fn error(part: &str, with: &str) -> SpaceError {
+    /// The line and the fault of the valid text with one part replaced.
+    fn error(part: &str, with: &str) -> (usize, Fault) {
         assert!(GOOD.contains(part), "{part}");
-        Space::parse(&GOOD.replacen(part, with, 1)).unwrap_err()
+        match Space::parse(&GOOD.replacen(part, with, 1)) {
+            Err(SpaceError::Line { line, fault }) => (line, fault),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -188,73 +181,38 @@ levels = ["-O1"]
 
     #[test]
     fn faults_with_lines() {
-        let flag = |line, flag: &str| SpaceError::Flag {
-            line,
-            flag: flag.to_owned(),
-        };
-        assert_eq!(error("-O2", "O2"), flag(4, "O2"));
-        assert_eq!(error("-O2", "-"), flag(4, "-"));
-        assert_eq!(error("-ffast-math", "-O1 fast"), flag(9, "fast"));
-        assert_eq!(error("--param a", "--param a b"), flag(10, "b"));
-        let value = SpaceError::Value {
-            line: 10,
-            flag: "--param".to_owned(),
-        };
-        assert_eq!(error("--param a", "--param"), value);
-        assert_eq!(error("\"-O2\"", "\" \""), SpaceError::NoFlag { line: 4 });
-        let twice = SpaceError::ChoiceTwice {
-            line: 4,
-            choice: "-O1".to_owned(),
-        };
-        assert_eq!(error("-O2", " -O1"), twice);
-        let none = SpaceError::NoChoices {
-            line: 3,
-            name: "level".to_owned(),
-        };
-        assert_eq!(error("\"-O1\", \"-O2\"", ""), none);
-        let group = SpaceError::GroupTwice {
-            line: 7,
-            name: "level".to_owned(),
-        };
-        assert_eq!(error("\"values\"", "\"level\""), group);
-        assert_eq!(
-            error("0.7", "1.5"),
-            SpaceError::Drop {
-                line: 16,
-                drop: 1.5
-            }
-        );
-        assert!(matches!(error("0.7", "nan"), SpaceError::Drop { .. }));
-        assert_eq!(
-            error("= 4", "= 0"),
-            SpaceError::Rounds {
-                line: 17,
-                rounds: 0
-            }
-        );
-        assert_eq!(
-            error("= 4", "= 101"),
-            SpaceError::Rounds {
-                line: 17,
-                rounds: 101
-            }
-        );
-        let pipeline = SpaceError::Pipeline {
-            line: 15,
-            source: PipelineError::Open { open: '<', at: 7 },
-        };
-        assert_eq!(error("<O3>", "<O3"), pipeline);
+        let level = || "level".to_owned();
+        let flag = |flag: &str| Fault::Flag(flag.to_owned());
+        let source = PipelineError::Open { open: '<', at: 7 };
+        for (part, with, line, fault) in [
+            ("-O2", "O2", 4, flag("O2")),
+            ("-O2", "-", 4, flag("-")),
+            ("-ffast-math", "-O1 fast", 9, flag("fast")),
+            ("--param a", "--param a b", 10, flag("b")),
+            ("--param a", "--param", 10, Fault::Value("--param".into())),
+            ("\"-O2\"", "\" \"", 4, Fault::NoFlag),
+            ("-O2", " -O1", 4, Fault::ChoiceTwice("-O1".into())),
+            ("\"-O1\", \"-O2\"", "", 3, Fault::NoChoices(level())),
+            ("\"values\"", "\"level\"", 7, Fault::GroupTwice(level())),
+            ("0.7", "1.5", 16, Fault::Drop(1.5)),
+            ("= 4", "= 0", 17, Fault::Rounds(0)),
+            ("= 4", "= 101", 17, Fault::Rounds(101)),
+            ("<O3>", "<O3", 15, Fault::Pipeline(source)),
+        ] {
+            assert_eq!(error(part, with), (line, fault));
+        }
+        assert!(matches!(error("0.7", "nan"), (16, Fault::Drop(_))));
         assert_eq!(Space::parse("# nothing\n").unwrap_err(), SpaceError::Empty);
     }
 
     #[test]
     fn syntax() {
         let at = |part: &str, with: &str, expected: usize, word: &str| match error(part, with) {
-            SpaceError::Syntax { line, message } => {
+            (line, Fault::Syntax(message)) => {
                 assert_eq!(line, expected, "{message}");
                 assert!(message.contains(word), "{message}");
             }
-            other => panic!("{other}"),
+            (_, other) => panic!("{other}"),
         };
         at("changes-values", "changes-value", 12, "changes-values");
         at("drop", "dorp", 16, "dorp");

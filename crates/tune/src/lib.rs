@@ -30,6 +30,6 @@ pub use choices::{Choices, Chosen};
 pub use guided::{Start, starts};
 pub use pipeline::{Pipeline, PipelineError};
 pub use search::{AWAITED, Method, MethodError, Search};
-pub use space::{Group, Sequences, Space, SpaceError};
+pub use space::{Fault, Group, Sequences, Space, SpaceError};
 pub use suspects::{Outcome, Suspect, suspects};
 pub use turns::Turns;

@@ -50,97 +50,21 @@ pub struct Sequences {
     pub levels: Vec<Vec<String>>,
 }
 
-/// Why a text is not a space, or a space cannot be searched. Lines count from 1.
+/// Why a text is not a space, or a space cannot be searched.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpaceError {
-    /// Not TOML, or a key that is unknown, missing or of another type.
-    #[error("line {line} of the space: {message}")]
-    Syntax {
-        /// Where.
+    /// A line of it is wrong.
+    #[error("line {line} of the space: {fault}")]
+    Line {
+        /// Which, from 1.
         line: usize,
-        /// The parser's message.
-        message: String,
+        /// What is wrong.
+        fault: Fault,
     },
     /// Neither groups nor sequences.
     #[error("the space is empty: give it a [[group]] or [sequences]")]
     Empty,
-    /// A group without choices.
-    #[error(
-        "line {line} of the space: group {name:?} has no choices; list flags, or remove the group"
-    )]
-    NoChoices {
-        /// Where.
-        line: usize,
-        /// The group.
-        name: String,
-    },
-    /// Two groups of one name.
-    #[error(
-        "line {line} of the space: there is another group {name:?} before; rename one or join their choices"
-    )]
-    GroupTwice {
-        /// Where the second is.
-        line: usize,
-        /// Both groups' name.
-        name: String,
-    },
-    /// A choice that is listed twice.
-    #[error("line {line} of the space: {choice:?} is listed before; remove one")]
-    ChoiceTwice {
-        /// Where the second is.
-        line: usize,
-        /// The choice.
-        choice: String,
-    },
-    /// A choice without a flag.
-    #[error(
-        "line {line} of the space: an empty choice; remove it, for a variant may go without any choice of a group"
-    )]
-    NoFlag {
-        /// Where.
-        line: usize,
-    },
-    /// A word that is not a flag.
-    #[error("line {line} of the space: {flag:?} is no flag; a flag starts with a dash, or is the value of {}", WITH_VALUE.join(", "))]
-    Flag {
-        /// Where.
-        line: usize,
-        /// The word.
-        flag: String,
-    },
-    /// A flag whose value is missing.
-    #[error("line {line} of the space: {flag} needs a value after it, in the same choice")]
-    Value {
-        /// Where.
-        line: usize,
-        /// The flag.
-        flag: String,
-    },
-    /// A probability that is not between 0 and 1.
-    #[error("line {line} of the space: drop is {drop}; it is a probability, from 0 to 1")]
-    Drop {
-        /// Where.
-        line: usize,
-        /// Its value.
-        drop: f64,
-    },
-    /// No rounds, or more than a compiler could take.
-    #[error("line {line} of the space: rounds is {rounds}; take 1 to {ROUNDS}")]
-    Rounds {
-        /// Where.
-        line: usize,
-        /// Its value.
-        rounds: u32,
-    },
-    /// A pipeline that cannot be read.
-    #[error("line {line} of the space: the pipeline cannot be read: {source}")]
-    Pipeline {
-        /// Where.
-        line: usize,
-        /// What is wrong.
-        source: PipelineError,
-    },
     /// A search of sequences needs the passes that they are samples of.
     #[error(
         "the space has sequences of {pipeline:?}, and its passes are not known; ask `opt -passes={pipeline:?} -print-pipeline-passes`"
@@ -149,6 +73,42 @@ pub enum SpaceError {
         /// The space's pipeline.
         pipeline: String,
     },
+}
+
+/// What is wrong with a line of a space.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Not TOML, or a key that is unknown, missing or of another type, as the parser says.
+    #[error("{0}")]
+    Syntax(String),
+    /// A group without choices.
+    #[error("group {0:?} has no choices; list flags, or remove the group")]
+    NoChoices(String),
+    /// Two groups of one name.
+    #[error("there is another group {0:?} before; rename one or join their choices")]
+    GroupTwice(String),
+    /// A choice that is listed twice.
+    #[error("{0:?} is listed before; remove one")]
+    ChoiceTwice(String),
+    /// A choice without a flag.
+    #[error("an empty choice; remove it, for a variant may go without any choice of a group")]
+    NoFlag,
+    /// A word that is not a flag.
+    #[error("{0:?} is no flag; a flag starts with a dash, or is the value of {list}", list = WITH_VALUE.join(", "))]
+    Flag(String),
+    /// A flag whose value is missing.
+    #[error("{0} needs a value after it, in the same choice")]
+    Value(String),
+    /// A probability that is not between 0 and 1.
+    #[error("drop is {0}; it is a probability, from 0 to 1")]
+    Drop(f64),
+    /// No rounds, or more than a compiler could take.
+    #[error("rounds is {0}; take 1 to {ROUNDS}")]
+    Rounds(u32),
+    /// A pipeline that cannot be read.
+    #[error("the pipeline cannot be read: {0}")]
+    Pipeline(PipelineError),
 }
 
 /// Flags that take the next word as their value.

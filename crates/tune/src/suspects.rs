@@ -1,7 +1,8 @@
 //! Choices that break code: rarely used compiler options sometimes miscompile.
 
-use crate::{Space, Variant};
+use crate::Space;
 use cere_timing::stats::fisher;
+use cere_toolchain::Variant;
 
 /// Significance level: the maximum probability of so many failures for a choice that breaks nothing.
 const CHANCE: f64 = 1e-4;

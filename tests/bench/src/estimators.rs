@@ -1,5 +1,6 @@
 //! Which estimator compares two subjects best: bias, width and error rates of each candidate on modelled and recorded noise.
 
+use crate::program::least;
 use anyhow::{Context, Result};
 use cere_measure::decide::{Answer, Rule};
 use cere_testing::noise::{Machine, Noise};
@@ -17,10 +18,6 @@ const SERIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/series");
 
 /// A candidate: the times of the baseline and of the variant, and the ratios of neighbours.
 type Estimator = fn(&[f64], &[f64], &[f64]) -> f64;
-
-fn least(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
-}
 
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();

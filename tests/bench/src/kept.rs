@@ -26,8 +26,9 @@ fn settings(flags: &[&str]) -> Settings {
         operands: Vec::new(),
         compare: true,
         tolerance: Tolerance::default(),
-        timeout: Duration::from_secs(600),
+        timeout: Some(Duration::from_secs(600)),
         team: Default::default(),
+        beside: Some(0),
         sandbox: Sandbox::new(),
     }
 }
@@ -51,7 +52,7 @@ pub fn run(files: &[PathBuf]) -> Result<()> {
          |---|---|--:|--:|--:|--:|--:|"
     );
     let store = Store::new(home.join("own"));
-    let replays = Replays::open(&store)?;
+    let replays = Replays::open(&store, &cere_system::events::Events::ignored())?;
     for file in &files {
         let (package, manifest, _) = replays.unpack(file)?;
         let builds: Vec<_> = [&[][..], &["-O2"][..]]

@@ -1,10 +1,25 @@
 //! The measured programs, and how they are built and timed.
 
 use anyhow::{Context, Result};
-use cere_tests::tools::{cere, succeed};
+use cere_tests::prepare::{instrument, plain};
+use cere_tests::tools::succeed;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// The kernels of `kernels/` but the probes of single costs.
+pub const KERNELS: [&str; 10] = [
+    "gemm.c",
+    "jacobi.c",
+    "lu.c",
+    "spmv.c",
+    "nbody.c",
+    "hash.c",
+    "sort.c",
+    "text.c",
+    "fft.cpp",
+    "triad.f90",
+];
 
 /// A program: one source of `kernels/`, or an example with its Makefile.
 #[derive(Debug, Clone)]
@@ -30,26 +45,14 @@ pub fn kernel(file: &str) -> Program {
     }
 }
 
-/// The examples and all kernels but the probes of single costs.
+/// Examples and kernels.
 pub fn all() -> Vec<Program> {
     let examples = ["wave", "particles", "heat"].map(|name| Program {
         name: name.to_owned(),
         source: root().join("examples").join(name),
         example: true,
     });
-    let kernels = [
-        "gemm.c",
-        "jacobi.c",
-        "lu.c",
-        "spmv.c",
-        "nbody.c",
-        "hash.c",
-        "sort.c",
-        "text.c",
-        "fft.cpp",
-        "triad.f90",
-    ];
-    examples.into_iter().chain(kernels.map(kernel)).collect()
+    examples.into_iter().chain(KERNELS.map(kernel)).collect()
 }
 
 /// The machine in the headings of tables: processor, number of cores, kernel.
@@ -89,21 +92,14 @@ impl Program {
     /// Builds it plainly in `directory`; the executable.
     pub fn plain(&self, directory: &Path, flags: &str) -> Result<PathBuf> {
         std::fs::create_dir_all(directory)?;
-        let mut command = Command::new("sh");
-        command
-            .args(["-ec", &self.script(flags)])
-            .current_dir(directory)
-            .env("CC", "clang-22")
-            .env("CXX", "clang++-22")
-            .env("FC", "flang-22");
-        succeed(&mut command)?;
+        succeed(plain(&self.script(flags)).current_dir(directory))?;
         Ok(directory.join("program"))
     }
 
     /// Builds it instrumented in `directory`, with a store there; the executable.
     pub fn instrumented(&self, directory: &Path, flags: &str) -> Result<PathBuf> {
         std::fs::create_dir_all(directory)?;
-        succeed(cere(directory).args(["instrument", "--", "sh", "-ec", &self.script(flags)]))?;
+        instrument(directory, &self.script(flags))?;
         Ok(directory.join("program"))
     }
 }

@@ -1,8 +1,8 @@
 //! Would a search find good flags sooner if it timed first what instruction counts or llvm-mca promise?
 
 use crate::journal::trials;
-use crate::program::kernel;
-use crate::searches::{KERNELS, main_region};
+use crate::program::{KERNELS, kernel};
+use crate::searches::main_region;
 use anyhow::{Context, Result, ensure};
 use cere_tests::tools::{cere, json, succeed};
 use cere_timing::stats::{median, spearman};

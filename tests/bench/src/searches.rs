@@ -1,7 +1,7 @@
 //! Compares the search methods on recorded evaluations of ten regions: which one finds good flags with few evaluations.
 
 use crate::journal::{Trial, trials};
-use crate::program::{geometric_mean, kernel, least};
+use crate::program::{KERNELS, geometric_mean, kernel, least};
 use anyhow::{Context, Result, ensure};
 use cere_format::machine::{Found, Machine, Peak};
 use cere_tests::tools::{cere, json, succeed};
@@ -13,19 +13,6 @@ use std::path::Path;
 const SPACE: &str = include_str!("../series/searches.toml");
 /// Evaluations of all variants: `region NAME`, then a line a variant with its time over that as built, or `failed`.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/series/searches.txt");
-/// Whose main region is recorded.
-pub const KERNELS: [&str; 10] = [
-    "gemm.c",
-    "jacobi.c",
-    "lu.c",
-    "spmv.c",
-    "nbody.c",
-    "hash.c",
-    "sort.c",
-    "text.c",
-    "fft.cpp",
-    "triad.f90",
-];
 /// Evaluations that a search may make.
 const BUDGETS: [usize; 4] = [10, 20, 40, 80];
 /// Searches of each kind.
@@ -55,17 +42,8 @@ pub fn record(machine: &str) -> Result<()> {
         let region = main_region(&home.join(".cere"))?;
         std::fs::write(home.join("space.toml"), SPACE)?;
         let mut command = cere(home);
-        command.args([
-            "tune",
-            &region,
-            "--space",
-            "space.toml",
-            "--search",
-            "random",
-            "--budget",
-            "100000",
-        ]);
-        succeed(&mut command)?;
+        command.args(["tune", &region, "--space", "space.toml"]);
+        succeed(command.args(["--search", "random", "--budget", "100000"]))?;
         let trials = trials(&home.join(".cere"))?;
         writeln!(text, "region {region}")?;
         for Trial { flags, ratio, .. } in &trials {

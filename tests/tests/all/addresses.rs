@@ -2,6 +2,7 @@
 //! function with IR.
 
 use anyhow::{Result, ensure};
+use cere_tests::prepare::codelets;
 use cere_tests::tools::{cere, json, succeed};
 use std::path::Path;
 use tempfile::TempDir;
@@ -33,9 +34,8 @@ fn labels_lead_to_the_code_of_the_flags() -> Result<()> {
     ] {
         let directory = captured("labels.c", build, &["main@*"])?;
         let at = directory.path();
-        let listed = json(cere(at).args(["codelets", "--json"]))?.0;
-        let names = listed.as_array().into_iter().flatten();
-        let names: Vec<&str> = names.filter_map(|c| c["name"].as_str()).collect();
+        let listed = codelets(at)?;
+        let names: Vec<&str> = listed.iter().map(|(name, _)| &**name).collect();
         // The loop on the last line prints what the others have computed.
         let prints = names.iter().max_by_key(|name| (name.len(), **name));
         let mut seen = 0;

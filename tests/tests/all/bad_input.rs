@@ -2,9 +2,10 @@
 //! as complete.
 
 use anyhow::{Context, Result, ensure};
+use cere_tests::prepare::{codelets, instrument, refused};
 use cere_tests::tools::{cere, json, output, succeed, text};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -39,6 +40,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
+const BUILD: &str = "$CC -O1 main.c -o program";
+
 /// A directory with an instrumented program, a store, and one codelet `work@main.c:8:1`.
 fn study() -> &'static Path {
     static STUDY: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -59,38 +62,15 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn prepare(directory: &Path) -> Result<()> {
     std::fs::write(directory.join("main.c"), PROGRAM)?;
-    succeed(cere(directory).args(["instrument", "--", "sh", "-c", "$CC -O1 main.c -o program"]))?;
+    instrument(directory, BUILD)?;
     succeed(cere(directory).args(["capture", "work@*", "--", "./program"]))?;
     Ok(())
 }
 
-fn codelet() -> Result<PathBuf> {
-    let (list, _) = json(cere(study()).args(["codelets", "--json"]))?;
-    let file = list[0]["file"].as_str().context("one codelet")?;
-    Ok(study().join(file))
-}
-
-/// The run failed, with one message of CERE's own that holds `part`.
-fn refused(run: &Output, part: &str) -> Result<()> {
-    let message = String::from_utf8_lossy(&run.stderr);
-    ensure!(!run.status.success(), "it succeeded\n{}", text(run));
-    ensure!(
-        run.status.code().is_some(),
-        "it was ended by a signal\n{}",
-        text(run)
-    );
-    ensure!(!message.contains("panicked"), "a panic\n{}", text(run));
-    ensure!(
-        message.matches("cere: error:").count() == 1 || message.starts_with("error:"),
-        "not one error\n{}",
-        text(run)
-    );
-    ensure!(
-        message.to_lowercase().contains(&part.to_lowercase()),
-        "no word of \"{part}\"\n{}",
-        text(run)
-    );
-    Ok(())
+/// The bytes of the codelet.
+fn codelet() -> Result<Vec<u8>> {
+    let (_, file) = codelets(study())?.pop().context("one codelet")?;
+    Ok(std::fs::read(file)?)
 }
 
 fn copy(bytes: &[u8]) -> Result<tempfile::NamedTempFile> {
@@ -99,14 +79,15 @@ fn copy(bytes: &[u8]) -> Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-fn replay_of(bytes: &[u8]) -> Result<Output> {
+/// A package of these bytes is refused.
+fn replay_refused(bytes: &[u8], part: &str) -> Result<Output> {
     let file = copy(bytes)?;
-    output(cere(study()).arg("replay").arg(file.path()))
+    refused(cere(study()).arg("replay").arg(file.path()), part)
 }
 
 #[test]
 fn a_sound_package_replays_without_a_store() -> Result<()> {
-    let file = copy(&std::fs::read(codelet()?)?)?;
+    let file = copy(&codelet()?)?;
     let elsewhere = tempfile::tempdir()?;
     let (result, _) = json(
         cere(elsewhere.path())
@@ -119,7 +100,7 @@ fn a_sound_package_replays_without_a_store() -> Result<()> {
 
 #[test]
 fn truncated_packages() -> Result<()> {
-    let whole = std::fs::read(codelet()?)?;
+    let whole = codelet()?;
     for length in [
         0,
         1,
@@ -129,56 +110,45 @@ fn truncated_packages() -> Result<()> {
         whole.len() / 2,
         whole.len() - 1,
     ] {
-        refused(&replay_of(&whole[..length])?, "codelet")
-            .with_context(|| format!("{length} bytes"))?;
+        replay_refused(&whole[..length], "codelet").with_context(|| format!("{length} bytes"))?;
     }
     Ok(())
 }
 
 #[test]
 fn damaged_packages() -> Result<()> {
-    let whole = std::fs::read(codelet()?)?;
+    let whole = codelet()?;
     for step in 0..24 {
         let mut bytes = whole.clone();
         let at = whole.len() * step / 24;
         bytes[at] ^= 0x40;
-        refused(&replay_of(&bytes)?, "codelet").with_context(|| format!("byte {at}"))?;
+        replay_refused(&bytes, "codelet").with_context(|| format!("byte {at}"))?;
     }
     Ok(())
 }
 
 #[test]
 fn not_a_package() -> Result<()> {
-    refused(
-        &replay_of(
-            b"#!/bin/sh\necho this is a script, not a codelet, and long enough to be one\n",
-        )?,
-        "not",
-    )?;
-    refused(&output(cere(study()).args(["replay", "."]))?, ".")?;
-    refused(
-        &output(cere(study()).args(["replay", "absent.codelet"]))?,
-        "absent.codelet",
-    )
+    let script = b"#!/bin/sh\necho this is a script, not a codelet, and long enough to be one\n";
+    replay_refused(script, "not")?;
+    for name in [".", "absent.codelet"] {
+        refused(cere(study()).args(["replay", name]), name)?;
+    }
+    Ok(())
 }
 
 #[test]
 fn programs_that_do_not_fit() -> Result<()> {
     let _alone = alone();
     for command in ["profile", "capture"] {
-        refused(
-            &output(cere(study()).args([command, "--", "./absent"]))?,
-            "absent",
-        )?;
-        refused(
-            &output(cere(study()).args([command, "--", "/bin/true"]))?,
-            "instrument",
-        )?;
-        refused(
-            &output(cere(study()).args([command, "--", "./main.c"]))?,
-            "main.c",
-        )?;
-        refused(&output(cere(study()).args([command]))?, "--")?;
+        for (program, part) in [
+            ("./absent", "absent"),
+            ("/bin/true", "instrument"),
+            ("./main.c", "main.c"),
+        ] {
+            refused(cere(study()).args([command, "--", program]), part)?;
+        }
+        refused(cere(study()).args([command]), "--")?;
     }
     Ok(())
 }
@@ -187,87 +157,62 @@ fn programs_that_do_not_fit() -> Result<()> {
 fn a_store_of_another_build() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let path = directory.path();
-    refused(&output(cere(path).args(["regions"]))?, "cere instrument")?;
-    refused(&output(cere(path).args(["replay", "work"]))?, "work")?;
+    refused(cere(path).args(["regions"]), "cere instrument")?;
+    refused(cere(path).args(["replay", "work"]), "work")?;
     prepare(path)?;
     std::fs::rename(path.join("program"), path.join("old"))?;
     std::fs::remove_dir_all(path.join(".cere"))?;
     std::fs::write(path.join("main.c"), PROGRAM.replace("+= i;", "+= 2 * i;"))?;
-    succeed(cere(path).args(["instrument", "--", "sh", "-c", "$CC -O1 main.c -o program"]))?;
-    refused(
-        &output(cere(path).args(["capture", "work@*", "--", "./old"]))?,
-        "instrument",
-    )
+    instrument(path, BUILD)?;
+    let capture = ["capture", "work@*", "--", "./old"];
+    refused(cere(path).args(capture), "instrument").map(drop)
 }
 
 #[test]
 fn unknown_regions_and_lists() -> Result<()> {
     let _alone = alone();
-    refused(
-        &output(cere(study()).args(["capture", "wrok@main.c", "--", "./program"]))?,
-        "work@main.c",
-    )?;
-    refused(&output(cere(study()).args(["replay", "wrok"]))?, "wrok")?;
-    refused(
-        &output(cere(study()).args(["regions", "nothing*"]))?,
-        "nothing",
-    )?;
-    for list in ["0", "1,,2", "3-1", "x", "1;2", "99999999999999999999"] {
-        let run = output(cere(study()).args([
-            "capture",
-            "work@*",
-            "--invocation",
-            list,
-            "--",
-            "./program",
-        ]))?;
-        refused(&run, list)?;
+    let capture = ["capture", "wrok@main.c", "--", "./program"];
+    refused(cere(study()).args(capture), "work@main.c")?;
+    refused(cere(study()).args(["replay", "wrok"]), "wrok")?;
+    refused(cere(study()).args(["regions", "nothing*"]), "nothing")?;
+    for list in ["0", "1,,2", "3-1", "x", "1;2", "99999999999999999999", "7"] {
+        let mut command = cere(study());
+        command.args(["capture", "work@*", "--invocation", list]);
+        refused(command.args(["--", "./program"]), list)?;
     }
-    refused(
-        &output(cere(study()).args(["capture", "work@*", "--invocation", "7", "--", "./program"]))?,
-        "7",
-    )
+    Ok(())
 }
 
 #[test]
-fn flags_that_the_compiler_rejects() -> Result<()> {
-    for flags in [
-        "-mno-such-thing",
-        "-O9x",
-        "-march=z80",
-        "--no-such-flag",
-        "-mllvm -no-such-option",
+fn flags_that_a_replay_refuses() -> Result<()> {
+    for (option, value, parts) in [
+        ("--flags", "-mno-such-thing", &["-mno-such-thing"][..]),
+        ("--flags", "-O9x", &["-O9x"]),
+        ("--flags", "-march=z80", &["-march=z80"]),
+        ("--flags", "--no-such-flag", &["--no-such-flag"]),
+        ("--flags", "-mllvm -no-such-option", &["-no-such-option"]),
+        ("--flags", "\"open", &["quote"]),
+        ("--passes", "no-such-pass", &["no-such-pass"]),
+        // What the compiler takes, and a replay cannot follow.
+        ("--flags", "-static", &["linked", "-static"]),
+        ("--flags", "-fPIE", &["addresses", "-fPIE"]),
+        (
+            "--flags",
+            "-finstrument-functions",
+            &["functions", "-finstrument-functions"],
+        ),
+        ("--flags", "--version", &["writes", "--version"]),
+        ("--flags", "-O3 -m32", &["target", "-m32"]),
+        ("--passes", " ", &["pipeline"]),
     ] {
-        refused(
-            &output(cere(study()).args(["replay", "work@*", "--flags", flags]))?,
-            flags.split(' ').next_back().unwrap_or(""),
-        )?;
+        for part in parts {
+            refused(
+                cere(study()).args(["replay", "work@*", option, value]),
+                part,
+            )?;
+        }
     }
-    refused(
-        &output(cere(study()).args(["replay", "work@*", "--passes", "no-such-pass"]))?,
-        "no-such-pass",
-    )?;
-    refused(
-        &output(cere(study()).args(["replay", "work@*", "--flags", "\"open"]))?,
-        "quote",
-    )
-}
-
-#[test]
-fn flags_that_a_replay_cannot_follow() -> Result<()> {
-    for (flags, reason) in [
-        ("-static", "linked"),
-        ("-fPIE", "addresses"),
-        ("-finstrument-functions", "functions"),
-        ("--version", "writes"),
-        ("-O3 -m32", "target"),
-    ] {
-        let run = output(cere(study()).args(["replay", "work@*", "--flags", flags]))?;
-        refused(&run, reason)?;
-        refused(&run, flags.split(' ').next_back().unwrap_or(""))?;
-    }
-    let run = output(cere(study()).args(["replay", "work@*", "--passes", " "]))?;
-    refused(&run, "pipeline")
+    Ok(())
 }
 
 #[test]
@@ -279,8 +224,7 @@ fn reasons_are_said_once() -> Result<()> {
         cere(study()).args(["replay", "work@*", "--keep", "/proc/nope"]),
         &mut without_tools,
     ] {
-        let run = output(command)?;
-        refused(&run, "no such file")?;
+        let run = refused(command, "No such file")?;
         let message = String::from_utf8_lossy(&run.stderr).into_owned();
         ensure!(message.matches("No such file").count() == 1, "{message}");
     }
@@ -294,13 +238,13 @@ fn regions_without_a_codelet() -> Result<()> {
         ("spin@*", "'spin@*'"),
         ("spin@main.c", "spin@main.c"),
     ] {
-        let run = output(cere(study()).args(["replay", what]))?;
-        refused(&run, "has no codelet")?;
-        refused(&run, &format!("`cere capture {quoted} -- ./program"))?;
+        let part = format!("`cere capture {quoted} -- ./program");
+        let run = refused(cere(study()).args(["replay", what]), &part)?;
+        ensure!(text(&run).contains("has no codelet"), "{}", text(&run));
     }
     let (result, _) = json(cere(study()).args(["replay", "--json", "--reps", "1", "work:1"]))?;
     ensure!(result["codelet"] == "work@main.c:8:1", "{result}");
-    refused(&output(cere(study()).args(["replay", "work:2"]))?, "work:2")
+    refused(cere(study()).args(["replay", "work:2"]), "work:2").map(drop)
 }
 
 #[test]
@@ -309,12 +253,9 @@ fn stores_that_cannot_be_written() -> Result<()> {
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("main.c"), PROGRAM)?;
     for place in ["/proc/store", "main.c/store"] {
-        let run = output(
-            cere(directory.path())
-                .args(["instrument", "--store", place, "--"])
-                .args(build),
-        )?;
-        refused(&run, place)?;
+        let mut command = cere(directory.path());
+        command.args(["instrument", "--store", place, "--"]);
+        refused(command.args(build), place)?;
     }
     Ok(())
 }
@@ -335,13 +276,8 @@ fn a_disk_that_fills_up() -> Result<()> {
         .current_dir(directory.path());
     let run = output(&mut command)?;
     ensure!(!run.status.success(), "{}", text(&run));
-    ensure!(
-        !String::from_utf8_lossy(&run.stderr).contains("panicked"),
-        "{}",
-        text(&run)
-    );
-    let (list, _) = json(cere(directory.path()).args(["codelets", "--json"]))?;
-    ensure!(list.as_array().is_some_and(Vec::is_empty), "{list}");
+    ensure!(!text(&run).contains("panicked"), "{}", text(&run));
+    ensure!(codelets(directory.path())?.is_empty());
     succeed(cere(directory.path()).args(["capture", "work@*", "--", "./program"]))?;
     Ok(())
 }
@@ -353,33 +289,23 @@ fn killed_half_way_and_two_at_once() -> Result<()> {
     prepare(path)?;
     std::fs::remove_dir_all(path.join(".cere/codelets"))?;
     let mut first = cere(path)
-        .args([
-            "capture",
-            "spin@*",
-            "--invocation",
-            "1",
-            "--",
-            "./program",
-            "spin",
-        ])
+        .args(["capture", "spin@*", "--invocation", "1"])
+        .args(["--", "./program", "spin"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
     let mut lines = BufReader::new(first.stdout.take().context("a pipe")?).lines();
     while lines.next().context("the program never spun")?? != "spinning" {}
-    refused(
-        &output(cere(path).args(["capture", "work@*", "--", "./program"]))?,
-        "in use",
-    )?;
+    let capture = ["capture", "work@*", "--", "./program"];
+    refused(cere(path).args(capture), "in use")?;
     first.kill()?;
     first.wait()?;
     // The program must have gone with the command: its end of the pipe closes.
     for line in lines {
         line?;
     }
-    let (list, _) = json(cere(path).args(["codelets", "--json"]))?;
-    ensure!(list.as_array().is_some_and(Vec::is_empty), "{list}");
-    succeed(cere(path).args(["capture", "work@*", "--", "./program"]))?;
+    ensure!(codelets(path)?.is_empty());
+    succeed(cere(path).args(capture))?;
     Ok(())
 }
 
@@ -387,63 +313,51 @@ fn killed_half_way_and_two_at_once() -> Result<()> {
 fn time_limits() -> Result<()> {
     let _alone = alone();
     for command in ["profile", "capture"] {
-        let run =
-            output(cere(study()).args([command, "--timeout", "1", "--", "./program", "spin"]))?;
-        refused(&run, "timeout")?;
+        let arguments = [command, "--timeout", "1", "--", "./program", "spin"];
+        refused(cere(study()).args(arguments), "timeout")?;
     }
     // What a capture had finished by then is kept.
     let directory = tempfile::tempdir()?;
     prepare(directory.path())?;
     std::fs::remove_dir_all(directory.path().join(".cere/codelets"))?;
-    let run = output(cere(directory.path()).args([
-        "capture",
-        "work@*",
-        "--invocation",
-        "1",
-        "--timeout",
-        "1",
-        "--",
-        "./program",
-        "spin",
-    ]))?;
-    refused(&run, "timeout")?;
-    let (list, _) = json(cere(directory.path()).args(["codelets", "--json"]))?;
-    ensure!(list.as_array().is_some_and(|l| l.len() == 1), "{list}");
+    let mut command = cere(directory.path());
+    command.args(["capture", "work@*", "--invocation", "1", "--timeout", "1"]);
+    refused(command.args(["--", "./program", "spin"]), "timeout")?;
+    ensure!(codelets(directory.path())?.len() == 1);
     Ok(())
 }
 
 #[test]
 fn programs_that_fail() -> Result<()> {
     let _alone = alone();
-    let run = output(cere(study()).args(["profile", "--", "./program", "3"]))?;
-    ensure!(
-        !run.status.success() && String::from_utf8_lossy(&run.stderr).contains('3'),
-        "{}",
-        text(&run)
-    );
-    let run = output(cere(study()).args(["capture", "crash@*", "--", "./program", "crash"]))?;
-    ensure!(!run.status.success(), "{}", text(&run));
-    ensure!(
-        String::from_utf8_lossy(&run.stderr).contains("signal"),
-        "{}",
-        text(&run)
-    );
+    for (arguments, part) in [
+        (&["profile", "--", "./program", "3"][..], "3"),
+        (
+            &["capture", "crash@*", "--", "./program", "crash"],
+            "signal",
+        ),
+    ] {
+        let run = output(cere(study()).args(arguments))?;
+        ensure!(!run.status.success(), "{}", text(&run));
+        let message = String::from_utf8_lossy(&run.stderr);
+        ensure!(message.contains(part), "no `{part}`\n{}", text(&run));
+    }
     Ok(())
 }
 
 #[test]
 fn builds_without_a_compiler() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    refused(
-        &output(cere(directory.path()).args(["instrument", "--", "true"]))?,
-        "compile",
-    )?;
-    let run = output(cere(directory.path()).args(["instrument", "--", "sh", "-c", "exit 3"]))?;
+    let instrument = |arguments: &[&str]| {
+        let mut command = cere(directory.path());
+        command.args(["instrument", "--"]).args(arguments);
+        command
+    };
+    refused(&mut instrument(&["true"]), "compile")?;
+    let run = output(&mut instrument(&["sh", "-c", "exit 3"]))?;
     ensure!(run.status.code() == Some(3), "{}", text(&run));
-    refused(
-        &output(cere(directory.path()).args(["instrument", "--", "no-such-build-tool"]))?,
-        "no-such-build-tool",
-    )
+    let absent = "no-such-build-tool";
+    refused(&mut instrument(&[absent]), absent).map(drop)
 }
 
 #[test]
@@ -451,22 +365,19 @@ fn names_that_are_not_utf8() -> Result<()> {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let odd = OsStr::from_bytes(b"pr\xf6g");
-    let run = output(
-        cere(study())
-            .args(["capture", "--"])
-            .arg(Path::new(".").join(odd)),
-    )?;
-    refused(&run, r#"the argument "./pr\xF6g" is not UTF-8"#)?;
-    let run = output(cere(study()).args(["codelets", "--store"]).arg(odd))?;
-    refused(&run, r#"the argument "pr\xF6g" is not UTF-8"#)?;
+    let mut command = cere(study());
+    command
+        .args(["capture", "--"])
+        .arg(Path::new(".").join(odd));
+    refused(&mut command, r#"the argument "./pr\xF6g" is not UTF-8"#)?;
+    let mut command = cere(study());
+    command.args(["codelets", "--store"]).arg(odd);
+    refused(&mut command, r#"the argument "pr\xF6g" is not UTF-8"#)?;
     let directory = study().join(odd);
     std::fs::create_dir_all(&directory)?;
     let build = ["instrument", "--", "true"];
-    refused(
-        &output(cere(&directory).args(build))?,
-        "give it another name",
-    )?;
+    refused(cere(&directory).args(build), "give it another name")?;
     std::os::unix::fs::symlink(&directory, study().join("plain"))?;
-    let run = output(cere(study()).args(["codelets", "--store", "plain"]))?;
-    refused(&run, "the directory that holds the store is called")
+    let part = "the directory that holds the store is called";
+    refused(cere(study()).args(["codelets", "--store", "plain"]), part).map(drop)
 }

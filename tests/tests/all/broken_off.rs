@@ -4,6 +4,7 @@
 //! `CERE_INSTANTS=1000` kills at so many instants, `CERE_WRITES=1000` fails at so many writes (as many as there are, if fewer).
 
 use anyhow::{Context, Result, ensure};
+use cere_tests::prepare::instrumented;
 use cere_tests::tools::{cere, json, output, succeed, text};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -77,26 +78,18 @@ ssize_t sendfile64(int b, int a, off64_t *o, size_t n) { return full(b) ? -1 : N
 
 /// A directory with the instrumented program and a store without codelets.
 fn built() -> Result<tempfile::TempDir> {
-    let directory = tempfile::tempdir()?;
-    let at = |name: &str| directory.path().join(name);
-    std::fs::write(at("main.c"), PROGRAM)?;
-    let build = ["instrument", "--", "sh", "-c", "$CC -O2 main.c -o program"];
-    succeed(cere(directory.path()).args(build))?;
-    Ok(directory)
+    instrumented(&[("main.c", PROGRAM)], "$CC -O2 main.c -o program")
 }
 
 fn capture(directory: &Path) -> Command {
     let mut command = cere(directory);
-    command.args([
-        "capture",
-        "fill@*",
-        "step@*",
-        "--invocation",
-        "1",
-        "--",
-        "./program",
-    ]);
+    command.args(["capture", "fill@*", "step@*", "--invocation", "1"]);
+    command.args(["--", "./program"]);
     command
+}
+
+fn copy(from: &Path, to: &Path) -> Result<Output> {
+    succeed(Command::new("cp").arg("-a").args([from, to]))
 }
 
 fn number(variable: &str, usual: u64) -> u64 {
@@ -182,11 +175,7 @@ fn captures_that_are_killed() -> Result<()> {
     let directory = built()?;
     let directory = directory.path();
     let fresh = directory.join("fresh");
-    succeed(
-        Command::new("cp")
-            .arg("-a")
-            .args([directory.join(".cere"), fresh.clone()]),
-    )?;
+    copy(&directory.join(".cere"), &fresh)?;
     let began = Instant::now();
     works_again(directory, false)?;
     let whole = began.elapsed();
@@ -196,11 +185,7 @@ fn captures_that_are_killed() -> Result<()> {
         // The store has nothing, or the codelets that are taken again.
         if instant % 2 == 0 {
             std::fs::remove_dir_all(directory.join(".cere"))?;
-            succeed(
-                Command::new("cp")
-                    .arg("-a")
-                    .args([fresh.clone(), directory.join(".cere")]),
-            )?;
+            copy(&fresh, &directory.join(".cere"))?;
         }
         let mut running = capture(directory);
         running
@@ -263,18 +248,10 @@ fn a_disk_that_is_full_from_any_write_on() -> Result<()> {
     std::fs::write(at("full.c"), FULL)?;
     let build = ["-O1", "-shared", "-fPIC", "-o", "full.so", "full.c"];
     succeed(Command::new("clang-22").args(build).current_dir(directory))?;
-    succeed(
-        Command::new("cp")
-            .arg("-a")
-            .args([at(".cere"), at("fresh")]),
-    )?;
+    copy(&at(".cere"), &at("fresh"))?;
     let failing = |write: u64| -> Result<(Output, u64)> {
         std::fs::remove_dir_all(at(".cere"))?;
-        succeed(
-            Command::new("cp")
-                .arg("-a")
-                .args([at("fresh"), at(".cere")]),
-        )?;
+        copy(&at("fresh"), &at(".cere"))?;
         std::fs::write(at("count"), [0; 8])?;
         let mut command = capture(directory);
         command

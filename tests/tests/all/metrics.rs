@@ -1,6 +1,7 @@
 //! `cere metrics`: closed forms, what has to hold of every vector, and what is refused. No clock decides anything here.
 
 use anyhow::{Context, Result, ensure};
+use cere_tests::prepare::{capture, instrumented, refused};
 use cere_tests::tools::{cere, json, output, succeed, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,18 +19,10 @@ fn captured(source: &str, flags: &str) -> Result<tempfile::TempDir> {
 }
 
 fn captured_of(compiler: &str, file: &str, source: &str, flags: &str) -> Result<tempfile::TempDir> {
-    let directory = tempfile::tempdir()?;
-    let at = directory.path();
-    std::fs::write(at.join(file), source)?;
     let build = format!("{compiler} {flags} {file} -o program -lm");
-    succeed(cere(at).args(["instrument", "--", "sh", "-ec", &build]))?;
-    let mut capture = cere(at);
-    capture.args(["capture", "--runs", "1", "*", "--invocation", "1"]);
-    succeed(
-        capture
-            .args(["--", "./program"])
-            .env("OMP_NUM_THREADS", "2"),
-    )?;
+    let directory = instrumented(&[(file, source)], &build)?;
+    let mut capture = capture(directory.path(), &["*", "--invocation", "1"]);
+    succeed(capture.env("OMP_NUM_THREADS", "2"))?;
     Ok(directory)
 }
 
@@ -91,43 +84,20 @@ fn consistent(vector: &Value) -> Result<()> {
     let mix = metrics.iter().filter(|(name, _)| name.starts_with("mix_"));
     let sum: f64 = mix.filter_map(|(_, value)| value.as_f64()).sum();
     ensure!((sum - 1.0).abs() < 1e-9, "{name}: shares add up to {sum}");
+    let rising = |prefix: &str, steps: &[u32]| -> Vec<String> {
+        steps.iter().map(|n| format!("{prefix}_{n}")).collect()
+    };
     for steps in [
-        &[
-            "ilp_32",
-            "ilp_64",
-            "ilp_128",
-            "ilp_256",
-            "ilp_512",
-            "ilp_unlimited",
-        ][..],
-        &[
-            "dependence_1",
-            "dependence_2",
-            "dependence_4",
-            "dependence_8",
-            "dependence_16",
-        ],
-        &[
-            "reuse_8",
-            "reuse_64",
-            "reuse_512",
-            "reuse_4096",
-            "reuse_16384",
-            "reuse_65536",
-        ],
-        &[
-            "stride_load_0",
-            "stride_load_8",
-            "stride_load_64",
-            "stride_load_512",
-        ],
-        &[
-            "stride_any_store_0",
-            "stride_any_store_8",
-            "stride_any_store_64",
-        ],
-        &["reuse_same", "reuse_8"],
-        &["model_port_1", "model_port_most"],
+        rising("ilp", &[32, 64, 128, 256, 512]),
+        rising("dependence", &[1, 2, 4, 8, 16]),
+        rising("reuse", &[8, 64, 512, 4096, 16384, 65536]),
+        rising("stride_load", &[0, 8, 64, 512]),
+        rising("stride_any_store", &[0, 8, 64]),
+        ["ilp_512", "ilp_unlimited"].map(str::to_owned).into(),
+        ["reuse_same", "reuse_8"].map(str::to_owned).into(),
+        ["model_port_1", "model_port_most"]
+            .map(str::to_owned)
+            .into(),
     ] {
         let values: Vec<f64> = steps.iter().filter_map(|step| known(step)).collect();
         ensure!(values.is_sorted(), "{name}: {steps:?} {values:?}");
@@ -365,21 +335,17 @@ fn the_model_knows_the_code_of_all_languages() -> Result<()> {
 fn what_is_wrong_has_a_name() -> Result<()> {
     let directory = captured(KERNELS, "-O1")?;
     let at = directory.path();
-    let refused = |arguments: &[&str], part: &str| -> Result<()> {
-        let run = output(cere(at).arg("metrics").args(arguments))?;
-        let message = String::from_utf8_lossy(&run.stderr);
-        ensure!(!run.status.success(), "{arguments:?}\n{}", text(&run));
-        ensure!(message.contains(part), "{part}\n{}", text(&run));
-        ensure!(!message.contains("panicked"), "{}", text(&run));
-        Ok(())
-    };
-    refused(&[], "CODELET")?;
-    refused(&["nothing@*"], "nothing@*")?;
-    refused(&["serial@*", "--geometry", "none"], "caches")?;
-    refused(&["serial@*", "--geometry", "no-such"], "no-such")?;
-    refused(&["serial@*", "--budget", "0"], "--budget")?;
-    refused(&["serial@*", "--list"], "--list")?;
-    refused(&["serial@*", "--flags", "-O9x"], "-O9x")?;
+    for (arguments, part) in [
+        (&[][..], "CODELET"),
+        (&["nothing@*"], "nothing@*"),
+        (&["serial@*", "--geometry", "none"], "caches"),
+        (&["serial@*", "--geometry", "no-such"], "no-such"),
+        (&["serial@*", "--budget", "0"], "--budget"),
+        (&["serial@*", "--list"], "--list"),
+        (&["serial@*", "--flags", "-O9x"], "-O9x"),
+    ] {
+        refused(cere(at).arg("metrics").args(arguments), part)?;
+    }
     // The processor's counters, or why there are none.
     let run = output(cere(at).args(["metrics", "serial@*", "--hardware", "--json", "--no-time"]))?;
     let message = String::from_utf8_lossy(&run.stderr);
@@ -402,10 +368,8 @@ fn what_is_wrong_has_a_name() -> Result<()> {
     }
     let mut command = cere(at);
     command.args(["metrics", "serial@*", "--no-time"]);
-    let run = output(command.env("PATH", tools.path()))?;
-    let message = String::from_utf8_lossy(&run.stderr);
+    let run = refused(command.env("PATH", tools.path()), "llvm-mca-22")?;
     ensure!(run.status.code() == Some(1), "{}", text(&run));
-    ensure!(message.contains("llvm-mca-22"), "{}", text(&run));
     // All of them are listed, without a store.
     let empty = tempfile::tempdir()?;
     let list = succeed(cere(empty.path()).args(["metrics", "--list"]))?;

@@ -1,6 +1,7 @@
 //! OpenMP regions: wrong or unusual input from users, and predictions.
 
 use anyhow::{Context, Result, ensure};
+use cere_tests::prepare::{self, instrumented, refused};
 use cere_tests::tools::{cere, json, output, succeed, text};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -93,28 +94,20 @@ int main(int argc, char **argv) {
 
 /// A directory with the instrumented program.
 fn built() -> Result<tempfile::TempDir> {
-    let directory = tempfile::tempdir()?;
-    std::fs::write(directory.path().join("main.c"), PROGRAM)?;
     let build = "$CC -fopenmp -g -O1 main.c -o program";
-    succeed(cere(directory.path()).args(["instrument", "--", "sh", "-c", build]))?;
-    Ok(directory)
+    instrumented(&[("main.c", PROGRAM)], build)
+}
+
+fn capture_command(directory: &Path, region: &str, arguments: &[&str]) -> Command {
+    let options = [region, "--invocation", "1", "--timeout", "120"];
+    let mut command = prepare::capture(directory, &options);
+    command.args(arguments);
+    command
 }
 
 fn capture(directory: &Path, region: &str, threads: &str, arguments: &[&str]) -> Result<Output> {
-    let mut command = cere(directory);
-    command.args([
-        "capture",
-        region,
-        "--invocation",
-        "1",
-        "--runs",
-        "1",
-        "--timeout",
-        "120",
-        "--",
-        "./program",
-    ]);
-    output(command.args(arguments).env("OMP_NUM_THREADS", threads))
+    let mut command = capture_command(directory, region, arguments);
+    output(command.env("OMP_NUM_THREADS", threads))
 }
 
 fn says(run: &Output, part: &str) -> Result<()> {
@@ -146,11 +139,11 @@ fn options_that_do_not_fit_the_machine() -> Result<()> {
     let run = capture(directory, "plain@*", "2", &[])?;
     ensure!(run.status.success(), "{}", text(&run));
     let replay = |arguments: &[&str]| {
-        output(
-            cere(directory)
-                .args(["replay", "plain@*", "--reps", "2"])
-                .args(arguments),
-        )
+        let mut command = cere(directory);
+        command
+            .args(["replay", "plain@*", "--reps", "2"])
+            .args(arguments);
+        command
     };
     for (arguments, part) in [
         (&["--affinity", "0,4000"][..], "processor 4000"),
@@ -172,9 +165,7 @@ fn options_that_do_not_fit_the_machine() -> Result<()> {
         ),
         (&["--threads", "0"], "0 is not in 1..=4096"),
     ] {
-        let run = replay(arguments)?;
-        ensure!(!run.status.success(), "{arguments:?}\n{}", text(&run));
-        says(&run, part)?;
+        refused(&mut replay(arguments), part)?;
     }
     // Another library in the runtime's place: a copy under another name, and one that does not speak its interface.
     let named = output(Command::new("clang-22").arg("-print-file-name=libomp.so"))?;
@@ -196,7 +187,7 @@ fn options_that_do_not_fit_the_machine() -> Result<()> {
     let link = std::fs::read_to_string(directory.join("kept/build.sh"))?;
     ensure!(link.contains("libother.so"), "{link}");
     let math = "/lib/x86_64-linux-gnu/libm.so.6";
-    let run = replay(&["--runtime", math])?;
+    let run = output(&mut replay(&["--runtime", math]))?;
     ensure!(!run.status.success(), "{}", text(&run));
     for arguments in [
         &["--threads", "16"][..],
@@ -252,18 +243,7 @@ fn regions_that_are_unusual() -> Result<()> {
     says(&run, "may not access 0x8")?;
     says(&run, "SIGSEGV")?;
 
-    let mut command = cere(directory);
-    command.args([
-        "capture",
-        "cancels@*",
-        "--invocation",
-        "1",
-        "--runs",
-        "1",
-        "--",
-        "./program",
-        "cancels",
-    ]);
+    let mut command = capture_command(directory, "cancels@*", &["cancels"]);
     succeed(
         command
             .env("OMP_NUM_THREADS", "2")
@@ -285,18 +265,14 @@ fn predictions() -> Result<()> {
             .args(arguments);
         command
     };
-    let run = output(&mut predict(&[]))?;
-    ensure!(!run.status.success(), "{}", text(&run));
-    says(&run, "no profile")?;
+    refused(&mut predict(&[]), "no profile")?;
     let mut command = cere(directory);
     succeed(
         command
             .args(["profile", "--", "./program"])
             .env("OMP_NUM_THREADS", "1"),
     )?;
-    let run = output(&mut predict(&[]))?;
-    ensure!(!run.status.success(), "{}", text(&run));
-    says(&run, "no codelets")?;
+    refused(&mut predict(&[]), "no codelets")?;
     let mut command = cere(directory);
     succeed(
         command

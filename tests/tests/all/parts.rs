@@ -1,6 +1,7 @@
 //! A replay under other flags compiles only what its region reaches.
 
 use anyhow::{Result, ensure};
+use cere_tests::prepare::instrumented;
 use cere_tests::tools::{cere, json, output, succeed};
 use std::path::Path;
 use std::process::Command;
@@ -16,12 +17,9 @@ fn outlined(object: &Path) -> Result<Vec<String>> {
 
 /// A directory with `split.c` built at -O2, and the third invocation of each of `regions` captured.
 fn captured(regions: &[&str]) -> Result<TempDir> {
-    let directory = tempfile::tempdir()?;
+    let source = include_str!("../../programs/split.c");
+    let directory = instrumented(&[("split.c", source)], "$CC -O2 split.c -o program")?;
     let at = directory.path();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/split.c");
-    std::fs::copy(source, at.join("split.c"))?;
-    let build = "$CC -O2 split.c -o program";
-    succeed(cere(at).args(["instrument", "--", "sh", "-c", build]))?;
     for region in regions {
         let capture = ["capture", region, "--invocation", "3", "--", "./program"];
         succeed(cere(at).args(capture))?;

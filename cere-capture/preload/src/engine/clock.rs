@@ -15,15 +15,17 @@ use cere_format::answers::{
     ANSWER_CALL, ANSWER_HEAD, ANSWERS_MOST, Answers, CLOCKS, COUNTER, Clock, Head, Question,
     REGISTRATION, TEXT_GOES_ON, TEXT_MOST, is_write, question, registration,
 };
+use cere_inside::call;
+use cere_inside::vdso::{NAMES, SharedPage};
 use cere_timing::clock::reads_counter;
 use libc::ucontext_t;
 use std::arch::global_asm;
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-// Outside the range whose system calls are let through: these are caught like the program's.
+// Outside the section whose system calls are let through: these are caught like the program's. In the order of
+// [`NAMES`], 16 bytes each.
 global_asm!(
     ".pushsection .text.cere_asks,\"ax\",@progbits",
     ".globl cere_asks_start",
@@ -67,25 +69,7 @@ unsafe extern "C" {
     static cere_asks_end: u8;
 }
 
-/// Functions of the shared page, in the order of the code above, 16 bytes each.
-const NAMES: [&CStr; 6] = [
-    c"__vdso_clock_gettime",
-    c"__vdso_gettimeofday",
-    c"__vdso_time",
-    c"__vdso_clock_getres",
-    c"__vdso_getcpu",
-    c"__vdso_getrandom",
-];
-
-/// The kernel's shared page.
-struct Page {
-    /// Whole pages of its code.
-    code: (usize, usize),
-    /// Addresses of [`NAMES`]; 0 for missing functions.
-    functions: [usize; NAMES.len()],
-}
-
-static SHARED: OnceLock<Option<Page>> = OnceLock::new();
+static SHARED: OnceLock<Option<SharedPage>> = OnceLock::new();
 static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Whether readings of the time stamp counter fault in the captured thread.
 static COUNTED: AtomicBool = AtomicBool::new(false);
@@ -105,7 +89,9 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Finds the shared page and reserves room for answers: its range, empty if refused.
 pub fn prepare_answers() -> (usize, usize) {
-    let _ = SHARED.set(find_shared_page());
+    // Without a function that calls can go to instead, the page stays open.
+    let known = |page: &SharedPage| page.functions.iter().any(|at| *at != 0);
+    let _ = SHARED.set(SharedPage::find().filter(known));
     // Smaller where address space is short.
     for size in [ANSWERS_MOST as usize, 1 << 20] {
         if let Some(start) = arena::reserve(arena::WANTED + 11 * arena::SIZE, size) {
@@ -117,31 +103,7 @@ pub fn prepare_answers() -> (usize, usize) {
     (0, 0)
 }
 
-fn find_shared_page() -> Option<Page> {
-    // SAFETY: a plain look-up; the kernel's page is an ELF image with its headers in the first page.
-    unsafe {
-        let base = libc::getauxval(libc::AT_SYSINFO_EHDR) as usize;
-        let header = (base as *const libc::Elf64_Ehdr).as_ref()?;
-        let headers = std::slice::from_raw_parts(
-            (base + header.e_phoff as usize) as *const libc::Elf64_Phdr,
-            header.e_phnum.into(),
-        );
-        let load = headers.iter().find(|h| h.p_type == libc::PT_LOAD)?;
-        let page = libc::dlopen(
-            c"linux-vdso.so.1".as_ptr(),
-            libc::RTLD_LAZY | libc::RTLD_NOLOAD,
-        );
-        if page.is_null() {
-            return None;
-        }
-        Some(Page {
-            code: (base, (base + load.p_memsz as usize).next_multiple_of(PAGE)),
-            functions: NAMES.map(|name| libc::dlsym(page, name.as_ptr()) as usize),
-        })
-    }
-}
-
-fn shared_page() -> Option<&'static Page> {
+fn shared_page() -> Option<&'static SharedPage> {
     SHARED.get()?.as_ref()
 }
 
@@ -321,18 +283,8 @@ pub fn watch_counter(yes: bool) {
 }
 
 fn trap_counter(yes: bool) {
-    let how = if yes {
-        libc::PR_TSC_SIGSEGV
-    } else {
-        libc::PR_TSC_ENABLE
-    };
-    // SAFETY: the handler answers readings; where the kernel refuses, they are as ever.
-    unsafe {
-        sys::call(
-            libc::SYS_prctl,
-            [libc::PR_SET_TSC as usize, how as usize, 0, 0, 0, 0],
-        )
-    };
+    // SAFETY: the handler of SIGSEGV answers readings.
+    unsafe { call::trap_counter(yes) };
 }
 
 /// The captured thread took a general protection fault. Emulates a reading of the time stamp counter, and keeps the answer if

@@ -4,8 +4,8 @@
 use super::level::Level;
 use super::memory::{Access, Memory};
 use super::pool::{DEAD, Did, Touch, ZEROS};
-use super::spans::{KIND_FOREIGN, Span};
-use super::state::Engine;
+use super::spans::{KIND_FOREIGN, KIND_SHARED, KIND_STACK, Span};
+use super::state::{Engine, Obstacle};
 use crate::os::sys::PAGE;
 use cere_format::capture::Mapping;
 
@@ -13,16 +13,19 @@ impl<M: Memory> Engine<M> {
     /// Copies the pages that the invocation has written. Waiting threads would change them as soon as they continue; they are
     /// still held. Everything is open. False if there is no room.
     pub fn keep_exit(&mut self) -> bool {
-        let Some(touched) = self.level.as_ref().map(|level| level.touched) else {
+        let Some(level) = self.level.as_ref() else {
             return true;
         };
         // SAFETY: the capture's entries; no other slice of them is alive.
-        for touch in unsafe { self.pages.pool.log(touched) } {
+        for touch in unsafe { self.pages.pool.log(level.touched) } {
             let page = self.pages.pool.page(touch.address);
-            // SAFETY: a page of the pool, or null.
-            let written = unsafe { page.as_ref() }.is_some_and(|p| p.written != Did::No);
+            let written = page.is_some_and(|p| p.written != Did::No);
             let kept = written && touch.kind & DEAD == 0;
-            if !kept || self.pages.spans.find(touch.address).is_none() {
+            let ours = self.pages.spans.find(touch.address).is_some();
+            let memory = &self.pages.memory;
+            let reached =
+                || level.is_reached(touch.address) && memory.is_mapped(touch.address, PAGE);
+            if !kept || !ours && !reached() {
                 continue;
             }
             // SAFETY: a page of the program that is open.
@@ -31,8 +34,49 @@ impl<M: Memory> Engine<M> {
                 Some(0) => ZEROS,
                 Some(copy) => copy,
             };
+            if touch.copy != 0 && touch.exit != ZEROS {
+                for range in level.still.iter().flat_map(|other| other.changing) {
+                    self.pages
+                        .pool
+                        .take_over(touch.copy, touch.exit, touch.address, range);
+                }
+            }
         }
         true
+    }
+
+    /// The address of a page that the captured invocation has read and that another one has changed meanwhile: of shared memory, or
+    /// of any if there are other threads. Of words that are this library's `own` it does not count. Everything is open.
+    pub fn find_changed(&mut self, own: impl Fn(usize) -> bool) -> Option<usize> {
+        let level = self.level.as_ref()?;
+        // SAFETY: the capture's entries; no other slice of them is alive.
+        for touch in unsafe { self.pages.pool.log(level.touched) } {
+            let kind = touch.kind as u8;
+            let looked_at = level.strangers || kind & KIND_SHARED != 0;
+            let page = self.pages.pool.page(touch.address).copied();
+            let read = page.is_some_and(|p| p.touched == Did::Yes && p.written == Did::No);
+            if !looked_at
+                || !read
+                || kind & (KIND_FOREIGN | KIND_STACK) != 0
+                || self.pages.spans.find(touch.address).is_none()
+            {
+                continue;
+            }
+            // SAFETY: a page of the program that is open; the copy was made for this touch.
+            let (now, then) = unsafe {
+                let now = std::slice::from_raw_parts(touch.address as *const u8, PAGE);
+                let then = (touch.copy != 0).then(|| self.pages.pool.content(touch.copy));
+                (now, then.unwrap_or(&[0; PAGE][..]))
+            };
+            let same = now == then || {
+                let mut words = (0..PAGE).step_by(8);
+                words.all(|at| now[at..at + 8] == then[at..at + 8] || own(touch.address + at))
+            };
+            if !same {
+                return Some(touch.address);
+            }
+        }
+        None
     }
 
     /// Notes the pages by which mappings have grown down since the invocation, in the capture `level`, began; `now` are the mappings
@@ -51,17 +95,14 @@ impl<M: Memory> Engine<M> {
             }
             level.fresh.push((low, start));
             for address in (low as usize..start as usize).step_by(PAGE) {
-                // SAFETY: a page of the pool, or null.
-                let Some(page) = (unsafe { self.pages.pool.page(address).as_mut() }) else {
+                let Some(page) = self.pages.pool.page(address) else {
                     return false;
                 };
                 let new = page.touched == Did::No;
                 (page.touched, page.written) = (Did::Yes, Did::Yes);
                 let touch = Touch {
                     address,
-                    copy: 0,
-                    kind: 0,
-                    exit: 0,
+                    ..Touch::default()
                 };
                 if new && !self.pages.pool.append(level.touched, touch) {
                     return false;
@@ -73,23 +114,61 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Copies the pages of the thread control block, which stay open throughout the capture.
-    pub fn take_control(&mut self, control: (usize, usize)) -> Result<(), String> {
+    pub fn take_control(&mut self, control: (usize, usize)) -> Result<(), Obstacle> {
         let Some(level) = &mut self.level else {
             return Ok(());
         };
         for address in (control.0..control.1).step_by(PAGE) {
             // SAFETY: the thread's own control block.
-            let copy = unsafe { self.pages.pool.copy(address) }.ok_or("no memory is left")?;
+            let copy = unsafe { self.pages.pool.copy(address) }.ok_or(Obstacle::NoMemory)?;
             let touch = Touch {
                 address,
                 copy,
                 kind: KIND_FOREIGN.into(),
-                exit: 0,
+                ..Touch::default()
             };
             if !self.pages.pool.append(level.touched, touch) {
-                return Err("the thread-local storage is too large".into());
+                return Err(Obstacle::ThreadStorage);
             }
             level.touched += 1;
+        }
+        Ok(())
+    }
+
+    /// Copies the pages that calls reach in which other threads rest, and leaves them open: the region may touch them unseen. Before
+    /// memory is closed.
+    pub fn take_reached(&mut self) -> Result<(), Obstacle> {
+        let Some(level) = &mut self.level else {
+            return Ok(());
+        };
+        for (start, end) in level.still.iter().flat_map(|other| &other.reached) {
+            for address in (start & !(PAGE - 1)..*end).step_by(PAGE) {
+                let Some(span) = self.pages.spans.find(address) else {
+                    continue;
+                };
+                if !self.pages.spans.carve(address, address + PAGE) {
+                    return Err(Obstacle::TooMany);
+                }
+                let Some(page) = self.pages.pool.page(address) else {
+                    return Err(Obstacle::TooMany);
+                };
+                if page.touched != Did::No {
+                    continue;
+                }
+                (page.touched, page.written) = (Did::Maybe, Did::Maybe);
+                // SAFETY: memory of the program that the kernel is about to use.
+                let copy = unsafe { self.pages.pool.copy(address) }.ok_or(Obstacle::NoMemory)?;
+                let touch = Touch {
+                    address,
+                    copy,
+                    kind: span.kind.into(),
+                    ..Touch::default()
+                };
+                if !self.pages.pool.append(level.touched, touch) {
+                    return Err(Obstacle::NoMemory);
+                }
+                level.touched += 1;
+            }
         }
         Ok(())
     }
@@ -138,15 +217,14 @@ mod tests {
     #[test]
     fn written_pages_are_kept_as_they_are_at_exit() {
         let mut program = Program::captured(4);
-        let (read, written) = (program.page(0), program.page(2));
-        program.engine.touch(read, Access::Read);
-        program.engine.touch(written, Access::Write);
+        program.touch(0, Access::Read);
+        program.touch(2, Access::Write);
         program.write(2, 42);
         program.engine.uncover();
         assert!(program.engine.keep_exit());
         program.write(2, 43);
         let touches = program.touches();
-        assert_eq!((touches[0].address, touches[0].exit), (read, 0));
+        assert_eq!((touches[0].address, touches[0].exit), (program.start, 0));
         // SAFETY: the copy was made for this touch.
         let kept = unsafe { program.engine.pages.pool.content(touches[1].exit) };
         assert_eq!(kept[0], 42);
@@ -158,13 +236,8 @@ mod tests {
         let mut program = Program::captured(1);
         let frames = |program: &Program| program.engine.level.as_ref().and_then(|l| l.entry.frames);
         let top = 0x7000_0000_0000u64;
-        program
-            .engine
-            .level
-            .as_mut()
-            .expect("a capture")
-            .entry
-            .frames = Some(top);
+        let level = program.engine.level.as_mut();
+        level.expect("a capture").entry.frames = Some(top);
         let below = top as usize - PAGE;
         program.engine.note_frames(0x1000, below + 8);
         assert_eq!(frames(&program), Some(below as u64));

@@ -1,15 +1,16 @@
 //! The gate before closed memory. While memory is closed, a thread of the program that touches it waits in the handler until it
 //! is open again. So does a thread that makes a system call: to the kernel, closed memory does not exist.
 //!
-//! Pages that a captured invocation has opened are open to all threads. So threads that compute outside teams stand still in a
-//! handler meanwhile ([`stand`]): what it reads is then a function of its memory.
+//! Pages that a captured invocation has opened are open to all threads. So threads outside teams stand still in a handler
+//! meanwhile ([`stand`]): what it reads is then a function of its memory.
 //!
 //! A thread that blocks SIGSEGV is killed by a fault. libc blocks it where threads start and end and where processes fork.
 //! Threads pass a gate there, which is barred while memory is closed.
 
-use super::{status, wakes};
+use super::{lead, status, wakes};
+use crate::os::inside::Call;
 use crate::os::signals::NUDGE;
-use crate::os::{local, process, section, sys, thread};
+use crate::os::{futex, local, process, section, sys, thread};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering, Ordering::SeqCst,
 };
@@ -53,15 +54,15 @@ pub fn pass() -> bool {
             return true;
         }
         PASSING.fetch_sub(1, SeqCst);
-        if !await_opening(count, &[PATIENCE, 0]) && BARRED.load(SeqCst) {
+        if !await_opening(count) && BARRED.load(SeqCst) {
             nudge_captured();
         }
     }
 }
 
-/// Whether the calling thread has to wait for open memory: it is neither the main thread nor of a team.
+/// Whether the calling thread has to wait for open memory: it neither leads nor is of a team.
 fn waits() -> bool {
-    status::prepared() && !thread::is_main() && !local::is_of_team()
+    status::prepared() && !lead::is_here() && !local::is_of_team()
 }
 
 /// Leaves the gate, if `passing`: if [`pass`] has entered it.
@@ -91,19 +92,37 @@ pub fn hold_calls() {
     HELD.store(1, SeqCst);
 }
 
+/// What a thread is asked with: the kernel's record of the signal.
+#[repr(C)]
+struct Request {
+    signal: i32,
+    error: i32,
+    code: i32,
+    /// Whether the thread rests in a call.
+    rests: i32,
+    /// Number of that call, the stack pointer there, and where the program goes on.
+    call: [usize; 3],
+    rest: [usize; 11],
+}
+
 /// Asks a thread to stand still until [`memory_opened`]. It does so at its next instruction outside of sections, if at all:
-/// [`stands`] tells.
-pub fn ask_to_stand(id: i32) {
+/// [`stands`] tells. If it rests in a `call`, that is interrupted, and made again afterwards.
+pub fn ask_to_stand(id: i32, call: Option<Call>) {
     if !ASKED.swap(true, SeqCst) {
         STOOD.store(0, SeqCst);
     }
-    // SAFETY: any bytes are a valid record, and the handler of this signal knows its code.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        info.si_signo = libc::SIGSEGV;
-        info.si_code = STAND;
-        thread::send(id as usize, libc::SIGSEGV, &mut info);
-    }
+    let mut request = Request {
+        signal: libc::SIGSEGV,
+        error: 0,
+        code: STAND,
+        rests: call.is_some().into(),
+        call: call.map_or([0; 3], |call| [call.number, call.stack, call.next]),
+        rest: [0; 11],
+    };
+    const { assert!(size_of::<Request>() == size_of::<libc::siginfo_t>()) };
+    let info = (&raw mut request).cast();
+    // SAFETY: as large as the record; the handler of this signal knows its code.
+    unsafe { thread::send(id as usize, libc::SIGSEGV, info) };
 }
 
 /// The stack pointer of a thread that stands still.
@@ -116,7 +135,12 @@ pub fn stands(id: i32) -> Option<usize> {
 }
 
 /// In the handler of a thread that was asked to stand still: waits until memory is open.
-pub fn stand() {
+///
+/// # Safety
+/// `info` is the handler's record of that.
+pub unsafe fn stand(info: *const libc::siginfo_t, context: &mut libc::ucontext_t) {
+    // SAFETY: what `ask_to_stand` sent.
+    make_again(unsafe { &*info.cast::<Request>() }, context);
     let count = OPENED.load(SeqCst);
     // It may hold a lock of the library, and is asked again.
     if !ASKED.load(SeqCst) || section::is_interrupted() {
@@ -128,16 +152,56 @@ pub fn stand() {
         place.2.store(count, SeqCst);
         place.0.store(thread::id(), SeqCst);
     }
-    while ASKED.load(SeqCst) && OPENED.load(SeqCst) == count {
-        if !await_opening(count, &[PATIENCE, 0]) {
-            nudge_captured();
+    interrupting(context, || {
+        while ASKED.load(SeqCst) && OPENED.load(SeqCst) == count {
+            if !await_opening(count) {
+                nudge_captured();
+            }
         }
+    });
+}
+
+/// Waits in a handler: the frames of that lie below the stack pointer of what it interrupts.
+pub fn interrupting(context: &libc::ucontext_t, wait: impl FnOnce()) {
+    let interrupted = &local::local().interrupted;
+    let stack = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+    let before = interrupted.swap(stack, Ordering::Relaxed);
+    wait();
+    interrupted.store(before, Ordering::Relaxed);
+}
+
+/// If the signal has interrupted the call in which the thread rested, the thread makes that again when the handler returns. No
+/// call that says "interrupted" has done anything.
+fn make_again(request: &Request, context: &mut libc::ucontext_t) {
+    /// Bytes of the instruction `syscall`.
+    const SIZE: i64 = 2;
+    let [number, stack, next] = request.call.map(|word| word as i64);
+    let registers = &mut context.uc_mcontext.gregs;
+    let at = |place: i32| place as usize;
+    if request.rests != 0
+        && registers[at(libc::REG_RIP)] == next
+        && registers[at(libc::REG_RSP)] == stack
+        && registers[at(libc::REG_RAX)] == -i64::from(libc::EINTR)
+    {
+        registers[at(libc::REG_RIP)] -= SIZE;
+        registers[at(libc::REG_RAX)] = number;
     }
+}
+
+/// Whether a thread that rests in this call waits here until memory is open.
+pub fn is_wait(call: &Call) -> bool {
+    call.number as i64 == libc::SYS_futex && call.arguments[0] == OPENED.as_ptr() as usize
 }
 
 /// Makes the calling thread's system calls holdable. False if the kernel refuses.
 pub fn report_calls() -> bool {
-    sys::dispatch_calls(Some(HELD.as_ptr())) == 0
+    let held = sys::dispatch_calls(Some(HELD.as_ptr())) == 0;
+    if held {
+        local::local()
+            .held
+            .store(HELD.as_ptr() as usize, Ordering::Relaxed);
+    }
+    held
 }
 
 /// A capture begins in the calling thread.
@@ -181,7 +245,7 @@ pub fn await_calls() {
         if HELD.load(SeqCst) == 0 {
             return;
         }
-        if !await_opening(count, &[PATIENCE, 0]) {
+        if !await_opening(count) {
             nudge_captured();
         }
     }
@@ -197,6 +261,7 @@ pub fn reset_in_child() {
     HELD.store(0, SeqCst);
     ASKED.store(false, SeqCst);
     wakes::reset_in_child();
+    lead::reset_in_child();
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
     PASSING.store(0, SeqCst);
@@ -209,10 +274,7 @@ pub fn memory_opened() {
     CLOSED.store(false, Ordering::Release);
     BARRED.store(false, SeqCst);
     OPENED.fetch_add(1, Ordering::Release);
-    let at = OPENED.as_ptr() as usize;
-    let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: wakes whoever waits on the word.
-    unsafe { sys::call(libc::SYS_futex, [at, wake, i32::MAX as usize, 0, 0, 0]) };
+    futex::wake(&OPENED, i32::MAX);
     wakes::wake_now();
 }
 
@@ -222,25 +284,28 @@ pub fn await_memory() {
     if !CLOSED.load(Ordering::Acquire) {
         return;
     }
-    if !await_opening(count, &[PATIENCE, 0]) {
+    if !await_opening(count) {
         nudge_captured();
     }
 }
 
-/// Waits until [`OPENED`] is no longer `count`; false if that takes longer than `patience`.
-fn await_opening(count: u32, patience: &[i64; 2]) -> bool {
-    let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    let arguments = [
-        OPENED.as_ptr() as usize,
-        wait,
-        count as usize,
-        patience.as_ptr() as usize,
-        0,
-        0,
-    ];
-    // SAFETY: waits on the word.
-    let result = unsafe { sys::call(libc::SYS_futex, arguments) };
-    result != -(libc::ETIMEDOUT as isize) || OPENED.load(Ordering::Acquire) != count
+/// In a handler of another thread that got a signal of the program while the library's handlers are installed: waits until that may
+/// have changed. Those that are installed before memory is closed, and removed after it is open.
+pub fn await_handlers() {
+    const SOON: [i64; 2] = [0, 100_000];
+    let count = OPENED.load(SeqCst);
+    if !CLOSED.load(SeqCst) && !BARRED.load(SeqCst) {
+        let arguments = [SOON.as_ptr() as usize, 0, 0, 0, 0, 0];
+        // SAFETY: a time.
+        unsafe { sys::call(libc::SYS_nanosleep, arguments) };
+    } else if !await_opening(count) {
+        nudge_captured();
+    }
+}
+
+/// Waits until [`OPENED`] is no longer `count`; false if that takes longer than [`PATIENCE`].
+fn await_opening(count: u32) -> bool {
+    futex::wait(&OPENED, count, [PATIENCE, 0]) || OPENED.load(Ordering::Acquire) != count
 }
 
 /// Asks the captured thread to give up.
@@ -248,10 +313,7 @@ pub fn nudge_captured() {
     // SAFETY: a signal that the captured thread's handler takes, or nobody.
     unsafe {
         let process = process::id() as usize;
-        let captured = CAPTURED.1.load(Ordering::Relaxed) as usize;
-        sys::call(
-            libc::SYS_tgkill,
-            [process, captured, NUDGE as usize, 0, 0, 0],
-        );
+        let arguments = [process, captured_id(), NUDGE as usize, 0, 0, 0];
+        sys::call(libc::SYS_tgkill, arguments);
     }
 }

@@ -1,10 +1,13 @@
 //! Which memory a capture or a page trace protects. Ordinary code, with everything open.
 
 use super::heap;
-use super::spans::{KIND_FILE, KIND_FOREIGN, KIND_GROWS, KIND_STACK, KIND_TWICE, Span};
-use super::state::{Engine, Place};
+use super::spans::{
+    KIND_FILE, KIND_FOREIGN, KIND_GROWS, KIND_OUTSIDE, KIND_SHARED, KIND_STACK, KIND_TWICE, Span,
+};
+use super::state::{Engine, Obstacle, Place};
 use crate::os::guards;
 use crate::os::mappings::{self, STACK};
+use crate::os::shared::{self, Found};
 use crate::os::sys::PAGE;
 use cere_format::capture::{Image, Mapping};
 
@@ -33,114 +36,168 @@ pub fn find_kind(images: &[Image], address: u64) -> u8 {
     }
 }
 
-/// Fills the engine's spans with the memory to protect. That depends on the stack pointer, the loaded images, the thread's
-/// control block and the range of the OpenMP runtime's image. For a capture that has not started to run, describes the
-/// mappings in it.
-pub fn lay_out(
-    engine: &mut Engine,
-    mapping_limit: usize,
-    pointer: u64,
-    images: &[Image],
-    control: (usize, usize),
-    runtime: (usize, usize),
-) -> Result<(), String> {
+/// What the protected memory depends on, beside what is mapped.
+pub struct Around<'a> {
+    /// The stack pointer.
+    pub pointer: u64,
+    /// [start, end) of the thread's own stack, if it is not the main one; else empty.
+    pub stack: (usize, usize),
+    /// The loaded images.
+    pub images: &'a [Image],
+    /// The thread's control block.
+    pub control: (usize, usize),
+    /// The image of the OpenMP runtime.
+    pub runtime: (usize, usize),
+    /// Maximum number of mappings that the kernel allows.
+    pub mapping_limit: usize,
+}
+
+/// Fills the engine's spans with the memory to protect. For a capture that has not started to run, describes the mappings in it.
+pub fn lay_out(engine: &mut Engine, around: &Around) -> Result<(), Obstacle> {
     /// Mappings reserved for the program, and for errors of the estimate of splits.
     const SPARE: isize = 2500;
     let fresh = engine.level.as_ref().is_some_and(|l| l.started == 0);
-    let (all, growing) = match (fresh, engine.level.as_ref()) {
-        (true, _) => mappings::read_all()?,
-        (false, level) => (
-            mappings::read_maps()?,
-            level.map_or(Vec::new(), |l| l.growing.clone()),
-        ),
+    let known = engine.level.as_ref().map(|l| l.growing.clone());
+    let (all, growing) = match fresh {
+        true => mappings::read_all(),
+        false => mappings::read_maps().map(|all| (all, known.unwrap_or_default())),
+    }
+    .map_err(Obstacle::Mappings)?;
+    engine.pages.budget = around.mapping_limit as isize - all.len() as isize - SPARE;
+    let shared = match fresh {
+        true => shared::find_shared(),
+        false => Found::default(),
     };
-    engine.pages.budget = mapping_limit as isize - all.len() as isize - SPARE;
     engine.pages.spans.clear();
-    let holds = |m: &&Mapping| m.start < pointer && pointer <= m.end;
-    let mut fits = true;
-    let twice = if fresh {
-        mappings::mapped_twice()
-    } else {
-        Vec::new()
+    let mut spans = all
+        .iter()
+        .filter_map(|m| find_span(m, &growing, &shared, around));
+    let mut fits = spans.all(|span| engine.pages.spans.insert(span));
+    let own = around.own_stack(engine.pages.spans.find(around.pointer as usize - 1));
+    if let Some(span) = own {
+        fits &= engine.pages.spans.insert(span);
+    }
+    if !fits || !carve_open(engine, fresh, around.control) {
+        // Nothing may be closed by a list that lacks what has to stay open.
+        engine.pages.spans.clear();
+        return Err(Obstacle::TooMany);
+    }
+    let stack = all.iter().find(|m| around.runs_on(m));
+    let grows = stack.is_some_and(|m| m.path == STACK);
+    engine.place = Place {
+        stack: match own {
+            Some(span) => (span.start, span.end),
+            None => stack.map_or((0, 0), |m| (m.start as usize, m.end as usize)),
+        },
+        grows,
+        own: grows || own.is_some(),
+        control: around.control,
     };
-    for mapping in &all {
-        let protection = parse_protection(&mapping.permissions);
-        let code = protection & libc::PROT_EXEC as u8 != 0;
-        let (start, end) = (mapping.start as usize, mapping.end as usize);
-        let mut kind = find_kind(images, mapping.start);
-        // Code outside all images was made by the program: it belongs to the region.
-        let library = of_program(images, mapping.start) == Some(false);
-        if mapping.path.starts_with('/') {
-            kind |= KIND_FILE;
-        }
-        if twice.contains(&mapping.start) {
-            kind |= KIND_TWICE;
-        }
-        if growing.iter().any(|g| g.1 == mapping.end) {
-            kind |= KIND_GROWS;
-        }
-        let in_runtime = (runtime.0..runtime.1).contains(&start);
-        if protection == 0 || mapping.path.starts_with("[v") || (code && library) || in_runtime {
-            continue;
-        }
-        if holds(&mapping) && mapping.path == STACK {
-            kind |= KIND_STACK;
-        }
-        fits &= engine.pages.spans.insert(Span {
-            start,
-            end,
-            protection,
-            kind,
-        });
-    }
-    for (start, end) in engine.own.iter().chain(&engine.stacks).copied() {
-        fits &= engine.pages.spans.carve(start, end);
-    }
-    fits &= engine.pages.spans.carve(control.0, control.1);
-    if let Some(level) = engine.level.as_mut() {
-        if fresh {
-            let ranges: Vec<_> = engine
-                .pages
-                .spans
-                .all()
-                .iter()
-                .map(|s| (s.start, s.end))
-                .collect();
-            level.guards = guards::find_guards(&ranges);
-        }
-        for (start, end) in level.guards.iter().flatten() {
-            fits &= engine.pages.spans.carve(*start, *end);
-        }
-    }
-    if !fits {
-        return Err("the program has too many mappings".into());
-    }
-    let stack = all.iter().find(holds);
-    let place = Place {
-        stack: stack.map_or((0, 0), |m| (m.start as usize, m.end as usize)),
-        grows: stack.is_some_and(|m| m.path == STACK),
-        control,
-    };
-    engine.place = place;
-    if let Some(level) = engine.level.as_mut().filter(|_| fresh) {
-        let heap = heap::heap_range();
-        let own = engine.own.iter().map(|o| (o.0 as u64, o.1 as u64));
-        let own: Vec<(u64, u64)> = own.chain([heap]).collect();
-        if place.grows {
-            level.stack = place.stack;
-        } else {
-            level.entry.frames = Some(pointer & !(PAGE as u64 - 1));
-        }
-        level.mappings = subtract_ranges(all, &own);
-        level.growing.clear();
-        level.growing.extend(growing);
-        let used = (level.heap.used as u64).next_multiple_of(PAGE as u64);
-        let mut ranges: Vec<(u64, u64)> = list_private(&level.mappings).collect();
-        ranges.push((heap.0, used.max(heap.0)));
-        ranges.sort_unstable();
-        level.absent = mappings::find_absent(&ranges);
+    if fresh {
+        describe_mappings(engine, all, &growing, around.pointer);
     }
     Ok(())
+}
+
+impl Around<'_> {
+    /// Whether the stack pointer lies in this mapping.
+    fn runs_on(&self, mapping: &Mapping) -> bool {
+        mapping.start < self.pointer && self.pointer <= mapping.end
+    }
+
+    /// The part of `span`, in which the stack pointer lies, that is the thread's own stack and nothing else; none if it runs on another one,
+    /// or is the main thread.
+    fn own_stack(&self, span: Option<Span>) -> Option<Span> {
+        let span = span?;
+        let (start, end) = (self.stack.0.max(span.start), self.stack.1.min(span.end));
+        let pointer = self.pointer as usize;
+        // One that is a variable of the program is data as well.
+        let variable = of_program(self.images, start as u64).is_some();
+        (start < pointer && pointer <= end && !variable).then_some(Span {
+            start,
+            end,
+            kind: span.kind | KIND_STACK,
+            ..span
+        })
+    }
+}
+
+/// The span of a mapping that is protected: neither the kernel's nor code of a library nor of the OpenMP runtime. Code outside all
+/// images was made by the program: it belongs to the region.
+fn find_span(
+    mapping: &Mapping,
+    growing: &[(u64, u64)],
+    shared: &Found,
+    around: &Around,
+) -> Option<Span> {
+    let protection = parse_protection(&mapping.permissions);
+    let start = mapping.start as usize;
+    let library = of_program(around.images, mapping.start) == Some(false);
+    let code = protection & libc::PROT_EXEC as u8 != 0;
+    let in_runtime = (around.runtime.0..around.runtime.1).contains(&start);
+    if protection == 0 || mapping.path.starts_with("[v") || (code && library) || in_runtime {
+        return None;
+    }
+    let kinds = [
+        (library, KIND_FOREIGN),
+        (mapping.path.starts_with('/'), KIND_FILE),
+        (mapping.permissions.ends_with('s'), KIND_SHARED),
+        (shared.twice.contains(&mapping.start), KIND_TWICE),
+        (shared.outside.contains(&mapping.start), KIND_OUTSIDE),
+        (growing.iter().any(|g| g.1 == mapping.end), KIND_GROWS),
+        (mapping.path == STACK && around.runs_on(mapping), KIND_STACK),
+    ];
+    let these = kinds.iter().filter(|kind| kind.0);
+    Some(Span {
+        start,
+        end: mapping.end as usize,
+        protection,
+        kind: these.fold(0, |all, kind| all | kind.1),
+    })
+}
+
+/// Takes what stays open out of the spans. False if there is no room for the pieces.
+fn carve_open(engine: &mut Engine, fresh: bool, control: (usize, usize)) -> bool {
+    let spans = &mut engine.pages.spans;
+    let open = engine.own.iter().chain(&engine.stacks).chain([&control]);
+    let mut fits = true;
+    for (start, end) in open {
+        fits &= spans.carve(*start, *end);
+    }
+    let Some(level) = engine.level.as_mut() else {
+        return fits;
+    };
+    if fresh {
+        let ranges: Vec<_> = spans.all().iter().map(|s| (s.start, s.end)).collect();
+        level.guards = guards::find_guards(&ranges);
+    }
+    for (start, end) in level.guards.iter().flatten() {
+        fits &= spans.carve(*start, *end);
+    }
+    fits
+}
+
+/// Describes what is mapped in the capture that begins, and where its stack lies.
+fn describe_mappings(engine: &mut Engine, all: Vec<Mapping>, growing: &[(u64, u64)], pointer: u64) {
+    let Some(level) = engine.level.as_mut() else {
+        return;
+    };
+    let heap = heap::heap_range();
+    let own = engine.own.iter().map(|o| (o.0 as u64, o.1 as u64));
+    let own: Vec<(u64, u64)> = own.chain([heap]).collect();
+    if engine.place.own {
+        level.stack = engine.place.stack;
+    } else {
+        level.entry.frames = Some(pointer & !(PAGE as u64 - 1));
+    }
+    level.mappings = subtract_ranges(all, &own);
+    level.growing.clear();
+    level.growing.extend(growing);
+    let used = (level.heap.used as u64).next_multiple_of(PAGE as u64);
+    let mut ranges: Vec<(u64, u64)> = list_private(&level.mappings).collect();
+    ranges.push((heap.0, used.max(heap.0)));
+    ranges.sort_unstable();
+    level.absent = mappings::find_absent(&ranges);
 }
 
 /// Private memory without a file, except for the stack.
@@ -181,9 +238,11 @@ fn subtract_ranges(mappings: Vec<Mapping>, ranges: &[(u64, u64)]) -> Vec<Mapping
     left
 }
 
-/// Pages of the calling thread's control block and of the static thread-local storage below it.
-pub fn find_control(thread: usize, images: &[Image]) -> (usize, usize) {
-    const BLOCK: usize = 0xc00;
+/// Bytes of a thread's control block, at most.
+pub const CONTROL_BLOCK: usize = 0xc00;
+
+/// Pages of the calling thread's control block, which ends before `end`, and of the static thread-local storage below it.
+pub fn find_control(thread: usize, images: &[Image], end: usize) -> (usize, usize) {
     const NEAR: u64 = 1 << 30;
     let thread = thread as u64;
     let low = images
@@ -195,7 +254,9 @@ pub fn find_control(thread: usize, images: &[Image]) -> (usize, usize) {
     let page = PAGE as u64;
     (
         (low / page * page) as usize,
-        (thread as usize + BLOCK).next_multiple_of(PAGE),
+        (thread as usize + CONTROL_BLOCK)
+            .next_multiple_of(PAGE)
+            .min(end),
     )
 }
 

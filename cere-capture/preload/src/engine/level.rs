@@ -2,6 +2,7 @@
 
 use super::heap::{self, Usage};
 use crate::os::stacks::Still;
+use crate::os::sys::PAGE;
 use cere_format::abi::RegionDescriptor;
 use cere_format::answers::Clock;
 use cere_format::capture::{EntryState, Image, Mapping, OpenMpLock, PageTrace};
@@ -42,6 +43,8 @@ pub struct Level {
     pub started: u64,
     /// Faults taken.
     pub faults: u64,
+    /// How many when it was last looked at whether it waits.
+    pub looked_at: Option<u64>,
     /// System calls made, by number.
     pub calls: [u32; CALLS],
     /// Ranges mapped since entry. Capacity is reserved at entry and never exceeded.
@@ -72,6 +75,8 @@ pub struct Level {
     pub strangers: bool,
     /// Those threads, which do not run meanwhile.
     pub still: Vec<Still>,
+    /// How many of them computed at entry.
+    pub beside: u32,
     /// The clocks at entry, and the offset of the kernel's answers to the region.
     pub clocks: (Vec<Clock>, usize),
     /// What the C library kept at entry.
@@ -99,6 +104,7 @@ impl Level {
             touched: 0,
             started: 0,
             faults: 0,
+            looked_at: None,
             calls: [0; CALLS],
             fresh: Vec::with_capacity(4096),
             growing: Vec::with_capacity(64),
@@ -114,10 +120,17 @@ impl Level {
             blocks: Vec::new(),
             strangers: false,
             still: Vec::new(),
+            beside: 0,
             clocks: (Vec::new(), 0),
             c_library: None,
             trace: None,
         }
+    }
+
+    /// Whether the page at `address` stays open for a call in which another thread rests.
+    pub fn is_reached(&self, address: usize) -> bool {
+        let mut ranges = self.still.iter().flat_map(|other| &other.reached);
+        ranges.any(|range| range.0 < address + PAGE && address < range.1)
     }
 
     /// Address from which pages of the region heap count as new memory: without the capture the program's allocator would

@@ -275,14 +275,7 @@ unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn reallocarray(block: Block, count: usize, size: usize) -> Block {
-    match count.checked_mul(size) {
-        // SAFETY: `block` is null or what one of these allocators gave, as C demands of the program.
-        Some(bytes) => unsafe { realloc(block, bytes) },
-        None => no_memory(),
-    }
-}
+cere_inside::derived_allocators! {}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
@@ -351,44 +344,21 @@ unsafe extern "C" fn posix_memalign(out: *mut Block, align: usize, size: usize) 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn valloc(size: usize) -> Block {
-    // SAFETY: takes no pointers; 4096 is a power of two.
-    unsafe { memalign(4096, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn pvalloc(size: usize) -> Block {
-    match size.checked_next_multiple_of(4096) {
-        // SAFETY: takes no pointers; 4096 is a power of two.
-        Some(size) => unsafe { memalign(4096, size) },
-        None => no_memory(),
-    }
-}
-
-#[unsafe(no_mangle)]
 unsafe extern "C" fn malloc_trim(pad: usize) -> c_int {
     let _call = local::calls_allocator();
     // SAFETY: takes no pointers.
     unsafe { real!(c"malloc_trim", unsafe extern "C" fn(usize) -> c_int)(pad) }
 }
 
+macro_rules! addresses {
+    ($($function:ident)*) => {
+        [$((stringify!($function).to_owned(), $function as *const () as u64)),*].into()
+    };
+}
+
 /// Names and addresses of the interposed functions that allocate or free.
 pub fn list_functions() -> Vec<(String, u64)> {
-    let all = [
-        ("malloc", malloc as *const () as u64),
-        ("calloc", calloc as *const () as u64),
-        ("free", free as *const () as u64),
-        ("realloc", realloc as *const () as u64),
-        ("reallocarray", reallocarray as *const () as u64),
-        ("memalign", memalign as *const () as u64),
-        ("aligned_alloc", aligned_alloc as *const () as u64),
-        ("posix_memalign", posix_memalign as *const () as u64),
-        ("valloc", valloc as *const () as u64),
-        ("pvalloc", pvalloc as *const () as u64),
-        ("malloc_usable_size", malloc_usable_size as *const () as u64),
-    ];
-    all.map(|(name, address)| (name.to_owned(), address))
-        .to_vec()
+    cere_format::malloc_family!(addresses)
 }
 
 /// `malloc` of the OpenMP runtime: its memory belongs to no region.

@@ -11,6 +11,7 @@ pub mod gate;
 pub mod heap;
 pub mod in_turn;
 pub mod layout;
+pub mod lead;
 pub mod level;
 pub mod malloc;
 pub mod memory;

@@ -37,17 +37,15 @@ impl<M: Memory> Pages<M> {
         }
     }
 
-    /// Protects all spans: the next touch of each page faults.
-    pub fn close(&mut self) -> Result<(), String> {
+    /// Protects all spans: the next touch of each page faults. A span that the kernel refuses to protect is returned, with its
+    /// error.
+    pub fn close(&mut self) -> Result<(), (Span, isize)> {
         self.void_states();
         for span in self.spans.all() {
             // SAFETY: the handler opens what the program touches.
             let result = unsafe { self.memory.protect(span.start, span.end, 0) };
             if result < 0 {
-                return Err(format!(
-                    "{:#x}-{:#x} cannot be protected (error {})",
-                    span.start, span.end, -result
-                ));
+                return Err((*span, -result));
             }
         }
         Ok(())
@@ -108,24 +106,19 @@ impl<M: Memory> Pages<M> {
     #[inline]
     pub fn open_rights(&mut self, address: usize) -> u8 {
         let page = self.pool.page(address);
-        // SAFETY: a page of the pool, or null.
-        unsafe { page.as_ref() }.map_or(0, |page| self.rights(page))
+        page.map_or(0, |page| page.rights(self.epoch))
     }
 
     /// Rights in force on this page.
     #[inline]
     pub fn rights(&self, page: &Page) -> u8 {
-        match page.epoch == self.epoch {
-            true => page.open,
-            false => 0,
-        }
+        page.rights(self.epoch)
     }
 
     /// The captured invocation has touched all of [start, end) that was opened ahead.
     pub fn confirm(&mut self, start: usize, end: usize) {
         for at in (start..end).step_by(PAGE) {
-            // SAFETY: a page of the pool, or null.
-            if let Some(page) = unsafe { self.pool.page(at).as_mut() }
+            if let Some(page) = self.pool.page(at)
                 && page.touched == Did::Maybe
             {
                 page.touched = Did::Yes;
@@ -145,11 +138,10 @@ impl<M: Memory> Pages<M> {
         let mut before = first;
         let mut change = first.map_or(0, |rights| isize::from(rights != now));
         for at in (start..end).step_by(PAGE) {
-            // SAFETY: a page of the pool, or null.
-            let Some(page) = (unsafe { self.pool.page(at).as_mut() }) else {
+            let Some(page) = self.pool.page(at) else {
                 continue;
             };
-            let rights = self.rights(page);
+            let rights = page.rights(self.epoch);
             change -= isize::from(before.is_some_and(|before| before != rights));
             before = Some(rights);
             (page.open, page.epoch) = (now, self.epoch);

@@ -43,9 +43,20 @@ pub struct Page {
     pub last: u64,
 }
 
+impl Page {
+    /// Rights in force in this epoch.
+    #[inline]
+    pub fn rights(&self, epoch: u32) -> u8 {
+        match self.epoch == epoch {
+            true => self.open,
+            false => 0,
+        }
+    }
+}
+
 /// A page that the captured invocation touched.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Touch {
     /// Its address.
     pub address: usize,
@@ -137,9 +148,9 @@ impl Pool {
         self.base + 2 * STACK + TOP * size_of::<usize>()
     }
 
-    /// State of the page at `address`; null if there is no room for more states.
+    /// State of the page at `address`; none if there is no room for more states.
     #[inline]
-    pub fn page(&mut self, address: usize) -> *mut Page {
+    pub fn page(&mut self, address: usize) -> Option<&mut Page> {
         let number = (address & 0x7fff_ffff_ffff) / PAGE;
         let top = (self.base + 2 * STACK) as *mut usize;
         // SAFETY: within the top table and the chunks, which are ours and zero at first.
@@ -147,12 +158,12 @@ impl Pool {
             let slot = top.add(number / CHUNK_PAGES);
             if *slot == 0 {
                 if self.next_chunk + CHUNK > self.copies {
-                    return std::ptr::null_mut();
+                    return None;
                 }
                 *slot = self.next_chunk;
                 self.next_chunk += CHUNK;
             }
-            (*slot as *mut Page).add(number % CHUNK_PAGES)
+            Some(&mut *(*slot as *mut Page).add(number % CHUNK_PAGES))
         }
     }
 
@@ -167,9 +178,9 @@ impl Pool {
                 at = (number / CHUNK_PAGES + 1) * CHUNK_PAGES * PAGE;
                 continue;
             }
-            let page = self.page(at);
-            // SAFETY: the chunk exists.
-            unsafe { (*page).open = 0 };
+            if let Some(page) = self.page(at) {
+                page.open = 0;
+            }
             at += PAGE;
         }
     }
@@ -230,6 +241,17 @@ impl Pool {
         let at = self.copies + (number as usize - 1) * PAGE;
         // SAFETY: the copy was made and not dropped.
         unsafe { std::slice::from_raw_parts(at as *const u8, PAGE) }
+    }
+
+    /// Gives a copy `to` of the page at `address` what the copy `from` holds in the range [start, end).
+    pub fn take_over(&self, from: u32, to: u32, address: usize, range: (usize, usize)) {
+        let start = range.0.max(address) - address;
+        let end = range.1.min(address + PAGE).saturating_sub(address);
+        for at in start..end {
+            let place = |copy: u32| self.copies + (copy as usize - 1) * PAGE + at;
+            // SAFETY: both copies were made, and are of a page each.
+            unsafe { *(place(to) as *mut u8) = *(place(from) as *const u8) };
+        }
     }
 
     /// Drops all copies and returns most of their memory.

@@ -63,13 +63,8 @@ mod tests {
     use crate::os::sys::PAGE;
 
     fn fresh(program: &Program) -> Vec<(u64, u64)> {
-        program
-            .engine
-            .level
-            .as_ref()
-            .expect("a capture")
-            .fresh
-            .clone()
+        let level = program.engine.level.as_ref();
+        level.expect("a capture").fresh.clone()
     }
 
     #[test]
@@ -83,20 +78,17 @@ mod tests {
         assert_eq!(map(at, at + PAGE), Ok(()));
         assert_eq!(fresh(&program), [(at as u64, (at + 3 * PAGE) as u64)]);
         let rights = &program.engine.pages.memory.rights;
-        assert!(
-            [at, at + PAGE, at + 2 * PAGE]
-                .iter()
-                .all(|page| rights[page] == 0)
-        );
+        let closed = [at, at + PAGE, at + 2 * PAGE].map(|page| rights[&page]);
+        assert_eq!(closed, [0; 3]);
     }
 
     #[test]
     fn unmapped_memory_is_the_programs_no_more() {
         let mut program = Program::captured(3);
         let (page, end) = (program.page(1), program.page(2));
-        assert_eq!(program.engine.touch(page, Access::Read), Touched::Opened);
+        assert_eq!(program.touch(1, Access::Read), Touched::Opened);
         assert_eq!(program.engine.remap(page, end, None, false), Ok(()));
-        assert_eq!(program.engine.touch(page, Access::Read), Touched::NotOurs);
+        assert_eq!(program.touch(1, Access::Read), Touched::NotOurs);
         assert_eq!(program.engine.pages.spans.all().len(), 2);
     }
 
@@ -105,10 +97,8 @@ mod tests {
         let mut program = Program::captured(2);
         let (page, end) = (program.page(0), program.page(1));
         assert_eq!(program.engine.touch(page, Access::Write), Touched::Opened);
-        assert_eq!(
-            program.engine.remap(page, end, Some((READ, 0)), false),
-            Ok(())
-        );
+        let read_only = Some((READ, 0));
+        assert_eq!(program.engine.remap(page, end, read_only, false), Ok(()));
         assert_eq!(program.rights(0), 0);
         assert_eq!(program.engine.touch(page, Access::Write), Touched::NotOurs);
         assert_eq!(program.engine.touch(page, Access::Read), Touched::Opened);

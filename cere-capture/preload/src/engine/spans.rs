@@ -16,9 +16,15 @@ pub const KIND_TWICE: u8 = 8;
 /// The kernel lets it grow down, as it does a stack (MAP_GROWSDOWN).
 pub const KIND_GROWS: u8 = 16;
 
+/// Shared: by other processes perhaps.
+pub const KIND_SHARED: u8 = 32;
+
+/// Shared, and another process or a device writes it.
+pub const KIND_OUTSIDE: u8 = 64;
+
 /// A range of memory with one protection.
 #[repr(C, align(32))]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Span {
     /// First address.
     pub start: usize,
@@ -181,15 +187,7 @@ mod tests {
 
     #[test]
     fn carve_and_insert_keep_order() {
-        let mut room = vec![
-            Span {
-                start: 0,
-                end: 0,
-                protection: 0,
-                kind: 0
-            };
-            64
-        ];
+        let mut room = vec![Span::default(); 64];
         // SAFETY: far fewer than 64 spans are put in.
         let mut spans = unsafe { Spans::new(room.as_mut_ptr() as usize) };
         let span = |start, end, protection| Span {

@@ -6,6 +6,8 @@ use super::pages::Pages;
 use super::streams::Streams;
 use super::tracer::Tracer;
 use super::{clock, gate, parallel, status, turn};
+use crate::os::files::FileError;
+use std::fmt::{self, Display, Formatter};
 
 /// Stack and control block of the thread whose memory is closed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,8 +16,39 @@ pub struct Place {
     pub stack: (usize, usize),
     /// Whether the kernel lets that mapping grow.
     pub grows: bool,
+    /// Whether that is the thread's own stack: below the pointer nothing is in use.
+    pub own: bool,
     /// Its control block and static thread-local storage, whole pages.
     pub control: (usize, usize),
+}
+
+/// Why memory cannot be closed, or a capture not hold it. [`Engine::close`] makes it in handlers: without allocation.
+#[derive(Debug)]
+pub enum Obstacle {
+    /// What is mapped is not known.
+    Mappings(FileError),
+    /// There are more mappings than the engine has room for.
+    TooMany,
+    /// The kernel refuses to protect [start, end), with this error.
+    Protection(usize, usize, isize),
+    /// There is no memory for copies.
+    NoMemory,
+    /// The thread-local storage has more pages than a capture notes.
+    ThreadStorage,
+}
+
+impl Display for Obstacle {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        match self {
+            Obstacle::Mappings(e) => e.fmt(f),
+            Obstacle::TooMany => f.write_str("the program has too many mappings"),
+            Obstacle::Protection(start, end, error) => {
+                write!(f, "{start:#x}-{end:#x} cannot be protected (error {error})")
+            }
+            Obstacle::NoMemory => f.write_str("no memory is left"),
+            Obstacle::ThreadStorage => f.write_str("the thread-local storage is too large"),
+        }
+    }
 }
 
 /// The state of captures and page traces of the process.
@@ -35,8 +68,10 @@ pub struct Engine<M = System> {
     pub place: Place,
     /// [start, end) of what is never protected: the library's own memory and image.
     pub own: Vec<(usize, usize)>,
-    /// Stacks of the other threads, never protected either.
+    /// Stacks of other threads that run, or rest in a call, never protected either.
     pub stacks: Vec<(usize, usize)>,
+    /// Whether there are other threads.
+    pub others: bool,
     /// Number of the touching thread: 0 for the one that entered the region.
     pub toucher: u32,
 }
@@ -53,6 +88,7 @@ impl<M: Memory> Engine<M> {
             place: Place::default(),
             own,
             stacks: Vec::new(),
+            others: false,
             toucher: 0,
         }
     }
@@ -68,7 +104,7 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Protects all memory: the next touch of each page faults.
-    pub fn close(&mut self) -> Result<(), String> {
+    pub fn close(&mut self) -> Result<(), Obstacle> {
         gate::memory_closes();
         if self.level.is_some() {
             clock::close_shared_page();
@@ -77,7 +113,9 @@ impl<M: Memory> Engine<M> {
         if self.level.as_ref().is_none_or(|l| l.started == 0) {
             self.first.clear();
         }
-        self.pages.close()?;
+        self.pages
+            .close()
+            .map_err(|(span, error)| Obstacle::Protection(span.start, span.end, error))?;
         self.tracer.pace.go_on(self.pages.memory.time());
         Ok(())
     }
@@ -123,15 +161,15 @@ mod tests {
     #[test]
     fn what_was_open_is_closed_again() {
         let mut program = Program::captured(3);
-        let page = program.page(1);
-        assert_eq!(program.engine.touch(page, Access::Write), Touched::Opened);
+        assert_eq!(program.touch(1, Access::Write), Touched::Opened);
         program.engine.open();
         assert!((0..3).all(|i| program.rights(i) == READ | WRITE));
         program.engine.close().expect("a table");
         assert!((0..3).all(|i| program.rights(i) == 0));
+        let page = program.page(1);
         assert!(!program.engine.pages.is_open(page, Access::Read));
         // It is the capture's already.
-        assert_eq!(program.engine.touch(page, Access::Read), Touched::Opened);
+        assert_eq!(program.touch(1, Access::Read), Touched::Opened);
         assert_eq!(program.rights(1), READ);
         assert_eq!(program.touches().len(), 1);
     }
@@ -159,9 +197,9 @@ mod tests {
     fn memory_that_cannot_be_closed_is_named() {
         let mut program = Program::new(1);
         program.engine.pages.memory.refused = Some((PAGE, 12));
-        let message = program.engine.close().expect_err("no memory");
-        let expected = format!("{:#x}-{:#x} ", program.start, program.page(1));
-        assert!(message.starts_with(&expected), "{message}");
-        assert!(message.ends_with("(error 12)"), "{message}");
+        let message = program.engine.close().expect_err("no memory").to_string();
+        let (start, end) = (program.start, program.page(1));
+        let expected = format!("{start:#x}-{end:#x} cannot be protected (error 12)");
+        assert_eq!(message, expected);
     }
 }

@@ -8,7 +8,7 @@ const STREAMS: usize = 32;
 /// Maximum number of pages opened ahead by one fault.
 pub const AHEAD: usize = 31;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Stream {
     /// The page that was opened last.
     last: usize,
@@ -56,18 +56,9 @@ pub fn beyond(page: usize, count: usize, down: bool) -> (usize, usize) {
 
 impl Streams {
     /// No streams.
-    pub const fn new() -> Streams {
-        const NONE: Stream = Stream {
-            last: 0,
-            pages: 0,
-            ahead: 0,
-            down: false,
-            write: false,
-            again: false,
-            at: 0,
-        };
+    pub fn new() -> Streams {
         Streams {
-            all: [NONE; STREAMS],
+            all: [Stream::default(); STREAMS],
             touches: 0,
             most: AHEAD,
         }
@@ -92,11 +83,10 @@ impl Streams {
         self.all[index] = Stream {
             last: page,
             pages: 1,
-            ahead: 0,
-            down: false,
             write,
             again,
             at: self.touches,
+            ..Stream::default()
         };
         Place {
             index,

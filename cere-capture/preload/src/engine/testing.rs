@@ -1,11 +1,12 @@
 //! Engines for tests: protection is a table, so that nothing faults and no handler runs.
 
 use super::level::Level;
-use super::memory::{Memory, READ, WRITE};
+use super::memory::{Access, Memory, READ, WRITE};
 use super::pages::Pages;
 use super::pool::{Page, Pool, Touch};
 use super::spans::{Span, Spans};
 use super::state::Engine;
+use super::touch::Touched;
 use super::tracer::Tracer;
 use crate::os::sys::PAGE;
 use cere_format::capture::{EntryState, TracePlan};
@@ -145,11 +146,22 @@ impl Program {
         program
     }
 
+    /// Start, end and rights of the memory under protection.
+    pub fn spans(&self) -> Vec<(usize, usize, u8)> {
+        let all = self.engine.pages.spans.all().iter();
+        all.map(|s| (s.start, s.end, s.protection)).collect()
+    }
+
     /// What the engine knows of a page.
     pub fn known(&mut self, i: usize) -> Page {
         let page = self.page(i);
-        // SAFETY: a page of the pool.
-        unsafe { *self.engine.pages.pool.page(page) }
+        *self.engine.pages.pool.page(page).expect("room")
+    }
+
+    /// Touches a page.
+    pub fn touch(&mut self, i: usize, access: Access) -> Touched {
+        let page = self.page(i);
+        self.engine.touch(page, access)
     }
 
     /// Address of a page.

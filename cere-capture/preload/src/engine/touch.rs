@@ -1,8 +1,8 @@
 //! What a touch of protected memory does.
 
 use super::memory::{Access, EXECUTE, Memory, READ, WRITE};
-use super::pool::{DEAD, Did, Page, TOUCHER_SHIFT, TOUCHERS, Touch};
-use super::spans::{KIND_FILE, KIND_GROWS, KIND_STACK, KIND_TWICE, Span};
+use super::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch};
+use super::spans::{KIND_FILE, KIND_GROWS, KIND_OUTSIDE, KIND_STACK, KIND_TWICE, Span};
 use super::state::Engine;
 use super::streams::{self, Place, Streams};
 use super::tracer::Run;
@@ -22,6 +22,24 @@ pub enum Touched {
     Failed(&'static str),
 }
 
+/// A page that is about to be opened.
+struct Opening {
+    span: Span,
+    address: usize,
+    /// The access that touches it.
+    access: Access,
+    /// Rights in force.
+    open: u8,
+    /// Rights that it gets.
+    now: u8,
+    /// Whether the capture has it, if there is one.
+    known: bool,
+    /// Whether there is a capture that does not have it.
+    new: bool,
+    /// Whether other threads run in a parallel region.
+    shared: bool,
+}
+
 impl<M: Memory> Engine<M> {
     /// In the handler of a fault: a [`Engine::touch`] that takes none of the program's time.
     pub fn touch_by_fault(&mut self, address: usize, access: Access) -> Touched {
@@ -37,14 +55,29 @@ impl<M: Memory> Engine<M> {
 
     /// Opens the page at `address` for `access` and lets the capture keep its content.
     pub fn touch(&mut self, address: usize, access: Access) -> Touched {
-        let address = address & !(PAGE - 1);
-        let Some(span) = self
-            .pages
-            .spans
-            .find(address)
-            .or_else(|| self.grow(address))
-        else {
+        let opening = match self.plan_opening(address & !(PAGE - 1), access) {
+            Ok(opening) => opening,
+            Err(touched) => return touched,
+        };
+        if opening.new
+            && self.may_be_unreadable(&opening.span)
+            && !self.is_readable(opening.address, opening.now)
+        {
             return Touched::NotOurs;
+        }
+        if !self.pages.is_short()
+            && let Some(touched) = self.open_run(&opening)
+        {
+            return touched;
+        }
+        self.block(opening.span, opening.address, access)
+    }
+
+    /// What is to be opened at a touch of the page at `address`; or what becomes of the touch without that.
+    fn plan_opening(&mut self, address: usize, access: Access) -> Result<Opening, Touched> {
+        let known = self.pages.spans.find(address);
+        let Some(span) = known.or_else(|| self.grow(address)) else {
+            return Err(Touched::NotOurs);
         };
         let need = match access {
             Access::Read => READ,
@@ -53,20 +86,27 @@ impl<M: Memory> Engine<M> {
         };
         // On x86 memory that may be written or executed may be read.
         if span.protection & need == 0 && (need != READ || span.protection == 0) {
-            return Touched::NotOurs;
+            return Err(Touched::NotOurs);
         }
-        // SAFETY: a page of the pool, or null.
-        let Some(page) = (unsafe { self.pages.pool.page(address).as_mut() }) else {
-            return Touched::Failed("more address space than can be noted");
+        let Some(page) = self.pages.pool.page(address).copied() else {
+            return Err(Touched::Failed("more address space than can be noted"));
         };
-        let mut now = need | (span.protection & READ);
-        let open = self.pages.rights(page);
-        now |= open;
-        let twice = span.kind & KIND_TWICE != 0 && self.level.is_some();
-        if twice && access == Access::Write {
-            return Touched::Failed("memory that is mapped at two addresses, to write it");
+        let (open, captures) = (self.pages.rights(&page), self.level.is_some());
+        if span.kind & KIND_OUTSIDE != 0 && captures {
+            return Err(Touched::Failed(
+                "memory that other processes change: they have it mapped as well, to write it",
+            ));
         }
-        let captures = self.level.is_some();
+        let twice = span.kind & KIND_TWICE != 0 && captures;
+        if twice && access == Access::Write {
+            let lack = "memory that is mapped at two addresses, to write it";
+            return Err(Touched::Failed(lack));
+        }
+        let shared = self.shared();
+        if shared && open & need == need {
+            // Another thread was first.
+            return Err(Touched::Opened);
+        }
         let new = captures && page.touched == Did::No;
         // The first read of a page beside written ones is likely followed by a write: one fault for both.
         let guess = new
@@ -77,65 +117,72 @@ impl<M: Memory> Engine<M> {
                 | self.pages.open_rights(address + PAGE))
                 & WRITE
                 != 0;
-        if guess {
-            now |= WRITE;
+        Ok(Opening {
+            span,
+            address,
+            access,
+            open,
+            now: need | span.protection & READ | open | if guess { WRITE } else { 0 },
+            known: page.touched != Did::No,
+            new,
+            shared,
+        })
+    }
+
+    /// Opens the page, and with it those that its stream is likely to touch next. None where the kernel has no mapping left.
+    fn open_run(&mut self, opening: &Opening) -> Option<Touched> {
+        let (address, new, now) = (opening.address, opening.new, opening.now);
+        let stream = self.follow(opening);
+        let ahead = stream.map_or(0, |place| {
+            let ahead = self.count_ahead(opening, place);
+            self.streams_of(new).opened(place, ahead);
+            ahead
+        });
+        let down = stream.is_some_and(|place| place.down);
+        let beyond = streams::beyond(address, ahead, down);
+        let (start, end) = (beyond.0.min(address), beyond.1.max(address + PAGE));
+        match self.give_rights(opening, (start, end)) {
+            Ok(0) => {}
+            Ok(result) if result == -(libc::ENOMEM as isize) => return None,
+            Ok(_) => return Some(Touched::Failed("a page that cannot be opened")),
+            Err(lack) => return Some(Touched::Failed(lack)),
         }
-        let shared = self.shared();
-        if shared && open & need == need {
-            // Another thread was first.
-            return Touched::Opened;
+        if now & WRITE != 0 && new {
+            // SAFETY: writable by now.
+            unsafe { self.pages.memory.populate(start, end) };
         }
-        if new && self.may_be_unreadable(&span) && !self.is_readable(address, now) {
-            return Touched::NotOurs;
+        if let Err(lack) = self.take(&opening.span, (start, end), address) {
+            return Some(Touched::Failed(lack));
         }
-        if !self.pages.is_short() {
-            let stream = self.follow(&span, address, access, (new, open != 0));
-            let ahead = stream.map_or(0, |place| {
-                let most = self.count_ahead(&span, (address, page), place, now);
-                self.streams_of(new).opened(place, most);
-                most
-            });
-            let down = stream.is_some_and(|place| place.down);
-            let beyond = streams::beyond(address, ahead, down);
-            let (start, end) = (beyond.0.min(address), beyond.1.max(address + PAGE));
-            let mut result = 0;
-            if shared && new && now & WRITE != 0 {
-                // SAFETY: within the program's rights. Nobody writes until the copies are made.
-                result = unsafe { self.pages.memory.protect(start, end, now & !WRITE | READ) };
-                if result == 0
-                    && let Err(lack) = self.take(&span, (start, end), address)
-                {
-                    return Touched::Failed(lack);
-                }
+        self.note(&opening.span, (start, end), (address, opening.access), now);
+        let run = Run {
+            page: address,
+            ahead: ahead as u16,
+            down,
+            thread: self.toucher,
+            time: self.tracer.pace.time(),
+        };
+        self.tracer.trace(&mut self.pages, run, opening.open == 0);
+        Some(Touched::Opened)
+    }
+
+    /// Sets the rights of [start, end), a part of the span: the kernel's result. Beside other threads copies are made before.
+    fn give_rights(
+        &mut self,
+        opening: &Opening,
+        (start, end): (usize, usize),
+    ) -> Result<isize, &'static str> {
+        let now = opening.now;
+        if opening.shared && opening.new && now & WRITE != 0 {
+            // SAFETY: within the program's rights. Nobody writes until the copies are made.
+            let result = unsafe { self.pages.memory.protect(start, end, now & !WRITE | READ) };
+            if result != 0 {
+                return Ok(result);
             }
-            if result == 0 {
-                // SAFETY: within the program's rights.
-                result = unsafe { self.pages.memory.protect(start, end, now) };
-            }
-            if result == 0 {
-                if now & WRITE != 0 && new {
-                    // SAFETY: writable by now.
-                    unsafe { self.pages.memory.populate(start, end) };
-                }
-                if let Err(lack) = self.take(&span, (start, end), address) {
-                    return Touched::Failed(lack);
-                }
-                self.note(&span, (start, end), (address, access), now);
-                let run = Run {
-                    page: address,
-                    ahead: ahead as u16,
-                    down,
-                    thread: self.toucher,
-                    time: self.tracer.pace.time(),
-                };
-                self.tracer.trace(&mut self.pages, run, open == 0);
-                return Touched::Opened;
-            }
-            if result != -(libc::ENOMEM as isize) {
-                return Touched::Failed("a page that cannot be opened");
-            }
+            self.take(&opening.span, (start, end), opening.address)?;
         }
-        self.block(span, address, access)
+        // SAFETY: within the program's rights.
+        Ok(unsafe { self.pages.memory.protect(start, end, now) })
     }
 
     /// Whether a page may be such that it cannot be read though its mapping allows it: beyond the end of its file, or a guard page
@@ -168,28 +215,23 @@ impl<M: Memory> Engine<M> {
     }
 
     /// The stream that a touch belongs to; none where pages are opened one by one.
-    fn follow(
-        &mut self,
-        span: &Span,
-        address: usize,
-        access: Access,
-        (new, again): (bool, bool),
-    ) -> Option<Place> {
-        let alone = KIND_STACK | KIND_TWICE;
+    fn follow(&mut self, opening: &Opening) -> Option<Place> {
+        let kind = opening.span.kind;
         // Pages beyond the end of a file cannot be copied.
-        let file = span.kind & KIND_FILE != 0 && self.level.is_some();
-        if access == Access::Execute || span.kind & alone != 0 || file {
+        let file = kind & KIND_FILE != 0 && self.level.is_some();
+        if opening.access == Access::Execute || kind & (KIND_STACK | KIND_TWICE) != 0 || file {
             return None;
         }
         // The next page may be another thread's.
         let strangers = self.level.as_ref().is_some_and(|l| l.strangers);
         let unknown = self.level.as_ref().is_some_and(|l| l.guards.is_none());
-        if strangers || unknown || self.shared() || self.tracer.is_exact() {
+        if strangers || unknown || opening.shared || self.tracer.is_exact() {
             return None;
         }
-        let streams = self.streams_of(new);
-        let place = streams.follow(address, access == Access::Write, again);
-        if new {
+        let (write, again) = (opening.access == Access::Write, opening.open != 0);
+        let streams = self.streams_of(opening.new);
+        let place = streams.follow(opening.address, write, again);
+        if opening.new {
             self.pages.confirm(place.passed.0, place.passed.1);
         }
         Some(place)
@@ -197,33 +239,25 @@ impl<M: Memory> Engine<M> {
 
     /// How many pages beyond the touched one are opened with it: at most those that have the same rights in force and that the
     /// capture knows as well or as little.
-    fn count_ahead(
-        &mut self,
-        span: &Span,
-        (address, page): (usize, &Page),
-        place: Place,
-        now: u8,
-    ) -> usize {
+    fn count_ahead(&mut self, opening: &Opening, place: Place) -> usize {
+        let (span, address, known) = (&opening.span, opening.address, opening.known);
         let room = match place.down {
             true => address - span.start,
             false => span.end - address - PAGE,
         };
         let most = place.ahead.min(room / PAGE);
-        let open = self.pages.rights(page);
-        let known = page.touched != Did::No;
         for i in 0..most {
             let at = match place.down {
                 true => address - (i + 1) * PAGE,
                 false => address + (i + 1) * PAGE,
             };
-            // SAFETY: a page of the pool, or null.
-            let Some(beside) = (unsafe { self.pages.pool.page(at).as_ref() }) else {
+            let Some(beside) = self.pages.pool.page(at).copied() else {
                 return i;
             };
-            let alike = self.pages.rights(beside) == open
+            let alike = self.pages.rights(&beside) == opening.open
                 && (self.level.is_none()
                     || known == (beside.touched != Did::No)
-                        && (!known || now & WRITE == 0 || beside.written != Did::No));
+                        && (!known || opening.now & WRITE == 0 || beside.written != Did::No));
             if !alike {
                 return i;
             }
@@ -243,8 +277,7 @@ impl<M: Memory> Engine<M> {
             return Ok(());
         };
         for at in (start..end).step_by(PAGE) {
-            // SAFETY: a page of the pool, or null.
-            let Some(page) = (unsafe { self.pages.pool.page(at).as_mut() }) else {
+            let Some(page) = self.pages.pool.page(at) else {
                 return Err("more address space than can be noted");
             };
             // Whether a page trace has closed it again does not count.
@@ -255,22 +288,19 @@ impl<M: Memory> Engine<M> {
                 true => Did::Yes,
                 false => Did::Maybe,
             };
-            let mut touch = Touch {
-                address: at,
-                copy: 0,
-                kind: u32::from(span.kind) | self.toucher.min(TOUCHERS) << TOUCHER_SHIFT,
-                exit: 0,
-            };
             let dead = span.kind & KIND_STACK != 0
                 && level.stack.0 <= at
                 && at + PAGE <= level.entry.stack_pointer as usize;
-            if dead {
-                touch.kind |= DEAD;
-            }
+            let kind = u32::from(span.kind) | self.toucher.min(TOUCHERS) << TOUCHER_SHIFT;
             // Also below the stack pointer: code copies variables that it has not set, with what lay there.
             // SAFETY: the page is readable.
-            touch.copy = unsafe { self.pages.pool.copy(at) }
-                .ok_or("more memory than the machine has left")?;
+            let copy = unsafe { self.pages.pool.copy(at) };
+            let touch = Touch {
+                address: at,
+                copy: copy.ok_or("more memory than the machine has left")?,
+                kind: kind | if dead { DEAD } else { 0 },
+                exit: 0,
+            };
             if !self.pages.pool.append(level.touched, touch) {
                 return Err("more pages than can be noted");
             }
@@ -292,8 +322,7 @@ impl<M: Memory> Engine<M> {
             return;
         }
         for at in (start..end).step_by(PAGE) {
-            // SAFETY: a page of the pool, or null.
-            let Some(page) = (unsafe { self.pages.pool.page(at).as_mut() }) else {
+            let Some(page) = self.pages.pool.page(at) else {
                 continue;
             };
             if now & WRITE != 0 {
@@ -382,8 +411,7 @@ impl<M: Memory> Engine<M> {
 
     /// A system call reaches a page that is open.
     fn reached(&mut self, address: usize, access: Access) {
-        // SAFETY: a page of the pool, or null.
-        if let Some(page) = unsafe { self.pages.pool.page(address).as_mut() }
+        if let Some(page) = self.pages.pool.page(address)
             && page.touched != Did::No
         {
             page.touched = Did::Yes;
@@ -450,9 +478,8 @@ mod tests {
     #[test]
     fn a_page_is_kept_once() {
         let mut program = Program::captured(1);
-        let page = program.page(0);
-        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
-        assert_eq!(program.engine.touch(page, Write), Touched::Opened);
+        assert_eq!(program.touch(0, Read), Touched::Opened);
+        assert_eq!(program.touch(0, Write), Touched::Opened);
         assert_eq!(program.rights(0), READ | WRITE);
         assert_eq!(program.touches().len(), 1);
         let known = program.known(0);
@@ -463,9 +490,8 @@ mod tests {
     #[test]
     fn a_page_beside_a_written_one_is_guessed_to_be_written() {
         let mut program = Program::captured(3);
-        let (first, second) = (program.page(0), program.page(1));
-        assert_eq!(program.engine.touch(first, Write), Touched::Opened);
-        assert_eq!(program.engine.touch(second, Read), Touched::Opened);
+        assert_eq!(program.touch(0, Write), Touched::Opened);
+        assert_eq!(program.touch(1, Read), Touched::Opened);
         assert_eq!(program.rights(1), READ | WRITE);
         let written = [program.known(0).written, program.known(1).written];
         assert_eq!(written, [Did::Yes, Did::Maybe]);
@@ -475,17 +501,15 @@ mod tests {
     fn pages_of_zeros_take_no_copy() {
         let mut program = Program::captured(1);
         program.write(0, 0);
-        let page = program.page(0);
-        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+        assert_eq!(program.touch(0, Read), Touched::Opened);
         assert_eq!(program.touches()[0].copy, 0);
     }
 
     #[test]
     fn what_the_program_may_not_touch() {
         let mut program = Program::captured(2);
-        let (page, after) = (program.page(1), program.page(2));
-        assert_eq!(program.engine.touch(page, Execute), Touched::NotOurs);
-        assert_eq!(program.engine.touch(after, Read), Touched::NotOurs);
+        assert_eq!(program.touch(1, Execute), Touched::NotOurs);
+        assert_eq!(program.touch(2, Read), Touched::NotOurs);
         assert!(program.touches().is_empty());
     }
 
@@ -493,8 +517,7 @@ mod tests {
     fn without_memory_for_copies_it_fails() {
         let mut program = Program::captured(2);
         program.engine.pages.pool.allow(0);
-        let page = program.page(0);
-        let touched = program.engine.touch(page, Read);
+        let touched = program.touch(0, Read);
         assert!(matches!(touched, Touched::Failed(_)), "{touched:?}");
     }
 
@@ -502,8 +525,7 @@ mod tests {
     fn blocks_are_opened_where_mappings_run_short() {
         let mut program = Program::captured(40);
         program.engine.pages.budget = 0;
-        let page = program.page(20);
-        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+        assert_eq!(program.touch(20, Read), Touched::Opened);
         let open = (0..40).filter(|i| program.rights(*i) != 0).count();
         assert!((9..=16).contains(&open), "{open}");
         let touches = program.touches();
@@ -519,8 +541,7 @@ mod tests {
         let mut faults = 0;
         for i in 4..15 {
             if program.rights(i) == 0 {
-                let page = program.page(i);
-                assert_eq!(program.engine.touch(page, Read), Touched::Opened);
+                assert_eq!(program.touch(i, Read), Touched::Opened);
                 faults += 1;
             }
         }
@@ -539,8 +560,7 @@ mod tests {
         let mut program = Program::captured(40);
         program.engine.first.most = streams::AHEAD;
         for i in [30, 29, 27] {
-            let page = program.page(i);
-            assert_eq!(program.engine.touch(page, Write), Touched::Opened);
+            assert_eq!(program.touch(i, Write), Touched::Opened);
         }
         let written: Vec<Did> = (23..31).map(|i| program.known(i).written).collect();
         let (maybe, yes, no) = (Did::Maybe, Did::Yes, Did::No);
@@ -553,13 +573,12 @@ mod tests {
     fn nothing_is_opened_ahead_where_the_capture_knows_more_or_less() {
         let mut program = Program::captured(40);
         program.engine.first.most = streams::AHEAD;
-        let pages: Vec<usize> = (0..40).map(|i| program.page(i)).collect();
         // Page 6 was touched already, page 9 is open.
-        program.engine.touch(pages[6], Read);
-        program.engine.pages.close_pages(pages[6], pages[7]);
-        program.engine.touch(pages[9], Read);
-        for i in [2, 3, 5, 6, 7] {
-            assert_eq!(program.engine.touch(pages[i], Read), Touched::Opened);
+        let (start, end) = (program.page(6), program.page(7));
+        program.touch(6, Read);
+        program.engine.pages.close_pages(start, end);
+        for i in [9, 2, 3, 5, 6, 7] {
+            assert_eq!(program.touch(i, Read), Touched::Opened);
         }
         let open = (0..40).filter(|i| program.rights(*i) != 0);
         assert_eq!(open.collect::<Vec<_>>(), Vec::from_iter(2..10));
@@ -570,8 +589,7 @@ mod tests {
     fn larger_blocks_where_the_kernel_refuses_smaller_ones() {
         let mut program = Program::captured(40);
         program.engine.pages.memory.refused = Some((PAGE, libc::ENOMEM as isize));
-        let page = program.page(20);
-        assert_eq!(program.engine.touch(page, Write), Touched::Opened);
+        assert_eq!(program.touch(20, Write), Touched::Opened);
         assert!(program.touches().len() > 1);
     }
 
@@ -596,9 +614,8 @@ mod tests {
             ..span
         };
         assert!(program.engine.pages.spans.insert(twice));
-        let page = program.page(0);
-        assert_eq!(program.engine.touch(page, Read), Touched::Opened);
-        let touched = program.engine.touch(page, Write);
+        assert_eq!(program.touch(0, Read), Touched::Opened);
+        let touched = program.touch(0, Write);
         assert!(matches!(touched, Touched::Failed(_)), "{touched:?}");
     }
 }

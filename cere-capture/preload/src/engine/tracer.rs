@@ -8,7 +8,6 @@ use super::level::Captured;
 use super::memory::{Memory, WRITE};
 use super::pace::Pace;
 use super::pages::Pages;
-use super::pool::Page;
 use crate::os::sys::PAGE;
 use crate::os::{arena, names};
 use cere_format::capture::{
@@ -127,8 +126,7 @@ impl Entry {
     /// Whether it is the latest entry of its page.
     fn is_current<M: Memory>(self, pages: &mut Pages<M>) -> bool {
         let page = pages.pool.page((self.page & TRACE_PAGE) as usize);
-        // SAFETY: a page of the pool, or null.
-        unsafe { page.as_ref() }.is_some_and(|page| page.last == self.sequence)
+        page.is_some_and(|page| page.last == self.sequence)
     }
 }
 
@@ -353,8 +351,7 @@ impl Tracer {
             return;
         }
         for address in run.pages() {
-            // SAFETY: a page of the pool, or null.
-            if let Some(page) = unsafe { pages.pool.page(address).as_mut() } {
+            if let Some(page) = pages.pool.page(address) {
                 self.count(page.last);
                 self.back += u64::from(page.last != IN_FIFO && page.last > self.aged);
                 page.last = IN_FIFO;
@@ -424,13 +421,13 @@ impl Tracer {
         while let Some((start, stop)) = pages.spans.part(at, end) {
             at = start;
             while at < stop {
-                // SAFETY: a page of the pool, or null.
-                let Some(page) = (unsafe { pages.pool.page(at).as_mut() }) else {
+                let Some(page) = pages.pool.page(at) else {
                     return;
                 };
                 self.count(page.last);
+                page.last = self.next;
                 let entry = (entry_of(at, thread), self.pace.time());
-                self.note_left(pages, entry, page, written);
+                self.note_left(pages, entry, written);
                 at += PAGE;
             }
         }
@@ -441,17 +438,16 @@ impl Tracer {
         // What is closed together.
         let mut open = (0, 0);
         for address in run.pages() {
-            // SAFETY: a page of the pool, or null.
-            let Some(page) = (unsafe { pages.pool.page(address).as_mut() }) else {
+            // It may be in the FIFO twice: it was unmapped meanwhile.
+            let page = pages.pool.page(address);
+            let Some(page) = page.filter(|page| page.last == IN_FIFO) else {
                 continue;
             };
-            // It is in the FIFO twice: it was unmapped meanwhile.
-            if page.last != IN_FIFO {
-                continue;
-            }
-            let rights = pages.rights(page);
+            page.last = self.next;
+            let page = *page;
+            let rights = pages.rights(&page);
             let entry = (entry_of(address, run.thread), run.time);
-            self.note_left(pages, entry, page, rights & WRITE != 0);
+            self.note_left(pages, entry, rights & WRITE != 0);
             if !close || rights == 0 {
                 continue;
             }
@@ -467,14 +463,13 @@ impl Tracer {
         pages.close_pages(open.0, open.1);
     }
 
+    /// Logs a page whose [`Page::last`] is the next sequence number.
     fn note_left<M: Memory>(
         &mut self,
         pages: &mut Pages<M>,
         (entry, time): (u64, u64),
-        page: &mut Page,
         written: bool,
     ) {
-        page.last = self.next;
         if self.logged == self.room {
             self.compact(pages);
         }
@@ -552,8 +547,7 @@ mod tests {
 
     fn touch(program: &mut Program, pages: impl IntoIterator<Item = usize>, access: Access) {
         for i in pages {
-            let page = program.page(i);
-            assert_eq!(program.engine.touch(page, access), Touched::Opened);
+            assert_eq!(program.touch(i, access), Touched::Opened);
         }
     }
 

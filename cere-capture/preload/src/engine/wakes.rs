@@ -16,11 +16,7 @@ static LENGTH: AtomicUsize = AtomicUsize::new(0);
 pub fn wake_later(a: [usize; 6]) -> Result<(), &'static str> {
     let this = [a[0], a[1], a[2], a[5]];
     let length = LENGTH.load(SeqCst);
-    let same = |wake: &&Wake| {
-        [0, 1, 3]
-            .iter()
-            .all(|i| wake.0[*i].load(SeqCst) == this[*i])
-    };
+    let same = |wake: &&Wake| [0, 1, 3].map(|i| wake.0[i].load(SeqCst) == this[i]) == [true; 3];
     if let Some(known) = NOTED[..length].iter().find(same) {
         let sum = known.0[2].load(SeqCst).saturating_add(this[2]);
         known.0[2].store(sum.min(i32::MAX as usize), SeqCst);

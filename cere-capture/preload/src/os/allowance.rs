@@ -20,7 +20,12 @@ static TAKEN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static ABOVE: [[AtomicU64; 2]; 2] = [const { [const { AtomicU64::new(0) }; 2] }; 2];
 
 /// Reads or sets a limit of a process as the kernel has it: zero or a negated error.
-fn exchange(process: c_int, resource: u32, new: Option<&rlimit64>, old: &mut rlimit64) -> isize {
+pub fn exchange(
+    process: c_int,
+    resource: u32,
+    new: Option<&rlimit64>,
+    old: &mut rlimit64,
+) -> isize {
     let new = new.map_or(0, |new| &raw const *new as usize);
     let old = &raw mut *old as usize;
     let arguments = [process as usize, resource as usize, new, old, 0, 0];
@@ -28,7 +33,8 @@ fn exchange(process: c_int, resource: u32, new: Option<&rlimit64>, old: &mut rli
     unsafe { sys::call(libc::SYS_prlimit64, arguments) }
 }
 
-fn read(resource: u32) -> rlimit64 {
+/// A limit of this process as the kernel has it.
+pub fn read(resource: u32) -> rlimit64 {
     let mut now = rlimit64 {
         rlim_cur: libc::RLIM64_INFINITY,
         rlim_max: libc::RLIM64_INFINITY,

@@ -6,7 +6,8 @@
 //! word that it keeps for the main thread. It is nobody's child: no wait finds it but with `__WALL` or `__WCLONE`.
 
 use super::section::Lock;
-use super::{process, sys, thread};
+use super::{allowance, futex, process, sys, thread};
+use libc::rlimit64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicU32, AtomicUsize};
 
@@ -80,6 +81,11 @@ pub fn is_running() -> bool {
     HELPER.load(Acquire) != 0 && !process::is_copy()
 }
 
+/// The helper's process; 0 if there is none.
+pub fn id() -> i32 {
+    HELPER.load(Relaxed)
+}
+
 /// A system call by the helper; none if there is no helper.
 ///
 /// # Safety
@@ -108,7 +114,7 @@ fn request(number: usize, arguments: [usize; 6]) -> Option<isize> {
     }
     let next = REQUEST.load(Relaxed).wrapping_add(1);
     REQUEST.store(next, Release);
-    wake(&REQUEST);
+    futex::wake(&REQUEST, 1);
     loop {
         let answer = ANSWER.load(Acquire);
         if answer == next {
@@ -117,32 +123,8 @@ fn request(number: usize, arguments: [usize; 6]) -> Option<isize> {
         if !is_running() {
             return None;
         }
-        wait(&ANSWER, answer, [0, SOON]);
+        futex::wait(&ANSWER, answer, [0, SOON]);
     }
-}
-
-fn wake(word: &AtomicU32) {
-    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: wakes whoever waits on the word.
-    unsafe {
-        sys::call(
-            libc::SYS_futex,
-            [word.as_ptr() as usize, operation, 1, 0, 0, 0],
-        )
-    };
-}
-
-/// Waits while the word has this value, for at most a time in seconds and nanoseconds.
-fn wait(word: &AtomicU32, value: u32, most: [i64; 2]) {
-    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    let (word, most) = (word.as_ptr() as usize, most.as_ptr() as usize);
-    // SAFETY: waits on the word; a time of this frame.
-    unsafe {
-        sys::call(
-            libc::SYS_futex,
-            [word, operation, value as usize, most, 0, 0],
-        )
-    };
 }
 
 /// The helper. Its thread-local storage is the main thread's: raw system calls alone.
@@ -172,7 +154,7 @@ extern "C" fn serve() -> ! {
             RESULT.store(result, Relaxed);
             answered = asked;
             ANSWER.store(answered, Release);
-            wake(&ANSWER);
+            futex::wake(&ANSWER, 1);
             if number == END {
                 break;
             }
@@ -218,28 +200,24 @@ fn await_request(asked: u32, (owner, value): (&AtomicU32, u32)) {
     let result = unsafe { sys::call(FUTEX_WAITV, [waits, both.len(), 0, until, clock, 0]) };
     // Before Linux 5.16.
     if result == -(libc::ENOSYS as isize) {
-        wait(&REQUEST, asked, [LOOK, 0]);
+        futex::wait(&REQUEST, asked, [LOOK, 0]);
     }
 }
 
 /// Limits of files that the program was started under are the program's.
 fn raise_limits() {
     for resource in [libc::RLIMIT_FSIZE, libc::RLIMIT_NOFILE] {
-        let set = |new: &[u64; 2], old: usize| {
-            let arguments = [0, resource as usize, new.as_ptr() as usize, old, 0, 0];
-            // SAFETY: structures of two words.
-            unsafe { sys::call(libc::SYS_prlimit64, arguments) }
-        };
-        let mut now = [0u64; 2];
-        let arguments = [0, resource as usize, 0, now.as_mut_ptr() as usize, 0, 0];
-        // SAFETY: a structure of two words.
-        unsafe { sys::call(libc::SYS_prlimit64, arguments) };
+        let mut now = allowance::read(resource);
+        let maximum = now.rlim_max;
         let most = match resource {
-            libc::RLIMIT_FSIZE => libc::RLIM_INFINITY,
-            _ => now[1].max(64),
+            libc::RLIMIT_FSIZE => libc::RLIM64_INFINITY,
+            _ => maximum.max(64),
         };
-        if set(&[most, most.max(now[1])], 0) < 0 {
-            set(&[now[1]; 2], 0);
+        for (rlim_cur, rlim_max) in [(most, most.max(maximum)), (maximum, maximum)] {
+            let new = rlimit64 { rlim_cur, rlim_max };
+            if allowance::exchange(0, resource, Some(&new), &mut now) == 0 {
+                break;
+            }
         }
     }
 }

@@ -6,6 +6,12 @@ pub fn set(error: i32) {
     unsafe { *libc::__errno_location() = error };
 }
 
+/// The calling thread's errno.
+pub fn get() -> i32 {
+    // SAFETY: errno's address is valid in the calling thread.
+    unsafe { *libc::__errno_location() }
+}
+
 /// Runs `f` and puts errno back.
 pub fn keep_errno<T>(f: impl FnOnce() -> T) -> T {
     // SAFETY: errno's address is valid in the calling thread.

@@ -2,6 +2,7 @@
 
 use super::{aside, process, sys};
 use std::ffi::{CString, OsStr, OsString};
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,36 @@ pub struct File {
     descriptor: usize,
     /// Whether the descriptor is the helper's.
     aside: bool,
+}
+
+/// What could not be done with a file, and why.
+#[derive(Debug)]
+pub struct FileError {
+    what: &'static str,
+    path: PathBuf,
+    cause: Error,
+}
+
+/// Makes the cause of a failure to do `what` with a file an error that says so.
+pub fn failed(what: &'static str, path: &Path) -> impl Fn(Error) -> FileError {
+    let path = path.to_owned();
+    move |cause| FileError {
+        what,
+        path: path.clone(),
+        cause,
+    }
+}
+
+impl Display for FileError {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        write!(
+            f,
+            "cannot {} {}: {}",
+            self.what,
+            self.path.display(),
+            self.cause
+        )
+    }
 }
 
 fn checked(result: isize) -> io::Result<usize> {
@@ -167,6 +198,19 @@ pub fn of_process(name: &str) -> PathBuf {
     match aside::is_running() {
         true => format!("/proc/{}/{name}", process::id()).into(),
         false => format!("/proc/self/{name}").into(),
+    }
+}
+
+/// Makes the file of the first number that has none, and which that is.
+pub fn create_first(path: &dyn Fn(u32) -> PathBuf) -> Result<(u32, File), FileError> {
+    let mut number = 0;
+    loop {
+        let path = path(number);
+        match File::create_new(&path) {
+            Ok(file) => return Ok((number, file)),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(e) => return Err(failed("create", &path)(e)),
+        }
     }
 }
 

@@ -22,96 +22,83 @@ pub struct Loaded {
     pub tls: Option<(usize, usize)>,
 }
 
-unsafe extern "C" fn visit_image(
-    info: *mut libc::dl_phdr_info,
-    size: usize,
-    data: *mut libc::c_void,
-) -> i32 {
-    // SAFETY: the loader passes its record; `data` is the list of `list_loaded`.
-    let (info, list) = unsafe { (&*info, &mut *data.cast::<Vec<Loaded>>()) };
-    // SAFETY: the loader's string and headers.
-    let (name, headers) = unsafe {
-        let name = if info.dlpi_name.is_null() {
-            c""
-        } else {
-            CStr::from_ptr(info.dlpi_name)
-        };
-        (
-            name,
-            std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
-        )
-    };
-    let program = list.is_empty();
-    let path = if program {
-        files::read_link("/proc/self/exe").unwrap_or_default()
-    } else {
-        let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
-        files::resolve(&path).unwrap_or(path)
-    };
-    let bias = info.dlpi_addr as usize;
-    let (mut low, mut high, mut tls) = (usize::MAX, 0, None);
-    for header in headers {
-        let start = bias.wrapping_add(header.p_vaddr as usize);
-        if header.p_type == libc::PT_LOAD {
-            low = low.min(start & !4095);
-            high = high.max((start + header.p_memsz as usize).next_multiple_of(4096));
-        } else if header.p_type == libc::PT_TLS
-            && size >= size_of::<libc::dl_phdr_info>()
-            && !info.dlpi_tls_data.is_null()
-        {
-            tls = Some((info.dlpi_tls_data as usize, header.p_memsz as usize));
+/// Calls `visit` with the loader's record of each loaded image, the program's first, until it returns false.
+fn visit_images(mut visit: impl FnMut(&libc::dl_phdr_info, &[libc::Elf64_Phdr]) -> bool) {
+    type Visit<'a> = &'a mut dyn FnMut(&libc::dl_phdr_info, &[libc::Elf64_Phdr]) -> bool;
+    unsafe extern "C" fn call(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        visit: *mut libc::c_void,
+    ) -> i32 {
+        // SAFETY: the loader passes its record, which holds its headers, and what it was given below.
+        unsafe {
+            let (info, visit) = (&*info, &mut *visit.cast::<Visit>());
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+            i32::from(!visit(info, headers))
         }
     }
-    list.push(Loaded {
-        path,
-        bias,
-        range: (low.min(high), high),
-        tls,
-    });
-    0
+    let mut visit: Visit = &mut visit;
+    // SAFETY: `call` gets the function back.
+    unsafe { libc::dl_iterate_phdr(Some(call), (&raw mut visit).cast()) };
 }
 
 /// The loaded images, the program first.
 pub fn list_loaded() -> Vec<Loaded> {
     let mut list: Vec<Loaded> = Vec::new();
-    // SAFETY: `visit_image` gets the list back.
-    unsafe { libc::dl_iterate_phdr(Some(visit_image), (&raw mut list).cast()) };
-    list
-}
-
-unsafe extern "C" fn visit_executable(
-    info: *mut libc::dl_phdr_info,
-    _: usize,
-    data: *mut libc::c_void,
-) -> i32 {
-    // SAFETY: the loader passes its record; `data` is the range of `return_after`.
-    let (info, range) = unsafe { (&*info, &mut *data.cast::<(usize, usize)>()) };
-    // SAFETY: the loader's headers.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-    for header in headers {
-        let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
-        let end = start.wrapping_add(header.p_filesz as usize);
-        let readable = libc::PF_R | libc::PF_X;
-        if header.p_type == libc::PT_LOAD
-            && header.p_flags & readable == readable
-            && (start..end).contains(&range.0)
-        {
-            range.1 = end;
-            return 1;
+    visit_images(|info, headers| {
+        let path = if list.is_empty() {
+            files::read_link("/proc/self/exe").unwrap_or_default()
+        } else if info.dlpi_name.is_null() {
+            PathBuf::new()
+        } else {
+            // SAFETY: the loader's string.
+            let name = unsafe { CStr::from_ptr(info.dlpi_name) };
+            let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+            files::resolve(&path).unwrap_or(path)
+        };
+        let bias = info.dlpi_addr as usize;
+        let (mut low, mut high, mut tls) = (usize::MAX, 0, None);
+        for header in headers {
+            let start = bias.wrapping_add(header.p_vaddr as usize);
+            if header.p_type == libc::PT_LOAD {
+                low = low.min(start & !4095);
+                high = high.max((start + header.p_memsz as usize).next_multiple_of(4096));
+            } else if header.p_type == libc::PT_TLS && !info.dlpi_tls_data.is_null() {
+                tls = Some((info.dlpi_tls_data as usize, header.p_memsz as usize));
+            }
         }
-    }
-    0
+        list.push(Loaded {
+            path,
+            bias,
+            range: (low.min(high), high),
+            tls,
+        });
+        true
+    });
+    list
 }
 
 /// Address of a return instruction after `address`, in the same image.
 pub fn return_after(address: usize) -> Option<usize> {
     const RET: u8 = 0xc3;
-    let mut range = (address, address);
-    // SAFETY: `visit_executable` gets the range back; what it finds is readable code.
-    unsafe {
-        libc::dl_iterate_phdr(Some(visit_executable), (&raw mut range).cast());
-        (address..range.1).find(|at| *(*at as *const u8) == RET)
-    }
+    const READABLE: u32 = libc::PF_R | libc::PF_X;
+    let mut end = address;
+    visit_images(|info, headers| {
+        for header in headers {
+            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+            let code = start..start.wrapping_add(header.p_filesz as usize);
+            if header.p_type == libc::PT_LOAD
+                && header.p_flags & READABLE == READABLE
+                && code.contains(&address)
+            {
+                end = code.end;
+                return false;
+            }
+        }
+        true
+    });
+    // SAFETY: readable code of a loaded image.
+    (address..end).find(|at| unsafe { *(*at as *const u8) } == RET)
 }
 
 #[repr(C)]
@@ -129,32 +116,19 @@ pub fn tls_function() -> *const () {
     __tls_get_addr as *const ()
 }
 
-unsafe extern "C" fn visit_unallocated(
-    info: *mut libc::dl_phdr_info,
-    size: usize,
-    data: *mut libc::c_void,
-) -> i32 {
-    // SAFETY: the loader passes its record; `data` is the list of `allocate_tls`.
-    let (info, list) = unsafe { (&*info, &mut *data.cast::<Vec<usize>>()) };
-    if size >= size_of::<libc::dl_phdr_info>()
-        && info.dlpi_tls_modid != 0
-        && info.dlpi_tls_data.is_null()
-    {
-        list.push(info.dlpi_tls_modid);
-    }
-    0
-}
-
 /// Has the loader allocate the calling thread's block of every image now. Otherwise it does at the first access, with
 /// `malloc`, which would be a call of the region.
 pub fn allocate_tls() {
     let mut modules: Vec<usize> = Vec::new();
-    // SAFETY: `visit_unallocated` gets the list back; the modules are loaded.
-    unsafe {
-        libc::dl_iterate_phdr(Some(visit_unallocated), (&raw mut modules).cast());
-        for module in modules {
-            __tls_get_addr(&TlsIndex { module, offset: 0 });
+    visit_images(|info, _| {
+        if info.dlpi_tls_modid != 0 && info.dlpi_tls_data.is_null() {
+            modules.push(info.dlpi_tls_modid);
         }
+        true
+    });
+    for module in modules {
+        // SAFETY: the module is loaded.
+        unsafe { __tls_get_addr(&TlsIndex { module, offset: 0 }) };
     }
 }
 

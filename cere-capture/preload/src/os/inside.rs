@@ -1,7 +1,11 @@
 //! System calls in which other threads are when memory is closed. The kernel would find the addresses closed, and the call
-//! would fail. Later calls are held until memory is open again ([`crate::engine::gate::await_calls`]).
+//! would fail. Later calls are held until memory is open again ([`crate::engine::gate::await_calls`]). What becomes of threads
+//! that rest in a call beside a captured invocation: [`super::resting`].
 
-use super::{files, names};
+use super::files::{self, FileError};
+use super::{names, sys};
+use std::fmt::{self, Display, Formatter};
+use std::path::Path;
 use std::time::Duration;
 
 /// Nanoseconds on a processor after which a running thread counts as computing: no call takes that long to return or to come
@@ -73,36 +77,83 @@ const KNOWN: [(i64, &[usize]); 34] = [
     (libc::SYS_sched_yield, &[]),
 ];
 
+/// Why memory cannot be closed during the call in which another thread is.
+#[derive(Debug)]
+pub enum Obstacle {
+    /// The kernel does not report the call.
+    Unknown(FileError),
+    /// It reaches memory that would be closed: the call's number.
+    Reaches(usize),
+}
+
+impl Display for Obstacle {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        match self {
+            Obstacle::Unknown(e) => {
+                write!(f, "the kernel does not report what other threads do: {e}")
+            }
+            Obstacle::Reaches(number) => write!(
+                f,
+                "another thread is inside {}, which reaches memory that a capture closes",
+                names::name_call(*number)
+            ),
+        }
+    }
+}
+
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// It runs or waits for a processor, inside a call or not, or rests outside of calls (for a page).
+    /// It runs or waits for a processor, inside a call or not.
     Runs,
-    /// It rests in this call, with these arguments and this stack pointer.
-    Rests(usize, [usize; 6], usize),
+    /// It rests outside of calls, for a page.
+    Waits,
+    /// It rests in this call.
+    Rests(Call),
     /// It has ended.
     Ended,
 }
 
-fn parse_doing(text: &str) -> Doing {
-    let mut words = text.split_ascii_whitespace();
-    // -1 for a rest outside of calls.
-    let Some(number) = words.next().and_then(|w| w.parse().ok()) else {
-        return Doing::Runs;
-    };
-    let mut values = [0; 7];
-    for value in &mut values {
-        let word = words.next().and_then(|w| w.strip_prefix("0x"));
-        *value = word
-            .and_then(|w| usize::from_str_radix(w, 16).ok())
-            .unwrap_or(0);
-    }
-    let [a, b, c, d, e, f, stack] = values;
-    Doing::Rests(number, [a, b, c, d, e, f], stack)
+/// A system call in which a thread rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Its number.
+    pub number: usize,
+    /// Its arguments.
+    pub arguments: [usize; 6],
+    /// The stack pointer.
+    pub stack: usize,
+    /// Where the program goes on.
+    pub next: usize,
 }
 
-/// What the thread `id` does. An error says that the kernel does not report it.
-pub fn read_doing(id: i32) -> Result<Doing, String> {
+fn parse_doing(text: &str) -> Doing {
+    let mut words = text.split_ascii_whitespace();
+    let number = match words.next() {
+        Some("-1") => return Doing::Waits,
+        Some(word) => word.parse().ok(),
+        None => None,
+    };
+    let Some(number) = number else {
+        return Doing::Runs;
+    };
+    let mut values = [0; 8];
+    for value in &mut values {
+        let word = words.next().and_then(|w| w.strip_prefix("0x"));
+        let found = word.and_then(|w| usize::from_str_radix(w, 16).ok());
+        *value = found.unwrap_or(0);
+    }
+    let [a, b, c, d, e, f, stack, next] = values;
+    Doing::Rests(Call {
+        number,
+        arguments: [a, b, c, d, e, f],
+        stack,
+        next,
+    })
+}
+
+/// What the thread `id` does.
+pub fn read_doing(id: i32) -> Result<Doing, Obstacle> {
     let path = format!("/proc/self/task/{id}/syscall");
     // The helper may not be allowed to look at another process, nor this one to open files.
     let text = std::fs::read_to_string(&path).or_else(|e| match e.raw_os_error() {
@@ -114,35 +165,36 @@ pub fn read_doing(id: i32) -> Result<Doing, String> {
         Err(e) if [Some(libc::ESRCH), Some(libc::ENOENT)].contains(&e.raw_os_error()) => {
             Ok(Doing::Ended)
         }
-        Err(e) => Err(format!(
-            "the kernel does not report what other threads do: {path}: {e}"
-        )),
+        Err(e) => Err(Obstacle::Unknown(files::failed("read", Path::new(&path))(
+            e,
+        ))),
     }
 }
 
 /// Nanoseconds that a thread has been on a processor.
-fn time_on_processor(id: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{id}/schedstat")).ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok()
+pub fn time_on_processor(id: i32) -> Option<u64> {
+    // The kernel's clock of this thread.
+    let clock = !(id as usize) << 3 | 6;
+    let mut time = [0u64; 2];
+    let arguments = [clock, time.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: the kernel writes the two words.
+    let result = unsafe { sys::call(libc::SYS_clock_gettime, arguments) };
+    (result == 0).then(|| time[0] * 1_000_000_000 + time[1])
 }
 
-/// What the thread `id` does. An error says why memory cannot be closed meanwhile. `closed` says whether an address would be
-/// closed.
-pub fn find_doing(id: i32, closed: &dyn Fn(usize) -> bool) -> Result<Doing, String> {
+/// What the thread `id` does, if memory can be closed meanwhile. `closed` says whether an address would be closed.
+pub fn find_doing(id: i32, closed: &dyn Fn(usize) -> bool) -> Result<Doing, Obstacle> {
     let doing = read_doing(id)?;
     match doing {
-        Doing::Rests(number, arguments, _) if reaches_closed(number, &arguments, closed) => {
-            Err(format!(
-                "another thread is inside {}, which reaches memory that a capture closes",
-                names::name_call(number)
-            ))
+        Doing::Rests(call) if reaches_closed(call.number, &call.arguments, closed) => {
+            Err(Obstacle::Reaches(call.number))
         }
         doing => Ok(doing),
     }
 }
 
 /// Whether a call in which a thread rests touches closed memory before it returns.
-fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool) -> bool {
+pub fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool) -> bool {
     match number as i64 {
         // It has read its word and writes nothing.
         libc::SYS_futex => {
@@ -157,19 +209,17 @@ fn reaches_closed(number: usize, a: &[usize; 6], closed: &dyn Fn(usize) -> bool)
     }
 }
 
-/// Waits until the threads `ids` rest or count as computing. An error says why memory cannot be closed beside one of them. `closed` says whether an address would be closed.
-pub fn await_rest(ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
-    let mut running: Vec<(i32, Option<u64>)> = ids
-        .into_iter()
-        .map(|id| (id, time_on_processor(id)))
-        .collect();
+/// Waits until the threads `ids` rest or count as computing. `closed` says whether an address would be closed.
+pub fn await_rest(ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), Obstacle> {
+    let running = ids.into_iter().map(|id| (id, time_on_processor(id)));
+    let mut running: Vec<(i32, Option<u64>)> = running.collect();
     for round in 0..MOST_ROUNDS {
         if round > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
         let mut still = Vec::new();
         for (id, began) in running {
-            if find_doing(id, closed)? != Doing::Runs {
+            if ![Doing::Runs, Doing::Waits].contains(&find_doing(id, closed)?) {
                 continue;
             }
             let long = match (began, time_on_processor(id)) {
@@ -195,12 +245,15 @@ mod tests {
     #[test]
     fn what_a_thread_is_at() {
         assert_eq!(parse_doing("running\n"), Doing::Runs);
-        assert_eq!(parse_doing("-1 0x7ffd 0x401000\n"), Doing::Runs);
+        assert_eq!(parse_doing("-1 0x7ffd 0x401000\n"), Doing::Waits);
         let read = "0 0x3 0x5000 0x1000 0x0 0x0 0x0 0x7ffd 0x7f00\n";
-        assert_eq!(
-            parse_doing(read),
-            Doing::Rests(0, [3, 0x5000, 0x1000, 0, 0, 0], 0x7ffd)
-        );
+        let call = Call {
+            number: 0,
+            arguments: [3, 0x5000, 0x1000, 0, 0, 0],
+            stack: 0x7ffd,
+            next: 0x7f00,
+        };
+        assert_eq!(parse_doing(read), Doing::Rests(call));
     }
 
     #[test]

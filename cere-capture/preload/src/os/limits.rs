@@ -1,10 +1,11 @@
 //! Limits that the program sees as without CERE: stack sizes and locked memory. Ordinary code.
 
-use super::errno::keep_errno;
-use super::section::in_library;
-use super::symbols::find_next;
+use super::errno::{self, keep_errno};
+use super::section::{in_library, unnoticed};
+use super::symbols::next;
 use super::sys::PAGE;
-use super::{allowance, arena, mappings, sys, thread};
+use super::{allowance, arena, mappings, thread};
+use libc::rlimit64;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -20,21 +21,8 @@ static STACK: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// Whether a thread is asking libc for the main thread's stack.
 static ASKS: AtomicBool = AtomicBool::new(false);
 
-/// The kernel's limit of the stack.
-fn read_limit() -> libc::rlimit {
-    let mut found = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    let resource = libc::RLIMIT_STACK as usize;
-    let arguments = [0, resource, 0, &raw mut found as usize, 0, 0];
-    // SAFETY: a structure of our own.
-    unsafe { sys::call(libc::SYS_prlimit64, arguments) };
-    found
-}
-
 /// The limit without CERE. The program may have changed the limit that the command set.
-fn usual_limit_of(now: libc::rlimit) -> u64 {
+fn usual_limit_of(now: rlimit64) -> u64 {
     match USUAL.load(Ordering::Relaxed) {
         0 => now.rlim_cur,
         _ if now.rlim_cur != now.rlim_max => now.rlim_cur,
@@ -47,7 +35,7 @@ fn usual_limit_of(now: libc::rlimit) -> u64 {
 pub fn keep_stacks(told: Option<u64>) {
     /// The default of most systems.
     const COMMON: u64 = 8 << 20;
-    let now = read_limit();
+    let now = allowance::read(libc::RLIMIT_STACK);
     if now.rlim_cur == now.rlim_max {
         USUAL.store(told.unwrap_or_default(), Ordering::Relaxed);
     }
@@ -88,18 +76,12 @@ pub fn restore_stack_limit() {
     if usual == 0 {
         return;
     }
-    let new = libc::rlimit {
+    let mut old = allowance::read(libc::RLIMIT_STACK);
+    let new = rlimit64 {
         rlim_cur: usual,
-        rlim_max: read_limit().rlim_max,
+        ..old
     };
-    let resource = libc::RLIMIT_STACK as usize;
-    // SAFETY: a structure of our own; the new limit is no higher than the one in force.
-    unsafe {
-        sys::call(
-            libc::SYS_prlimit64,
-            [0, resource, &raw const new as usize, 0, 0, 0],
-        )
-    };
+    allowance::exchange(0, libc::RLIMIT_STACK, Some(&new), &mut old);
 }
 
 /// Whether libc reads the mappings to find the main thread's stack: the program itself does not read them.
@@ -122,12 +104,10 @@ pub unsafe fn stack_attributes(
     thread: libc::pthread_t,
     attributes: *mut libc::pthread_attr_t,
 ) -> c_int {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
     type Get = unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int;
-    let real = in_library(|| find_next(&REAL, c"pthread_getattr_np"));
     // SAFETY: libc's function; the attributes are set by then.
     unsafe {
-        let real = std::mem::transmute::<usize, Get>(real);
+        let real = in_library(|| next!(c"pthread_getattr_np", Get));
         if thread::main_pointer() != thread as usize {
             return real(thread, attributes);
         }
@@ -153,38 +133,36 @@ unsafe fn set_stack(attributes: *mut libc::pthread_attr_t) {
     if end < top || top <= below {
         return;
     }
-    let limit = usual_limit_of(read_limit()) as usize;
+    let limit = usual_limit_of(allowance::read(libc::RLIMIT_STACK)) as usize;
     let size = (limit.saturating_sub(end - top) & !(PAGE - 1)).min(top - below);
     // SAFETY: attributes that libc has set, and a stack that the program gave.
     unsafe { libc::pthread_attr_setstack(attributes, (top - size) as *mut _, size) };
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getrlimit(resource: c_int, found: *mut libc::rlimit) -> c_int {
+unsafe extern "C" fn getrlimit(resource: c_int, found: *mut rlimit64) -> c_int {
     // SAFETY: `found` is valid for a write, as the manual demands of the program.
     unsafe { usual_limit(resource, found) }
 }
 
 /// The same function, under its other name.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getrlimit64(resource: c_int, found: *mut libc::rlimit) -> c_int {
+unsafe extern "C" fn getrlimit64(resource: c_int, found: *mut rlimit64) -> c_int {
     // SAFETY: `found` is valid for a write, as the manual demands of the program.
     unsafe { usual_limit(resource, found) }
 }
 
 /// `getrlimit`, with the stack limit that the program would have without CERE.
-unsafe fn usual_limit(resource: c_int, found: *mut libc::rlimit) -> c_int {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
-    type Get = unsafe extern "C" fn(c_int, *mut libc::rlimit) -> c_int;
-    let real = in_library(|| find_next(&REAL, c"getrlimit"));
+unsafe fn usual_limit(resource: c_int, found: *mut rlimit64) -> c_int {
+    type Get = unsafe extern "C" fn(c_int, *mut rlimit64) -> c_int;
     // SAFETY: libc's function; the structure is set by then.
     unsafe {
-        let result = std::mem::transmute::<usize, Get>(real)(resource, found);
+        let result = in_library(|| next!(c"getrlimit", Get))(resource, found);
         if result == 0 && resource == libc::RLIMIT_STACK as c_int {
             (*found).rlim_cur = usual_limit_of(*found);
         }
         if result == 0 {
-            allowance::show(resource, &mut *found.cast());
+            allowance::show(resource, &mut *found);
         }
         result
     }
@@ -193,13 +171,10 @@ unsafe fn usual_limit(resource: c_int, found: *mut libc::rlimit) -> c_int {
 /// Locks the program's memory only: the library reserves more address space than the machine has memory.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
-    let real = find_next(&REAL, c"mlockall");
-    // SAFETY: libc's function.
-    let real = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(c_int) -> c_int>(real) };
     let all = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
-    // SAFETY: locks memory, as the program wants.
+    // SAFETY: libc's function, which locks memory as the program wants.
     unsafe {
+        let real = next!(c"mlockall", unsafe extern "C" fn(c_int) -> c_int);
         if flags & libc::MCL_CURRENT == 0 || flags & !all != 0 {
             return real(flags);
         }
@@ -208,11 +183,11 @@ unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
             return -1;
         }
         let on_fault = u32::from(flags & libc::MCL_ONFAULT != 0);
-        let done = keep_errno(|| in_library(|| lock_current(on_fault)));
+        let done = unnoticed(|| lock_current(on_fault));
         if done {
             return 0;
         }
-        *libc::__errno_location() = libc::EPERM;
+        errno::set(libc::EPERM);
         -1
     }
 }

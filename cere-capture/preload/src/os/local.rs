@@ -1,5 +1,6 @@
 //! Per-thread state of the library, in thread-local storage whose first access does not allocate.
 
+use super::symbols;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 // Initial-exec: the general model's first access in a thread may itself allocate, from within `malloc`.
@@ -9,7 +10,7 @@ core::arch::global_asm!(
     ".globl cere_local",
     ".hidden cere_local",
     "cere_local:",
-    ".zero 40",
+    ".zero 112",
     ".popsection",
 );
 
@@ -26,6 +27,20 @@ pub struct Local {
     pub work: AtomicUsize,
     /// Signals that the library has blocked until the outermost section ends.
     pub waiting: AtomicU64,
+    /// Number among the threads that were started, those of teams aside, from 1; 0 if it is not known.
+    pub number: AtomicUsize,
+    /// Address of its block in a profile; 0 and 1: it has none.
+    pub block: AtomicUsize,
+    /// Address of the byte by which its system calls are held while others are captured; 0: they are not.
+    pub held: AtomicUsize,
+    /// Stack pointer of the code that its handler interrupts which waits for open memory; 0: none does.
+    pub interrupted: AtomicUsize,
+    /// Its signal mask while its hook works.
+    pub mask: AtomicU64,
+    /// Whether its hook could not work, because memory is closed for another thread.
+    pub put_off: AtomicUsize,
+    /// What its own handler is told by a nudge ([`tell_handler`]): a number, and a text's address and length.
+    told: [AtomicUsize; 3],
 }
 
 /// State of the calling thread.
@@ -38,6 +53,60 @@ pub fn local() -> &'static Local {
             options(nostack, readonly));
         &*(at as *const Local)
     }
+}
+
+/// Stack pointer of the code that a waiting handler of the thread with this pointer interrupts; 0: it is in none.
+///
+/// # Safety
+/// The thread has started, and does not end meanwhile.
+pub unsafe fn interrupted_in(pointer: usize) -> usize {
+    let own = local();
+    let distance = super::thread::pointer().wrapping_sub((&raw const own.interrupted) as usize);
+    // SAFETY: static thread-local storage lies at the same distance from the pointer in every thread.
+    unsafe { (*(pointer.wrapping_sub(distance) as *const AtomicUsize)).load(Relaxed) }
+}
+
+/// Distance from the thread pointer, and size, of the area of restartable sequences that the C library has registered (glibc 2.35);
+/// the size is 0 if it has none.
+static RESTARTABLE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Asks the C library for that area. At start: later another thread may hold the loader's lock.
+pub fn find_restartable() {
+    /// Bytes that Linux registers at least.
+    const LEAST: usize = 32;
+    let [offset, size] = [c"__rseq_offset", c"__rseq_size"].map(symbols::find_default);
+    if offset == 0 || size == 0 {
+        return;
+    }
+    // SAFETY: the C library's variables of these names: a `ptrdiff_t` and an `unsigned int`, set before any constructor runs.
+    let (offset, size) = unsafe { (*(offset as *const usize), *(size as *const u32) as usize) };
+    let size = if size == 0 { 0 } else { size.max(LEAST) };
+    for (word, value) in RESTARTABLE.iter().zip([offset, size]) {
+        word.store(value, Relaxed);
+    }
+}
+
+/// [start, end) of what the kernel writes in the thread with this pointer when that moves to another processor.
+pub fn restartable_area(pointer: usize) -> (usize, usize) {
+    let [offset, size] = [0, 1].map(|place: usize| RESTARTABLE[place].load(Relaxed));
+    let start = pointer.wrapping_add(offset);
+    (start, start + size)
+}
+
+/// Tells the calling thread's handler of a nudge this.
+pub fn tell_handler(number: usize, text: &'static str) {
+    let words = [number, text.as_ptr() as usize, text.len()];
+    for (word, value) in local().told.iter().zip(words) {
+        word.store(value, Relaxed);
+    }
+}
+
+/// Takes what the calling thread's handler was told; none if nothing.
+pub fn take_told() -> Option<(usize, &'static str)> {
+    let [number, at, length] = [0, 1, 2].map(|place| local().told[place].swap(0, Relaxed));
+    // SAFETY: the parts of a static text, as `tell_handler` left them.
+    let bytes = unsafe { std::slice::from_raw_parts((at as *const u8).as_ref()?, length) };
+    Some((number, std::str::from_utf8(bytes).ok()?))
 }
 
 /// Counts something in progress until it is dropped.

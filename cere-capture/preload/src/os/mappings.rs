@@ -1,6 +1,6 @@
 //! What `/proc` says of the process's memory. Ordinary code: for hooks with everything open.
 
-use super::files::{self, File};
+use super::files::{self, File, FileError};
 use super::sys::PAGE;
 use cere_format::capture::Mapping;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn parse_hexadecimal(text: &str) -> Option<u64> {
 }
 
 /// A line that opens a mapping: `start-end permissions offset device inode path`.
-fn parse_header(line: &str) -> Option<Mapping> {
+pub fn parse_header(line: &str) -> Option<Mapping> {
     let mut rest = line;
     let mut field = || {
         let trimmed = rest.trim_start_matches(' ');
@@ -49,31 +49,6 @@ pub fn parse_mappings(text: &str) -> Vec<Mapping> {
     list
 }
 
-/// Starts of shared mappings that overlap another one in their file: a write to one changes the other.
-pub fn mapped_twice() -> Vec<u64> {
-    let text = files::read("/proc/self/maps").unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let shared = |l: &&str| parse_header(l).is_some_and(|m| m.permissions.ends_with('s'));
-    let file = |l: &str| {
-        let fields: Vec<&str> = l.split_ascii_whitespace().collect();
-        (fields.len() > 5).then(|| (fields[3].to_owned(), fields[4].to_owned()))
-    };
-    let all: Vec<_> = text.lines().filter(shared).collect();
-    let all: Vec<_> = all
-        .iter()
-        .filter_map(|l| Some((file(l)?, parse_header(l)?)))
-        .collect();
-    let last = |m: &Mapping| m.offset + (m.end - m.start);
-    let meets = |one: &Mapping, other: &Mapping| {
-        one.start != other.start && one.offset < last(other) && other.offset < last(one)
-    };
-    let found = all.iter().filter(|(file, mapping)| {
-        let mut others = all.iter();
-        others.any(|(other, m)| other == file && meets(m, mapping))
-    });
-    found.map(|(_, mapping)| mapping.start).collect()
-}
-
 /// [start, end) of mappings that grow down.
 pub type Growing = Vec<(u64, u64)>;
 
@@ -95,28 +70,33 @@ fn parse_growing(text: &str) -> Growing {
 }
 
 /// All mappings, with huge pages if the kernel reports them.
-pub fn read_smaps() -> Result<Vec<Mapping>, String> {
+pub fn read_smaps() -> Result<Vec<Mapping>, FileError> {
     read_all().map(|all| all.0)
 }
 
 /// The same, and [start, end) of those that the kernel lets grow down, the main thread's stack left out.
-pub fn read_all() -> Result<(Vec<Mapping>, Growing), String> {
-    let read = |path| files::read(path).map_err(|e| format!("cannot read {path}: {e}"));
-    let text = read("/proc/self/smaps").or_else(|_| read("/proc/self/maps"))?;
+pub fn read_all() -> Result<(Vec<Mapping>, Growing), FileError> {
+    let text = read_file("/proc/self/smaps").or_else(|_| read_file(MAPS))?;
     let text = String::from_utf8_lossy(&text);
     Ok((parse_mappings(&text), parse_growing(&text)))
 }
 
 /// All mappings, without huge pages: faster.
-pub fn read_maps() -> Result<Vec<Mapping>, String> {
-    let text =
-        files::read("/proc/self/maps").map_err(|e| format!("cannot read /proc/self/maps: {e}"))?;
+pub fn read_maps() -> Result<Vec<Mapping>, FileError> {
+    let text = read_file(MAPS)?;
     Ok(parse_mappings(&String::from_utf8_lossy(&text)))
+}
+
+/// The calling process's mappings.
+pub const MAPS: &str = "/proc/self/maps";
+
+fn read_file(path: &str) -> Result<Vec<u8>, FileError> {
+    files::read(path).map_err(files::failed("read", Path::new(path)))
 }
 
 /// A facility of the program through which the kernel or another process reaches its memory at any time: they would find
 /// it closed. None if it has no such facility; an error if that cannot be found out.
-pub fn reached_by_others() -> Result<Option<&'static str>, String> {
+pub fn reached_by_others() -> Result<Option<&'static str>, FileError> {
     /// Names of descriptors and mappings in the kernel.
     const NAMES: [(&str, &str); 3] = [
         ("anon_inode:[io_uring]", "an io_uring"),
@@ -129,25 +109,23 @@ pub fn reached_by_others() -> Result<Option<&'static str>, String> {
         found.map(|n| n.1)
     };
     let directory = files::of_process("fd");
-    let open = files::list(&directory)
-        .map_err(|e| format!("the program's descriptors cannot be listed: {e}"))?;
+    let open = files::list(&directory).map_err(files::failed("list", &directory))?;
     let mut names = open
         .iter()
         .filter_map(|d| files::read_link(directory.join(d)).ok());
     if let Some(found) = names.find_map(|name| known(name.as_os_str().as_encoded_bytes())) {
         return Ok(Some(found));
     }
-    let text = files::read("/proc/self/maps")
-        .map_err(|e| format!("the program's mappings cannot be read: {e}"))?;
+    let text = read_file(MAPS)?;
     Ok(text.split(|byte| *byte == b'\n').find_map(known))
 }
 
-/// Start of the main thread's stack, which grows down.
-pub fn stack_start() -> Option<u64> {
-    let text = files::read("/proc/self/maps").ok()?;
-    let text = String::from_utf8_lossy(&text).into_owned();
+/// [start, end) of the main thread's stack, which grows down.
+pub fn stack_range() -> Option<(usize, usize)> {
+    let text = files::read_text(MAPS).ok()?;
     let mut all = text.lines().filter_map(parse_header);
-    all.find(|m| m.path == STACK).map(|m| m.start)
+    let stack = all.find(|m| m.path == STACK)?;
+    Some((stack.start as usize, stack.end as usize))
 }
 
 /// The kernel's name of the main thread's stack.
@@ -155,25 +133,21 @@ pub const STACK: &str = "[stack]";
 
 /// Maximum number of mappings that the kernel allows.
 pub fn mapping_limit() -> usize {
-    files::read("/proc/sys/vm/max_map_count")
+    files::read_text("/proc/sys/vm/max_map_count")
         .ok()
-        .and_then(|text| String::from_utf8_lossy(&text).trim().parse().ok())
+        .and_then(|text| text.trim().parse().ok())
         .unwrap_or(65530)
 }
 
 /// Bytes of memory that are available without swapping.
 pub fn available_memory() -> usize {
-    let text = files::read("/proc/meminfo").unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    text.lines()
-        .find_map(|l| {
-            l.strip_prefix("MemAvailable:")?
-                .trim()
-                .strip_suffix(" kB")?
-                .parse()
-                .ok()
-        })
-        .map_or(usize::MAX / 2, |kib: usize| kib * 1024)
+    let text = files::read_text("/proc/meminfo").unwrap_or_default();
+    let size = |line: &str| {
+        let size = line.strip_prefix("MemAvailable:")?.trim();
+        size.strip_suffix(" kB")?.parse().ok()
+    };
+    let found: Option<usize> = text.lines().find_map(size);
+    found.map_or(usize::MAX / 2, |kib| kib * 1024)
 }
 
 /// Maximum number of pages to look up: 16 GiB, which takes tens of milliseconds.
@@ -229,17 +203,12 @@ mod tests {
              9f00-af00 rw-p 00000000 00:00 0 [stack]\nVmFlags: rd wr hg\n",
         );
         assert_eq!(list.len(), 3);
-        assert_eq!(
-            (list[0].start, list[0].end, list[0].offset),
-            (0x55e0, 0x55f0, 0x1000)
-        );
+        let first = (list[0].start, list[0].end, list[0].offset);
+        assert_eq!(first, (0x55e0, 0x55f0, 0x1000));
         assert_eq!(list[0].path, "/a b/c (deleted)");
         assert_eq!(list[0].permissions, "r-xp");
         assert!(!list[0].huge && list[1].huge && list[2].huge);
-        assert_eq!(
-            (list[1].path.as_str(), list[2].path.as_str()),
-            ("", "[stack]")
-        );
+        assert_eq!([&list[1].path, &list[2].path], ["", "[stack]"]);
         let growing = parse_growing(
             "1000-2000 rw-p 00000000 00:00 0 \nVmFlags: rd wr mr mw me gd ac \n\
              3000-4000 rw-p 00000000 00:00 0 \nVmFlags: rd wr mr mw me ac \n\

@@ -55,16 +55,14 @@ pub fn name_call(number: usize) -> String {
 mod tests {
     #[test]
     fn names_stand_at_their_numbers() {
-        assert_eq!(super::name_call(0), "read");
-        assert_eq!(
-            super::name_call(libc::SYS_exit_group as usize),
-            "exit_group"
-        );
-        assert_eq!(super::name_call(libc::SYS_openat as usize), "openat");
-        assert_eq!(
-            super::name_call(libc::SYS_futex_waitv as usize),
-            "futex_waitv"
-        );
-        assert_eq!(super::name_call(100_000), "syscall_100000");
+        for (number, name) in [
+            (0, "read"),
+            (libc::SYS_exit_group, "exit_group"),
+            (libc::SYS_openat, "openat"),
+            (libc::SYS_futex_waitv, "futex_waitv"),
+            (100_000, "syscall_100000"),
+        ] {
+            assert_eq!(super::name_call(number as usize), name);
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! do regions that a handler of the program enters. While the library's handlers are not installed, a handler of the program
 //! may interrupt a section. Hooks check for that ([`is_interrupted`]).
 
+use super::errno::keep_errno;
 use super::local::{self, local};
 use super::{sys, thread};
 use libc::{siginfo_t, ucontext_t};
@@ -39,14 +40,8 @@ impl Drop for Section {
 #[cold]
 fn unblock_waiting() {
     let waiting = local().waiting.swap(0, Relaxed);
-    let arguments = [
-        libc::SIG_UNBLOCK as usize,
-        &raw const waiting as usize,
-        0,
-        8,
-        0,
-        0,
-    ];
+    let (how, set) = (libc::SIG_UNBLOCK as usize, &raw const waiting as usize);
+    let arguments = [how, set, 0, 8, 0, 0];
     // SAFETY: a word of eight bytes. None of these signals was blocked when it arrived.
     unsafe { sys::call(libc::SYS_rt_sigprocmask, arguments) };
 }
@@ -89,6 +84,11 @@ pub fn in_library<T>(work: impl FnOnce() -> T) -> T {
     let _section = enter_section();
     let _inside = local::enters_library();
     work()
+}
+
+/// The same for hooks and handlers, which leave errno as it is.
+pub fn unnoticed<T>(work: impl FnOnce() -> T) -> T {
+    keep_errno(|| in_library(work))
 }
 
 /// A lock whose holder is in a section: no handler ends it or makes it wait. A thread that waits for the lock is in no

@@ -1,16 +1,18 @@
 //! What signals do while captures are in progress: the library's handlers, registered at start, stand in the place of the
 //! program's, which are kept here.
 
+use super::local::local;
 use super::sys::{self, Action, Handler};
 use super::{section, thread};
 use libc::{siginfo_t, ucontext_t};
+use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 const SIGNALS: i32 = 64;
 /// Signal that asks the captured thread to give up the captures; ignored by default.
 pub const NUDGE: i32 = libc::SIGURG;
 /// Seconds that a signal of the program waits until the captures are given up.
-const PATIENCE: i64 = 3;
+const PATIENCE: f64 = 3.0;
 /// Signals that captures need.
 const NEEDED: u64 =
     sys::signal_bit(libc::SIGSEGV) | sys::signal_bit(libc::SIGSYS) | sys::signal_bit(NUDGE);
@@ -20,11 +22,8 @@ const LINGERING: [i32; 2] = [libc::SIGSEGV, libc::SIGSYS];
 
 /// `si_code` of a nudge that waited for the end of a section.
 pub const LEFT: i32 = -77;
-/// `si_code` of a nudge before the captured thread calls a function that uses another thread's state.
+/// `si_code` of a nudge before a captured invocation calls a function that needs what no replay has.
 pub const MEETS: i32 = -79;
-/// Seconds that woken threads wait until the captures are given up.
-const WATCH: i64 = 10;
-
 /// Flags that the library's handlers take over from the program's.
 const KEPT: u64 = (libc::SA_RESTART | libc::SA_NOCLDSTOP | libc::SA_NOCLDWAIT) as u64;
 
@@ -60,7 +59,7 @@ struct Saved {
     mask: u64,
     /// Signals that the library has blocked until the captures end.
     deferred: u64,
-    /// Timers that nudge: for a signal that waits, and for threads that were woken ([`watch`]).
+    /// Timers that nudge: for a signal that waits, and for threads that stand still ([`watch`]).
     timers: [Option<i32>; 2],
     /// Whether the handlers of [`LINGERING`] are still installed after the captures.
     lingers: bool,
@@ -85,7 +84,7 @@ extern "C" fn ignore(_: i32, _: *mut siginfo_t, _: *mut ucontext_t) {}
 
 /// Registers the handlers that [`install_handlers`] puts in force. Main thread, before the first capture.
 pub fn register_handlers(handlers: Handlers) {
-    // SAFETY: main thread only.
+    // SAFETY: used by the thread that leads alone.
     unsafe { SAVED.handlers = handlers };
 }
 
@@ -94,7 +93,7 @@ pub fn replaced_action(signal: i32) -> Option<Action> {
     if !(1..=SIGNALS).contains(&signal) {
         return None;
     }
-    // SAFETY: only the main thread gets here, and nobody holds a reference.
+    // SAFETY: only the thread that leads gets here, and nobody holds a reference.
     unsafe {
         (SAVED.replaced & sys::signal_bit(signal) != 0).then(|| SAVED.actions[signal as usize])
     }
@@ -105,21 +104,39 @@ pub fn let_calls(through: bool) {
     SELECTOR.store((!through).into(), Ordering::Relaxed);
 }
 
+/// Why the handlers cannot be installed.
+#[derive(Debug, Clone, Copy)]
+pub enum NoHandlers {
+    /// System calls cannot be caught.
+    NoDispatch,
+    /// The alternate stack is in use.
+    OnStack,
+}
+
+impl Display for NoHandlers {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        f.write_str(match self {
+            NoHandlers::NoDispatch => {
+                "the kernel has no Syscall User Dispatch (Linux 5.11 and later have it)"
+            }
+            NoHandlers::OnStack => "the region runs in a signal handler on an alternate stack",
+        })
+    }
+}
+
 /// Installs the handlers, on a stack at [start, end); `mask` is the program's signal mask.
-pub fn install_handlers(stack: (usize, usize), mask: u64) -> Result<(), String> {
+pub fn install_handlers(stack: (usize, usize), mask: u64) -> Result<(), NoHandlers> {
     let_calls(true);
     if sys::dispatch_calls(Some(SELECTOR.as_ptr())) < 0 {
-        return Err(
-            "the kernel has no Syscall User Dispatch (Linux 5.11 and later have it)".into(),
-        );
+        return Err(NoHandlers::NoDispatch);
     }
     let new = [stack.0, 0, stack.1 - stack.0];
-    // SAFETY: only the main thread gets here; stack_t is three words on x86-64.
+    // SAFETY: only the thread that leads gets here; stack_t is three words on x86-64.
     unsafe {
         let (at, old) = (new.as_ptr() as usize, (&raw mut SAVED.stack) as usize);
         if sys::call(libc::SYS_sigaltstack, [at, old, 0, 0, 0, 0]) < 0 {
             sys::dispatch_calls(None);
-            return Err("the region runs in a signal handler on an alternate stack".into());
+            return Err(NoHandlers::OnStack);
         }
         SAVED.mask = mask;
         SAVED.replaced = 0;
@@ -146,7 +163,7 @@ pub fn install_handlers(stack: (usize, usize), mask: u64) -> Result<(), String> 
 
 /// Replaces the program's disposition by the library's handler.
 unsafe fn replace_action(signal: i32, old: Action) {
-    // SAFETY: main thread only.
+    // SAFETY: used by the thread that leads alone.
     let handlers = unsafe { SAVED.handlers };
     let handler = match signal {
         libc::SIGSEGV => handlers.fault,
@@ -160,7 +177,7 @@ unsafe fn replace_action(signal: i32, old: Action) {
         handler if handler > libc::SIG_IGN => old.flags & KEPT,
         _ => libc::SA_RESTART as u64,
     };
-    // SAFETY: main thread only.
+    // SAFETY: used by the thread that leads alone.
     unsafe {
         SAVED.actions[signal as usize] = old;
         SAVED.replaced |= sys::signal_bit(signal);
@@ -176,7 +193,7 @@ pub fn change_action(signal: i32, new: Option<Action>) -> Option<Action> {
     let old = replaced_action(signal).unwrap_or_else(|| sys::exchange_action(signal, None));
     let Some(mut new) = new else { return Some(old) };
     new.mask &= !(sys::signal_bit(libc::SIGKILL) | sys::signal_bit(libc::SIGSTOP));
-    // SAFETY: main thread only.
+    // SAFETY: used by the thread that leads alone.
     unsafe {
         if sys::signal_bit(signal) & NEEDED != 0 || new.handler > libc::SIG_IGN {
             replace_action(signal, new);
@@ -190,7 +207,7 @@ pub fn change_action(signal: i32, new: Option<Action>) -> Option<Action> {
 
 /// The captured thread's signal mask while captures are in progress, computed from the program's.
 pub fn mask_inside(mask: u64) -> u64 {
-    // SAFETY: a plain word, main thread only.
+    // SAFETY: a plain word, of the thread that leads.
     mask_in_team(mask) | unsafe { SAVED.deferred }
 }
 
@@ -201,7 +218,7 @@ pub fn mask_in_team(mask: u64) -> u64 {
 
 /// The program's signal mask, computed from the mask while captures are in progress.
 pub fn mask_outside(mask: u64) -> u64 {
-    // SAFETY: plain words, main thread only.
+    // SAFETY: plain words, of the thread that leads.
     unsafe {
         if SAVED.installed {
             mask & !(SAVED.deferred | NEEDED) | SAVED.mask & NEEDED
@@ -228,9 +245,9 @@ pub fn wait_with_signals(call: impl FnOnce() -> isize) -> Option<isize> {
     if program_handles() {
         return None;
     }
-    // SAFETY: a plain word, main thread only.
+    // SAFETY: a plain word, of the thread that leads.
     let mask = unsafe { SAVED.mask };
-    // SAFETY: a plain word, main thread only.
+    // SAFETY: a plain word, of the thread that leads.
     let before = sys::exchange_mask(mask | NEEDED | unsafe { SAVED.replaced });
     let result = call();
     sys::exchange_mask(before);
@@ -239,13 +256,13 @@ pub fn wait_with_signals(call: impl FnOnce() -> isize) -> Option<isize> {
 
 /// The program's signal mask while captures are in progress.
 pub fn program_mask() -> u64 {
-    // SAFETY: a plain word, main thread only.
+    // SAFETY: a plain word, of the thread that leads.
     unsafe { SAVED.mask }
 }
 
 /// The program sets its signal mask while captures are in progress.
 pub fn set_mask(mask: u64) {
-    // SAFETY: plain words, main thread only.
+    // SAFETY: plain words, of the thread that leads.
     unsafe {
         SAVED.mask = mask;
         SAVED.deferred &= !mask;
@@ -255,12 +272,13 @@ pub fn set_mask(mask: u64) {
 /// Restores the program's dispositions, if handlers are installed. In a handler, `context` is what it returns to. If other
 /// `threads` run, the handlers of [`LINGERING`] stay.
 pub fn remove_handlers(context: Option<&mut ucontext_t>, threads: bool) {
-    // SAFETY: main thread only.
+    // SAFETY: used by the thread that leads alone.
     unsafe {
         if !SAVED.installed {
             return;
         }
-        sys::dispatch_calls(None);
+        let held = local().held.load(Ordering::Relaxed) as *const u8;
+        sys::dispatch_calls((!held.is_null()).then_some(held));
         SAVED.lingers = threads;
         for signal in 1..=SIGNALS {
             let stays = threads && LINGERING.contains(&signal);
@@ -293,7 +311,7 @@ pub fn remove_handlers(context: Option<&mut ucontext_t>, threads: bool) {
 /// `mask`.
 pub fn release_deferred(mask: u64) -> u64 {
     let own = mask_outside(mask);
-    // SAFETY: plain words, main thread only.
+    // SAFETY: plain words, of the thread that leads.
     unsafe {
         let timers = SAVED.timers;
         SAVED.timers = [None; 2];
@@ -323,7 +341,7 @@ pub fn stack_pointer(context: &ucontext_t) -> usize {
 
 /// In a lingering handler, with nothing closed: restores the program's disposition of the signal.
 pub fn give_back(signal: i32) {
-    // SAFETY: the main thread alone changes it, and not while nothing is captured.
+    // SAFETY: the thread that leads alone changes it, and not while nothing is captured.
     let old = unsafe { SAVED.actions[signal as usize] };
     sys::exchange_action(signal, Some(&old));
 }
@@ -353,25 +371,30 @@ pub unsafe fn late_fault(address: usize, signal: i32, info: *mut siginfo_t) {
 
 /// In a handler: blocks `signal` until the captures end. They are given up if that takes long.
 pub fn defer_signal(signal: i32, context: &mut ucontext_t) {
-    // SAFETY: the kernel's record; main thread only.
+    // SAFETY: the kernel's record; only the thread that leads gets here.
     unsafe {
         if SAVED.deferred == 0 {
-            SAVED.timers[0] = start_timer(0, PATIENCE);
+            SAVED.timers[0] = start_timer(0, PATIENCE, false);
         }
         SAVED.deferred |= sys::signal_bit(signal);
         *(&raw mut context.uc_sigmask).cast::<u64>() |= sys::signal_bit(signal);
     }
 }
 
-/// In a handler of the captured thread: threads were woken that wait for the end of the captures. They are given up if that
-/// takes long.
-pub fn watch() {
-    // SAFETY: main thread only.
+/// Nudges the calling thread, the captured one, each time so many seconds have gone by, until the captures end.
+pub fn watch(seconds: f64) {
+    // SAFETY: the captured thread only.
     unsafe {
         if SAVED.timers[1].is_none() {
-            SAVED.timers[1] = start_timer(1, WATCH);
+            SAVED.timers[1] = start_timer(1, seconds, true);
         }
     }
+}
+
+/// Whether [`watch`] is in force.
+pub fn is_watched() -> bool {
+    // SAFETY: the captured thread only.
+    unsafe { SAVED.timers[1].is_some() }
 }
 
 /// Whether a nudge by a timer is that of [`watch`].
@@ -394,8 +417,8 @@ pub fn nudge_self(code: i32) {
     }
 }
 
-/// Starts a timer that nudges the calling thread with this value after that many seconds.
-unsafe fn start_timer(value: usize, seconds: i64) -> Option<i32> {
+/// Starts a timer that nudges the calling thread with this value after that many seconds, once or `again` and again.
+unsafe fn start_timer(value: usize, seconds: f64, again: bool) -> Option<i32> {
     const SIGEV_THREAD_ID: i32 = 4;
     #[repr(C)]
     struct Event {
@@ -407,28 +430,22 @@ unsafe fn start_timer(value: usize, seconds: i64) -> Option<i32> {
     }
     // SAFETY: the kernel's structures: sigevent, a timer's number, itimerspec.
     unsafe {
-        let thread = thread::id();
         let event = Event {
             value,
             signal: NUDGE,
             notify: SIGEV_THREAD_ID,
-            thread,
+            thread: thread::id(),
             rest: [0; 11],
         };
-        let clock = libc::CLOCK_MONOTONIC as usize;
-        let mut timer = 0i32;
-        let arguments = [
-            clock,
-            &raw const event as usize,
-            &raw mut timer as usize,
-            0,
-            0,
-            0,
-        ];
+        let (clock, mut timer) = (libc::CLOCK_MONOTONIC as usize, 0i32);
+        let (event, id) = (&raw const event as usize, &raw mut timer as usize);
+        let arguments = [clock, event, id, 0, 0, 0];
         if sys::call(libc::SYS_timer_create, arguments) != 0 {
             return None;
         }
-        let patience = [0, 0, seconds, 0];
+        let time = [seconds as i64, (seconds.fract() * 1e9) as i64];
+        let period = if again { time } else { [0; 2] };
+        let patience = [period, time];
         let arguments = [timer as usize, 0, patience.as_ptr() as usize, 0, 0, 0];
         sys::call(libc::SYS_timer_settime, arguments);
         Some(timer)

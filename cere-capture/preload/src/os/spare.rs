@@ -35,9 +35,9 @@ pub fn read_memory() -> Option<Memory> {
     if info == 0 || image(info) != image(malloc) {
         return None;
     }
+    type Info = unsafe extern "C" fn() -> libc::mallinfo2;
     // SAFETY: the C library's function of this name.
-    let info =
-        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> libc::mallinfo2>(info)() };
+    let info = unsafe { std::mem::transmute::<usize, Info>(info)() };
     Some(Memory {
         all: info.arena + info.hblkhd,
         spare: info.fordblks,

@@ -1,53 +1,37 @@
 //! Raw system calls and signal plumbing, usable in signal handlers: no libc, no errno, no thread-local storage.
 //!
-//! All of it lies between two symbols, the only code that Syscall User Dispatch lets through to the kernel.
+//! The calls themselves are [`cere_inside::call`]; what needs one in the middle of other code lies in the same section, the only
+//! code that Syscall User Dispatch lets through to the kernel.
 
 use cere_format::abi::RegionDescriptor;
+pub use cere_inside::call::call;
+use cere_inside::call::{dispatch, restorer};
 use std::arch::global_asm;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Bytes of a page.
 pub const PAGE: usize = cere_format::PAGE as usize;
 
 global_asm!(
-    ".pushsection .text.cere_calls,\"ax\",@progbits",
+    ".pushsection cere_calls,\"ax\",@progbits",
     ".balign 16",
-    ".globl cere_calls_start",
-    ".hidden cere_calls_start",
-    "cere_calls_start:",
-    ".globl cere_syscall",
-    ".hidden cere_syscall",
-    ".type cere_syscall,@function",
-    "cere_syscall:",
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rcx",
-    "mov r10, r8",
-    "mov r8, r9",
-    "mov r9, [rsp + 8]",
-    "syscall",
-    "ret",
-    ".globl cere_restorer",
-    ".hidden cere_restorer",
-    ".type cere_restorer,@function",
-    "cere_restorer:",
-    "mov eax, 15",
-    "syscall",
-    "ud2",
-    // cere_on_stack(function, top, region, event, arguments, stack): runs function(region, event, arguments, stack) on
-    // another stack, all signals blocked. They stay blocked until that stack is free again: a handler of the program may enter a
-    // region at once. The arguments are kept in registers: a handler that runs before may close the program's stack.
+    // cere_on_stack(function, top, region, event, arguments, stack, mask): runs function(region, event, arguments, stack) on
+    // another stack, all signals blocked, and returns 1; 0 if another thread uses that stack. They stay blocked until the stack is
+    // free again: a handler of the program may enter a region at once. The arguments are kept in registers: a handler that runs
+    // before may close the program's stack. `mask` is the thread's own word, which is never closed.
     ".globl cere_on_stack",
     ".hidden cere_on_stack",
     ".type cere_on_stack,@function",
     "cere_on_stack:",
+    "mov rax, [rsp + 8]",
     "push rbp",
     "mov rbp, rsp",
     "push r12",
     "push r13",
     "push r14",
     "push rbx",
+    "push r15",
+    "mov r15, rax",
     "mov r12, rdi",
     "mov r13, rsi",
     "mov r14, rdx",
@@ -55,22 +39,38 @@ global_asm!(
     "mov eax, 14",
     "mov edi, 2",
     "lea rsi, [rip + {all}]",
-    "lea rdx, [rip + {mask}]",
+    "mov rdx, r15",
     "mov r10d, 8",
     "syscall",
+    "mov eax, 1",
+    "xchg [rip + {works}], al",
+    "test al, al",
+    "jnz 2f",
+    "mov rax, [r15]",
+    "mov [rip + {mask}], rax",
     "mov rsp, r13",
     "mov rdi, r14",
     "mov esi, ebx",
     "mov rdx, r8",
     "mov rcx, r9",
     "call r12",
-    "lea rsp, [rbp - 32]",
+    "lea rsp, [rbp - 40]",
+    "mov rax, [rip + {mask}]",
+    "mov [r15], rax",
+    "mov byte ptr [rip + {works}], 0",
+    "mov ebx, 1",
+    "jmp 3f",
+    "2:",
+    "xor ebx, ebx",
+    "3:",
     "mov eax, 14",
     "mov edi, 2",
-    "lea rsi, [rip + {mask}]",
+    "mov rsi, r15",
     "xor edx, edx",
     "mov r10d, 8",
     "syscall",
+    "mov eax, ebx",
+    "pop r15",
     "pop rbx",
     "pop r14",
     "pop r13",
@@ -108,9 +108,29 @@ global_asm!(
     "xor ebp, ebp",
     "call r9",
     "ud2",
-    ".globl cere_calls_end",
-    ".hidden cere_calls_end",
-    "cere_calls_end:",
+    ".popsection",
+    ".pushsection .text.cere_call_lower,\"ax\",@progbits",
+    // cere_call_lower(function, argument): function(argument), whose frames begin on a page of their own. Exceptions pass.
+    ".globl cere_call_lower",
+    ".hidden cere_call_lower",
+    ".type cere_call_lower,@function",
+    "cere_call_lower:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "and rsp, -4096",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "call rax",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".popsection",
+    ".pushsection .text.cere_call_from,\"ax\",@progbits",
     // cere_call_from(function, a, b, at): function(a, b), which returns to the return instruction at `at`.
     ".globl cere_call_from",
     ".hidden cere_call_from",
@@ -128,29 +148,28 @@ global_asm!(
     ".popsection",
     all = sym ALL,
     mask = sym HOOK_MASK,
+    works = sym HOOK_WORKS,
     aside = const libc::CLONE_VM | libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_CLEARTID,
 );
 
 static ALL: u64 = !0;
+/// Whether a thread is at work on the hook's stack.
+pub static HOOK_WORKS: AtomicBool = AtomicBool::new(false);
 /// The signal mask that `cere_on_stack` saves on entry and restores at the end.
 pub static HOOK_MASK: AtomicU64 = AtomicU64::new(0);
 
 /// Work on another stack: gets the probe's region, event and arguments, and the stack pointer at the probe.
 pub type Work = unsafe extern "C" fn(*mut RegionDescriptor, u32, *mut u8, usize);
 
+/// What a thread starts with.
+pub type Start = unsafe extern "C-unwind" fn(*mut libc::c_void) -> *mut libc::c_void;
+
+unsafe extern "C-unwind" {
+    /// Calls `function(argument)`, whose frames begin on a page of their own: on the one above, a thread's control block lies.
+    pub fn cere_call_lower(function: Start, argument: *mut libc::c_void) -> *mut libc::c_void;
+}
+
 unsafe extern "C" {
-    static cere_calls_start: u8;
-    static cere_calls_end: u8;
-    fn cere_syscall(
-        number: usize,
-        a: usize,
-        b: usize,
-        c: usize,
-        d: usize,
-        e: usize,
-        f: usize,
-    ) -> isize;
-    fn cere_restorer();
     /// Calls `function(a, b)` so that its return address is `at`, where a return instruction is.
     pub fn cere_call_from(
         function: usize,
@@ -164,7 +183,8 @@ unsafe extern "C" {
     /// Starts a process that shares this one's memory; see above.
     pub fn cere_start_aside(function: extern "C" fn() -> !, top: usize, id: *mut i32) -> isize;
     /// Runs `function(region, event, arguments, stack)` on the stack that ends at `top` (a multiple of 16), all signals
-    /// blocked; they are as in [`HOOK_MASK`] before and after.
+    /// blocked; they are as in [`HOOK_MASK`] before and after. False, and nothing is done, if another thread is at work there. `mask`
+    /// is a word of the thread's own.
     pub fn cere_on_stack(
         function: Work,
         top: usize,
@@ -172,16 +192,8 @@ unsafe extern "C" {
         event: u32,
         arguments: *mut u8,
         stack: usize,
-    );
-}
-
-/// A system call; negative results are negated errors.
-///
-/// # Safety
-/// As the call itself.
-pub unsafe fn call(number: i64, a: [usize; 6]) -> isize {
-    // SAFETY: six registers go to the kernel; the caller answers for what the call reaches.
-    unsafe { cere_syscall(number as usize, a[0], a[1], a[2], a[3], a[4], a[5]) }
+        mask: *const AtomicU64,
+    ) -> bool;
 }
 
 /// mprotect. Zero or a negated error.
@@ -249,7 +261,7 @@ impl Action {
         Action {
             handler: handler as *const () as usize,
             flags: (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | SA_RESTORER,
-            restorer: cere_restorer as *const () as usize,
+            restorer: restorer(),
             mask: !0,
         }
     }
@@ -283,24 +295,8 @@ pub const fn signal_bit(signal: i32) -> u64 {
 /// Turns Syscall User Dispatch on for the calling thread with the given selector byte (1 blocks), or off.
 /// Zero or a negated error.
 pub fn dispatch_calls(selector: Option<*const u8>) -> isize {
-    const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
-    let (start, end) = (
-        &raw const cere_calls_start as usize,
-        &raw const cere_calls_end as usize,
-    );
-    let arguments = match selector {
-        Some(at) => [
-            PR_SET_SYSCALL_USER_DISPATCH,
-            1,
-            start,
-            end - start,
-            at as usize,
-            0,
-        ],
-        None => [PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0, 0],
-    };
-    // SAFETY: the selector is a static of this library.
-    unsafe { call(libc::SYS_prctl, arguments) }
+    // SAFETY: the selector is a static of this library, whose handler of SIGSYS stays.
+    unsafe { dispatch(selector) }
 }
 
 /// Copies `size` bytes. Not `copy_nonoverlapping`: libc's memcpy reads libc's data, which may be closed, or would count as

@@ -1,22 +1,12 @@
 //! The calling thread, the main one, and signals to threads.
 
 use super::{process, sys};
+pub use cere_inside::call::thread_pointer as pointer;
 use libc::siginfo_t;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Control block of the main thread; 0 before [`begin_main`].
 static MAIN: AtomicUsize = AtomicUsize::new(0);
-
-/// The calling thread's control block.
-#[inline(always)]
-pub fn pointer() -> usize {
-    let pointer: usize;
-    // SAFETY: the first word of the control block is its own address on x86-64.
-    unsafe {
-        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
-    }
-    pointer
-}
 
 /// The calling thread's number in the kernel.
 pub fn id() -> i32 {

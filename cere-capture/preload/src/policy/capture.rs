@@ -1,21 +1,26 @@
 //! The begin and the end of captures. Ordinary code, with everything open.
 
 use super::mark::has_left;
+use super::refusal::Refusal;
 use super::regions::disarm_if_done;
 use super::state::{Missed, State};
 use super::surroundings::{describe_images, lay_out};
 use super::write::{self, End};
 use super::{conflict, locks, openmp, threads, windows};
 use crate::engine::level::Level;
-use crate::engine::pool::Did;
-use crate::engine::{clock, gate, heap, layout, malloc};
+use crate::engine::pool::{Did, STACK};
+use crate::engine::{clock, gate, heap, malloc, turn};
 use crate::os::report::complain;
-use crate::os::{mappings, signals, sys};
+use crate::os::{mappings, signals, sys, thread};
 use cere_format::abi::{KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::{EntryState, RegionEnd};
 
 const INTERRUPTS: &str = "a signal handler of the program enters it where that has interrupted the capture library: \
                           choose another invocation";
+
+const ON_CONTROL: &str = "frames or data of the program share a page with its thread's control block, which a replay has afresh";
+const BESIDE_TEAM: &str = "threads of the OpenMP runtime run beside it, and it runs in another thread than the program's first one";
+
 /// Ends the capture, if one is in progress. Everything is open.
 pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>) {
     let now = cere_timing::clock::stop();
@@ -28,28 +33,30 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
         || mappings::read_maps().is_ok_and(|now| state.engine.keep_grown(&mut level, &now));
     let refused =
         refused.or_else(|| (!kept).then(|| "no memory is left for memory that grows down".into()));
-    let key = state.wanted[level.wanted].key.clone();
+    let touched = level.touched;
     let end = End {
-        key: &key,
         end,
         refused,
         now,
         c_library: state.c_library,
-        interposed: &state.interposed,
     };
-    if let Err(message) = write::write_capture(&mut state.engine, &state.directory, &level, end) {
-        complain(&message);
-    }
+    write_down(state, level, end);
     // SAFETY: the capture's entries; no other slice of them is alive.
-    for touch in unsafe { state.engine.pages.pool.log(level.touched) } {
-        let page = state.engine.pages.pool.page(touch.address);
-        // SAFETY: a page of the pool, or null.
-        if let Some(page) = unsafe { page.as_mut() } {
+    for touch in unsafe { state.engine.pages.pool.log(touched) } {
+        if let Some(page) = state.engine.pages.pool.page(touch.address) {
             (page.touched, page.written, page.executed) = (Did::No, Did::No, false);
         }
     }
-    disarm_if_done(&mut state.wanted[level.wanted]);
     conflict::note_blocks(state);
+}
+
+/// Writes a capture. Its region is dormant if nothing more is wanted of it.
+fn write_down(state: &mut State, level: Level, end: End) {
+    let wanted = level.wanted;
+    if let Err(e) = write::write_capture(state, level, end) {
+        complain(&e.to_string());
+    }
+    disarm_if_done(&mut state.wanted, wanted);
 }
 
 /// A region is entered of which invocations are wanted, or begin windows. Captures this invocation if it is wanted. `wanted` is
@@ -64,7 +71,7 @@ pub unsafe fn begin_capture(
     mut entry: EntryState,
     stack: usize,
     mask: u64,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     if has_left(stack + 1) {
         finish_capture(state, RegionEnd::Never, None);
     }
@@ -75,15 +82,15 @@ pub unsafe fn begin_capture(
     let invocation = target.count;
     target.look_ahead();
     if !target.invocations.contains(&invocation) {
-        disarm_if_done(target);
+        disarm_if_done(&mut state.wanted, wanted);
         return Ok(());
     }
     let heap = heap::read_usage();
     if let Some(conflict) = conflict::find_conflict(state, wanted, invocation, &heap) {
         windows::drop_window(state, wanted, invocation);
-        disarm_if_done(&mut state.wanted[wanted]);
+        disarm_if_done(&mut state.wanted, wanted);
         let noted = conflict::note_postponed(state, wanted, invocation, conflict);
-        noted.unwrap_or_else(|message| complain(&message));
+        noted.unwrap_or_else(|e| complain(&e.to_string()));
         return Ok(());
     }
     conflict::note_capture(state, wanted, invocation, &heap);
@@ -111,32 +118,74 @@ pub unsafe fn begin_capture(
         ..describe_capture(state, missed, entry)
     };
     let control = level.control;
-    let stacks = match threads::find_other_stacks() {
-        Ok(stacks) => stacks,
-        Err(reason) => return refuse_capture(state, level, reason),
-    };
-    if let Some(reason) = openmp::reason_against().filter(|_| forks) {
-        return refuse_capture(state, level, reason.into());
+    if let Err(refusal) = prepare_to_close(state, forks, mask, stack as u64, control) {
+        refuse_capture(state, level, &refusal);
+        return Ok(());
     }
-    if let Some(reason) = install_handlers(state, mask) {
-        return refuse_capture(state, level, reason);
-    }
-    state.engine.stacks = stacks;
     let blocks = copy_thread_blocks(&level);
     state.engine.level = Some(Level { blocks, ..level });
-    lay_out(state, stack)?;
+    lay_out(state, stack).map_err(Refusal::Memory)?;
     let trace = windows::take_trace(state, wanted, invocation);
     if let Some(level) = state.engine.level.as_mut() {
         level.trace = trace;
         level.clocks.0 = clock::read_clocks();
     }
-    state.engine.take_control(control)
+    state.engine.take_control(control).map_err(Refusal::Memory)
+}
+
+/// Finds the stacks of other threads and installs the handlers, unless no capture can begin now.
+fn prepare_to_close(
+    state: &mut State,
+    forks: bool,
+    mask: u64,
+    stack: u64,
+    control: (usize, usize),
+) -> Result<(), Refusal> {
+    let stacks = threads::find_other_stacks().map_err(Refusal::Threads)?;
+    if let Some(reason) = openmp::reason_against().filter(|_| forks) {
+        return Err(Refusal::Because(reason));
+    }
+    if !thread::is_main() && turn::team_exists() {
+        return Err(Refusal::Because(BESIDE_TEAM));
+    }
+    let on_control = (control.0 as u64..control.1 as u64).contains(&stack);
+    if on_control || threads::shares_control() {
+        return Err(Refusal::Because(ON_CONTROL));
+    }
+    let memory = mappings::available_memory();
+    state.engine.pages.pool.allow(memory - memory / 8);
+    if let Some(what) = mappings::reached_by_others().map_err(Refusal::File)? {
+        return Err(Refusal::Reached(what));
+    }
+    if !state.engine.tracer.on {
+        let stack = signal_stack(state);
+        signals::install_handlers(stack, mask).map_err(Refusal::Handlers)?;
+    }
+    state.engine.others = stacks.all().next().is_some();
+    state.engine.stacks = stacks.open;
+    Ok(())
+}
+
+/// The stack for the signal handlers of the calling thread: one may still run on its own when another thread is captured.
+fn signal_stack(state: &mut State) -> (usize, usize) {
+    if thread::is_main() {
+        return state.engine.pages.pool.signal_stack();
+    }
+    let own = thread::pointer();
+    let known = state.stacks.iter().find(|s| s.0 == own).map(|s| s.1);
+    known.unwrap_or_else(|| {
+        // In the library's memory, for good: it may be in use when the thread ends.
+        let room = vec![0u8; STACK].leak();
+        let start = room.as_ptr() as usize;
+        state.stacks.push((own, (start, start + STACK)));
+        (start, start + STACK)
+    })
 }
 
 /// Description of a capture that begins.
 fn describe_capture(state: &mut State, this: Missed, entry: EntryState) -> Level {
     let images = describe_images(state);
-    let control = layout::find_control(state.thread, &images);
+    let control = threads::find_control(&images);
     let this_one = (this.wanted, this.invocation);
     Level::new(this.region, this_one, entry, control, images)
 }
@@ -160,12 +209,11 @@ pub fn read_state(arguments: *mut u8, stack: usize) -> EntryState {
 }
 
 /// Writes the invocations that could not be captured as refused. Everything is open.
-pub fn refuse_missed(state: &mut State) -> Result<(), String> {
+pub fn refuse_missed(state: &mut State) {
     while let Some(missed) = state.missed.pop() {
         let level = describe_capture(state, missed, read_state(std::ptr::null_mut(), 0));
-        refuse_capture(state, level, INTERRUPTS.into())?;
+        refuse_capture(state, level, &Refusal::Because(INTERRUPTS));
     }
-    Ok(())
 }
 
 /// The thread-local blocks of the region's image in the threads of the OpenMP runtime.
@@ -184,40 +232,13 @@ fn copy_thread_blocks(level: &Level) -> Vec<(u32, Vec<u8>)> {
     }
 }
 
-/// Installs the handlers, or says why no capture can begin now.
-fn install_handlers(state: &mut State, mask: u64) -> Option<String> {
-    let memory = mappings::available_memory();
-    state.engine.pages.pool.allow(memory - memory / 8);
-    match mappings::reached_by_others() {
-        Ok(None) => {}
-        Ok(Some(what)) => {
-            return Some(format!(
-                "the program has {what}: its memory is reached from outside while a capture has it closed"
-            ));
-        }
-        Err(message) => return Some(message),
-    }
-    if state.engine.tracer.on {
-        return None;
-    }
-    signals::install_handlers(state.engine.pages.pool.signal_stack(), mask).err()
-}
-
 /// Writes that an invocation cannot be captured.
-fn refuse_capture(state: &mut State, level: Level, reason: String) -> Result<(), String> {
-    let key = state.wanted[level.wanted].key.clone();
+fn refuse_capture(state: &mut State, level: Level, refusal: &Refusal) {
     let end = End {
-        key: &key,
         end: RegionEnd::Never,
-        refused: Some(reason),
+        refused: Some(refusal.to_string()),
         now: 0,
         c_library: None,
-        interposed: &state.interposed,
     };
-    let written = write::write_capture(&mut state.engine, &state.directory, &level, end);
-    disarm_if_done(&mut state.wanted[level.wanted]);
-    written.or_else(|message| {
-        complain(&message);
-        Ok(())
-    })
+    write_down(state, level, end);
 }

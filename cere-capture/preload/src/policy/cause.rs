@@ -1,9 +1,9 @@
 //! Why captures end early, and what a handler has to do about it.
 
 use super::halt::Halt;
-use super::team;
+use super::needs::Needs;
+use super::{patience, team};
 use crate::engine::tracer::Cut;
-use crate::os::signals;
 
 /// Why captures end early.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +22,10 @@ pub enum Cause {
     Call(usize, Halt),
     /// A thread of a team cannot go on.
     Team,
-    /// A function of libc that uses the state of another thread.
-    Meets(&'static str),
+    /// A function that needs what no replay has.
+    Meets(Needs, &'static str),
+    /// It waits for another thread: seconds that it took in the profile at most.
+    Waits(Option<f64>),
     /// This reason, unless a thread of a team cannot go on.
     Because(&'static str),
 }
@@ -44,58 +46,37 @@ impl Cause {
             Cause::Signal(signal) => Some(format!("it takes signal {signal}")),
             Cause::Call(number, halt) => halt.reason(number),
             Cause::Team => of_team(),
-            Cause::Meets("pthread_create") => {
-                Some("calls pthread_create: it starts a thread".into())
-            }
-            Cause::Meets(function) => Some(format!(
-                "calls {function}: it waits for another thread, or uses its state"
-            )),
+            Cause::Meets(needs, function) => Some(needs.reason(function)),
+            Cause::Waits(seconds) => of_team().or_else(|| Some(patience::reason(seconds))),
             Cause::Because(reason) => of_team().or(Some(reason.into())),
         }
     }
 }
 
-/// Cause of an end that waits for the end of the captured thread's section. Main thread only.
+/// Cause of an end that waits for the end of the captured thread's section. Used by that thread alone.
 static mut ENDING: Option<Cause> = None;
 
 /// Whether an end waits for that: memory is open.
 pub fn is_ending() -> bool {
     let ending = &raw const ENDING;
-    // SAFETY: main thread only.
+    // SAFETY: the captured thread only, in its handlers and hooks.
     unsafe { (*ending).is_some() }
 }
 
 /// Takes the cause of that end.
 pub fn take_ending() -> Option<Cause> {
     let ending = &raw mut ENDING;
-    // SAFETY: main thread only.
+    // SAFETY: the captured thread only, in its handlers and hooks.
     unsafe { (*ending).take() }
 }
 
-/// Postpones the end of captures to the end of the captured thread's section. Main thread only.
+/// Postpones the end of captures to the end of the captured thread's section.
 pub fn end_later(cause: Cause) {
     let ending = &raw mut ENDING;
-    // SAFETY: main thread only.
+    // SAFETY: the captured thread only, in its handlers and hooks.
     unsafe {
         (*ending).get_or_insert(cause);
     }
-}
-
-/// The function of libc that the captured thread is about to call for another thread. Main thread only.
-static mut MET: Option<&'static str> = None;
-
-/// The captured invocation calls a function of libc for another thread, whose state no replay has: ends the capture.
-pub fn meet_other(function: &'static str) {
-    // SAFETY: main thread only.
-    unsafe { MET = Some(function) };
-    signals::nudge_self(signals::MEETS);
-}
-
-/// Takes the function that [`meet_other`] was called for.
-pub fn take_met() -> Option<&'static str> {
-    let met = &raw mut MET;
-    // SAFETY: main thread only.
-    unsafe { (*met).take() }
 }
 
 /// What remains to be done out of turn after a system call of the captured thread.

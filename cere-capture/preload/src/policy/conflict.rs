@@ -6,9 +6,9 @@ use super::register;
 use super::state::State;
 use crate::engine::heap::{self, Usage};
 use crate::engine::level::Captured;
-use crate::os::files::File;
+use crate::os::files::{self, File, FileError};
 use cere_format::capture::{Conflict, Postponed};
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Bytes that the C library's allocator keeps or requests without need: its default `M_TRIM_THRESHOLD` and `M_TOP_PAD`.
 const SLACK: usize = 128 << 10;
@@ -82,12 +82,13 @@ pub fn note_postponed(
     wanted: usize,
     invocation: u64,
     (captured, conflict): (Captured, Conflict),
-) -> Result<(), String> {
+) -> Result<(), FileError> {
     let process = register::process_number().unwrap_or_default();
     let path = state.directory.join(format!("postponed.{process}.json"));
     let note = Postponed {
         key: state.wanted[wanted].key.clone(),
         invocation,
+        thread: state.wanted[wanted].thread,
         process,
         captured: (
             state.wanted[captured.wanted].key.clone(),
@@ -95,9 +96,10 @@ pub fn note_postponed(
         ),
         conflict,
     };
-    let mut text = serde_json::to_vec(&note).map_err(|e| e.to_string())?;
-    text.push(b'\n');
-    let file = File::open(&path, libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT);
-    file.and_then(|mut file| file.write_all(&text))
-        .map_err(|e| format!("cannot write {}: {e}", path.display()))
+    let append = || -> io::Result<()> {
+        let mut text = serde_json::to_vec(&note)?;
+        text.push(b'\n');
+        File::open(&path, libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT)?.write_all(&text)
+    };
+    append().map_err(files::failed("write", &path))
 }

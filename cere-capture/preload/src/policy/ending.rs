@@ -9,8 +9,7 @@ use super::state::State;
 use super::{team, threads};
 use crate::engine::tracer::Cut;
 use crate::engine::{dispatch, heap};
-use crate::os::errno::keep_errno;
-use crate::os::section::{self, in_library};
+use crate::os::section::{self, unnoticed};
 use crate::os::signals;
 use cere_format::capture::RegionEnd;
 use libc::ucontext_t;
@@ -45,13 +44,11 @@ fn open_all(state: &mut State) {
 
 fn end_now(state: &mut State, context: &mut ucontext_t, reason: impl FnOnce() -> Option<String>) {
     open_all(state);
-    keep_errno(|| {
-        in_library(|| {
-            let reason = reason();
-            // A failure of another thread no longer matters.
-            team::take_failure();
-            finish_capture(state, RegionEnd::Never, reason);
-        })
+    unnoticed(|| {
+        let reason = reason();
+        // A failure of another thread no longer matters.
+        team::take_failure();
+        finish_capture(state, RegionEnd::Never, reason);
     });
     if state.engine.tracer.wanted() {
         listen_everywhere(state, true);
@@ -71,14 +68,14 @@ pub fn end_left_capture(state: &mut State, context: &mut ucontext_t) -> bool {
     dispatch::catch_calls(false);
     heap::set_inside(false);
     state.engine.open();
-    keep_errno(|| in_library(|| finish_capture(state, RegionEnd::Never, None)));
+    unnoticed(|| finish_capture(state, RegionEnd::Never, None));
     note_level(None);
     state.engine.pages.pool.reset();
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();
     // SAFETY: the kernel's record.
     unsafe { *mask = signals::mask_inside(signals::release_deferred(*mask)) };
-    if let Err(message) = close_memory(state) {
-        end_now(state, context, || Some(message));
+    if let Err(refusal) = close_memory(state) {
+        end_now(state, context, || Some(refusal.to_string()));
         return true;
     }
     dispatch::catch_calls(true);

@@ -5,11 +5,10 @@
 
 use crate::engine::status;
 use crate::os::section::{Lock, in_library};
-use crate::os::symbols::find_next;
+use crate::os::symbols::{c_name, next};
 use cere_format::capture::OpenMpLock;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::AtomicUsize;
 
 /// Locks by address. Guarded by `TAKEN`.
 static mut KNOWN: BTreeMap<usize, OpenMpLock> = BTreeMap::new();
@@ -61,16 +60,10 @@ fn change_held(lock: *mut usize, change: i32) {
 /// Calls the runtime's function of this name.
 macro_rules! real {
     ($name:ident, $type:ty, $($argument:expr),*) => {{
-        static REAL: AtomicUsize = AtomicUsize::new(0);
-        const NAME: &std::ffi::CStr = match std::ffi::CStr::from_bytes_with_nul(
-            concat!(stringify!($name), "\0").as_bytes(),
-        ) {
-            Ok(name) => name,
-            Err(_) => c"",
-        };
-        let found = in_library(|| find_next(&REAL, NAME));
-        // SAFETY: the runtime's function, with the caller's arguments.
-        unsafe { std::mem::transmute::<usize, $type>(found)($($argument),*) }
+        // SAFETY: the runtime's function, of this type.
+        let real = in_library(|| unsafe { next!(c_name!($name), $type) });
+        // SAFETY: the caller's arguments.
+        unsafe { real($($argument),*) }
     }};
 }
 

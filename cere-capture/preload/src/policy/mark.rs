@@ -1,12 +1,15 @@
-//! The capture in progress as the main thread's hooks and handlers know it, without a turn.
+//! The capture in progress as the captured thread's hooks and handlers know it, without a turn.
 
 use crate::engine::level::Level;
 use crate::engine::status;
-use crate::os::section;
+use crate::os::{section, thread};
 use cere_format::abi::RegionDescriptor;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// Main thread only.
+/// Used by the thread that [`OWNER`] names alone.
 static mut MARK: Option<Mark> = None;
+/// Thread pointer of the captured thread; 0: nothing is captured.
+static OWNER: AtomicUsize = AtomicUsize::new(0);
 
 /// A capture in progress as the hook knows it.
 #[derive(Clone, Copy)]
@@ -23,9 +26,9 @@ pub struct Mark {
     pub stack: (usize, usize),
 }
 
-/// Sets the capture in progress. Main thread only.
+/// Sets the capture in progress, of the calling thread, which leads.
 pub fn note_level(level: Option<&Level>) {
-    status::set_captures(level.is_some());
+    OWNER.store(0, SeqCst);
     let mark = level.map(|level| Mark {
         region: level.region,
         wanted: level.wanted,
@@ -33,14 +36,19 @@ pub fn note_level(level: Option<&Level>) {
         pointer: level.entry.stack_pointer as usize,
         stack: level.stack,
     });
-    // SAFETY: main thread only.
+    // SAFETY: the lead alone gets here, and no other thread reads it: the owner is this thread or none.
     unsafe { MARK = mark };
+    if level.is_some() {
+        OWNER.store(thread::pointer(), SeqCst);
+    }
+    status::set_captures(level.is_some());
 }
 
-/// The capture in progress. Main thread only.
+/// The capture in progress, of the calling thread.
 pub fn capture_in_progress() -> Option<Mark> {
-    // SAFETY: main thread only.
-    unsafe { MARK }
+    // SAFETY: the owner's own, which nobody else changes while it captures.
+    let mark = || unsafe { MARK };
+    (OWNER.load(SeqCst) == thread::pointer()).then(mark)?
 }
 
 /// Whether code with this stack pointer has left the captured invocation, by longjmp: it cannot still run.

@@ -2,6 +2,7 @@
 //! the written results. [`entry`] is the only way in.
 
 mod all_open;
+mod beside;
 mod calls;
 mod capture;
 mod cause;
@@ -13,14 +14,19 @@ mod halt;
 mod hooks;
 mod locks;
 mod mark;
+mod needs;
 mod openmp;
+mod patience;
 mod plan;
 mod profile;
+mod refusal;
 mod regions;
 mod register;
 mod state;
+mod stopping;
 mod stub;
 mod surroundings;
+mod targets;
 mod team;
 mod threads;
 mod windows;

@@ -5,6 +5,7 @@
 
 use crate::engine::malloc::{runtime_calloc, runtime_malloc, runtime_realloc};
 use crate::os::section::in_library;
+use crate::os::symbols::find_default;
 use crate::os::{images, limits};
 use cere_format::abi::{FORK_SYMBOL, Fork, Ident};
 use std::ffi::{c_char, c_void};
@@ -44,12 +45,11 @@ pub fn reason_against() -> Option<&'static str> {
 /// Threads of the calling thread's next team, unless the region says otherwise; none without a runtime. May initialise the
 /// runtime: ordinary code, with everything open.
 pub fn count_threads() -> Option<u32> {
+    type Ask = unsafe extern "C" fn() -> u32;
     match THREADS.load(Ordering::Relaxed) {
         0 => None,
         // SAFETY: the runtime's function of this name.
-        at => Some(
-            unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> i32>(at)() } as u32,
-        ),
+        at => Some(unsafe { std::mem::transmute::<usize, Ask>(at)() }),
     }
 }
 
@@ -59,8 +59,7 @@ pub fn count_threads() -> Option<u32> {
 pub fn start_team(mask: u64) {
     unsafe extern "C" fn nothing(_: *const i32, _: *const i32, _: *const c_void) {}
     STARTED.store(true, Ordering::Relaxed);
-    // SAFETY: a plain look-up.
-    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK_SYMBOL.as_ptr()) } as usize;
+    let fork = find_default(FORK_SYMBOL);
     if fork == 0 {
         return;
     }
@@ -82,9 +81,8 @@ pub fn has_started_team() -> bool {
 /// Signal mask of new threads; none if it is the calling thread's.
 pub fn mask_of_new() -> Option<u64> {
     let (starting, mask) = &STARTING;
-    starting
-        .load(Ordering::Acquire)
-        .then(|| mask.load(Ordering::Relaxed))
+    let starting = starting.load(Ordering::Acquire);
+    starting.then(|| mask.load(Ordering::Relaxed))
 }
 
 /// [start, end) of the images of the C library and the loader.
@@ -97,13 +95,11 @@ pub fn c_library() -> [(usize, usize); 2] {
 
 /// Looks for the runtime among the loaded images. If it is to be `captured`, its memory is set apart. Ordinary code.
 pub fn find_runtime(captured: bool) {
-    // SAFETY: a plain look-up.
-    let fork = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FORK_SYMBOL.as_ptr()) } as usize;
+    let fork = find_default(FORK_SYMBOL);
     let loaded = images::list_loaded();
     let holding = |at: usize| {
-        loaded
-            .iter()
-            .position(|i| i.range.0 <= at && at < i.range.1)
+        let mut all = loaded.iter();
+        all.position(|i| i.range.0 <= at && at < i.range.1)
     };
     let Some(place) = holding(fork).filter(|_| fork != 0) else {
         return;
@@ -122,9 +118,7 @@ pub fn find_runtime(captured: bool) {
         RANGE.0.store(start, Ordering::Relaxed);
         return;
     }
-    // SAFETY: a plain look-up.
-    let asks = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"omp_get_max_threads".as_ptr()) };
-    THREADS.store(asks as usize, Ordering::Relaxed);
+    THREADS.store(find_default(c"omp_get_max_threads"), Ordering::Relaxed);
     let functions = [libc::getpid as *const (), images::tls_function()];
     for (i, function) in functions.into_iter().enumerate() {
         if let Some(place) = holding(function as usize) {

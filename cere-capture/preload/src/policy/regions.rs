@@ -1,7 +1,8 @@
 //! The regions of the loaded images: which have a hook, and their counts. Ordinary code, but for [`listen_everywhere`].
 
 use super::state::{Region, State};
-use super::{elsewhere, hooks, register};
+use super::{elsewhere, hooks, register, targets};
+use crate::os::files::FileError;
 use crate::os::sys::{self, PAGE};
 use crate::os::{files, images};
 use cere_format::abi::RegionDescriptor;
@@ -29,7 +30,7 @@ pub fn arm_image(
         // SAFETY: descriptors of a loaded image and their markers.
         unsafe {
             let found = state.wanted.iter().position(|w| has_key(region, &w.key));
-            let Some(wanted) = found.filter(|w| state.wanted[*w].next != u64::MAX) else {
+            let Some(wanted) = found.filter(|place| !is_done(&state.wanted, *place)) else {
                 hooks::set_hook(region, false);
                 continue;
             };
@@ -63,19 +64,14 @@ pub fn listen_everywhere(state: &mut State, yes: bool) {
 
 /// Forgets unloaded images.
 pub fn forget_images(state: &mut State, present: &dyn Fn(usize) -> bool) {
-    let known = std::mem::take(&mut state.known);
-    let gone = known.iter().any(|(start, _)| !present(*start));
-    state.known = known
-        .into_iter()
-        .filter(|(start, _)| present(*start))
-        .collect();
+    let gone = state.known.iter().any(|(start, _)| !present(*start));
+    state.known.retain(|(start, _)| present(*start));
     state.chosen.retain(|(start, _)| present(*start));
     if gone {
         let ranges: Vec<_> = images::list_loaded().iter().map(|i| i.range).collect();
         let loaded = |at: &*mut RegionDescriptor| {
-            ranges
-                .iter()
-                .any(|r| r.0 <= *at as usize && (*at as usize) < r.1)
+            let at = *at as usize;
+            ranges.iter().any(|r| r.0 <= at && at < r.1)
         };
         for region in &mut state.wanted {
             region.armed.retain(loaded);
@@ -84,9 +80,17 @@ pub fn forget_images(state: &mut State, present: &dyn Fn(usize) -> bool) {
     }
 }
 
-/// Makes a region dormant again once nothing more is wanted of it.
-pub fn disarm_if_done(region: &mut Region) {
-    if region.next == u64::MAX {
+/// Whether nothing more is wanted of the region whose entry is at `place`, in any thread.
+fn is_done(wanted: &[Region], place: usize) -> bool {
+    let key = &wanted[place].key;
+    let mut entries = wanted.iter().filter(|w| w.key == *key);
+    entries.all(|w| w.next == u64::MAX)
+}
+
+/// Makes the region of the entry at `place` dormant again once nothing more is wanted of it.
+pub fn disarm_if_done(wanted: &mut [Region], place: usize) {
+    if is_done(wanted, place) {
+        let region = &mut wanted[targets::group(wanted, place)];
         region.elsewhere += elsewhere::counted_in_capture(&region.armed);
         for descriptor in region.armed.drain(..) {
             // SAFETY: descriptors of loaded images.
@@ -96,23 +100,21 @@ pub fn disarm_if_done(region: &mut Region) {
 }
 
 /// `counts.<number>.json`: how often each wanted region was entered while armed, in the process of that number.
-pub fn write_counts(state: &State) -> Result<(), String> {
+pub fn write_counts(state: &State) -> Result<(), FileError> {
     let Some(number) = register::process_number() else {
         return Ok(());
     };
     let path = state.directory.join(format!("counts.{number}.json"));
-    let counts: Vec<serde_json::Value> = state
-        .wanted
-        .iter()
-        .filter(|w| w.listed)
-        .map(|w| {
-            let key = serde_json::json!({ "unit": w.key.unit, "index": w.key.index });
-            let elsewhere = w.elsewhere + elsewhere::counted_in_capture(&w.armed);
-            serde_json::json!({ "key": key, "invocations": w.count, "elsewhere": elsewhere })
-        })
-        .collect();
-    let failed = |e: std::io::Error| format!("cannot write {}: {e}", path.display());
+    let count = |(place, w): (usize, &Region)| {
+        let key = serde_json::json!({ "unit": w.key.unit, "index": w.key.index });
+        let elsewhere = w.elsewhere + elsewhere::counted_in_capture(&w.armed);
+        let count = targets::at(place).map_or(w.count, |target| target.count());
+        serde_json::json!({ "key": key, "thread": w.thread, "invocations": count, "elsewhere": elsewhere })
+    };
+    let listed = state.wanted.iter().enumerate().filter(|(_, w)| w.listed);
+    let counts: Vec<serde_json::Value> = listed.map(count).collect();
     let part = path.with_extension("part");
-    files::write(&part, serde_json::Value::from(counts).to_string()).map_err(failed)?;
-    files::rename(&part, &path).map_err(failed)
+    files::write(&part, serde_json::Value::from(counts).to_string())
+        .and_then(|()| files::rename(&part, &path))
+        .map_err(files::failed("write", &path))
 }

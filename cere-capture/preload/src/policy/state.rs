@@ -6,7 +6,8 @@ use cere_format::abi::RegionDescriptor;
 use cere_format::profile::RegionKey;
 use std::path::PathBuf;
 
-/// Everything that captures need. The engine is used in turn ([`crate::engine::turn`]), the rest by the main thread.
+/// Everything that captures need. The engine is used in turn ([`crate::engine::turn`]), the rest by the thread that
+/// leads ([`crate::engine::lead`]).
 pub struct State {
     /// Memory and the capture in progress.
     pub engine: Engine,
@@ -14,8 +15,8 @@ pub struct State {
     pub wanted: Vec<Region>,
     /// Where results go.
     pub directory: PathBuf,
-    /// Thread pointer of the thread that is captured.
-    pub thread: usize,
+    /// Stacks for the signal handlers of captured threads other than the main one: thread pointer, and [start, end).
+    pub stacks: Vec<(usize, (usize, usize))>,
     /// Maximum number of mappings that the kernel allows.
     pub mapping_limit: usize,
     /// Starts of images, and whether they are instrumented.
@@ -42,8 +43,12 @@ pub struct State {
 pub struct Region {
     /// Which region.
     pub key: RegionKey,
+    /// The thread, by its number among those that were started; 0: the first one.
+    pub thread: u64,
     /// Those wanted.
     pub invocations: Vec<u64>,
+    /// Seconds that its longest invocation took in the profile, if known.
+    pub seconds: Option<f64>,
     /// Times entered so far.
     pub count: u64,
     /// The next invocation that is wanted or begins a window; `u64::MAX` if none.
@@ -65,7 +70,9 @@ impl Region {
     pub fn new(key: RegionKey) -> Region {
         Region {
             key,
+            thread: 0,
             invocations: Vec::new(),
+            seconds: None,
             count: 0,
             next: u64::MAX,
             starts: Vec::new(),

@@ -8,6 +8,7 @@
 //! In handlers: raw system calls and atomics only.
 
 use super::halt::Halt;
+use super::needs::Needs;
 use super::openmp;
 use crate::engine::dispatch::catch_calls;
 use crate::engine::in_turn::InTurn;
@@ -41,6 +42,8 @@ pub enum Failure {
     Crash(usize),
     /// A system call, by number.
     Call(usize, Halt),
+    /// A function that needs what no replay has.
+    Meets(Needs, &'static str),
     /// What the page trace cannot follow.
     Trace(Cut),
 }
@@ -120,6 +123,7 @@ impl Failure {
                 "the program crashes inside: a thread of its team may not access {at:#x}"
             )),
             Failure::Call(number, halt) => halt.reason(*number),
+            Failure::Meets(needs, function) => Some(needs.reason(function)),
             Failure::Trace(cut) => Some(format!("a thread of its team: {cut}")),
         }
     }
@@ -130,6 +134,7 @@ impl Failure {
             Failure::Lack(lack) => Cut::Because(lack),
             Failure::Crash(at) => Cut::Crash(at),
             Failure::Call(number, _) => Cut::Call(number, "a thread of the team calls it"),
+            Failure::Meets(..) => Cut::Because("a thread of the team calls what no replay has"),
             Failure::Trace(cut) => cut,
         }
     }

@@ -1,16 +1,20 @@
 //! The threads of the program beside the captured one.
 //!
 //! Threads outside teams wait for closed memory, and stand still while an invocation is captured ([`crate::engine::gate`]). Their
-//! stacks, known since their start, stay open. A region that needs such a thread to continue cannot be captured. Threads of the OpenMP runtime belong to the region and
-//! continue ([`super::team`]).
+//! stacks, known since their start, stay open. A region that needs such a thread to continue cannot be captured. Threads of the
+//! OpenMP runtime belong to the region and continue ([`super::team`]).
 
+use super::beside::{Beside, Thread};
+use super::needs::{self, Needs};
+use super::stopping;
 use crate::engine::gate;
+use crate::engine::layout;
 use crate::engine::state::Engine;
 use crate::engine::turn;
-use crate::os::inside::Doing;
 use crate::os::stacks::Still;
 use crate::os::sys::{self, PAGE};
-use crate::os::{files, inside, local, section, thread};
+use crate::os::{ends, files, inside, local, mappings, section, thread};
+use cere_format::capture::Image;
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock};
 
@@ -18,28 +22,18 @@ static LIST: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
 /// Its destructor runs at the end of each thread of the list.
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
-/// A thread and its stack, thread control block included.
-#[derive(Debug, Clone, Copy)]
-struct Thread {
-    id: i32,
-    stack: (usize, usize),
-    /// Its alternate stack for signals, or an empty range.
-    alternate: (usize, usize),
-    ends: bool,
-    /// Its number among the threads of the OpenMP runtime, from 1; 0 for others.
-    number: u32,
-    /// Its thread pointer.
-    pointer: usize,
-    /// Whether its system calls can be held.
-    held: bool,
-}
-
 /// Whole pages around a range.
 fn whole_pages(start: usize, size: usize) -> (usize, usize) {
     (start & !(PAGE - 1), (start + size).next_multiple_of(PAGE))
 }
 
-/// The stack of the calling thread.
+/// The whole pages within a range: what else lies on the first and the last is not its.
+fn pages_within(start: usize, end: usize) -> (usize, usize) {
+    let start = start.next_multiple_of(PAGE);
+    (start, (end & !(PAGE - 1)).max(start))
+}
+
+/// [start, end) of the stack of the calling thread.
 fn find_own_stack() -> Option<(usize, usize)> {
     // SAFETY: the attributes are the calling thread's own and destroyed again.
     unsafe {
@@ -50,20 +44,26 @@ fn find_own_stack() -> Option<(usize, usize)> {
         let (mut start, mut size) = (std::ptr::null_mut(), 0);
         let found = libc::pthread_attr_getstack(&attributes, &mut start, &mut size);
         libc::pthread_attr_destroy(&mut attributes);
-        (found == 0).then(|| whole_pages(start as usize, size))
+        (found == 0).then_some((start as usize, start as usize + size))
     }
 }
 
 /// The calling thread has started. Ordinary code.
 pub fn list_this() {
-    if let (Some(stack), Ok(mut list)) = (find_own_stack(), LIST.lock()) {
+    let stack = match thread::is_main() {
+        true => mappings::stack_range(),
+        false => find_own_stack(),
+    };
+    if let (Some(stack), Ok(mut list)) = (stack, LIST.lock()) {
         list.push(Thread {
             id: thread::id(),
-            stack,
+            stack: whole_pages(stack.0, stack.1 - stack.0),
+            within: pages_within(stack.0, stack.1),
             alternate: (0, 0),
             ends: false,
             number: local::team_number(),
             pointer: thread::pointer(),
+            control: (0, 0),
             held: gate::report_calls(),
         });
     }
@@ -73,28 +73,9 @@ pub fn list_this() {
 }
 
 /// The library's key, whose destructor knows that a thread ends. Taken before any capture: a key that is taken inside would be one
-/// that the region took. The last one whose data need no memory, so that the program's have the numbers that they have without.
+/// that the region took.
 pub fn take_key() -> libc::pthread_key_t {
-    const LAST: libc::pthread_key_t = 31;
-    *KEY.get_or_init(|| {
-        let mut taken = [libc::pthread_key_t::MAX; LAST as usize + 1];
-        for key in &mut taken {
-            // SAFETY: a key of our own.
-            let failed = unsafe { libc::pthread_key_create(key, Some(note_end)) } != 0;
-            if failed || *key >= LAST {
-                break;
-            }
-        }
-        let made = taken
-            .iter()
-            .rposition(|key| *key != libc::pthread_key_t::MAX);
-        for key in &taken[..made.unwrap_or(0)] {
-            // SAFETY: nobody has used it.
-            unsafe { libc::pthread_key_delete(*key) };
-        }
-        // No key has the largest number: to set its value fails.
-        made.map_or(libc::pthread_key_t::MAX, |made| taken[made])
-    })
+    *KEY.get_or_init(|| ends::take_key(note_end))
 }
 
 /// The calling thread has this alternate stack for signals from now on, or none.
@@ -103,26 +84,49 @@ pub fn note_alternate_stack(new: &libc::stack_t) {
         0 => whole_pages(new.ss_sp as usize, new.ss_size),
         _ => (0, 0),
     };
-    let own = thread::id();
-    let _section = section::enter_section();
-    if let Ok(mut list) = LIST.lock() {
-        for thread in list.iter_mut().filter(|t| t.id == own) {
-            thread.alternate = alternate;
-        }
-    }
+    change_own(|thread| thread.alternate = alternate);
 }
 
 /// The calling thread ends.
 unsafe extern "C" fn note_end(_: *mut c_void) {
+    needs::refuse_call(Needs::End, "pthread_exit");
     let passing = gate::pass();
     let _section = section::enter_section();
-    if let Ok(mut list) = LIST.lock() {
-        let own = thread::id();
-        for thread in list.iter_mut().filter(|t| t.id == own) {
-            thread.ends = true;
-        }
-    }
+    change_own(|thread| thread.ends = true);
     gate::passed(passing);
+}
+
+/// Changes what is known of the calling thread.
+fn change_own(change: impl Fn(&mut Thread)) {
+    let own = thread::id();
+    let _section = section::enter_section();
+    if let Ok(mut list) = LIST.lock() {
+        list.iter_mut().filter(|t| t.id == own).for_each(change);
+    }
+}
+
+/// Pages of the calling thread's control block and static thread-local storage: at the end of its stack, unless it is the main one.
+pub fn find_control(images: &[Image]) -> (usize, usize) {
+    let end = this_one().map_or(usize::MAX, |thread| thread.stack.1);
+    layout::find_control(thread::pointer(), images, end)
+}
+
+/// Whether data of the program lies on the page of the calling thread's control block, behind a stack of the program's own.
+pub fn shares_control() -> bool {
+    this_one().is_some_and(|thread| thread.within.1 != thread.stack.1)
+}
+
+/// [start, end) of the pages that are the calling thread's own stack alone, unless it is the main one.
+pub fn own_stack() -> Option<(usize, usize)> {
+    this_one().map(|thread| thread.within)
+}
+
+/// The calling thread, unless it is the main one.
+fn this_one() -> Option<Thread> {
+    let own = thread::id();
+    let list = LIST.lock().ok()?;
+    let found = list.iter().find(|t| t.id == own)?;
+    (!thread::is_main()).then_some(*found)
 }
 
 /// Numbers of the threads of the process.
@@ -147,13 +151,13 @@ pub fn alone_with_team() -> bool {
 
 /// Whether other threads may be in a handler of the library.
 pub fn others_may_run(engine: &Engine) -> bool {
-    !engine.stacks.is_empty() || turn::team_exists()
+    engine.others || turn::team_exists()
 }
 
 /// Whether a thread blocks SIGSEGV or SIGSYS: a fault, or a call that is held, would kill it.
 fn blocks_faults(id: i32) -> bool {
-    let text = files::read(files::of_process(&format!("task/{id}/status"))).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let path = files::of_process(&format!("task/{id}/status"));
+    let text = files::read_text(path).unwrap_or_default();
     text.lines()
         .find_map(|l| u64::from_str_radix(l.strip_prefix("SigBlk:")?.trim(), 16).ok())
         .is_none_or(|mask| {
@@ -183,9 +187,25 @@ pub fn copy_blocks(start: usize, size: usize) -> Vec<(u32, Vec<u8>)> {
     found
 }
 
+/// Stacks of other threads.
+#[derive(Debug, Default)]
+pub struct Stacks {
+    /// That stay open while an invocation is captured: those of teams, and alternate ones.
+    pub open: Vec<(usize, usize)>,
+    /// Those of threads that stand still then.
+    pub still: Vec<(usize, usize)>,
+}
+
+impl Stacks {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.open.iter().chain(&self.still).copied()
+    }
+}
+
 /// Stacks of all other threads, or why the calling thread cannot be captured beside them. Bars the gate until
 /// [`gate::memory_opened`].
-pub fn find_other_stacks() -> Result<Vec<(usize, usize)>, String> {
+pub fn find_other_stacks() -> Result<Stacks, Beside> {
     let own = thread::id();
     gate::set_captured();
     // Threads that start, or return from a handler, are soon ready.
@@ -203,7 +223,35 @@ pub fn find_other_stacks() -> Result<Vec<(usize, usize)>, String> {
     }
 }
 
-fn check_others(own: i32) -> Result<Vec<(usize, usize)>, String> {
+/// Pages of the control block of a thread and of its static thread-local storage, of this size.
+fn control_of(thread: &Thread, size: usize) -> (usize, usize) {
+    let end = match thread.pointer == thread::main_pointer() {
+        true => usize::MAX,
+        false => thread.stack.1,
+    };
+    let block = whole_pages(thread.pointer - size, size + layout::CONTROL_BLOCK);
+    (block.0, block.1.min(end))
+}
+
+/// A thread as it is now: the main thread's stack grows.
+fn grown(thread: Thread) -> Thread {
+    let main = thread.pointer == thread::main_pointer();
+    let stack = main.then(mappings::stack_range).flatten();
+    Thread {
+        stack: stack.unwrap_or(thread.stack),
+        within: stack.unwrap_or(thread.within),
+        ..thread
+    }
+}
+
+/// The threads of the list other than the calling one.
+fn others_of(list: &[Thread]) -> Vec<Thread> {
+    let own = thread::id();
+    let others = list.iter().filter(|t| t.id != own);
+    others.copied().map(grown).collect()
+}
+
+fn check_others(own: i32) -> Result<Stacks, Beside> {
     // Threads leave the gate quickly.
     for _ in 0..1000 {
         if !gate::is_occupied() {
@@ -212,86 +260,55 @@ fn check_others(own: i32) -> Result<Vec<(usize, usize)>, String> {
         std::thread::yield_now();
     }
     if gate::is_occupied() {
-        return Err("other threads start threads or processes all the time".into());
+        return Err(Beside::Busy);
     }
-    let mut alive =
-        list_tasks().map_err(|e| format!("the program's threads cannot be listed: {e}"))?;
+    let mut alive = list_tasks().map_err(Beside::Unlisted)?;
+    let mut all = LIST.lock().map_err(|_| Beside::Spoilt)?;
+    all.retain(|t| alive.contains(&t.id));
     alive.retain(|id| *id != own);
-    let mut list = LIST.lock().map_err(|e| e.to_string())?;
-    list.retain(|t| alive.contains(&t.id));
+    let list = others_of(&all);
     if list.iter().any(|t| t.ends) {
-        return Err("another thread ends".into());
+        return Err(Beside::Ends);
     }
     if list.len() != alive.len() {
-        return Err("threads run that were not started by pthread_create".into());
+        return Err(Beside::Unknown);
     }
     if list.iter().any(|t| !t.held) {
-        return Err("the kernel does not hold system calls of other threads".into());
+        return Err(Beside::Unheld);
     }
-    if list.iter().any(|t| blocks_faults(t.id)) {
-        return Err("another thread blocks all signals, faults included".into());
+    if list
+        .iter()
+        .any(|t| blocks_faults(t.id) && !stopping::waits_here(t.id))
+    {
+        return Err(Beside::BlocksFaults);
     }
-    let stacks = list.iter().flat_map(|t| [t.stack, t.alternate]);
-    Ok(stacks.filter(|s| s.0 < s.1).collect())
+    let mut stacks = Stacks::default();
+    for thread in &list {
+        stacks.open.push(thread.alternate);
+        match thread.number {
+            0 => stacks.still.push(thread.stack),
+            _ => stacks.open.push(thread.stack),
+        }
+    }
+    stacks.open.retain(|s| s.0 < s.1);
+    Ok(stacks)
 }
 
-/// Holds the system calls that other threads begin from now on, until [`gate::memory_opened`]. An error says why memory cannot
-/// be closed during their present calls. `closed` says whether an address would be closed. If an invocation is `captured`,
-/// threads outside teams stand still as well: returns them.
-pub fn hold_others(captured: bool, closed: &dyn Fn(usize) -> bool) -> Result<Vec<Still>, String> {
-    let others: Vec<Thread> = match LIST.lock() {
-        Ok(list) => list.clone(),
-        Err(e) => return Err(e.to_string()),
-    };
+/// Holds the system calls that other threads begin from now on, until [`gate::memory_opened`], if memory can be closed during
+/// their present ones. `closed` says whether an address would be closed. If an invocation is `captured`, threads outside teams
+/// do not run meanwhile: returns them, and how many of them computed. `size` is that of a thread's static thread-local storage.
+pub fn hold_others(
+    captured: bool,
+    closed: &dyn Fn(usize) -> bool,
+    size: usize,
+) -> Result<(Vec<Still>, u32), Beside> {
+    let mut others = others_of(&LIST.lock().map_err(|_| Beside::Spoilt)?);
+    for thread in &mut others {
+        thread.control = control_of(thread, size);
+    }
     gate::hold_calls();
-    inside::await_rest(others.iter().map(|t| t.id).collect(), closed)?;
-    if !captured {
-        return Ok(Vec::new());
-    }
-    let strangers: Vec<&Thread> = others.iter().filter(|t| t.number == 0).collect();
-    stop_threads(strangers.iter().map(|t| t.id).collect(), closed)?;
-    let mut still = Vec::new();
-    for thread in strangers {
-        let (call, stack) = match gate::stands(thread.id) {
-            Some(stack) => (None, stack),
-            None => match inside::find_doing(thread.id, closed)? {
-                rests @ Doing::Rests(.., stack) => (Some(rests), stack),
-                Doing::Ended => continue,
-                Doing::Runs => return Err("another thread runs again".into()),
-            },
-        };
-        if closed(stack) && thread.alternate.0 >= thread.alternate.1 {
-            return Err(format!(
-                "another thread ({}) has a stack that the program made itself, which a capture closes",
-                thread.id
-            ));
-        }
-        still.push(Still {
-            id: thread.id,
-            stack: thread.stack,
-            call,
-        });
-    }
-    Ok(still)
-}
-
-/// Makes those of the threads `ids` stand still that do not rest in a call. Their system calls are held.
-fn stop_threads(mut ids: Vec<i32>, closed: &dyn Fn(usize) -> bool) -> Result<(), String> {
-    /// Milliseconds until it is given up.
-    const PATIENCE: u32 = 2000;
-    for _ in 0..PATIENCE {
-        let mut still = Vec::new();
-        for id in ids {
-            if gate::stands(id).is_none() && inside::find_doing(id, closed)? == Doing::Runs {
-                gate::ask_to_stand(id);
-                still.push(id);
-            }
-        }
-        ids = still;
-        if ids.is_empty() {
-            return Ok(());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    Err(format!("another thread ({}) cannot be stopped", ids[0]))
+    let stops = |thread: &Thread| captured && thread.number == 0;
+    let (strangers, others): (Vec<Thread>, Vec<Thread>) = others.into_iter().partition(stops);
+    inside::await_rest(others.iter().map(|t| t.id).collect(), closed).map_err(Beside::Call)?;
+    stopping::stop_threads(strangers, closed)
 }

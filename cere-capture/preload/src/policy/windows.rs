@@ -107,7 +107,7 @@ pub fn switch_tracer(state: &mut State, stack: usize, mask: u64) {
         Err("other threads run")
     } else if captures || was_on {
         Ok(())
-    } else if mappings::reached_by_others() != Ok(None) {
+    } else if !matches!(mappings::reached_by_others(), Ok(None)) {
         // The windows end: otherwise each entry of a region would look for these again.
         let why = "the program has an io_uring, a userfaultfd or a context of io_setup";
         listen_everywhere(state, false);

@@ -1,25 +1,51 @@
 //! Writes finished captures. Ordinary code, with the program's memory open.
 
+use super::state::State;
 use super::{locks, openmp, register};
 use crate::engine::level::Level;
 use crate::engine::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
 use crate::engine::spans::{KIND_FOREIGN, KIND_STACK};
 use crate::engine::state::Engine;
 use crate::engine::{clock, heap, malloc};
-use crate::os::files::{self, File};
+use crate::os::files::{self, File, FileError};
 use crate::os::sys::{self, PAGE};
 use crate::os::{mappings, names, thread};
 use cere_format::capture::*;
 use cere_format::clibrary::CLibrary;
-use cere_format::profile::RegionKey;
 use cere_inside::clibrary::Library;
-use std::io::{BufWriter, Write};
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+/// Why a capture is not written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// A file.
+    File(FileError),
+    /// The program has loaded a file of this name.
+    Name(PathBuf),
+}
+
+impl Display for WriteError {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        match self {
+            WriteError::File(e) => e.fmt(f),
+            WriteError::Name(path) => write!(
+                f,
+                "cannot keep a capture: the program has loaded {path:?}, whose name is not UTF-8: give it another"
+            ),
+        }
+    }
+}
+
+impl From<FileError> for WriteError {
+    fn from(e: FileError) -> WriteError {
+        WriteError::File(e)
+    }
+}
+
 /// How a capture ended.
-pub struct End<'a> {
-    /// Which region.
-    pub key: &'a RegionKey,
+pub struct End {
     /// How.
     pub end: RegionEnd,
     /// Why the capture is refused, if so.
@@ -28,8 +54,6 @@ pub struct End<'a> {
     pub now: u64,
     /// The C library, to be asked what it keeps now.
     pub c_library: Option<Library>,
-    /// Names and addresses of this library's functions.
-    pub interposed: &'a [(String, u64)],
 }
 
 /// Files of one capture, under a number of their own. Only complete files get their final names.
@@ -39,6 +63,10 @@ struct Files {
 }
 
 const PART: &str = "part";
+/// What the files hold, by the end of their names.
+const EXTENSIONS: [&str; 7] = [
+    "table", "entry", "exit", "trace", "blocks", "answers", "json",
+];
 
 impl Files {
     fn path(&self, extension: &str) -> PathBuf {
@@ -49,44 +77,38 @@ impl Files {
             .join(format!("{}.{extension}.{PART}", self.number))
     }
     /// Takes a number that no other process of the run has.
-    fn claim(directory: &Path) -> Result<(Files, File), String> {
-        for number in 0.. {
-            let files = Files {
-                directory: directory.to_owned(),
-                number,
-            };
-            if files::exists(&files.path("table")) {
-                continue;
-            }
-            match File::create_new(&files.part("table")) {
-                Ok(table) if !files::exists(&files.path("table")) => return Ok((files, table)),
-                Ok(_) => {
-                    let _ = files::remove(&files.part("table"));
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => {
-                    return Err(format!(
-                        "cannot create {}: {e}",
-                        files.part("table").display()
-                    ));
+    fn claim(directory: &Path) -> Result<(Files, File), FileError> {
+        let mut files = Files {
+            directory: directory.to_owned(),
+            number: 0,
+        };
+        loop {
+            let (table, part) = (files.path("table"), files.part("table"));
+            if !files::exists(&table) {
+                match File::create_new(&part) {
+                    Ok(file) if !files::exists(&table) => return Ok((files, file)),
+                    Ok(_) => drop(files::remove(&part)),
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                    Err(e) => return Err(files::failed("create", &part)(e)),
                 }
             }
+            files.number += 1;
         }
-        Err("all numbers are taken".into())
     }
-    fn publish(&self, extension: &str) -> Result<(), String> {
-        files::rename(&self.part(extension), &self.path(extension))
-            .map_err(|e| format!("cannot name {}: {e}", self.path(extension).display()))
+    fn publish(&self, extension: &str) -> Result<(), FileError> {
+        let path = self.path(extension);
+        files::rename(&self.part(extension), &path).map_err(files::failed("name", &path))
+    }
+    fn failed(&self) -> impl Fn(io::Error) -> FileError {
+        files::failed("write a capture to", &self.directory)
     }
 }
 
 /// Whether [`PAGE_FRESH`] holds: the page was mapped since entry, and nothing was there before.
 fn is_fresh(level: &Level, address: u64) -> bool {
+    let mut before = level.mappings.iter();
     level.fresh.iter().any(|f| f.0 <= address && address < f.1)
-        && !level
-            .mappings
-            .iter()
-            .any(|m| m.start <= address && address < m.end)
+        && !before.any(|m| m.start <= address && address < m.end)
 }
 
 /// Content of a page at exit.
@@ -120,10 +142,9 @@ fn describe_page(
     let address = touch.address;
     let kind = touch.kind as u8;
     let control = level.control.0 <= address && address < level.control.1;
-    let readable = control || engine.pages.spans.find(address).is_some();
-    let page = engine.pages.pool.page(address);
-    // SAFETY: a page of the pool, or null.
-    let page = unsafe { page.as_ref() }.copied().unwrap_or_default();
+    let reached = || level.is_reached(address) && sys::is_mapped(address, PAGE);
+    let readable = control || engine.pages.spans.find(address).is_some() || reached();
+    let page = engine.pages.pool.page(address).copied().unwrap_or_default();
     let mut flags = 0;
     let mut set = |condition: bool, flag: u32| flags |= if condition { flag } else { 0 };
     // Memory that was moved to a fresh place counts as written.
@@ -162,10 +183,8 @@ fn describe_page(
     set(kind & KIND_STACK != 0, PAGE_STACK);
     set(new, PAGE_FRESH);
     let place = level.absent.partition_point(|r| r.1 <= address as u64);
-    let absent = level
-        .absent
-        .get(place)
-        .is_some_and(|r| r.0 <= address as u64);
+    let absent = level.absent.get(place);
+    let absent = absent.is_some_and(|r| r.0 <= address as u64);
     let heap = heap::heap_range().1 as usize;
     let grown = new_heap.is_some_and(|start| start <= address && address < heap);
     let empty = touch.copy == 0 && !new && kind & (KIND_STACK | KIND_FOREIGN) == 0;
@@ -193,119 +212,121 @@ fn lock_words(level: &Level) -> Vec<u64> {
     words
 }
 
-/// Writes a finished capture, which is no longer the engine's.
-pub fn write_capture(
-    engine: &mut Engine,
-    directory: &Path,
-    level: &Level,
-    end: End,
-) -> Result<(), String> {
-    let (files, table) = Files::claim(directory)?;
-    let written = write_contents(engine, &files, table, level, end);
+/// Writes a finished capture, which is no longer the engine's. Of a refused one nothing but the description is of use: its other
+/// files stay empty or are not there.
+pub fn write_capture(state: &mut State, mut level: Level, end: End) -> Result<(), WriteError> {
+    let (files, table) = Files::claim(&state.directory)?;
+    if end.refused.is_some() {
+        (level.touched, level.trace) = (0, None);
+        level.blocks.clear();
+    }
+    let written = write_contents(state, &files, table, level, end);
     if written.is_err() {
-        for extension in [
-            "table", "entry", "exit", "trace", "blocks", "answers", "json",
-        ] {
+        for extension in EXTENSIONS {
             let _ = files::remove(&files.part(extension));
         }
     }
     written
 }
 
+/// Writes all files, and gives them their names: the description last, which says that the others are there.
 fn write_contents(
+    state: &mut State,
+    files: &Files,
+    table: File,
+    level: Level,
+    end: End,
+) -> Result<(), WriteError> {
+    write_pages(&mut state.engine, files, table, &level)?;
+    // Where the program has the state of `random` itself, asking writes to it.
+    let kept = end.c_library.as_ref().map(|library| library.ask());
+    let (known, answers) = clock::read_answers(level.clocks.1, level.clocks.0.clone());
+    let trace = level.trace.as_ref();
+    let trace = trace.map(|t| t.1.iter().flat_map(|page| page.to_le_bytes()).collect());
+    let blocks: Vec<&[u8]> = level.blocks.iter().map(|b| &b.1[..]).collect();
+    let beside: [(&str, Option<Vec<u8>>); 3] = [
+        ("trace", trace),
+        ("blocks", (!blocks.is_empty()).then(|| blocks.concat())),
+        (
+            "answers",
+            Some(answers).filter(|a| !a.is_empty() && end.refused.is_none()),
+        ),
+    ];
+    let mut extensions = vec!["table", "entry", "exit"];
+    for (extension, bytes) in beside {
+        if let Some(bytes) = bytes {
+            files::write(files.part(extension), bytes).map_err(files.failed())?;
+            extensions.push(extension);
+        }
+    }
+    let raw = RawCapture {
+        answers: Some(known),
+        c_library: level.c_library.clone().zip(kept).map(<[CLibrary; 2]>::from),
+        ..describe_capture(state, level, end)
+    };
+    let text = serde_json::to_vec(&raw).map_err(|e| encoding_error(files, &raw, e))?;
+    files::write(files.part("json"), text).map_err(files.failed())?;
+    for extension in extensions.into_iter().chain(["json"]) {
+        files.publish(extension)?;
+    }
+    Ok(())
+}
+
+/// Writes the table of the touched pages, and their contents.
+fn write_pages(
     engine: &mut Engine,
     files: &Files,
     table: File,
     level: &Level,
-    end: End,
-) -> Result<(), String> {
-    let failed = |e: std::io::Error| {
-        format!(
-            "cannot write a capture to {}: {e}",
-            files.directory.display()
-        )
-    };
-    let create = |extension: &str| File::create(&files.part(extension)).map_err(failed);
+) -> Result<(), FileError> {
+    let failed = files.failed();
+    let create = |extension: &str| File::create(&files.part(extension)).map_err(&failed);
     let mut table = BufWriter::with_capacity(1 << 16, table);
     let mut entry = BufWriter::with_capacity(1 << 18, create("entry")?);
     let mut exit = BufWriter::with_capacity(1 << 18, create("exit")?);
-    // SAFETY: the capture's entries; no other slice of them is alive.
-    let log = unsafe { engine.pages.pool.log(level.touched) };
-    log.sort_unstable_by_key(|t| t.address);
-    // The files of a refused capture stay empty.
-    let log = if end.refused.is_some() {
-        &log[..0]
-    } else {
-        &*log
-    };
-    let new_heap = level.new_heap();
-    for touch in log {
-        let record = describe_page(engine, level, touch, new_heap);
-        table
-            .write_all(&record.address.to_le_bytes())
-            .map_err(failed)?;
-        table
-            .write_all(&record.flags.to_le_bytes())
-            .map_err(failed)?;
-        table
-            .write_all(&record.thread.to_le_bytes())
-            .map_err(failed)?;
-        if record.flags & PAGE_ENTRY_STORED != 0 {
-            // SAFETY: the copy was made for this touch.
-            let content = unsafe { engine.pages.pool.content(touch.copy) };
-            entry.write_all(content).map_err(failed)?;
+    let mut write = || {
+        // SAFETY: the capture's entries; no other slice of them is alive.
+        let log = unsafe { engine.pages.pool.log(level.touched) };
+        log.sort_unstable_by_key(|t| t.address);
+        let new_heap = level.new_heap();
+        for touch in log {
+            let record = describe_page(engine, level, touch, new_heap);
+            table.write_all(&record.address.to_le_bytes())?;
+            table.write_all(&record.flags.to_le_bytes())?;
+            table.write_all(&record.thread.to_le_bytes())?;
+            if record.flags & PAGE_ENTRY_STORED != 0 {
+                // SAFETY: the copy was made for this touch.
+                entry.write_all(unsafe { engine.pages.pool.content(touch.copy) })?;
+            }
+            if record.flags & PAGE_EXIT_STORED != 0 {
+                // SAFETY: the page is readable.
+                exit.write_all(unsafe { at_exit(engine, touch) })?;
+            }
         }
-        if record.flags & PAGE_EXIT_STORED != 0 {
-            // SAFETY: the page is readable.
-            let page = unsafe { at_exit(engine, touch) };
-            exit.write_all(page).map_err(failed)?;
-        }
-    }
-    for mut file in [table, entry, exit] {
-        file.flush().map_err(failed)?;
-    }
-    // Where the program has the state of `random` itself, asking writes to it.
-    let kept = end.c_library.map(|library| library.ask());
-    let trace = level.trace.as_ref().filter(|_| end.refused.is_none());
-    if let Some((_, pages)) = trace {
-        let mut file = BufWriter::with_capacity(1 << 16, create("trace")?);
-        for page in pages {
-            file.write_all(&page.to_le_bytes()).map_err(failed)?;
-        }
-        file.flush().map_err(failed)?;
-    }
-    let blocks = match end.refused {
-        None => &level.blocks[..],
-        Some(_) => &[],
+        table.flush()?;
+        entry.flush()?;
+        exit.flush()
     };
-    if !blocks.is_empty() {
-        let bytes: Vec<&[u8]> = blocks.iter().map(|b| &b.1[..]).collect();
-        files::write(files.part("blocks"), bytes.concat()).map_err(failed)?;
-    }
-    let (known, answers) = clock::read_answers(level.clocks.1, level.clocks.0.clone());
-    let answers = match end.refused {
-        None => answers,
-        Some(_) => Vec::new(),
-    };
-    if !answers.is_empty() {
-        files::write(files.part("answers"), &answers).map_err(failed)?;
-    }
-    let mut fresh = level.fresh.clone();
-    let stack = level.mappings.iter().find(|m| m.path == mappings::STACK);
-    if let (Some(before), Some(start)) = (stack, mappings::stack_start())
-        && start < before.start
-    {
-        fresh.push((start, before.start));
-    }
-    let calls = level
-        .calls
-        .iter()
-        .enumerate()
-        .filter(|(_, count)| **count > 0);
-    let raw = RawCapture {
+    write().map_err(failed)
+}
+
+/// The description of a capture, without answers and without what the C library keeps.
+fn describe_capture(state: &State, level: Level, end: End) -> RawCapture {
+    let calls = level.calls.iter().enumerate();
+    let calls = calls.filter(|(_, count)| **count > 0);
+    let openmp = level.threads.map(|threads| OpenMp {
+        runtime: find_runtime_file(&level),
+        threads,
+        locks: level.locks.clone(),
+        lock_words: lock_words(&level),
+        blocks: level.blocks.iter().map(|b| b.0).collect(),
+    });
+    RawCapture {
         version: CAPTURE_VERSION,
-        key: end.key.clone(),
+        key: state.wanted[level.wanted].key.clone(),
         invocation: level.invocation,
+        thread: state.wanted[level.wanted].thread,
+        beside: level.beside,
         process: register::process_number().unwrap_or_default(),
         refused: end.refused,
         end: end.end,
@@ -315,11 +336,9 @@ fn write_contents(
         thread_number: thread::id(),
         program_break: level.program_break,
         freed: malloc::freed_since(level.deferred),
-        images: level.images.clone(),
-        mappings: level.mappings.clone(),
-        fresh,
+        fresh: list_fresh(&level),
         heap: heap::heap_range(),
-        interposed: end.interposed.to_vec(),
+        interposed: state.interposed.clone(),
         system_calls: calls
             .map(|(number, count)| SystemCall {
                 number: number as u64,
@@ -332,36 +351,32 @@ fn write_contents(
             started => end.now.saturating_sub(started),
         },
         faults: level.faults,
-        openmp: level.threads.map(|threads| OpenMp {
-            runtime: find_runtime_file(level),
-            threads,
-            locks: level.locks.clone(),
-            lock_words: lock_words(level),
-            blocks: blocks.iter().map(|b| b.0).collect(),
-        }),
-        trace: trace.map(|(trace, _)| trace.clone()),
-        answers: Some(known),
-        c_library: level.c_library.clone().zip(kept).map(<[CLibrary; 2]>::from),
-    };
-    let text = serde_json::to_vec(&raw).map_err(|e| {
-        let mut images = raw.images.iter();
-        match images.find(|image| image.path.to_str().is_none()) {
-            Some(image) => format!(
-                "cannot keep a capture: the program has loaded {:?}, whose name is not UTF-8: give it another",
-                image.path
-            ),
-            None => format!("cannot keep a capture: {e}"),
-        }
-    })?;
-    files::write(files.part("json"), text).map_err(failed)?;
-    let more = [
-        trace.map(|_| "trace"),
-        (!blocks.is_empty()).then_some("blocks"),
-        (!answers.is_empty()).then_some("answers"),
-    ];
-    let more = more.into_iter().flatten();
-    for extension in ["table", "entry", "exit"].into_iter().chain(more) {
-        files.publish(extension)?;
+        openmp,
+        images: level.images,
+        mappings: level.mappings,
+        trace: level.trace.map(|(trace, _)| trace),
+        answers: None,
+        c_library: None,
     }
-    files.publish("json")
+}
+
+/// Memory that was mapped since entry, and by which the main thread's stack has grown.
+fn list_fresh(level: &Level) -> Vec<(u64, u64)> {
+    let mut fresh = level.fresh.clone();
+    let stack = level.mappings.iter().find(|m| m.path == mappings::STACK);
+    if let (Some(before), Some((start, _))) = (stack, mappings::stack_range())
+        && (start as u64) < before.start
+    {
+        fresh.push((start as u64, before.start));
+    }
+    fresh
+}
+
+/// Why a description has no form as text: of what it holds only a name can be at fault.
+fn encoding_error(files: &Files, raw: &RawCapture, cause: serde_json::Error) -> WriteError {
+    let mut images = raw.images.iter();
+    match images.find(|image| image.path.to_str().is_none()) {
+        Some(image) => WriteError::Name(image.path.clone()),
+        None => files.failed()(cause.into()).into(),
+    }
 }

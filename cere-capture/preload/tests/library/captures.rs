@@ -15,12 +15,8 @@ fn values_at_entry_and_exit() {
             let capture = run.get("step", invocation);
             let (at, raw) = (|name| capture.address(name), &capture.raw);
             let before = (invocation - 1) * 210;
-            assert_eq!(
-                (raw.refused.as_deref(), raw.end),
-                (None, RegionEnd::Returned)
-            );
-            assert_eq!(capture.entry(at("counter")), before);
-            assert_eq!(capture.exit(at("counter")), before + 210);
+            capture.finished();
+            assert_eq!(capture.both(at("counter")), (before, before + 210));
             assert_eq!(capture.exit(at("spaced") + 2048 * 8), before + 210);
             assert_eq!(capture.entry(at("constants")), 7);
             assert_eq!(capture.flags(at("unread")), 0);
@@ -35,10 +31,8 @@ fn values_at_entry_and_exit() {
             assert_eq!(raw.entry.arguments_size % 8, 0);
             assert!(raw.entry.stack_pointer <= raw.entry.arguments);
             assert_eq!(raw.entry.stack_pointer % 16, 0);
-            assert_eq!(
-                (raw.entry.mxcsr & !63, raw.entry.x87_control),
-                (0x1f80, 0x37f)
-            );
+            let control = (raw.entry.mxcsr & !63, raw.entry.x87_control);
+            assert_eq!(control, (0x1f80, 0x37f));
             // The thread-local block, in the pages of the control block.
             let (start, size) = raw.images[0].tls.unwrap();
             assert!(size >= 8 && start < raw.thread_pointer);
@@ -60,34 +54,18 @@ fn the_process_is_described() {
     assert!(
         raw.images[0].instrumented && raw.images.iter().filter(|i| i.instrumented).count() == 1
     );
-    let known = |part: &str| {
-        raw.images
-            .iter()
-            .any(|i| i.path.to_string_lossy().contains(part))
-    };
-    assert!(known("libc.so") && !known("libcere_preload"));
-    assert!(
-        raw.mappings
-            .iter()
-            .all(|m| !m.path.contains("libcere_preload"))
-    );
+    let mut names = raw.images.iter().map(|i| i.path.to_string_lossy());
+    assert!(names.any(|name| name.contains("libc.so")));
+    let ours = |name: &str| name.contains("libcere_preload");
+    assert!(raw.images.iter().all(|i| !ours(&i.path.to_string_lossy())));
+    assert!(raw.mappings.iter().all(|m| !ours(&m.path)));
     let stack = raw.mappings.iter().find(|m| m.path == "[stack]").unwrap();
     assert!(stack.start < raw.entry.stack_pointer && raw.entry.stack_pointer < stack.end);
     assert_eq!(stack.permissions, "rw-p");
     let outside = |m: &Mapping| m.end <= raw.heap.0 || raw.heap.1 <= m.start;
     assert!(raw.heap.0 == cere_inside::heap::BASE as u64 && raw.mappings.iter().all(outside));
-    assert_eq!(
-        run.files,
-        [
-            "0.entry",
-            "0.exit",
-            "0.json",
-            "0.table",
-            "counts.0.json",
-            "plan.json",
-            "process.0.json"
-        ]
-    );
+    let files = "0.entry 0.exit 0.json 0.table counts.0.json plan.json process.0.json";
+    assert_eq!(run.files.join(" "), files);
     assert_eq!(run.counts[0]["invocations"], 2);
 }
 
@@ -103,15 +81,11 @@ fn a_wanted_region_inside_another() {
         (run.get("outer", 1), 0, 150),
     ] {
         let counter = capture.address("counter") + 8;
-        assert_eq!(
-            (capture.entry(counter), capture.exit(counter)),
-            (entry, exit)
-        );
-        assert_eq!(capture.raw.end, RegionEnd::Returned);
+        assert_eq!(capture.finished().both(counter), (entry, exit));
     }
     let (outer, inner) = (run.get("outer", 1), run.get("inner", 2));
     let input = outer.address("input");
-    assert_eq!((outer.entry(input), outer.exit(input)), (3, 18));
+    assert_eq!(outer.both(input), (3, 18));
     assert_eq!(inner.flags(inner.address("input")), 0);
 }
 
@@ -119,12 +93,9 @@ fn a_wanted_region_inside_another() {
 /// it begins. Nor those of the thread control block, where the kernel notes the processor.
 fn table(capture: &Captured) -> BTreeMap<u32, usize> {
     let mut table = BTreeMap::new();
-    for page in capture
-        .pages
-        .values()
-        .filter(|p| p.flags & (PAGE_STACK | PAGE_FOREIGN) == 0)
-    {
-        *table.entry(page.flags).or_default() += 1;
+    let all = capture.pages.values().map(|p| p.flags);
+    for flags in all.filter(|flags| flags & (PAGE_STACK | PAGE_FOREIGN) == 0) {
+        *table.entry(flags).or_default() += 1;
     }
     table
 }
@@ -143,12 +114,13 @@ fn the_allocator_is_the_programs_up_to_each_capture() {
     for (function, invocations) in wanted {
         for invocation in invocations {
             let alone = program.capture(&[(function, &[*invocation])], &[]);
-            let (alone, other) = (
-                alone.get(function, *invocation),
-                together.get(function, *invocation),
+            let alone = alone.get(function, *invocation);
+            let other = together.get(function, *invocation);
+            assert_eq!(
+                table(alone),
+                table(other.finished()),
+                "{function}:{invocation}"
             );
-            assert_eq!(other.raw.end, RegionEnd::Returned);
-            assert_eq!(table(alone), table(other), "{function}:{invocation}");
         }
     }
     // Six blocks of half a megabyte each, which went back to the kernel.
@@ -176,11 +148,7 @@ fn memory_that_a_captured_invocation_gave_back() {
 #[test]
 fn blocks_lie_as_the_program_places_them() {
     let program = Program::new("rows.c", &["-O2"]);
-    let shown = std::process::Command::new(program.path())
-        .arg("show")
-        .output()
-        .unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = String::from_utf8(program.plain(&["show"]).stdout).unwrap();
     let shown: Vec<i64> = shown.lines().map(|line| line.parse().unwrap()).collect();
     let distances = &shown[..199];
     let wanted: [(&str, &[u64]); 2] = [("allocate", &[1]), ("add", &[1, 2])];
@@ -291,34 +259,24 @@ fn recursion_back_into_the_region() {
     let program = Program::new("values.c", &["-O2"]);
     let run = program.capture(&[("count_down", &[1, 2, 3, 4])], &[]);
     assert_eq!(run.runs, 4);
-    let all: Vec<(u64, u64, u64)> = [1, 2, 3, 4]
-        .map(|i| {
-            let capture = run.get("count_down", i);
-            let counter = capture.address("counter") + 24;
-            assert_eq!(capture.raw.end, RegionEnd::Returned);
-            (i, capture.entry(counter), capture.exit(counter))
-        })
-        .into();
     // counter[3] starts at 150 and grows by 2^n - 1 in count_down(n).
-    assert_eq!(all[0], (1, 150, 165));
-    assert_eq!(all[1], (2, 151, 158));
-    assert_eq!(all[2], (3, 152, 155));
-    assert_eq!(all[3], (4, 153, 154));
+    for (i, both) in [
+        (1, (150, 165)),
+        (2, (151, 158)),
+        (3, (152, 155)),
+        (4, (153, 154)),
+    ] {
+        let capture = run.get("count_down", i).finished();
+        assert_eq!(capture.both(capture.address("counter") + 24), both);
+    }
 }
 
 #[test]
 fn printing_is_captured() {
     let program = Program::new("outside.c", &["-O2"]);
     let run = program.capture(&[("print", &[1, 2])], &["print"]);
-    let first = run.get("print", 1);
-    assert_eq!(
-        (
-            first.raw.end,
-            first.calls("write"),
-            first.calls("newfstatat")
-        ),
-        (RegionEnd::Returned, 1, 1)
-    );
+    let first = run.get("print", 1).finished();
+    assert_eq!((first.calls("write"), first.calls("newfstatat")), (1, 1));
     assert_eq!(run.get("print", 2).calls("write"), 1);
 }
 
@@ -350,7 +308,7 @@ fn outside_state_is_refused_and_the_rest_goes_on() {
         let run = program.capture(&[(function, &[1]), ("add", &[1])], &[what]);
         assert_eq!(run.refused(function, 1), reason);
         assert_eq!(run.get(function, 1).raw.end, RegionEnd::Never);
-        assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned);
+        run.get("add", 1).finished();
     }
 }
 
@@ -370,7 +328,7 @@ fn regions_that_never_end() {
         (left.end, left.refused.as_deref()),
         (RegionEnd::Never, None)
     );
-    assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned);
+    run.get("add", 1).finished();
     let run = program.capture(&[("end", &[1])], &["end"]);
     assert_eq!(run.output.status.code(), Some(9));
 }
@@ -409,7 +367,7 @@ fn exceptions_inside_and_out() {
         assert_eq!(capture.exit(total), exit, "{invocation}");
         assert_ne!(capture.raw.end, RegionEnd::Never);
     }
-    assert_eq!(run.get("tolerant", 1).raw.end, RegionEnd::Returned);
+    run.get("tolerant", 1).finished();
 }
 
 #[test]
@@ -418,32 +376,18 @@ fn mappings_and_stacks_that_change_inside() {
     let run = program.capture(&[("maps", &[1]), ("stacks", &[1])], &[]);
     let maps = run.get("maps", 1);
     assert_eq!(
-        (
-            maps.calls("mmap"),
-            maps.calls("mremap"),
-            maps.calls("munmap")
-        ),
-        (4, 4, 4)
+        ["mmap", "mremap", "munmap"].map(|call| maps.calls(call)),
+        [4; 3]
     );
     assert!(maps.raw.fresh.len() >= 4 && maps.count(PAGE_FRESH) > 0);
     let fixed = maps.entry(maps.address("fixed"));
     assert_eq!(maps.entry(fixed), u64::from_le_bytes([9; 8]));
     let moved = maps.exit(maps.address("fixed"));
     assert_eq!(maps.exit(moved + 3 * 4096) & 255, 10);
-    let stacks = run.get("stacks", 1);
-    let stack = stacks
-        .raw
-        .mappings
-        .iter()
-        .find(|m| m.path == "[stack]")
-        .unwrap();
-    let grown = stacks
-        .raw
-        .fresh
-        .iter()
-        .find(|f| f.1 == stack.start)
-        .unwrap();
-    assert!(stacks.raw.entry.stack_pointer - grown.0 > 40 * 65536);
+    let raw = &run.get("stacks", 1).raw;
+    let stack = raw.mappings.iter().find(|m| m.path == "[stack]").unwrap();
+    let grown = raw.fresh.iter().find(|f| f.1 == stack.start).unwrap();
+    assert!(raw.entry.stack_pointer - grown.0 > 40 * 65536);
 }
 
 #[test]
@@ -452,10 +396,7 @@ fn other_threads_wait() {
     let run = program.capture(&[("work", &[1, 2]), ("join", &[1])], &[]);
     let (first, second) = (run.get("work", 1), run.get("work", 2));
     let data = first.address("data");
-    assert_eq!(
-        (first.entry(data + 8), first.exit(data + 8)),
-        (0, 25 + 4096 * 300)
-    );
+    assert_eq!(first.both(data + 8), (0, 25 + 4096 * 300));
     assert_eq!(second.entry(data + 8), first.exit(data + 8));
     // It may find the threads at their ends.
     if let Some(reason) = &run.get("join", 1).raw.refused {
@@ -467,11 +408,7 @@ fn other_threads_wait() {
 fn more_pages_than_mappings() {
     let program = Program::new("large.c", &["-O2"]);
     let run = program.capture(&[("scattered", &[1])], &["random", "540"]);
-    let capture = run.get("scattered", 1);
-    assert_eq!(
-        (capture.raw.end, capture.raw.refused.as_deref()),
-        (RegionEnd::Returned, None)
-    );
+    let capture = run.get("scattered", 1).finished();
     let data = capture.entry(capture.address("data"));
     for page in (0..540 * 256).step_by(2) {
         let at = data + page * 4096;
@@ -498,8 +435,10 @@ fn memory_in_order() {
 #[test]
 fn without_address_space_the_program_runs_on() {
     let program = Program::new("values.c", &["-O2"]);
-    let shell = format!("ulimit -v 2000000; exec {}", program.path().display());
-    let run = program.run(&[("step", &[1])], Command::new("sh").args(["-c", &shell]));
+    let run = program.run(
+        &[("step", &[1])],
+        &mut program.shell("ulimit -v 2000000;", ""),
+    );
     assert_eq!(run.output.status.code(), Some(3));
     let text = String::from_utf8_lossy(&run.output.stderr);
     assert!(text.contains("the program runs uncaptured"), "{text}");
@@ -542,15 +481,12 @@ fn what_the_program_may_have_it_has() {
     link(&program, program.path(), "-Wl,-rpath,$ORIGIN/plugins");
     for what in ["vfork", "load", "lock", "guard", "map"] {
         let run = program.capture(&[("add", &[1])], &[what]);
-        assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned, "{what}");
+        run.get("add", 1).finished();
     }
-    let shell = format!(
-        "ulimit -s unlimited 2> /dev/null; exec {} threads",
-        program.path().display()
-    );
-    let run = program.run(&[("add", &[1])], Command::new("sh").args(["-c", &shell]));
+    let mut shell = program.shell("ulimit -s unlimited 2> /dev/null;", "threads");
+    let run = program.run(&[("add", &[1])], &mut shell);
     assert_eq!(run.output.stdout, program.plain(&["threads"]).stdout);
-    assert_eq!(run.get("add", 1).raw.end, RegionEnd::Returned);
+    run.get("add", 1).finished();
     let run = program.capture(&[("sleep_on", &[1])], &["sleep"]);
     assert_eq!(
         run.refused("sleep_on", 1),
@@ -567,11 +503,7 @@ fn what_the_program_may_have_it_has() {
 fn memory_that_moves_and_goes() {
     let program = Program::new("rights.c", &["-O2", "-pthread"]);
     let run = program.capture(&[("map", &[1])], &["map"]);
-    let capture = run.get("map", 1);
-    assert_eq!(
-        (capture.raw.end, capture.raw.refused.as_deref()),
-        (RegionEnd::Returned, None)
-    );
+    let capture = run.get("map", 1).finished();
     // The sixteen pages that moved away: in the end nothing is there. Two of those that came were looked at.
     let left = PAGE_WRITTEN | PAGE_ENTRY_STORED | PAGE_EXIT_STORED | PAGE_FRESH | PAGE_STACK;
     let with = |flags| capture.flagged(left, flags);
@@ -582,12 +514,13 @@ fn memory_that_moves_and_goes() {
 #[test]
 fn a_limit_on_files_ends_the_capture_and_not_the_program() {
     let program = Program::new("values.c", &["-O2"]);
-    let shell = format!("ulimit -f 2; exec {}", program.path().display());
-    let run = program.run(&[("step", &[1])], Command::new("sh").args(["-c", &shell]));
+    let run = program.run(&[("step", &[1])], &mut program.shell("ulimit -f 2;", ""));
     assert_eq!(run.output.status.code(), Some(3));
     assert_eq!(run.output.stdout, program.plain(&[]).stdout);
-    let shell = format!("ulimit -v 100000; exec {}", program.path().display());
-    let run = program.run(&[("step", &[1])], Command::new("sh").args(["-c", &shell]));
+    let run = program.run(
+        &[("step", &[1])],
+        &mut program.shell("ulimit -v 100000;", ""),
+    );
     assert_eq!(run.output.status.code(), Some(3));
 }
 
@@ -597,7 +530,7 @@ fn handlers_enter_regions_as_soon_as_they_may() {
     let wanted: [(&str, &[u64]); 2] = [("work", &[1, 2, 3, 20, 40]), ("handle", &[1, 2, 3, 4])];
     let run = program.capture(&wanted, &[]);
     for invocation in wanted[0].1 {
-        assert_eq!(run.get("work", *invocation).raw.end, RegionEnd::Returned);
+        run.get("work", *invocation).finished();
     }
 }
 
@@ -607,34 +540,26 @@ fn a_program_with_functions_named_like_system_calls() {
     let run = program.capture(&[("work", &[1, 2])], &[]);
     assert_eq!(run.captures.len(), 2);
     for invocation in [1, 2] {
-        let capture = run.get("work", invocation);
-        assert_eq!(capture.raw.end, RegionEnd::Returned);
-        let calls = capture.address("calls");
+        let capture = run.get("work", invocation).finished();
         let made = 1000 * (invocation - 1);
-        assert_eq!(
-            (capture.entry(calls), capture.exit(calls)),
-            (made, made + 1000)
-        );
+        assert_eq!(capture.both(capture.address("calls")), (made, made + 1000));
     }
 }
 
 #[test]
 fn system_calls_of_other_threads() {
     let program = Program::new("inside.c", &["-O2", "-pthread"]);
-    let run = program.capture(&[("work", &[1])], &["wait"]);
+    // It may have written a part when it is interrupted.
+    let run = program.capture(&[("work", &[1])], &["parts"]);
     assert_eq!(
         run.refused("work", 1),
-        "another thread is inside read, which reaches memory that a capture closes"
+        "another thread is inside writev, which reaches memory that a capture closes"
     );
-    // Into its own stack, which stays open; and calls that begin while memory is closed.
-    for what in ["stack", "calls"] {
+    // Into memory that is closed, which it does again afterwards; into its own stack, which stays open; and calls that begin while
+    // memory is closed.
+    for what in ["wait", "stack", "calls"] {
         let run = program.capture(&[("work", &[1])], &[what]);
-        let raw = &run.get("work", 1).raw;
-        assert_eq!(
-            (raw.end, raw.refused.as_deref()),
-            (RegionEnd::Returned, None),
-            "{what}"
-        );
+        run.get("work", 1).finished();
     }
 }
 
@@ -642,9 +567,7 @@ fn system_calls_of_other_threads() {
 fn a_runtime_in_the_program() {
     let program = Program::new("built_in.c", &["-O2", "-fopenmp"]);
     let run = program.capture(&[("loop", &[1]), ("team", &[1]), ("around", &[1])], &[]);
-    let raw = &run.get("loop", 1).raw;
-    assert_eq!((raw.end, &raw.refused), (RegionEnd::Returned, &None));
-    assert_eq!(raw.openmp, None);
+    assert_eq!(run.get("loop", 1).finished().raw.openmp, None);
     for (function, invocation) in [("team", 1), ("around", 1)] {
         let refused = run.refused(function, invocation);
         assert!(refused.contains("-static-openmp"), "{refused}");
@@ -655,8 +578,7 @@ fn a_runtime_in_the_program() {
 fn threads_that_take_long_to_join_the_team() {
     let program = Program::new("late.c", &["-O2", "-fopenmp"]).beside("slow_start.c");
     let run = program.capture(&[("around", &[1])], &[]);
-    let raw = &run.get("around", 1).raw;
-    assert_eq!((raw.end, &raw.refused), (RegionEnd::Returned, &None));
+    run.get("around", 1).finished();
 }
 
 #[test]
@@ -665,7 +587,7 @@ fn a_system_call_filter_ends_what_is_captured_and_not_the_program() {
     for how in ["prctl", "syscall"] {
         let plain = program.plain(&[how]);
         assert!(plain.status.success());
-        let mut command = std::process::Command::new(program.path());
+        let mut command = Command::new(program.path());
         let run = program.run(&[("work", &[2, 3])], command.arg(how));
         assert_eq!(run.output.stdout, plain.stdout);
         assert_eq!(run.output.status, plain.status);
@@ -683,13 +605,8 @@ fn signals_while_the_library_is_at_work() {
     // A thread that waits for itself hears of no signal but this.
     let capture = |wanted: &[(&str, &[u64])], what| {
         let mut command = Command::new("timeout");
-        let run = program.run(
-            wanted,
-            command
-                .args(["-s", "KILL", "60"])
-                .arg(program.path())
-                .arg(what),
-        );
+        command.args(["-s", "KILL", "60"]).arg(program.path());
+        let run = program.run(wanted, command.arg(what));
         assert_eq!(run.output.stdout, b"done\n", "{:?}", run.output);
         run
     };
@@ -730,11 +647,7 @@ fn memory_that_others_reach() {
         let reason = format!(
             "the program has {has}: its memory is reached from outside while a capture has it closed"
         );
-        assert_eq!(
-            run.get("work", 1).raw.refused.as_deref(),
-            Some(&reason[..]),
-            "{what}"
-        );
+        assert_eq!(run.refused("work", 1), reason, "{what}");
         assert_eq!(run.get("before", 1).raw.refused, None);
     }
 }
@@ -748,10 +661,10 @@ fn the_exit_is_what_the_region_left() {
         let capture = run.get("work", round);
         assert_eq!(capture.raw.refused, None);
         let own = capture.address("both") + 4096 * 4096;
-        let others = own + 8;
-        assert_eq!((capture.entry(own), capture.exit(own)), (round - 1, round));
+        assert_eq!(capture.both(own), (round - 1, round));
         // The other thread waits for the page from the entry on.
-        assert_eq!(capture.entry(others), capture.exit(others), "{round}");
+        let (entry, exit) = capture.both(own + 8);
+        assert_eq!(entry, exit, "{round}");
     }
 }
 
@@ -770,12 +683,7 @@ fn rights_that_change_half_way() {
 fn the_stack_is_the_users() {
     let mut program = Program::new("told.c", &["-O2", "-pthread"]);
     program.stack_limit = Some(8 << 20);
-    let shell = |limit: &str| {
-        let program = program.path().display();
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -S -s {limit}; exec {program} stack")]);
-        command
-    };
+    let shell = |limit: &str| program.shell(&format!("ulimit -S -s {limit};"), "stack");
     let plain = shell("8192").output().unwrap();
     let run = program.run(&[("add", &[3])], &mut shell("$(ulimit -H -s)"));
     assert_eq!(run.output, plain);

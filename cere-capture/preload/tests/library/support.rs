@@ -1,7 +1,7 @@
 //! Builds programs with the pass, runs them under the preload library, reads what it leaves.
 
 use cere_format::answers::{self, Head};
-use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, Unit};
+use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, Region, Unit};
 use cere_format::capture::*;
 use cere_format::profile::{Profile, RegionKey, RegionProfile};
 use cere_format::profile_raw::{RawHeader, raw_files, read_raw};
@@ -14,7 +14,6 @@ use std::process::{Command, Output};
 /// Names the libraries that the loader loads before the program's.
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Directory with the plugin and the library, of the profile that runs the tests.
 /// `tests/programs/<source>`.
 fn source_file(source: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -23,9 +22,7 @@ fn source_file(source: &str) -> PathBuf {
 }
 
 fn good(command: &mut Command) -> Output {
-    let output = command
-        .output()
-        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let output = command.output().expect("the compiler starts");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {text}");
     output
@@ -106,10 +103,9 @@ impl Program {
     pub fn new(source: &str, flags: &[&str]) -> Program {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        let compiler = if source.ends_with("cpp") {
-            "clang++-22"
-        } else {
-            "clang-22"
+        let compiler = match source.ends_with("cpp") {
+            true => "clang++-22",
+            false => "clang-22",
         };
         let command = CompileCommand {
             version: BUILD_VERSION,
@@ -122,16 +118,14 @@ impl Program {
             debug: false,
             skip: Vec::new(),
             short: None,
+            split: Vec::new(),
         };
         std::fs::write(at("command.json"), serde_json::to_vec(&command).unwrap()).unwrap();
-        let path = source_file(source);
+        let (path, pass) = (source_file(source), part("libcere_pass.so"));
         good(
             Command::new(compiler)
                 .env(ENV_COMMAND, at("command.json"))
-                .arg(format!(
-                    "-fpass-plugin={}",
-                    part("libcere_pass.so").display()
-                ))
+                .arg(format!("-fpass-plugin={}", pass.display()))
                 .args(flags)
                 .args(["-gline-tables-only", "-c", "-o"])
                 .args([at("program.o"), path]),
@@ -139,9 +133,7 @@ impl Program {
         good(
             Command::new(compiler)
                 .args(flags.iter().filter(|f| **f == "-fopenmp"))
-                .arg(at("program.o"))
-                .arg("-o")
-                .arg(at("program")),
+                .args([at("program.o"), "-o".into(), at("program")]),
         );
         let units = std::fs::read_dir(at("store/units"))
             .unwrap()
@@ -174,19 +166,14 @@ impl Program {
 
     /// The outlined loops of a function.
     fn keys(&self, function: &str) -> Vec<RegionKey> {
-        let of = |u: &Unit| {
-            let regions: Vec<RegionKey> = u
-                .regions
-                .iter()
-                .filter(|r| r.function == function && r.outlined)
-                .map(|r| RegionKey {
-                    unit: u.id.clone(),
-                    index: r.index,
-                })
-                .collect();
-            regions
+        let regions = self.units.iter();
+        let regions = regions.flat_map(|u| u.regions.iter().map(move |r| (&u.id, r)));
+        let outlined = regions.filter(|(_, r)| r.function == function && r.outlined);
+        let key = |(unit, r): (&String, &Region)| RegionKey {
+            unit: unit.clone(),
+            index: r.index,
         };
-        self.units.iter().flat_map(of).collect()
+        outlined.map(key).collect()
     }
 
     /// Runs without the library.
@@ -276,6 +263,14 @@ impl Program {
         &self.path
     }
 
+    /// The program with one argument, started by a shell that makes these commands `before`.
+    pub fn shell(&self, before: &str, argument: &str) -> Command {
+        let mut shell = Command::new("sh");
+        let script = format!("{before} exec \"$0\" {argument}");
+        shell.args(["-c", &script]).arg(&self.path);
+        shell
+    }
+
     /// Runs `command` under the library.
     pub fn run(&self, wanted: &[(&str, &[u64])], command: &mut Command) -> Run {
         let wanted = wanted.iter().flat_map(|(f, i)| self.wanted(f, i));
@@ -287,7 +282,9 @@ impl Program {
         assert!(!keys.is_empty(), "{function} has no outlined loop");
         let wanted = |key| Wanted {
             key,
+            thread: 0,
             invocations: invocations.to_vec(),
+            seconds: None,
             starts: Vec::new(),
         };
         keys.into_iter().map(wanted).collect()
@@ -323,7 +320,11 @@ impl Program {
         command: &mut Command,
     ) -> Run {
         let directory = tempfile::tempdir_in(self.directory.path()).unwrap();
-        let mode = RunMode::Capture { wanted, trace };
+        let mode = RunMode::Capture {
+            wanted,
+            trace,
+            ranks: None,
+        };
         let output = self.launch(directory.path(), mode, command);
         self.read(directory.path(), output)
     }
@@ -332,6 +333,7 @@ impl Program {
         let plan = RunPlan {
             version: CAPTURE_VERSION,
             directory: directory.into(),
+            launched: false,
             stack_limit: self.stack_limit,
             mode,
         };
@@ -385,10 +387,8 @@ impl Program {
             let address = u64::from_le_bytes(record[..8].try_into().unwrap());
             let flags = u32::from_le_bytes(record[8..12].try_into().unwrap());
             assert_eq!(flags & !PAGE_FLAGS, 0);
-            assert!(
-                address > last && address.is_multiple_of(4096),
-                "{address:#x} after {last:#x}"
-            );
+            let rises = address > last && address.is_multiple_of(4096);
+            assert!(rises, "{address:#x} after {last:#x}");
             last = address;
             let content = |flag, file: &mut std::slice::ChunksExact<u8>| match flags & flag {
                 0 => vec![0; 4096],
@@ -401,22 +401,13 @@ impl Program {
             };
             pages.insert(address, Page { flags, entry, exit });
         }
-        assert!(
-            entry.next().is_none() && exit.next().is_none(),
-            "pages left over"
-        );
-        let trace = directory.join(format!("{number}.trace"));
-        let trace = raw
-            .trace
-            .as_ref()
-            .filter(|_| raw.refused.is_none())
-            .map(|known| {
-                let bytes = std::fs::read(&trace).unwrap();
-                assert_eq!(bytes.len() as u64, 8 * known.pages);
-                let words = bytes.as_chunks::<8>().0.iter();
-                words.map(|w| u64::from_le_bytes(*w)).collect()
-            });
-        let words: Vec<u64> = trace.unwrap_or_default();
+        let all = entry.next().is_none() && exit.next().is_none();
+        assert!(all, "pages left over");
+        let known = raw.trace.as_ref().filter(|_| raw.refused.is_none());
+        let bytes = known.map_or(Vec::new(), |_| file("trace"));
+        assert_eq!(bytes.len() as u64, known.map_or(0, |k| 8 * k.pages));
+        let words = bytes.as_chunks::<8>().0.iter();
+        let words: Vec<u64> = words.map(|w| u64::from_le_bytes(*w)).collect();
         let trace: Vec<u64> = words.iter().map(|w| w % (1 << TRACE_AGE_SHIFT)).collect();
         let ages = words
             .iter()
@@ -427,12 +418,8 @@ impl Program {
         different.dedup();
         assert_eq!(different.len(), trace.len(), "a page is traced twice");
         let mapped = |p: &u64| raw.mappings.iter().any(|m| m.start <= *p && *p < m.end);
-        let strange: Vec<String> = trace
-            .iter()
-            .filter(|p| !mapped(p))
-            .map(|p| format!("{p:#x}"))
-            .collect();
-        assert!(strange.is_empty(), "{strange:?} of {:?}", raw.mappings);
+        let strange = trace.iter().find(|p| !mapped(p));
+        assert!(strange.is_none(), "{strange:#x?} of {:?}", raw.mappings);
         let image = std::fs::read(&self.path).unwrap();
         let image = object::File::parse(&*image).unwrap();
         let symbols = image
@@ -460,12 +447,10 @@ impl Program {
 impl Profiled {
     /// The region of the function's (only) loop.
     pub fn region(&self, function: &str) -> &RegionProfile {
-        let mut found = self.profile.regions.iter().filter(|r| r.name == function);
-        let first = found
-            .next()
-            .unwrap_or_else(|| panic!("{function} did not run"));
-        assert!(found.next().is_none());
-        first
+        let all = self.profile.regions.iter();
+        let found: Vec<&RegionProfile> = all.filter(|r| r.name == function).collect();
+        assert_eq!(found.len(), 1, "regions of {function} that ran");
+        found[0]
     }
 
     /// The word of the raw profile's header at `offset`.
@@ -477,27 +462,21 @@ impl Profiled {
 impl Run {
     /// The capture of that invocation of the function's (only) wanted loop.
     pub fn get(&self, function: &str, invocation: u64) -> &Captured {
-        let mut found = self
-            .captures
-            .iter()
-            .filter(|c| c.function == function && c.raw.invocation == invocation);
-        let first = found.next().unwrap_or_else(|| {
-            panic!(
-                "{function}:{invocation} was not captured, {:?} were",
-                self.files
-            )
-        });
-        assert!(found.next().is_none());
-        first
+        let this = |c: &&Captured| c.function == function && c.raw.invocation == invocation;
+        let found: Vec<&Captured> = self.captures.iter().filter(this).collect();
+        assert_eq!(
+            found.len(),
+            1,
+            "{function}:{invocation} of {:?}",
+            self.files
+        );
+        found[0]
     }
 
     /// The reason why that invocation was refused.
     pub fn refused(&self, function: &str, invocation: u64) -> &str {
-        self.get(function, invocation)
-            .raw
-            .refused
-            .as_deref()
-            .expect("a refused capture")
+        let refused = self.get(function, invocation).raw.refused.as_deref();
+        refused.expect("a refused capture")
     }
 }
 
@@ -531,18 +510,23 @@ impl Captured {
     }
     /// Address of a symbol of the program.
     pub fn address(&self, symbol: &str) -> u64 {
-        *self
-            .symbols
-            .get(symbol)
-            .unwrap_or_else(|| panic!("no symbol {symbol}"))
+        *self.symbols.get(symbol).expect(symbol)
     }
     fn word(&self, address: u64, of: fn(&Page) -> &Vec<u8>) -> u64 {
-        let page = self
-            .pages
-            .get(&(address & !4095))
-            .unwrap_or_else(|| panic!("{address:#x} is not in the table"));
+        let page = self.pages.get(&(address & !4095));
+        let page = page.unwrap_or_else(|| panic!("{address:#x} is not in the table"));
         let at = (address & 4095) as usize;
         u64::from_le_bytes(of(page)[at..at + 8].try_into().unwrap())
+    }
+    /// The capture, which is not refused, and whose region has returned.
+    pub fn finished(&self) -> &Captured {
+        let how = (self.raw.end, self.raw.refused.as_deref());
+        assert_eq!(how, (RegionEnd::Returned, None), "{}", self.function);
+        self
+    }
+    /// The word at `address` at entry and at exit.
+    pub fn both(&self, address: u64) -> (u64, u64) {
+        (self.entry(address), self.exit(address))
     }
     /// The word at `address` at entry.
     pub fn entry(&self, address: u64) -> u64 {
@@ -558,25 +542,16 @@ impl Captured {
     }
     /// Pages with all the given flags.
     pub fn count(&self, flags: u32) -> usize {
-        self.pages
-            .values()
-            .filter(|p| p.flags & flags == flags)
-            .count()
+        self.flagged(flags, flags)
     }
     /// Pages whose flags of `which` are these.
     pub fn flagged(&self, which: u32, flags: u32) -> usize {
-        self.pages
-            .values()
-            .filter(|p| p.flags & which == flags)
-            .count()
+        let all = self.pages.values();
+        all.filter(|p| p.flags & which == flags).count()
     }
     /// Number of times that a system call was made.
     pub fn calls(&self, name: &str) -> u64 {
-        self.raw
-            .system_calls
-            .iter()
-            .filter(|c| c.name == name)
-            .map(|c| c.count)
-            .sum()
+        let all = self.raw.system_calls.iter();
+        all.filter(|c| c.name == name).map(|c| c.count).sum()
     }
 }

@@ -1,9 +1,11 @@
 //! Page traces of real programs: what they hold, that nobody notices.
 
-use crate::support::{Captured, Program};
+use crate::support::{Program, Window};
 use cere_format::capture::*;
 
 const PAGES: u64 = 512;
+/// From the first entry of `begin` to that of `wanted`.
+const WINDOW: [Window; 1] = [("wanted", 1, Some(("begin", 1)))];
 
 fn plan(slots: u32) -> TracePlan {
     TracePlan {
@@ -15,11 +17,7 @@ fn plan(slots: u32) -> TracePlan {
 
 /// Pages of `area` in the trace before `wanted`, for a list of touches like `r0-5 w7`.
 fn order(program: &Program, plan: TracePlan, touches: &str) -> Vec<i64> {
-    let run = program.trace(
-        plan,
-        &[("wanted", 1, Some(("begin", 1)))],
-        &arguments(touches),
-    );
+    let run = program.trace(plan, &WINDOW, &arguments(touches));
     run.get("wanted", 1).traced("area", PAGES)
 }
 
@@ -40,13 +38,6 @@ fn expand(touches: &str) -> Vec<String> {
 fn arguments(touches: &str) -> Vec<&'static str> {
     let leak = |s: String| &*s.leak();
     expand(touches).into_iter().map(leak).collect()
-}
-
-fn finished(capture: &Captured) {
-    assert_eq!(
-        (capture.raw.end, capture.raw.refused.as_deref()),
-        (RegionEnd::Returned, None)
-    );
 }
 
 #[test]
@@ -93,37 +84,30 @@ fn what_is_stored_is_bounded() {
         pages: 20,
         ..plan(8)
     };
-    let windows = [("wanted", 1, Some(("begin", 1)))];
-    let run = program.trace(bounded, &windows, &arguments("r0-299"));
-    let capture = run.get("wanted", 1);
-    finished(capture);
+    let run = program.trace(bounded, &WINDOW, &arguments("r0-299"));
+    let capture = run.get("wanted", 1).finished();
     assert_eq!((capture.known().pages, capture.trace.len()), (20, 20));
     assert!(capture.known().touched > 300);
     let last = capture.traced("area", PAGES);
-    assert!(
-        last.len() >= 10 && last == Vec::from_iter(300 - last.len() as i64..300),
-        "{last:?}"
-    );
+    let expected = Vec::from_iter(300 - last.len() as i64..300);
+    assert!(last.len() >= 10 && last == expected, "{last:?}");
 }
 
 #[test]
 fn the_fifo_doubles_with_the_faults() {
     let program = Program::new("pages.c", &["-O2"]);
-    let windows = [("wanted", 1, Some(("begin", 1)))];
     let few = TracePlan {
         faults: 100,
         ..plan(8)
     };
     let touches = "r0-7 ".repeat(10) + "r0-199";
-    let calm = program.trace(few, &windows, &arguments("r0"));
-    let busy = program.trace(few, &windows, &arguments(&touches));
-    let busier = program.trace(few, &windows, &arguments(&["r0-255"; 20].join(" ")));
+    let calm = program.trace(few, &WINDOW, &arguments("r0"));
+    let busy = program.trace(few, &WINDOW, &arguments(&touches));
+    let busier = program.trace(few, &WINDOW, &arguments(&["r0-255"; 20].join(" ")));
     assert_eq!(calm.get("wanted", 1).known().slots, 8);
     let known = busy.get("wanted", 1).known();
-    assert!(
-        (16..=64).contains(&known.slots) && known.faults > 200,
-        "{known:?}"
-    );
+    let doubled = (16..=64).contains(&known.slots);
+    assert!(doubled && known.faults > 200, "{known:?}");
     // With room for all of them they fault no more.
     let known = busier.get("wanted", 1).known();
     assert!([256, 512].contains(&known.slots), "{known:?}");
@@ -135,7 +119,7 @@ fn the_fifo_doubles_with_the_faults() {
 fn pages_have_ages() {
     let program = Program::new("pages.c", &["-O2"]);
     let touches = arguments("r0-9 t20 r10-19");
-    let run = program.trace(plan(64), &[("wanted", 1, Some(("begin", 1)))], &touches);
+    let run = program.trace(plan(64), &WINDOW, &touches);
     let capture = run.get("wanted", 1);
     let age = |page| capture.age("area", page) as f64 * 1e-6;
     for page in 0..10 {
@@ -161,7 +145,7 @@ fn windows_overlap_and_captures_nest() {
     ];
     let touches = arguments("r10-29 x5 r30-49 x3 r50-69");
     let run = program.trace(plan(8), &windows, &touches);
-    run.captures.iter().for_each(finished);
+    run.captures.iter().for_each(|c| _ = c.finished());
     assert_eq!(run.captures.len(), 5);
     let of = |f, i| run.get(f, i).traced("area", PAGES);
     let list = |ranges: &[std::ops::Range<i64>]| -> Vec<i64> {
@@ -174,10 +158,8 @@ fn windows_overlap_and_captures_nest() {
     assert_eq!(of("begin", 2), [0, 1]);
     assert_eq!(of("wanted", 2), list(&[2..3, 50..70, 0..2]));
     let began = |f, i| run.get(f, i).known().began.clone();
-    assert_eq!(
-        (began("between", 1), began("wanted", 2)),
-        ("start".into(), "between, 2".into())
-    );
+    let names = [began("between", 1), began("wanted", 2)];
+    assert_eq!(names, ["start", "between, 2"]);
     assert!(run.captures.iter().all(|c| c.known().cut.is_none()));
     assert_eq!(run.counts.as_array().unwrap().len(), 3);
 }
@@ -189,7 +171,7 @@ fn no_trace_runs_through_a_capture_of_a_region_around() {
     for start in [None, Some(("fill", 1)), Some(("fill", 3))] {
         let windows = [("around", 1, None), ("fill", 9, start)];
         let run = program.trace(plan(64), &windows, &[]);
-        run.captures.iter().for_each(finished);
+        run.captures.iter().for_each(|c| _ = c.finished());
         let postponed: Vec<_> = run.postponed.iter().map(|p| p.conflict).collect();
         assert_eq!((run.runs, &postponed[..]), (2, &[Conflict::Trace][..]));
         let fill = run.get("fill", 9);
@@ -204,8 +186,11 @@ fn no_trace_runs_through_a_capture_of_a_region_around() {
 fn world(program: &Program, what: &str) -> Option<PageTrace> {
     let windows = [("wanted", 1, Some(("begin", 1))), ("middle", 1, None)];
     let run = program.trace(plan(16), &windows, &[what]);
-    let capture = run.captures.iter().find(|c| c.function == "wanted")?;
-    finished(capture);
+    let capture = run
+        .captures
+        .iter()
+        .find(|c| c.function == "wanted")?
+        .finished();
     let before = capture.traced("area", 64);
     let written = |page: i64| -page - 1;
     let last: Vec<i64> = (20..30).map(written).collect();
@@ -216,15 +201,8 @@ fn world(program: &Program, what: &str) -> Option<PageTrace> {
 #[test]
 fn whatever_a_program_does_it_does_unnoticed() {
     let program = Program::new("world.cpp", &["-O2"]);
-    for what in [
-        "",
-        "files",
-        "exceptions",
-        "libraries",
-        "memory",
-        "clocks",
-        "deep",
-    ] {
+    // The first word is empty: nothing of these.
+    for what in " files exceptions libraries memory clocks deep".split(' ') {
         let known = world(&program, what).unwrap();
         assert_eq!(known.cut, None, "{what}: {known:?}");
         assert!(known.touched >= 20, "{what}: {known:?}");
@@ -234,15 +212,10 @@ fn whatever_a_program_does_it_does_unnoticed() {
 #[test]
 fn a_trace_that_is_interrupted_says_so() {
     let program = Program::new("world.cpp", &["-O2"]);
+    let starts = |call| format!("the program calls {call}: it starts a thread or a process");
     for (what, reason) in [
-        (
-            "processes",
-            "the program calls clone: it starts a thread or a process",
-        ),
-        (
-            "threads",
-            "the program calls clone3: it starts a thread or a process",
-        ),
+        ("processes", &starts("clone")[..]),
+        ("threads", &starts("clone3")),
         ("signals", "signal 14 arrives for a handler of the program"),
         ("jumps", "the program may not access 0x0"),
     ] {
@@ -273,8 +246,7 @@ fn each_thread_of_a_team_in_its_order() {
         // From a region with the team's threads there already, and from the program's start.
         for start in [Some(("begin", 1)), None] {
             let run = program.trace(plan(64), &[("wanted", 1, start)], &["t"]);
-            let capture = run.get("wanted", 1);
-            finished(capture);
+            let capture = run.get("wanted", 1).finished();
             assert_eq!(capture.known().cut, None);
             let found = capture.traced_by("area", PAGES);
             let share = PAGES / count;
@@ -300,22 +272,20 @@ fn calls_of_a_team() {
         let program = of_team(threads);
         for steps in ["s", "a", "p", "ttat", "astg"] {
             let run = program.trace(plan(16), &[("wanted", 1, None)], &[steps]);
-            let capture = run.get("wanted", 1);
-            finished(capture);
+            let capture = run.get("wanted", 1).finished();
             assert!(!capture.traced_by("area", PAGES).is_empty(), "{steps}");
             let cut = capture.known().cut.as_deref();
-            match steps.contains('g') && threads == "2" {
-                true => assert!(
-                    cut.is_some_and(|c| c.contains("starts a thread")),
-                    "{cut:?}"
-                ),
-                false => assert_eq!(cut, None, "{steps}"),
-            }
+            let starts = cut.is_some_and(|c| c.contains("starts a thread"));
+            let expected = steps.contains('g') && threads == "2";
+            assert!(
+                cut.is_some() == expected && starts == expected,
+                "{steps}: {cut:?}"
+            );
         }
         // What is not followed interrupts the trace, and hinders nobody.
         for steps in ["r", "w", "wtr", "swat", "ithtt", "isat", "hth"] {
             let run = program.trace(plan(16), &[("wanted", 1, None)], &[steps]);
-            finished(run.get("wanted", 1));
+            run.get("wanted", 1).finished();
         }
     }
 }
@@ -326,7 +296,7 @@ fn threads_that_start_while_pages_are_closed_again() {
     let windows = [("around", 1, None), ("last", 1, None)];
     let run = program.trace(plan(8), &windows, &[]);
     for function in ["around", "last"] {
-        finished(run.get(function, 1));
+        run.get(function, 1).finished();
     }
 }
 
@@ -339,7 +309,7 @@ fn signals_while_the_library_is_at_work() {
             ("handle", 100, Some(("handle", 90))),
         ];
         let run = program.trace(plan(8), &windows, &["signals"]);
-        finished(run.get("use_locks", 1));
+        run.get("use_locks", 1).finished();
         assert!(run.get("use_locks", 1).known().cut.is_some());
         run.get("handle", 100);
     }
@@ -361,10 +331,8 @@ fn memory_that_others_reach() {
             let windows = [("before", 2, Some((begins, 1)))];
             let run = program.trace(plan(8), &windows, &[what]);
             let known = run.get("before", 2).raw.trace.as_ref();
-            assert!(
-                known.is_none_or(|k| k.cut.as_deref() == Some(cut)),
-                "{known:?}"
-            );
+            let same = known.is_none_or(|k| k.cut.as_deref() == Some(cut));
+            assert!(same, "{known:?}");
         }
     }
 }
@@ -381,22 +349,14 @@ fn rights_that_change_half_way() {
 #[test]
 fn what_a_program_asks_for_while_memory_is_closed() {
     let program = Program::new("told.c", &["-O2", "-pthread"]);
-    for (what, wanted, cut) in [
-        (
-            "stack",
-            100,
-            "the program calls openat: it asks for the stack of the main thread",
-        ),
-        (
-            "maps",
-            100,
-            "the program calls openat: the file would show that memory is closed",
-        ),
+    for (what, cut) in [
+        ("stack", "it asks for the stack of the main thread"),
+        ("maps", "the file would show that memory is closed"),
     ] {
-        let windows = [("add", wanted, Some(("add", 1)))];
+        let windows = [("add", 100, Some(("add", 1)))];
         let run = program.trace(plan(8), &windows, &[what]);
-        let capture = run.get("add", wanted);
-        finished(capture);
-        assert_eq!(capture.known().cut.as_deref(), Some(cut));
+        let capture = run.get("add", 100).finished();
+        let cut = format!("the program calls openat: {cut}");
+        assert_eq!(capture.known().cut, Some(cut));
     }
 }

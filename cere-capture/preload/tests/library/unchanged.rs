@@ -68,10 +68,7 @@ fn odd() -> Program {
 
 /// `odd` with the usual limit of the stack, or with the maximum, as the command has it.
 fn command(program: &Program, what: &str, before: &str, limit: &str) -> Command {
-    let mut shell = Command::new("sh");
-    let script = format!("{before} ulimit -S -s {limit}; exec \"$0\" \"$1\"");
-    shell.args(["-c", &script]).arg(program.path()).arg(what);
-    shell
+    program.shell(&format!("{before} ulimit -S -s {limit};"), what)
 }
 
 fn three(program: &Program, what: &str, before: &str) -> (Output, Output, Run) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int ends[2];
@@ -15,6 +16,14 @@ static void *waits(void *block) {
     char own[100];
     got = read(ends[0], block ? block : own, sizeof own);
     if (got < 0) failed++;
+    return NULL;
+}
+
+static void *writes(void *block) {
+    struct iovec *parts = malloc(sizeof *parts);
+    *parts = (struct iovec){block, 1 << 20};
+    if (writev(ends[1], parts, 1) != 1 << 20) failed++;
+    free(parts);
     return NULL;
 }
 
@@ -41,19 +50,19 @@ __attribute__((noinline)) static long work(long *data, long n) {
 int main(int argc, char **argv) {
     int wait = argc > 1 && !strcmp(argv[1], "wait");
     int stack = argc > 1 && !strcmp(argv[1], "stack");
+    int parts = argc > 1 && !strcmp(argv[1], "parts");
     pthread_t threads[2];
     if (pipe(ends)) return 9;
-    int count = wait || stack ? 1 : 2;
-    if ((wait || stack) && fork() == 0) {
-        usleep(150000);
-        _exit(write(ends[1], "hello", 5) != 5);
-    }
+    int count = wait || stack || parts ? 1 : 2;
+    void *(*run)(void *) = wait || stack ? waits : parts ? writes : calls;
     for (int i = 0; i < count; i++)
-        pthread_create(&threads[i], NULL, wait || stack ? waits : calls, stack ? NULL : malloc(4096));
+        pthread_create(&threads[i], NULL, run, stack ? NULL : malloc(1 << 20));
     usleep(20000);
     long *data = calloc(1 << 16, 8);
     long sum = work(data, 1 << 16);
     stop = 1;
+    if ((wait || stack) && write(ends[1], "hello", 5) != 5) return 8;
+    for (int left = parts ? 1 << 20 : 0; left > 0;) left -= read(ends[0], data, left < 1 << 19 ? left : 1 << 19);
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
     printf("%ld %ld\n", sum, failed);
     return failed != 0;

@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use cere_format::build::{BUILD_VERSION, CompileCommand, ENV_COMMAND, SkippedLoop, Unit};
+use cere_format::build::{
+    BUILD_VERSION, CompileCommand, ENV_COMMAND, SkippedLoop, SplitLoop, Unit,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -51,6 +53,8 @@ pub fn run(command: &mut Command) -> Output {
 /// A directory of its own with a store in it.
 pub struct Place {
     directory: tempfile::TempDir,
+    /// Whether every loop within every loop becomes a region.
+    splits: bool,
 }
 
 /// What an instrumented compile left.
@@ -64,7 +68,18 @@ pub struct Built {
 impl Place {
     pub fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        Self { directory }
+        Self {
+            directory,
+            splits: false,
+        }
+    }
+
+    /// The same, where all loops within loops become regions.
+    pub fn splitting() -> Self {
+        Self {
+            splits: true,
+            ..Self::new()
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -108,6 +123,7 @@ impl Place {
             debug,
             skip: Vec::new(),
             short: None,
+            split: Vec::new(),
         };
         let json = self.path(&format!("{name}.json"));
         loop {
@@ -135,6 +151,16 @@ impl Place {
                     .map(|p| serde_json::from_slice::<Unit>(&std::fs::read(p).unwrap()).unwrap())
                     .find(|unit| unit.command.output.as_ref() == Some(&object))
                     .expect("the unit is in the store");
+                let known = record.split.len();
+                if self.splits {
+                    let holds = unit.regions.iter().filter(|r| r.inside != Some(0));
+                    record.split.extend(holds.map(SplitLoop::from));
+                }
+                if record.split.len() > known {
+                    // Further regions get other numbers.
+                    record.skip.clear();
+                    continue;
+                }
                 return Built {
                     object,
                     unit,

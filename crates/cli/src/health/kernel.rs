@@ -1,7 +1,7 @@
 //! Kernel features that captures and replays need. Each is tried, because a container may refuse what the kernel version has.
 //! CERE uses neither ptrace nor userfaultfd nor perf events, so these are not checked.
 
-use crate::health::Item;
+use crate::health::item::Item;
 use cere_sandbox::Sandbox;
 use std::io::Error;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -218,7 +218,7 @@ fn sandbox() -> Vec<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::State;
+    use crate::health::item::State;
 
     #[test]
     fn rates_of_counters() {

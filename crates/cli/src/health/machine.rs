@@ -1,6 +1,6 @@
 //! The machine: processor, caches, frequency; memory and disk.
 
-use crate::health::Item;
+use crate::health::item::Item;
 use cere_format::machine as measurement;
 use cere_format::proc::{self, available, field};
 use cere_format::store::Store;
@@ -25,7 +25,6 @@ pub struct Cache {
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
-    /// Bytes.
     pub bytes: u64,
     /// Processors that share it, as the kernel lists them.
     pub shared: String,
@@ -230,7 +229,7 @@ fn governor(machine: &Machine) -> Option<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::State;
+    use crate::health::item::State;
 
     fn write(root: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {

@@ -1,6 +1,6 @@
 //! The programs that CERE runs, and its own parts.
 
-use crate::health::Item;
+use crate::health::item::Item;
 use cere_store::build::wrapper;
 use cere_store::components;
 use cere_system::process::wait;
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn what_is_missing_says_what_to_do() {
         let item = program(&("no-such-tool-22", "nothing", true, "none-22"));
-        assert_eq!(item.state, crate::health::State::Missing);
+        assert_eq!(item.state, crate::health::item::State::Missing);
         assert!(item.found.contains("is not in PATH: needed for nothing"));
         assert!(
             item.remedy

@@ -4,6 +4,13 @@ use anyhow::{Context, Result, bail};
 use cere_memory::Geometry;
 use std::path::Path;
 
+/// The geometry that `which` names; an error if it is `none`, because `what_needs` caches.
+pub fn caches(which: &str, what_needs: &str) -> Result<Geometry> {
+    geometry(which)?.with_context(|| {
+        format!("--geometry none: {what_needs} caches; take here, a name or a file")
+    })
+}
+
 /// The geometry that `which` names; none if it is `none`.
 pub fn geometry(which: &str) -> Result<Option<Geometry>> {
     let found = match which {

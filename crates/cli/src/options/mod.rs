@@ -1,31 +1,26 @@
 //! Options that every subcommand has.
 
+mod common;
 mod geometry;
 mod nodes;
+mod numbers;
+pub mod ranks;
+mod replaying;
 mod team;
 mod timing;
 pub mod utf8;
 
-pub use geometry::geometry;
+pub use common::{Common, existing_store};
+pub use geometry::{caches, geometry};
 pub use nodes::Nodes;
-pub use team::{Placement, TeamOptions};
+pub use numbers::{number, percent, seconds, share, tolerance};
+pub use replaying::{Counting, Flags, Replaying};
+pub use team::Placement;
 pub use timing::{Timing, sandbox};
 
 use anyhow::{Context, Result, bail};
-use cere_format::store::Store;
 use cere_system::console::print::{Verbosity, set_verbosity, verbosity};
 use std::path::{Path, PathBuf};
-
-/// `--store` and `--json`.
-#[derive(clap::Args, Debug, Clone)]
-pub struct Common {
-    /// Directory of the store
-    #[arg(long, value_name = "DIR", default_value = ".cere")]
-    pub store: PathBuf,
-    /// Write machine-readable output to stdout
-    #[arg(long)]
-    pub json: bool,
-}
 
 /// The same options before the subcommand.
 #[derive(clap::Args, Debug, Clone)]
@@ -88,42 +83,6 @@ pub fn messages() -> Option<&'static str> {
     }
 }
 
-impl Common {
-    /// The store, by an absolute path; it need not exist.
-    pub fn store(&self) -> Result<Store> {
-        store(&self.store)
-    }
-
-    /// The store, which has to exist.
-    pub fn existing_store(&self) -> Result<Store> {
-        existing_store(&self.store)
-    }
-}
-
-/// The store in `path`, by an absolute path; it need not exist.
-fn store(path: &Path) -> Result<Store> {
-    let path = std::path::absolute(path)
-        .with_context(|| format!("cannot make --store {} absolute", path.display()))?;
-    // Records name paths in the store, so that there should be one name for it.
-    let whole = path.canonicalize().ok();
-    let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-    let root = whole.or_else(parent).unwrap_or(path);
-    utf8::directory("holds the store", &root)?;
-    Ok(Store::new(root))
-}
-
-/// The same, if it exists.
-pub fn existing_store(path: &Path) -> Result<Store> {
-    let store = store(path)?;
-    if !store.root().is_dir() {
-        bail!(
-            "there is no store {}: run `cere instrument -- <build command>` first, or name one with --store",
-            store.root().display()
-        );
-    }
-    Ok(store)
-}
-
 /// Fails if there can be no file at `path`, before work is done for it.
 pub fn writable(path: &Path) -> Result<()> {
     if path.is_dir() {
@@ -134,28 +93,4 @@ pub fn writable(path: &Path) -> Result<()> {
     tempfile::tempfile_in(parent)
         .map(drop)
         .with_context(|| format!("no file can be written in {}", parent.display()))
-}
-
-/// Parses a number of seconds above zero.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= 1e9 => Ok(value),
-        _ => Err("a number of seconds above 0 is needed".into()),
-    }
-}
-
-/// Parses a number of per cent, 0 or more.
-pub fn percent(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('%').parse::<f64>() {
-        Ok(value) if value >= 0.0 => Ok(value),
-        _ => Err("a number of per cent, 0 or more, is needed".into()),
-    }
-}
-
-/// Parses a relative error.
-pub fn tolerance(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..1.0).contains(&value) => Ok(value),
-        _ => Err("a relative error from 0 up to 1 is needed".into()),
-    }
 }

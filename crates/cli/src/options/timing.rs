@@ -1,6 +1,6 @@
 //! How replays are warmed up and repeated, for every command that replays.
 
-use crate::options;
+use super::numbers::seconds;
 use anyhow::{Result, bail};
 use cere_format::replay::{CacheLevel, Repetitions, Warmup};
 use cere_measure::Settings;
@@ -22,9 +22,13 @@ pub struct Timing {
     /// Timed repetitions, after the untimed ones [default: 10 to 1000, see below]
     #[arg(long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     reps: Option<u32>,
-    /// Longest run of the replay in seconds
-    #[arg(long, value_name = "S", value_parser = options::seconds, default_value = "600")]
-    pub timeout: f64,
+    /// Longest run of the replay in seconds [default: by its time in vivo, 10 or more; 600 where that is not known]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    timeout: Option<f64>,
+    /// Copies that run beside the timed replay, on other processors [default: as many as there were threads that computed beside
+    /// the region when it was captured]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub beside: Option<u32>,
     /// Run codelets and the compilers without the sandbox: for packages that you trust
     #[arg(long)]
     no_sandbox: bool,
@@ -96,8 +100,9 @@ impl Timing {
             operands: Vec::new(),
             compare: true,
             tolerance: Default::default(),
-            timeout: Duration::from_secs_f64(self.timeout),
+            timeout: self.timeout.map(Duration::from_secs_f64),
             team,
+            beside: self.beside,
             sandbox: self.sandbox(),
         })
     }

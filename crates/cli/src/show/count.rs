@@ -2,8 +2,8 @@
 
 use cere_count::Counts;
 use cere_count::accesses::Memory;
-use cere_count::counts::Simulation;
-use cere_count::hardware::{Hardware, NAMES};
+use cere_count::counts::{Level, Simulation};
+use cere_count::hardware::{Hardware, names};
 use cere_system::console::print;
 
 /// `1,234,567`.
@@ -239,114 +239,93 @@ pub fn json(c: &Counts) -> serde_json::Value {
 
 /// Columns of what the hardware counted.
 pub fn hardware_columns() -> impl Iterator<Item = String> {
-    let events = NAMES.iter().map(|name| format!("hw_{name}"));
+    let events = names().into_iter().map(|name| format!("hw_{name}"));
     std::iter::once("hw_invocations".to_owned()).chain(events)
 }
 
 /// A row's cells of these columns; empty where nothing was counted.
 pub fn hardware_cells(c: &Counts) -> Vec<String> {
     let found = c.hardware.as_ref();
-    let invocations = found.map_or_else(String::new, |h| h.invocations.to_string());
-    let value = |name: &&str| {
-        let value = found.and_then(|h| h.events.iter().find(|e| e.name == *name)?.value);
-        value.map_or_else(String::new, |v| v.to_string())
-    };
-    let values = NAMES.iter().map(value);
+    let value =
+        |name: &str| cell(found.and_then(|h| h.events.iter().find(|e| e.name == name)?.value));
+    let invocations = cell(found.map(|h| h.invocations));
+    let values = names().into_iter().map(value);
     std::iter::once(invocations).chain(values).collect()
+}
+
+/// A column: its name, and the number in a row.
+type Column<T> = (&'static str, fn(&T) -> u64);
+
+/// Columns of every codelet.
+const COUNTED: [Column<Counts>; 14] = [
+    ("threads", |c| c.threads.into()),
+    ("instructions", |c| c.instructions),
+    ("blocks", |c| c.blocks),
+    ("branches", |c| c.branches),
+    ("taken", |c| c.taken),
+    ("flops", |c| c.flops.total),
+    ("flops_f32", |c| c.flops.f32),
+    ("flops_f64", |c| c.flops.f64),
+    ("loads", |c| c.memory.loads),
+    ("stores", |c| c.memory.stores),
+    ("load_bytes", |c| c.memory.load_bytes),
+    ("store_bytes", |c| c.memory.store_bytes),
+    ("spill_loads", |c| c.spills.loads),
+    ("spill_stores", |c| c.spills.stores),
+];
+
+/// Columns of each simulated level, after its name.
+const OF_LEVEL: [Column<Level>; 3] = [
+    ("misses", |l| l.misses),
+    ("fills", |l| l.fills),
+    ("write_backs", |l| l.write_backs),
+];
+
+/// Columns of the memory behind them.
+const OF_MEMORY: [Column<Simulation>; 3] = [
+    ("memory_read", |s| s.memory_read),
+    ("memory_written", |s| s.memory_written),
+    ("footprint_bytes", |s| s.footprint_bytes),
+];
+
+/// A cell; empty without a value.
+fn cell(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |v| v.to_string())
 }
 
 /// One row a codelet.
 pub fn csv(all: &[Counts]) -> String {
     let mut levels: Vec<&str> = Vec::new();
-    for counts in all {
-        for level in counts.simulation.iter().flat_map(|s| &s.levels) {
-            if !levels.contains(&level.name.as_str()) {
-                levels.push(&level.name);
-            }
+    for level in all
+        .iter()
+        .flat_map(|c| &c.simulation)
+        .flat_map(|s| &s.levels)
+    {
+        if !levels.contains(&level.name.as_str()) {
+            levels.push(&level.name);
         }
     }
-    let mut head: Vec<String> = [
-        "codelet",
-        "flags",
-        "verdict",
-        "threads",
-        "instructions",
-        "blocks",
-        "branches",
-        "taken",
-        "flops",
-        "flops_f32",
-        "flops_f64",
-        "loads",
-        "stores",
-        "load_bytes",
-        "store_bytes",
-        "spill_loads",
-        "spill_stores",
-    ]
-    .map(str::to_owned)
-    .into();
-    for level in &levels {
-        for what in ["misses", "fills", "write_backs"] {
-            head.push(format!("{level}_{what}"));
-        }
-    }
-    head.extend(
-        [
-            "memory_read",
-            "memory_written",
-            "footprint_bytes",
-            "intensity",
-        ]
-        .map(str::to_owned),
-    );
     let measured = all.iter().any(|c| c.hardware.is_some());
+    let of_level = |level: &&str| OF_LEVEL.map(|(name, _)| format!("{level}_{name}"));
+    let mut head = ["codelet", "flags", "verdict"].map(str::to_owned).to_vec();
+    head.extend(COUNTED.map(|(name, _)| name.to_owned()));
+    head.extend(levels.iter().flat_map(of_level));
+    head.extend(OF_MEMORY.map(|(name, _)| name.to_owned()));
+    head.push("intensity".to_owned());
     if measured {
         head.extend(hardware_columns());
     }
     let row = |c: &Counts| {
-        let mut row = vec![
-            c.codelet.clone(),
-            c.flags.clone(),
-            c.verdict.name().to_owned(),
-        ];
-        let numbers = [
-            c.threads.into(),
-            c.instructions,
-            c.blocks,
-            c.branches,
-            c.taken,
-            c.flops.total,
-            c.flops.f32,
-            c.flops.f64,
-            c.memory.loads,
-            c.memory.stores,
-            c.memory.load_bytes,
-            c.memory.store_bytes,
-            c.spills.loads,
-            c.spills.stores,
-        ];
-        row.extend(numbers.iter().map(u64::to_string));
+        let verdict = c.verdict.name().to_owned();
+        let mut row = vec![c.codelet.clone(), c.flags.clone(), verdict];
+        row.extend(COUNTED.map(|(_, of)| of(c).to_string()));
         let simulation = c.simulation.as_ref();
         for name in &levels {
             let level = simulation.and_then(|s| s.levels.iter().find(|l| l.name == *name));
-            for value in [
-                level.map(|l| l.misses),
-                level.map(|l| l.fills),
-                level.map(|l| l.write_backs),
-            ] {
-                row.push(value.map_or_else(String::new, |v| v.to_string()));
-            }
+            row.extend(OF_LEVEL.map(|(_, of)| cell(level.map(of))));
         }
-        for value in [
-            simulation.map(|s| s.memory_read),
-            simulation.map(|s| s.memory_written),
-            simulation.map(|s| s.footprint_bytes),
-        ] {
-            row.push(value.map_or_else(String::new, |v| v.to_string()));
-        }
-        let intensity = simulation.and_then(|s| s.intensity);
-        row.push(intensity.map_or_else(String::new, |i| i.to_string()));
+        row.extend(OF_MEMORY.map(|(_, of)| cell(simulation.map(of))));
+        row.push(cell(simulation.and_then(|s| s.intensity)));
         if measured {
             row.extend(hardware_cells(c));
         }
@@ -449,7 +428,7 @@ mod tests {
             (cell(2, "hw_llc_loads"), cell(1, "hw_instructions")),
             ("", "")
         );
-        for name in NAMES {
+        for name in names() {
             cell(0, &format!("hw_{name}"));
         }
     }
@@ -471,7 +450,7 @@ mod tests {
         let validator = jsonschema::draft202012::new(&schema).expect("a schema");
         let names = &schema["items"]["properties"]["hardware"]["oneOf"][1]["properties"]["events"];
         let names = &names["items"]["properties"]["name"]["enum"];
-        assert_eq!(names, &serde_json::json!(NAMES));
+        assert_eq!(names, &serde_json::json!(super::names()));
         for hardware in [None, Some(hardware())] {
             let value = serde_json::json!([json(&counts(hardware))]);
             let wrong: Vec<String> = validator

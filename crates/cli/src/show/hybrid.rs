@@ -16,11 +16,11 @@ fn flags(tuned: &Tuned) -> String {
 
 fn region(tuned: &Tuned) -> Value {
     json!({
-        "name": tuned.name,
+        "name": tuned.chosen.name,
         "flags": shell_words::join(&tuned.choice.flags),
         "passes": tuned.choice.passes,
-        "threads": tuned.choice.team.as_ref().and_then(|t| t.threads),
-        "bind": tuned.bind,
+        "threads": tuned.chosen.threads,
+        "bind": tuned.chosen.bind,
         "kept": tuned.back.is_none(),
         "reason": tuned.back,
         "plain_seconds": tuned.times.map(|t| t.plain),
@@ -50,7 +50,7 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
         let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
         let row = |t: &Tuned| {
             vec![
-                t.name.clone(),
+                t.chosen.name.clone(),
                 time(t.times.map(|t| t.plain)),
                 time(t.times.map(|t| t.other())),
                 t.times

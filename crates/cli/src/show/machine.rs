@@ -18,30 +18,20 @@ pub fn text(machine: &Machine) -> String {
         machine.seconds,
         if machine.quick { ", quick" } else { "" }
     );
-    let confidence = |what: &str| format!("confidence {:.2}", machine.confidence(what));
-    let mut fact = |name: &str, value: Option<String>, what: &str| {
-        let value = value.unwrap_or_else(|| reason(machine, what));
-        let _ = writeln!(text, "  {name:<22} {value}");
+    let sure = |bytes: u64, what| {
+        let confidence = machine.confidence(what);
+        format!("{bytes} bytes (confidence {confidence:.2})")
     };
-    fact(
-        "line",
-        machine
-            .line_bytes
-            .map(|n| format!("{n} bytes ({})", confidence("line_bytes"))),
-        "line_bytes",
-    );
-    fact(
-        "page",
-        machine
-            .page_bytes
-            .map(|n| format!("{n} bytes ({})", confidence("page_bytes"))),
-        "page_bytes",
-    );
-    fact(
-        "integer addition",
-        machine.add_ns.map(|ns| format!("{ns:.3} ns")),
-        "add_ns",
-    );
+    let line = machine.line_bytes.map(|n| sure(n, "line_bytes"));
+    let page = machine.page_bytes.map(|n| sure(n, "page_bytes"));
+    let addition = machine.add_ns.map(|ns| format!("{ns:.3} ns"));
+    for (name, value, what) in [
+        ("line", line, "line_bytes"),
+        ("page", page, "page_bytes"),
+        ("integer addition", addition, "add_ns"),
+    ] {
+        text += &fact(machine, name, value, what);
+    }
     text += &caches(machine);
     text += &cores(machine);
     text += &operations(machine);
@@ -53,10 +43,14 @@ pub fn text(machine: &Machine) -> String {
     text
 }
 
-/// Why a value is not there.
-fn reason(machine: &Machine, what: &str) -> String {
-    let found = machine.found.iter().find(|found| found.what == what);
-    found.map_or("not measured".into(), |found| found.how.clone())
+/// A line of a value or, where there is none, of the reason.
+fn fact(machine: &Machine, name: &str, value: Option<String>, what: &str) -> String {
+    let reason = || {
+        let found = machine.found.iter().find(|found| found.what == what);
+        found.map_or("not measured".into(), |found| found.how.clone())
+    };
+    let value = value.unwrap_or_else(reason);
+    format!("  {name:<22} {value}\n")
 }
 
 fn bytes(bytes: u64) -> String {
@@ -114,45 +108,36 @@ fn list(cores: &[u32]) -> String {
 fn cores(machine: &Machine) -> String {
     let cores = &machine.cores;
     let mut text = String::from("\nCores\n");
-    let mut fact = |name: &str, value: Option<String>, what: &str| {
-        let value = value.unwrap_or_else(|| reason(machine, what));
-        let _ = writeln!(text, "  {name:<22} {value}");
-    };
-    let count = |n: Option<u32>| n.map(|n| n.to_string());
-    fact(
-        "floating-point contexts",
-        count(cores.float_contexts),
-        "cores.float_contexts",
-    );
-    fact(
-        "integer contexts",
-        count(cores.integer_contexts),
-        "cores.integer_contexts",
-    );
-    fact(
-        "memory contexts",
-        count(cores.memory_contexts),
-        "cores.memory_contexts",
-    );
-    fact(
-        "integer variables",
-        count(cores.integer_registers),
-        "cores.integer_registers",
-    );
-    fact(
-        "f64 variables",
-        count(cores.float_registers),
-        "cores.float_registers",
-    );
-    fact(
-        "f64, widest instructions",
-        count(cores.vector_registers),
-        "cores.vector_registers",
-    );
-    let slot = cores
-        .time_slot_seconds
-        .map(|s| format!("{:.2} ms", 1e3 * s));
-    fact("time slot", slot, "cores.time_slot_seconds");
+    for (name, value, what) in [
+        (
+            "floating-point contexts",
+            cores.float_contexts,
+            "float_contexts",
+        ),
+        (
+            "integer contexts",
+            cores.integer_contexts,
+            "integer_contexts",
+        ),
+        ("memory contexts", cores.memory_contexts, "memory_contexts"),
+        (
+            "integer variables",
+            cores.integer_registers,
+            "integer_registers",
+        ),
+        ("f64 variables", cores.float_registers, "float_registers"),
+        (
+            "f64, widest instructions",
+            cores.vector_registers,
+            "vector_registers",
+        ),
+    ] {
+        let value = value.map(|n| n.to_string());
+        text += &fact(machine, name, value, &format!("cores.{what}"));
+    }
+    let slot = cores.time_slot_seconds;
+    let slot = slot.map(|s| format!("{:.2} ms", 1e3 * s));
+    text += &fact(machine, "time slot", slot, "cores.time_slot_seconds");
     for layer in &cores.layers {
         let _ = writeln!(
             text,

@@ -1,6 +1,6 @@
 //! A profile as text, CSV and JSON.
 
-use cere_format::profile::{Profile, RegionProfile};
+use cere_format::profile::{OverThreads, Profile};
 use cere_store::build::plain::Plain;
 use cere_system::console::{print, short};
 use std::path::Path;
@@ -8,60 +8,162 @@ use std::path::Path;
 /// Columns of a line of the tree that the name does not get: some levels of indentation, seconds, invocations.
 const TREE: usize = 32;
 
+/// A column of the table: its heading and what it shows of a region.
+type Column<'a> = (&'static str, Box<dyn Fn(&OverThreads) -> String + 'a>);
+
+/// Share of its time from which on a region that waits makes a column of that.
+const WAITS: f64 = 0.25;
+/// Share of the time of all regions that makes one notable for that.
+const NOTABLE: f64 = 0.01;
+
+/// The columns that this profile needs. Where other threads work, shares are of all threads' processor time.
+fn columns(profile: &Profile) -> Vec<Column<'_>> {
+    let mut columns: Vec<Column> = Vec::new();
+    let own = |region: &OverThreads| profile.region(&region.key);
+    columns.push(("self s", Box::new(|r| format!("{:.6}", r.self_seconds))));
+    let several = profile.has_other_threads();
+    let all = profile.processor.map_or(profile.work(), |p| p.all);
+    let whole = if several { all } else { profile.outside_mpi() };
+    let share = move |r: &OverThreads| match several {
+        true => r.work() / whole,
+        false => r.self_seconds / whole,
+    };
+    columns.push((
+        "share",
+        Box::new(move |r| format!("{:.2} %", share(r) * 100.0)),
+    ));
+    let percent = |part: f64, of: f64| match part / of {
+        share if share >= 0.0005 => format!("{:.1} %", share * 100.0),
+        _ => "-".to_owned(),
+    };
+    let seconds: f64 = profile.over_threads.iter().map(|r| r.self_seconds).sum();
+    let waits = |r: &OverThreads| {
+        r.waiting_seconds > WAITS * r.self_seconds && r.self_seconds > NOTABLE * seconds
+    };
+    if profile.over_threads.iter().any(waits) {
+        let waiting = move |r: &OverThreads| percent(r.waiting_seconds, r.self_seconds);
+        columns.push(("waits", Box::new(waiting)));
+    }
+    if profile.over_threads.iter().any(|r| r.mpi_seconds > 0.0) {
+        columns.push(("MPI s", Box::new(|r| format!("{:.6}", r.mpi_seconds))));
+    }
+    if several {
+        columns.push(("threads", Box::new(|r| r.threads.to_string())));
+        columns.push(("first's", Box::new(move |r| percent(r.first_share, 1.0))));
+    }
+    columns.push(("invocations", Box::new(|r| r.invocations.to_string())));
+    columns.push((
+        "inclusive s",
+        Box::new(|r| format!("{:.6}", r.inclusive_seconds)),
+    ));
+    if !several {
+        let cycles = move |r: &OverThreads| own(r).map_or(0.0, |own| own.cycles_mean);
+        columns.push((
+            "cycles/invocation",
+            Box::new(move |r| format!("{:.0}", cycles(r))),
+        ));
+    }
+    columns
+}
+
 /// The table, the tree and the coverage.
 pub fn text(profile: &Profile) -> String {
-    let heading = [
-        "region",
-        "self s",
-        "share",
-        "invocations",
-        "inclusive s",
-        "cycles/invocation",
-    ];
-    let rows: Vec<Vec<String>> = profile.regions.iter().map(row).collect();
+    let columns = columns(profile);
+    let heading: Vec<&str> = ["region"]
+        .into_iter()
+        .chain(columns.iter().map(|column| column.0))
+        .collect();
+    let row = |region: &OverThreads| {
+        let name = std::iter::once(region.name.clone());
+        name.chain(columns.iter().map(|column| column.1(region)))
+            .collect()
+    };
+    let rows = profile.over_threads.iter().map(row).collect();
     let mut text = print::table_of_names(&heading, rows);
-    text.push_str("\ntree of regions (inclusive s, invocations)\n");
+    let several = profile.has_other_threads();
+    let whose = if several { " of the first thread" } else { "" };
+    text.push_str(&format!(
+        "\ntree of regions{whose} (inclusive s, invocations)\n"
+    ));
     let names: Vec<&str> = profile.regions.iter().map(|r| r.name.as_str()).collect();
     let names = short::names(&names, short::columns().saturating_sub(TREE));
     children(profile, &names, 0, 1, &mut text);
-    if !profile.elsewhere.is_empty() {
-        let rows = profile.elsewhere.iter();
-        let rows = rows.map(|e| vec![e.name.clone(), e.entries.to_string()]);
-        text.push_str("\nregions in threads other than the first, which are not timed\n");
-        text.push_str(&print::table_of_names(
-            &["region", "entries"],
-            rows.collect(),
+    text.push_str(&over_ranks(profile));
+    let of = match profile.mpi_seconds > 0.0 {
+        true => format!(
+            "{:.1} % of it in MPI, {:.1} % of the rest",
+            profile.mpi_seconds / profile.seconds * 100.0,
+            profile.coverage * 100.0
+        ),
+        false => format!("{:.1} % of it", profile.coverage * 100.0),
+    };
+    text.push_str(&format!(
+        "\n{:.3} s in all, {of} in {} regions{whose}\n",
+        profile.seconds,
+        profile.regions.len(),
+    ));
+    if let Some(processor) = profile.processor.filter(|_| several) {
+        text.push_str(&format!(
+            "{:.3} s on processors, {:.1} % of it in {} regions of all threads; {:.1} % of it in threads other than the first\n",
+            processor.all,
+            processor.covered / processor.all * 100.0,
+            profile.over_threads.len(),
+            processor.other_share() * 100.0
         ));
     }
-    let others = share_of_others(profile);
-    text.push_str(&format!(
-        "\n{:.3} s in all, {:.1} % of it in {} regions{}\n",
-        profile.seconds,
-        profile.coverage * 100.0,
-        profile.regions.len(),
-        others.map_or(String::new(), |share| format!(
-            " of the first thread; {share} of the processor time is in other threads"
-        ))
-    ));
+    text
+}
+
+/// The regions over all ranks of a parallel program; empty if it has none.
+fn over_ranks(profile: &Profile) -> String {
+    if profile.ranks.is_empty() {
+        return String::new();
+    }
+    let own = profile.process.rank.as_deref().unwrap_or("?");
+    let mut text = format!(
+        "\nregions over {} ranks, self s (the table and the tree above are of rank {own})\n",
+        profile.ranks.len()
+    );
+    let heading = [
+        "region",
+        "min",
+        "mean",
+        "max",
+        "slowest rank",
+        "imbalance",
+        "in MPI",
+    ];
+    let rows = profile.over_ranks().into_iter().map(|region| {
+        vec![
+            region.name.clone(),
+            format!("{:.6}", region.least),
+            format!("{:.6}", region.mean),
+            format!("{:.6}", region.most),
+            region.slowest.clone(),
+            format!("{:.1} %", region.imbalance() * 100.0),
+            format!("{:.6}", region.mpi),
+        ]
+    });
+    text.push_str(&print::table_of_names(&heading, rows.collect()));
+    let rows = profile.ranks.iter().map(|rank| {
+        vec![
+            format!("rank {}", rank.rank),
+            format!("{:.3}", rank.seconds),
+            format!("{:.3}", rank.work_seconds),
+            format!("{:.3}", rank.mpi_seconds),
+        ]
+    });
+    text.push('\n');
+    let heading = ["process", "s", "work in regions", "in MPI"];
+    text.push_str(&print::table_of_names(&heading, rows.collect()));
     text
 }
 
 /// The share of the processor time in threads that are neither the first nor of a team, for people; none if it is not
 /// notable. Shares of the run and coverages are of the first thread alone.
 pub fn share_of_others(profile: &Profile) -> Option<String> {
-    let share = profile.processor?.other_share();
-    (share >= 0.01).then(|| format!("{:.1} %", share * 100.0))
-}
-
-fn row(region: &RegionProfile) -> Vec<String> {
-    vec![
-        region.name.clone(),
-        format!("{:.6}", region.self_seconds),
-        format!("{:.2} %", region.share * 100.0),
-        region.invocations.to_string(),
-        format!("{:.6}", region.inclusive_seconds),
-        format!("{:.0}", region.cycles_mean),
-    ]
+    let share = profile.others_at_work()?;
+    Some(format!("{:.1} %", share * 100.0))
 }
 
 fn children(profile: &Profile, names: &[String], parent: usize, depth: usize, text: &mut String) {
@@ -93,7 +195,7 @@ fn children(profile: &Profile, names: &[String], parent: usize, depth: usize, te
     }
 }
 
-/// The table as CSV with a heading, times in seconds.
+/// The first thread's regions as CSV with a heading, times in seconds.
 pub fn csv(profile: &Profile) -> String {
     let heading = [
         "name",
@@ -104,6 +206,8 @@ pub fn csv(profile: &Profile) -> String {
         "cycles_min",
         "cycles_mean",
         "cycles_max",
+        "waiting_seconds",
+        "mpi_seconds",
     ];
     let rows = profile.regions.iter().map(|r| {
         vec![
@@ -115,6 +219,8 @@ pub fn csv(profile: &Profile) -> String {
             r.cycles_min.to_string(),
             format!("{:.1}", r.cycles_mean),
             r.cycles_max.to_string(),
+            format!("{:.9}", r.waiting_seconds),
+            format!("{:.9}", r.mpi_seconds),
         ]
     });
     cere_system::console::csv::text(&heading, rows)
@@ -128,7 +234,7 @@ pub fn json(profile: &Profile, code: u8, file: &Path, plain: &[Plain]) -> serde_
         .map(|r| {
             serde_json::json!({"name": r.name, "unit": r.key.unit, "index": r.key.index,
                 "self_seconds": r.self_seconds, "inclusive_seconds": r.inclusive_seconds, "share": r.share,
-                "invocations": r.invocations,
+                "invocations": r.invocations, "waiting_seconds": r.waiting_seconds, "mpi_seconds": r.mpi_seconds,
                 "cycles": {"min": r.cycles_min, "mean": r.cycles_mean, "max": r.cycles_max}})
         })
         .collect();
@@ -144,19 +250,56 @@ pub fn json(profile: &Profile, code: u8, file: &Path, plain: &[Plain]) -> serde_
                 "inclusive_seconds": n.inclusive_seconds, "self_seconds": n.self_seconds})
         })
         .collect();
-    let elsewhere: Vec<_> = profile
-        .elsewhere
+    let over_threads: Vec<_> = profile
+        .over_threads
         .iter()
-        .map(|e| {
-            serde_json::json!({"name": e.name, "unit": e.key.unit, "index": e.key.index, "entries": e.entries})
+        .map(|r| {
+            serde_json::json!({"name": r.name, "unit": r.key.unit, "index": r.key.index, "threads": r.threads,
+                "invocations": r.invocations, "self_seconds": r.self_seconds,
+                "inclusive_seconds": r.inclusive_seconds, "waiting_seconds": r.waiting_seconds,
+                "mpi_seconds": r.mpi_seconds, "first_share": r.first_share})
+        })
+        .collect();
+    let threads: Vec<_> = profile
+        .threads
+        .iter()
+        .map(|thread| {
+            let regions = thread.regions.iter().map(|r| {
+                serde_json::json!({"region": profile.over_threads.get(r.region).map(|over| &over.name),
+                    "invocations": r.invocations, "self_seconds": r.self_seconds,
+                    "inclusive_seconds": r.inclusive_seconds, "waiting_seconds": r.waiting_seconds,
+                    "cycles": {"min": r.cycles_min, "mean": r.cycles_mean, "max": r.cycles_max}})
+            });
+            serde_json::json!({"number": thread.number, "users": thread.users,
+                "processor_seconds": thread.processor_seconds, "mpi_seconds": thread.mpi_seconds,
+                "regions": regions.collect::<Vec<_>>()})
         })
         .collect();
     let processor = profile.processor.map(|p| {
-        serde_json::json!({"seconds": p.all, "first": p.first, "team": p.team, "others": p.others()})
+        serde_json::json!({"seconds": p.all, "first": p.first, "team": p.team, "others": p.others(),
+            "covered": p.covered})
     });
+    let over: Vec<_> = profile
+        .over_ranks()
+        .into_iter()
+        .map(|r| {
+            serde_json::json!({"name": r.name, "min": r.least, "mean": r.mean, "max": r.most,
+                "slowest": r.slowest, "imbalance": r.imbalance(), "mpi": r.mpi})
+        })
+        .collect();
+    let ranks: Vec<_> = profile
+        .ranks
+        .iter()
+        .map(|rank| {
+            serde_json::json!({"rank": rank.rank, "program": rank.program, "seconds": rank.seconds,
+                "work_seconds": rank.work_seconds, "mpi_seconds": rank.mpi_seconds})
+        })
+        .collect();
     serde_json::json!({"seconds": profile.seconds, "coverage": profile.coverage, "status": code,
-        "processor": processor, "elsewhere": elsewhere,
+        "processor": processor, "over_threads": over_threads, "threads": threads,
+        "mpi_seconds": profile.mpi_seconds,
         "command": profile.command, "tsc_hz": profile.tsc_hz,
         "probe_cycles": {"inside": profile.probe_inside, "outside": profile.probe_outside},
+        "rank": profile.process.rank, "ranks": ranks, "over_ranks": over,
         "regions": regions, "tree": tree, "file": file, "without_units": plain})
 }

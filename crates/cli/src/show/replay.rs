@@ -2,19 +2,10 @@
 
 use cere_format::package::CapturedFunction;
 use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
+use cere_replay::Replay;
 use cere_replay::operand::Known;
-use cere_replay::{Replay, SameCode};
 use cere_system::console::print;
 use std::collections::BTreeMap;
-
-/// Whether the machine code is the one that ran in vivo; `None` if unknown.
-fn identical(replay: &Replay) -> Option<bool> {
-    match replay.same_code {
-        SameCode::Yes => Some(true),
-        SameCode::No => Some(false),
-        SameCode::Unknown => None,
-    }
-}
 
 /// The quartiles' distance over the median.
 fn spread(replay: &Replay) -> f64 {
@@ -107,7 +98,7 @@ pub fn text(replay: &Replay) -> String {
         ),
         None => "  in vivo  unknown\n".to_owned(),
     });
-    let code = match identical(replay) {
+    let code = match replay.same_code.known() {
         Some(true) => "identical to the one in vivo",
         Some(false) => "other than in vivo",
         None => "not compared",
@@ -179,7 +170,7 @@ pub fn json(replay: &Replay, flags: &str) -> serde_json::Value {
         "cycles": replay.cycles,
         "in_vivo_seconds": replay.in_vivo_seconds,
         "ratio": replay.in_vivo_seconds.map(|s| replay.seconds_median / s),
-        "identical_code": identical(replay),
+        "identical_code": replay.same_code.known(),
         "captured_code": replay.captured_code,
         "repeatable": replay.repeatable,
         "asked_more": replay.asked_more,

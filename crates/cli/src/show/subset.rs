@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 /// A subset, and what is known of it.
 pub struct Shown {
-    /// The subset.
     pub subset: Subset,
     /// Expected errors, if machines are known.
     pub expected: Option<Expected>,

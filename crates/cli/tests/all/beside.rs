@@ -1,8 +1,6 @@
 //! What a region changes beside memory is compared: a replay under flags that let it round goes another way, and is different.
 
-use crate::common;
-
-use common::{json, succeed, write};
+use crate::common::{directory_with, instrument, json, succeed};
 
 const SOURCE: &str = r#"
 #include <locale.h>
@@ -52,22 +50,11 @@ int main(void) {
 #[test]
 fn functions_and_locales() {
     for build in ["-fPIE -pie", "-fno-pie -no-pie"] {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = directory_with(&[("main.c", SOURCE)]);
         let at = directory.path();
-        write(at, &[("main.c", SOURCE)]);
         let line = format!("$CC -O1 -w {build} main.c -o app");
-        succeed(at, &["instrument", "--", "sh", "-c", &line]);
-        succeed(
-            at,
-            &[
-                "capture",
-                "registers*",
-                "translates*",
-                "zones*",
-                "--",
-                "./app",
-            ],
-        );
+        instrument(at, &line);
+        succeed(at, "capture registers* translates* zones* -- ./app");
         for (region, place) in [
             ("registers*", "to be run at the end"),
             ("translates*", "the locale"),

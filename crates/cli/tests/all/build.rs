@@ -1,8 +1,9 @@
 //! `cere instrument` on builds of all kinds, and `cere regions` on what they leave.
 
-use crate::common;
-
-use common::{cere, json, refused, run, succeed, text, write};
+use crate::common::{
+    built, cere, directory_with, has, instrument, json, make_executable, refused, run, succeed,
+    text,
+};
 use std::path::Path;
 use std::process::Command;
 
@@ -10,15 +11,9 @@ const MAIN: &str = "int part(int n);\nint main(void) { int s = 0; for (int i = 0
 const PART: &str =
     "int part(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * i; return s; }\n";
 
-fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), files);
-    directory
-}
-
 /// Names of the outlined regions.
 fn regions(directory: &Path) -> Vec<String> {
-    let list = json(directory, &["regions", "--json"]);
+    let list = json(directory, "regions --json");
     let mut names: Vec<String> = list
         .as_array()
         .expect("an array")
@@ -50,9 +45,9 @@ fn parallel_make_with_an_archive() {
         ("main.c", MAIN),
         ("sub/part.c", PART),
     ];
-    let directory = directory(&files);
+    let directory = directory_with(&files);
     let at = directory.path();
-    let report = json(at, &["instrument", "--json", "--", "make", "-j2"]);
+    let report = json(at, "instrument --json -- make -j2");
     assert_eq!(report["compiled"], 2);
     assert_eq!(report["units"], 2);
     assert_eq!(regions(at), ["main@main.c:2", "part@part.c:1"]);
@@ -61,11 +56,11 @@ fn parallel_make_with_an_archive() {
     let links = std::fs::read_dir(at.join(".cere/links")).expect("links");
     assert_eq!(links.count(), 1);
     // Nothing is left to do, and what was done counts.
-    let again = succeed(at, &["instrument", "--", "make"]);
+    let again = succeed(at, "instrument -- make");
     assert!(text(&again.stderr).contains("everything is up to date"));
     assert_eq!(regions(at).len(), 2);
-    let other = ["instrument", "--store", "other", "--", "make"];
-    refused(at, &other, "make clean");
+    let other = "instrument --store other -- make";
+    refused(at, other, "make clean");
 }
 
 #[test]
@@ -79,13 +74,10 @@ fn cmake_with_ninja() {
         ("main.c", MAIN),
         ("part.c", PART),
     ];
-    let directory = directory(&files);
+    let directory = directory_with(&files);
     let at = directory.path();
-    succeed(
-        at,
-        &["instrument", "--", "cmake", "-G", "Ninja", "-B", "build"],
-    );
-    succeed(at, &["instrument", "--", "cmake", "--build", "build"]);
+    succeed(at, "instrument -- cmake -G Ninja -B build");
+    succeed(at, "instrument -- cmake --build build");
     assert_eq!(regions(at), ["main@main.c:2", "part@part.c:1"]);
     let status = Command::new(at.join("build/prog"))
         .status()
@@ -95,23 +87,19 @@ fn cmake_with_ninja() {
 
 #[test]
 fn the_builds_output_and_status_are_its_own() {
-    let directory = directory(&[]);
+    let directory = directory_with(&[]);
     let at = directory.path();
-    let failing = ["instrument", "--", "sh", "-c", "echo out; exit 7"];
-    let output = run(at, &failing);
+    let failing = "instrument -- sh -c 'echo out; exit 7'";
+    let output = run(at, failing);
     assert_eq!(output.status.code(), Some(7));
     assert_eq!(text(&output.stdout), "out\n");
-    refused(at, &["instrument", "--", "no-such-tool"], "no-such-tool");
-    refused(
-        at,
-        &["instrument", "--timeout", "0.2", "--", "sleep", "60"],
-        "--timeout",
-    );
+    refused(at, "instrument -- no-such-tool", "no-such-tool");
+    refused(at, "instrument --timeout 0.2 -- sleep 60", "--timeout");
 }
 
 #[test]
 fn a_unit_that_cannot_be_instrumented() {
-    let directory = directory(&[("part.c", PART), (".cere/units", "in the way")]);
+    let directory = directory_with(&[("part.c", PART), (".cere/units", "in the way")]);
     let at = directory.path();
     let build = ["sh", "-c", "cc -c part.c"];
     let report = json(at, &[&["instrument", "--json", "--"], &build[..]].concat());
@@ -120,10 +108,7 @@ fn a_unit_that_cannot_be_instrumented() {
 
     let output = run(at, &[&["instrument", "--"], &build[..]].concat());
     let message = text(&output.stderr);
-    assert!(
-        message.contains("part.c is compiled without regions"),
-        "{message}"
-    );
+    has(&message, "part.c is compiled without regions");
     assert!(
         message.contains("no unit could be instrumented") && !output.status.success(),
         "{message}"
@@ -134,33 +119,32 @@ fn a_unit_that_cannot_be_instrumented() {
 #[test]
 fn a_loop_that_breaks_the_compile_is_refused_with_the_reason() {
     let script = "#!/bin/sh\nif [ -n \"$CERE_COMMAND\" ] && ! grep -q '\"index\":0' \"$CERE_COMMAND\"; then\n  echo 'CERE-RETRY-SKIP 0 the verifier says no' >&2\n  exit 77\nfi\nexec $REAL \"$@\"\n";
-    let directory = directory(&[("part.c", PART), ("fake/clang-22", script)]);
+    let directory = directory_with(&[("part.c", PART), ("fake/clang-22", script)]);
     let at = directory.path();
     let fake = at.join("fake/clang-22");
-    let status = Command::new("chmod").arg("+x").arg(&fake).status();
-    assert!(status.expect("chmod runs").success());
+    make_executable(&fake);
     let path = std::env::var("PATH").expect("PATH");
     let real = std::env::split_paths(&path)
         .map(|d| d.join("clang-22"))
         .find(|p| p.is_file())
         .expect("clang-22");
-    let output = cere(at, &["instrument", "--", "sh", "-c", "cc -O2 -c part.c"])
+    let output = cere(at, "instrument -- sh -c 'cc -O2 -c part.c'")
         .env("PATH", format!("{}/fake:{path}", at.display()))
         .env("REAL", real)
         .output()
         .expect("it runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let list = json(at, &["regions", "--json"]);
+    let list = json(at, "regions --json");
     assert_eq!(list[0]["outlined"], false);
     assert_eq!(list[0]["reason"], "the verifier says no");
 }
 
 #[test]
 fn stripping_links_keep_their_symbols() {
-    let directory = directory(&[("main.c", MAIN), ("part.c", PART)]);
+    let directory = directory_with(&[("main.c", MAIN), ("part.c", PART)]);
     let at = directory.path();
     let line = "gcc -O2 -s -Wl,-s -Wl,-x -flto -fipa-cp main.c part.c -o prog";
-    let output = succeed(at, &["instrument", "--", "sh", "-c", line]);
+    let output = instrument(at, line);
     assert!(text(&output.stderr).contains("-flto is dropped"));
     assert!(text(&output.stderr).contains("-fipa-cp is dropped"));
     let image = std::fs::read(at.join("prog")).expect("the image");
@@ -171,10 +155,10 @@ fn stripping_links_keep_their_symbols() {
 fn names_of_regions() {
     let two = "int a(int *p, int n) { int s = 0; for (int i = 0; i < n; i++) s += p[i]; for (int i = 0; i < n; i++) s ^= p[i]; return s; }\n";
     let files = [("x/same.c", two), ("y/same.c", two)];
-    let directory = directory(&files);
+    let directory = directory_with(&files);
     let at = directory.path();
     let line = "cc -O1 -c x/same.c -o x.o; cc -O1 -c y/same.c -o y.o";
-    succeed(at, &["instrument", "--", "sh", "-c", line]);
+    instrument(at, line);
     assert_eq!(
         regions(at),
         [
@@ -184,7 +168,7 @@ fn names_of_regions() {
             "a@y/same.c:1#2"
         ]
     );
-    let picked = json(at, &["regions", "--json", "a@x/same.c:1"]);
+    let picked = json(at, "regions --json a@x/same.c:1");
     assert_eq!(picked.as_array().expect("an array").len(), 1);
     assert_eq!(picked[0]["line"], 1);
     let live_ins = picked[0]["live_ins"].as_array().expect("an array");
@@ -193,8 +177,8 @@ fn names_of_regions() {
             .iter()
             .any(|l| l["type"] == "ptr" && l["name"] == "p")
     );
-    refused(at, &["regions", "a@x"], "begins 2 names");
-    refused(at, &["regions", "b@x/same.c:1"], "near: a@x/same.c:1");
+    refused(at, "regions a@x", "begins 2 names");
+    refused(at, "regions b@x/same.c:1", "near: a@x/same.c:1");
 }
 
 #[test]
@@ -205,13 +189,12 @@ using First = PairOfLongNames<PairOfLongNames<int, unsigned long>, PairOfLongNam
 using Second = PairOfLongNames<PairOfLongNames<int, unsigned long>, PairOfLongNames<unsigned long, double>>;
 long both(const int *p, int n) { return Accumulator<First>::run<Second>(p, n) + Accumulator<Second>::run<First>(p, n); }
 ";
-    let directory = directory(&[("long.cpp", source)]);
+    let directory = directory_with(&[("long.cpp", source)]);
     let at = directory.path();
-    let build = ["instrument", "--", "sh", "-c", "$CXX -O1 -c long.cpp"];
-    succeed(at, &build);
+    instrument(at, "$CXX -O1 -c long.cpp");
     let names = regions(at);
     assert!(names.len() == 2 && names.iter().all(|n| n.len() > 150));
-    let table = text(&succeed(at, &["regions"]).stdout);
+    let table = text(&succeed(at, "regions").stdout);
     for line in table.lines().skip(1) {
         let shown = line.split("  ").next().expect("a name");
         assert!(shown.len() <= 80, "{line}");
@@ -223,20 +206,20 @@ long both(const int *p, int n) { return Accumulator<First>::run<Second>(p, n) + 
 
 #[test]
 fn stores_that_cannot_be() {
-    let directory = directory(&[("file", "")]);
+    let directory = directory_with(&[("file", "")]);
     let at = directory.path();
     for store in ["/proc/store", "file/store"] {
         refused(at, &["instrument", "--store", store, "--", "true"], store);
     }
-    refused(at, &["regions"], "cere instrument");
-    refused(at, &["codelets"], "cere instrument");
+    refused(at, "regions", "cere instrument");
+    refused(at, "codelets", "cere instrument");
 }
 
 #[test]
 fn an_installed_command_finds_its_parts() {
-    let directory = directory(&[("part.c", PART)]);
+    let directory = directory_with(&[("part.c", PART)]);
     let at = directory.path();
-    let built = common::built();
+    let built = built();
     let output = Command::new("make")
         .args([
             "-s",

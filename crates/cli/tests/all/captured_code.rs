@@ -1,8 +1,6 @@
 //! What a replay runs as captured, whatever the flags, is named.
 
-use crate::common;
-
-use common::{json, succeed, text, write};
+use crate::common::{built_from, has, instrument, json, succeed, text, write};
 use serde_json::json as value;
 
 const LIBRARY: &str = "double apply(double (*f)(double), const double *v, int n) { double s = 0; for (int i = 0; i < n; i++) s += f(v[i]); return s; }\n";
@@ -37,8 +35,8 @@ fn callbacks_and_code_without_ir() {
     let files = [("apply.c", LIBRARY), ("raw.c", RAW), ("main.cpp", PROGRAM)];
     write(at, &files);
     let build = "$CC -O2 -fPIC -shared apply.c -o libapply.so && env -u LD_PRELOAD nice /usr/bin/clang-22 -O2 -c raw.c && $CXX -O2 -c main.cpp && $CXX -o app main.o raw.o -L. -lapply -Wl,-rpath,'$ORIGIN'";
-    succeed(at, &["instrument", "--", "sh", "-c", build]);
-    succeed(at, &["capture", "apply*", "all*", "--", "./app"]);
+    instrument(at, build);
+    succeed(at, "capture apply* all* -- ./app");
 
     let replay = |what: &str| {
         json(
@@ -60,27 +58,22 @@ fn callbacks_and_code_without_ir() {
     names.sort_unstable();
     assert_eq!(names, ["keep", "raw"]);
 
-    let line = text(&succeed(at, &["replay", "--reps", "1", "apply*"]).stdout);
+    let line = text(&succeed(at, "replay --reps 1 apply*").stdout);
     let part = "1 function may have run as captured machine code, which flags do not change: weighted (from app)";
-    assert!(line.contains(part), "{line}");
-    let line = text(&succeed(at, &["replay", "--reps", "1", "all*"]).stdout);
-    assert!(line.contains("2 functions may have run"), "{line}");
-    assert!(line.contains("(built without the wrappers)"), "{line}");
+    has(&line, part);
+    let line = text(&succeed(at, "replay --reps 1 all*").stdout);
+    has(&line, "2 functions may have run");
+    has(&line, "(built without the wrappers)");
 }
 
 #[test]
 fn nothing_to_name() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let at = directory.path();
     let source = "#include <stdio.h>\n#include <math.h>\nint main(int c, char **v) { double s = c; for (int i = 0; i < 100; i++) s += sin(s); printf(\"%g\\n\", s); }\n";
-    write(at, &[("main.c", source)]);
-    succeed(
-        at,
-        &["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app -lm"],
-    );
-    succeed(at, &["capture", "main*", "--", "./app"]);
-    let replay = json(at, &["replay", "--json", "--reps", "1", "main*"]);
+    let directory = built_from(&[("main.c", source)], "$CC -O2 main.c -o app -lm");
+    let at = directory.path();
+    succeed(at, "capture main* -- ./app");
+    let replay = json(at, "replay --json --reps 1 main*");
     assert_eq!(replay["captured_code"], value!([]), "{replay}");
-    let shown = text(&succeed(at, &["replay", "--reps", "1", "main*"]).stdout);
+    let shown = text(&succeed(at, "replay --reps 1 main*").stdout);
     assert!(!shown.contains("captured"), "{shown}");
 }

@@ -1,8 +1,8 @@
 //! Representatives, selection and matching, on a program whose region has two kinds of invocations.
 
-use crate::common;
-
-use common::{cere, instrumented, json, refused, run, succeed, text, write};
+use crate::common::{
+    cere, has, instrument, instrumented, json, refused, run, succeed, text, write,
+};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -41,12 +41,12 @@ fn rows(at: &Path, arguments: &[&str]) -> Vec<serde_json::Value> {
 fn one_codelet_a_class_and_all_of_them_match() {
     let directory = built();
     let at = directory.path();
-    refused(at, &["check"], "no profile");
-    refused(at, &["select"], "no profile");
-    succeed(at, &["profile", "--", "./app"]);
-    refused(at, &["check"], "cere capture");
+    refused(at, "check", "no profile");
+    refused(at, "select", "no profile");
+    succeed(at, "profile -- ./app");
+    refused(at, "check", "cere capture");
 
-    let report = json(at, &["capture", "--json", "--", "./app"]);
+    let report = json(at, "capture --json -- ./app");
     let codelets = report["codelets"].as_array().expect("codelets");
     let of_work = |c: &&serde_json::Value| c["region"] == WORK;
     let invocations: Vec<u64> = codelets
@@ -69,10 +69,7 @@ fn one_codelet_a_class_and_all_of_them_match() {
     let (error, ratio) = (work["error"].as_f64(), work["ratio"].as_f64());
     let (error, ratio) = (error.expect("an error"), ratio.expect("a ratio"));
     assert!((error - (ratio - 1.0).abs()).abs() < 1e-12, "{work}");
-    let report = json(
-        at,
-        &["check", "--json", "--rounds", "2", "--max-error", "100000"],
-    );
+    let report = json(at, "check --json --rounds 2 --max-error 100000");
     let coverage = report["coverage"].as_f64().expect("a share");
     assert!((0.5..=1.0).contains(&coverage), "{coverage}");
     let row = |r: &&serde_json::Value| r["name"] == WORK;
@@ -86,15 +83,15 @@ fn one_codelet_a_class_and_all_of_them_match() {
         "{levels:?}"
     );
     // Another capture's representatives take the place of these.
-    succeed(at, &["capture", "--", "./app"]);
-    let list = json(at, &["codelets", "--json"]);
+    succeed(at, "capture -- ./app");
+    let list = json(at, "codelets --json");
     let listed = list.as_array().expect("codelets").iter().filter(of_work);
     let work = rows(at, &["check", "--json", "--rounds", "2"])
         .into_iter()
         .find(|r| r["name"] == WORK);
     assert_eq!(work.expect("a row")["classes"], listed.count());
 
-    let table = text(&succeed(at, &["check", "--rounds", "2"]).stdout);
+    let table = text(&succeed(at, "check --rounds 2").stdout);
     assert!(
         table.contains(WORK) && table.contains("accurately replayed within 15 %"),
         "{table}"
@@ -124,8 +121,8 @@ int main(void) {
 /// It, with a codelet of its region.
 fn counted() -> tempfile::TempDir {
     let directory = instrumented(COUNTED);
-    let line = ["capture", "work", "--invocation", "2", "--", "./app"];
-    succeed(directory.path(), &line);
+    let line = "capture work --invocation 2 -- ./app";
+    succeed(directory.path(), line);
     directory
 }
 
@@ -171,12 +168,9 @@ fn rounds_run_the_program_between_replays() {
     // A program that is not the one of the profile.
     let app = std::fs::read(at.join("app")).expect("the program");
     std::fs::write(at.join("app"), [&app[..], b"x"].concat()).expect("the program");
-    let output = run(at, &["check", "--again", "--rounds", "1"]);
+    let output = run(at, "check --again --rounds 1");
     let message = text(&output.stderr);
-    assert!(
-        message.contains("not the program of the profile"),
-        "{message}"
-    );
+    has(&message, "not the program of the profile");
     assert_eq!(output.status.code(), Some(0));
     runs(0);
 }
@@ -187,7 +181,7 @@ fn what_is_told_to_end_in_a_run_of_the_program_ends() {
     let at = directory.path();
     let before = runs_of(at);
     std::fs::write(at.join("hold"), "").expect("a file");
-    let mut command = cere(at, &["check", "--rounds", "3"]);
+    let mut command = cere(at, "check --rounds 3");
     let child = command
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -202,7 +196,7 @@ fn what_is_told_to_end_in_a_run_of_the_program_ends() {
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     let ended = child.wait_with_output().expect("an end");
     let said = text(&ended.stderr);
-    assert!(said.contains("ended by signal 15"), "{said}");
+    has(&said, "ended by signal 15");
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert_eq!(runs_of(at), before + 1);
 }
@@ -211,16 +205,16 @@ fn what_is_told_to_end_in_a_run_of_the_program_ends() {
 fn the_cheapest_cover_takes_the_inner_region() {
     let directory = built();
     let at = directory.path();
-    succeed(at, &["profile", "--", "./app"]);
+    succeed(at, "profile -- ./app");
     let names = |coverage: &str| {
         let chosen = rows(at, &["select", "--json", "--coverage", coverage]);
         let name = |r: &serde_json::Value| r["name"].as_str().expect("a name").to_owned();
         chosen.iter().map(name).collect::<Vec<_>>()
     };
     assert_eq!(names("50"), [WORK]);
-    refused(at, &["select", "--coverage", "100"], "reach");
-    refused(at, &["select", "--coverage", "0"], "above 0");
-    let names = text(&succeed(at, &["select", "--coverage", "50", "--names"]).stdout);
+    refused(at, "select --coverage 100", "reach");
+    refused(at, "select --coverage 0", "above 0");
+    let names = text(&succeed(at, "select --coverage 50 --names").stdout);
     assert_eq!(names, format!("{WORK}\n"));
 }
 
@@ -228,14 +222,11 @@ fn the_cheapest_cover_takes_the_inner_region() {
 fn a_profile_of_another_build_is_named() {
     let directory = built();
     let at = directory.path();
-    succeed(at, &["profile", "--", "./app"]);
+    succeed(at, "profile -- ./app");
     succeed(at, &["capture", STEPS, "--invocation", "1", "--", "./app"]);
     let changed = PROGRAM.replace("0.25", "0.125");
     write(at, &[("main.c", &changed)]);
-    succeed(
-        at,
-        &["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"],
-    );
+    instrument(at, "$CC -O2 main.c -o app");
     for command in ["check", "select"] {
         let error = text(&run(at, &[command]).stderr);
         assert!(
@@ -243,6 +234,6 @@ fn a_profile_of_another_build_is_named() {
             "{error}"
         );
     }
-    succeed(at, &["profile", "--", "./app"]);
-    refused(at, &["check"], "no codelets of the current build");
+    succeed(at, "profile -- ./app");
+    refused(at, "check", "no codelets of the current build");
 }

@@ -1,8 +1,6 @@
 //! The kept IR and the recorded code generation flags make the object's machine code again.
 
-use crate::common;
-
-use common::{built, text, write};
+use crate::common::{built, text, write};
 use object::{Object, ObjectSection, SectionKind};
 use std::os::unix::fs::symlink;
 use std::path::Path;

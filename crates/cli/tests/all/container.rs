@@ -1,8 +1,6 @@
 //! Where personality() is refused, as in some containers, a run goes on with the addresses that it gets.
 
-use crate::common;
-
-use common::{built, text, write};
+use crate::common::{built, directory_with, parsed, text};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -50,9 +48,8 @@ fn confined(at: &Path, arguments: &[&str]) -> Output {
 
 #[test]
 fn every_stage_goes_on() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory_with(&[("main.c", PROGRAM)]);
     let at = directory.path();
-    write(at, &[("main.c", PROGRAM)]);
     let wrapper = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refuse.c");
     let compiled = Command::new("clang-22")
         .args(["-Wall", "-Werror", "-o"])
@@ -78,7 +75,7 @@ fn every_stage_goes_on() {
             );
             confined(at, &["capture", "*", "--", "./app"]);
             let output = confined(at, &["replay", "--json", "--reps", "2", "*"]);
-            let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let all = parsed(&output);
             let all = all.as_array().expect("several codelets");
             assert!(all.len() >= 4, "{all:?}");
             for one in all {

@@ -1,8 +1,6 @@
 //! `cere doctor` on this machine.
 
-use crate::common;
-
-use common::{json, run, succeed, text};
+use crate::common::{cere, json, parsed, run, succeed, text};
 use std::time::Instant;
 
 #[test]
@@ -10,7 +8,7 @@ fn finds_what_is_here_in_five_seconds() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     let start = Instant::now();
-    let shown = text(&succeed(at, &["doctor"]).stdout);
+    let shown = text(&succeed(at, "doctor").stdout);
     let seconds = start.elapsed().as_secs_f64();
     for part in [
         "Syscall User Dispatch",
@@ -31,12 +29,12 @@ fn finds_what_is_here_in_five_seconds() {
 fn says_what_is_missing() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
-    let output = common::cere(at, &["doctor", "--json"])
+    let output = cere(at, "doctor --json")
         .env("PATH", at)
         .output()
         .expect("cere runs");
     assert_eq!(output.status.code(), Some(1));
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let found = parsed(&output);
     assert_eq!(found["complete"], false);
     let tools = found["tools"].as_array().expect("tools");
     let clang = tools
@@ -49,8 +47,8 @@ fn says_what_is_missing() {
             .as_str()
             .is_some_and(|r| r.contains("apt install clang-22"))
     );
-    let whole = json(at, &["doctor", "--json"]);
+    let whole = json(at, "doctor --json");
     assert_eq!(whole["complete"], true);
     assert!(whole["noise"]["measured"]["untold"].is_number());
-    assert!(run(at, &["doctor", "--help"]).status.success());
+    assert!(run(at, "doctor --help").status.success());
 }

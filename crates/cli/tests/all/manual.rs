@@ -1,20 +1,18 @@
 //! Man pages and completions of shells.
 
-use crate::common;
-
-use common::{run, succeed, text};
+use crate::common::{run, succeed, text};
 use std::process::Command;
 
 #[test]
 fn every_subcommand_has_a_page_and_shells_complete_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
-    succeed(at, &["manual", "share"]);
+    succeed(at, "manual share");
     let read = |name: &str| {
         let file = at.join("share").join(name);
         std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
     };
-    let help = text(&run(at, &["--help"]).stdout);
+    let help = text(&run(at, "--help").stdout);
     let commands = help.lines().skip_while(|l| *l != "Commands:").skip(1);
     let commands = commands.map_while(|l| l.split_whitespace().next());
     let commands: Vec<&str> = commands.filter(|name| *name != "help").collect();

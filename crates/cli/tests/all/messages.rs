@@ -1,8 +1,6 @@
 //! What is said on stderr, and how: `--quiet`, `--verbose`, NO_COLOR.
 
-use crate::common;
-
-use common::{cere, instrumented, succeed, terminal, text};
+use crate::common::{cere, has, instrumented, json, refused, run, succeed, terminal, text};
 
 const PROGRAM: &str = r#"
 #include <stdio.h>
@@ -25,7 +23,7 @@ fn quiet_leaves_out_notes_and_verbose_adds_steps() {
     let at = directory.path();
     let capture = ["capture", "main@*", "--invocation", "1", "--", "./app"];
     let usual = said(at, &capture);
-    assert!(usual.contains("cere: running once more"), "{usual}");
+    has(&usual, "cere: running once more");
     assert!(!usual.contains("cere: runs "), "{usual}");
     // Before the subcommand and after it.
     for quiet in [&["-q"][..], &["--quiet"]] {
@@ -33,20 +31,20 @@ fn quiet_leaves_out_notes_and_verbose_adds_steps() {
         assert_eq!(said(at, &[&["capture"], quiet, &capture[1..]].concat()), "");
     }
     let steps = said(at, &["replay", "-v", "main@*"]);
-    assert!(steps.contains("cere: runs "), "{steps}");
+    has(&steps, "cere: runs ");
     assert!(steps.contains("-22"), "a compiler: {steps}");
     let again = said(at, &["replay", "-v", "main@*"]);
-    assert!(again.contains("from the cache"), "{again}");
+    has(&again, "from the cache");
     let runs = said(at, &["-v", "profile", "--", "./app"]);
-    assert!(runs.contains("cere: ./app ended after "), "{runs}");
+    has(&runs, "cere: ./app ended after ");
 }
 
 #[test]
 fn quiet_keeps_errors_and_goes_without_verbose() {
     let directory = tempfile::tempdir().expect("a directory");
-    let output = common::run(directory.path(), &["-q", "regions"]);
+    let output = run(directory.path(), "-q regions");
     assert!(text(&output.stderr).contains("cere: error: "));
-    let output = common::run(directory.path(), &["-q", "-v", "regions"]);
+    let output = run(directory.path(), "-q -v regions");
     assert_eq!(output.status.code(), Some(2));
     std::fs::create_dir(directory.path().join(".cere")).expect("a store");
     assert!(said(directory.path(), &["codelets"]).contains("no codelets yet"));
@@ -58,10 +56,7 @@ fn quiet_keeps_errors_and_goes_without_verbose() {
 fn terminals_get_what_they_ask_for() {
     let directory = instrumented(PROGRAM);
     let at = directory.path();
-    succeed(
-        at,
-        &["capture", "main@*", "--invocation", "1", "--", "./app"],
-    );
+    succeed(at, "capture main@* --invocation 1 -- ./app");
     let show = |arguments: &[&str], no_color: bool| {
         let mut command = terminal(at, arguments);
         command.env_remove("NO_COLOR").env("TERM", "xterm");
@@ -99,7 +94,7 @@ fn options_of_every_command_stand_before_it_too() {
     let directory = instrumented(PROGRAM);
     let at = directory.path();
     std::fs::rename(at.join(".cere"), at.join("elsewhere")).expect("a store");
-    let regions = |arguments: &[&str]| common::json(at, arguments);
+    let regions = |arguments: &[&str]| json(at, arguments);
     let after = regions(&["regions", "--store", "elsewhere", "--json"]);
     assert!(!after.as_array().expect("regions").is_empty());
     assert_eq!(
@@ -107,8 +102,8 @@ fn options_of_every_command_stand_before_it_too() {
         after
     );
     assert_eq!(regions(&["--json", "regions", "--store=elsewhere"]), after);
-    common::refused(at, &["regions"], "no build is recorded");
-    let output = common::run(at, &["--store", "elsewhere", "--json", "manual", "."]);
+    refused(at, "regions", "no build is recorded");
+    let output = run(at, "--store elsewhere --json manual .");
     let message = text(&output.stderr);
-    assert!(message.contains("has no option --store"), "{message}");
+    has(&message, "has no option --store");
 }

@@ -1,9 +1,7 @@
 //! Regions within regions, captured by one command: by runs of their own, so that each finds the program's allocator.
 
-use crate::common;
-
+use crate::common::{cere, has, instrumented, json, parsed, run, succeed, text, write};
 use cere_format::capture::{PAGE_ABSENT, PAGE_FOREIGN, PAGE_STACK};
-use common::{cere, instrumented, json, run, succeed, text, write};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -85,7 +83,7 @@ fn together_as_alone() {
     assert!(text(&output.stderr).contains("run 3, without output"));
     assert!(!text(&output.stderr).contains("run 4"));
     assert_eq!(text(&output.stderr).matches("cere: skipped").count(), 1);
-    let together = tables(&serde_json::from_slice(&output.stdout).expect("JSON"));
+    let together = tables(&parsed(&output));
     assert_eq!(together.len(), 5, "{together:?}");
     for region in ["around", "step", "fill"] {
         for invocation in ["1", "2"] {
@@ -100,7 +98,7 @@ fn together_as_alone() {
             }
         }
     }
-    let replays = json(at, &["replay", "--json", "--reps", "2", "*"]);
+    let replays = json(at, "replay --json --reps 2 *");
     let verdicts = replays.as_array().expect("replays").iter();
     assert!(verdicts.clone().all(|r| r["verdict"] == "exact"));
 }
@@ -123,7 +121,7 @@ fn every_run_reads_the_same() {
     let file = File::open(at.join("number")).expect("a file");
     let file = cere(at, &line).stdin(file).output().expect("cere runs");
     for output in [piped, file] {
-        let report = serde_json::from_slice(&output.stdout).expect("JSON");
+        let report = parsed(&output);
         assert_eq!(tables(&report).len(), 5, "{}", text(&output.stderr));
     }
 }
@@ -133,25 +131,14 @@ fn a_program_that_does_something_else_each_time() {
     let source = BLOCKS.replace("around(n);", "if (times == 0) around(n);");
     let directory = instrumented(&source);
     let at = directory.path();
-    let line = [
-        "capture",
-        "around",
-        "fill",
-        "--invocation",
-        "1,4",
-        "--",
-        "./app",
-        "log",
-    ];
-    let output = run(at, &line);
+    let line = "capture around fill --invocation 1,4 -- ./app log";
+    let output = run(at, line);
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(
-        message.contains(
-            "it runs inside invocation 1 of around@main.c:20, which the same run captured, and the next run did not \
-             reach invocation 4: capture it alone, with --invocation 4"
-        ),
-        "{message}"
+    has(
+        &message,
+        "it runs inside invocation 1 of around@main.c:20, which the same run captured, and the next run did not \
+             reach invocation 4: capture it alone, with --invocation 4",
     );
     // Nothing that is wrong with it: the next time it may work.
     let known = std::fs::read_to_string(at.join(".cere/captures.json")).expect("a file");
@@ -199,12 +186,10 @@ fn blocks_that_stay_in_use() {
     let output = run(at, &[&words[..], &["log"]].concat());
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(
-        message.contains(
-            "blocks in use lie elsewhere than without invocation 1 of take@main.c:7, which the same run captured, and the \
-             next run did not reach invocation 1: capture it alone, with --invocation 1"
-        ),
-        "{message}"
+    has(
+        &message,
+        "blocks in use lie elsewhere than without invocation 1 of take@main.c:7, which the same run captured, and the \
+             next run did not reach invocation 1: capture it alone, with --invocation 1",
     );
     // A file that does not change its length: each run is the first.
     let output = succeed(at, &[&words[..], &["/dev/null"]].concat());

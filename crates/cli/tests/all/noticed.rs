@@ -1,30 +1,20 @@
 //! What `cere instrument` and `cere profile` say of compilers, objects and programs that are not what they seem to be.
 
-use crate::common;
-
-use common::{cere, json, refused, run, succeed, text, write};
-use std::path::Path;
-use std::process::{Command, Output};
+use crate::common::{
+    cere, directory_with, has, instrument, json, make_executable, refused, run, succeed, text,
+    write,
+};
+use std::process::Command;
 
 const MAIN: &str = "void other(void);\ndouble a[9000];\nint main(void) { for (int r = 0; r < 40; r++) for (int i = 0; i < 9000; i++) a[i] = a[i] * 0.5 + i; other(); return a[9] < 0; }\n";
 const OTHER: &str = "extern double a[9000];\nvoid other(void) { for (int r = 0; r < 40; r++) for (int i = 0; i < 9000; i++) a[i] = a[i] * 0.25 + r; }\n";
 
-fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), files);
-    directory
-}
-
-fn shell(directory: &Path, line: &str) -> Output {
-    succeed(directory, &["instrument", "--", "sh", "-c", line])
-}
-
 #[test]
 fn compilers_named_by_their_path() {
     let makefile = "CC = /usr/bin/gcc\nprog: main.o other.o\n\t$(CC) main.o other.o -o prog\n";
-    let directory = directory(&[("Makefile", makefile), ("main.c", MAIN), ("other.c", OTHER)]);
+    let directory = directory_with(&[("Makefile", makefile), ("main.c", MAIN), ("other.c", OTHER)]);
     let at = directory.path();
-    let report = json(at, &["instrument", "--json", "--", "make"]);
+    let report = json(at, "instrument --json -- make");
     assert_eq!(
         (&report["compiled"], &report["linked"]),
         (&2.into(), &1.into()),
@@ -39,21 +29,8 @@ fn compilers_named_by_their_path() {
     );
     assert_eq!(report["warnings"][0]["times"], 3);
     // The second `env` runs without the library, as a static program does: what it starts comes to light by what that makes.
-    let unseen = [
-        "instrument",
-        "--json",
-        "--",
-        "env",
-        "-u",
-        "LD_PRELOAD",
-        "env",
-        "/usr/bin/gcc",
-        "-c",
-        "main.c",
-        "-o",
-        "new.o",
-    ];
-    let report = json(at, &unseen);
+    let unseen = "instrument --json -- env -u LD_PRELOAD env /usr/bin/gcc -c main.c -o new.o";
+    let report = json(at, unseen);
     assert!(
         report["unseen"][0]["compiler"]
             .as_str()
@@ -66,7 +43,7 @@ fn compilers_named_by_their_path() {
             .is_some_and(|f| f.ends_with("/new.o")),
         "{report}"
     );
-    let message = text(&run(at, &unseen).stderr);
+    let message = text(&run(at, unseen).stderr);
     assert!(!message.contains("everything is up to date"), "{message}");
 }
 
@@ -75,23 +52,12 @@ fn a_script_and_a_compiler_of_the_build_are_left_alone() {
     let script = "#!/bin/sh\nexec gcc -DSTEP=2 \"$@\"\n";
     let source =
         "long f(int n) { long s = 0; for (int i = 0; i < n; i += STEP) s ^= i * n; return s; }\n";
-    let directory = directory(&[("tools/gcc", script), ("part.c", source)]);
+    let directory = directory_with(&[("tools/gcc", script), ("part.c", source)]);
     let at = directory.path();
-    Command::new("chmod")
-        .arg("+x")
-        .arg(at.join("tools/gcc"))
-        .status()
-        .expect("chmod runs");
+    make_executable(&at.join("tools/gcc"));
     let report = json(
         at,
-        &[
-            "instrument",
-            "--json",
-            "--",
-            "sh",
-            "-c",
-            "$PWD/tools/gcc -O2 -c part.c",
-        ],
+        "instrument --json -- sh -c '$PWD/tools/gcc -O2 -c part.c'",
     );
     assert_eq!(
         (&report["compiled"], &report["regions"]),
@@ -99,29 +65,19 @@ fn a_script_and_a_compiler_of_the_build_are_left_alone() {
         "{report}"
     );
     std::fs::copy("/bin/true", at.join("tools/cc")).expect("a copy");
-    let report = json(
-        at,
-        &[
-            "instrument",
-            "--json",
-            "--",
-            "sh",
-            "-c",
-            "$PWD/tools/cc -c part.c",
-        ],
-    );
+    let report = json(at, "instrument --json -- sh -c '$PWD/tools/cc -c part.c'");
     assert_eq!(report["compiled"], 0, "{report}");
 }
 
 #[test]
 fn objects_without_units() {
-    let directory = directory(&[("main.c", MAIN), ("other.c", OTHER)]);
+    let directory = directory_with(&[("main.c", MAIN), ("other.c", OTHER)]);
     let at = directory.path();
-    shell(
+    instrument(
         at,
         "gcc -O2 -c main.c && gcc -O2 -c other.c && gcc main.o other.o -o prog",
     );
-    let profile = json(at, &["profile", "--json", "--", "./prog"]);
+    let profile = json(at, "profile --json -- ./prog");
     assert_eq!(profile["without_units"], serde_json::json!([]));
     let plain = "clang-22 -O2 -c other.c && clang-22 main.o other.o -o prog";
     let built = Command::new("sh")
@@ -129,13 +85,9 @@ fn objects_without_units() {
         .current_dir(at)
         .status();
     assert!(built.expect("sh runs").success());
-    let again = succeed(at, &["instrument", "--", "true"]);
-    assert!(
-        text(&again.stderr).contains("made again without cere's wrappers"),
-        "{}",
-        text(&again.stderr)
-    );
-    let profile = json(at, &["profile", "--json", "--", "./prog"]);
+    let again = succeed(at, "instrument -- true");
+    has(&text(&again.stderr), "made again without cere's wrappers");
+    let profile = json(at, "profile --json -- ./prog");
     let of = &profile["without_units"][0];
     assert_eq!(of["names"], serde_json::json!(["other.c"]));
     assert!(
@@ -144,31 +96,23 @@ fn objects_without_units() {
             .is_some_and(|share| share > 0.1 && share < 0.9),
         "{of}"
     );
-    let linked = shell(at, "gcc main.o other.o -o prog");
-    assert!(
-        text(&linked.stderr).contains("is of no unit"),
-        "{}",
-        text(&linked.stderr)
-    );
+    let linked = instrument(at, "gcc main.o other.o -o prog");
+    has(&text(&linked.stderr), "is of no unit");
 }
 
 #[test]
 fn a_program_without_loops() {
-    let directory = directory(&[("empty.c", "int main(void) { return 0; }\n")]);
+    let directory = directory_with(&[("empty.c", "int main(void) { return 0; }\n")]);
     let at = directory.path();
-    let built = shell(at, "cc empty.c -o empty");
+    let built = instrument(at, "cc empty.c -o empty");
     let cause = "no regions: its units have no loops";
-    assert!(
-        text(&built.stderr).contains(cause),
-        "{}",
-        text(&built.stderr)
-    );
-    refused(at, &["profile", "--", "./empty"], cause);
+    has(&text(&built.stderr), cause);
+    refused(at, "profile -- ./empty", cause);
 }
 
 #[test]
 fn unusual_directories() {
-    let directory = directory(&[]);
+    let directory = directory_with(&[]);
     let at = directory.path().join("a b$x#'\u{fc}");
     write(
         &at,
@@ -177,7 +121,7 @@ fn unusual_directories() {
             ("the other.c", OTHER),
         ],
     );
-    let report = json(&at, &["instrument", "--json", "--", "make"]);
+    let report = json(&at, "instrument --json -- make");
     assert_eq!(
         (&report["compiled"], &report["regions"]),
         (&1.into(), &1.into()),
@@ -187,9 +131,9 @@ fn unusual_directories() {
 
 #[test]
 fn warnings_once_a_build() {
-    let directory = directory(&[("a.c", OTHER), ("b.c", OTHER), ("c.c", OTHER)]);
+    let directory = directory_with(&[("a.c", OTHER), ("b.c", OTHER), ("c.c", OTHER)]);
     let at = directory.path();
-    let built = shell(
+    let built = instrument(
         at,
         "for i in a b c; do gcc -O2 -flto -c $i.c || exit 1; done",
     );
@@ -199,10 +143,7 @@ fn warnings_once_a_build() {
         1,
         "{message}"
     );
-    assert!(
-        message.contains("3 times in this build: -flto is dropped"),
-        "{message}"
-    );
+    has(&message, "3 times in this build: -flto is dropped");
 }
 
 #[test]
@@ -210,15 +151,15 @@ fn modules() {
     let module = "export module calc;\nexport double sweep(double *v, int n) { double s = 0; for (int r = 0; r < 20; r++) for (int i = 1; i < n; i++) { v[i] = v[i - 1] * 0.25 + v[i] * 0.7; s += v[i]; } return s; }\n";
     let main =
         "import calc;\nint main() { static double v[100] = {1}; return sweep(v, 100) < 0; }\n";
-    let directory = directory(&[("calc.cppm", module), ("main.cpp", main)]);
+    let directory = directory_with(&[("calc.cppm", module), ("main.cpp", main)]);
     let at = directory.path();
     let use_it = "c++ -std=c++20 -O2 -fmodule-file=calc=calc.pcm main.cpp calc.o -o prog && ./prog";
     for make in [
         "c++ -std=c++20 -O2 --precompile calc.cppm -o calc.pcm && c++ -std=c++20 -O2 -c calc.pcm -o calc.o",
         "c++ -std=c++20 -O2 -fmodule-output -c calc.cppm",
     ] {
-        shell(at, &format!("{make} && {use_it}"));
-        let list = json(at, &["regions", "--json"]);
+        instrument(at, &format!("{make} && {use_it}"));
+        let list = json(at, "regions --json");
         let names: Vec<&str> = list
             .as_array()
             .expect("an array")
@@ -233,23 +174,19 @@ fn modules() {
 /// A compiler's launcher that keeps objects, under the compiler's name in PATH.
 #[test]
 fn launchers_are_no_compilers() {
-    let directory = directory(&[
+    let directory = directory_with(&[
         ("part.c", OTHER),
         ("bin/ccache", "#!/bin/sh\necho kept >&2\nexit 9\n"),
     ]);
     let at = directory.path();
-    Command::new("chmod")
-        .arg("+x")
-        .arg(at.join("bin/ccache"))
-        .status()
-        .expect("chmod runs");
+    make_executable(&at.join("bin/ccache"));
     std::os::unix::fs::symlink("ccache", at.join("bin/clang-22")).expect("a link");
     let path = format!(
         "{}:{}",
         at.join("bin").display(),
         std::env::var("PATH").expect("PATH")
     );
-    let output = cere(at, &["instrument", "--", "sh", "-c", "cc -O2 -c part.c"])
+    let output = cere(at, "instrument -- sh -c 'cc -O2 -c part.c'")
         .env("PATH", path)
         .output();
     let output = output.expect("it runs");
@@ -258,9 +195,9 @@ fn launchers_are_no_compilers() {
 
 #[test]
 fn files_beside_objects() {
-    let directory = directory(&[("main.c", MAIN), ("other.c", OTHER)]);
+    let directory = directory_with(&[("main.c", MAIN), ("other.c", OTHER)]);
     let at = directory.path();
-    shell(
+    instrument(
         at,
         "gcc --coverage -g -gsplit-dwarf -O1 main.c other.c -o prog && ./prog && gcc --coverage -c other.c",
     );

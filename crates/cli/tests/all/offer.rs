@@ -1,8 +1,6 @@
 //! What a command needs and another one makes: offered on a terminal, named elsewhere.
 
-use crate::common;
-
-use common::{instrumented, refused, run, succeed, terminal, text};
+use crate::common::{has, instrumented, refused, run, succeed, terminal, text};
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
@@ -42,14 +40,11 @@ fn codelets_are_offered_where_the_program_is_known() {
     // Nothing is known of the program: nothing is asked.
     let (shown, succeeds) = answered(at, &replay, "y\n");
     assert!(!succeeds && !shown.contains("now?"), "{shown}");
-    succeed(at, &["profile", "--", "./app"]);
+    succeed(at, "profile -- ./app");
     // No terminal: the exact command, and no question.
     refused(at, &replay, "`cere capture 'main@*' -- ./app` takes one");
-    let check = text(&run(at, &["check"]).stderr);
-    assert!(
-        check.contains("`cere capture -- ./app` takes some"),
-        "{check}"
-    );
+    let check = text(&run(at, "check").stderr);
+    has(&check, "`cere capture -- ./app` takes some");
     let (shown, succeeds) = answered(at, &replay, "n\n");
     assert!(
         !succeeds && shown.contains("cere: run `cere capture 'main@*' -- ./app` now? [y/N]"),

@@ -1,8 +1,6 @@
 //! Operands in states of their own: which names mean what, and that a state is what the region meets.
 
-use crate::common;
-
-use common::{json, refused, run, succeed, text, write};
+use crate::common::{built_from, cere, has, json, refused, run, succeed, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -47,9 +45,7 @@ long other(void) { for (int i = 0; i < 64; i++) hidden[i] += i; return hidden[3]
 ";
 
 fn captured(files: &[(&str, &str)], build: &str, regions: &[&str]) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), files);
-    succeed(directory.path(), &["instrument", "--", "sh", "-ec", build]);
+    let directory = built_from(files, build);
     let mut line = vec!["capture"];
     line.extend(regions);
     line.extend(["--invocation", "20", "--", "./app"]);
@@ -137,14 +133,14 @@ fn every_state_is_exact_and_told() {
         assert!(operands[2]["bytes"].as_u64() > Some(100));
         assert_eq!(found["batch"], 1);
     }
-    let line = ["replay", "first*", "--operand", "a=cold,data=warm"];
-    let said = text(&succeed(at, &line).stdout);
-    assert!(said.contains("a cold, 16384 bytes (variable)"), "{said}");
-    assert!(said.contains("data warm, "), "{said}");
+    let line = "replay first* --operand a=cold,data=warm";
+    let said = text(&succeed(at, line).stdout);
+    has(&said, "a cold, 16384 bytes (variable)");
+    has(&said, "data warm, ");
     // Without operands nothing is known of them, and their records are not those of a plain replay.
-    let plain = json(at, &["replay", "first*", "--json"]);
+    let plain = json(at, "replay first* --json");
     assert_eq!(plain["operands"], Value::Array(Vec::new()));
-    let records = json(at, &["results", "--json"]);
+    let records = json(at, "results --json");
     let records = records.as_array().expect("records").iter();
     let settings: Vec<&str> = records
         .filter_map(|r| r["setting"]["operands"].as_str())
@@ -173,7 +169,7 @@ fn names_that_cannot_be() {
     let bytes = found["operands"][0]["bytes"].as_u64();
     assert!(bytes > Some(0) && bytes <= Some(4096), "{found}");
     assert!(found["notes"].to_string().contains("of 16384 bytes"));
-    let known = json(at, &["replay", "third*", "--operand", "list", "--json"]);
+    let known = json(at, "replay third* --operand list --json");
     let known = known["operands"].as_array().expect("operands");
     let of = |name: &str| {
         let found = known.iter().find(|k| k["name"] == name);
@@ -187,18 +183,14 @@ fn names_that_cannot_be() {
     let found = replay(at, "third*", &by_address);
     assert_eq!(found["operands"][0]["bytes"], 8192);
     assert_eq!(found["operands"][0]["kind"], "range");
-    let listed = text(&run(at, &["replay", "third*", "--operand", "?"]).stdout);
-    assert!(listed.contains("main.c:hidden"), "{listed}");
+    let listed = text(&run(at, "replay third* --operand '?'").stdout);
+    has(&listed, "main.c:hidden");
     // Without flushing by address no operand is cold alone.
-    let mut command = common::cere(at, &["replay", "third*", "--operand", "*block=cold"]);
+    let mut command = cere(at, "replay third* --operand *block=cold");
     let output = command.env("CERE_REPLAY_NO_FLUSH", "1").output();
     let output = output.expect("cere runs");
     assert!(!output.status.success());
-    assert!(
-        text(&output.stderr).contains("--warmup cold"),
-        "{}",
-        text(&output.stderr)
-    );
+    has(&text(&output.stderr), "--warmup cold");
 }
 
 /// Some 60 KiB of code, each part run once.

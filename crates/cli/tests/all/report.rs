@@ -1,10 +1,8 @@
 //! `cere report`, read by a browser.
 
-use crate::common;
-
+use crate::common::{parsed, refused, succeed, text};
 use cere_format::build::{BUILD_VERSION, CompileCommand, Language, Region, Unit};
 use cere_format::profile::{PROFILE_VERSION, Profile, RegionKey, RegionProfile, Trace, TreeNode};
-use common::{refused, succeed, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,13 +140,13 @@ fn a_program_from_build_to_report() {
     for file in ["Makefile", "main.cpp", "shape.h", "system.cpp"] {
         std::fs::copy(example.join(file), at.join(file)).expect("a copy");
     }
-    refused(at, &["report"], "no profile");
-    succeed(at, &["instrument", "--", "make"]);
-    refused(at, &["report"], "cere profile");
-    succeed(at, &["profile", "--", "./particles"]);
-    let output = succeed(at, &["report", "-o", "early.html"]);
+    refused(at, "report", "no profile");
+    succeed(at, "instrument -- make");
+    refused(at, "report", "cere profile");
+    succeed(at, "profile -- ./particles");
+    let output = succeed(at, "report -o early.html");
     assert!(text(&output.stderr).contains("`cere check` makes some"));
-    succeed(at, &["capture", "System::interact*", "--", "./particles"]);
+    succeed(at, "capture System::interact* -- ./particles");
     for warmup in ["page-trace", "cold"] {
         let line = [
             "replay",
@@ -161,7 +159,7 @@ fn a_program_from_build_to_report() {
         succeed(at, &line);
     }
     let line = ["report", "--json", "-o", "report.html"];
-    let told: Value = serde_json::from_slice(&succeed(at, &line).stdout).expect("JSON");
+    let told = parsed(&succeed(at, &line));
     assert!(
         told["records"].as_u64() == told["codelets"].as_u64().map(|n| 2 * n),
         "{told}"
@@ -232,6 +230,7 @@ fn synthetic(at: &Path) -> PathBuf {
         reason: None,
         live_ins: Vec::new(),
         exits: 1,
+        inside: None,
     };
     let unit = Unit {
         version: BUILD_VERSION,
@@ -249,6 +248,7 @@ fn synthetic(at: &Path) -> PathBuf {
             debug: false,
             skip: Vec::new(),
             short: None,
+            split: Vec::new(),
         },
         regions: (0..REGIONS).map(region).collect(),
         defines: Vec::new(),
@@ -290,6 +290,9 @@ fn synthetic(at: &Path) -> PathBuf {
             inclusive_seconds: share * 60.0,
             self_seconds: share * 60.0,
             share,
+            parallel: false,
+            waiting_seconds: 0.0,
+            mpi_seconds: 0.0,
             cycles_min: *first.iter().min().expect("some"),
             cycles_mean: 1e5,
             cycles_max: *first.iter().max().expect("some"),
@@ -328,9 +331,15 @@ fn synthetic(at: &Path) -> PathBuf {
         ended: None,
         process: Default::default(),
         input: Default::default(),
-        other_threads: 0,
-        elsewhere: Vec::new(),
+        over_threads: Vec::new(),
+        threads: Vec::new(),
+        threads_lost: 0,
+        mpi_seconds: 0.0,
         processor: None,
+        ranks: Vec::new(),
+        alone: None,
+        by_rank: false,
+        process_key: None,
         command: ["./app", "--title", "<b>\"bold\"</b> & co"]
             .map(String::from)
             .to_vec(),
@@ -367,7 +376,7 @@ fn names_that_look_like_markup_and_full_traces() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     let page = synthetic(at);
-    succeed(at, &["report"]);
+    succeed(at, "report");
     let html = std::fs::read_to_string(&page).expect("a page");
     assert!(html.len() < 6_000_000, "{} bytes", html.len());
     assert!(html.contains("{{ curly }}{% raw %}"));

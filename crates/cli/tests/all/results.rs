@@ -1,8 +1,6 @@
 //! The records that replays leave, and `cere results`.
 
-use crate::common;
-
-use common::{cere, json, refused, run, succeed, text, write};
+use crate::common::{built_from, cere, has, json, refused, run, succeed, text};
 use std::path::Path;
 
 const PROGRAM: &str = "#include <stdio.h>
@@ -13,30 +11,14 @@ int main(void) { int s = 0; for (int i = 0; i < 3; i++) { fill(5000); s += sum(5
 ";
 
 fn captured() -> tempfile::TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = built_from(&[("main.c", PROGRAM)], "$CC -O2 main.c -o app");
     let at = directory.path();
-    write(at, &[("main.c", PROGRAM)]);
-    succeed(
-        at,
-        &["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"],
-    );
-    succeed(
-        at,
-        &[
-            "capture",
-            "fill",
-            "sum",
-            "--invocation",
-            "1,2",
-            "--",
-            "./app",
-        ],
-    );
+    succeed(at, "capture fill sum --invocation 1,2 -- ./app");
     directory
 }
 
 fn records(at: &Path) -> Vec<serde_json::Value> {
-    let all = json(at, &["results", "--json"]);
+    let all = json(at, "results --json");
     all.as_array().expect("an array").clone()
 }
 
@@ -44,7 +26,7 @@ fn records(at: &Path) -> Vec<serde_json::Value> {
 fn every_replay_leaves_a_record() {
     let directory = captured();
     let at = directory.path();
-    let output = succeed(at, &["results"]);
+    let output = succeed(at, "results");
     assert!(text(&output.stderr).contains("no records yet"));
 
     let names = [
@@ -86,12 +68,12 @@ fn every_replay_leaves_a_record() {
     assert!(text(&sum.stdout).starts_with(last["sha256"].as_str().expect("a checksum")));
     assert_eq!(all[0]["setting"]["flags"], serde_json::json!(["-O3", "-g"]));
 
-    let shown = text(&succeed(at, &["results", "fill"]).stdout);
+    let shown = text(&succeed(at, "results fill").stdout);
     assert_eq!(shown.lines().count(), 4, "{shown}");
-    let csv = text(&succeed(at, &["results", "--csv", "sum@*"]).stdout);
+    let csv = text(&succeed(at, "results --csv sum@*").stdout);
     assert_eq!(csv.split("\r\n").count(), 4, "{csv}");
-    assert!(csv.contains(",-O3 -g,"), "{csv}");
-    refused(at, &["results", "nothing"], "nothing is called");
+    has(&csv, ",-O3 -g,");
+    refused(at, "results nothing", "nothing is called");
 
     // Flags that no compiler knows: the replay fails, and the record tells how.
     assert!(
@@ -122,7 +104,7 @@ fn every_replay_leaves_a_record() {
     succeed(elsewhere.path(), &["replay", file, "--reps", "1"]);
     assert_eq!(records(at).len(), 7);
     assert!(!elsewhere.path().join(".cere").exists());
-    refused(elsewhere.path(), &["results"], "there is no store");
+    refused(elsewhere.path(), "results", "there is no store");
 }
 
 #[test]
@@ -131,7 +113,7 @@ fn a_record_that_cannot_be_kept_costs_no_result() {
     let at = directory.path();
     let path = at.join(".cere/results.db");
     let warned = |part: &str| {
-        let output = succeed(at, &["replay", "sum@main.c:4:1", "--reps", "1"]);
+        let output = succeed(at, "replay sum@main.c:4:1 --reps 1");
         assert!(text(&output.stdout).contains("exact"));
         let message = text(&output.stderr);
         let expected = "warning: no record is kept of the replay of sum@main.c:4:1";
@@ -139,7 +121,7 @@ fn a_record_that_cannot_be_kept_costs_no_result() {
             message.contains(expected) && message.contains(part),
             "{message}"
         );
-        assert!(message.contains(path.to_str().expect("text")), "{message}");
+        has(&message, path.to_str().expect("text"));
     };
     std::fs::create_dir(&path).expect("a directory in its place");
     warned("give a writable store");
@@ -150,5 +132,5 @@ fn a_record_that_cannot_be_kept_costs_no_result() {
     )
     .expect("a file");
     warned("move it away");
-    refused(at, &["results"], "damaged: move it away");
+    refused(at, "results", "damaged: move it away");
 }

@@ -4,10 +4,8 @@
 //! roofline plots, 6.1. Traffic is compared within 5 %: caches of 8 ways keep a little less, or more, than a formula that
 //! knows their size alone.
 
-use crate::common;
-
+use crate::common::{cere, has, machine, parsed, refused, run, succeed, text, write};
 use cere_format::machine::Machine;
-use common::{cere, machine, refused, run, succeed, text, write};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +45,7 @@ fn roofline(directory: &Path, kernel: &str, sizes: &str, more: &[&str]) -> Value
         "3",
     ];
     let output = succeed(directory, &[&words[..], more].concat());
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    parsed(&output)
 }
 
 const OWN: [&str; 2] = ["--geometry", "caches.json"];
@@ -290,7 +288,7 @@ fn another_result_is_no_point() {
     let apart = &document["apart"][0];
     assert_eq!(apart["flags"], "-ffast-math", "{document}");
     let reason = apart["reason"].as_str().expect("a reason");
-    assert!(reason.contains("its result is different"), "{reason}");
+    has(reason, "its result is different");
 }
 
 #[test]
@@ -378,21 +376,13 @@ fn bad_input() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(part) && said.contains(file), "{said}");
     }
-    let state = run(path, &["roofline", "x@*", "--state", "warm"]);
-    assert!(
-        text(&state.stderr).contains("data=cold,code=warm"),
-        "{}",
-        text(&state.stderr)
-    );
+    let state = run(path, "roofline x@* --state warm");
+    has(&text(&state.stderr), "data=cold,code=warm");
     let home: PathBuf = path.join("home");
-    let none = cere(path, &["roofline", "x@*"])
+    let none = cere(path, "roofline x@*")
         .env("XDG_CACHE_HOME", &home)
         .output()
         .expect("cere runs");
     assert_eq!(none.status.code(), Some(1));
-    assert!(
-        text(&none.stderr).contains("run `cere machine`"),
-        "{}",
-        text(&none.stderr)
-    );
+    has(&text(&none.stderr), "run `cere machine`");
 }

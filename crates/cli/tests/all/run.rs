@@ -1,8 +1,9 @@
 //! Profile, capture, list and replay, on a program with a nest of regions.
 
-use crate::common;
-
-use common::{cere, instrumented, json, refused, run, succeed, text, write};
+use crate::common::{
+    cere, directory_with, has, instrument, instrumented, json, parsed, refused, run, succeed, text,
+    write,
+};
 use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
@@ -58,7 +59,7 @@ fn captured() -> &'static Path {
 fn profiles_as_json_csv_and_table() {
     let directory = built();
     let at = directory.path();
-    let profile = json(at, &["profile", "--json", "--", "./app"]);
+    let profile = json(at, "profile --json -- ./app");
     let regions = profile["regions"].as_array().expect("regions");
     assert_eq!(regions[0]["name"], SMOOTH);
     assert_eq!(regions[0]["invocations"], 200);
@@ -73,12 +74,12 @@ fn profiles_as_json_csv_and_table() {
     let parent = inner["parent"].as_u64().expect("a parent") as usize;
     assert_eq!(tree[parent]["region"], SWEEP);
 
-    let csv = succeed(at, &["profile", "--csv", "--", "./app"]);
+    let csv = succeed(at, "profile --csv -- ./app");
     let csv = text(&csv.stdout);
     assert!(csv.starts_with("name,self_seconds,share,invocations,"));
-    assert!(csv.contains(&format!("\n{SMOOTH},")), "{csv}");
+    has(&csv, &format!("\n{SMOOTH},"));
 
-    let table = text(&succeed(at, &["profile", "--", "./app"]).stdout);
+    let table = text(&succeed(at, "profile -- ./app").stdout);
     assert!(table.starts_with("total "), "{table}");
     let nested = format!("\n  {SWEEP}");
     assert!(table.contains(&nested) && table.contains(&format!("\n    {SMOOTH}")));
@@ -88,13 +89,13 @@ fn profiles_as_json_csv_and_table() {
 fn a_failing_program_keeps_its_profile_and_its_status() {
     let directory = built();
     let at = directory.path();
-    let output = run(at, &["profile", "--", "./app", "3"]);
+    let output = run(at, "profile -- ./app 3");
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("status 3"));
     assert!(at.join(".cere/profile.json").is_file());
-    let output = run(at, &["capture", "--", "./app", "3"]);
+    let output = run(at, "capture -- ./app 3");
     assert_eq!(output.status.code(), Some(3));
-    let list = json(at, &["codelets", "--json"]);
+    let list = json(at, "codelets --json");
     assert_eq!(list[0]["region"], SMOOTH);
 }
 
@@ -102,7 +103,7 @@ fn a_failing_program_keeps_its_profile_and_its_status() {
 fn the_default_takes_what_matters() {
     let directory = built();
     let at = directory.path();
-    let report = json(at, &["capture", "--json", "--", "./app"]);
+    let report = json(at, "capture --json -- ./app");
     let names: Vec<_> = report["codelets"]
         .as_array()
         .expect("codelets")
@@ -124,25 +125,12 @@ static __attribute__((noinline)) void spin(int n) { for (int i = 0; i < n; i++) 
 int main(void) { for (int i = 1; i <= 20000; i++) spin(i == 15001 ? 4000000 : 20); return 0; }
 ";
     write(at, &[("main.c", source)]);
-    let build = ["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"];
-    succeed(at, &build);
-    succeed(at, &["profile", "--", "./app"]);
-    let line = [
-        "capture",
-        "spin",
-        "--invocation",
-        "15001,19997",
-        "--json",
-        "--",
-        "./app",
-    ];
-    let output = succeed(at, &line);
-    assert!(
-        text(&output.stderr).contains("once more"),
-        "{}",
-        text(&output.stderr)
-    );
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    instrument(at, "$CC -O2 main.c -o app");
+    succeed(at, "profile -- ./app");
+    let line = "capture spin --invocation 15001,19997 --json -- ./app";
+    let output = succeed(at, line);
+    has(&text(&output.stderr), "once more");
+    let report = parsed(&output);
     let time = |i: usize| report["codelets"][i]["in_vivo_seconds"].as_f64();
     // The long one is known from its neighbours.
     assert!(
@@ -150,7 +138,7 @@ int main(void) { for (int i = 1; i <= 20000; i++) spin(i == 15001 ? 4000000 : 20
         "{report}"
     );
     // Now the store's profile has them.
-    let again = text(&succeed(at, &line).stderr);
+    let again = text(&succeed(at, line).stderr);
     assert!(!again.contains("once more"), "{again}");
 }
 
@@ -164,9 +152,9 @@ fn a_pipe_is_read_by_every_run() {
         .stdin(File::open(at.join("number")).expect("a file"))
         .output()
         .expect("the program runs");
-    let line = ["capture", "--", "./app", "0", "read"];
+    let line = "capture -- ./app 0 read";
     // A file first, which is put back; then a pipe.
-    let file = cere(at, &line)
+    let file = cere(at, line)
         .stdin(File::open(at.join("number")).expect("a file"))
         .output()
         .expect("cere runs");
@@ -177,7 +165,7 @@ fn a_pipe_is_read_by_every_run() {
         .spawn()
         .expect("cat runs");
     let pipe = cat.stdout.take().expect("a pipe");
-    let piped = cere(at, &line).stdin(pipe).output().expect("cere runs");
+    let piped = cere(at, line).stdin(pipe).output().expect("cere runs");
     cat.wait().expect("cat ends");
     for output in [file, piped] {
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -191,11 +179,11 @@ fn what_was_asked_and_did_not_happen() {
     let at = directory.path();
     let late = ["capture", SMOOTH, "--invocation", "900", "--", "./app"];
     refused(at, &late, "invocation 900 never came");
-    let list = json(at, &["codelets", "--json"]);
+    let list = json(at, "codelets --json");
     assert_eq!(list.as_array().map(Vec::len), Some(0));
     let half = ["capture", SMOOTH, "--invocation", "1,900", "--", "./app"];
     refused(at, &half, "1 of the named regions");
-    let list = json(at, &["codelets", "--json"]);
+    let list = json(at, "codelets --json");
     assert_eq!(list[0]["name"], format!("{SMOOTH}:1"));
 }
 
@@ -207,13 +195,13 @@ fn replays_one_or_several() {
     assert_eq!(one["identical_code"], true);
     assert!(one["seconds"]["min"].as_f64() <= one["seconds"]["median"].as_f64());
     assert!(one["in_vivo_seconds"].is_f64());
-    let several = json(at, &["replay", "--json", "--reps", "2", "smooth"]);
+    let several = json(at, "replay --json --reps 2 smooth");
     assert_eq!(several.as_array().map(Vec::len), Some(2));
-    let list = json(at, &["codelets", "--json"]);
+    let list = json(at, "codelets --json");
     assert_eq!(list[0]["verdict"], "exact");
-    let unchecked = run(at, &["replay", "smooth", "--no-check", "--flags=-O1"]);
+    let unchecked = run(at, "replay smooth --no-check --flags=-O1");
     assert!(unchecked.status.success(), "{}", text(&unchecked.stderr));
-    refused(at, &["replay", "smoth"], &format!("near: {SMOOTH}"));
+    refused(at, "replay smoth", &format!("near: {SMOOTH}"));
 }
 
 #[test]
@@ -231,7 +219,7 @@ fn flags_that_change_the_result_within_the_tolerance() {
     assert_ne!(loose["verdict"], "different", "{loose}");
     assert_eq!(loose["flags"], "-O3 -ffast-math -mfma");
     let strict = run(at, &[&fast[..], &["--tolerance", "0"]].concat());
-    let verdict: serde_json::Value = serde_json::from_slice(&strict.stdout).expect("JSON");
+    let verdict = parsed(&strict);
     assert_eq!(strict.status.success(), verdict["verdict"] == "exact");
 }
 
@@ -239,10 +227,10 @@ fn flags_that_change_the_result_within_the_tolerance() {
 fn a_file_alone_and_a_damaged_one() {
     let elsewhere = tempfile::tempdir().expect("a directory");
     let at = elsewhere.path();
-    let list = json(captured(), &["codelets", "--json"]);
+    let list = json(captured(), "codelets --json");
     let bytes = std::fs::read(list[0]["file"].as_str().expect("a file")).expect("a package");
     std::fs::write(at.join("sent.codelet"), &bytes).expect("a copy");
-    let output = cere(at, &["replay", "sent.codelet"])
+    let output = cere(at, "replay sent.codelet")
         .env("XDG_CACHE_HOME", at.join("cache"))
         .output()
         .expect("cere runs");
@@ -253,26 +241,26 @@ fn a_file_alone_and_a_damaged_one() {
     std::fs::create_dir_all(&damaged).expect("a directory");
     std::fs::write(damaged.join("half.codelet"), &bytes[..bytes.len() / 2]).expect("a file");
     std::fs::write(damaged.join("whole.codelet"), &bytes).expect("a file");
-    let output = run(at, &["codelets", "--json"]);
+    let output = run(at, "codelets --json");
     assert!(!output.status.success());
     assert!(text(&output.stderr).contains("half.codelet"));
-    let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let list = parsed(&output);
     assert_eq!(list.as_array().map(Vec::len), Some(1));
 
     // A failure is an entry like any other; the others are replayed all the same.
-    let one = ["replay", "--json", ".cere/codelets/half.codelet"];
-    let output = run(at, &one);
+    let one = "replay --json .cere/codelets/half.codelet";
+    let output = run(at, one);
     assert!(!output.status.success() && text(&output.stderr).contains("cere: error: "));
-    let failed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let failed = parsed(&output);
     assert_eq!(failed["codelet"], "half");
     assert_eq!(failed["verdict"], "unchecked");
     assert!(failed["error"].is_string() && failed["flags"] == "");
-    let output = run(at, &["replay", "--json", "--reps", "1", "*"]);
+    let output = run(at, "replay --json --reps 1 *");
     assert!(!output.status.success());
-    let both: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let both = parsed(&output);
     assert_eq!(both[0]["verdict"], "unchecked");
     assert_eq!(both[1]["verdict"], "exact");
-    let missing = json(at, &["replay", "--json", "none"]);
+    let missing = json(at, "replay --json none");
     assert_eq!(missing["codelet"], "none");
     let rejected = ["replay", "--json", "whole", "--flags", "-O2 -fno-such-flag"];
     let rejected = json(at, &rejected);
@@ -286,11 +274,10 @@ fn a_file_alone_and_a_damaged_one() {
 
 #[test]
 fn the_program_decides_between_two_objects_of_one_source() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory_with(&[("main.c", PROGRAM)]);
     let at = directory.path();
-    write(at, &[("main.c", PROGRAM)]);
     let build = "$CC -O2 -c main.c -o a.o; $CC -O1 -c main.c -o b.o; $CC a.o -o a; $CC b.o -o b";
-    succeed(at, &["instrument", "--", "sh", "-c", build]);
+    instrument(at, build);
     refused(at, &["regions", SMOOTH], "begins 2 names");
     let mut taken = Vec::new();
     for program in ["./a", "./b"] {
@@ -300,9 +287,9 @@ fn the_program_decides_between_two_objects_of_one_source() {
     }
     assert_ne!(taken[0], taken[1]);
     // A prefix as well; what both could mean is asked back.
-    let line = ["capture", "smooth", "--invocation", "1", "--", "./b"];
-    succeed(at, &line);
-    refused(at, &["capture", "s", "--", "./b"], "begins 4 names");
+    let line = "capture smooth --invocation 1 -- ./b";
+    succeed(at, line);
+    refused(at, "capture s -- ./b", "begins 4 names");
     refused(at, &["replay", SMOOTH], "begins 2 names");
 }
 
@@ -314,15 +301,15 @@ fn programs_that_cannot_be_run() {
     let plain = plain.args(["main.c", "-o", "plain"]).current_dir(at);
     assert!(plain.status().expect("clang runs").success());
     let build = "$CC -O2 -static main.c -o static; cp app other; printf x >> other";
-    succeed(at, &["instrument", "--", "sh", "-c", build]);
-    refused(at, &["profile", "--", "./static"], "without -static");
-    refused(at, &["profile", "--", "./none"], "./none");
-    refused(at, &["profile", "--", "./main.c"], "main.c");
-    refused(at, &["profile", "--", "./plain"], "cere instrument");
+    instrument(at, build);
+    refused(at, "profile -- ./static", "without -static");
+    refused(at, "profile -- ./none", "./none");
+    refused(at, "profile -- ./main.c", "main.c");
+    refused(at, "profile -- ./plain", "cere instrument");
     // The store of another build.
     write(at, &[("elsewhere/main.c", PROGRAM)]);
     let there = at.join("elsewhere");
     let build = ["instrument", "--", "sh", "-c", "$CC -O1 main.c -o app"];
     succeed(&there, &build);
-    refused(&there, &["profile", "--", "../app"], "another build");
+    refused(&there, "profile -- ../app", "another build");
 }

@@ -1,11 +1,9 @@
 //! Packages of strangers at the command: listed within bounds, printed so that a terminal obeys nothing, replayed in the sandbox
 //! unless `--no-sandbox` is given, and what the system refuses of the sandbox is said.
 
-use crate::common;
-
+use crate::common::{built, cere, has, instrumented, run, succeed, text, write};
 use cere_package::io::{NewMember, read_package, write_package};
 use cere_testing::package;
-use common::{built, instrumented, run, succeed, text, write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,7 +24,7 @@ fn codelets(at: &Path) -> PathBuf {
 /// A build with the codelet of `scale`, and the codelet's file.
 fn captured() -> (tempfile::TempDir, PathBuf) {
     let directory = instrumented(PROGRAM);
-    succeed(directory.path(), &["capture", "scale@*", "--", "./app"]);
+    succeed(directory.path(), "capture scale@* -- ./app");
     let mut files = std::fs::read_dir(codelets(directory.path())).expect("codelets");
     let file = files.find_map(|entry| {
         let path = entry.expect("an entry").path();
@@ -61,7 +59,7 @@ fn a_list_of_empty_strings_takes_no_memory() {
         let whole = package::package(manifest.as_bytes(), &package::members(), None);
         assert!(whole.len() < 60_000, "{} bytes", whole.len());
         std::fs::write(codelets(at).join("x.codelet"), whole).expect("a file");
-        let mut command = common::cere(at, &["codelets"]);
+        let mut command = cere(at, "codelets");
         let limit = || {
             let most = libc::rlimit {
                 rlim_cur: 600 << 20,
@@ -90,9 +88,9 @@ fn names_do_not_reach_the_terminal() {
         manifest[field] = escape.into();
         let whole = package::package(manifest.to_string().as_bytes(), &package::members(), None);
         std::fs::write(codelets(at).join("x.codelet"), whole).expect("a file");
-        let output = run(at, &["codelets"]);
+        let output = run(at, "codelets");
         let message = text(&output.stderr);
-        assert!(message.contains("control characters"), "{message}");
+        has(&message, "control characters");
         assert!(
             !message.contains('\u{1b}') && !message.contains("\ncere: verdict"),
             "{message}"
@@ -155,11 +153,8 @@ fn with_assembly(at: &Path, file: &Path, assembly: &str) -> PathBuf {
 fn a_captured_codelet_is_confined_unless_it_is_trusted() {
     let (directory, file) = captured();
     let at = directory.path();
-    succeed(at, &["replay", "scale@*"]);
-    succeed(
-        at,
-        &["replay", "scale@*", "--flags", "-O1", "--keep", "kept"],
-    );
+    succeed(at, "replay scale@*");
+    succeed(at, "replay scale@* --flags -O1 --keep kept");
     std::fs::create_dir(at.join("home")).expect("a directory");
     write(at, &[("home/secret", "secret")]);
     let secret = at.join("home/secret");
@@ -175,7 +170,7 @@ fn a_captured_codelet_is_confined_unless_it_is_trusted() {
         let message = text(&output.stderr);
         assert!(!output.status.success(), "{message}");
         for part in ["it ran in a sandbox", "home/secret"] {
-            assert!(message.contains(part), "{message}");
+            has(&message, part);
         }
         succeed(at, &[&arguments[..], &["--no-sandbox"]].concat());
         // What was made without a sandbox is not taken from the cache.

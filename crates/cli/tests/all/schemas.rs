@@ -1,13 +1,11 @@
 //! `docs/schemas/`: what every command prints with `--json` is what its schema describes, no field more and none less.
 
-use crate::common;
-
+use crate::common::{built, cere, machine, parsed, run, succeed, text, write};
 use cere_format::build::RegionKind;
 use cere_format::machine::{
     Cache, Cores, Found, Identity, MACHINE_VERSION, Machine, Operation, Peak,
 };
 use cere_format::replay::{CacheLevel, Verdict, Warmup};
-use common::{built, machine, run, succeed, text, write};
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +49,7 @@ const OF_OPTIONS: [&str; 1] = ["blocking"];
 #[test]
 fn every_command_with_json_has_a_strict_schema() {
     let directory = tempfile::tempdir().expect("a directory");
-    let help = text(&run(directory.path(), &["--help"]).stdout);
+    let help = text(&run(directory.path(), "--help").stdout);
     let commands = help.lines().skip_while(|l| *l != "Commands:").skip(1);
     let commands = commands.map_while(|l| l.split_whitespace().next());
     let with_json: BTreeSet<String> = commands
@@ -168,7 +166,7 @@ fn block_sizes_are_what_their_schema_describes() {
     let directory = tempfile::tempdir().expect("a directory");
     let sizes = |kernel: &str| {
         let words = ["machine", "--blocking", kernel, "--json"];
-        let mut command = common::cere(directory.path(), &words);
+        let mut command = cere(directory.path(), &words);
         let cache = command.env("XDG_CACHE_HOME", directory.path());
         cache.output().expect("cere runs")
     };
@@ -180,7 +178,7 @@ fn block_sizes_are_what_their_schema_describes() {
     write(directory.path(), &[(&file, &content)]);
     let schema = jsonschema::draft202012::new(&schemas()["blocking"]).expect("a schema");
     for (kernel, bounded) in [("dgemm", 7), ("stencil", 6)] {
-        let printed: Value = serde_json::from_slice(&sizes(kernel).stdout).expect("JSON");
+        let printed = parsed(&sizes(kernel));
         assert!(schema.is_valid(&printed), "{printed:#}");
         let flags = printed["flags"].as_array().map(Vec::len);
         assert_eq!(flags, Some(bounded), "{printed:#}");

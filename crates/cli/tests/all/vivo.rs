@@ -1,8 +1,8 @@
 //! Whether a codelet and its time in vivo are of the same run, process and input; and runs that are not like others.
 
-use crate::common;
-
-use common::{cere, json, refused, run, succeed, text, write};
+use crate::common::{
+    built_from, cere, has, json, make_executable, parsed, refused, run, succeed, text, write,
+};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
@@ -24,22 +24,9 @@ int main(int argc, char **argv) {
 }
 "#;
 
-fn build(files: &[(&str, &str)], script: &str) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), files);
-    let line = ["instrument", "--", "sh", "-ec", script];
-    succeed(directory.path(), &line);
-    directory
-}
-
 /// The program that works on as many cells as its argument or its input says.
 fn built() -> tempfile::TempDir {
-    build(&[("main.c", WORK)], "$CC -O2 main.c -o app")
-}
-
-fn report(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|e| panic!("{e}\n{}{}", text(&output.stdout), text(&output.stderr)))
+    built_from(&[("main.c", WORK)], "$CC -O2 main.c -o app")
 }
 
 fn reason(report: &Value) -> &str {
@@ -47,10 +34,9 @@ fn reason(report: &Value) -> &str {
 }
 
 fn script(at: &Path, lines: &str) {
-    use std::os::unix::fs::PermissionsExt;
     let path = at.join("run.sh");
     std::fs::write(&path, format!("#!/bin/sh\n{lines}")).expect("a script");
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("an executable");
+    make_executable(&path);
 }
 
 #[test]
@@ -58,26 +44,18 @@ fn the_codelet_of_a_script_is_of_the_process_that_was_profiled() {
     let directory = built();
     let at = directory.path();
     script(at, "./app 1000\n./app 2000000\n./app 2000\n");
-    let line = [
-        "capture",
-        "work*",
-        "--invocation",
-        "2",
-        "--json",
-        "--",
-        "./run.sh",
-    ];
-    let output = succeed(at, &line);
-    let codelet = &report(&output)["codelets"][0];
+    let line = "capture work* --invocation 2 --json -- ./run.sh";
+    let output = succeed(at, line);
+    let codelet = &parsed(&output)["codelets"][0];
     assert!(codelet["pages"].as_u64() > Some(3900), "{codelet}");
     assert!(codelet["in_vivo_seconds"].is_f64(), "{codelet}");
     // No process of the second run has the arguments of one of the first.
     script(at, "./app 1000 $$\n./app 2000000 $$\n");
-    let output = succeed(at, &line);
-    let codelet = &report(&output)["codelets"][0];
+    let output = succeed(at, line);
+    let codelet = &parsed(&output)["codelets"][0];
     assert!(codelet["in_vivo_seconds"].is_null(), "{codelet}");
     let message = text(&output.stderr);
-    assert!(message.contains("another process"), "{message}");
+    has(&message, "another process");
 }
 
 #[test]
@@ -85,7 +63,7 @@ fn a_profile_of_other_input_is_of_no_use() {
     let directory = built();
     let at = directory.path();
     write(at, &[("large", "2000000\n"), ("small", "3000\n")]);
-    let from = |name: &str, line: &[&str]| {
+    let from = |name: &str, line: &str| {
         let output = cere(at, line)
             .stdin(File::open(at.join(name)).expect("a file"))
             .output()
@@ -93,32 +71,24 @@ fn a_profile_of_other_input_is_of_no_use() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         output
     };
-    let capture = [
-        "capture",
-        "work*",
-        "--invocation",
-        "1",
-        "--json",
-        "--",
-        "./app",
-    ];
+    let capture = "capture work* --invocation 1 --json -- ./app";
     let again = |output: &Output| text(&output.stderr).contains("running once more");
-    from("large", &["profile", "--", "./app"]);
-    let output = from("small", &capture);
+    from("large", "profile -- ./app");
+    let output = from("small", capture);
     assert!(again(&output));
-    let time = report(&output)["codelets"][0]["in_vivo_seconds"].as_f64();
-    let output = from("small", &capture);
+    let time = parsed(&output)["codelets"][0]["in_vivo_seconds"].as_f64();
+    let output = from("small", capture);
     assert!(!again(&output));
-    let output = from("large", &capture);
+    let output = from("large", capture);
     assert!(again(&output));
-    let large = report(&output)["codelets"][0]["in_vivo_seconds"].as_f64();
+    let large = parsed(&output)["codelets"][0]["in_vivo_seconds"].as_f64();
     assert!(
         large.expect("a time") > 10.0 * time.expect("a time"),
         "{large:?} {time:?}"
     );
     // The same name, another content.
     write(at, &[("large", "3000 \n")]);
-    assert!(again(&from("large", &capture)));
+    assert!(again(&from("large", capture)));
 }
 
 #[test]
@@ -126,12 +96,12 @@ fn a_pipe_that_stays_open() {
     let directory = built();
     let at = directory.path();
     let plain = std::process::Command::new(at.join("app"))
-        .arg("5000")
+        .arg("500000")
         .output()
         .expect("the program runs");
     for (line, input) in [
-        (&["capture", "--", "./app", "5000"][..], ""),
-        (&["capture", "--", "./app"], "5000\n"),
+        (&["capture", "--", "./app", "500000"][..], ""),
+        (&["capture", "--", "./app"], "500000\n"),
     ] {
         let mut child = cere(at, line)
             .stdin(Stdio::piped())
@@ -147,7 +117,7 @@ fn a_pipe_that_stays_open() {
         assert!(text(&output.stdout).starts_with(&text(&plain.stdout)));
     }
     // A program that waits for more ends with its time.
-    let mut child = cere(at, &["capture", "--timeout", "1", "--", "./app"])
+    let mut child = cere(at, "capture --timeout 1 -- ./app")
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -166,13 +136,13 @@ static unsigned char bytes[3000000];
 static __attribute__((noinline)) unsigned sum(long n) { unsigned s = 0; for (long i = 0; i < n; i++) s = s * 31 + bytes[i]; return s; }
 int main(void) { long n = fread(bytes, 1, sizeof bytes, stdin); printf("%ld %u\n", n, sum(n)); return 0; }
 "#;
-    let directory = build(&[("main.c", source)], "$CC -O2 main.c -o app");
+    let directory = built_from(&[("main.c", source)], "$CC -O2 main.c -o app");
     let at = directory.path();
     let content: Vec<u8> = (0..2_500_000u32)
         .map(|i| (i.wrapping_mul(i) >> 7) as u8)
         .collect();
     std::fs::write(at.join("data"), content).expect("a file");
-    let from_file = cere(at, &["capture", "--", "./app"])
+    let from_file = cere(at, "capture -- ./app")
         .stdin(File::open(at.join("data")).expect("a file"))
         .output()
         .expect("cere runs");
@@ -182,7 +152,7 @@ int main(void) { long n = fread(bytes, 1, sizeof bytes, stdin); printf("%ld %u\n
         .spawn()
         .expect("cat runs");
     let pipe = cat.stdout.take().expect("a pipe");
-    let piped = cere(at, &["capture", "--", "./app"])
+    let piped = cere(at, "capture -- ./app")
         .stdin(pipe)
         .output()
         .expect("cere runs");
@@ -217,13 +187,13 @@ int main(void) {
 #[test]
 fn an_image_that_is_gone() {
     let library = "static int calls[1000]; int plug(int x) { return x + ++calls[x]; }\n";
-    let directory = build(
+    let directory = built_from(
         &[("main.c", PLUGGED), ("plug.c", library)],
         "$CC -O2 main.c -o app; env -u LD_PRELOAD nice /usr/bin/clang-22 -O2 -shared -fPIC plug.c -o plug.so",
     );
-    let line = ["capture", "*", "--invocation", "1", "--json", "--", "./app"];
-    let output = run(directory.path(), &line);
-    let report = report(&output);
+    let line = "capture * --invocation 1 --json -- ./app";
+    let output = run(directory.path(), line);
+    let report = parsed(&output);
     assert_eq!(report["codelets"].as_array().map(Vec::len), Some(1));
     assert!(
         report["codelets"][0]["region"]
@@ -259,23 +229,20 @@ long plain(long x) { return x * 3; }
 ",
         ),
     ];
-    let directory = build(
+    let directory = built_from(
         &files,
         "$CC -O2 -fPIC -shared b.c -o libb.so; $CC -O2 main.c -o app -L. -lb -Wl,-rpath,'$ORIGIN'",
     );
     let at = directory.path();
-    let line = ["capture", "*", "--invocation", "1", "--json", "--", "./app"];
-    let report = report(&run(at, &line));
+    let line = "capture * --invocation 1 --json -- ./app";
+    let report = parsed(&run(at, line));
     let skipped = report["skipped"].as_array().expect("skipped");
     assert_eq!(skipped.len(), 2, "{report}");
     for skipped in skipped {
         let reason = skipped["reason"].as_str().expect("a reason");
-        assert!(
-            reason.contains("libb.so, which uses thread-local variables"),
-            "{reason}"
-        );
+        has(reason, "libb.so, which uses thread-local variables");
     }
-    let replay = json(at, &["replay", "--json", "--reps", "2", "plains*"]);
+    let replay = json(at, "replay --json --reps 2 plains*");
     assert_eq!(replay["verdict"], "exact", "{replay}");
 }
 
@@ -297,55 +264,58 @@ int main(int argc, char **argv) {
     return 0;
 }
 ";
-    let directory = build(
+    let directory = built_from(
         &[("main.c", source)],
         "$CC -O1 -fno-vectorize main.c -o app -pthread",
     );
     let at = directory.path();
-    let profile = json(at, &["profile", "--json", "--", "./app"]);
-    let elsewhere = profile["elsewhere"].as_array().expect("regions");
-    let work = elsewhere
+    let profile = json(at, "profile --json -- ./app");
+    let all = profile["over_threads"].as_array().expect("regions");
+    let work = all
         .iter()
         .find(|e| e["name"] == "work@main.c:4")
         .expect("the region");
-    assert_eq!(work["entries"], 80000);
+    assert_eq!(work["invocations"], 80000);
+    assert_eq!(work["first_share"], 0.0);
     let processor = &profile["processor"];
     let (all, others) = (&processor["seconds"], &processor["others"]);
     let share = others.as_f64().expect("seconds") / all.as_f64().expect("seconds");
     assert!(share > 0.8, "{processor}");
-    let apart = "it ran in threads other than the program's first alone (80000 times)";
     for more in [&[][..], &["--invocation", "1"]] {
         let mut arguments = vec!["capture", "work@main.c:4", "never@main.c:5"];
         arguments.extend(more);
         arguments.extend(["--", "./app"]);
-        refused(at, &arguments, apart);
         refused(at, &arguments, "never@main.c:5: it never ran with these");
+        let kept = text(&succeed(at, "codelets").stdout);
+        assert!(kept.contains(".t1 ") || kept.contains(".t2 "), "{kept}");
     }
-    // Nearly all of the first thread's time: a capture refuses it.
     refused(
         at,
-        &["capture", "--", "./app"],
+        "capture work@main.c:4 --thread 0 --invocation 1 -- ./app",
+        "it ran in threads other than the program's first alone (80000 times): name one by --thread",
+    );
+    // Nearly all of the first thread's time, and no work.
+    refused(
+        at,
+        "capture join@main.c:7 -- ./app",
         "calls pthread_join: it waits for another thread",
     );
-    refused(at, &["select"], "no choice of regions covers 95.00 %");
-    refused(at, &["select"], "left out: join@main.c:7");
+    let chosen = text(&succeed(at, "select --coverage 50").stdout);
+    has(&chosen, "of processor time in all threads covered");
 }
 
 #[test]
 fn the_last_verdict_is_one_as_captured() {
     let directory = built();
     let at = directory.path();
-    succeed(at, &["capture", "work*", "--", "./app", "3000"]);
-    let verdict = || json(at, &["codelets", "--json"])[0]["verdict"].clone();
+    succeed(at, "capture work* -- ./app 3000");
+    let verdict = || json(at, "codelets --json")[0]["verdict"].clone();
     assert!(verdict().is_null());
-    run(
-        at,
-        &["replay", "--reps", "1", "work*", "--flags=-O3 -ffast-math"],
-    );
+    run(at, "replay --reps 1 work* '--flags=-O3 -ffast-math'");
     assert!(verdict().is_null());
-    succeed(at, &["replay", "--reps", "1", "work*"]);
+    succeed(at, "replay --reps 1 work*");
     assert_eq!(verdict(), "exact");
-    succeed(at, &["replay", "--reps", "1", "--no-check", "work*"]);
+    succeed(at, "replay --reps 1 --no-check work*");
     assert_eq!(verdict(), "exact");
 }
 
@@ -436,10 +406,10 @@ int main(void) {
     return 0;
 }
 "#;
-    let directory = build(&[("main.c", source)], "$CC -O2 main.c -o app");
+    let directory = built_from(&[("main.c", source)], "$CC -O2 main.c -o app");
     let line = format!(
         "{} profile -- ./app; echo stopped $?; fg > /dev/null; echo ended $?",
-        common::built().display()
+        crate::common::built().display()
     );
     let mut session = Session::start(directory.path(), &line);
     assert!(session.await_text("ready"), "{}", session.seen);
@@ -468,27 +438,21 @@ int main(int argc, char **argv) {
 
 #[test]
 fn where_probes_take_much_of_a_run_it_is_run_without_them_as_well() {
-    let directory = build(&[("main.c", SHORT)], "$CC -O2 main.c -o app");
+    let directory = built_from(&[("main.c", SHORT)], "$CC -O2 main.c -o app");
     let at = directory.path();
     let profile = |line: &[&str]| {
         let _ = std::fs::remove_file(at.join("runs"));
         let output = succeed(at, line);
         let runs = std::fs::read_to_string(at.join("runs")).expect("a log");
-        (runs.lines().count(), text(&output.stderr), report(&output))
+        (runs.lines().count(), text(&output.stderr), parsed(&output))
     };
     let (runs, message, alone) = profile(&["profile", "--json", "--", "./app", "1000000"]);
     assert_eq!(runs, 1);
-    assert!(
-        message.contains("% of the run. That is subtracted, but"),
-        "{message}"
-    );
+    has(&message, "% of the run. That is subtracted, but");
     let line = ["profile", "--json", "--runs", "2", "--", "./app", "1000000"];
     let (runs, message, settled) = profile(&line);
     assert_eq!(runs, 4);
-    assert!(
-        message.contains("run 2 of 2 for what the probes cost"),
-        "{message}"
-    );
+    has(&message, "run 2 of 2 for what the probes cost");
     // What is entered, and from where, is what all probes saw; no part is longer than the whole.
     let entered = |report: &Value| {
         let mut all: Vec<(String, u64)> = report["regions"]
@@ -524,8 +488,8 @@ fn where_probes_take_much_of_a_run_it_is_run_without_them_as_well() {
     assert_eq!(tree[0]["inclusive_seconds"], kept["seconds"]);
     // Long invocations need none of it.
     let directory = built();
-    let line = ["profile", "--runs", "2", "--", "./app", "2000000"];
-    let output = succeed(directory.path(), &line);
+    let line = "profile --runs 2 -- ./app 2000000";
+    let output = succeed(directory.path(), line);
     let message = text(&output.stderr);
     assert!(!message.contains("probes"), "{message}");
 }

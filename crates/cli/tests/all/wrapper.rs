@@ -1,8 +1,6 @@
 //! A wrapper behaves as the compiler behind it: the same command lines in two directories, one with each.
 
-use crate::common;
-
-use common::{built, text, write};
+use crate::common::{built, text, write};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::symlink;

@@ -13,24 +13,55 @@ pub fn built() -> PathBuf {
     BUILT.clone()
 }
 
+/// What the command is called with: words, or a line that is split as a shell does.
+pub trait Arguments {
+    /// The words.
+    fn words(self) -> Vec<String>;
+}
+
+impl Arguments for &str {
+    fn words(self) -> Vec<String> {
+        shell_words::split(self).expect("a line")
+    }
+}
+
+impl<W: AsRef<str>> Arguments for &[W] {
+    fn words(self) -> Vec<String> {
+        self.iter().map(|word| word.as_ref().to_owned()).collect()
+    }
+}
+
+impl<W: AsRef<str>, const N: usize> Arguments for &[W; N] {
+    fn words(self) -> Vec<String> {
+        self[..].words()
+    }
+}
+
+impl<W: AsRef<str>> Arguments for &Vec<W> {
+    fn words(self) -> Vec<String> {
+        self[..].words()
+    }
+}
+
 /// The command in `directory`.
-pub fn cere(directory: &Path, arguments: &[&str]) -> Command {
+pub fn cere(directory: &Path, arguments: impl Arguments) -> Command {
     let mut command = Command::new(built());
     command
-        .args(arguments)
+        .args(arguments.words())
         .current_dir(directory)
         .stdin(Stdio::null());
     command
 }
 
 /// Runs it.
-pub fn run(directory: &Path, arguments: &[&str]) -> Output {
+pub fn run(directory: &Path, arguments: impl Arguments) -> Output {
     cere(directory, arguments).output().expect("cere runs")
 }
 
 /// Runs it; it must succeed.
-pub fn succeed(directory: &Path, arguments: &[&str]) -> Output {
-    let output = run(directory, arguments);
+pub fn succeed(directory: &Path, arguments: impl Arguments) -> Output {
+    let arguments = arguments.words();
+    let output = run(directory, &arguments);
     assert!(
         output.status.success(),
         "cere {arguments:?}: {}\n{}{}",
@@ -42,20 +73,35 @@ pub fn succeed(directory: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Runs it; stdout must be JSON.
-pub fn json(directory: &Path, arguments: &[&str]) -> serde_json::Value {
-    let output = run(directory, arguments);
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|e| panic!("cere {arguments:?}: {e}\n{}", text(&output.stderr)))
+#[track_caller]
+pub fn json(directory: &Path, arguments: impl Arguments) -> serde_json::Value {
+    parsed(&run(directory, arguments))
+}
+
+/// The JSON that stdout has to be.
+#[track_caller]
+pub fn parsed(output: &Output) -> serde_json::Value {
+    match serde_json::from_slice(&output.stdout) {
+        Ok(value) => value,
+        Err(e) => panic!("{e}\n{}\n{}", text(&output.stdout), text(&output.stderr)),
+    }
 }
 
 /// Runs it; it must fail with one message that holds `part`, and without a panic.
-pub fn refused(directory: &Path, arguments: &[&str], part: &str) {
-    let output = run(directory, arguments);
+pub fn refused(directory: &Path, arguments: impl Arguments, part: &str) {
+    let arguments = arguments.words();
+    let output = run(directory, &arguments);
     let message = text(&output.stderr);
     assert!(!output.status.success(), "cere {arguments:?} succeeded");
     assert!(!message.contains("panicked"), "{message}");
     assert_eq!(message.matches("error:").count(), 1, "{message}");
-    assert!(message.contains(part), "no `{part}` in: {message}");
+    has(&message, part);
+}
+
+/// Fails unless `text` has `part`.
+#[track_caller]
+pub fn has(text: &str, part: &str) {
+    assert!(text.contains(part), "no `{part}` in: {text}");
 }
 
 /// Bytes as text.
@@ -72,19 +118,40 @@ pub fn write(directory: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// A directory with `program` as its only source, built as `app` under `cere instrument`.
-pub fn instrumented(program: &str) -> tempfile::TempDir {
+/// Lets `file` be run.
+pub fn make_executable(file: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(file, PermissionsExt::from_mode(0o755)).expect("an executable");
+}
+
+/// A new directory with `files`.
+pub fn directory_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), &[("main.c", program)]);
-    let build = ["instrument", "--", "sh", "-c", "$CC -O2 main.c -o app"];
-    succeed(directory.path(), &build);
+    write(directory.path(), files);
     directory
 }
 
+/// Builds in `directory` by lines of a shell under `cere instrument`.
+pub fn instrument(directory: &Path, lines: &str) -> Output {
+    succeed(directory, &["instrument", "--", "sh", "-ec", lines])
+}
+
+/// A new directory with `files`, built by lines of a shell under `cere instrument`.
+pub fn built_from(files: &[(&str, &str)], lines: &str) -> tempfile::TempDir {
+    let directory = directory_with(files);
+    instrument(directory.path(), lines);
+    directory
+}
+
+/// A directory with `program` as its only source, built as `app` under `cere instrument`.
+pub fn instrumented(program: &str) -> tempfile::TempDir {
+    built_from(&[("main.c", program)], "$CC -O2 main.c -o app")
+}
+
 /// The command in `directory`, with a terminal as stdin, stdout and stderr; what it writes comes out as stdout.
-pub fn terminal(directory: &Path, arguments: &[&str]) -> Command {
-    let cere = built();
-    let words = [&[cere.to_str().expect("UTF-8")], arguments].concat();
+pub fn terminal(directory: &Path, arguments: impl Arguments) -> Command {
+    let mut words = vec![built().to_str().expect("UTF-8").to_owned()];
+    words.extend(arguments.words());
     let mut command = Command::new("script");
     command
         .args([

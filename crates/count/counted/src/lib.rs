@@ -1,6 +1,6 @@
 //! The preload library of a program whose code is counted: gives each thread its buffer.
 //!
-//! It does nothing unless [`ENV_STREAM`] names a descriptor. Its constructor runs before all others. What runs in the
+//! It does nothing unless [`ENV_STREAM`] names a descriptor or a file. Its constructor runs before all others. What runs in the
 //! program's threads later is `pthread_create` and the start of a thread; neither takes a lock.
 
 use cere_format::count::{ENV_STREAM, MARK_END};
@@ -33,7 +33,7 @@ fn give_up(message: &str) -> ! {
 /// Gives the calling thread a buffer of its own.
 fn enter() {
     let number = THREADS.fetch_add(1, Relaxed);
-    let buffer = Buffer::new(number, cere_inside::counter::plain_call());
+    let buffer = Buffer::new(number);
     // SAFETY: the buffer is this thread's alone; nothing else uses GS on x86-64 Linux.
     if !buffer.is_some_and(|buffer| unsafe { buffer.enter() }) {
         give_up("no memory for the buffer of a counted thread, or the kernel refuses to set GS");
@@ -53,7 +53,13 @@ unsafe fn take_descriptor(environment: *mut *mut c_char) -> Option<i32> {
             let text = CStr::from_ptr(*at).to_bytes();
             let value = text.strip_prefix(ENV_STREAM.as_bytes());
             if let Some(value) = value.and_then(|v| v.strip_prefix(b"=")) {
-                let number = std::str::from_utf8(value).ok()?.parse().ok();
+                let number = match value.first() {
+                    Some(b'/') => {
+                        let path = (*at).add(ENV_STREAM.len() + 1);
+                        Some(libc::open(path, libc::O_WRONLY)).filter(|number| *number >= 0)
+                    }
+                    _ => std::str::from_utf8(value).ok()?.parse().ok(),
+                };
                 while !(*at).is_null() {
                     *at = *at.add(1);
                     at = at.add(1);

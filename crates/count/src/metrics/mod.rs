@@ -15,6 +15,7 @@
 //! | [`vector`] | all of it for a codelet |
 
 pub mod assembly;
+mod error;
 pub mod footprint;
 pub mod mix;
 pub mod model;
@@ -26,26 +27,7 @@ pub mod trace;
 pub mod values;
 pub mod vector;
 
+pub use error::MetricsError;
 pub use table::{METRICS, Metric};
 pub use values::Values;
 pub use vector::{Settings, Vector};
-
-/// Why a codelet has no metrics.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MetricsError {
-    /// It could not be counted.
-    #[error(transparent)]
-    Count(#[from] crate::CountError),
-    /// Its assembly could not be made.
-    #[error(transparent)]
-    Replay(#[from] cere_replay::ReplayError),
-    /// A tool failed.
-    #[error(transparent)]
-    Tool(#[from] cere_toolchain::CompileError),
-    /// llvm-mca printed something else than expected.
-    #[error(
-        "llvm-mca-22 printed what cannot be read ({0}): is it the one of the LLVM 22 that CERE was built for?"
-    )]
-    Model(String),
-}

@@ -1,10 +1,16 @@
 //! The values of one codelet.
 
 use crate::metrics::table::METRICS;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// Why a metric has no value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
 /// A value, or why there is none.
-pub type Value = Result<f64, String>;
+pub type Value = Result<f64, Missing>;
 
 /// Values by the names of their metrics.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,7 +49,7 @@ impl Values {
 
     /// There is no value.
     pub fn missing(&mut self, name: &str, why: &str) {
-        self.put(name, Err(why.to_owned()));
+        self.put(name, Err(Missing(why.to_owned())));
     }
 
     /// None of the group has a value.

@@ -3,11 +3,12 @@
 use crate::Counts;
 use crate::codelet::Counted;
 use crate::counts::Simulation;
+use crate::metrics::error::MetricsError;
 use crate::metrics::footprint::LINE;
+use crate::metrics::mix;
 use crate::metrics::model::{self, PROCESSOR};
 use crate::metrics::trace::{Sampling, Trace};
 use crate::metrics::values::Values;
-use crate::metrics::{MetricsError, mix};
 use cere_memory::Geometry;
 use cere_replay::Options;
 use cere_toolchain::io;

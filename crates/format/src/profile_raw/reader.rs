@@ -1,10 +1,12 @@
 //! Reads a raw profile.
 
-use super::*;
+use super::layout::*;
+use super::source::{Clock, Reader, u32_at, u64_at, word};
+use super::threads::{Thread, Threads, joined};
 use crate::FormatError;
 use crate::error::check_version;
 use crate::profile::{
-    Elsewhere, PROFILE_VERSION, Passage, ProcessName, ProcessorTime, Profile, RegionKey,
+    OverThreads, PROFILE_VERSION, Passage, ProcessName, ProcessorTime, Profile, RegionKey,
     RegionProfile, RunInput, Trace, TreeNode,
 };
 use std::mem::offset_of;
@@ -23,111 +25,6 @@ pub fn raw_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-struct Reader {
-    file: std::fs::File,
-    path: PathBuf,
-}
-
-impl Reader {
-    fn words(&self, offset: usize, bytes: usize) -> Result<Vec<u8>, FormatError> {
-        use std::os::unix::fs::FileExt;
-        let mut data = vec![0; bytes];
-        let mut done = 0;
-        while done < bytes {
-            match self.file.read_at(&mut data[done..], (offset + done) as u64) {
-                Ok(0) => {
-                    return Err(FormatError::TooShort {
-                        what: "the raw profile",
-                        offset: offset as u64,
-                        needed: bytes as u64,
-                        available: done as u64,
-                    });
-                }
-                Ok(n) => done += n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(FormatError::io("read", &self.path)(e)),
-            }
-        }
-        Ok(data)
-    }
-
-    fn count(&self, what: &'static str, count: u64, limit: usize) -> Result<usize, FormatError> {
-        match usize::try_from(count) {
-            Ok(n) if n <= limit => Ok(n),
-            _ => Err(FormatError::Invalid {
-                what: self.path.display().to_string(),
-                field: what,
-                value: count.to_string(),
-                why: "its table holds fewer",
-            }),
-        }
-    }
-}
-
-fn u64_at(data: &[u8], offset: usize) -> u64 {
-    data.get(offset..offset + 8)
-        .map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or([0; 8])))
-}
-
-fn u32_at(data: &[u8], offset: usize) -> u32 {
-    data.get(offset..offset + 4)
-        .map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap_or([0; 4])))
-}
-
-macro_rules! word {
-    ($data:expr, $base:expr, $type:ty, $field:ident) => {
-        u64_at($data, $base + offset_of!($type, $field))
-    };
-}
-
-/// The run's cycles and what they are in seconds.
-struct Clock {
-    /// Of the counter when the profile began.
-    start: u64,
-    /// Cycles of the counter a second.
-    hz: f64,
-    /// Cycles of the run, without those of the probes.
-    total: f64,
-    /// Cycles of regions themselves.
-    own: u64,
-    /// Cycles of a probe inside what it measures, and outside.
-    probe: (f64, f64),
-}
-
-impl Clock {
-    /// `own`: cycles of regions themselves.
-    fn read(header: &[u8], own: u64) -> Self {
-        let start = word!(header, 0, RawHeader, start_cycles);
-        let ended = word!(header, 0, RawHeader, end_cycles);
-        let end = match ended {
-            0 => word!(header, 0, RawHeader, last_cycles).max(start),
-            end => end,
-        };
-        let inside = f64::from_bits(word!(header, 0, RawHeader, probe_inside));
-        let outside = f64::from_bits(word!(header, 0, RawHeader, probe_outside));
-        let mut hz = f64::from_bits(word!(header, 0, RawHeader, tsc_hz));
-        let began = word!(header, 0, RawHeader, start_nanoseconds);
-        let elapsed = word!(header, 0, RawHeader, end_nanoseconds).saturating_sub(began);
-        if elapsed > 50_000_000 && ended > start {
-            hz = (end - start) as f64 * 1e9 / elapsed as f64;
-        }
-        let pairs = word!(header, 0, RawHeader, pairs) as f64;
-        let total = (end.saturating_sub(start) as f64 - pairs * (inside + outside)).max(1.0);
-        Self {
-            start,
-            hz,
-            // The probe's cost is known to a few cycles only: many short regions may add up to more than the remaining time.
-            total: total.max(own as f64),
-            own,
-            probe: (inside, outside),
-        }
-    }
-
-    fn seconds(&self, cycles: u64) -> f64 {
-        cycles as f64 / self.hz
-    }
-}
-
 /// Turns a raw profile into a [`Profile`]. `name` gives a region's display name.
 pub fn read_raw(
     path: &Path,
@@ -135,11 +32,7 @@ pub fn read_raw(
     directory: PathBuf,
     name: &mut dyn FnMut(&RegionKey) -> String,
 ) -> Result<Profile, FormatError> {
-    let file = std::fs::File::open(path).map_err(FormatError::io("open", path))?;
-    let reader = Reader {
-        file,
-        path: path.to_owned(),
-    };
+    let reader = Reader::open(path)?;
     let header = reader.words(0, size_of::<RawHeader>())?;
     check_header(&header)?;
     let count = reader.count(
@@ -150,32 +43,46 @@ pub fn read_raw(
     let nodes = reader.count("nodes", word!(&header, 0, RawHeader, nodes), RAW_NODES)?;
     let passages = word!(&header, 0, RawHeader, passages);
     let passages = reader.count("passages", passages, RAW_PASSAGES)?;
-    let table = reader.words(REGIONS_OFFSET, count * size_of::<RawRegion>())?;
-    let own = |slot| word!(&table, slot * size_of::<RawRegion>(), RawRegion, own);
-    let clock = Clock::read(&header, (0..count).map(own).fold(0, u64::saturating_add));
-    let regions = (0..count).map(|slot| region(&reader, &table, slot, &clock, name));
-    let (regions, place) = by_time(regions.collect::<Result<_, _>>()?);
+    let threads = Threads::read(&reader, &header, count)?;
+    let first = threads.first();
+    let own = first.times.iter().map(|times| times.own);
+    let clock = Clock::read(&header, threads.last_cycles()).of_first(
+        first.pairs,
+        own.fold(0, u64::saturating_add),
+        first.lost,
+    );
+    let regions = (0..count)
+        .filter(|slot| first.times[*slot].invocations > 0)
+        .map(|slot| Ok((slot, region(&reader, &threads, slot, &clock, name)?)));
+    let (regions, place) = by_time(count, regions.collect::<Result<_, _>>()?);
     let tree = tree(&reader, nodes, &clock, &place)?;
+    let (over_threads, profiles) = joined(&reader, &threads, &clock, name)?;
     Ok(Profile {
         version: PROFILE_VERSION,
         command,
         directory,
         program: String::new(),
         runs: 1,
+        alone: None,
+        by_rank: false,
+        process_key: None,
         ended: None,
         process: ProcessName::default(),
         input: RunInput::default(),
         seconds: clock.total / clock.hz,
-        coverage: (clock.own as f64 / clock.total).min(1.0),
+        coverage: (clock.own as f64 / outside(first, &clock)).min(1.0),
         tsc_hz: clock.hz,
         probe_inside: clock.probe.0,
         probe_outside: clock.probe.1,
-        regions,
         tree,
         timeline: timeline(&reader, passages, &place, clock.start)?,
-        other_threads: word!(&header, 0, RawHeader, other_threads),
-        elsewhere: elsewhere(&reader, name)?,
-        processor: processor(&header),
+        mpi_seconds: clock.seconds(first.mpi),
+        threads_lost: word!(&header, 0, RawHeader, threads_lost),
+        processor: processor(&header, &over_threads, &regions),
+        over_threads,
+        threads: profiles,
+        regions,
+        ranks: Vec::new(),
     })
 }
 
@@ -191,50 +98,57 @@ fn check_header(header: &[u8]) -> Result<(), FormatError> {
     check_version("the raw profile", u32_at(header, 8), RAW_VERSION)
 }
 
+/// Cycles of the run in which the first thread was not in MPI.
+fn outside(first: &Thread, clock: &Clock) -> f64 {
+    (clock.total - first.mpi as f64).max(1.0)
+}
+
 fn region(
     reader: &Reader,
-    table: &[u8],
+    threads: &Threads,
     slot: usize,
     clock: &Clock,
     name: &mut dyn FnMut(&RegionKey) -> String,
 ) -> Result<RegionProfile, FormatError> {
-    let base = slot * size_of::<RawRegion>();
-    let unit = table.get(base..base + 32).unwrap_or(&[]);
-    let key = RegionKey {
-        unit: String::from_utf8_lossy(unit).into_owned(),
-        index: u32_at(table, base + offset_of!(RawRegion, index)),
-    };
-    let finished = word!(table, base, RawRegion, finished);
-    let invocations = word!(table, base, RawRegion, invocations);
-    let own = word!(table, base, RawRegion, own);
-    let room = u32_at(table, base + offset_of!(RawRegion, first_room));
+    let (key, parallel) = threads.regions[slot].clone();
+    let times = &threads.first().times[slot];
+    let kept = times.invocations.min(times.first_room);
     Ok(RegionProfile {
         name: name(&key),
         key,
-        invocations,
-        inclusive_seconds: clock.seconds(word!(table, base, RawRegion, inclusive)),
-        self_seconds: clock.seconds(own),
-        share: own as f64 / clock.total,
-        cycles_min: match finished {
-            0 => 0,
-            _ => word!(table, base, RawRegion, min),
-        },
-        cycles_mean: word!(table, base, RawRegion, sum) as f64 / finished.max(1) as f64,
-        cycles_max: word!(table, base, RawRegion, max),
+        invocations: times.invocations,
+        inclusive_seconds: clock.seconds(times.inclusive),
+        self_seconds: clock.seconds(times.own),
+        share: times.own as f64 / outside(threads.first(), clock),
+        parallel,
+        waiting_seconds: clock.seconds(times.waiting(parallel)),
+        mpi_seconds: clock.seconds(times.mpi),
+        cycles_min: times.min,
+        cycles_mean: times.mean(),
+        cycles_max: times.max,
         noise: 0.0,
-        trace: trace(reader, slot, invocations.min(room.into()), clock.start)?,
+        trace: trace(reader, slot, kept, clock.start)?,
     })
 }
 
-/// The regions by falling time, and the place of each slot's region among them.
-fn by_time(regions: Vec<RegionProfile>) -> (Vec<RegionProfile>, Vec<usize>) {
-    let mut slots: Vec<_> = regions.into_iter().enumerate().collect();
-    slots.sort_by(|a, b| b.1.self_seconds.total_cmp(&a.1.self_seconds));
-    let mut place = vec![0; slots.len()];
-    for (new, (old, _)) in slots.iter().enumerate() {
+/// The regions by falling time, and the place among them of each slot's region.
+fn by_time(
+    slots: usize,
+    mut regions: Vec<(usize, RegionProfile)>,
+) -> (Vec<RegionProfile>, Vec<usize>) {
+    regions.sort_by(|a, b| b.1.self_seconds.total_cmp(&a.1.self_seconds));
+    // Nothing of the first thread's names a slot that it has not entered.
+    let mut place = vec![usize::MAX; slots];
+    for (new, (old, _)) in regions.iter().enumerate() {
         place[*old] = new;
     }
-    (slots.into_iter().map(|slot| slot.1).collect(), place)
+    (regions.into_iter().map(|slot| slot.1).collect(), place)
+}
+
+/// The place of a slot's region, if it is known.
+fn known(place: &[usize], slot: u32) -> Option<usize> {
+    let place = place.get(slot as usize).copied();
+    place.filter(|place| *place != usize::MAX)
 }
 
 fn tree(
@@ -254,7 +168,7 @@ fn tree(
     let inner = |node: usize| {
         let base = node * size_of::<RawNode>();
         TreeNode {
-            region: place.get(u32_at(&table, base) as usize).copied(),
+            region: known(place, u32_at(&table, base)),
             parent: Some(u32_at(&table, base + offset_of!(RawNode, parent)) as usize),
             invocations: word!(&table, base, RawNode, invocations),
             inclusive_seconds: clock.seconds(word!(&table, base, RawNode, inclusive)),
@@ -278,47 +192,30 @@ fn tree(
     Ok(tree)
 }
 
-/// The processor time, if the program ended in an orderly way.
-fn processor(header: &[u8]) -> Option<ProcessorTime> {
+/// The processor time, if the program ended in an orderly way. Threads of teams are always in parallel regions, or wait for them.
+fn processor(
+    header: &[u8],
+    over_threads: &[OverThreads],
+    regions: &[RegionProfile],
+) -> Option<ProcessorTime> {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
-    let all = word!(header, 0, RawHeader, processor);
-    (all > 0).then(|| ProcessorTime {
-        all: seconds(all),
-        first: seconds(word!(header, 0, RawHeader, processor_first)),
-        team: seconds(word!(header, 0, RawHeader, processor_team)),
+    let all = seconds(word!(header, 0, RawHeader, processor));
+    let first = seconds(word!(header, 0, RawHeader, processor_first));
+    let team = seconds(word!(header, 0, RawHeader, processor_team));
+    let work: f64 = over_threads.iter().map(OverThreads::work).sum();
+    let of_first = regions.iter().map(|r| r.self_seconds - r.waiting_seconds);
+    let of_first: f64 = of_first.sum();
+    let of_team = match regions.iter().any(|r| r.parallel) {
+        true => team,
+        false => 0.0,
+    };
+    let covered = of_first.min(first) + of_team + (work - of_first).max(0.0);
+    (all > 0.0).then(|| ProcessorTime {
+        all,
+        first,
+        team,
+        covered: covered.min(all),
     })
-}
-
-/// The regions that other threads entered. A region of several images counts once.
-fn elsewhere(
-    reader: &Reader,
-    name: &mut dyn FnMut(&RegionKey) -> String,
-) -> Result<Vec<Elsewhere>, FormatError> {
-    let entry = size_of::<RawElsewhere>();
-    let data = reader.words(ELSEWHERE_OFFSET, RAW_ELSEWHERE * entry)?;
-    let mut found: Vec<Elsewhere> = Vec::new();
-    for base in (0..data.len()).step_by(entry) {
-        let unit = base + offset_of!(RawElsewhere, unit);
-        let unit = data.get(unit..unit + 32).unwrap_or(&[]);
-        let entries = word!(&data, base, RawElsewhere, entries);
-        if entries == 0 || unit.iter().all(|byte| *byte == 0) {
-            continue;
-        }
-        let key = RegionKey {
-            unit: String::from_utf8_lossy(unit).into_owned(),
-            index: u32_at(&data, base + offset_of!(RawElsewhere, index)),
-        };
-        match found.iter_mut().find(|e| e.key == key) {
-            Some(known) => known.entries = known.entries.saturating_add(entries),
-            None => found.push(Elsewhere {
-                name: name(&key),
-                key,
-                entries,
-            }),
-        }
-    }
-    found.sort_by(|a, b| b.entries.cmp(&a.entries).then_with(|| a.name.cmp(&b.name)));
-    Ok(found)
 }
 
 /// The trace of the region at `slot`, whose first `invocations` invocations may have been kept; the program began at counter
@@ -384,7 +281,7 @@ fn timeline(
     let passage = |i: usize| {
         let base = i * entry;
         Some(Passage {
-            region: *place.get(u32_at(&data, base) as usize)?,
+            region: known(place, u32_at(&data, base))?,
             invocation: word!(&data, base, RawPassage, invocation),
             start: word!(&data, base, RawPassage, start).saturating_sub(origin),
         })

@@ -1,14 +1,16 @@
 //! Several cores at once, each in arrays of its own that it touched first.
 
+use super::deadline::Deadline;
+use super::measured::{Measured, Winner, add};
 use super::plan::{Spot, spots};
 use super::single::fitting;
 use super::spin::Spin;
 use super::window::{Runner, Window, best};
-use super::{Deadline, Measured, Winner, add};
+use crate::document::{curve, found};
 use crate::session::Session;
 use crate::system;
 use crate::{Error, place};
-use cere_format::machine::{Cache, Curve, Found};
+use cere_format::machine::{Cache, Curve};
 use cere_timing::area::Area;
 
 /// Numbers of cores: 2, 4, ..., all.
@@ -63,11 +65,8 @@ pub fn measure(
             plan.extend(spot.map(|spot| (*winner, *spot)));
         }
         for (level, why) in spots.iter().filter_map(|s| s.as_ref().err()) {
-            measured.found.push(Found {
-                what: format!("bandwidths of level {level}, {count} cores"),
-                confidence: 0.0,
-                how: why.clone(),
-            });
+            let what = format!("bandwidths of level {level}, {count} cores");
+            measured.found.push(found(what, 0.0, why));
         }
         let share = deadline.part(1.0 / (counts.len() - at) as f64);
         let rates = together(session, used, &plan, &share)?;
@@ -131,8 +130,8 @@ fn together(
     };
     // The core that touched least tells.
     let spot = |entry: usize| spots.iter().map(|s| s[entry]).min_by_key(|s| s.set);
-    let found = (0..plan.len()).filter_map(|entry| Some((spot(entry)?, rates(entry))));
-    Ok(found.collect())
+    let both = (0..plan.len()).filter_map(|entry| Some((spot(entry)?, rates(entry))));
+    Ok(both.collect())
 }
 
 /// The arrays of a core, touched by it, and what runs in them.
@@ -197,23 +196,18 @@ fn of(session: &Session, windows: impl Iterator<Item = Window> + Clone) -> f64 {
 }
 
 fn by_cores(measured: &Measured) -> Vec<Curve> {
-    let curve = |name: &str| {
+    let one = |name: &str| {
         let same = measured.bandwidths.iter();
         let same = same.filter(|b| b.level == 0 && b.name == name);
         let points: Vec<_> = same
             .map(|b| (f64::from(b.cores), b.bytes_per_second))
             .collect();
-        (points.len() > 1).then(|| Curve {
-            name: format!("Bandwidth of memory by cores, {name}"),
-            x: "cores".to_owned(),
-            y: "bytes per second".to_owned(),
-            points,
-            marks: Vec::new(),
-        })
+        let name = format!("Bandwidth of memory by cores, {name}");
+        (points.len() > 1).then(|| curve([&name, "cores", "bytes per second"], points, None))
     };
     ["load", "copy", "random"]
         .into_iter()
-        .filter_map(curve)
+        .filter_map(one)
         .collect()
 }
 

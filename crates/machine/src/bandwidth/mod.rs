@@ -10,70 +10,25 @@ pub(crate) mod spin;
 pub(crate) mod touch;
 pub(crate) mod window;
 
+mod deadline;
 mod many;
+mod measured;
 mod single;
 
+pub(crate) use deadline::Deadline;
+pub use measured::Measured;
+
 use crate::Error;
+use crate::document::found;
 use crate::place::usable;
 use crate::session::Session;
 use crate::system;
-use cere_format::machine::{Bandwidth, Cache, Curve, FirstTouch, Found};
-use kernels::{Kernel, Shape};
-use plan::Spot;
+use cere_format::machine::Cache;
+use measured::add;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// What was measured.
-#[derive(Debug, Clone, Default)]
-pub struct Measured {
-    /// Of each level and memory, of one core, then of more.
-    pub bandwidths: Vec<Bandwidth>,
-    /// By node.
-    pub first_touch: Vec<FirstTouch>,
-    /// How each was found; why one was not.
-    pub found: Vec<Found>,
-    /// Bandwidth by working set, and by cores.
-    pub curves: Vec<Curve>,
-}
-
-/// The best way to write a kernel, found on one core.
-#[derive(Debug, Clone, Copy)]
-struct Winner {
-    kernel: Kernel,
-    shape: Shape,
-    spot: Spot,
-    sweeps: u64,
-    best: window::Best,
-}
-
-/// When a part of the measurement has to end.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline(Instant);
-
-impl Deadline {
-    pub(crate) fn within(session: &Session, seconds: f64) -> Self {
-        let seconds = seconds.min(session.left()).max(0.0);
-        Self(Instant::now() + Duration::from_secs_f64(seconds))
-    }
-
-    pub(crate) fn left(&self) -> f64 {
-        self.0
-            .saturating_duration_since(Instant::now())
-            .as_secs_f64()
-    }
-
-    /// A part of what is left.
-    pub(crate) fn part(&self, share: f64) -> Self {
-        Self(Instant::now() + Duration::from_secs_f64(self.left() * share))
-    }
-
-    pub(crate) fn over(&self) -> bool {
-        Instant::now() >= self.0
-    }
-}
 
 /// Measures bandwidths of `caches`, the nearest first, and of memory; in at most 14 seconds, quick in 3. A level whose size is not
-/// known is left out, with a [`Found`] that says so. An error where memory or threads are refused.
+/// known is left out, with a [`Found`](cere_format::machine::Found) that says so. An error where memory or threads are refused.
 pub fn measure(session: &Session, caches: &[Cache]) -> Result<Measured, Error> {
     let deadline = Deadline::within(session, session.pick(2.5, 13.0));
     let (cores, pinned) = match usable() {
@@ -98,11 +53,8 @@ pub fn measure(session: &Session, caches: &[Cache]) -> Result<Measured, Error> {
         add(&mut measured, winner, 1, winner.spot, winner.best);
     }
     for (level, why) in spots.iter().filter_map(|s| s.as_ref().err()) {
-        measured.found.push(Found {
-            what: format!("bandwidths of level {level}"),
-            confidence: 0.0,
-            how: why.clone(),
-        });
+        let what = format!("bandwidths of level {level}");
+        measured.found.push(found(what, 0.0, why));
     }
     if pinned {
         many::measure(session, caches, &cores, &winners, &deadline, &mut measured)?;
@@ -112,47 +64,6 @@ pub fn measure(session: &Session, caches: &[Cache]) -> Result<Measured, Error> {
         found.confidence *= disturbed.factor();
     }
     Ok(measured)
-}
-
-fn add(measured: &mut Measured, winner: &Winner, cores: u32, spot: Spot, best: window::Best) {
-    let kernel = winner.kernel;
-    let mut how = match kernel {
-        Kernel::Random => format!(
-            "loads from random lines, {} generators of addresses side by side, a line counted for each",
-            kernels::GENERATORS
-        ),
-        _ => format!(
-            "{} bits, {} vectors unrolled, {} streams: the best of those tried; ",
-            winner.shape.bits, winner.shape.unroll, winner.shape.streams
-        ),
-    };
-    if kernel != Kernel::Random {
-        how += match kernel.moved(spot.level) {
-            moved if moved > 1.0 => "moved bytes assume that a store reads its line first",
-            _ => "no line is read for a store",
-        };
-    }
-    let mut confidence = best.repeated;
-    if !spot.whole {
-        how += "; free memory, or the time to touch it, is too little for the whole working set";
-        confidence *= 0.5;
-    }
-    measured.found.push(Found {
-        what: format!("bandwidths[{}]", measured.bandwidths.len()),
-        confidence,
-        how,
-    });
-    measured.bandwidths.push(Bandwidth {
-        level: spot.level,
-        name: kernel.name().to_owned(),
-        cores,
-        bytes_per_second: best.rate,
-        moved: kernel.moved(spot.level),
-        working_set: match kernel {
-            Kernel::Random => window::spread(spot),
-            _ => spot.set,
-        },
-    });
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! One core: the best width, unrolling and number of streams of each kernel.
 
+use super::deadline::Deadline;
 use super::kernels::{Kernel, Shape};
+use super::measured::Winner;
 use super::plan::Spot;
 use super::window::{Runner, area as area_of, best, room};
-use super::{Deadline, Winner};
 use crate::Error;
+use crate::document::curve;
 use crate::session::Session;
 use cere_format::machine::Curve;
 use cere_timing::area::Area;
@@ -191,11 +193,10 @@ fn by_set(session: &Session, winners: &[Winner], area: &Area) -> Result<Option<C
         };
         (w.spot.set as f64, name)
     });
-    Ok(Some(Curve {
-        name: "Bandwidth of loads by working set, one core".to_owned(),
-        x: "working set, bytes".to_owned(),
-        y: "bytes per second".to_owned(),
-        marks: marks.collect(),
-        points,
-    }))
+    let titles = [
+        "Bandwidth of loads by working set, one core",
+        "working set, bytes",
+        "bytes per second",
+    ];
+    Ok(Some(curve(titles, points, marks)))
 }

@@ -1,7 +1,7 @@
 //! First touch of pages.
 
 use crate::session::Session;
-use crate::{Error, place};
+use crate::{Error, document, place};
 use cere_format::caches::processors;
 use cere_format::machine::{FirstTouch, Found};
 use cere_timing::area::{Area, Pages, SMALL};
@@ -84,16 +84,14 @@ pub fn measure(
             huge_seconds_per_page: huge.first().copied(),
         });
         let rates = small.iter().map(|seconds| 1.0 / seconds).collect();
-        found.push(Found {
-            what: format!("memory.first_touch[{at}]"),
-            confidence: super::window::best(rates).map_or(0.0, |b| b.repeated),
-            how: "one byte written to each page of a fresh mapping, least of several".to_owned()
-                + if huge.is_empty() {
-                    "; the kernel gave no huge pages"
-                } else {
-                    ""
-                },
-        });
+        let mut how =
+            "one byte written to each page of a fresh mapping, least of several".to_owned();
+        if huge.is_empty() {
+            how += "; the kernel gave no huge pages";
+        }
+        let confidence = super::window::best(rates).map_or(0.0, |b| b.repeated);
+        let what = format!("memory.first_touch[{at}]");
+        found.push(document::found(what, confidence, how));
     }
     Ok((touches, found))
 }

@@ -1,6 +1,6 @@
 //! Short timed runs of a kernel.
 
-use super::Deadline;
+use super::deadline::Deadline;
 use super::kernels::{GENERATORS, Job, Kernel, Shape, code};
 use super::plan::Spot;
 use crate::Error;

@@ -1,7 +1,8 @@
 //! Blocks of a product of matrices: registers and TILE after BlackjackBench, the loops around them after Goto and van de Geijn
 //! (Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008).
 
-use super::{Blocking, ELEMENT, Parameters, down, size};
+use super::parameters::Parameters;
+use super::sizes::{Blocking, ELEMENT, down, size};
 
 /// A block of m by n by k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Blocks of stencils by the layer condition: what lies between two uses of an element fits a cache (Stengel, Treibig, Hager,
 //! Wellein: Quantifying performance bottlenecks of stencil computations using the execution-cache-memory model, ICS 2015).
 
-use super::{Blocking, ELEMENT, Parameters, down, size};
+use super::parameters::Parameters;
+use super::sizes::{Blocking, ELEMENT, down, size};
 
 /// Rows of the stencil of 5 points: two stay, the third and that of the result come in.
 const ROWS_2D: u64 = 2 + 2 * 2;

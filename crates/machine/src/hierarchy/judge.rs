@@ -2,19 +2,11 @@
 
 use super::caches::Ways;
 use super::levels::{Plateau, Size};
+use crate::document::found;
 use cere_format::machine::Found;
 
 /// Two sizes that differ by at most this share agree.
 const AGREES: f64 = 0.125;
-
-/// An entry of the document.
-pub fn found(what: impl Into<String>, confidence: f64, how: impl Into<String>) -> Found {
-    Found {
-        what: what.into(),
-        confidence,
-        how: how.into(),
-    }
-}
 
 /// A level with its size, and the one behind it.
 pub struct Level {

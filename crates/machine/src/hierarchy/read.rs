@@ -2,10 +2,11 @@
 
 use super::caches::{self, Effort, Wanted, Ways};
 use super::fit::Placement;
-use super::judge::{Level, found, judge, ways_found};
+use super::judge::{Level, judge, ways_found};
 use super::levels::{self, Plateau, Size};
 use super::target::{Live, Target, pages};
 use super::tlb;
+use crate::document::{curve, found};
 use crate::load::Others;
 use crate::session::Session;
 use crate::{Error, operations};
@@ -55,7 +56,7 @@ pub fn measure(
     available: u64,
     told: &[cere_format::caches::Cache],
 ) -> Result<Measured, Error> {
-    let mut target = Live::new(session)?;
+    let target = Live::new(session)?;
     let began = session.elapsed();
     let until = |part: usize| began + seconds * SHARES[..=part].iter().sum::<f64>();
     let limit = session
@@ -72,122 +73,252 @@ pub fn measure(
         loads: session.pick(1 << 15, 1 << 16),
         over: &over,
     };
-    let mut measured = Measured::default();
-    let line = read_line(&mut target, &effort, session, &mut measured)?;
-
-    session.step("cache sizes");
-    let others = Others::watch();
-    let curve = caches::sizes(&mut target, line, &effort)?;
-    let memory = target_in_pages(&mut target, line, &effort)?;
-    let sizes = read_sizes(&curve, memory);
-    let trust = others.trust();
-
+    let mut reading = Reading {
+        session,
+        target,
+        effort,
+        line: LINE,
+        measured: Measured::default(),
+    };
+    reading.read_line()?;
+    let (sizes, trust) = reading.read_sizes()?;
     end.set(until(1));
-    session.step("associativity");
-    let ways = read_ways(&mut target, line, &sizes, &effort)?;
-
+    let ways = reading.read_ways(&sizes)?;
     end.set(until(2));
-    session.step("latencies");
-    let mut before = 0;
-    for (at, level) in sizes.iter().enumerate() {
-        let size = level.size.size as usize;
-        let told = told.iter().find(|c| c.level == at as u32 + 1);
-        // Of a shared level one core cannot use more than there is.
-        let size = match told {
-            Some(told) if at >= 2 => size.min(told.size as usize),
-            _ => size,
-        };
-        // Large levels take long, and their loads hardly depend on the core's clock.
-        let rounds = if at < 2 { 5 } else { 1 };
-        let latency = beside_additions(session, rounds, || {
-            caches::latency(&mut target, line, (before, size), &effort)
-        })?;
-        measured.caches.push(cache(at, size, latency, told));
-        let way = ways.get(at).and_then(|ways| ways.found);
-        let (confidence, how) = judge(at, level, way, told, size, trust);
-        measured
-            .found
-            .push(found(format!("caches[{at}].size_bytes"), confidence, how));
-        measured.found.push(ways_found(
-            at,
-            level,
-            &ways,
-            way.filter(|_| at < 2),
-            confidence,
-        ));
-        let cache = &mut measured.caches[at];
-        cache.confidence = confidence;
-        cache.ways = way.map(|(ways, _)| ways);
-        before = size;
-    }
-    measured.curves.push(size_curve(curve, &sizes));
-    measured.memory_ns = caches::memory_latency(&mut target, line, &effort)?;
-    let add = operations::add_nanoseconds(session)?;
-    measured.memory_adds = measured.memory_ns.map(|ns| ns / add);
-    let how = "dependent loads of lines flushed before, one and two a page, so that the cost of the page is taken off";
-    measured.found.push(found(
-        "memory.latency_ns",
-        trust * f64::from(u8::from(measured.memory_ns.is_some())),
-        how,
-    ));
-
+    reading.read_caches(&sizes, &ways, told, trust)?;
+    reading.read_memory(trust)?;
     end.set(until(3));
-    session.step("TLBs");
-    let second = measured
-        .caches
-        .get(1)
-        .map_or(1 << 20, |cache| cache.size_bytes as usize);
-    read_tlbs(&mut target, line, second, &effort, &mut measured)?;
-    measured.huge_pages = target.take(4 << 20, Pages::Huge)? > 0.9;
-    if !measured.huge_pages {
-        measured.notes.push(
-            "the kernel gave no huge pages: ways of the second cache are not observable".into(),
-        );
-    }
+    reading.read_tlbs()?;
+    reading.read_huge_pages()?;
+    let mut measured = reading.measured;
     if session.elapsed() > began + seconds {
         measured.notes.push("time was over before all points were measured: values of the larger levels are less sure".into());
     }
     Ok(measured)
 }
 
-fn read_line(
-    target: &mut Live,
-    effort: &Effort,
-    session: &Session,
-    measured: &mut Measured,
-) -> Result<usize, Error> {
-    session.step("line size");
-    let others = Others::watch();
-    let line = caches::line(target, effort)?;
-    let mark = |at: Option<u64>| {
-        at.map(|x| vec![(x as f64, "line".to_owned())])
-            .unwrap_or_default()
-    };
-    let read = line.read();
-    let how = match read {
-        Some((line, _, far)) if far > line => format!(
-            "loads in pairs: the biggest step between the first two caches; memory brings {far} bytes at once (neighbouring lines)"
-        ),
-        Some(_) => {
-            "loads in pairs: the biggest step, between the first two caches and beyond them".into()
-        }
-        None => "no step in the time of pairs: not observed".into(),
-    };
-    let confidence = read.map_or(0.0, |(_, step, _)| {
-        step.clearness() * others.trust().max(0.8)
-    });
-    measured.found.push(found("line_bytes", confidence, how));
-    measured.line_bytes = read.map(|r| r.0);
-    for (name, points) in [("second cache", line.near), ("memory", line.far)] {
-        measured.curves.push(Curve {
-            name: format!("Loads in pairs, {name}"),
-            x: "Extent of the pair (bytes)".into(),
-            y: "Time of a load (ns)".into(),
-            points,
-            marks: mark(measured.line_bytes),
-        });
+/// A measurement in progress.
+struct Reading<'a> {
+    session: &'a Session<'a>,
+    target: Live<'a>,
+    effort: Effort<'a>,
+    /// Bytes of a line, as far as they are known.
+    line: usize,
+    measured: Measured,
+}
+
+impl Reading<'_> {
+    fn found(&mut self, what: impl Into<String>, confidence: f64, how: impl Into<String>) {
+        self.measured.found.push(found(what, confidence, how));
     }
-    Ok(measured.line_bytes.map_or(LINE, |line| line as usize))
+
+    fn curve(&mut self, titles: [&str; 3], points: Vec<(f64, f64)>, marks: Vec<(f64, String)>) {
+        self.measured.curves.push(curve(titles, points, marks));
+    }
+
+    fn read_line(&mut self) -> Result<(), Error> {
+        self.session.step("line size");
+        let others = Others::watch();
+        let line = caches::line(&mut self.target, &self.effort)?;
+        let read = line.read();
+        let how = match read {
+            Some((line, _, far)) if far > line => format!(
+                "loads in pairs: the biggest step between the first two caches; memory brings {far} bytes at once (neighbouring lines)"
+            ),
+            Some(_) => {
+                "loads in pairs: the biggest step, between the first two caches and beyond them"
+                    .into()
+            }
+            None => "no step in the time of pairs: not observed".into(),
+        };
+        let confidence = read.map_or(0.0, |(_, step, _)| {
+            step.clearness() * others.trust().max(0.8)
+        });
+        self.found("line_bytes", confidence, how);
+        let bytes = read.map(|r| r.0);
+        for (name, points) in [("second cache", line.near), ("memory", line.far)] {
+            let name = format!("Loads in pairs, {name}");
+            let titles: [&str; 3] = [&name, "Extent of the pair (bytes)", "Time of a load (ns)"];
+            self.curve(titles, points, mark(bytes, "line"));
+        }
+        self.measured.line_bytes = bytes;
+        self.line = bytes.map_or(LINE, |line| line as usize);
+        Ok(())
+    }
+
+    /// The levels by the time of loads by working set, and how far others leave it to be trusted.
+    fn read_sizes(&mut self) -> Result<(Vec<Level>, f64), Error> {
+        self.session.step("cache sizes");
+        let others = Others::watch();
+        let curve = caches::sizes(&mut self.target, self.line, &self.effort)?;
+        let memory = target_in_pages(&mut self.target, self.line, &self.effort)?;
+        let sizes = levels_of(&curve, memory);
+        let mark = |(at, level): (usize, &Level)| (level.size.size, format!("L{}", at + 1));
+        let marks = sizes.iter().enumerate().map(mark).collect();
+        let titles: [&str; 3] = [
+            "Dependent loads by working set",
+            "Working set (bytes)",
+            "Time of a load (ns)",
+        ];
+        self.curve(titles, curve, marks);
+        Ok((sizes, others.trust()))
+    }
+
+    fn read_ways(&mut self, sizes: &[Level]) -> Result<Vec<Ways>, Error> {
+        self.session.step("associativity");
+        let mut all: Vec<Ways> = Vec::new();
+        for (at, (from, to)) in [(512, 32 << 10), (2, 1 << 20)].into_iter().enumerate() {
+            let before = all.last().and_then(|ways| ways.found);
+            let (Some(level), true) = (sizes.get(at), at == 0 || before.is_some()) else {
+                break;
+            };
+            let strides = (before.map_or(from, |(_, way)| from * way), to);
+            let wanted = Wanted {
+                times: (level.near.time, level.far.time),
+                before,
+                strides,
+            };
+            all.push(caches::ways(
+                &mut self.target,
+                self.line,
+                &wanted,
+                &self.effort,
+            )?);
+        }
+        Ok(all)
+    }
+
+    /// The caches of these sizes and ways, with their latencies.
+    fn read_caches(
+        &mut self,
+        sizes: &[Level],
+        ways: &[Ways],
+        told: &[cere_format::caches::Cache],
+        trust: f64,
+    ) -> Result<(), Error> {
+        self.session.step("latencies");
+        let mut before = 0;
+        for (at, level) in sizes.iter().enumerate() {
+            let told = told.iter().find(|c| c.level == at as u32 + 1);
+            // Of a shared level one core cannot use more than there is.
+            let size = match told {
+                Some(told) if at >= 2 => (level.size.size as usize).min(told.size as usize),
+                _ => level.size.size as usize,
+            };
+            // Large levels take long, and their loads hardly depend on the core's clock.
+            let rounds = if at < 2 { 5 } else { 1 };
+            let (latency_ns, latency_adds) = beside_additions(self.session, rounds, || {
+                caches::latency(&mut self.target, self.line, (before, size), &self.effort)
+            })?;
+            let way = ways.get(at).and_then(|ways| ways.found);
+            let (confidence, how) = judge(at, level, way, told, size, trust);
+            self.found(format!("caches[{at}].size_bytes"), confidence, how);
+            let observable = way.filter(|_| at < 2);
+            let how_ways = ways_found(at, level, ways, observable, confidence);
+            self.measured.found.push(how_ways);
+            let kind = if at == 0 { "Data" } else { "Unified" };
+            self.measured.caches.push(Cache {
+                level: at as u32 + 1,
+                kind: told.map_or(kind, |c| &c.kind).to_owned(),
+                size_bytes: size as u64,
+                latency_ns,
+                latency_adds,
+                system_bytes: told.map(|c| c.size),
+                confidence,
+                ways: way.map(|(ways, _)| ways),
+                ..Cache::default()
+            });
+            before = size;
+        }
+        Ok(())
+    }
+
+    fn read_memory(&mut self, trust: f64) -> Result<(), Error> {
+        let latency = caches::memory_latency(&mut self.target, self.line, &self.effort)?;
+        let add = operations::add_nanoseconds(self.session)?;
+        self.measured.memory_ns = latency;
+        self.measured.memory_adds = latency.map(|ns| ns / add);
+        let how = "dependent loads of lines flushed before, one and two a page, so that the cost of the page is taken off";
+        let confidence = if latency.is_some() { trust } else { 0.0 };
+        self.found("memory.latency_ns", confidence, how);
+        Ok(())
+    }
+
+    /// The size of a page, and the levels of TLBs.
+    fn read_tlbs(&mut self) -> Result<(), Error> {
+        self.session.step("TLBs");
+        let others = Others::watch();
+        let wide = Effort {
+            limit: self.effort.limit.max(256 << 20),
+            per_octave: 8,
+            ..self.effort
+        };
+        let curve = tlb::page(&mut self.target, self.line, &wide)?;
+        let read = tlb::read_page(&curve);
+        let clear = read.map_or(0.0, |(_, confidence)| confidence);
+        let how = "loads in pairs, in the two halves of a block, against the same loads apart: the last block whose second load finds the page";
+        self.found("page_bytes", clear * others.trust().max(0.5), how);
+        self.measured.page_bytes = read.map(|r| r.0);
+        let titles: [&str; 3] = [
+            "Loads in pairs in one block, over the same loads apart",
+            "Block (bytes)",
+            "Ratio of times",
+        ];
+        self.curve(titles, curve, mark(self.measured.page_bytes, "page"));
+        let second = self.measured.caches.get(1);
+        let second = second.map_or(1 << 20, |cache| cache.size_bytes as usize);
+        let entries = tlb::entries(&mut self.target, self.line, second, &wide)?;
+        let trust = others.trust();
+        let levels = entries.read();
+        for (at, level) in levels.iter().enumerate() {
+            let confidence = level.entries.confidence * trust;
+            self.measured.tlb.push(Tlb {
+                level: at as u32 + 1,
+                entries: level.entries.size as u64,
+                miss_ns: level.miss,
+                confidence,
+            });
+            let how = match level.entries.fit {
+                Some(fit) => format!(
+                    "lines in pages of their own against as many close together; the rise fits {} sets of {} ways",
+                    fit.sets, fit.ways
+                ),
+                None => {
+                    "lines in pages of their own against as many close together: one step".into()
+                }
+            };
+            self.found(format!("tlb[{at}].entries"), confidence, how);
+        }
+        if levels.is_empty() {
+            let how = "no step in the time of lines in pages of their own: not observed";
+            self.found("tlb", 0.0, how);
+        }
+        let marks = (1..).zip(&levels);
+        let marks = marks.map(|(number, level)| (level.entries.size, format!("TLB {number}")));
+        let titles: [&str; 3] = [
+            "What pages add",
+            "Lines, each in a page of its own",
+            "Time of a load less that of lines close together (ns)",
+        ];
+        self.curve(titles, entries.added(), marks.collect());
+        Ok(())
+    }
+
+    fn read_huge_pages(&mut self) -> Result<(), Error> {
+        self.measured.huge_pages = self.target.take(4 << 20, Pages::Huge)? > 0.9;
+        if !self.measured.huge_pages {
+            self.measured.notes.push(
+                "the kernel gave no huge pages: ways of the second cache are not observable".into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A mark at `bytes`, if they are known.
+fn mark(bytes: Option<u64>, word: &str) -> Vec<(f64, String)> {
+    let mark = |bytes| (bytes as f64, word.to_owned());
+    bytes.map(mark).into_iter().collect()
 }
 
 /// Nanoseconds of a load from memory in the order of the curve of sizes; infinite where lines cannot be flushed.
@@ -199,7 +330,8 @@ fn target_in_pages(target: &mut dyn Target, line: usize, effort: &Effort) -> Res
     Ok(times.fold(f64::INFINITY, f64::min))
 }
 
-fn read_sizes(curve: &[(f64, f64)], memory: f64) -> Vec<Level> {
+/// The caches on the curve of loads by working set, over which loads from memory take `memory`.
+fn levels_of(curve: &[(f64, f64)], memory: f64) -> Vec<Level> {
     let plateaus = levels::plateaus(curve);
     let caches = plateaus
         .iter()
@@ -233,29 +365,6 @@ fn read_sizes(curve: &[(f64, f64)], memory: f64) -> Vec<Level> {
     (0..caches.min(4)).filter_map(level).collect()
 }
 
-fn read_ways(
-    target: &mut dyn Target,
-    line: usize,
-    sizes: &[Level],
-    effort: &Effort,
-) -> Result<Vec<Ways>, Error> {
-    let mut all: Vec<Ways> = Vec::new();
-    for (at, (from, to)) in [(512, 32 << 10), (2, 1 << 20)].into_iter().enumerate() {
-        let before = all.last().and_then(|ways| ways.found);
-        let (Some(level), true) = (sizes.get(at), at == 0 || before.is_some()) else {
-            break;
-        };
-        let strides = (before.map_or(from, |(_, way)| from * way), to);
-        let wanted = Wanted {
-            times: (level.near.time, level.far.time),
-            before,
-            strides,
-        };
-        all.push(caches::ways(target, line, &wanted, effort)?);
-    }
-    Ok(all)
-}
-
 /// The least nanoseconds that `latency` gives in some rounds, and the median of its ratio to additions before and after it: the clock
 /// of the core changes within milliseconds.
 fn beside_additions(
@@ -275,108 +384,4 @@ fn beside_additions(
         least,
         cere_timing::stats::median(&ratios).unwrap_or(f64::NAN),
     ))
-}
-
-fn cache(
-    at: usize,
-    size: usize,
-    (latency_ns, latency_adds): (f64, f64),
-    told: Option<&cere_format::caches::Cache>,
-) -> Cache {
-    Cache {
-        level: at as u32 + 1,
-        kind: told
-            .map_or(if at == 0 { "Data" } else { "Unified" }, |c| &c.kind)
-            .to_owned(),
-        size_bytes: size as u64,
-        latency_ns,
-        latency_adds,
-        system_bytes: told.map(|c| c.size),
-        ..Cache::default()
-    }
-}
-
-fn size_curve(points: Vec<(f64, f64)>, sizes: &[Level]) -> Curve {
-    let mark = |(at, level): (usize, &Level)| (level.size.size, format!("L{}", at + 1));
-    Curve {
-        name: "Dependent loads by working set".into(),
-        x: "Working set (bytes)".into(),
-        y: "Time of a load (ns)".into(),
-        points,
-        marks: sizes.iter().enumerate().map(mark).collect(),
-    }
-}
-
-fn read_tlbs(
-    target: &mut Live,
-    line: usize,
-    second: usize,
-    effort: &Effort,
-    measured: &mut Measured,
-) -> Result<(), Error> {
-    let others = Others::watch();
-    let wide = Effort {
-        limit: effort.limit.max(256 << 20),
-        per_octave: 8,
-        ..*effort
-    };
-    let curve = tlb::page(target, line, &wide)?;
-    let read = tlb::read_page(&curve);
-    measured.page_bytes = read.map(|r| r.0);
-    let clear = read.map_or(0.0, |(_, confidence)| confidence);
-    let how = "loads in pairs, in the two halves of a block, against the same loads apart: the last block whose second load finds the page";
-    measured
-        .found
-        .push(found("page_bytes", clear * others.trust().max(0.5), how));
-    measured.curves.push(Curve {
-        name: "Loads in pairs in one block, over the same loads apart".into(),
-        x: "Block (bytes)".into(),
-        y: "Ratio of times".into(),
-        points: curve,
-        marks: measured
-            .page_bytes
-            .map(|x| vec![(x as f64, "page".to_owned())])
-            .unwrap_or_default(),
-    });
-    let entries = tlb::entries(target, line, second, &wide)?;
-    let trust = others.trust();
-    let levels = entries.read();
-    for (at, level) in levels.iter().enumerate() {
-        let confidence = level.entries.confidence * trust;
-        measured.tlb.push(Tlb {
-            level: at as u32 + 1,
-            entries: level.entries.size as u64,
-            miss_ns: level.miss,
-            confidence,
-        });
-        let how = match level.entries.fit {
-            Some(fit) => format!(
-                "lines in pages of their own against as many close together; the rise fits {} sets of {} ways",
-                fit.sets, fit.ways
-            ),
-            None => "lines in pages of their own against as many close together: one step".into(),
-        };
-        measured
-            .found
-            .push(found(format!("tlb[{at}].entries"), confidence, how));
-    }
-    if levels.is_empty() {
-        measured.found.push(found(
-            "tlb",
-            0.0,
-            "no step in the time of lines in pages of their own: not observed",
-        ));
-    }
-    measured.curves.push(Curve {
-        name: "What pages add".into(),
-        x: "Lines, each in a page of its own".into(),
-        y: "Time of a load less that of lines close together (ns)".into(),
-        points: entries.added(),
-        marks: levels
-            .iter()
-            .enumerate()
-            .map(|(at, level)| (level.entries.size, format!("TLB {}", at + 1)))
-            .collect(),
-    });
-    Ok(())
 }

@@ -4,6 +4,7 @@ use super::probe::{Chain, agreement_within};
 use super::target::{Element, Kind, Target};
 use crate::analysis::{first_step, monotone};
 use crate::code::Code;
+use crate::document::curve;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::Curve;
@@ -271,17 +272,12 @@ pub fn measure(
             confidence *= 0.3;
         }
     }
-    let marks = threads.map(|n| (f64::from(n), "contexts".to_owned()));
+    let name = format!("Threads that do not hinder each other: {}", work.name());
+    let mark = threads.map(|n| (f64::from(n), "contexts".to_owned()));
     Ok(Contexts {
         threads,
         confidence,
-        curve: Curve {
-            name: format!("Threads that do not hinder each other: {}", work.name()),
-            x: "threads".to_owned(),
-            y: "time, of one thread's".to_owned(),
-            points,
-            marks: marks.into_iter().collect(),
-        },
+        curve: curve([&name, "threads", "time, of one thread's"], points, mark),
     })
 }
 

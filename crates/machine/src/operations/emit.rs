@@ -36,6 +36,26 @@ macro_rules! packed {
     };
 }
 
+/// An instruction by its element: of 32 or of 64 bits.
+macro_rules! by_width {
+    ($wide:expr, $a:ident.$narrow:ident | $wider:ident($($r:expr),*)) => {
+        match $wide {
+            false => $a.$narrow($($r),*),
+            true => $a.$wider($($r),*),
+        }
+    };
+}
+
+/// The same of packed instructions.
+macro_rules! packed_by_width {
+    ($a:ident, $t:ident, $wide:expr, $narrow:ident | $wider:ident, [$($r:expr),*] $(, $immediate:expr)?) => {
+        match $wide {
+            false => packed!($a, $t, $narrow, [$($r),*] $(, $immediate)?),
+            true => packed!($a, $t, $wider, [$($r),*] $(, $immediate)?),
+        }
+    };
+}
+
 /// Loads the constants that RSI points to, and the start of every stream.
 pub fn prepare(a: &mut CodeAssembler, targets: &[Target], streams: usize) -> Result<(), IcedError> {
     let Some(target) = targets.first().copied() else {
@@ -93,8 +113,7 @@ pub fn emit(a: &mut CodeAssembler, t: Target, stream: usize, alone: bool) -> Res
     }
     match (t.element, t.is_scalar()) {
         (Element::I32 | Element::I64, _) => integers(a, t, stream),
-        (Element::F32, true) => singles(a, t, stream),
-        (Element::F64, true) => doubles(a, t, stream),
+        (_, true) => scalars(a, t, stream),
         _ => floats(a, t, stream),
     }
 }
@@ -142,91 +161,59 @@ fn constants(t: Target) -> (usize, usize) {
 fn integers(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
     let ((c, d), wide) = (constants(t), t.element == Element::I64);
     let evex = encoding(t.bits) == Encoding::Evex;
-    match (t.kind, wide) {
-        (Kind::Mul, false) => packed!(a, t, vpmulld, [s, s, c]),
-        (Kind::Mul, true) => packed!(a, t, vpmullq, [s, s, c]),
-        (Kind::And, _) if evex => packed!(a, t, vpandd, [s, s, c]),
-        (Kind::And, _) if t.bits == 256 => a.vpand(ymm(s), ymm(s), ymm(c)),
-        (Kind::And, _) => a.vpand(xmm(s), xmm(s), xmm(c)),
-        (Kind::Xor, _) if evex => packed!(a, t, vpxord, [s, s, c]),
-        (Kind::Xor, _) if t.bits == 256 => a.vpxor(ymm(s), ymm(s), ymm(c)),
-        (Kind::Xor, _) => a.vpxor(xmm(s), xmm(s), xmm(c)),
-        (Kind::Shift, false) => packed!(a, t, vpslld, [s, s], 1),
-        (Kind::Shift, true) => packed!(a, t, vpsllq, [s, s], 1),
-        (Kind::Min, false) => packed!(a, t, vpminsd, [s, s, c]),
-        (Kind::Min, true) => packed!(a, t, vpminsq, [s, s, c]),
-        (Kind::Max, false) => packed!(a, t, vpmaxsd, [s, s, c]),
-        (Kind::Max, true) => packed!(a, t, vpmaxsq, [s, s, c]),
-        (Kind::ToFloat, false) => packed!(a, t, vcvtdq2ps, [s, s]),
-        (Kind::ToFloat, true) => packed!(a, t, vcvtqq2pd, [s, s]),
-        (_, false) => packed!(a, t, vpaddd, [s, s, d]),
-        (_, true) => packed!(a, t, vpaddq, [s, s, d]),
+    match t.kind {
+        Kind::Mul => packed_by_width!(a, t, wide, vpmulld | vpmullq, [s, s, c]),
+        Kind::And if evex => packed!(a, t, vpandd, [s, s, c]),
+        Kind::And if t.bits == 256 => a.vpand(ymm(s), ymm(s), ymm(c)),
+        Kind::And => a.vpand(xmm(s), xmm(s), xmm(c)),
+        Kind::Xor if evex => packed!(a, t, vpxord, [s, s, c]),
+        Kind::Xor if t.bits == 256 => a.vpxor(ymm(s), ymm(s), ymm(c)),
+        Kind::Xor => a.vpxor(xmm(s), xmm(s), xmm(c)),
+        Kind::Shift => packed_by_width!(a, t, wide, vpslld | vpsllq, [s, s], 1),
+        Kind::Min => packed_by_width!(a, t, wide, vpminsd | vpminsq, [s, s, c]),
+        Kind::Max => packed_by_width!(a, t, wide, vpmaxsd | vpmaxsq, [s, s, c]),
+        Kind::ToFloat => packed_by_width!(a, t, wide, vcvtdq2ps | vcvtqq2pd, [s, s]),
+        _ => packed_by_width!(a, t, wide, vpaddd | vpaddq, [s, s, d]),
     }
 }
 
 fn floats(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
     let ((c, d), wide) = (constants(t), t.element == Element::F64);
-    match (t.kind, wide) {
-        (Kind::Mul, false) => packed!(a, t, vmulps, [s, s, c]),
-        (Kind::Mul, true) => packed!(a, t, vmulpd, [s, s, c]),
-        (Kind::Div, false) => packed!(a, t, vdivps, [s, s, c]),
-        (Kind::Div, true) => packed!(a, t, vdivpd, [s, s, c]),
-        (Kind::Fma, false) => packed!(a, t, vfmadd213ps, [s, c, d]),
-        (Kind::Fma, true) => packed!(a, t, vfmadd213pd, [s, c, d]),
-        (Kind::Sqrt, false) => packed!(a, t, vsqrtps, [s, s]),
-        (Kind::Sqrt, true) => packed!(a, t, vsqrtpd, [s, s]),
-        (Kind::Min, false) => packed!(a, t, vminps, [s, s, c]),
-        (Kind::Min, true) => packed!(a, t, vminpd, [s, s, c]),
-        (Kind::Max, false) => packed!(a, t, vmaxps, [s, s, c]),
-        (Kind::Max, true) => packed!(a, t, vmaxpd, [s, s, c]),
-        (Kind::ToInt, false) => packed!(a, t, vcvtps2dq, [s, s]),
-        (Kind::ToInt, true) => packed!(a, t, vcvtpd2qq, [s, s]),
-        (_, false) => packed!(a, t, vaddps, [s, s, d]),
-        (_, true) => packed!(a, t, vaddpd, [s, s, d]),
+    match t.kind {
+        Kind::Mul => packed_by_width!(a, t, wide, vmulps | vmulpd, [s, s, c]),
+        Kind::Div => packed_by_width!(a, t, wide, vdivps | vdivpd, [s, s, c]),
+        Kind::Fma => packed_by_width!(a, t, wide, vfmadd213ps | vfmadd213pd, [s, c, d]),
+        Kind::Sqrt => packed_by_width!(a, t, wide, vsqrtps | vsqrtpd, [s, s]),
+        Kind::Min => packed_by_width!(a, t, wide, vminps | vminpd, [s, s, c]),
+        Kind::Max => packed_by_width!(a, t, wide, vmaxps | vmaxpd, [s, s, c]),
+        Kind::ToInt => packed_by_width!(a, t, wide, vcvtps2dq | vcvtpd2qq, [s, s]),
+        _ => packed_by_width!(a, t, wide, vaddps | vaddpd, [s, s, d]),
     }
 }
 
-fn singles(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
-    let (c, d) = constants(t);
+fn scalars(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
+    let ((c, d), wide) = (constants(t), t.element == Element::F64);
     let (s, c, d) = (xmm(s), xmm(c), xmm(d));
     match t.kind {
-        Kind::Mul => a.vmulss(s, s, c),
-        Kind::Div => a.vdivss(s, s, c),
-        Kind::Fma => a.vfmadd213ss(s, c, d),
-        Kind::Sqrt => a.vsqrtss(s, s, s),
-        Kind::Min => a.vminss(s, s, c),
-        Kind::Max => a.vmaxss(s, s, c),
+        Kind::Mul => by_width!(wide, a.vmulss | vmulsd(s, s, c)),
+        Kind::Div => by_width!(wide, a.vdivss | vdivsd(s, s, c)),
+        Kind::Fma => by_width!(wide, a.vfmadd213ss | vfmadd213sd(s, c, d)),
+        Kind::Sqrt => by_width!(wide, a.vsqrtss | vsqrtsd(s, s, s)),
+        Kind::Min => by_width!(wide, a.vminss | vminsd(s, s, c)),
+        Kind::Max => by_width!(wide, a.vmaxss | vmaxsd(s, s, c)),
         Kind::RoundTrip => {
-            a.vcvttss2si(rax, s)?;
+            by_width!(wide, a.vcvttss2si | vcvttsd2si(rax, s))?;
             // The upper part comes from c: the chain goes through RAX alone.
-            a.vcvtsi2ss(s, c, rax)
+            by_width!(wide, a.vcvtsi2ss | vcvtsi2sd(s, c, rax))
         }
-        _ => a.vaddss(s, s, d),
-    }
-}
-
-fn doubles(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
-    let (c, d) = constants(t);
-    let (s, c, d) = (xmm(s), xmm(c), xmm(d));
-    match t.kind {
-        Kind::Mul => a.vmulsd(s, s, c),
-        Kind::Div => a.vdivsd(s, s, c),
-        Kind::Fma => a.vfmadd213sd(s, c, d),
-        Kind::Sqrt => a.vsqrtsd(s, s, s),
-        Kind::Min => a.vminsd(s, s, c),
-        Kind::Max => a.vmaxsd(s, s, c),
-        Kind::RoundTrip => {
-            a.vcvttsd2si(rax, s)?;
-            a.vcvtsi2sd(s, c, rax)
-        }
-        _ => a.vaddsd(s, s, d),
+        _ => by_width!(wide, a.vaddss | vaddsd(s, s, d)),
     }
 }
 
 /// Two operands: for processors without AVX.
 fn sse(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
     use Element::*;
-    let (c, d) = constants(t);
+    let ((c, d), wide) = (constants(t), t.element == F64);
     let (s, c, d) = (xmm(s), xmm(c), xmm(d));
     match (t.kind, t.element, t.is_scalar()) {
         (Kind::And, ..) => a.pand(s, c),
@@ -235,41 +222,24 @@ fn sse(a: &mut CodeAssembler, t: Target, s: usize) -> Result<(), IcedError> {
         (Kind::Shift, ..) => a.psllq(s, 1),
         (Kind::ToFloat, ..) => a.cvtdq2ps(s, s),
         (Kind::ToInt, ..) => a.cvtps2dq(s, s),
-        (Kind::Mul, F32, true) => a.mulss(s, c),
-        (Kind::Mul, F32, false) => a.mulps(s, c),
-        (Kind::Mul, _, true) => a.mulsd(s, c),
-        (Kind::Mul, _, false) => a.mulpd(s, c),
-        (Kind::Div, F32, true) => a.divss(s, c),
-        (Kind::Div, F32, false) => a.divps(s, c),
-        (Kind::Div, _, true) => a.divsd(s, c),
-        (Kind::Div, _, false) => a.divpd(s, c),
-        (Kind::Sqrt, F32, true) => a.sqrtss(s, s),
-        (Kind::Sqrt, F32, false) => a.sqrtps(s, s),
-        (Kind::Sqrt, _, true) => a.sqrtsd(s, s),
-        (Kind::Sqrt, _, false) => a.sqrtpd(s, s),
-        (Kind::Min, F32, true) => a.minss(s, c),
-        (Kind::Min, F32, false) => a.minps(s, c),
-        (Kind::Min, _, true) => a.minsd(s, c),
-        (Kind::Min, _, false) => a.minpd(s, c),
-        (Kind::Max, F32, true) => a.maxss(s, c),
-        (Kind::Max, F32, false) => a.maxps(s, c),
-        (Kind::Max, _, true) => a.maxsd(s, c),
-        (Kind::Max, _, false) => a.maxpd(s, c),
-        (Kind::RoundTrip, element, _) => {
-            if element == F32 {
-                a.cvttss2si(rax, s)?;
-                a.xorps(s, s)?;
-                return a.cvtsi2ss(s, rax);
-            }
-            a.cvttsd2si(rax, s)?;
+        (Kind::Mul, _, true) => by_width!(wide, a.mulss | mulsd(s, c)),
+        (Kind::Mul, _, false) => by_width!(wide, a.mulps | mulpd(s, c)),
+        (Kind::Div, _, true) => by_width!(wide, a.divss | divsd(s, c)),
+        (Kind::Div, _, false) => by_width!(wide, a.divps | divpd(s, c)),
+        (Kind::Sqrt, _, true) => by_width!(wide, a.sqrtss | sqrtsd(s, s)),
+        (Kind::Sqrt, _, false) => by_width!(wide, a.sqrtps | sqrtpd(s, s)),
+        (Kind::Min, _, true) => by_width!(wide, a.minss | minsd(s, c)),
+        (Kind::Min, _, false) => by_width!(wide, a.minps | minpd(s, c)),
+        (Kind::Max, _, true) => by_width!(wide, a.maxss | maxsd(s, c)),
+        (Kind::Max, _, false) => by_width!(wide, a.maxps | maxpd(s, c)),
+        (Kind::RoundTrip, ..) => {
+            by_width!(wide, a.cvttss2si | cvttsd2si(rax, s))?;
             a.xorps(s, s)?;
-            a.cvtsi2sd(s, rax)
+            by_width!(wide, a.cvtsi2ss | cvtsi2sd(s, rax))
         }
         (_, I32, _) => a.paddd(s, d),
         (_, I64, _) => a.paddq(s, d),
-        (_, F32, true) => a.addss(s, d),
-        (_, F32, false) => a.addps(s, d),
-        (_, F64, true) => a.addsd(s, d),
-        (_, F64, false) => a.addpd(s, d),
+        (_, _, true) => by_width!(wide, a.addss | addsd(s, d)),
+        (_, _, false) => by_width!(wide, a.addps | addpd(s, d)),
     }
 }

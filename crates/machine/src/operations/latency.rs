@@ -4,6 +4,7 @@ use super::probe::{Costs, Pair, agreement_within, costs, repeatability, second_l
 use super::target::{Element, Kind, Target};
 use crate::Error;
 use crate::analysis::monotone;
+use crate::document::curve;
 use crate::session::Session;
 use cere_format::machine::{Curve, Operation};
 use cere_timing::stats::median;
@@ -135,20 +136,17 @@ fn restores(target: Target) -> f64 {
 #[must_use]
 pub fn drawn(outcome: &Outcome) -> Curve {
     let o = &outcome.operation;
-    Curve {
-        name: format!(
-            "{} {} in {} bits: independent streams",
-            o.name, o.element, o.bits
-        ),
-        x: "streams".to_owned(),
-        y: "cost of one operation of each, in additions".to_owned(),
-        points: outcome.curve.clone(),
-        marks: o
-            .in_flight
-            .map(|f| (f64::from(f), "in flight".to_owned()))
-            .into_iter()
-            .collect(),
-    }
+    let name = format!(
+        "{} {} in {} bits: independent streams",
+        o.name, o.element, o.bits
+    );
+    let titles: [&str; 3] = [
+        &name,
+        "streams",
+        "cost of one operation of each, in additions",
+    ];
+    let mark = o.in_flight.map(|f| (f64::from(f), "in flight".to_owned()));
+    curve(titles, outcome.curve.clone(), mark)
 }
 
 /// Operations in flight, by two ways.

@@ -1,5 +1,6 @@
 //! Live ranges: how many variables stay in registers (BlackjackBench 3.5).
 
+use crate::document::curve;
 use crate::session::Session;
 use cere_format::machine::Curve;
 use std::arch::is_x86_feature_detected;
@@ -151,18 +152,18 @@ pub fn measure(session: &Session, class: Class) -> Option<Ranges> {
             .collect::<Vec<_>>()
     });
     let found = read([&points[0], &points[1]]);
-    let marks = found.map(|(at, _)| (f64::from(at), "in registers".to_owned()));
+    let name = format!("Variables in registers: {}", class.name());
+    let mark = found.map(|(at, _)| (f64::from(at), "in registers".to_owned()));
     let both = points[0].iter().zip(&points[1]);
+    let least = both.map(|(a, b)| (a.0, a.1.min(b.1)));
     Some(Ranges {
         registers: found.map(|f| f.0),
         confidence: found.map_or(0.0, |f| f.1),
-        curve: Curve {
-            name: format!("Variables in registers: {}", class.name()),
-            x: "variables".to_owned(),
-            y: "nanoseconds of an addition".to_owned(),
-            points: both.map(|(a, b)| (a.0, a.1.min(b.1))).collect(),
-            marks: marks.into_iter().collect(),
-        },
+        curve: curve(
+            [&name, "variables", "nanoseconds of an addition"],
+            least.collect(),
+            mark,
+        ),
     })
 }
 

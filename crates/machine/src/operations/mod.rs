@@ -19,6 +19,7 @@ pub mod probe;
 pub mod slot;
 pub mod target;
 
+use crate::document::found;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::{Cores, Curve, Found, Operation, Peak};
@@ -74,11 +75,7 @@ pub fn measure(session: &Session) -> Result<Measured, Error> {
 
 impl Measured {
     fn tell(&mut self, what: String, confidence: f64, how: &str) {
-        self.found.push(Found {
-            what,
-            confidence,
-            how: how.to_owned(),
-        });
+        self.found.push(found(what, confidence, how));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::probe::{Chain, agreement};
 use super::target::{Element, Kind, Target};
 use crate::session::Session;
-use crate::{Error, place};
+use crate::{Error, document, place};
 use cere_format::machine::{Found, Peak};
 
 /// Most streams that are tried.
@@ -225,15 +225,13 @@ pub fn measure(
         return Ok((peaks, found));
     };
     let mut add = |mix: &Mix, tried: &Tried, cores: usize, rate: f64, confidence: f64| {
-        found.push(Found {
-            what: format!("peaks[{}]", peaks.len()),
-            confidence,
-            how: format!(
-                "the best of many windows of {:.0} us, {} independent streams",
-                WINDOW / 1e3,
-                tried.streams
-            ),
-        });
+        let how = format!(
+            "the best of many windows of {:.0} us, {} independent streams",
+            WINDOW / 1e3,
+            tried.streams
+        );
+        let what = format!("peaks[{}]", peaks.len());
+        found.push(document::found(what, confidence, how));
         peaks.push(Peak {
             name: mix.name.to_owned(),
             element: mix.targets[0].element.name().to_owned(),

@@ -1,6 +1,7 @@
 //! Time slot: how long a thread runs when others wait (BlackjackBench 3.6).
 
 use super::probe::agreement_within;
+use crate::document::curve;
 use crate::session::Session;
 use crate::{Error, place};
 use cere_format::machine::Curve;
@@ -122,22 +123,17 @@ pub fn measure(session: &Session, cores: &[u32]) -> Result<Slot, Error> {
         *bins.entry(bin(*run)).or_insert(0.0) += 1.0;
     }
     let length = |bin: i64| 2f64.powf(bin as f64 / BINS) / 1e6;
+    let points = bins.into_iter().map(|(bin, count)| (length(bin), count));
+    let mark = found.map(|f| (f.0 / 1e6, "time slot".to_owned()));
+    let titles: [&str; 3] = [
+        "Runs of a thread that shares its core with another",
+        "milliseconds",
+        "runs",
+    ];
     Ok(Slot {
         seconds: found.map(|f| f.0 / 1e9),
         confidence: found.map_or(0.0, |f| f.1),
-        curve: Curve {
-            name: "Runs of a thread that shares its core with another".to_owned(),
-            x: "milliseconds".to_owned(),
-            y: "runs".to_owned(),
-            points: bins
-                .into_iter()
-                .map(|(bin, count)| (length(bin), count))
-                .collect(),
-            marks: found
-                .map(|f| (f.0 / 1e6, "time slot".to_owned()))
-                .into_iter()
-                .collect(),
-        },
+        curve: curve(titles, points.collect(), mark),
     })
 }
 

@@ -1,13 +1,15 @@
 //! Which cores have a cache together (Servet, III.B).
 
-use super::group::{Duel, Pair, shared};
+use super::cores;
+use super::group::{Duel, Pair, Unknown, shared};
 use super::lockstep::{Typical, lockstep, nanoseconds};
-use super::{Cores, Groups, Part, cores};
+use super::part::{Cores, Groups, Part};
 use crate::Error;
 use crate::bandwidth::Deadline;
 use crate::code::Code;
+use crate::document::{self, by_pair};
 use crate::session::Session;
-use cere_format::machine::{Cache, Curve, Found, USABLE};
+use cere_format::machine::{Cache, USABLE};
 use cere_timing::area::{Area, Pages};
 use iced_x86::code_asm::{ptr, rax, rdi, rsi};
 use std::collections::HashMap;
@@ -144,12 +146,9 @@ pub fn measure(
         session.step(&format!("who shares cache level {}", cache.level));
         let needed = seconds(cache.size_bytes, line, all.measured.len(), pairs.len());
         let outcome = if cache.size_bytes == 0 || cache.confidence < USABLE {
-            Err("its size is not known well enough".to_owned())
+            Err(Unknown::Size)
         } else if needed > deadline.left() {
-            Err(format!(
-                "arrays of its size take up to {needed:.0} s, of which {:.0} s are left",
-                deadline.left()
-            ))
+            Err(Unknown::TooLong(needed, deadline.left()))
         } else {
             let share = deadline.part(1.0 / (caches.len() - at) as f64);
             let duels = duels(
@@ -161,10 +160,14 @@ pub fn measure(
                 &control,
                 &share,
             )?;
-            curves.push(curve(cache.level, &duels));
+            curves.push(by_pair(
+                &format!("Pairs of cores in cache level {}", cache.level),
+                "0: as one core with one array; 1: as one core with both",
+                duels.iter().map(|d| (d.pair, d.position())),
+            ));
             match duels.len() == pairs.len() {
                 true => shared(&all.measured, &duels),
-                false => Err("time ran out, or threads were stopped too often, before all pairs had run at once".to_owned()),
+                false => Err(Unknown::Unfinished),
             }
         };
         let (value, confidence, how) = match outcome {
@@ -174,14 +177,11 @@ pub fn measure(
                 "pairs of cores chase through 2/3 of the level each: nearer to one core with both arrays than to one with one"
                     .to_owned(),
             ),
-            Err(why) => (None, 0.0, why),
+            Err(why) => (None, 0.0, why.to_string()),
         };
         groups.push(value);
-        found.push(Found {
-            what: format!("caches[{at}].shared_by"),
-            confidence,
-            how,
-        });
+        let what = format!("caches[{at}].shared_by");
+        found.push(document::found(what, confidence, how));
     }
     Ok(Part {
         value: groups,
@@ -266,20 +266,6 @@ fn duels(
         });
     }
     Ok(found)
-}
-
-fn curve(level: u32, duels: &[Duel]) -> Curve {
-    let points = duels.iter().enumerate();
-    let points: Vec<(f64, f64)> = points.map(|(at, d)| (at as f64, d.position())).collect();
-    let marks = duels.iter().enumerate();
-    let marks = marks.map(|(at, d)| (at as f64, format!("{}-{}", d.pair.0, d.pair.1)));
-    Curve {
-        name: format!("Pairs of cores in cache level {level}"),
-        x: "pair".to_owned(),
-        y: "0: as one core with one array; 1: as one core with both".to_owned(),
-        points,
-        marks: marks.collect(),
-    }
 }
 
 #[cfg(test)]

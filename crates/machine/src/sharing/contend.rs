@@ -1,16 +1,18 @@
 //! Bandwidth from memory that cores take from each other (Servet, III.C).
 
+use super::cores;
 use super::group::{Pair, contention};
 use super::lockstep::{Span, lockstep, valid};
-use super::{Cores, Part, cores};
+use super::part::{Cores, Part};
 use crate::Error;
 use crate::bandwidth::Deadline;
 use crate::bandwidth::kernels::{Kernel, Shape};
 use crate::bandwidth::plan::Spot;
 use crate::bandwidth::window::{Runner, area};
+use crate::document::{self, by_pair};
 use crate::session::Session;
 use crate::system;
-use cere_format::machine::{Cache, Contention, Curve, Found};
+use cere_format::machine::{Cache, Contention, Found};
 use cere_timing::stats::median;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -141,40 +143,27 @@ pub fn measure(
     );
     Ok(Part {
         found: found(&groups, confidence, &how, table.len() == pairs.len()),
-        curves: vec![curve(&table)],
+        curves: vec![by_pair(
+            "Copy bandwidth of a core in pairs",
+            "bandwidth over that of a core alone",
+            table.iter().copied(),
+        )],
         value: groups,
     })
 }
 
 fn found(groups: &[Contention], confidence: f64, how: &str, all: bool) -> Vec<Found> {
-    let one = |what: String, how: String| Found {
-        what,
-        confidence,
-        how,
-    };
     if groups.is_empty() {
         let how = match all {
             true => format!("no pair takes bandwidth from each other: {how}"),
             false => format!("threads were stopped so often that few pairs ran at once: {how}"),
         };
-        return vec![one("memory.contention".to_owned(), how)];
+        return vec![document::found("memory.contention", confidence, how)];
     }
     let names = (0..groups.len()).map(|at| format!("memory.contention[{at}]"));
-    names.map(|name| one(name, how.to_owned())).collect()
-}
-
-fn curve(table: &[(Pair, f64)]) -> Curve {
-    let points = table.iter().enumerate();
-    let marks = table.iter().enumerate();
-    Curve {
-        name: "Copy bandwidth of a core in pairs".to_owned(),
-        x: "pair".to_owned(),
-        y: "bandwidth over that of a core alone".to_owned(),
-        points: points.map(|(at, (_, share))| (at as f64, *share)).collect(),
-        marks: marks
-            .map(|(at, ((a, b), _))| (at as f64, format!("{a}-{b}")))
-            .collect(),
-    }
+    names
+        .map(|name| document::found(name, confidence, how))
+        .collect()
 }
 
 #[cfg(test)]

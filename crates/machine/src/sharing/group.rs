@@ -74,19 +74,36 @@ impl Duel {
     }
 }
 
-/// Groups of cores that have a cache together, and the confidence; or why that cannot be observed.
+/// Why it is not known which cores have a cache together.
+#[derive(Debug, thiserror::Error)]
+pub enum Unknown {
+    /// Its size is needed.
+    #[error("its size is not known well enough")]
+    Size,
+    /// Seconds that are needed, and those that are left.
+    #[error("arrays of its size take up to {0:.0} s, of which {1:.0} s are left")]
+    TooLong(f64, f64),
+    /// Pairs were left out.
+    #[error("time ran out, or threads were stopped too often, before all pairs had run at once")]
+    Unfinished,
+    /// The slow reference over the fast one.
+    #[error(
+        "an array of 4/3 of the level takes {0:.2} of the time of one of 2/3: cores that evict each other cannot be told from cores that \
+         do not"
+    )]
+    Contrast(f64),
+}
+
+/// Groups of cores that have a cache together, and the confidence.
 ///
 /// The threshold of Servet, a ratio above 2, holds where two arrays evict each other wholly and the next level is much slower. Other
 /// replacement keeps a part, and a far level costs many times more. So a pair is compared with what the same cache does to one core
 /// with both arrays: nearer to that is shared.
-pub fn shared(cores: &[u32], duels: &[Duel]) -> Result<(Vec<Vec<u32>>, f64), String> {
+pub fn shared(cores: &[u32], duels: &[Duel]) -> Result<(Vec<Vec<u32>>, f64), Unknown> {
     let contrasts: Vec<f64> = duels.iter().map(|d| d.slow / d.fast).collect();
     let contrast = median(&contrasts).unwrap_or(0.0);
     if contrast.is_nan() || contrast < CONTRAST {
-        return Err(format!(
-            "an array of 4/3 of the level takes {contrast:.2} of the time of one of 2/3: cores that evict each other cannot be told from \
-             cores that do not"
-        ));
+        return Err(Unknown::Contrast(contrast));
     }
     let near = |d: &&Duel| d.position() > 0.5;
     let edges: Vec<Pair> = duels.iter().filter(near).map(|d| d.pair).collect();
@@ -231,7 +248,7 @@ pub(crate) mod tests {
         assert!(busy < 0.5 && busy < calm / 1.5, "{calm} {busy}");
         // A level whose end the virtual machine does not see.
         duels.iter_mut().for_each(|d| d.slow = 1.1 * d.fast);
-        let error = shared(&cores, &duels).unwrap_err();
+        let error = shared(&cores, &duels).unwrap_err().to_string();
         assert!(error.contains("cannot be told"), "{error}");
     }
 

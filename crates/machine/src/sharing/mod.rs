@@ -11,17 +11,19 @@ mod contend;
 mod cores;
 mod lockstep;
 mod mpi;
+mod part;
 mod talk;
 mod turns;
 
+pub use part::Groups;
+
 use crate::bandwidth::Deadline;
+use crate::document::found;
 use crate::place::{self, usable};
 use crate::session::Session;
 use crate::{Error, system};
 use cere_format::machine::{Cache, Contention, Curve, Found, Layer, Locality};
-
-/// Cores that have a cache together; `None` where it was not observed.
-pub type Groups = Option<Vec<Vec<u32>>>;
+use part::{Cores, Part};
 
 /// What was measured.
 #[derive(Debug, Clone, Default)]
@@ -44,29 +46,12 @@ pub struct Measured {
     pub notes: Vec<String>,
 }
 
-/// A part of it.
-#[derive(Debug)]
-struct Part<T> {
-    value: T,
-    found: Vec<Found>,
-    curves: Vec<Curve>,
-}
-
 impl Measured {
     fn take<T>(&mut self, part: Part<T>) -> T {
         self.found.extend(part.found);
         self.curves.extend(part.curves);
         part.value
     }
-}
-
-/// The cores of a measurement.
-#[derive(Debug, Clone)]
-struct Cores {
-    /// Those measured.
-    measured: Vec<u32>,
-    /// How many threads can be put on.
-    allowed: usize,
 }
 
 /// Measures what cores share, in at most 14 seconds, quick in 3. `caches` are those measured, the nearest first; `line` the bytes of a line.
@@ -159,11 +144,7 @@ fn alone(mut measured: Measured, cores: Vec<u32>, caches: usize) -> Measured {
     let others = ["memory.contention", "cores.layers", "cores.tree"].map(str::to_owned);
     measured.found = names
         .chain(others)
-        .map(|what| Found {
-            what,
-            confidence: 0.0,
-            how: why.to_owned(),
-        })
+        .map(|what| found(what, 0.0, why))
         .collect();
     measured.shared_by = vec![None; caches];
     measured.measured = cores;

@@ -1,16 +1,17 @@
 //! Messages between cores by MPI (Servet, III.D), where there is one.
 
-use super::Cores;
 use super::cores::{self, disjoint};
 use super::group::Pair;
+use super::part::Cores;
 use super::talk::{LONG, layers};
 use crate::bandwidth::Deadline;
+use crate::document::{self, curve};
 use crate::session::Session;
 use cere_format::machine::{Curve, Found, Layer};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 const SOURCE: &str = include_str!("ping.c");
@@ -35,16 +36,42 @@ fn in_path(name: &str) -> Option<PathBuf> {
     all.find(|file| file.is_file())
 }
 
+/// Why nothing was measured by MPI.
+#[derive(Debug, thiserror::Error)]
+enum MpiError {
+    #[error("no time was left to run {0}: allow more, by --seconds")]
+    NoTime(String),
+    #[error("{name} took longer than {seconds:.1} s: allow more, by --seconds")]
+    TooLong { name: String, seconds: f64 },
+    #[error("{what}: {source}")]
+    System {
+        what: String,
+        source: std::io::Error,
+    },
+    #[error("{name} failed ({status}): {said}")]
+    Failed {
+        name: String,
+        status: ExitStatus,
+        said: String,
+    },
+    #[error("mpirun gave no times: {0}")]
+    NoTimes(String),
+}
+
 /// Runs a command for at most `seconds`; its output, or what went wrong.
-fn run(command: &mut Command, seconds: f64) -> Result<String, String> {
+fn run(command: &mut Command, seconds: f64) -> Result<String, MpiError> {
     let name = command.get_program().to_string_lossy().into_owned();
     if seconds < 0.05 {
-        return Err(format!("no time was left to run {name}"));
+        return Err(MpiError::NoTime(name));
     }
+    let system = |source| MpiError::System {
+        what: name.clone(),
+        source,
+    };
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     // A group of its own: all its ranks end with it.
     command.stderr(Stdio::piped()).process_group(0);
-    let mut child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
+    let mut child = command.spawn().map_err(system)?;
     let group = child.id() as i32;
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let text = |from: &mut dyn Read| {
@@ -59,11 +86,14 @@ fn run(command: &mut Command, seconds: f64) -> Result<String, String> {
         let status = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break Ok(status),
-                Err(error) => break Err(format!("{name}: {error}")),
+                Err(error) => break Err(system(error)),
                 Ok(None) if std::time::Instant::now() < end => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                Ok(None) => break Err(format!("{name} took longer than {seconds:.1} s")),
+                Ok(None) => {
+                    let name = name.clone();
+                    break Err(MpiError::TooLong { name, seconds });
+                }
             }
         };
         // SAFETY: signals the group of a child of our own; after its end the group holds at most ranks that it left behind.
@@ -80,8 +110,9 @@ fn run(command: &mut Command, seconds: f64) -> Result<String, String> {
                 let said = lines
                     .filter(|l| l.chars().any(char::is_alphanumeric))
                     .take(3);
-                let said: Vec<&str> = said.collect();
-                Err(format!("{name} failed ({status}): {}", said.join(" ")))
+                let said = said.collect::<Vec<_>>().join(" ");
+                let name = name.clone();
+                Err(MpiError::Failed { name, status, said })
             }
         }
     })
@@ -140,7 +171,7 @@ impl Ranks<'_> {
         format!("{bytes}:{rounds}:{batches}:{}", pairs.join(","))
     }
 
-    fn run(&self, phases: &[String], seconds: f64) -> Result<Vec<f64>, String> {
+    fn run(&self, phases: &[String], seconds: f64) -> Result<Vec<f64>, MpiError> {
         let list: Vec<String> = self.cores.iter().map(u32::to_string).collect();
         let mut command = Command::new(self.mpirun);
         command
@@ -149,12 +180,8 @@ impl Ranks<'_> {
             .arg(list.len().to_string());
         command.arg(&self.program).arg(list.join(",")).args(phases);
         let output = run(&mut command, seconds)?;
-        parse(&output, phases.len()).ok_or_else(|| {
-            format!(
-                "mpirun gave no times: {}",
-                output.lines().next().unwrap_or("nothing")
-            )
-        })
+        let said = output.lines().next().unwrap_or("nothing");
+        parse(&output, phases.len()).ok_or_else(|| MpiError::NoTimes(said.to_owned()))
     }
 }
 
@@ -183,13 +210,17 @@ fn with(
     bytes: u64,
     all: &Cores,
     deadline: &Deadline,
-) -> Result<Measured, String> {
-    let directory = tempfile::tempdir().map_err(|e| format!("no temporary directory: {e}"))?;
+) -> Result<Measured, MpiError> {
+    let system = |what: &str, source| MpiError::System {
+        what: what.to_owned(),
+        source,
+    };
+    let directory = tempfile::tempdir().map_err(|e| system("no temporary directory", e))?;
     let (source, program) = (
         directory.path().join("ping.c"),
         directory.path().join("ping"),
     );
-    std::fs::write(&source, SOURCE).map_err(|e| format!("{}: {e}", source.display()))?;
+    std::fs::write(&source, SOURCE).map_err(|e| system(&source.to_string_lossy(), e))?;
     let mut compile = Command::new(mpicc);
     run(
         compile.args(["-O2", "-o"]).arg(&program).arg(&source),
@@ -239,13 +270,8 @@ fn first(layer: &Layer, pairs: &[Pair], latencies: &[f64]) -> f64 {
 }
 
 fn found(layers: usize, confidence: f64) -> Vec<Found> {
-    let one = |at: usize| {
-        Found {
-        what: format!("mpi.layers[{at}]"),
-        confidence,
-        how: "messages there and back between ranks bound to pairs of cores; latencies within 15 % are one layer".to_owned(),
-    }
-    };
+    let how = "messages there and back between ranks bound to pairs of cores; latencies within 15 % are one layer";
+    let one = |at| document::found(format!("mpi.layers[{at}]"), confidence, how);
     (0..layers).map(one).collect()
 }
 
@@ -255,7 +281,7 @@ fn fill(
     layers: &mut [Layer],
     batches: usize,
     deadline: &Deadline,
-) -> Result<(Vec<Curve>, Vec<f64>), String> {
+) -> Result<(Vec<Curve>, Vec<f64>), MpiError> {
     let mut phases = Vec::new();
     for layer in layers.iter() {
         let first = &layer.pairs[..1];
@@ -274,16 +300,10 @@ fn fill(
         let many = disjoint(&layer.pairs).len() > 1;
         layer.slowdown = many.then(|| times[LONG.len() + 1] / times[0]);
         again.push(times[0]);
-        curves.push(Curve {
-            name: format!(
-                "Messages by MPI between cores {} and {}",
-                layer.pairs[0].0, layer.pairs[0].1
-            ),
-            x: "bytes of a message".to_owned(),
-            y: "bytes per second".to_owned(),
-            points,
-            marks: Vec::new(),
-        });
+        let (a, b) = layer.pairs[0];
+        let name = format!("Messages by MPI between cores {a} and {b}");
+        let titles: [&str; 3] = [&name, "bytes of a message", "bytes per second"];
+        curves.push(curve(titles, points, None));
     }
     Ok((curves, again))
 }
@@ -307,12 +327,12 @@ mod tests {
     fn commands_end_in_time_and_say_why_they_fail() {
         assert_eq!(run(Command::new("echo").arg("a"), 5.0).unwrap(), "a\n");
         let error = run(Command::new("sleep").arg("100"), 0.05).unwrap_err();
-        assert!(error.contains("longer than"), "{error}");
+        assert!(matches!(error, MpiError::TooLong { .. }), "{error}");
         let error = run(
             Command::new("sh").args(["-c", "echo because >&2; exit 3"]),
             5.0,
         );
-        assert!(error.unwrap_err().contains("because"));
+        assert!(error.unwrap_err().to_string().contains("because"));
         assert!(run(&mut Command::new("/no/such"), 1.0).is_err());
     }
 
@@ -348,6 +368,6 @@ mod tests {
             &all,
             &deadline,
         );
-        assert!(none.unwrap_err().contains("/no/mpicc"));
+        assert!(none.unwrap_err().to_string().contains("/no/mpicc"));
     }
 }

@@ -3,11 +3,12 @@
 use super::cores::{self, disjoint};
 use super::group::{Pair, mean, separation, similar};
 use super::lockstep::{lockstep, typical, valid};
-use super::{Cores, Part};
+use super::part::{Cores, Part};
 use crate::Error;
 use crate::bandwidth::Deadline;
+use crate::document::{self, by_pair, curve};
 use crate::session::Session;
-use cere_format::machine::{Curve, Found, Layer};
+use cere_format::machine::{Curve, Layer};
 use cere_timing::area::{Area, Pages};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -152,7 +153,9 @@ pub fn measure(
     let measured: Vec<Pair> = found.iter().map(|(pair, _)| *pair).collect();
     let latencies: Vec<f64> = found.iter().map(|(_, one)| one.time * 1e-9).collect();
     let (mut layers, apart) = layers("cores", bytes, &measured, &latencies);
-    let mut curves = vec![by_pair(&lines)];
+    let title = "A line passed between two cores";
+    let lines = lines.iter().map(|(pair, one)| (*pair, one.time));
+    let mut curves = vec![by_pair(title, "nanoseconds one way", lines)];
     let count = layers.len();
     for (at, layer) in layers.iter_mut().enumerate() {
         let share = deadline.part(1.0 / (count - at) as f64);
@@ -165,11 +168,8 @@ pub fn measure(
         how += "; threads of some pairs were stopped too often";
         confidence *= 0.5;
     }
-    let named = (0..count).map(|at| Found {
-        what: format!("cores.layers[{at}]"),
-        confidence,
-        how: how.clone(),
-    });
+    let named =
+        (0..count).map(|at| document::found(format!("cores.layers[{at}]"), confidence, &how));
     Ok(Part {
         value: layers,
         found: named.collect(),
@@ -197,27 +197,9 @@ fn fill(session: &Session, layer: &mut Layer, deadline: &Deadline) -> Result<Opt
         let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
         layer.slowdown = (!times.is_empty()).then(|| mean / layer.latency_seconds);
     }
-    Ok(Some(Curve {
-        name: format!("Messages between cores {} and {}", first.0, first.1),
-        x: "bytes of a message".to_owned(),
-        y: "bytes per second".to_owned(),
-        points,
-        marks: Vec::new(),
-    }))
-}
-
-fn by_pair(lines: &[(Pair, super::lockstep::Typical)]) -> Curve {
-    let points = lines.iter().enumerate();
-    let marks = lines.iter().enumerate();
-    Curve {
-        name: "A line passed between two cores".to_owned(),
-        x: "pair".to_owned(),
-        y: "nanoseconds one way".to_owned(),
-        points: points.map(|(at, (_, one))| (at as f64, one.time)).collect(),
-        marks: marks
-            .map(|(at, ((a, b), _))| (at as f64, format!("{a}-{b}")))
-            .collect(),
-    }
+    let name = format!("Messages between cores {} and {}", first.0, first.1);
+    let titles: [&str; 3] = [&name, "bytes of a message", "bytes per second"];
+    Ok(Some(curve(titles, points, None)))
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! Blocks that two cores increment in turns (BlackjackBench 3.1.4).
 
+use super::cores;
 use super::lockstep::{lockstep, typical, valid};
+use super::part::{Cores, Part};
 use super::talk::Turns;
 use super::tree::{Table, tree};
-use super::{Cores, Part, cores};
 use crate::Error;
 use crate::bandwidth::Deadline;
 use crate::code::Code;
+use crate::document::{curve, found};
 use crate::session::Session;
-use cere_format::machine::{Cache, Curve, Found, Locality};
+use cere_format::machine::{Cache, Curve, Locality};
 use cere_timing::area::{Area, Pages};
 use iced_x86::code_asm::{qword_ptr, rdi, rdx, rsi};
 use std::sync::OnceLock;
@@ -133,14 +135,9 @@ pub fn measure(
         how += "; threads of some pairs were stopped too often";
         confidence *= 0.5;
     }
-    let found = Found {
-        what: "cores.tree".to_owned(),
-        confidence,
-        how,
-    };
     Ok(Part {
         value: tree,
-        found: vec![found],
+        found: vec![found("cores.tree", confidence, how)],
         curves: curves(&tables),
     })
 }
@@ -152,23 +149,19 @@ fn curves(tables: &[Table]) -> Vec<Curve> {
     };
     let core = first.0.0;
     let others = tables[0].pairs.iter().filter(|((a, _), _)| *a == core);
-    let curve = |pair: (u32, u32)| {
+    let of_pair = |pair: (u32, u32)| {
         let rate = |table: &Table| {
             let found = table.pairs.iter().find(|(p, _)| *p == pair)?;
             Some((table.block as f64, found.1))
         };
-        Curve {
-            name: format!(
-                "Blocks incremented in turns by cores {} and {}",
-                pair.0, pair.1
-            ),
-            x: "bytes of the block".to_owned(),
-            y: "bytes per second".to_owned(),
-            points: tables.iter().filter_map(rate).collect(),
-            marks: Vec::new(),
-        }
+        let name = format!(
+            "Blocks incremented in turns by cores {} and {}",
+            pair.0, pair.1
+        );
+        let titles: [&str; 3] = [&name, "bytes of the block", "bytes per second"];
+        curve(titles, tables.iter().filter_map(rate).collect(), None)
     };
-    others.map(|(pair, _)| curve(*pair)).collect()
+    others.map(|(pair, _)| of_pair(*pair)).collect()
 }
 
 #[cfg(test)]

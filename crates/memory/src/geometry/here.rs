@@ -1,7 +1,8 @@
 //! This machine's geometry: sizes from sysfs, which is right where `getconf` is not, and as measured where sysfs is wrong; inclusion
 //! and TLBs from CPUID.
 
-use super::{Geometry, GeometryError, Inclusion, Level, Tlb};
+use super::error::GeometryError;
+use super::levels::{Geometry, Inclusion, Level, Tlb};
 use cere_format::caches::Cache;
 use cere_format::machine::{self, Machine, USABLE};
 

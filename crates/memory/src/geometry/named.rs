@@ -1,7 +1,7 @@
 //! Built-in geometries, from the vendors' manuals: sizes, ways and inclusion. Replacement is not published; they take
 //! least recently used.
 
-use super::{Geometry, Inclusion, Level, Tlb};
+use super::levels::{Geometry, Inclusion, Level, Tlb};
 
 /// What [`of`] knows.
 pub const NAMES: &[&str] = &[

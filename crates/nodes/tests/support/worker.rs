@@ -3,6 +3,7 @@
 //! be done; `once`, a file that is made, and if it was not there the worker dies; `hang`, the same, and it hangs.
 
 use cere_nodes::{Job, Place, Worker};
+use cere_system::events::Events;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
@@ -60,7 +61,13 @@ fn main() {
     let factor: f64 = factor.trim().parse().expect("a factor");
     let host = cere_nodes::host_name();
     let chunk = chunk.parse().expect("a number");
-    let done = cere_nodes::work(directory, chunk, &host, &mut |task| each(factor, task));
+    let done = cere_nodes::work(
+        directory,
+        chunk,
+        &host,
+        &mut |task| each(factor, task),
+        &Events::ignored(),
+    );
     if let Err(error) = done {
         eprintln!("{error}");
         std::process::exit(1);

@@ -1,10 +1,11 @@
 //! The file as a checked sequence of members.
 
 use super::check::check_stored;
-use super::{
-    HEADER_LENGTH, PREAMBLE_LENGTH, PREAMBLE_MAGIC, SKIPPABLE_MAGIC, check_manifest, check_version,
-    copy_hashed, decode_table, decode_trace, invalid, manifest_limit,
+use super::layout::{
+    HEADER_LENGTH, PREAMBLE_LENGTH, PREAMBLE_MAGIC, SKIPPABLE_MAGIC, check_version, copy_hashed,
+    invalid, manifest_limit,
 };
+use super::{check_manifest, decode_table, decode_trace};
 use cere_format::answers;
 use cere_format::capture::PageRecord;
 use cere_format::package::{MEMBER_ANSWERS, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TRACE, Manifest};
@@ -26,33 +27,17 @@ pub(super) trait Receiver {
     ) -> Result<(u64, [u8; 32]), FormatError>;
 }
 
-/// A package whose preamble and overall checksum are good.
-pub(super) struct Archive<'a> {
-    frame: zstd::Decoder<'static, BufReader<io::Take<&'a mut dyn Read>>>,
-    path: PathBuf,
-    /// Bytes of the tar archive read.
-    offset: u64,
-    /// Bytes of the file that follow the preamble.
+/// What stands before the archive, behind the version.
+struct Preamble {
+    /// Bytes of the archive.
     length: u64,
+    /// Their hash.
+    sha256: [u8; 32],
 }
 
-impl<'a> Archive<'a> {
-    pub(super) fn open<S: Read + Seek>(
-        source: &'a mut S,
-        path: &Path,
-    ) -> Result<Self, FormatError> {
-        let fail = |source| FormatError::Io {
-            action: "read",
-            path: path.into(),
-            source,
-        };
-        let total = source.seek(SeekFrom::End(0)).map_err(fail)?;
-        source.seek(SeekFrom::Start(0)).map_err(fail)?;
-        let mut bytes = Vec::new();
-        (&mut *source)
-            .take(HEADER_LENGTH)
-            .read_to_end(&mut bytes)
-            .map_err(fail)?;
+impl Preamble {
+    /// Of the file's first bytes, [`HEADER_LENGTH`] unless it is shorter.
+    fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         // The magic number comes first: a file of another kind is not "cut short".
         let magic = [
             &SKIPPABLE_MAGIC.to_le_bytes()[..],
@@ -68,7 +53,17 @@ impl<'a> Archive<'a> {
                 expected: magic,
             });
         }
-        let Ok(bytes) = <[u8; HEADER_LENGTH as usize]>::try_from(bytes.as_slice()) else {
+        let rest = bytes.get(magic.len()..).unwrap_or_default();
+        let fields = || {
+            let (version, rest) = rest.split_first_chunk()?;
+            let (length, rest) = rest.split_first_chunk()?;
+            Some((
+                u32::from_le_bytes(*version),
+                u64::from_le_bytes(*length),
+                *rest.first_chunk()?,
+            ))
+        };
+        let Some((version, length, sha256)) = fields() else {
             return Err(FormatError::TooShort {
                 what: "package preamble",
                 offset: 0,
@@ -76,16 +71,13 @@ impl<'a> Archive<'a> {
                 available: bytes.len() as u64,
             });
         };
-        let mut cursor = &bytes[magic.len()..];
-        let mut word = [0; 4];
-        let mut length = [0; 8];
-        let mut expected = [0; 32];
-        cursor.read_exact(&mut word).map_err(fail)?;
-        cursor.read_exact(&mut length).map_err(fail)?;
-        cursor.read_exact(&mut expected).map_err(fail)?;
-        check_version("codelet package", u32::from_le_bytes(word))?;
-        let length = u64::from_le_bytes(length);
-        let available = total.saturating_sub(HEADER_LENGTH);
+        check_version("codelet package", version)?;
+        Ok(Self { length, sha256 })
+    }
+
+    /// Checks that just `available` bytes follow.
+    fn check_length(&self, available: u64) -> Result<(), FormatError> {
+        let length = self.length;
         if length > available {
             return Err(FormatError::TooShort {
                 what: "package",
@@ -95,19 +87,45 @@ impl<'a> Archive<'a> {
             });
         }
         if length < available {
-            return Err(invalid(
-                "package",
-                "length",
-                length,
-                "bytes follow the end of the package",
-            ));
+            let why = "bytes follow the end of the package";
+            return Err(invalid("package", "length", length, why));
         }
+        Ok(())
+    }
+}
+
+/// A package whose preamble and overall checksum are good.
+pub(super) struct Archive<'a> {
+    frame: zstd::Decoder<'static, BufReader<io::Take<&'a mut dyn Read>>>,
+    path: PathBuf,
+    /// Bytes of the tar archive read.
+    offset: u64,
+    /// Bytes of the file that follow the preamble.
+    length: u64,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn open<S: Read + Seek>(
+        source: &'a mut S,
+        path: &Path,
+    ) -> Result<Self, FormatError> {
+        let fail = |source| FormatError::io("read", path)(source);
+        let total = source.seek(SeekFrom::End(0)).map_err(fail)?;
+        source.seek(SeekFrom::Start(0)).map_err(fail)?;
+        let mut bytes = Vec::new();
+        (&mut *source)
+            .take(HEADER_LENGTH)
+            .read_to_end(&mut bytes)
+            .map_err(fail)?;
+        let preamble = Preamble::parse(&bytes)?;
+        preamble.check_length(total.saturating_sub(HEADER_LENGTH))?;
+        let length = preamble.length;
         let (_, found) = copy_hashed(&mut *source, &mut io::sink(), length).map_err(fail)?;
-        if found != expected {
+        if found != preamble.sha256 {
             return Err(FormatError::Checksum {
                 what: path.display().to_string(),
                 found: hexadecimal(&found),
-                expected: hexadecimal(&expected),
+                expected: hexadecimal(&preamble.sha256),
             });
         }
         source.seek(SeekFrom::Start(HEADER_LENGTH)).map_err(fail)?;
@@ -286,29 +304,19 @@ impl<'a> Archive<'a> {
                     "the manifest lists another here",
                 ));
             }
-            let (found, hash) = if [MEMBER_TABLE, MEMBER_TRACE, MEMBER_ANSWERS]
-                .contains(&name.as_str())
-            {
-                let mut bytes = Vec::new();
-                let result = copy_hashed(&mut self.frame, &mut bytes, size).map_err(self.fail())?;
-                let mut again = bytes.as_slice();
-                receiver.receive(&name, &mut again, size)?;
-                if result.0 == size && name == MEMBER_TRACE {
-                    decode_trace(
-                        MEMBER_TRACE,
-                        &bytes,
-                        manifest.page_size,
-                        manifest.openmp.is_some(),
-                    )?;
-                } else if result.0 == size && name == MEMBER_ANSWERS {
-                    answers::decode(MEMBER_ANSWERS, &bytes)?;
-                } else if result.0 == size {
-                    pages = decode_table(MEMBER_TABLE, &bytes, manifest.page_size)?;
-                    check_stored(&manifest, &pages)?;
+            let checked = [MEMBER_TABLE, MEMBER_TRACE, MEMBER_ANSWERS].contains(&name.as_str());
+            let (found, hash) = match checked {
+                true => {
+                    let mut bytes = Vec::new();
+                    let result =
+                        copy_hashed(&mut self.frame, &mut bytes, size).map_err(self.fail())?;
+                    receiver.receive(&name, &mut bytes.as_slice(), size)?;
+                    if result.0 == size {
+                        check_member(&name, &bytes, &manifest, &mut pages)?;
+                    }
+                    result
                 }
-                result
-            } else {
-                receiver.receive(&name, &mut self.frame, size)?
+                false => receiver.receive(&name, &mut self.frame, size)?,
             };
             if found != size {
                 return Err(FormatError::TooShort {
@@ -328,6 +336,12 @@ impl<'a> Archive<'a> {
             }
             self.skip_padding(size)?;
         }
+        self.end()?;
+        Ok((manifest, pages))
+    }
+
+    /// Checks that nothing follows the last member.
+    fn end(mut self) -> Result<(), FormatError> {
         for _ in 0..2 {
             let at = self.offset;
             if self
@@ -361,6 +375,27 @@ impl<'a> Archive<'a> {
                 "a package has one zstd frame",
             ));
         }
-        Ok((manifest, pages))
+        Ok(())
     }
+}
+
+/// Checks a table, trace or list of answers, and gives the `pages` of a table.
+fn check_member(
+    name: &str,
+    bytes: &[u8],
+    manifest: &Manifest,
+    pages: &mut Vec<PageRecord>,
+) -> Result<(), FormatError> {
+    match name {
+        MEMBER_TRACE => {
+            let team = manifest.openmp.is_some();
+            decode_trace(MEMBER_TRACE, bytes, manifest.page_size, team)?;
+        }
+        MEMBER_ANSWERS => answers::decode(MEMBER_ANSWERS, bytes).map(drop)?,
+        _ => {
+            *pages = decode_table(MEMBER_TABLE, bytes, manifest.page_size)?;
+            check_stored(manifest, pages)?;
+        }
+    }
+    Ok(())
 }

@@ -1,10 +1,10 @@
 //! What a manifest must fulfil.
 
-use super::table::{check_page_size, stored};
-use super::{
-    PAGES_LIMIT, RECORD_LENGTH, TLS_LIMIT, TRACE_LENGTH, UNITS_LIMIT, WORDS_LIMIT, check_version,
-    invalid,
+use super::layout::{
+    PAGES_LIMIT, RECORD_LENGTH, TLS_LIMIT, UNITS_LIMIT, WORDS_LIMIT, check_version, invalid,
 };
+use super::table::{check_page_size, stored};
+use super::trace::TRACE_LENGTH;
 use cere_format::FormatError;
 use cere_format::abi::UNIT_ID_LENGTH;
 use cere_format::answers::ANSWERS_MOST;

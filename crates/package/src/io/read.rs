@@ -1,19 +1,48 @@
 //! A package into memory or into a directory.
 
 use super::archive::{Archive, Receiver};
-use super::{Package, copy_hashed};
+use super::layout::copy_hashed;
 use cere_format::FormatError;
+use cere_format::capture::PageRecord;
 use cere_format::package::{MEMBER_MANIFEST, Manifest};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
+/// A package in memory.
+#[derive(Debug, Clone)]
+pub struct Package {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The page table.
+    pub pages: Vec<PageRecord>,
+    /// All members but the manifest, by name.
+    pub members: BTreeMap<String, Vec<u8>>,
+}
+
+impl Package {
+    /// The bytes of a member; empty if the package has none of that name.
+    pub fn member(&self, name: &str) -> &[u8] {
+        self.members.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Reads the manifest only. The checksum of the whole is verified all the same.
 pub fn read_manifest(path: &Path) -> Result<Manifest, FormatError> {
     let mut file = open(path)?;
     let mut archive = Archive::open(&mut file, path)?;
     archive.manifest()
+}
+
+/// Reads the manifest of a package that [`unpack_package`] unpacked into `directory`.
+pub fn unpacked_manifest(directory: &Path) -> Result<Manifest, FormatError> {
+    let path = directory.join(MEMBER_MANIFEST);
+    let text = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
+    serde_json::from_slice(&text).map_err(|source| FormatError::Json {
+        what: "the manifest".to_owned(),
+        source,
+    })
 }
 
 /// Reads a package into memory; refuses one whose members take more than `limit` bytes.
@@ -36,12 +65,8 @@ pub fn read_package_from(
             size: u64,
         ) -> Result<(u64, [u8; 32]), FormatError> {
             let mut bytes = Vec::new();
-            let result =
-                copy_hashed(contents, &mut bytes, size).map_err(|source| FormatError::Io {
-                    action: "decompress",
-                    path: self.1.clone(),
-                    source,
-                })?;
+            let result = copy_hashed(contents, &mut bytes, size)
+                .map_err(FormatError::io("decompress", &self.1))?;
             self.0.insert(member.into(), bytes);
             Ok(result)
         }
@@ -90,18 +115,10 @@ pub fn unpack_package(path: &Path, directory: &Path, limit: u64) -> Result<Manif
     let written = std::fs::write(&temporary, json);
     written
         .and_then(|()| std::fs::rename(&temporary, &target))
-        .map_err(|source| FormatError::Io {
-            action: "write",
-            path: target,
-            source,
-        })?;
+        .map_err(FormatError::io("write", &target))?;
     Ok(manifest)
 }
 
 fn open(path: &Path) -> Result<File, FormatError> {
-    File::open(path).map_err(|source| FormatError::Io {
-        action: "open",
-        path: path.into(),
-        source,
-    })
+    File::open(path).map_err(FormatError::io("open", path))
 }

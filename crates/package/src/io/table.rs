@@ -1,6 +1,6 @@
 //! The page table.
 
-use super::RECORD_LENGTH;
+use super::layout::RECORD_LENGTH;
 use cere_format::FormatError;
 use cere_format::capture::{
     PAGE_ABSENT, PAGE_CODE, PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_FLAGS, PAGE_FOREIGN,

@@ -1,8 +1,10 @@
+use super::layout::header;
 use super::write::append;
 use super::*;
+use cere_format::FormatError;
 use cere_format::build::{Language, Region};
 use cere_format::capture::{
-    EntryState, PAGE_TOUCHED, PageTrace, TRACE_THREAD_SHIFT, TRACE_WRITTEN,
+    EntryState, PAGE_TOUCHED, PageRecord, PageTrace, TRACE_THREAD_SHIFT, TRACE_WRITTEN,
 };
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PAGE_WRITTEN};
 use cere_format::hexadecimal;
@@ -10,10 +12,13 @@ use cere_format::package::{
     MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TLS_ENTRY,
     MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TRACE,
 };
-use cere_format::package::{Machine, Member, PackageImage, PackageUnit, TlsBlock};
+use cere_format::package::{
+    Machine, Manifest, Member, PACKAGE_VERSION, PackageImage, PackageUnit, TlsBlock,
+};
 use cere_format::profile::RegionKey;
 use proptest::prelude::*;
-use std::io::Cursor;
+use sha2::{Digest, Sha256};
+use std::io::{Cursor, Write};
 use std::path::Path;
 
 const LIMIT: u64 = 1 << 24;
@@ -21,6 +26,8 @@ const LIMIT: u64 = 1 << 24;
 fn sample() -> (Manifest, Vec<NewMember<'static>>) {
     let id = "0123456789abcdef0123456789abcdef".to_string();
     let manifest = Manifest {
+        of_thread: None,
+        beside: 0,
         openmp: None,
         answers: None,
         c_library: None,
@@ -39,6 +46,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
             reason: None,
             live_ins: vec![],
             exits: 1,
+            inside: None,
         },
         key: RegionKey {
             unit: id.clone(),

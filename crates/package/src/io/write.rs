@@ -1,13 +1,16 @@
 //! A package from its members.
 
 use super::check::check_stored;
-use super::{HEADER_LENGTH, check_manifest, copy_hashed, decode_table, header, invalid};
+use super::layout::{HEADER_LENGTH, copy_hashed, header, invalid};
+use super::{check_manifest, decode_table};
 use cere_format::package::{MEMBER_MANIFEST, MEMBER_TABLE, Manifest, Member, PACKAGE_VERSION};
 use cere_format::{FormatError, hexadecimal, untrusted};
 use sha2::{Digest, Sha256};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers hardly get smaller at higher levels, which take twice as long.
 const LEVEL: i32 = 1;
@@ -64,14 +67,6 @@ impl<'a> NewMember<'a> {
         }
     }
     pub(super) fn open(&self) -> Result<(Box<dyn Read + '_>, u64, PathBuf), FormatError> {
-        let fail = |path: &Path| {
-            let path = path.to_path_buf();
-            move |source| FormatError::Io {
-                action: "read",
-                path,
-                source,
-            }
-        };
         match &self.data {
             MemberData::Bytes(bytes) => Ok((
                 Box::new(bytes.as_slice()),
@@ -79,13 +74,16 @@ impl<'a> NewMember<'a> {
                 PathBuf::from(&self.name),
             )),
             MemberData::File(path) => {
-                let file = File::open(path).map_err(fail(path))?;
-                let size = file.metadata().map_err(fail(path))?.len();
+                let file = File::open(path).map_err(FormatError::io("read", path))?;
+                let size = file
+                    .metadata()
+                    .map_err(FormatError::io("read", path))?
+                    .len();
                 Ok((Box::new(file), size, path.clone()))
             }
             MemberData::Stream(size, open) => {
                 let path = PathBuf::from(&self.name);
-                let reader = open().map_err(fail(&path))?;
+                let reader = open().map_err(FormatError::io("read", &path))?;
                 Ok((reader, *size, path))
             }
         }
@@ -142,15 +140,34 @@ pub fn write_package(
     manifest: &mut Manifest,
     members: &[NewMember<'_>],
 ) -> Result<(), FormatError> {
+    list_members(manifest, members)?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| invalid("package", "path", path.display(), "it names a file"))?;
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let temporary = directory.join(temporary_name(name));
+    let mut file = File::create_new(&temporary).map_err(FormatError::io("create", &temporary))?;
+    let mut guard = Temporary(Some(temporary.clone()));
+    write_to(&mut file, manifest, members).map_err(FormatError::io("write", &temporary))?;
+    std::fs::rename(&temporary, path).map_err(FormatError::io("rename", &temporary))?;
+    guard.0 = None;
+    // The name is durable once the directory is; a file system that cannot sync one still has the file.
+    if let Ok(directory) = File::open(directory) {
+        let _ = directory.sync_all();
+    }
+    Ok(())
+}
+
+/// Fills `manifest.members`, and checks what is then to be written.
+fn list_members(manifest: &mut Manifest, members: &[NewMember<'_>]) -> Result<(), FormatError> {
     manifest.members.clear();
     let mut pages = Vec::new();
     for member in members {
         let (mut reader, size, from) = member.open()?;
-        let fail = |source| FormatError::Io {
-            action: "read",
-            path: from.clone(),
-            source,
-        };
+        let fail = FormatError::io("read", &from);
         let (found, hash) = if member.name == MEMBER_TABLE {
             let mut table = Vec::new();
             let result = copy_hashed(&mut reader, &mut table, u64::MAX).map_err(fail)?;
@@ -176,77 +193,52 @@ pub fn write_package(
     manifest.pages = pages.len() as u64;
     check_manifest(manifest)?;
     check_stored(manifest, &pages)?;
-    drop(pages);
-    check_readable(manifest)?;
-    let total: u64 = manifest.members.iter().map(|member| member.size).sum();
+    check_readable(manifest)
+}
 
-    let fail = |action, path: &Path| {
-        let path = path.to_path_buf();
-        move |source| FormatError::Io {
-            action,
-            path,
-            source,
-        }
+/// A name beside `name` that no other write uses.
+fn temporary_name(name: &OsStr) -> OsString {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let mut temporary = OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}.{number}", std::process::id()));
+    temporary.push(PACKAGE_UNFINISHED);
+    temporary
+}
+
+/// Writes the members behind room for the preamble, then the preamble, which has their hash.
+fn write_to(file: &mut File, manifest: &Manifest, members: &[NewMember<'_>]) -> io::Result<()> {
+    file.write_all(&[0; HEADER_LENGTH as usize])?;
+    let below = Hashing {
+        below: BufWriter::new(&mut *file),
+        hash: Sha256::new(),
+        length: 0,
     };
-    let name = path
-        .file_name()
-        .ok_or_else(|| invalid("package", "path", path.display(), "it names a file"))?;
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    static COUNTER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    let number = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let mut temporary_name = std::ffi::OsString::from(".");
-    temporary_name.push(name);
-    temporary_name.push(format!(".{}.{number}", std::process::id()));
-    temporary_name.push(PACKAGE_UNFINISHED);
-    let temporary = directory.join(temporary_name);
-    let mut file = File::create_new(&temporary).map_err(fail("create", &temporary))?;
-    let mut guard = Temporary(Some(temporary.clone()));
-    let mut write = || -> io::Result<()> {
-        file.write_all(&[0; HEADER_LENGTH as usize])?;
-        let below = Hashing {
-            below: BufWriter::new(&mut file),
-            hash: Sha256::new(),
-            length: 0,
-        };
-        let mut encoder = zstd::Encoder::new(below, LEVEL)?;
-        encoder.include_checksum(true)?;
-        if total > LONG {
-            encoder.long_distance_matching(true)?;
-            encoder.window_log(WINDOW_LOG)?;
-        }
-        let mut archive = tar::Builder::new(encoder);
-        let json = serde_json::to_vec_pretty(manifest)?;
-        append(
-            &mut archive,
-            MEMBER_MANIFEST,
-            json.len() as u64,
-            &mut json.as_slice(),
-        )?;
-        for (member, listed) in members.iter().zip(&manifest.members) {
-            let (mut reader, ..) = member.open().map_err(io::Error::other)?;
-            append(&mut archive, &member.name, listed.size, &mut reader)?;
-        }
-        let Hashing {
-            below,
-            hash,
-            length,
-        } = archive.into_inner()?.finish()?;
-        below.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&header(PACKAGE_VERSION, length, hash.finalize().into()))?;
-        file.sync_all()
-    };
-    write().map_err(fail("write", &temporary))?;
-    std::fs::rename(&temporary, path).map_err(fail("rename", &temporary))?;
-    guard.0 = None;
-    // The name is durable once the directory is; a file system that cannot sync one still has the file.
-    if let Ok(directory) = File::open(directory) {
-        let _ = directory.sync_all();
+    let mut encoder = zstd::Encoder::new(below, LEVEL)?;
+    encoder.include_checksum(true)?;
+    let total: u64 = manifest.members.iter().map(|member| member.size).sum();
+    if total > LONG {
+        encoder.long_distance_matching(true)?;
+        encoder.window_log(WINDOW_LOG)?;
     }
-    Ok(())
+    let mut archive = tar::Builder::new(encoder);
+    let json = serde_json::to_vec_pretty(manifest)?;
+    let size = json.len() as u64;
+    append(&mut archive, MEMBER_MANIFEST, size, &mut json.as_slice())?;
+    for (member, listed) in members.iter().zip(&manifest.members) {
+        let (mut reader, ..) = member.open().map_err(io::Error::other)?;
+        append(&mut archive, &member.name, listed.size, &mut reader)?;
+    }
+    let Hashing {
+        below,
+        hash,
+        length,
+    } = archive.into_inner()?.finish()?;
+    below.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&header(PACKAGE_VERSION, length, hash.finalize().into()))?;
+    file.sync_all()
 }
 
 pub(super) fn append<W: Write>(

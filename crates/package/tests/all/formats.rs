@@ -48,13 +48,20 @@ fn the_page_states_the_numbers() {
             "| {PASSAGES_OFFSET} | passages, {} bytes",
             size_of::<RawPassage>()
         ),
+        format!("| {THREADS_OFFSET} | blocks of threads, {THREAD_SIZE} bytes"),
         format!(
             "| {TRACES_OFFSET} | traces, {} bytes",
             size_of::<RawTrace>()
         ),
         format!(
-            "{RAW_REGIONS} regions, {RAW_NODES} nodes, {RAW_DEPTH} active entries, {RAW_PASSAGES} passages"
+            "{RAW_REGIONS} regions, {RAW_NODES} nodes, {RAW_DEPTH} active entries, {RAW_PASSAGES} passages, {RAW_THREADS} threads"
         ),
+        format!("thread, {} bytes", size_of::<RawThread>()),
+        format!(
+            "from {TIMES_OFFSET} on its times of each region, {} bytes",
+            size_of::<RawTimes>()
+        ),
+        format!("from {THREAD_ACTIVE_OFFSET} on {THREAD_DEPTH} active entries"),
         format!("| package | {PACKAGE_VERSION} |"),
         format!("| run plan, raw capture | {CAPTURE_VERSION} |"),
         format!("| 0 | 4 | `{SKIPPABLE_MAGIC:#010X}` |").replace("0X", "0x"),
@@ -93,11 +100,13 @@ fn the_page_names_the_fields() {
         include_str!("../../../format/src/package.rs"),
         include_str!("../../../format/src/replay.rs"),
     ];
-    // What one run hands to the pass, and what processes of one command say to each other, is not kept.
+    // What one run hands to the pass, what processes of one command say to each other, and what is computed from other fields, is not
+    // kept.
     let private = [
         "BindPlan",
         "KeepPlan",
         "KeptRequest",
+        "OverRanks",
         "Piece",
         "SplitPlan",
         "SplitTeam",

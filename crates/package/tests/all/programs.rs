@@ -49,6 +49,7 @@ fn input<'a>(build: &'a Build, raw: &'a Path, destination: &'a Path) -> PackInpu
         raw,
         region_name: "main@main.c:34",
         name: "main@main.c:34:1",
+        thread: None,
         in_vivo: None,
         represents: None,
         destination,

@@ -86,13 +86,15 @@ fn predict(model: &mut Model, threads: &[u32], measure: bool, sequential: bool) 
             operands: Vec::new(),
             compare: true,
             tolerance: Default::default(),
-            timeout: std::time::Duration::MAX,
+            timeout: None,
             team: Team::default(),
+            beside: None,
             sandbox: Default::default(),
         },
         rounds: 3,
         measure,
         sequential,
+        events: &Events::ignored(),
     };
     rounds.predict_from(model).unwrap()
 }

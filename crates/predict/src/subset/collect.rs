@@ -9,7 +9,7 @@ use cere_measure::matching::counting;
 use cere_store::current::{self, Chosen, Codelet, codelets};
 use cere_store::names::named;
 use cere_store::state;
-use cere_system::console::note;
+use cere_system::events::Events;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -40,14 +40,14 @@ pub struct Collected {
 ///
 /// # Errors
 /// A store has no profile or no codelets of its build.
-pub fn collect(stores: &[Store]) -> Result<Collected> {
+pub fn collect(stores: &[Store], events: &Events) -> Result<Collected> {
     let mut all = Collected::default();
     let mut names = BTreeSet::new();
     for (number, store) in stores.iter().enumerate() {
         if stores[..number].contains(store) {
             bail!("the store {} is named twice", store.root().display());
         }
-        add(&mut all, number, store, &mut names)
+        add(&mut all, (number, store), &mut names, events)
             .with_context(|| format!("the store {}", store.root().display()))?;
     }
     if all.regions.is_empty() {
@@ -58,9 +58,9 @@ pub fn collect(stores: &[Store]) -> Result<Collected> {
 
 fn add(
     all: &mut Collected,
-    number: usize,
-    store: &Store,
+    (number, store): (usize, &Store),
     names: &mut BTreeSet<String>,
+    events: &Events,
 ) -> Result<()> {
     let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
@@ -68,30 +68,31 @@ fn add(
         codelets, notes, ..
     } = codelets(store, &profile)?;
     for note in notes {
-        note!("{}: {note}", store.root().display());
+        events.note(format!("{}: {note}", store.root().display()));
     }
     let shares = Shares::of(&profile)?;
     let program = all.programs.len();
     let name = unique(&program_name(&profile.command), names);
     for region in shares.mostly_others(&known) {
-        note!(
+        events.note(format!(
             "{name}: {} is mostly the time of regions inside it, and counts as uncovered",
             region.name
-        );
+        ));
     }
     for region in shares.mostly_own(&known) {
         let own: Vec<&Codelet> = codelets.iter().filter(|c| c.1.key == region.key).collect();
         if own.is_empty() {
-            note!(
-                "{name}: {} has no codelet and counts as uncovered",
-                region.name
-            );
+            let region = &region.name;
+            events.note(format!(
+                "{name}: {region} has no codelet and counts as uncovered"
+            ));
             continue;
         }
         let chosen = match counting(&own, |c| c.1.represents) {
             Ok((_, chosen)) => chosen,
             Err(why) => {
-                note!("{name}: {} counts as uncovered: {why}", region.name);
+                let region = &region.name;
+                events.note(format!("{name}: {region} counts as uncovered: {why}"));
                 continue;
             }
         };

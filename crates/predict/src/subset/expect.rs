@@ -8,7 +8,7 @@ use crate::subset::train::train;
 use crate::subset::validate::{ByK, Errors, Known, Ratios, point_errors};
 use anyhow::{Context, Result, bail, ensure};
 use cere_cluster::Genetic;
-use cere_system::console::note;
+use cere_system::events::Events;
 use serde::Serialize;
 
 /// Expected errors, over all machines.
@@ -48,6 +48,8 @@ pub struct Machines<'a> {
     pub files: Vec<String>,
     /// Seed of the random partitions that the clusters are compared with.
     pub seed: u64,
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 impl Machines<'_> {
@@ -74,10 +76,10 @@ impl Machines<'_> {
                  `cere subset --whole` made of these stores"
             );
             if known < points {
-                note!(
-                    "{file} has no time of {} of {points} points: they are left out",
-                    points - known
-                );
+                let lacking = points - known;
+                self.events.note(format!(
+                    "{file} has no time of {lacking} of {points} points: they are left out"
+                ));
             }
             all.push(found);
         }
@@ -112,7 +114,7 @@ pub fn expected(
     let rows = choose::rows(&view.vectors, choosing.metrics);
     let k = subset.clusters.len();
     let without = match genetic {
-        None => known.without_program(&rows, choosing.scaling, k)?,
+        None => known.without_program(&rows, choosing.scaling, k, machines.events)?,
         Some(_) => None,
     };
     let space = choose::space(&rows, choosing.scaling)?;

@@ -15,7 +15,8 @@ use cere_cluster::Dropped;
 use cere_format::replay::Warmup;
 use cere_format::store::Store;
 use cere_measure::{Replays, Settings};
-use cere_system::console::{note, print, progress};
+use cere_system::console::print;
+use cere_system::events::Events;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -35,6 +36,8 @@ pub struct Request<'a> {
     pub least: usize,
     /// Whether codelets are points.
     pub unified: bool,
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 /// All that is known of the codelets of the stores.
@@ -80,7 +83,7 @@ pub struct Choosing<'a> {
 /// # Errors
 /// A store cannot be used, or nothing can be measured.
 pub fn measure(request: &Request) -> Result<Measured> {
-    let mut collected = collect(request.stores)?;
+    let mut collected = collect(request.stores, request.events)?;
     if !request.unified && request.least > collected.regions.len() {
         bail!(
             "{} points cannot make {} clusters: take --clusters {} or fewer",
@@ -92,7 +95,7 @@ pub fn measure(request: &Request) -> Result<Measured> {
     let replays: Vec<Replays> = request
         .stores
         .iter()
-        .map(Replays::open)
+        .map(|store| Replays::open(store, request.events))
         .collect::<Result<_>>()?;
     let reference = reference(request, &collected, &replays);
     let found = metrics(request, &collected, &replays, &reference);
@@ -100,7 +103,8 @@ pub fn measure(request: &Request) -> Result<Measured> {
     for region in &mut collected.regions {
         let program = &collected.programs[region.program].name;
         if let Some(left_out) = keep_measured(region, known) {
-            note!("{program}/{}: {left_out}", region.name);
+            let text = format!("{program}/{}: {left_out}", region.name);
+            request.events.note(text);
         }
     }
     collected.regions.retain(|r| !r.members.is_empty());
@@ -165,14 +169,15 @@ fn reference(
             }
         })
         .collect();
-    let bar = progress::bar("timing", (request.rounds * codelets.len()) as u64);
+    let steps = (request.rounds * codelets.len()) as u64;
+    let bar = request.events.steps("timing", steps);
     for round in 0..request.rounds {
         for (of, seconds) in codelets.iter().zip(&mut all) {
-            bar.inc(1);
+            bar.step();
             let Some(known) = seconds.as_mut().filter(|s| s.len() <= round) else {
                 continue;
             };
-            bar.set_message(of.manifest.name.clone());
+            bar.at(&of.manifest.name);
             let replays = &replays[of.store];
             let timed = times::round(replays, request.settings, &of.file, Code::Compiled, false);
             let kept = timed.and_then(|timed| {
@@ -180,12 +185,12 @@ fn reference(
                 times::keep(&cache(of), &key(of), known)
             });
             if let Err(error) = kept {
-                note!("not timed: {}: {}", of.manifest.name, print::error(&error));
+                let (name, why) = (&of.manifest.name, print::error(&error));
+                request.events.note(format!("not timed: {name}: {why}"));
                 *seconds = None;
             }
         }
     }
-    bar.finish_and_clear();
     all
 }
 
@@ -196,39 +201,34 @@ fn metrics(
     replays: &[Replays],
     reference: &[Option<Vec<f64>>],
 ) -> Vec<Option<Vector>> {
-    let bar = progress::bar("measuring", collected.codelets.len() as u64);
+    let steps = collected.codelets.len() as u64;
+    let bar = request.events.steps("measuring", steps);
     let each = collected.codelets.iter().zip(reference);
-    let found = each
-        .map(|(of, seconds)| {
-            bar.set_message(of.manifest.name.clone());
-            let seconds = seconds.as_ref();
-            let found = seconds.map(|seconds| {
-                let vector = vectors::vector(
-                    &replays[of.store],
-                    request.settings,
-                    request.measuring,
-                    &request.stores[of.store].cache(),
-                    &of.file,
-                    &of.sha256,
-                );
-                vector.map(|v| vectors::timed(v, fast(seconds)))
-            });
-            bar.inc(1);
-            match found? {
-                Ok(vector) => Some(vector),
-                Err(error) => {
-                    note!(
-                        "not measured: {}: {}",
-                        of.manifest.name,
-                        print::error(&error)
-                    );
-                    None
-                }
+    each.map(|(of, seconds)| {
+        bar.at(&of.manifest.name);
+        let seconds = seconds.as_ref();
+        let found = seconds.map(|seconds| {
+            let vector = vectors::vector(
+                &replays[of.store],
+                request.settings,
+                request.measuring,
+                &request.stores[of.store].cache(),
+                &of.file,
+                &of.sha256,
+            );
+            vector.map(|v| vectors::timed(v, fast(seconds)))
+        });
+        bar.step();
+        match found? {
+            Ok(vector) => Some(vector),
+            Err(error) => {
+                let (name, why) = (&of.manifest.name, print::error(&error));
+                request.events.note(format!("not measured: {name}: {why}"));
+                None
             }
-        })
-        .collect();
-    bar.finish_and_clear();
-    found
+        }
+    })
+    .collect()
 }
 
 impl Measured {
@@ -348,15 +348,15 @@ pub fn write(
     let replays: Vec<Replays> = request
         .stores
         .iter()
-        .map(Replays::open)
+        .map(|store| Replays::open(store, request.events))
         .collect::<Result<_>>()?;
-    let bar = progress::bar("packing", chosen.len() as u64);
+    let bar = request.events.steps("packing", chosen.len() as u64);
     for codelet in chosen {
         let sha256 = &subset.codelets[codelet].sha256;
         let mut all = view.measured.collected.codelets.iter();
         let found = all.find(|of| of.sha256 == *sha256);
         let found = found.context("a codelet has no file")?;
-        bar.set_message(found.manifest.name.clone());
+        bar.at(&found.manifest.name);
         packages.insert(sha256.clone(), found.file.clone());
         if prebuilt {
             let replays = &replays[found.store];
@@ -367,9 +367,9 @@ pub fn write(
                 built: cere_replay::build(&package, &manifest, &options)?,
             });
         }
-        bar.inc(1);
+        bar.step();
     }
-    bar.finish_and_clear();
+    drop(bar);
     archive::write(
         output,
         &Contents {

@@ -10,7 +10,8 @@ use cere_format::store::Store;
 use cere_measure::{Replays, SentSettings, Settings};
 use cere_nodes::{Job, Outcome, Place, Worker};
 use cere_store::state;
-use cere_system::console::{note, print};
+use cere_system::console::print;
+use cere_system::events::Events;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -84,6 +85,8 @@ pub struct Request<'a> {
     pub label: Option<String>,
     /// Seconds of whole programs there, by name.
     pub programs: BTreeMap<String, f64>,
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 /// Replays all codelets of the archive in rounds. Chunks that have a result, of an earlier call that was interrupted, are not replayed
@@ -131,7 +134,7 @@ pub fn measure(request: &Request, worker: &Worker) -> Result<Measurement> {
     )?;
     archive::unpack(request.archive, &inputs)?;
     state::write_json(&how_file(&directory, job.id()), &request.how)?;
-    cere_nodes::run_all(&job, request.place, worker, "measuring")?;
+    cere_nodes::run_all(&job, request.place, worker, "measuring", request.events)?;
     let outcomes = job.results()?;
     let none = |o: &Option<Outcome>| o.as_ref().is_some_and(|o| o.value.is_err());
     if outcomes.iter().all(none) {
@@ -189,7 +192,7 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
     for of in &mut codelets {
         if let Some(why) = &of.reason {
             let name = &request.subset.codelets[of.codelet].name;
-            note!("not measured: {name}: {why}");
+            request.events.note(format!("not measured: {name}: {why}"));
             of.rounds.clear();
         }
     }
@@ -236,14 +239,14 @@ fn gather(request: &Request, tasks: &[Value], outcomes: &[Option<Outcome>]) -> R
 ///
 /// # Errors
 /// The job cannot be read, or its result not be written.
-pub fn work(directory: &Path, chunk: usize) -> Result<()> {
+pub fn work(directory: &Path, chunk: usize, events: &Events) -> Result<()> {
     let inputs = directory.join("inputs");
     let id = Job::open(directory)?.id().to_owned();
     let how: How = state::read_json(&how_file(directory, &id))?;
     let settings = Settings::from(&how.replay);
     let store = Store::new(directory.join("store"));
     state::make_directory(store.root())?;
-    let replays = Replays::open(&store)?;
+    let replays = Replays::open(&store, events)?;
     let machine = Machine::here();
     let in_turns = !how.replay.flags.is_empty() && !how.prebuilt && machine.id == how.reference;
     let one = |task: &Value| -> Result<Done> {
@@ -262,11 +265,14 @@ pub fn work(directory: &Path, chunk: usize) -> Result<()> {
             machine: machine.clone(),
         })
     };
-    cere_nodes::work(directory, chunk, &cere_nodes::host_name(), &mut |task| {
+    let mut each = |task: &_| {
         let done = one(task).map_err(|error| print::error(&error))?;
         serde_json::to_value(done).map_err(|error| error.to_string())
-    })?;
-    Ok(())
+    };
+    let host = cere_nodes::host_name();
+    Ok(cere_nodes::work(
+        directory, chunk, &host, &mut each, events,
+    )?)
 }
 
 fn linked(inputs: &Path, sha256: &str) -> Result<cere_replay::Built> {

@@ -1,11 +1,13 @@
 //! The model of every prediction from a subset, as pure functions: t_target = t_ref * t_rep,target / t_rep,ref over a cluster, and
 //! the covered speed-up for the rest (CERE thesis, 6.4).
 
+use crate::outcome::Outcome;
 use crate::subset::document::Subset;
 use crate::subset::rounds::{fast, noise};
 use cere_cluster::{Replayed, predict as sum_up};
 use cere_timing::stats::around;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Disagreement of representative and check, as a ratio above 1, beyond which a cluster is refused.
 pub const DISAGREE: f64 = 1.25;
@@ -74,23 +76,16 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// A program's time on the target.
+/// A program on the target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Predicted {
-    /// The program.
+    /// Its name.
     pub name: String,
-    /// Seconds; none if too little of it is covered.
-    pub predicted_seconds: Option<f64>,
-    /// Lower end of the 95 % interval; none if no check was measured, so that the spread within clusters is not known.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// Share of its time on the reference in points whose time on the target is known, 0 to 1.
-    pub covered: f64,
-    /// Seconds on the reference.
+    /// Seconds on the reference machine.
     pub reference_seconds: f64,
-    /// Why there is no prediction or no interval.
-    pub reason: Option<String>,
+    /// Its time there. Without a measured check there is no interval, as the spread within clusters is not known.
+    #[serde(flatten)]
+    pub outcome: Outcome,
 }
 
 /// Everything that a target's ratios say of a subset.
@@ -119,68 +114,98 @@ enum Known {
     Cluster(usize, Ratio),
 }
 
+impl Known {
+    fn value(self) -> f64 {
+        match self {
+            Self::Own(ratio) | Self::Cluster(_, ratio) => ratio.value,
+        }
+    }
+}
+
+/// How far members are from their representatives, by the checks.
+#[derive(Clone, Copy)]
+struct Deviation {
+    /// Variance of the logarithm of their ratio; none without a check.
+    variance: Option<f64>,
+    checks: usize,
+}
+
 /// Predicts all programs of `subset` from the measured `ratios` of its points. Only those of representatives and checks are used, so
 /// that a target where all points were measured gives the same.
 #[must_use]
 pub fn predict(subset: &Subset, ratios: &[Option<Ratio>], disagree: f64) -> Prediction {
-    let mut known: Vec<Option<Known>> = vec![None; subset.points.len()];
-    let mut refused = Vec::new();
-    let mut squares: Vec<f64> = Vec::new();
-    let mut unchecked = Vec::new();
-    let measured = |point: &usize| ratios.get(*point).copied().flatten();
-    for (number, cluster) in subset.clusters.iter().enumerate() {
-        let checks: Vec<(usize, Ratio)> = cluster
-            .checks
-            .iter()
-            .filter_map(|c| Some((*c, measured(c)?)))
+    let mut found = Gathered {
+        known: vec![None; subset.points.len()],
+        squares: Vec::new(),
+        refused: Vec::new(),
+        unchecked: Vec::new(),
+    };
+    for number in 0..subset.clusters.len() {
+        found.add_cluster(subset, number, ratios, disagree);
+    }
+    let by_time = |a: &Refused, b: &Refused| b.seconds.total_cmp(&a.seconds);
+    found.refused.sort_by(by_time);
+    let checks = found.squares.len();
+    let mean = || found.squares.iter().sum::<f64>() / checks as f64;
+    let variance = (checks > 0).then(|| mean().max(0.0));
+    let deviation = Deviation { variance, checks };
+    let programs = 0..subset.programs.len();
+    Prediction {
+        programs: programs
+            .map(|program| of_program(subset, program, &found.known, deviation))
+            .collect(),
+        refused: found.refused,
+        unchecked: found.unchecked,
+        ratios: (found.known.iter())
+            .map(|k| k.map(|k| (k.value(), matches!(k, Known::Own(_)))))
+            .collect(),
+        deviation: variance.map(f64::sqrt),
+        checks,
+    }
+}
+
+/// What the clusters that were looked at so far say.
+struct Gathered {
+    /// The ratio of each point.
+    known: Vec<Option<Known>>,
+    /// For each check, the square of the logarithm of its ratio over its representative's, less the noise of both.
+    squares: Vec<f64>,
+    refused: Vec<Refused>,
+    unchecked: Vec<String>,
+}
+
+impl Gathered {
+    fn add_cluster(
+        &mut self,
+        subset: &Subset,
+        number: usize,
+        ratios: &[Option<Ratio>],
+        disagree: f64,
+    ) {
+        let cluster = &subset.clusters[number];
+        let wanted = std::iter::once(&cluster.representative).chain(&cluster.checks);
+        let measured: Vec<(usize, Ratio)> = wanted
+            .filter_map(|point| Some((*point, ratios.get(*point).copied().flatten()?)))
             .collect();
-        let own = measured(&cluster.representative);
-        let representative = own.map(|r| (cluster.representative, r));
-        for (point, ratio) in representative.iter().chain(&checks) {
-            known[*point] = Some(Known::Own(*ratio));
+        for (point, ratio) in &measured {
+            self.known[*point] = Some(Known::Own(*ratio));
         }
         // A representative that cannot be replayed there has a check in its place.
-        let mut others = checks.iter();
-        let lead = representative.or_else(|| others.next().copied());
-        let reason = match lead {
+        let reason = match measured.split_first() {
             None => Some("none of its measured members has a time there".to_owned()),
-            Some((lead, ratio)) => {
-                let mut found = None;
-                let mut own = Vec::new();
-                for (check, other) in others {
-                    let distance = (other.value / ratio.value).ln();
-                    let noise = ratio.noise + other.noise;
-                    own.push(distance * distance - noise);
-                    if distance.abs() > disagree.ln() + 2.0 * noise.sqrt() {
-                        found.get_or_insert_with(|| {
-                            format!(
-                                "{} takes {:.2} and {} {:.2} times as long there as on the reference",
-                                subset.point_name(lead),
-                                ratio.value,
-                                subset.point_name(*check),
-                                other.value
-                            )
-                        });
-                    }
-                }
+            Some((lead, checks)) => {
+                let found = disagreement(subset, *lead, checks, disagree);
                 if found.is_none() {
-                    // What a refused cluster spreads says nothing of those that are used.
-                    squares.extend(&own);
-                    let inherits = cluster.members.iter().any(|p| known[*p].is_none());
-                    if own.is_empty() && inherits {
-                        unchecked.push(subset.point_name(cluster.representative));
-                    }
-                    for point in &cluster.members {
-                        known[*point].get_or_insert(Known::Cluster(number, ratio));
-                    }
+                    self.add_agreeing(subset, number, lead.1, checks);
                 }
                 found
             }
         };
-        let left = cluster.members.iter().filter(|p| known[**p].is_none());
+        let left = cluster.members.iter();
+        let left = left.filter(|p| self.known[**p].is_none());
         let seconds: f64 = left.map(|p| subset.points[*p].seconds).sum();
         if let Some(reason) = reason.filter(|_| seconds > 0.0) {
-            refused.push(Refused {
+            self.refused.push(Refused {
                 cluster: number,
                 representative: subset.point_name(cluster.representative),
                 seconds,
@@ -188,128 +213,176 @@ pub fn predict(subset: &Subset, ratios: &[Option<Ratio>], disagree: f64) -> Pred
             });
         }
     }
-    refused.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let checks = squares.len();
-    let mean = || squares.iter().sum::<f64>() / checks as f64;
-    let variance = (checks > 0).then(|| mean().max(0.0));
-    let programs = (0..subset.programs.len())
-        .map(|program| of_program(subset, program, &known, variance, checks))
-        .collect();
-    Prediction {
-        programs,
-        refused,
-        unchecked,
-        ratios: known
-            .iter()
-            .map(|k| {
-                k.map(|k| match k {
-                    Known::Own(ratio) => (ratio.value, true),
-                    Known::Cluster(_, ratio) => (ratio.value, false),
-                })
-            })
-            .collect(),
-        deviation: variance.map(f64::sqrt),
-        checks,
+
+    /// Gives the `ratio` of a cluster to its members without one. Only here do its checks count: what a refused cluster spreads says
+    /// nothing of those that are used.
+    fn add_agreeing(
+        &mut self,
+        subset: &Subset,
+        number: usize,
+        ratio: Ratio,
+        checks: &[(usize, Ratio)],
+    ) {
+        let cluster = &subset.clusters[number];
+        self.squares.extend(checks.iter().map(|(_, check)| {
+            let (distance, noise) = apart(ratio, *check);
+            distance * distance - noise
+        }));
+        let inherits = cluster.members.iter().any(|p| self.known[*p].is_none());
+        if checks.is_empty() && inherits {
+            self.unchecked
+                .push(subset.point_name(cluster.representative));
+        }
+        for point in &cluster.members {
+            self.known[*point].get_or_insert(Known::Cluster(number, ratio));
+        }
     }
+}
+
+/// Logarithm of the ratio of two measured ratios, and its variance by noise.
+fn apart(ratio: Ratio, other: Ratio) -> (f64, f64) {
+    ((other.value / ratio.value).ln(), ratio.noise + other.noise)
+}
+
+/// How the first of `checks` that contradicts the point `lead` does so.
+fn disagreement(
+    subset: &Subset,
+    (lead, ratio): (usize, Ratio),
+    checks: &[(usize, Ratio)],
+    disagree: f64,
+) -> Option<String> {
+    let contradicts = |(_, other): &&(usize, Ratio)| {
+        let (distance, noise) = apart(ratio, *other);
+        distance.abs() > disagree.ln() + 2.0 * noise.sqrt()
+    };
+    let (check, other) = checks.iter().find(contradicts)?;
+    Some(format!(
+        "{} takes {:.2} and {} {:.2} times as long there as on the reference",
+        subset.point_name(lead),
+        ratio.value,
+        subset.point_name(*check),
+        other.value
+    ))
 }
 
 fn of_program(
     subset: &Subset,
     program: usize,
     known: &[Option<Known>],
-    variance: Option<f64>,
-    checks: usize,
+    deviation: Deviation,
 ) -> Predicted {
     let of = &subset.programs[program];
-    let points = subset.points.iter().zip(known);
-    let own: Vec<(f64, Known)> = points
-        .filter(|(point, _)| point.program == program)
-        .filter_map(|(point, known)| Some((point.seconds, (*known)?)))
-        .collect();
-    let value = |known: &Known| match known {
-        Known::Own(ratio) | Known::Cluster(_, ratio) => ratio.value,
-    };
-    let covered = own.iter().fold(0.0, |sum, (seconds, _)| sum + seconds);
-    let classes: Vec<Replayed> = own
-        .iter()
-        .map(|(seconds, known)| Replayed {
-            total: *seconds,
-            reference: 1.0,
-            target: value(known),
-        })
-        .collect();
-    let there = sum_up(&classes).unwrap_or(f64::NAN);
-    let share = covered / of.seconds;
-    let mut predicted = Predicted {
-        name: of.name.clone(),
-        predicted_seconds: None,
-        low: None,
-        high: None,
+    let covered = Covered::of(subset, program, known);
+    let share = covered.seconds / of.seconds;
+    let mut outcome = Outcome {
         covered: share.min(1.0),
-        reference_seconds: of.seconds,
-        reason: None,
+        ..Outcome::default()
     };
     if share < LEAST_COVERED {
-        predicted.reason = Some(format!(
+        outcome.reason = Some(format!(
             "{:.0} % of its time is covered, less than {:.0} %",
             100.0 * share,
             100.0 * LEAST_COVERED
         ));
-        return predicted;
-    }
-    let seconds = of.seconds * there / covered;
-    predicted.predicted_seconds = Some(seconds);
-    let rest = (of.seconds - covered).max(0.0) * there / covered;
-    // The rest of the program is one more point with the covered speed-up, as far from it as the covered points are.
-    let mean = there / covered;
-    let apart = own
-        .iter()
-        .map(|(s, k)| s * (value(k) / mean).ln().powi(2))
-        .sum::<f64>()
-        / covered;
-    let inherits = own.iter().any(|(_, k)| matches!(k, Known::Cluster(..)));
-    let of_rest = match (variance, own.len()) {
-        _ if rest <= 1e-3 * there => Some(0.0),
-        (Some(variance), _) => Some(apart.max(variance)),
-        (None, 2..) => Some(apart),
-        (None, _) => None,
-    };
-    let variance = variance.or((!inherits).then_some(0.0));
-    let (Some(variance), Some(of_rest)) = (variance, of_rest) else {
-        predicted.reason = Some(
-            "no interval: without a measured check the distance of members from representatives is unknown (--checks)"
-                .to_owned(),
-        );
-        return predicted;
-    };
-    // In units of covered seconds on the target: noise of a representative is common to its members, their distance from it is not.
-    let mut squares = 0.0;
-    let mut common = vec![(0.0, 0.0); subset.clusters.len()];
-    for (seconds, known) in &own {
-        let there = seconds * value(known);
-        match known {
-            Known::Own(ratio) => squares += there * there * ratio.noise,
-            Known::Cluster(number, ratio) => {
-                squares += there * there * variance;
-                common[*number].0 += there;
-                common[*number].1 = ratio.noise;
+    } else {
+        let seconds = of.seconds * covered.there / covered.seconds;
+        outcome.predicted_seconds = Some(seconds);
+        let rest = (of.seconds - covered.seconds).max(0.0) * covered.there / covered.seconds;
+        match covered.error(rest, deviation) {
+            Some((error, freedom)) => {
+                let (low, high) = around(seconds, error, freedom);
+                (outcome.low, outcome.high) = (Some(low), Some(high));
             }
+            None => outcome.reason = Some(NO_INTERVAL.to_owned()),
         }
     }
-    squares += common
-        .iter()
-        .map(|(sum, noise)| sum * sum * noise)
-        .sum::<f64>();
-    squares += rest * rest * of_rest;
-    let freedom = match (inherits, of_rest > 0.0) {
-        (true, _) => checks,
-        (false, true) => checks.max(own.len() - 1),
-        // The noise is that of the points' rounds.
-        (false, false) => own.len(),
-    };
-    let (low, high) = around(seconds, squares.sqrt() / (there + rest), freedom);
-    (predicted.low, predicted.high) = (Some(low), Some(high));
-    predicted
+    Predicted {
+        name: of.name.clone(),
+        reference_seconds: of.seconds,
+        outcome,
+    }
+}
+
+const NO_INTERVAL: &str = "no interval: without a measured check the distance of members from representatives is unknown \
+                           (--checks)";
+
+/// The points of a program whose ratios are known.
+struct Covered {
+    /// Seconds on the reference, and the ratio, of each.
+    points: Vec<(f64, Known)>,
+    /// Seconds of all on the reference.
+    seconds: f64,
+    /// Seconds of all on the target; no number without points.
+    there: f64,
+}
+
+impl Covered {
+    fn of(subset: &Subset, program: usize, known: &[Option<Known>]) -> Self {
+        let all = subset.points.iter().zip(known);
+        let points: Vec<(f64, Known)> = all
+            .filter(|(point, _)| point.program == program)
+            .filter_map(|(point, known)| Some((point.seconds, (*known)?)))
+            .collect();
+        let classes: Vec<Replayed> = points
+            .iter()
+            .map(|(seconds, known)| Replayed {
+                total: *seconds,
+                reference: 1.0,
+                target: known.value(),
+            })
+            .collect();
+        Self {
+            seconds: points.iter().fold(0.0, |sum, (seconds, _)| sum + seconds),
+            there: sum_up(&classes).unwrap_or(f64::NAN),
+            points,
+        }
+    }
+
+    /// Standard error of the predicted time of the whole program, as a share of it, with its degrees of freedom: the `rest` of the program
+    /// takes so many seconds on the target. None if the distance of members from representatives is needed and not known.
+    fn error(&self, rest: f64, deviation: Deviation) -> Option<(f64, usize)> {
+        let of_rest = self.variance_of_rest(rest, deviation.variance)?;
+        let inherited = |(_, known): &(f64, Known)| matches!(known, Known::Cluster(..));
+        let inherits = self.points.iter().any(inherited);
+        let variance = deviation.variance.or((!inherits).then_some(0.0))?;
+        // In units of covered seconds on the target: noise of a representative is common to its members, their distance from it is not.
+        let mut squares = 0.0;
+        let mut common: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for (seconds, known) in &self.points {
+            let there = seconds * known.value();
+            match known {
+                Known::Own(ratio) => squares += there * there * ratio.noise,
+                Known::Cluster(number, ratio) => {
+                    squares += there * there * variance;
+                    common.entry(*number).or_insert((0.0, ratio.noise)).0 += there;
+                }
+            }
+        }
+        let shared = common.values().map(|(sum, noise)| sum * sum * noise);
+        squares += shared.sum::<f64>();
+        squares += rest * rest * of_rest;
+        let freedom = match (inherits, of_rest > 0.0) {
+            (true, _) => deviation.checks,
+            (false, true) => deviation.checks.max(self.points.len() - 1),
+            // The noise is that of the points' rounds.
+            (false, false) => self.points.len(),
+        };
+        Some((squares.sqrt() / (self.there + rest), freedom))
+    }
+
+    /// Variance of the logarithm of the ratio of the program's rest: it is one more point with the covered speed-up, as far from it as the
+    /// covered points are. None if that is not known.
+    fn variance_of_rest(&self, rest: f64, variance: Option<f64>) -> Option<f64> {
+        let mean = self.there / self.seconds;
+        let squares = |(s, known): &(f64, Known)| s * (known.value() / mean).ln().powi(2);
+        let apart = self.points.iter().map(squares).sum::<f64>() / self.seconds;
+        match (variance, self.points.len()) {
+            _ if rest <= 1e-3 * self.there => Some(0.0),
+            (Some(variance), _) => Some(apart.max(variance)),
+            (None, 2..) => Some(apart),
+            (None, _) => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::subset::choose::{self, Space};
 use crate::subset::document::{Cluster, Point, Scaling};
 use anyhow::Result;
 use cere_cluster::{by_distance, centroids, kmeans, random_partition};
-use cere_system::console::note;
+use cere_system::events::Events;
 use cere_timing::stats::Spread;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -215,6 +215,7 @@ impl Known<'_> {
         rows: &[Vec<Option<f64>>],
         scaling: Scaling,
         k: usize,
+        events: &Events,
     ) -> Result<Option<(Errors, Errors)>> {
         let (mut points, mut programs) = (Vec::new(), Vec::new());
         for program in 0..self.programs {
@@ -241,7 +242,9 @@ impl Known<'_> {
             let space = match choose::space(&others, scaling) {
                 Ok(space) => space,
                 Err(error) => {
-                    note!("a program is not left out for the expected error: {error}");
+                    events.note(format!(
+                        "a program is not left out for the expected error: {error}"
+                    ));
                     continue;
                 }
             };

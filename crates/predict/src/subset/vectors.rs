@@ -48,7 +48,7 @@ pub fn vector(
     for metric in METRICS.iter() {
         match vector.values.get(metric.name) {
             Some(Ok(value)) => drop(kept.values.insert(metric.name.to_owned(), *value)),
-            Some(Err(why)) => drop(kept.missing.insert(metric.name.to_owned(), why.clone())),
+            Some(Err(why)) => drop(kept.missing.insert(metric.name.to_owned(), why.to_string())),
             None => {}
         }
     }

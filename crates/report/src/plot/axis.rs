@@ -1,4 +1,4 @@
-//! Scales and ticks of the plots.
+//! Scales, ticks and axes of the plots.
 
 /// Maps values to a coordinate.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +90,44 @@ impl Scale {
         let every = powers.len().div_ceil(wanted.max(1) + 1).max(1);
         powers.into_iter().step_by(every).collect()
     }
+}
+
+/// An axis: scale, labelled ticks, title with its unit.
+pub struct Axis {
+    pub scale: Scale,
+    /// Values with their labels.
+    pub ticks: Vec<(f64, String)>,
+    pub title: String,
+}
+
+impl Axis {
+    /// An axis with about `wanted` ticks; `label` gets a value and the number of decimals that tells it from its neighbours.
+    pub fn new(
+        scale: Scale,
+        wanted: usize,
+        title: impl Into<String>,
+        label: impl Fn(f64, usize) -> String,
+    ) -> Self {
+        let (ticks, decimals) = scale.ticks(wanted);
+        let ticks = ticks.into_iter().map(|t| (t, label(t, decimals)));
+        Self {
+            scale,
+            ticks: ticks.collect(),
+            title: title.into(),
+        }
+    }
+}
+
+/// A number of an axis.
+pub fn decimal(value: f64, decimals: usize) -> String {
+    format!("{value:.decimals$}")
+}
+
+/// The least and the greatest of `values`.
+pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+        (low.min(v), high.max(v))
+    })
 }
 
 #[cfg(test)]

@@ -1,109 +1,79 @@
-//! What all plots have: size, grid, ticks, axis titles. Colours and fonts are the style sheet's.
+//! What all plots have: size, grid, ticks, axis titles.
 
-use crate::plot::axis::Scale;
-use cere_format::untrusted::visible;
-use std::fmt::Write;
+use crate::plot::axis::{Axis, Scale};
+use crate::plot::picture::{Anchor, Picture, Place};
 
-/// Width of a plot in its own units.
-pub const WIDTH: f64 = 720.0;
-/// Height.
-pub const HEIGHT: f64 = 306.0;
-/// Left, top, right and bottom edge of the drawing area.
+/// Left, top, right and bottom edge of the drawing area of a plot in a page.
 pub const AREA: (f64, f64, f64, f64) = (84.0, 16.0, 700.0, 256.0);
-
-/// An axis: scale, labelled ticks, title with its unit.
-pub struct Axis {
-    /// Scale.
-    pub scale: Scale,
-    /// Values with their labels.
-    pub ticks: Vec<(f64, String)>,
-    /// Title.
-    pub title: String,
-}
 
 /// Size of a plot and of the drawing area in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
-    /// Width in its own units.
-    pub width: f64,
-    /// Height.
-    pub height: f64,
+    /// Width and height in its own units.
+    pub size: Place,
     /// Left, top, right and bottom edge of the drawing area.
     pub area: (f64, f64, f64, f64),
 }
 
-/// The start of a plot up to its grid; what is drawn and [`END`] follow. `label` describes it to those who cannot see it.
-pub fn begin(x: &Axis, y: &Axis, label: &str) -> String {
-    let frame = Frame {
-        width: WIDTH,
-        height: HEIGHT,
-        area: AREA,
-    };
-    begin_in(frame, x, y, label)
+/// The frame of plots in a page.
+const PAGE: Frame = Frame {
+    size: (720.0, 306.0),
+    area: AREA,
+};
+
+/// A picture with two axes.
+pub struct Plot {
+    pub picture: Picture,
+    /// The scale across.
+    pub x: Scale,
+    /// The scale upwards.
+    pub y: Scale,
+    area: (f64, f64, f64, f64),
 }
 
-/// The same in a frame of another size.
-pub fn begin_in(frame: Frame, x: &Axis, y: &Axis, label: &str) -> String {
-    let Frame {
-        width,
-        height,
-        area: (left, top, right, bottom),
-    } = frame;
-    let mut svg = format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">",
-        escape(label)
-    );
-    for (place, (value, text)) in x.ticks.iter().enumerate() {
-        let at = x.scale.at(*value);
-        let odd = if place % 2 == 1 { " class=\"odd\"" } else { "" };
-        let _ = write!(
-            svg,
-            "<line x1=\"{at:.1}\" y1=\"{bottom}\" x2=\"{at:.1}\" y2=\"{:.1}\" class=\"tick\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\"{odd}>{}</text>",
-            bottom + 5.0,
-            bottom + 21.0,
-            escape(text)
-        );
+impl Plot {
+    /// The axes and the grid of a plot in a page. `label` describes it to those who cannot see it.
+    pub fn new(x: &Axis, y: &Axis, label: &str) -> Self {
+        Self::in_frame(PAGE, "plot", x, y, label)
     }
-    for (value, text) in &y.ticks {
-        let at = y.scale.at(*value);
-        let _ = write!(
-            svg,
-            "<line x1=\"{left}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\" class=\"grid\"/>\
-             <text x=\"{:.1}\" y=\"{at:.1}\" dy=\".35em\" text-anchor=\"end\">{}</text>",
-            left - 8.0,
-            escape(text)
-        );
-    }
-    let _ = write!(
-        svg,
-        "<line x1=\"{left}\" y1=\"{bottom}\" x2=\"{right}\" y2=\"{bottom}\" class=\"axis\"/>\
-         <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\" class=\"title\">{}</text>\
-         <text x=\"14\" y=\"{:.1}\" transform=\"rotate(-90 14 {:.1})\" text-anchor=\"middle\" class=\"title\">{}</text>",
-        height - 8.0,
-        escape(&x.title),
-        (top + bottom) / 2.0,
-        (top + bottom) / 2.0,
-        escape(&y.title)
-    );
-    svg
-}
 
-/// The end of a plot.
-pub const END: &str = "</svg>";
-
-/// `text` for element content and attributes.
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
+    /// The same in a frame of another size, under another class.
+    pub fn in_frame(frame: Frame, class: &'static str, x: &Axis, y: &Axis, label: &str) -> Self {
+        let (left, top, right, bottom) = frame.area;
+        let mut picture = Picture::new(class, frame.size, label);
+        for (number, (value, text)) in x.ticks.iter().enumerate() {
+            let at = x.scale.at(*value);
+            picture.line("tick", (at, bottom), (at, bottom + 5.0));
+            let odd = if number % 2 == 1 { "odd" } else { "" };
+            picture.text(odd, Anchor::middle((at, bottom + 21.0)), text);
+        }
+        for (value, text) in &y.ticks {
+            let at = y.scale.at(*value);
+            picture.line("grid", (left, at), (right, at));
+            picture.text("", Anchor::end((left - 8.0, at)).half_height(), text);
+        }
+        picture.line("axis", (left, bottom), (right, bottom));
+        let under = Anchor::end((right, frame.size.1 - 8.0));
+        picture.text("title", under, &x.title);
+        let beside = Anchor::middle((14.0, (top + bottom) / 2.0)).turned(-90.0);
+        picture.text("title", beside, &y.title);
+        Self {
+            picture,
+            x: x.scale,
+            y: y.scale,
+            area: frame.area,
         }
     }
-    escaped
+
+    /// Where a pair of values is.
+    pub fn at(&self, x: f64, y: f64) -> Place {
+        (self.x.at(x), self.y.at(y))
+    }
+
+    /// Draws a line from top to bottom at `x`.
+    pub fn guide(&mut self, x: f64) {
+        let (_, top, _, bottom) = self.area;
+        let x = self.x.at(x);
+        self.picture.line("guide", (x, top), (x, bottom));
+    }
 }

@@ -10,7 +10,7 @@
 //!
 //! `memory` begins a page. The region is a loop around the call, so that all of the kernel is measured.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use cere_store::state;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,9 @@ use std::process::{Command, Stdio};
 
 /// Sizes of a kernel, at most.
 const MOST: usize = 64;
+
+/// How sizes are written.
+const FORM: &str = "FROM:TO:FACTOR, FROM:TO:+STEP or one size, as 64:4096:2";
 
 /// The region of the generated program.
 const REGION: &str = "cere_once@*";
@@ -37,50 +40,41 @@ pub struct Kernel {
 ///
 /// # Errors
 /// No such range, more than 64 sizes, or one that exceeds a `long` of C.
-pub fn sizes(text: &str) -> Result<Vec<u64>, String> {
-    let form = || {
-        format!(
-            "`{text}` is no range of sizes: FROM:TO:FACTOR, FROM:TO:+STEP or one size, as 64:4096:2"
-        )
-    };
-    let size = |text: &str| match text.parse::<u64>() {
+pub fn sizes(text: &str) -> Result<Vec<u64>> {
+    let size = |word: &str| match word.parse::<u64>() {
         Ok(n) if n > 0 && n <= i64::MAX as u64 => Ok(n),
-        Ok(_) => Err(format!("`{text}`: a size is from 1 to {}", i64::MAX)),
-        Err(_) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => {
-            Err(format!("`{text}`: a size is from 1 to {}", i64::MAX))
+        Err(_) if word.is_empty() || !word.bytes().all(|b| b.is_ascii_digit()) => {
+            bail!("`{text}` is no range of sizes: {FORM}")
         }
-        Err(_) => Err(form()),
+        _ => bail!("`{word}`: a size is from 1 to {}", i64::MAX),
     };
     let parts: Vec<&str> = text.split(':').collect();
     let (from, to, step) = match parts[..] {
         [only] => return Ok(vec![size(only)?]),
         [from, to, step] => (size(from)?, size(to)?, step),
-        _ => return Err(form()),
+        _ => bail!("`{text}` is no range of sizes: {FORM}"),
     };
-    if from > to {
-        return Err(format!("`{text}`: {from} is above {to}"));
-    }
-    let next = |n: u64| -> Result<Option<u64>, String> {
-        match step.strip_prefix('+') {
-            Some(step) => Ok(n.checked_add(size(step)?)),
-            None => match step.parse::<f64>() {
-                Ok(factor) if factor > 1.0 && factor.is_finite() => {
-                    // A factor near 1 still takes the next whole number.
-                    let next = (n as f64 * factor).round();
-                    Ok((next < i64::MAX as f64).then_some((next as u64).max(n + 1)))
-                }
-                _ => Err(format!("`{text}`: the factor has to be above 1")),
-            },
+    ensure!(from <= to, "`{text}`: {from} is above {to}");
+    let next = |n: u64| -> Result<Option<u64>> {
+        if let Some(step) = step.strip_prefix('+') {
+            return Ok(n.checked_add(size(step)?));
         }
+        let factor = step.parse().unwrap_or(f64::NAN);
+        ensure!(
+            factor > 1.0 && factor.is_finite(),
+            "`{text}`: the factor has to be above 1"
+        );
+        // A factor near 1 still takes the next whole number.
+        let next = (n as f64 * factor).round();
+        Ok((next < i64::MAX as f64).then_some((next as u64).max(n + 1)))
     };
     let mut found = vec![from];
     let mut last = from;
     while let Some(n) = next(last)?.filter(|n| *n <= to) {
-        if found.len() == MOST {
-            return Err(format!(
-                "`{text}` has more than {MOST} sizes: take a larger step"
-            ));
-        }
+        ensure!(
+            found.len() < MOST,
+            "`{text}` has more than {MOST} sizes: take a larger step"
+        );
         found.push(n);
         last = n;
     }
@@ -212,13 +206,17 @@ mod tests {
 
     #[test]
     fn ranges_of_sizes() {
-        assert_eq!(sizes("64:512:2"), Ok(vec![64, 128, 256, 512]));
-        assert_eq!(sizes("100:200:1.5"), Ok(vec![100, 150]));
-        assert_eq!(sizes("50:200:+50"), Ok(vec![50, 100, 150, 200]));
-        assert_eq!(sizes("7"), Ok(vec![7]));
-        assert_eq!(sizes("1:3:1.01"), Ok(vec![1, 2, 3]));
-        let top = i64::MAX.to_string();
-        assert_eq!(sizes(&format!("{top}:{top}:2")).map(|s| s.len()), Ok(1));
+        let top = i64::MAX as u64;
+        for (text, found) in [
+            ("64:512:2", &[64, 128, 256, 512][..]),
+            ("100:200:1.5", &[100, 150]),
+            ("50:200:+50", &[50, 100, 150, 200]),
+            ("7", &[7]),
+            ("1:3:1.01", &[1, 2, 3]),
+            (&format!("{top}:{top}:2"), &[top]),
+        ] {
+            assert_eq!(sizes(text).unwrap(), found, "{text}");
+        }
     }
 
     #[test]
@@ -236,7 +234,7 @@ mod tests {
             ("1:8:+0", "from 1 to"),
             ("1:1000:+1", "more than 64"),
         ] {
-            let error = sizes(bad).unwrap_err();
+            let error = sizes(bad).unwrap_err().to_string();
             assert!(error.contains(why), "{bad}: {error}");
         }
     }

@@ -1,5 +1,6 @@
 //! Where code and data lie when a timed repetition begins.
 
+use anyhow::{Context, Result};
 use cere_format::replay::{CacheState, Operand};
 
 /// Code and data, each in no cache or in those that they fit in.
@@ -35,14 +36,14 @@ impl State {
     ///
     /// # Errors
     /// Both are needed once, with `cold` or `warm`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self> {
         let known = Self::ALL.into_iter().find(|state| {
             let (data, code) = (word(state.data), word(state.code));
             let words: Vec<&str> = text.split(',').map(str::trim).collect();
             let (data, code) = (format!("data={data}"), format!("code={code}"));
             words == [data.as_str(), code.as_str()] || words == [code.as_str(), data.as_str()]
         });
-        known.ok_or_else(|| {
+        known.with_context(|| {
             format!("`{text}` is no state: data=cold or warm, and code=cold or warm, as data=cold,code=warm")
         })
     }
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn names_are_read_back() {
         for state in State::ALL {
-            assert_eq!(State::parse(&state.name()), Ok(state));
+            assert_eq!(State::parse(&state.name()).unwrap(), state);
         }
         let swapped = State::parse("code=warm, data=cold").unwrap();
         assert!(swapped.code && !swapped.data);
@@ -91,6 +92,7 @@ mod tests {
             assert!(
                 State::parse(bad)
                     .unwrap_err()
+                    .to_string()
                     .contains("data=cold,code=warm"),
                 "{bad}"
             );

@@ -1,9 +1,8 @@
 //! The tree of merges: points at the left, the last merge at the right.
 
 use crate::plot::axis::Scale;
-use crate::plot::frame::{END, escape};
+use crate::plot::picture::{Anchor, Picture, Place, through};
 use cere_predict::subset::Subset;
-use std::fmt::Write;
 
 /// Units of a row.
 const ROW: f64 = 18.0;
@@ -19,20 +18,32 @@ const TOP: f64 = 28.0;
 const NAME: usize = 52;
 
 /// The picture; clusters by colour, representatives in bold, the cut as a dashed line.
-pub fn plot(subset: &Subset) -> String {
+pub fn plot(subset: &Subset) -> Picture {
     let tree = &subset.dendrogram;
     let order = tree.order();
-    let height = TOP + ROW * order.len() as f64 + 30.0;
+    let (number, clusters) = (order.len(), subset.clusters.len());
+    let height = TOP + ROW * number as f64 + 30.0;
     let most = tree.merges.iter().map(|m| m.height).fold(0.0, f64::max);
     let scale = Scale::new((0.0, most.max(f64::MIN_POSITIVE)), (LEFT, RIGHT), false);
+    let label = format!("Dendrogram of {number} points, cut into {clusters} clusters");
+    let mut picture = Picture::new("plot tree", (WIDTH, height), &label);
+    let points = rows(&mut picture, subset, &order);
+    branches(&mut picture, subset, scale, points);
+    if let Some(cut) = cut(subset) {
+        let at = scale.at(cut);
+        picture.line("guide", (at, TOP - 8.0), (at, height - 26.0));
+        let title = format!("{clusters} clusters");
+        picture.text("title", Anchor::middle((at, 14.0)), &title);
+    }
+    let title = "distance of the merged clusters (Ward)";
+    picture.text("title", Anchor::end((RIGHT, height - 8.0)), title);
+    picture
+}
+
+/// Writes the names of the points, and returns where their branches begin.
+fn rows(picture: &mut Picture, subset: &Subset, order: &[usize]) -> Vec<Place> {
     let labels = subset.labels();
-    let mut svg = format!(
-        "<svg class=\"plot tree\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Dendrogram of {} points, cut into {} clusters\">",
-        order.len(),
-        subset.clusters.len()
-    );
-    // Of each node, points and merges: where it is.
-    let mut places = vec![(LEFT, 0.0); order.len() + tree.merges.len()];
+    let mut places = vec![(LEFT, 0.0); order.len()];
     for (row, point) in order.iter().enumerate() {
         let y = TOP + ROW * (row as f64 + 0.5);
         places[*point] = (LEFT, y);
@@ -41,48 +52,28 @@ pub fn plot(subset: &Subset) -> String {
             true => " strong",
             false => "",
         };
-        let _ = write!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{y:.1}\" dy=\".35em\" text-anchor=\"end\" class=\"k{}{bold}\">{}</text>",
-            LEFT - 8.0,
-            colour(cluster),
-            escape(&cere_system::console::print::short(
-                &subset.point_name(*point),
-                NAME
-            ))
-        );
+        let class = format!("k{}{bold}", colour(cluster));
+        let anchor = Anchor::end((LEFT - 8.0, y)).half_height();
+        let name = cere_system::console::print::short(&subset.point_name(*point), NAME);
+        picture.text(class.as_str(), anchor, &name);
     }
-    let mut owner: Vec<Option<usize>> = labels.iter().map(|l| Some(*l)).collect();
-    for (number, merge) in tree.merges.iter().enumerate() {
+    places
+}
+
+/// Draws the merges; `places`: of the points.
+fn branches(picture: &mut Picture, subset: &Subset, scale: Scale, mut places: Vec<Place>) {
+    let mut owner: Vec<Option<usize>> = subset.labels().iter().map(|l| Some(*l)).collect();
+    for merge in &subset.dendrogram.merges {
         let at = scale.at(merge.height);
         let (one, other) = (places[merge.one], places[merge.other]);
         let cluster = owner[merge.one].filter(|c| owner[merge.other] == Some(*c));
         let class = cluster.map_or("above".to_owned(), |c| format!("k{}", colour(c)));
-        let _ = write!(
-            svg,
-            "<path class=\"branch {class}\" d=\"M{:.1} {:.1}H{at:.1}V{:.1}H{:.1}\"/>",
-            one.0, one.1, other.1, other.0
-        );
-        places[order.len() + number] = (at, (one.1 + other.1) / 2.0);
+        let branch = through([one, (at, one.1), (at, other.1), other]);
+        picture.path(format!("branch {class}").as_str(), &branch);
+        // A merge is numbered after the points and the merges before it.
+        places.push((at, (one.1 + other.1) / 2.0));
         owner.push(cluster);
     }
-    if let Some(cut) = cut(subset) {
-        let at = scale.at(cut);
-        let _ = write!(
-            svg,
-            "<line x1=\"{at:.1}\" y1=\"{:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\" class=\"guide\"/>\
-             <text x=\"{at:.1}\" y=\"14\" text-anchor=\"middle\" class=\"title\">{} clusters</text>",
-            TOP - 8.0,
-            height - 26.0,
-            subset.clusters.len()
-        );
-    }
-    let _ = write!(
-        svg,
-        "<text x=\"{RIGHT}\" y=\"{:.1}\" text-anchor=\"end\" class=\"title\">distance of the merged clusters (Ward)</text>",
-        height - 8.0
-    );
-    svg + END
 }
 
 /// Number of a cluster's colour.

@@ -3,6 +3,7 @@
 mod dendrogram;
 mod plots;
 
+use crate::plot::picture::{PLAIN, Picture as Drawing};
 use anyhow::{Context, Result};
 use askama::Template;
 use cere_predict::machines::{self, OnMachine};
@@ -83,8 +84,8 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// The plot of a machine: its programs if they were run there, else its points; empty if neither was measured.
-fn pairs(machine: &OnMachine, points: &[(String, f64, f64)]) -> String {
+/// The plot of a machine: its programs if they were run there, else its points; none if neither was measured.
+fn pairs(machine: &OnMachine, points: &[(String, f64, f64)]) -> Option<Drawing> {
     let programs: Vec<Pair> = machine
         .programs
         .iter()
@@ -160,21 +161,19 @@ impl SubsetData {
     /// All pictures, for files of their own.
     #[must_use]
     pub fn pictures(&self) -> Vec<Picture> {
-        let mut all = vec![
-            ("dendrogram".to_owned(), dendrogram::plot(&self.subset)),
-            (
-                "errors".to_owned(),
-                plots::errors(&self.by_k, self.subset.clusters.len()),
-            ),
-        ];
-        for (number, (machine, points)) in self.machines.iter().zip(&self.points).enumerate() {
-            all.push((format!("machine{}", number + 1), pairs(machine, points)));
-        }
-        let drawn = all.into_iter().filter(|(_, svg)| !svg.is_empty());
-        drawn
-            .map(|(name, svg)| Picture {
-                name,
-                svg: alone(&svg),
+        let style = style();
+        let dendrogram = Some(dendrogram::plot(&self.subset));
+        let errors = plots::errors(&self.by_k, self.subset.clusters.len());
+        let machines = (1..).zip(self.machines.iter().zip(&self.points));
+        let machines =
+            machines.map(|(number, (of, points))| (format!("machine{number}"), pairs(of, points)));
+        [("dendrogram", dendrogram), ("errors", errors)]
+            .map(|(name, plot)| (name.to_owned(), plot))
+            .into_iter()
+            .chain(machines)
+            .filter_map(|(name, plot)| {
+                let svg = plot?.file(&style, true);
+                Some(Picture { name, svg })
             })
             .collect()
     }
@@ -254,7 +253,7 @@ fn machine(of: &OnMachine, points: &[(String, f64, f64)]) -> Machine {
             })
             .collect(),
         facts,
-        plot: pairs(of, points),
+        plot: in_page(pairs(of, points)),
     }
 }
 
@@ -294,9 +293,9 @@ pub fn html(data: &SubsetData) -> Result<String> {
             subset.reduction(),
             subset.machine.describe()
         ),
-        dendrogram: dendrogram::plot(subset),
+        dendrogram: dendrogram::plot(subset).in_page(),
         rows: (0..subset.clusters.len()).map(|c| data.row(c)).collect(),
-        errors: plots::errors(&data.by_k, subset.clusters.len()),
+        errors: in_page(plots::errors(&data.by_k, subset.clusters.len())),
         by_k: by_k.collect(),
         machines: data
             .machines
@@ -310,25 +309,25 @@ pub fn html(data: &SubsetData) -> Result<String> {
     page.render().context("the page")
 }
 
-/// The picture for a file of its own: with its colours and a background.
-fn alone(svg: &str) -> String {
-    const STYLE: &str = "<style>text{font:12px sans-serif;fill:#333}.title{font-weight:600}.strong{font-weight:700}.axis,.tick{stroke:#333}\
-        .grid{stroke:#ddd}.guide{stroke:#777;stroke-dasharray:2 4;fill:none}.branch,.curve{fill:none;stroke-width:1.5}.above{stroke:#888}\
-        .band{fill:#ddd;stroke:none}.w1{stroke:#1f6feb}.w10{stroke:#888}.dot{fill:#1f6feb}.whisker{stroke:#1f6feb;opacity:.5}";
+/// Rules of pictures in files of their own.
+fn style() -> String {
+    const STYLE: &str = ".strong{font-weight:700}.guide{stroke:#777;stroke-dasharray:2 4;fill:none}\
+        .branch,.curve{fill:none;stroke-width:1.5}.above{stroke:#888}.band{fill:#ddd;stroke:none}.w1{stroke:#1f6feb}.w10{stroke:#888}\
+        .dot{fill:#1f6feb}.whisker{stroke:#1f6feb;opacity:.5}";
     const COLOURS: [&str; 10] = [
         "#2a66c8", "#d2690a", "#1b8a55", "#8a46c4", "#c62f45", "#0c8796", "#85622f", "#c04490",
         "#6d7a12", "#55637a",
     ];
-    let mut style = STYLE.to_owned();
-    for (number, colour) in (1..).zip(COLOURS) {
-        style += &format!(".branch.k{number}{{stroke:{colour}}}text.k{number}{{fill:{colour}}}");
-    }
-    style += "</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
-    let mut alone = svg.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
-    if let Some(end) = alone.find('>') {
-        alone.insert_str(end + 1, &style);
-    }
-    alone
+    let rule = |(number, colour)| {
+        format!(".branch.k{number}{{stroke:{colour}}}text.k{number}{{fill:{colour}}}")
+    };
+    let rules = (1..).zip(COLOURS).map(rule);
+    PLAIN.to_owned() + STYLE + &rules.collect::<String>()
+}
+
+/// A plot in the page; empty without one.
+fn in_page(plot: Option<Drawing>) -> String {
+    plot.map_or_else(String::new, Drawing::in_page)
 }
 
 /// Errors for at most [`MOST`] numbers of clusters.

@@ -1,9 +1,9 @@
 //! Predicted against measured times; errors by number of clusters.
 
-use crate::plot::axis::Scale;
-use crate::plot::frame::{AREA, Axis, END, begin, escape};
+use crate::plot::axis::{Axis, Scale, extent};
+use crate::plot::frame::{AREA, Plot};
+use crate::plot::picture::{Picture, through};
 use cere_predict::subset::validate::ByK;
-use std::fmt::Write;
 
 /// A time that was predicted and measured.
 pub struct Pair {
@@ -19,11 +19,6 @@ pub struct Pair {
     pub colour: usize,
 }
 
-fn ticks(scale: Scale, wanted: usize, label: impl Fn(f64, usize) -> String) -> Vec<(f64, String)> {
-    let (ticks, decimals) = scale.ticks(wanted);
-    ticks.into_iter().map(|t| (t, label(t, decimals))).collect()
-}
-
 /// Seconds of an axis.
 fn seconds(value: f64, decimals: usize) -> String {
     match decimals {
@@ -32,112 +27,65 @@ fn seconds(value: f64, decimals: usize) -> String {
     }
 }
 
-/// Predicted against measured seconds; the diagonal is a perfect prediction. Empty without pairs.
-pub fn pairs(pairs: &[Pair], title: &str) -> String {
+/// Predicted against measured seconds; the diagonal is a perfect prediction. `None` without pairs.
+pub fn pairs(pairs: &[Pair], title: &str) -> Option<Picture> {
     let ends = pairs.iter().flat_map(|p| {
         let interval = p.interval.into_iter().flat_map(|(low, high)| [low, high]);
         [p.predicted, p.measured].into_iter().chain(interval)
     });
-    let least = ends.clone().fold(f64::INFINITY, f64::min);
-    let most = ends.fold(0.0, f64::max);
+    let (least, most) = extent(ends);
     if pairs.is_empty() || least <= 0.0 {
-        return String::new();
+        return None;
     }
     let (left, top, right, bottom) = AREA;
     let range = (least * 0.9, most * 1.1);
-    let (across, up) = (
-        Scale::new(range, (left, right), true),
-        Scale::new(range, (bottom, top), true),
-    );
-    let x = Axis {
-        scale: across,
-        ticks: ticks(across, 6, seconds),
-        title: "measured seconds".to_owned(),
-    };
-    let y = Axis {
-        scale: up,
-        ticks: ticks(up, 5, seconds),
-        title: "predicted seconds".to_owned(),
-    };
-    let mut svg = begin(&x, &y, title);
-    let _ = write!(
-        svg,
-        "<path class=\"guide\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"/>",
-        across.at(range.0),
-        up.at(range.0),
-        across.at(range.1),
-        up.at(range.1)
-    );
+    let across = Scale::new(range, (left, right), true);
+    let up = Scale::new(range, (bottom, top), true);
+    let x = Axis::new(across, 6, "measured seconds", seconds);
+    let y = Axis::new(up, 5, "predicted seconds", seconds);
+    let mut plot = Plot::new(&x, &y, title);
+    let diagonal = through([range.0, range.1].map(|end| plot.at(end, end)));
+    plot.picture.path("guide", &diagonal);
     for pair in pairs {
-        let (at, height) = (across.at(pair.measured), up.at(pair.predicted));
         if let Some((low, high)) = pair.interval {
-            let _ = write!(
-                svg,
-                "<line class=\"whisker k{}\" x1=\"{at:.1}\" y1=\"{:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\"/>",
-                pair.colour,
-                up.at(low),
-                up.at(high)
-            );
+            let whisker = format!("whisker k{}", pair.colour);
+            let ends = (plot.at(pair.measured, low), plot.at(pair.measured, high));
+            plot.picture.line(whisker.as_str(), ends.0, ends.1);
         }
-        let _ = write!(
-            svg,
-            "<circle class=\"dot k{}\" cx=\"{at:.1}\" cy=\"{height:.1}\" r=\"4\"><title>{}: predicted {:.4} s, measured {:.4} s</title></circle>",
-            pair.colour,
-            escape(&pair.name),
-            pair.predicted,
-            pair.measured
+        let dot = format!("dot k{}", pair.colour);
+        let title = format!(
+            "{}: predicted {:.4} s, measured {:.4} s",
+            pair.name, pair.predicted, pair.measured
         );
+        let at = plot.at(pair.measured, pair.predicted);
+        plot.picture.circle(dot.as_str(), at, 4.0, &title);
     }
-    svg + END
+    Some(plot.picture)
 }
 
 /// Median errors by number of clusters, with the band of random partitions, from their best to nine tenths of them.
-pub fn errors(all: &[ByK], chosen: usize) -> String {
-    let (Some(first), Some(last)) = (all.first(), all.last()) else {
-        return String::new();
-    };
+pub fn errors(all: &[ByK], chosen: usize) -> Option<Picture> {
+    let (first, last) = (all.first()?, all.last()?);
     let (left, top, right, bottom) = AREA;
-    let most = all
-        .iter()
-        .flat_map(|e| [e.points.median, e.random[3]])
-        .fold(0.01, f64::max);
+    let most = all.iter().flat_map(|e| [e.points.median, e.random[3]]);
+    let most = most.fold(0.01, f64::max);
     let across = Scale::new((first.k as f64, last.k as f64), (left, right), false);
     let up = Scale::new((0.0, most * 1.05), (bottom, top), false);
-    let x = Axis {
-        scale: across,
-        ticks: ticks(across, 8, |k, _| format!("{k:.0}")),
-        title: "clusters".to_owned(),
-    };
-    let y = Axis {
-        scale: up,
-        ticks: ticks(up, 5, |e, decimals| {
-            format!("{:.*} %", decimals.saturating_sub(2), 100.0 * e)
-        }),
-        title: "median error of points".to_owned(),
-    };
-    let mut svg = begin(
-        &x,
-        &y,
-        "Median error of points by number of clusters, with random partitions",
-    );
-    let path = |value: &dyn Fn(&ByK) -> f64, all: &mut dyn Iterator<Item = &ByK>| {
-        let mut path = String::new();
-        for e in all {
-            let _ = write!(path, "L{:.1} {:.1}", across.at(e.k as f64), up.at(value(e)));
-        }
-        path
-    };
-    let band =
-        path(&|e| e.random[0], &mut all.iter()) + &path(&|e| e.random[3], &mut all.iter().rev());
-    let _ = write!(svg, "<path class=\"band\" d=\"M{}Z\"/>", &band[1..]);
-    let line = path(&|e| e.random[2], &mut all.iter());
-    let _ = write!(svg, "<path class=\"curve w10\" d=\"M{}\"/>", &line[1..]);
-    let line = path(&|e| e.points.median, &mut all.iter());
-    let _ = write!(svg, "<path class=\"curve w1\" d=\"M{}\"/>", &line[1..]);
-    let at = across.at(chosen as f64);
-    let _ = write!(
-        svg,
-        "<line x1=\"{at:.1}\" y1=\"{top}\" x2=\"{at:.1}\" y2=\"{bottom}\" class=\"guide\"/>"
-    );
-    svg + END
+    let x = Axis::new(across, 8, "clusters", |k, _| format!("{k:.0}"));
+    let y = Axis::new(up, 5, "median error of points", |e, decimals| {
+        format!("{:.*} %", decimals.saturating_sub(2), 100.0 * e)
+    });
+    let title = "Median error of points by number of clusters, with random partitions";
+    let mut plot = Plot::new(&x, &y, title);
+    let at = |e: &ByK, error| plot.at(e.k as f64, error);
+    let below = all.iter().map(|e| at(e, e.random[0]));
+    let above = all.iter().rev().map(|e| at(e, e.random[3]));
+    let band = through(below.chain(above)) + "Z";
+    let random = through(all.iter().map(|e| at(e, e.random[2])));
+    let found = through(all.iter().map(|e| at(e, e.points.median)));
+    plot.picture.path("band", &band);
+    plot.picture.path("curve w10", &random);
+    plot.picture.path("curve w1", &found);
+    plot.guide(chosen as f64);
+    Some(plot.picture)
 }

@@ -6,8 +6,12 @@ use crate::state;
 use anyhow::{Context, Result, anyhow, bail};
 use cere_format::build::{LinkCommand, Unit};
 use cere_format::hexadecimal;
+use cere_format::profile::Profile;
+use cere_format::rank;
 use cere_format::store::Store;
-use object::Object;
+use cere_format::system::taken_fresh;
+use object::read::elf::{Dyn, ElfFile64};
+use object::{Object, ObjectSymbol};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -34,50 +38,172 @@ pub fn units_of(bytes: &[u8]) -> Result<Vec<String>> {
     Ok(units::of(bytes)?)
 }
 
-/// A program that can be run under the preload library.
+/// What a command starts, and the instrumented program that it runs.
 #[derive(Debug, Clone)]
 pub struct Program {
+    /// The file that the command names, absolute: the program, or a launcher or a script that starts it.
+    pub start: PathBuf,
+    /// The program; none where a launcher does not show it before it has run.
+    pub image: Option<Image>,
+    /// The variable that tells its processes from one another, if the user names one.
+    pub process_key: Option<String>,
+}
+
+/// A program that can be run under the preload library.
+#[derive(Debug, Clone)]
+pub struct Image {
     /// Its file, absolute.
     pub path: PathBuf,
     /// SHA-256 of the file in hexadecimal.
     pub hash: String,
-    /// Ids of its units and of those of every shared library of the build, which it may load; `None` for a script, which may
-    /// start anything.
-    pub units: Option<HashSet<String>>,
+    /// Ids of its units and of those of every shared library of the build, which it may load.
+    pub units: HashSet<String>,
 }
 
 impl Program {
-    /// Finds `name` and checks that a run of it can be profiled with what `store` knows.
-    pub fn open(name: &str, store: &Store) -> Result<Self> {
-        let path = locate(name)?;
-        let bytes =
-            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        check(&path, &bytes, store)?;
-        let hash = hexadecimal(&Sha256::digest(&bytes));
-        let units = match bytes.starts_with(b"#!") {
-            true => None,
-            false => {
-                let libraries = libraries(store).filter_map(|path| std::fs::read(path).ok());
-                let ids = libraries.filter_map(|library| units_of(&library).ok());
-                Some(ids.chain([units_of(&bytes)?]).flatten().collect())
-            }
-        };
-        if let Some(ids) = &units {
-            has_regions(&path, ids, store)?;
+    /// Finds what `command` starts, and the program in it, and checks that a run can be profiled with what `store` knows. The program
+    /// is the command's file, or an instrumented file that an argument names, or what the same command ran when it was profiled.
+    pub fn open(command: &[String], store: &Store) -> Result<Self> {
+        if let Some((processes, rank)) = rank::among_several() {
+            bail!(
+                "this is rank {rank} of {processes} that a launcher started, and each would run the program by itself: \
+                 put the launcher behind CERE, as in `cere profile -- mpirun -n {processes} {}`",
+                command[0]
+            );
         }
-        Ok(Self { path, hash, units })
+        let start = locate(&command[0])?;
+        let launches = launches(&start, store)?;
+        let image = if launches {
+            match named(&command[1..]) {
+                Some(path) => Some(Image::open(&path, store)?),
+                None => of_profile(command, store)
+                    .and_then(|profile| Image::open(&profile.process.program, store).ok()),
+            }
+        } else {
+            Some(Image::open(&start, store)?)
+        };
+        let process_key = of_profile(command, store).and_then(|profile| profile.process_key);
+        Ok(Self {
+            start,
+            image,
+            process_key,
+        })
+    }
+
+    /// Whether the command's file is the program.
+    pub fn is_direct(&self) -> bool {
+        self.image.as_ref().is_some_and(|i| i.path == self.start)
+    }
+
+    /// The program, or what to do where it is not known.
+    pub fn image(&self) -> Result<&Image> {
+        self.image.as_ref().with_context(|| {
+            format!(
+                "{} is a launcher, and no run has shown yet which program it starts: profile it first",
+                self.start.display()
+            )
+        })
     }
 
     /// The code without units of the program and of the shared libraries of the build.
     pub fn plain(&self, store: &Store) -> Vec<Plain> {
-        let images = std::iter::once(self.path.clone()).chain(libraries(store));
-        let plain = images.filter_map(|path| {
+        let images = self.image.iter().map(|image| image.path.clone());
+        let plain = images.chain(libraries(store)).filter_map(|path| {
             let bytes = std::fs::read(&path).ok()?;
             // A script has no code.
             plain::of(&path, &bytes, store).ok().flatten()
         });
         plain.collect()
     }
+}
+
+impl Image {
+    /// Opens the program at `path` and checks that `store` knows its build.
+    pub fn open(path: &Path, store: &Store) -> Result<Self> {
+        let bytes =
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        check(path, &bytes, store)?;
+        let libraries = libraries(store).filter_map(|path| std::fs::read(path).ok());
+        let ids = libraries.filter_map(|library| units_of(&library).ok());
+        let units = ids.chain([units_of(&bytes)?]).flatten().collect();
+        has_regions(path, &units, store)?;
+        Ok(Self {
+            path: path.to_owned(),
+            hash: hexadecimal(&Sha256::digest(&bytes)),
+            units,
+        })
+    }
+}
+
+/// Whether the file at `path` holds none of the build's code, but may start a program that does.
+fn launches(path: &Path, store: &Store) -> Result<bool> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.starts_with(b"#!") {
+        return Ok(true);
+    }
+    let Ok(file) = ElfFile64::<object::Endianness>::parse(&*bytes) else {
+        return Ok(false);
+    };
+    if !units_of(&bytes)?.is_empty() {
+        return Ok(false);
+    }
+    let needed = needed(&file);
+    let built = |name: &String| libraries(store).any(|library| library.ends_with(name));
+    Ok(!needed.iter().any(built) && may_start_others(&file, &needed))
+}
+
+/// Whether an image can start another program: by itself, or by a library that is not the C library's or a compiler's.
+fn may_start_others(file: &ElfFile64, needed: &[String]) -> bool {
+    let starts = |name: &[u8]| {
+        let prefixes: [&[u8]; 2] = [b"exec", b"posix_spawn"];
+        let names: [&[u8]; 4] = [b"fexecve", b"system", b"popen", b"wordexp"];
+        prefixes.iter().any(|p| name.starts_with(p)) || names.contains(&name)
+    };
+    let mut wanted = file
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_undefined());
+    file.section_by_name(".interp").is_none()
+        || wanted.any(|symbol| symbol.name_bytes().is_ok_and(starts))
+        || needed.iter().any(|name| !taken_fresh(Path::new(name)))
+}
+
+/// The libraries that an image names.
+fn needed(file: &ElfFile64) -> Vec<String> {
+    let (endian, sections) = (file.endian(), file.elf_section_table());
+    let Ok(Some((entries, link))) = sections.dynamic(endian, file.data()) else {
+        return Vec::new();
+    };
+    let strings = sections
+        .strings(endian, file.data(), link)
+        .unwrap_or_default();
+    let needed = entries
+        .iter()
+        .filter(|e| e.d_tag(endian) == object::elf::DT_NEEDED);
+    let names = needed.filter_map(|e| strings.get(e.d_val(endian) as u32).ok());
+    names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
+/// The instrumented program that an argument of a launcher names.
+fn named(arguments: &[String]) -> Option<PathBuf> {
+    let files = arguments.iter().filter_map(|word| locate(word).ok());
+    let mut held = files.filter(|path| {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        let file = object::File::parse(&*bytes).ok();
+        // Neither an object nor a library of the build, which an argument may name too.
+        let runs =
+            file.is_some_and(|f| f.kind() != object::ObjectKind::Relocatable && f.entry() != 0);
+        runs && units_of(&bytes).is_ok_and(|units| !units.is_empty())
+    });
+    held.next()
+}
+
+/// The store's profile if it is of `command` in this directory.
+fn of_profile(command: &[String], store: &Store) -> Option<Profile> {
+    let profile = state::profile(store).ok()?;
+    let here = std::env::current_dir().ok()?;
+    (profile.command == command && profile.directory == here).then_some(profile)
 }
 
 /// Fails if no unit of a program has a region.
@@ -103,9 +229,6 @@ pub fn no_regions(refused: usize) -> String {
 }
 
 fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
-    if bytes.starts_with(b"#!") {
-        return Ok(());
-    }
     let shown = path.display();
     let foreign = || {
         anyhow!(
@@ -117,6 +240,9 @@ fn check(path: &Path, bytes: &[u8], store: &Store) -> Result<()> {
         || file.architecture() != object::Architecture::X86_64
     {
         return Err(foreign());
+    }
+    if file.kind() == object::ObjectKind::Relocatable {
+        bail!("{shown} is an object file: name the program that it is linked into");
     }
     if file.section_by_name(".interp").is_none() {
         bail!(

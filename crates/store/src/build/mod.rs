@@ -6,10 +6,14 @@
 //! | [`image`] | a program's file: where it is, by which build |
 //! | [`units`] | the units in a file |
 //! | [`plain`] | the code of an image that no unit stands for |
+//! | [`split`] | loops whose inner loops become regions too |
+//! | [`start`] | starting a program as its command does: by itself, or by a launcher |
 //! | [`made`] | what a build left beside its units |
 
 pub mod image;
 pub mod made;
 pub mod plain;
+pub mod split;
+pub mod start;
 pub mod units;
 pub mod wrapper;

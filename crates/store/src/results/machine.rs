@@ -1,7 +1,18 @@
 //! Which machine this is.
 
-use super::Machine;
+use serde::Serialize;
 use std::sync::LazyLock;
+
+/// A machine that measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Model name as `/proc/cpuinfo` gives it.
+    pub cpu: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// 16 hexadecimal digits that identify it.
+    pub id: String,
+}
 
 /// This machine. The id is a hash over the CPU's model and the system's own id (of `/etc/machine-id`, or the host's
 /// name where there is none), so that a record identifies a machine and does not name it.

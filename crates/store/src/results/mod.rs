@@ -8,21 +8,21 @@ mod record;
 mod tests;
 
 pub use database::Database;
-pub use machine::this as this_machine;
-pub use record::{Machine, Record, Setting, counting, tool, warmup_name};
+pub use machine::{Machine, this as this_machine};
+pub use record::{Measured, QUANTILES, Record, Setting, Times, counting, tool, warmup_name};
 
 use anyhow::Result;
 use cere_format::store::Store;
-use cere_system::console::warning;
+use cere_system::events::Events;
 
 /// Keeps `record` in `store`, if there is one. What a replay measured is worth more than its record: an error is a
 /// warning.
-pub fn keep_or_warn(store: &Store, record: &Record) {
+pub fn keep_or_warn(store: &Store, record: &Record, events: &Events) {
     if let Err(error) = keep(store, record) {
-        warning!(
+        events.warning(format!(
             "no record is kept of the replay of {}: {error:#}",
             record.codelet
-        );
+        ));
     }
 }
 

@@ -1,9 +1,9 @@
 //! A measurement record and its columns.
 
+use super::machine::Machine;
 use anyhow::{Context, Result};
 use cere_format::package::Manifest;
-use cere_format::replay::{CONFIDENCE, CacheLevel, REPLAYS, SetAside, Verdict, Warmup};
-use cere_replay::{Replay, ReplayError, SameCode};
+use cere_format::replay::{CacheLevel, REPLAYS, SetAside, Verdict, Warmup};
 use rusqlite::Row;
 use rusqlite::types::Value;
 use serde::Serialize;
@@ -23,17 +23,6 @@ pub struct Setting {
     pub placement: String,
     /// Operands with states of their own, as [`cere_format::replay::Operand::line`]; empty: none.
     pub operands: String,
-}
-
-/// A machine that measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Machine {
-    /// Model name as `/proc/cpuinfo` gives it.
-    pub cpu: String,
-    /// Kernel release.
-    pub kernel: String,
-    /// 16 hexadecimal digits that identify it.
-    pub id: String,
 }
 
 /// What measures: the version of cere and, after a plus sign, [`REPLAYS`].
@@ -65,6 +54,18 @@ pub struct Times {
     pub disturbed: bool,
     /// Runs that shared one reading of the clock.
     pub batch: u32,
+}
+
+/// What is known of a replay that ended.
+pub struct Measured {
+    /// See [`Record::times`].
+    pub times: Option<Times>,
+    /// See [`Record::verdict`].
+    pub verdict: Verdict,
+    /// See [`Record::reason`].
+    pub reason: String,
+    /// See [`Record::same_code`].
+    pub same_code: Option<bool>,
 }
 
 /// One replay.
@@ -179,20 +180,6 @@ pub fn warmup_name(warmup: Warmup) -> &'static str {
     found.map_or("?", |w| w.0)
 }
 
-/// [`QUANTILES`] of a replay's repetitions, in seconds.
-fn quantiles(replay: &Replay) -> Vec<f64> {
-    let mut sorted = replay.cycles.clone();
-    sorted.sort_unstable();
-    let second = match replay.cycles_median {
-        0 => 0.0,
-        cycles => replay.seconds_median / cycles as f64,
-    };
-    let last = sorted.len().saturating_sub(1);
-    let places = (0..QUANTILES).map(|i| (i * last + (QUANTILES - 1) / 2) / (QUANTILES - 1));
-    let values = places.filter_map(|place| sorted.get(place));
-    values.map(|cycles| *cycles as f64 * second).collect()
-}
-
 fn named<T: Copy>(all: &[(&str, T)], column: &str, name: &str) -> Result<T> {
     let found = all.iter().find(|entry| entry.0 == name);
     found
@@ -202,31 +189,7 @@ fn named<T: Copy>(all: &[(&str, T)], column: &str, name: &str) -> Result<T> {
 
 impl Record {
     /// The record of a replay that just ended; `when` is filled in as it is kept.
-    pub fn of(
-        manifest: &Manifest,
-        sha256: &str,
-        setting: Setting,
-        outcome: Result<&Replay, &ReplayError>,
-    ) -> Self {
-        let times = outcome
-            .ok()
-            .filter(|r| !r.cycles.is_empty())
-            .map(|r| Times {
-                cycles_min: r.cycles_min,
-                cycles_median: r.cycles_median,
-                seconds_min: r.seconds_min,
-                seconds_median: r.seconds_median,
-                quantiles: quantiles(r),
-                interval: (r.confidence >= CONFIDENCE).then_some((r.seconds_low, r.seconds_high)),
-                samples: r.cycles.len() as u64,
-                set_aside: r.set_aside,
-                disturbed: r.disturbed,
-                batch: r.batch,
-            });
-        let (verdict, reason) = match outcome {
-            Ok(replay) => (replay.verdict, replay.reason.clone()),
-            Err(error) => (Verdict::Unchecked, error.to_string()),
-        };
+    pub fn of(manifest: &Manifest, sha256: &str, setting: Setting, measured: Measured) -> Self {
         Self {
             when: String::new(),
             codelet: manifest.name.clone(),
@@ -238,15 +201,11 @@ impl Record {
             setting,
             machine: super::machine::this(),
             tool: tool(),
-            times,
+            times: measured.times,
             in_vivo_seconds: manifest.in_vivo.map(|t| t.seconds),
-            verdict,
-            reason,
-            same_code: outcome.ok().and_then(|replay| match replay.same_code {
-                SameCode::Yes => Some(true),
-                SameCode::No => Some(false),
-                SameCode::Unknown => None,
-            }),
+            verdict: measured.verdict,
+            reason: measured.reason,
+            same_code: measured.same_code,
             session: None,
         }
     }

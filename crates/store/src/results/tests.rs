@@ -1,6 +1,4 @@
 use super::database::{Database, migrate};
-use super::machine::this as this_machine;
-use super::record::{Times, tool};
 use super::*;
 use cere_format::replay::{CacheLevel, SetAside, Verdict, Warmup};
 use rusqlite::Connection;

@@ -12,11 +12,13 @@
 //! ```
 
 mod asm;
+mod call;
 mod usage;
 
 pub use crate::{start_asm, stop_asm};
 pub use usage::{Usage, usage};
 
+use call::ask;
 use core::arch::asm;
 
 /// Reads the counter at the start of a timed part: earlier instructions are complete, later ones have not begun.
@@ -77,13 +79,12 @@ pub unsafe fn reads_counter(address: usize) -> Option<usize> {
 
 /// CLOCK_MONOTONIC in nanoseconds, by the bare system call.
 pub fn monotonic_ns() -> u64 {
-    let mut time = [0i64; 2];
+    const CLOCK_GETTIME: i64 = 228;
+    const MONOTONIC: i64 = 1;
+    let mut time = [0u64; 2];
     // SAFETY: clock_gettime(CLOCK_MONOTONIC) writes a timespec of two words.
-    unsafe {
-        asm!("syscall", inlateout("rax") 228i64 => _, in("rdi") 1i64, in("rsi") &mut time,
-            out("rcx") _, out("r11") _, options(nostack));
-    }
-    time[0] as u64 * 1_000_000_000 + time[1] as u64
+    unsafe { ask(CLOCK_GETTIME, MONOTONIC, &mut time) };
+    time[0] * 1_000_000_000 + time[1]
 }
 
 /// The counter and the clock at the same moment.

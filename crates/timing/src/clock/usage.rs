@@ -1,6 +1,6 @@
 //! What else happened on a thread while a part was timed.
 
-use core::arch::asm;
+use super::call::ask;
 
 /// Counts of the calling thread since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,10 +27,7 @@ pub fn usage() -> Usage {
     const THREAD: i64 = 1;
     let mut words = [0u64; 18];
     // SAFETY: getrusage(RUSAGE_THREAD) writes a struct rusage, which has 18 words.
-    unsafe {
-        asm!("syscall", inlateout("rax") GETRUSAGE => _, in("rdi") THREAD, in("rsi") &mut words,
-            out("rcx") _, out("r11") _, options(nostack));
-    }
+    unsafe { ask(GETRUSAGE, THREAD, &mut words) };
     Usage {
         faults: words[8] + words[9],
         switches: words[16] + words[17],

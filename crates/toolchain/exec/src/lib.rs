@@ -1,18 +1,17 @@
 //! The preload library of builds: a compiler that is started by an absolute path becomes the wrapper of its name, as one that is
 //! found in PATH does. Scripts, and compilers below the build's own directory, which the build may have made, are left alone.
+//! And of runs of another build of a program under a launcher: see [`replace`].
 //!
-//! The functions run in children of `vfork` and of threads: no allocation and no locks, but for the constructor; errno is kept.
+//! The functions that start programs run in children of `vfork` and of threads: no allocation and no locks, but for the constructor; errno is kept.
 
+mod replace;
+
+use cere_format::build::{ENV_BUILD, ENV_WRAPPERS};
 use libc::{c_char, c_int, pid_t};
-use std::ffi::CStr;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::OnceLock;
-
-/// The directory of the wrappers.
-const ENV_WRAPPERS: &CStr = c"CERE_WRAPPERS";
-/// The directory of the build.
-const ENV_BUILD: &CStr = c"CERE_BUILD";
 
 type Vector = *const *const c_char;
 type Execute = unsafe extern "C" fn(*const c_char, Vector, Vector) -> c_int;
@@ -76,16 +75,13 @@ static START: extern "C" fn() = start;
 /// Reads what the build is, unless this process is a wrapper: what that starts is the compiler.
 extern "C" fn start() {
     next();
-    // SAFETY: the names are C strings; the values are copied before anything changes the environment.
-    let variable = |name: &CStr| unsafe {
-        let value = libc::getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes().to_vec())
-    };
+    replace::replace();
+    let variable = |name: &str| std::env::var_os(name).map(OsStringExt::into_vec);
     let (Some(mut wrappers), Some(mut directory)) = (variable(ENV_WRAPPERS), variable(ENV_BUILD))
     else {
         return;
     };
-    let wrapper = Path::new(std::ffi::OsStr::from_bytes(&wrappers)).join("cc");
+    let wrapper = Path::new(OsStr::from_bytes(&wrappers)).join("cc");
     let this = std::fs::read_link("/proc/self/exe");
     if std::fs::canonicalize(wrapper).ok() == this.ok() {
         // SAFETY: there is one thread, which has not reached `main`.

@@ -3,19 +3,21 @@
 
 mod probe;
 mod refused;
+mod words;
 
-use crate::CompileError;
 use crate::command::{Line, told};
+use crate::error::CompileError;
 use crate::unit::{CLANG, FLANG};
 use cere_format::build::{Language, Retarget};
 use cere_sandbox::Sandbox;
-use cere_system::console::warning;
+use cere_system::events::Events;
 use probe::{beyond, difference, probe, said};
 use refused::WITH_VALUE;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 pub use refused::check;
+pub use words::{Unclosed, split};
 
 /// Precedes each option of the back end, which the front end does not read.
 const BACK_END: &str = "-mllvm";
@@ -111,13 +113,15 @@ fn in_fortran(flags: &[String], sandbox: &Sandbox) -> Result<Vec<String>, Compil
     Ok(known)
 }
 
-/// The changes by `flags` after `original` for `compiler`. `original` may come from a stranger, hence the sandbox.
+/// The changes by `flags` after `original` for `compiler`. `original` may come from a stranger, hence the sandbox. What clang warns
+/// of in flags is given once, as a search compiles with them many times.
 pub fn change(
     original: &[String],
     language: Language,
     compiler: &str,
     flags: &[String],
     sandbox: &Sandbox,
+    events: &Events,
 ) -> Result<Change, CompileError> {
     if flags.is_empty() {
         return Ok(Change::default());
@@ -136,21 +140,12 @@ pub fn change(
     }
     Ok(Change {
         other: true,
-        retarget: retarget(original, language, flags, sandbox)?,
+        retarget: retarget(original, language, flags, sandbox, events)?,
         flags: match compiler {
             FLANG => in_fortran(flags, sandbox)?,
             _ => flags.to_vec(),
         },
     })
-}
-
-/// Warns of what clang says of flags: once, as a search compiles with them many times.
-fn warn_once(warning: &str) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.insert(warning.to_owned()) {
-        warning!("{CLANG}: {warning}");
-    }
 }
 
 /// The changes by `flags` after `original` in the attributes of kept IR. For Fortran the probe, which is C, gets only those
@@ -160,6 +155,7 @@ fn retarget(
     language: Language,
     flags: &[String],
     sandbox: &Sandbox,
+    events: &Events,
 ) -> Result<Retarget, CompileError> {
     let probe = |flags: &[String], what: &str| probe(flags, what, sandbox);
     let common =
@@ -192,7 +188,7 @@ fn retarget(
     let known = said(&before);
     for warning in said(&with(&seen)) {
         if !known.contains(&warning) {
-            warn_once(&warning);
+            events.warning_once(&format!("{CLANG}: {warning}"));
         }
     }
     if let Some(reason) = beyond(&base, &after) {
@@ -233,6 +229,7 @@ mod tests {
             Language::C,
             &flags(added),
             &Sandbox::new(),
+            &Events::ignored(),
         )
         .unwrap()
     }
@@ -254,6 +251,7 @@ mod tests {
                 CLANG,
                 &flags(added),
                 &Sandbox::new(),
+                &Events::ignored(),
             );
             change.unwrap().other
         };
@@ -279,6 +277,7 @@ mod tests {
             FLANG,
             &flags("-Os -mavx2"),
             &Sandbox::new(),
+            &Events::ignored(),
         )
         .unwrap();
         assert!(change.retarget.target.unwrap().features.contains("+avx2"));
@@ -340,6 +339,7 @@ mod tests {
                 Language::C,
                 &flags(added),
                 &Sandbox::new(),
+                &Events::ignored(),
             )
             .unwrap_err();
             let text = error.to_string();

@@ -1,8 +1,8 @@
 //! Effects of flags on a probe: attributes of functions, floating-point instructions, bodies, module flags.
 
 use super::refused::DECIDED;
-use crate::CompileError;
 use crate::command::{Line, run_with_input};
+use crate::error::CompileError;
 use crate::unit::CLANG;
 use cere_format::build::{Retarget, TargetAttributes};
 use cere_sandbox::{Sandbox, files};

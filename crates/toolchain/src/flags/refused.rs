@@ -1,6 +1,6 @@
 //! Flags that a replay cannot follow.
 
-use crate::CompileError;
+use crate::error::CompileError;
 
 /// Flags that take the next word as their value.
 pub(super) const WITH_VALUE: [&str; 5] = ["-mllvm", "-Xclang", "-target", "-Xassembler", "--param"];

@@ -4,6 +4,7 @@ mod ends;
 mod sandbox;
 
 use cere_sandbox::Sandbox;
+use cere_system::console;
 use cere_testing::built::part;
 use cere_toolchain::command::{Line, run, run_with_input};
 use cere_toolchain::stay::{self, Server};
@@ -23,7 +24,8 @@ fn allow() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let given = std::env::var_os("CERE_TEST_STAY").map(PathBuf::from);
-        stay::allow(given.unwrap_or_else(|| part("libcere_stay.so")));
+        let library = given.unwrap_or_else(|| part("libcere_stay.so"));
+        stay::allow(library, &console::events());
     });
 }
 

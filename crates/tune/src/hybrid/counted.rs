@@ -13,13 +13,15 @@ use cere_format::store::Store;
 use cere_measure::vivo::{environment, reopen};
 use cere_measure::{Replays, Settings};
 use cere_memory::{Geometry, Hierarchy};
+use cere_store::build::start::Start;
 use cere_store::components;
 use cere_store::current::Codelet;
-use cere_system::console::{note, print, progress};
+use cere_system::console::print;
+use cere_system::events::Events;
 use cere_system::process::supervise;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What is compared.
 pub struct Request<'a> {
@@ -33,6 +35,8 @@ pub struct Request<'a> {
     pub settings: &'a Settings,
     /// What is simulated.
     pub counting: &'a cere_count::Settings,
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 /// Codelets that were compared, and those that were not, with the reason.
@@ -47,7 +51,7 @@ pub struct Compared {
 impl Request<'_> {
     /// Runs the counted program once and each counted codelet three times.
     pub fn compare(&self) -> Result<Compared> {
-        let replays = Replays::open(self.store)?;
+        let replays = Replays::open(self.store, self.events)?;
         let geometry = self.counting.geometry.as_ref();
         let wanted: Vec<Wanted> = self
             .codelets
@@ -60,7 +64,8 @@ impl Request<'_> {
             .collect();
         let observed = self.observe(&replays, &wanted)?;
         let mut compared = Compared::default();
-        let bar = progress::bar("counting codelets", self.codelets.len() as u64);
+        let count = self.codelets.len() as u64;
+        let bar = self.events.steps("counting codelets", count);
         for ((file, codelet), found) in self.codelets.iter().zip(&observed.found) {
             let one = || -> Result<Fidelity> {
                 let found = found
@@ -89,16 +94,15 @@ impl Request<'_> {
                     compared.skipped.push((codelet.name.clone(), reason));
                 }
             }
-            bar.inc(1);
+            bar.step();
         }
-        bar.finish_and_clear();
         Ok(compared)
     }
 
     /// Builds the counted program and runs it.
     fn observe(&self, replays: &Replays, wanted: &[Wanted]) -> Result<Observed> {
         let program = reopen(self.store, self.profile)?;
-        let image = Image::open(self.store, replays, &program.path)?;
+        let image = Image::open(self.store, replays, &program.image()?.path, self.events)?;
         let directory = scratch(self.store)?;
         let counted = directory.path().join("counted");
         image.make_counted(&counted)?;
@@ -109,21 +113,32 @@ impl Request<'_> {
             None => None,
         };
         let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
-        let mut input = Input::open()?;
+        let mut input = Input::open(self.events)?;
         let mut feed = input.for_next_run()?;
-        let mut command = Command::new(&counted);
+        let mut started = Start {
+            program: &program,
+            words: &self.profile.command,
+            library: Some(components::find(components::COUNTED)?),
+            library_of_build: true,
+            build: Some(&counted),
+            rank: self.profile.process.rank.as_deref(),
+        }
+        .command(self.store)?;
+        let command = &mut started.command;
+        let stream = match program.is_direct() {
+            true => writer.as_raw_fd().to_string(),
+            // Launchers close what they do not know.
+            false => format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd()),
+        };
         command
-            .arg0(&self.profile.command[0])
-            .args(&self.profile.command[1..])
-            .env("LD_PRELOAD", components::find(components::COUNTED)?)
-            .env(ENV_STREAM, writer.as_raw_fd().to_string())
+            .env(ENV_STREAM, stream)
             .envs(environment(&manifests))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         if let Some(input) = feed.stdin.take() {
             command.stdin(input);
         }
-        prepare(&mut command);
+        prepare(command);
         let descriptor = writer.as_raw_fd();
         // SAFETY: one system call between fork and exec.
         unsafe {
@@ -132,11 +147,12 @@ impl Request<'_> {
                 _ => Ok(()),
             });
         }
-        let spinner =
-            progress::spinner(format!("running {} with counters", self.profile.command[0]));
+        let running = self
+            .events
+            .work(format!("running {} with counters", self.profile.command[0]));
         let (ended, observed) = std::thread::scope(|scope| {
             let consumer = scope.spawn(|| vivo::observe(reader, &counted, wanted, memory));
-            let ended = supervise::run(&mut command, &self.profile.command[0], None);
+            let ended = supervise::run(command, &self.profile.command[0], None);
             // The stream ends when nobody can write to it.
             drop(writer);
             let observed = match consumer.join() {
@@ -145,11 +161,14 @@ impl Request<'_> {
             };
             (ended, observed)
         });
-        spinner.finish_and_clear();
+        drop(running);
         let status = ended?.status;
+        started.check(status)?;
         let observed = observed?;
         if !status.success() || !observed.ended {
-            note!("the counted program did not run to its end ({status})");
+            self.events.note(format!(
+                "the counted program did not run to its end ({status})"
+            ));
         }
         Ok(observed)
     }

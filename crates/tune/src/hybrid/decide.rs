@@ -1,7 +1,9 @@
 //! Decides which regions keep their flags in the linked program (CERE thesis, 6.5.2: neighbours interact). Regions that do
 //! not gain there, and regions that cost others more than they gain, are put back, until no known choice is better.
 
-use crate::hybrid::{Choice, Image, Recipe};
+use crate::Chosen;
+use crate::hybrid::choice::Choice;
+use crate::hybrid::{Image, Recipe};
 use anyhow::Result;
 use cere_format::profile::RegionKey;
 use cere_measure::decide::{Answer, MARGIN, Rule};
@@ -19,20 +21,16 @@ const LEVELS: [&str; 3] = ["-O1", "-O2", "-O3"];
 /// A region with its own flags.
 #[derive(Debug, Clone)]
 pub struct Tuned {
-    /// Name.
-    pub name: String,
+    /// Its name, and the choice for it.
+    pub chosen: Chosen,
     /// Identity.
     pub key: RegionKey,
-    /// What it is compiled with.
+    /// The choice as the compiler takes it.
     pub choice: Choice,
     /// Why it was put back, if it was.
     pub back: Option<String>,
     /// Its times in the plain build and in the last hybrid with its flags.
     pub times: Option<RegionTimes>,
-    /// The thread affinity of its team from the flags file.
-    pub bind: Option<String>,
-    /// The gain that tuning measured.
-    pub gain: Option<f64>,
 }
 
 /// The outcome of the decision.
@@ -153,6 +151,33 @@ pub fn recipe(tuned: &[Tuned], without: Option<usize>, rest: &Choice) -> Recipe 
     }
 }
 
+/// A hybrid, and how it did beside the plain build.
+struct Tried {
+    hybrid: PathBuf,
+    /// What code outside of its regions is compiled with.
+    rest: Choice,
+    /// Its runs at place 1, those of the plain build at place 0.
+    runs: Runs,
+    /// Whether it is faster than the plain build.
+    answer: Answer,
+    /// The fastest of the levels whose output is right, and its seconds.
+    level: Option<(String, f64)>,
+}
+
+/// The fastest of the builds at `places` whose output is right.
+fn fastest(runs: &Runs, places: std::ops::Range<usize>) -> Option<usize> {
+    places
+        .filter(|place| runs.is_right(*place))
+        .min_by(|a, b| runs.seconds(*a).total_cmp(&runs.seconds(*b)))
+}
+
+/// Puts back all regions that still have their flags.
+fn put_back_all(tuned: &mut [Tuned], why: &str) {
+    for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
+        region.back = Some(why.to_owned());
+    }
+}
+
 /// The message that the runs do not show whether the hybrid gains.
 fn inconclusive(runs: usize, gain: &Gain) -> String {
     format!(
@@ -169,112 +194,138 @@ impl Decider<'_> {
     /// Decides, and marks regions that are put back in `tuned`.
     pub fn decide(mut self, tuned: &mut [Tuned]) -> Result<Decision> {
         let mut notes = Vec::new();
-        let mut hybrid = self.make_kept("hybrid", tuned)?;
-        let plain = build("plain", self.plain);
-        // Correctness before speed: find the region, or the regions together, that change the output.
-        let runs = self
-            .program
-            .run(&[plain.clone(), build("hybrid", &hybrid)], 2)?;
-        if let Some((count, line)) = self.program.varying()? {
-            notes.push(format!(
-                "{count} words of the output differ from run to run and are not compared, as in: {line}"
-            ));
-        }
-        if let Some(why) = &runs.differs[1] {
-            hybrid = self.put_back_wrong(tuned, why)?;
-        }
-        hybrid = self.put_back_losers(tuned, hybrid)?;
-        let mut builds = vec![plain, build("hybrid", &hybrid)];
-        if self.levels {
-            for level in LEVELS {
-                builds.push(build(level, &self.level(level)?));
-            }
-        }
-        let rule = Rule::for_program(self.rounds);
-        let (mut runs, mut answer) = self.program.decide(&builds, &rule)?;
-        for (build, why) in builds.iter().zip(&runs.differs).skip(1) {
-            if let Some(why) = why {
-                notes.push(format!("the output at {} is another: {why}", build.name));
-            }
-        }
-        let right = |i: &usize| runs.is_right(*i);
-        let by_time = |a: &usize, b: &usize| runs.seconds(*a).total_cmp(&runs.seconds(*b));
-        let best = (2..builds.len()).filter(right).min_by(by_time);
-        let mut level = best.map(|best| (builds[best].name.clone(), runs.seconds(best)));
-        let mut kept = recipe(tuned, None, &self.rest);
-        let faster = |gain: &Gain| gain.high < 1.0 - MARGIN;
-        if let Some(best) = best
-            && gain(&runs.ratios_over(best, 1)).as_ref().is_none_or(faster)
-        {
-            // Code outside of the tuned regions gains by that level.
-            let mut rest = self.rest.clone();
-            rest.flags.push(builds[best].name.clone());
-            let other = self.make("with-level", &recipe(tuned, None, &rest))?;
-            let plain = builds[0].clone();
-            let with_level = build("hybrid with level", &other);
-            // The runs that chose the level are biased: it is measured again.
-            let rivals = [plain, with_level, builds[best].clone(), builds[1].clone()];
-            let (again, of_best) = self.program.decide(&rivals, &rule)?;
-            let fastest = (1..rivals.len())
-                .filter(|i| again.is_right(*i))
-                .min_by(|a, b| again.seconds(*a).total_cmp(&again.seconds(*b)));
-            level = Some((builds[best].name.clone(), again.seconds(2)));
-            if let Some(fastest) = fastest.filter(|f| *f < 3) {
-                if fastest == 2 {
-                    for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
-                        region.back = Some(format!(
-                            "all of the program with {} is faster",
-                            builds[best].name
-                        ));
-                    }
-                    kept = recipe(tuned, None, &rest);
-                }
-                hybrid.clone_from(&rivals[fastest].path);
-                kept.rest = rest;
-                answer = match fastest {
-                    1 => of_best,
-                    _ => rule.look(&again.ratios[fastest]),
-                };
-            }
-            let chosen = fastest.unwrap_or(3);
-            runs = Runs {
-                ratios: vec![Vec::new(), again.ratios[chosen].clone()],
-                differs: vec![None, again.differs[chosen].clone()],
-                plain: again.plain,
-            };
-        }
-        let some = tuned.iter().any(|t| t.back.is_none()) || kept.rest != self.rest;
-        let believed = some && runs.is_right(1) && matches!(answer, Answer::Faster(_));
+        // Correctness before speed.
+        let hybrid = self.make_right(tuned, &mut notes)?;
+        let hybrid = self.put_back_losers(tuned, hybrid)?;
+        let mut found = self.compare_with_levels(tuned, hybrid, &mut notes)?;
+        let some = tuned.iter().any(|t| t.back.is_none()) || found.rest != self.rest;
+        let believed = some && found.runs.is_right(1) && matches!(found.answer, Answer::Faster(_));
         if some && !believed {
             let open = |gain: &Gain| gain.low < 1.0;
-            if runs.is_right(1)
-                && let Some(gain) = runs.gain(1).filter(open)
+            if found.runs.is_right(1)
+                && let Some(gain) = found.runs.gain(1).filter(open)
             {
-                notes.push(inconclusive(runs.ratios[1].len(), &gain));
+                notes.push(inconclusive(found.runs.ratios[1].len(), &gain));
             }
-            for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
-                region.back = Some("the linked program does not surely gain".into());
-            }
-            kept = recipe(tuned, None, &self.rest);
-            hybrid = self.make_kept("as-built", tuned)?;
+            put_back_all(tuned, "the linked program does not surely gain");
+            found.rest = self.rest.clone();
+            found.hybrid = self.make_kept("as-built", tuned)?;
         }
-        if kept.rest != self.rest
-            && let Some(level) = kept.rest.flags.last()
+        if found.rest != self.rest
+            && let Some(level) = found.rest.flags.last()
         {
             notes.push(format!(
                 "the rest of the program is compiled with {level} as well, which gains"
             ));
         }
         Ok(Decision {
-            recipe: kept,
-            hybrid,
-            plain_seconds: runs.seconds(0),
+            recipe: recipe(tuned, None, &found.rest),
+            hybrid: found.hybrid,
+            plain_seconds: found.runs.seconds(0),
             // Without kept regions the code is the plain build's: differences between their runs are noise.
-            hybrid_seconds: runs.seconds(usize::from(believed)),
-            gain: runs.gain(1).filter(|_| believed),
-            level,
+            hybrid_seconds: found.runs.seconds(usize::from(believed)),
+            gain: found.runs.gain(1).filter(|_| believed),
+            level: found.level,
             notes,
         })
+    }
+
+    /// Links all of `tuned`, without the region, or the regions together, that change the output.
+    fn make_right(&mut self, tuned: &mut [Tuned], notes: &mut Vec<String>) -> Result<PathBuf> {
+        let hybrid = self.make_kept("hybrid", tuned)?;
+        let builds = [build("plain", self.plain), build("hybrid", &hybrid)];
+        let runs = self.program.run(&builds, 2)?;
+        if let Some((count, line)) = self.program.varying()? {
+            notes.push(format!(
+                "{count} words of the output differ from run to run and are not compared, as in: {line}"
+            ));
+        }
+        match &runs.differs[1] {
+            Some(why) => self.put_back_wrong(tuned, why),
+            None => Ok(hybrid),
+        }
+    }
+
+    /// Runs the hybrid in turns with the plain build and, if that is wanted, with the whole program at each level. If a level is
+    /// faster than the hybrid, other code gains by it: both together are tried.
+    fn compare_with_levels(
+        &mut self,
+        tuned: &mut [Tuned],
+        hybrid: PathBuf,
+        notes: &mut Vec<String>,
+    ) -> Result<Tried> {
+        let mut builds = vec![build("plain", self.plain), build("hybrid", &hybrid)];
+        if self.levels {
+            for level in LEVELS {
+                builds.push(build(level, &self.level(level)?));
+            }
+        }
+        let (runs, answer) = self.program.decide(&builds, &self.rule())?;
+        for (build, why) in builds.iter().zip(&runs.differs).skip(1) {
+            if let Some(why) = why {
+                notes.push(format!("the output at {} is another: {why}", build.name));
+            }
+        }
+        let best = fastest(&runs, 2..builds.len());
+        let found = Tried {
+            hybrid,
+            rest: self.rest.clone(),
+            level: best.map(|best| (builds[best].name.clone(), runs.seconds(best))),
+            answer,
+            runs,
+        };
+        let faster = |gain: Gain| gain.high < 1.0 - MARGIN;
+        match best {
+            Some(best) if gain(&found.runs.ratios_over(best, 1)).is_none_or(faster) => {
+                self.try_with_level(tuned, found, &builds[best])
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Tries the hybrid whose other code is compiled at the level of the build `level`. The runs that chose the level are biased: it
+    /// is measured again.
+    fn try_with_level(
+        &mut self,
+        tuned: &mut [Tuned],
+        mut found: Tried,
+        level: &Build,
+    ) -> Result<Tried> {
+        let mut rest = self.rest.clone();
+        rest.flags.push(level.name.clone());
+        let with_level = self.make("with-level", &recipe(tuned, None, &rest))?;
+        let rivals = [
+            build("plain", self.plain),
+            build("hybrid with level", &with_level),
+            level.clone(),
+            build("hybrid", &found.hybrid),
+        ];
+        let rule = self.rule();
+        let (again, answer) = self.program.decide(&rivals, &rule)?;
+        found.level = Some((level.name.clone(), again.seconds(2)));
+        let chosen = fastest(&again, 1..rivals.len()).unwrap_or(3);
+        if chosen == 2 {
+            let why = format!("all of the program with {} is faster", level.name);
+            put_back_all(tuned, &why);
+        }
+        if chosen < 3 {
+            found.hybrid.clone_from(&rivals[chosen].path);
+            found.rest = rest;
+            found.answer = match chosen {
+                1 => answer,
+                _ => rule.look(&again.ratios[chosen]),
+            };
+        }
+        found.runs = Runs {
+            ratios: vec![Vec::new(), again.ratios[chosen].clone()],
+            differs: vec![None, again.differs[chosen].clone()],
+            plain: again.plain,
+        };
+        Ok(found)
+    }
+
+    fn rule(&self) -> Rule {
+        Rule::for_program(self.rounds)
     }
 
     fn make(&mut self, name: &str, recipe: &Recipe) -> Result<PathBuf> {
@@ -303,7 +354,7 @@ impl Decider<'_> {
                 regions: [(region.key.clone(), region.choice.clone())].into(),
             };
             let path = self.make("one", &only)?;
-            let builds = [plain.clone(), build(&region.name, &path)];
+            let builds = [plain.clone(), build(&region.chosen.name, &path)];
             let runs = self.program.run(&builds, 1)?;
             if let Some(why) = &runs.differs[1] {
                 region.back = Some(format!("with its flags the output is another: {why}"));
@@ -312,9 +363,7 @@ impl Decider<'_> {
         let mut hybrid = self.make_kept("hybrid", tuned)?;
         let runs = self.program.run(&[plain, build("hybrid", &hybrid)], 1)?;
         if !runs.is_right(1) {
-            for region in tuned.iter_mut().filter(|t| t.back.is_none()) {
-                region.back = Some(format!("together their output is another: {why}"));
-            }
+            put_back_all(tuned, &format!("together their output is another: {why}"));
             hybrid = self.make_kept("hybrid", tuned)?;
         }
         Ok(hybrid)
@@ -368,7 +417,10 @@ impl Decider<'_> {
                 &format!("without-{place}"),
                 &recipe(tuned, Some(*place), &self.rest),
             )?;
-            builds.push(build(&format!("without {}", tuned[*place].name), &path));
+            builds.push(build(
+                &format!("without {}", tuned[*place].chosen.name),
+                &path,
+            ));
         }
         let runs = self.program.run(&builds, self.rounds.clamp(2, 3))?;
         let times: Vec<f64> = (0..builds.len()).map(|place| runs.seconds(place)).collect();

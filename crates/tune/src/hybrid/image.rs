@@ -1,8 +1,9 @@
 //! Makes the program's image again from its recorded link and kept units.
 
+use crate::hybrid::choice::Choice;
+use crate::hybrid::error::HybridError;
 use crate::hybrid::link::{Item, Link};
 use crate::hybrid::parts::Workshop;
-use crate::hybrid::{Choice, HybridError};
 use anyhow::{Context, Result, bail};
 use cere_format::build::{LinkCommand, Unit};
 use cere_format::profile::RegionKey;
@@ -11,7 +12,7 @@ use cere_measure::Replays;
 use cere_store::build::image::units_of;
 use cere_store::build::wrapper;
 use cere_store::{components, state};
-use cere_system::console::progress;
+use cere_system::events::Events;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use wrapper::LinkItem;
@@ -34,7 +35,12 @@ pub struct Image<'a> {
 
 impl<'a> Image<'a> {
     /// Opens the image `program`, whose link `store` has recorded. Objects are cached with those of `replays`.
-    pub fn open(store: &'a Store, replays: &Replays, program: &Path) -> Result<Self> {
+    pub fn open(
+        store: &'a Store,
+        replays: &Replays,
+        program: &Path,
+        events: &'a Events,
+    ) -> Result<Self> {
         let bytes =
             std::fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
         let held = units_of(&bytes)
@@ -66,6 +72,7 @@ impl<'a> Image<'a> {
                 store,
                 plugin: components::find(components::PLUGIN)?,
                 cache: replays.builds(),
+                events,
             },
         };
         image.check_inputs(&held)?;
@@ -122,10 +129,8 @@ impl<'a> Image<'a> {
         let objects: BTreeMap<&str, PathBuf> =
             self.units.keys().map(String::as_str).zip(objects).collect();
         let called = output.file_name().unwrap_or_default().display();
-        let spinner = progress::spinner(format!("linking {called}"));
-        let made = self.link.relink(output, |id| objects.get(id).cloned());
-        spinner.finish_and_clear();
-        Ok(made?)
+        let _linking = self.workshop.events.work(format!("linking {called}"));
+        Ok(self.link.relink(output, |id| objects.get(id).cloned())?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Repeats the recorded link command with the objects of some units replaced, also inside archives.
 
-use crate::hybrid::HybridError;
+use crate::hybrid::error::HybridError;
 use cere_format::build::LinkCommand;
 use cere_store::build::units;
 use cere_toolchain::command::{Line, run};

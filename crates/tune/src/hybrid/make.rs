@@ -1,20 +1,24 @@
 //! `cere hybrid`: links the choices of regions into a binary and compares it with the plain build.
 
+use crate::hybrid::choice::Choice;
 use crate::hybrid::decide::{Decider, Decision, Linking, Tuned, recipe};
-use crate::hybrid::{Choice, Image, scratch};
+use crate::hybrid::{Image, scratch};
 use crate::{Choices, Chosen};
 use anyhow::{Context, Result, bail};
 use cere_capture::input::Input;
+use cere_capture::profile::Which;
 use cere_capture::selection::Selection;
+use cere_capture::whole::over_all_threads;
 use cere_format::build::{RegionKind, SplitTeam};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_measure::decide::deciding_rounds;
 use cere_measure::{Linked, Replays, Trial};
-use cere_store::build::image as program;
+use cere_store::build::image::Program;
 use cere_store::current;
 use cere_store::names::{self, Named};
 use cere_store::state;
+use cere_system::events::Events;
 use std::path::{Path, PathBuf};
 
 /// What to link, and how to try it.
@@ -41,6 +45,8 @@ pub struct Request<'a> {
     pub image: Option<&'a Path>,
     /// Program and arguments; empty if it is not run.
     pub command: &'a [String],
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 /// A hybrid binary.
@@ -68,66 +74,36 @@ pub fn make(request: &Request) -> Result<Made> {
         },
         Path::to_path_buf,
     );
-    let plain = match (request.image, request.command.first()) {
+    let program = match request.command {
+        [] => None,
+        command => Some(Program::open(command, store)?),
+    };
+    let plain = match (request.image, &program) {
         (Some(file), _) => std::path::absolute(file)?,
-        (None, Some(name)) => program::locate(name)?,
+        (None, Some(program)) => program.image()?.path.clone(),
         (None, None) => of_profile(store)?,
     };
     places(request, &written, &plain)?;
-    let replays = Replays::open(store)?;
-    let image = Image::open(store, &replays, &plain)?;
-    let known = names::named(&state::current_units(store)?);
-    let mut tuned = Vec::new();
-    for (named, chosen) in flags.find(&known)? {
-        let choice = choice(&image, named, chosen, &plain);
-        tuned.push(match request.flags_file {
-            Some(file) => choice.with_context(|| format!("the flags file {}", file.display()))?,
-            None => choice?,
-        });
-    }
-    let rest = Choice {
-        flags: shell_words::split(&flags.rest).context("the flags of the rest")?,
-        ..Choice::default()
-    };
-    if tuned.is_empty() && rest.flags.is_empty() {
-        match request.flags_file {
-            Some(file) => bail!("the flags file {} has no choices to link", file.display()),
-            None => bail!(
-                "there are no choices to link: `cere tune` finds some, or name a file with --flags-file"
-            ),
-        }
-    }
+    let replays = Replays::open(store, request.events)?;
+    let image = Image::open(store, &replays, &plain, request.events)?;
+    let (mut tuned, rest) = choices(request, &image, &flags, &plain)?;
     let scratch = scratch(store)?;
     let lock = state::lock(store)?;
-    let decision = if request.command.is_empty() {
-        image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
-        None
-    } else {
-        let mut program = Linking {
-            image: &image,
-            trial: Trial::new(
-                request.command,
-                request.timeout,
-                request.ignore,
-                request.tolerance,
-            )?,
-            linked: Linked {
-                store,
-                command: request.command,
-                input: Input::open()?,
-                timeout: request.timeout,
-            },
-        };
+    let decision = if let Some(program) = &program {
+        let others = regions_without_choice(store, &image, &tuned);
         let decider = Decider {
-            program: &mut program,
+            program: &mut linking(request, program, &image)?,
             plain: &plain,
             scratch: scratch.path(),
-            others: regions_without_choice(store, &image, &tuned),
-            rest: rest.clone(),
+            others,
+            rest,
             rounds: request.rounds.unwrap_or_else(|| rounds(store)),
             levels: request.levels,
         };
         Some(decider.decide(&mut tuned)?)
+    } else {
+        image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
+        None
     };
     drop(lock);
     let made = decision
@@ -139,6 +115,68 @@ pub fn make(request: &Request) -> Result<Made> {
         decision,
         tuned,
         flags_file: written,
+    })
+}
+
+/// The regions of the image `plain` that `flags` choose something for, and what all other code is compiled with.
+fn choices(
+    request: &Request,
+    image: &Image,
+    flags: &Choices,
+    plain: &Path,
+) -> Result<(Vec<Tuned>, Choice)> {
+    let known = names::named(&state::current_units(request.store)?);
+    let mut tuned = Vec::new();
+    for (named, chosen) in flags.find(&known, request.events)? {
+        let choice = choice(image, named, chosen, plain);
+        tuned.push(match request.flags_file {
+            Some(file) => choice.with_context(|| format!("the flags file {}", file.display()))?,
+            None => choice?,
+        });
+    }
+    let rest = Choice {
+        flags: cere_toolchain::flags::split(&flags.rest).context("the flags of the rest")?,
+        ..Choice::default()
+    };
+    if tuned.is_empty() && rest.flags.is_empty() {
+        match request.flags_file {
+            Some(file) => bail!("the flags file {} has no choices to link", file.display()),
+            None => bail!(
+                "there are no choices to link: `cere tune` finds some, or name a file with --flags-file"
+            ),
+        }
+    }
+    Ok((tuned, rest))
+}
+
+/// The program that is linked and run.
+fn linking<'a>(
+    request: &Request<'a>,
+    program: &'a Program,
+    image: &'a Image,
+) -> Result<Linking<'a>> {
+    let profile = state::profile(request.store).ok();
+    let rank = profile.and_then(|profile| profile.process.rank);
+    Ok(Linking {
+        image,
+        trial: Trial::new(
+            request.store,
+            program,
+            request.command,
+            request.timeout,
+            request.ignore,
+            request.tolerance,
+            request.events,
+        )?,
+        linked: Linked {
+            store: request.store,
+            program,
+            which: rank.map_or(Which::Main, Which::Rank),
+            command: request.command,
+            input: Input::open(request.events)?,
+            timeout: request.timeout,
+            events: request.events,
+        },
     })
 }
 
@@ -157,11 +195,12 @@ fn stored_choices(store: &Store) -> Result<Choices> {
 /// The program of the store's profile.
 fn of_profile(store: &Store) -> Result<PathBuf> {
     let profile = state::profile(store).context("which program is meant? Name it after --")?;
-    let name = profile
-        .command
-        .first()
-        .context("the profile names no program")?;
-    program::locate(&profile.directory.join(name).to_string_lossy())
+    state::profiled_program(&profile).with_context(|| {
+        format!(
+            "the program of the profile, {}, is not there any more: profile again, or name it after --",
+            profile.process.program.display()
+        )
+    })
 }
 
 fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Result<Tuned> {
@@ -193,7 +232,7 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
         );
     }
     let flags = || -> Result<Vec<String>> {
-        let flags = shell_words::split(&chosen.flags)?;
+        let flags = cere_toolchain::flags::split(&chosen.flags)?;
         cere_toolchain::flags::check(&flags)?;
         cere_toolchain::flags::known(&flags)?;
         Ok(flags)
@@ -203,7 +242,11 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
         bind,
     };
     Ok(Tuned {
-        name: name.clone(),
+        // Lines may have moved since it was chosen.
+        chosen: Chosen {
+            name: name.clone(),
+            ..chosen.clone()
+        },
         key: named.key.clone(),
         choice: Choice {
             flags: flags().with_context(|| format!("the flags of {name}"))?,
@@ -212,14 +255,13 @@ fn choice(image: &Image, named: &Named, chosen: &Chosen, program: &Path) -> Resu
         },
         back: elsewhere,
         times: None,
-        bind: chosen.bind.clone(),
-        gain: chosen.gain,
     })
 }
 
 /// The regions of the profile that matter and have no choice.
 fn regions_without_choice(store: &Store, image: &Image, tuned: &[Tuned]) -> Vec<RegionKey> {
     let of = |profile: &Profile| -> Result<Vec<RegionKey>> {
+        let profile = &*over_all_threads(profile);
         let selection = Selection::of(profile)?;
         let keys = selection
             .large(profile)
@@ -296,12 +338,9 @@ fn move_into_place(made: &Path, output: &Path) -> Result<()> {
 /// The file of what was kept.
 fn kept_choices(flags: &Choices, tuned: &[Tuned], decision: Option<&Decision>) -> Choices {
     let regions = tuned.iter().filter(|t| t.back.is_none()).map(|t| Chosen {
-        name: t.name.clone(),
         flags: shell_words::join(&t.choice.flags),
-        passes: t.choice.passes.clone(),
-        threads: t.choice.team.and_then(|team| team.threads),
-        bind: t.bind.clone(),
-        gain: t.times.map(|times| 1.0 / times.gain.ratio).or(t.gain),
+        gain: (t.times.map(|times| 1.0 / times.gain.ratio)).or(t.chosen.gain),
+        ..t.chosen.clone()
     });
     let mut kept = Choices::of(regions.collect());
     kept.rest = match decision {

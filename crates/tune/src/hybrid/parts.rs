@@ -1,10 +1,11 @@
 //! Compiles a unit's kept IR to one object: whole, or as one part for each region with its own flags and one for the rest.
 
-use crate::hybrid::{Choice, HybridError};
+use crate::hybrid::choice::Choice;
+use crate::hybrid::error::HybridError;
 use cere_format::build::{BUILD_VERSION, CountPlan, ENV_COUNT, ENV_SPLIT, SplitPlan, Unit};
 use cere_format::store::Store;
 use cere_sandbox::Sandbox;
-use cere_system::console::progress;
+use cere_system::events::Events;
 use cere_toolchain::command::{Line, hash, run};
 use cere_toolchain::several::several;
 use cere_toolchain::unit::{self, Job, LLD, Recipe, compiler, tools};
@@ -14,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Makes objects of a store's units.
-#[derive(Debug)]
 pub struct Workshop<'a> {
     /// The kept units.
     pub store: &'a Store,
@@ -22,6 +22,8 @@ pub struct Workshop<'a> {
     pub plugin: PathBuf,
     /// Objects by content.
     pub cache: PathBuf,
+    /// What is said meanwhile.
+    pub events: &'a Events,
 }
 
 /// Prefix of the symbols by which the parts of a unit refer to each other.
@@ -42,11 +44,12 @@ impl Workshop<'_> {
             let parts = choices.iter();
             own.extend(parts.map(|(i, choice)| (*unit, plan(unit, Some(*i), &regions), choice)));
         }
-        let bar = progress::bar("compiling", (own.len() + wanted.len()) as u64);
+        let steps = (own.len() + wanted.len()) as u64;
+        let bar = self.events.steps("compiling", steps);
         let made = several(own.len(), |place| {
             let (unit, plan, choice) = &own[place];
             let part = self.part(unit, plan.clone(), choice);
-            bar.inc(1);
+            bar.step();
             part
         });
         let made: Vec<PathBuf> = made.into_iter().collect::<Result<_, _>>()?;
@@ -60,17 +63,16 @@ impl Workshop<'_> {
         let joined = several(wanted.len(), |place| {
             let (unit, choices) = &wanted[place];
             let object = self.join(unit, rest, choices, parts[place]);
-            bar.inc(1);
+            bar.step();
             object
         });
-        bar.finish_and_clear();
         joined.into_iter().collect()
     }
 
     /// An object of each unit at the flags of the build, whose code reports what it executes.
     pub fn counted(&self, units: &[&Unit]) -> Result<Vec<PathBuf>, HybridError> {
         std::fs::create_dir_all(&self.cache).map_err(io("create", &self.cache))?;
-        let bar = progress::bar("compiling", units.len() as u64);
+        let bar = self.events.steps("compiling", units.len() as u64);
         let own = Sandbox::none();
         let made = several(units.len(), |place| {
             let unit = units[place];
@@ -95,10 +97,9 @@ impl Workshop<'_> {
                 limit: None,
             };
             let object = unit::object(job, &self.cache, ".counted.o");
-            bar.inc(1);
+            bar.step();
             object
         });
-        bar.finish_and_clear();
         Ok(made.into_iter().collect::<Result<_, _>>()?)
     }
 
@@ -147,7 +148,14 @@ impl Workshop<'_> {
         flags::check(&choice.flags)?;
         let codegen = &unit.command.codegen;
         let tool = compiler(unit.language, choice.passes.is_some());
-        let change = flags::change(codegen, unit.language, tool, &choice.flags, &own)?;
+        let change = flags::change(
+            codegen,
+            unit.language,
+            tool,
+            &choice.flags,
+            &own,
+            self.events,
+        )?;
         plan.retarget = change.retarget;
         plan.team = choice.team;
         std::fs::create_dir_all(&self.cache).map_err(io("create", &self.cache))?;

@@ -1,7 +1,7 @@
 //! The main effect of each choice on the logarithm of the ratio, shrunk to zero for few samples.
 
 use super::point::Ground;
-use super::{Outcome, Trial};
+use super::trial::{Outcome, Trial};
 
 /// Samples without effect that each choice is assumed to have (ridge regression): one lucky variant proves little.
 const SHRINKAGE: f64 = 1.0;

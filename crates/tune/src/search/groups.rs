@@ -5,7 +5,8 @@
 use super::effects::Effects;
 use super::point::{Ground, Point};
 use super::population::Population;
-use super::{Trial, best, random};
+use super::random;
+use super::trial::{Trial, best};
 use rand::{Rng, RngExt};
 
 /// Share of random variants after the first ones.

@@ -8,47 +8,23 @@ mod population;
 mod random;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use method::{Method, MethodError};
 
-use crate::Variant;
 use crate::pipeline::Pipeline;
 use crate::space::{Space, SpaceError};
+use cere_toolchain::Variant;
 use point::{Ground, Point};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use std::collections::HashSet;
+use trial::{Outcome, Trial, best};
 
-/// Relative difference below which ratios count as equal: of such variants the shortest is the best.
-const TOLERANCE: f64 = 0.005;
 /// Maximum pending proposals when the next one depends on their outcomes, unless [`Search::awaiting`] says otherwise.
 pub const AWAITED: usize = 20;
 /// Draws for a new variant before the space is enumerated instead.
 const DRAWS: usize = 100;
-
-/// A proposal and its outcome.
-#[derive(Debug, Clone)]
-struct Trial {
-    point: Point,
-    variant: Variant,
-    outcome: Outcome,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Outcome {
-    Awaited,
-    Failed,
-    Ratio(f64),
-}
-
-impl Trial {
-    fn ratio(&self) -> Option<f64> {
-        match self.outcome {
-            Outcome::Ratio(ratio) => Some(ratio),
-            Outcome::Awaited | Outcome::Failed => None,
-        }
-    }
-}
 
 /// A search of a space. The same seed and the same outcomes told in the same order give the same proposals.
 ///
@@ -209,20 +185,4 @@ impl Search {
         });
         (self.trials.len() as u64 - 1, variant)
     }
-}
-
-/// The best of the trials that `which` accepts, by the rule of [`Search::best`].
-fn best(trials: &[Trial], which: impl Fn(&Trial) -> bool) -> Option<&Trial> {
-    let told = || {
-        let chosen = trials.iter().filter(|t| which(t));
-        chosen.filter_map(|t| t.ratio().map(|r| (t, r)))
-    };
-    let least = told().map(|(_, r)| r).min_by(f64::total_cmp)?;
-    let near = told().filter(|(_, r)| *r <= least * (1.0 + TOLERANCE));
-    let length = |v: &Variant| (v.passes.as_ref().map_or(0, String::len), v.flags.len());
-    let shortest = near.min_by(|(a, x), (b, y)| {
-        let lengths = length(&a.variant).cmp(&length(&b.variant));
-        lengths.then(x.total_cmp(y))
-    });
-    shortest.map(|(trial, _)| trial)
 }

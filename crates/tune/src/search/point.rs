@@ -1,8 +1,8 @@
 //! Variants as points of a space: a choice of each group, or a sequence.
 
-use crate::Variant;
 use crate::pipeline::Pipeline;
 use crate::space::{Group, Sequences, Space, SpaceError};
+use cere_toolchain::Variant;
 use rand::{Rng, RngExt};
 
 /// A point of a space.

@@ -1,7 +1,8 @@
 //! The best variants so far, crossed and mutated. There are no generations, so outcomes may come in any order.
 
 use super::point::{Ground, Point};
-use super::{Trial, random};
+use super::random;
+use super::trial::Trial;
 use rand::{Rng, RngExt};
 
 /// Size of the population.

@@ -17,6 +17,8 @@ pub struct Ahead<'a> {
     jobs: Sender<Job>,
     done: Receiver<Done>,
     made: HashMap<u64, Result<Builds, String>>,
+    /// Number of the next request.
+    requested: u64,
     quiet: Option<&'a RwLock<()>>,
 }
 
@@ -60,19 +62,23 @@ impl Ahead<'_> {
                 jobs,
                 done,
                 made: HashMap::new(),
+                requested: 0,
                 quiet: shared,
             };
             work(&mut ahead)
         })
     }
 
-    /// Requests the build of a variant.
-    pub fn request_build(&self, number: u64, target: usize, variant: &Variant) {
+    /// Requests the build of a variant, and returns its number.
+    pub fn request_build(&mut self, target: usize, variant: &Variant) -> u64 {
+        let number = self.requested;
+        self.requested += 1;
         // Closing the channel ends the builders.
         let _ = self.jobs.send((number, target, variant.clone()));
+        number
     }
 
-    /// Waits for the next finished build.
+    /// Waits until the build with this number is finished.
     pub fn wait_for_build(&mut self, number: u64) -> Result<Builds, String> {
         loop {
             if let Some(built) = self.made.remove(&number) {

@@ -1,6 +1,7 @@
 //! The variants of one region that are timed in turns.
 
 use crate::Variant;
+use anyhow::Error;
 use cere_measure::{Bench, Builds, Measure, Target, Turns};
 use cere_replay::Team;
 
@@ -55,9 +56,9 @@ impl<'t, 'b> Arms<'t, 'b> {
 }
 
 impl Bench for Arms<'_, '_> {
-    type Error = String;
+    type Error = Error;
 
-    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, String> {
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>, Error> {
         let arm = &self.arms[subject];
         let judged = !std::mem::replace(&mut self.judged[subject], true);
         let team = arm.team.as_ref();

@@ -4,19 +4,20 @@
 //! proposed and found depends on seed, size of the batches and outcomes, not on the number of machines or the size of chunks.
 
 use super::budget::Left;
-use super::course::{ALL_TRIED, Course, TARGET_REACHED};
+use super::course::{Course, TARGET_REACHED, Turn};
+use super::spent::Spent;
 use super::task::{Done, Task, Work};
 use crate::Turns;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use cere_measure::Target;
-use cere_system::console::note;
+use cere_system::events::Events;
 use std::collections::BTreeMap;
 
 /// Outcomes of machine code, by region.
 pub type Codes = BTreeMap<usize, BTreeMap<String, Option<f64>>>;
 
 /// What came of a task, or why it could not be done.
-pub type Reply = Result<Done, String>;
+pub type Reply = Result<Done>;
 
 /// A step of tuning. Each has a job of its own, which lasts from the first task until the outcomes are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,19 +46,14 @@ pub trait Crew {
     ///
     /// # Errors
     /// Some have no outcome.
-    fn run(
-        &mut self,
-        step: Step,
-        tasks: &[Task],
-        codes: &Codes,
-    ) -> Result<Vec<(Reply, super::Spent)>>;
+    fn run(&mut self, step: Step, tasks: &[Task], codes: &Codes) -> Result<Vec<(Reply, Spent)>>;
 
     /// The outcomes of a step are written down.
     fn finish(&mut self, step: Step) -> Result<()>;
 }
 
 /// Replays the code as built of all regions. Why regions cannot be tuned, by their indices.
-pub fn begin(crew: &mut dyn Crew, targets: &[Target]) -> Result<BTreeMap<usize, String>> {
+pub fn begin(crew: &mut dyn Crew, targets: &[Target]) -> Result<BTreeMap<usize, Error>> {
     let work = Work::AsBuilt;
     let task = |region| Task {
         region,
@@ -71,6 +67,7 @@ pub fn begin(crew: &mut dyn Crew, targets: &[Target]) -> Result<BTreeMap<usize, 
 
 /// Evaluates variants until the budget is used up or all searches have ended.
 pub fn go_on(
+    events: &Events,
     crew: &mut dyn Crew,
     courses: &mut [Course],
     left: &mut Left,
@@ -91,7 +88,7 @@ pub fn go_on(
     };
     loop {
         if batch.is_empty() {
-            check_target(crew, courses, wanted)?;
+            check_target(events, crew, courses, wanted)?;
             batch = next_batch(courses, left, size)?;
         }
         if batch.is_empty() {
@@ -101,7 +98,7 @@ pub fn go_on(
         let replies = crew.run(Step::Search, &batch, &codes.collect())?;
         for (task, (reply, spent)) in batch.iter().zip(replies) {
             let course = course_of(courses, task)?;
-            course.spent += spent;
+            course.found.spent += spent;
             let Work::Evaluate { number, variant } = &task.work else {
                 continue;
             };
@@ -112,7 +109,7 @@ pub fn go_on(
             match reply {
                 Ok(Done::Told(told)) => course.settle(*number, told)?,
                 Ok(_) => bail!("a worker did something else than variant {number}"),
-                Err(why) => bail!("{}: {why}", course.target.name),
+                Err(why) => return Err(why.context(course.target.name.clone())),
             }
         }
         crew.finish(Step::Search)?;
@@ -134,26 +131,10 @@ fn next_batch(courses: &mut [Course], left: &mut Left, size: usize) -> Result<Ve
     }
     while batch.len() < size {
         let Some(place) = turns.next() else { break };
-        let course = &mut courses[place];
-        if course.exhausted() && course.ended.is_none() {
-            course.ended = Some(ALL_TRIED);
-        }
-        if course.ended.is_some() {
-            turns.done(place);
-            continue;
-        }
-        if !left.take() {
-            break;
-        }
-        match course.propose()? {
-            Some((number, variant)) => batch.push((course.place, number, variant)),
-            None => {
-                left.put_back();
-                turns.done(place);
-                if !course.waits() {
-                    course.ended = Some(ALL_TRIED);
-                }
-            }
+        match courses[place].take_turn(left)? {
+            Turn::Proposed(number, variant) => batch.push((courses[place].place, number, variant)),
+            Turn::Waits | Turn::Ended => turns.done(place),
+            Turn::NoBudget => break,
         }
     }
     batch.sort_by_key(|(region, number, _)| (*region, *number));
@@ -165,7 +146,12 @@ fn next_batch(courses: &mut [Course], left: &mut Left, size: usize) -> Result<Ve
 }
 
 /// Ends the searches whose best variant reaches the target when it is measured again.
-fn check_target(crew: &mut dyn Crew, courses: &mut [Course], wanted: Option<f64>) -> Result<()> {
+fn check_target(
+    events: &Events,
+    crew: &mut dyn Crew,
+    courses: &mut [Course],
+    wanted: Option<f64>,
+) -> Result<()> {
     let promising = |course: &Course| {
         let (variant, wanted) = course.promising(wanted)?;
         let work = Work::Reach { variant, wanted };
@@ -174,7 +160,7 @@ fn check_target(crew: &mut dyn Crew, courses: &mut [Course], wanted: Option<f64>
             work,
         })
     };
-    let running = courses.iter().filter(|course| course.ended.is_none());
+    let running = courses.iter().filter(|course| course.found.ended.is_none());
     let tasks: Vec<Task> = running.filter_map(promising).collect();
     if tasks.is_empty() {
         return Ok(());
@@ -182,11 +168,11 @@ fn check_target(crew: &mut dyn Crew, courses: &mut [Course], wanted: Option<f64>
     let replies = crew.run(Step::Reach, &tasks, &Codes::new())?;
     for (task, (reply, spent)) in tasks.iter().zip(replies) {
         let course = course_of(courses, task)?;
-        course.spent += spent;
+        course.found.spent += spent;
         match reply {
-            Ok(Done::Reached(true)) => course.ended = Some(TARGET_REACHED),
+            Ok(Done::Reached(true)) => course.found.ended = Some(TARGET_REACHED),
             Ok(_) => {}
-            Err(why) => note!("{}: {why}", course.target.name),
+            Err(why) => events.note(format!("{}: {why}", course.target.name)),
         }
     }
     crew.finish(Step::Reach)

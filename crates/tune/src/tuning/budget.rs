@@ -11,25 +11,32 @@ pub enum Budget {
     Time(Duration),
 }
 
-impl std::str::FromStr for Budget {
-    type Err = String;
+/// Why a text is no budget.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BudgetError {
+    /// It is neither a number nor a time.
+    #[error("{0:?} is no budget: give a number of evaluations (400), or a time (90s, 30m, 2h)")]
+    Unknown(String),
+    /// No evaluations.
+    #[error("a budget of nothing finds nothing: give at least one evaluation")]
+    NoEvaluation,
+    /// No time.
+    #[error("a budget of nothing finds nothing: give it some time")]
+    NoTime,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || {
-            format!(
-                "{text:?} is no budget: give a number of evaluations (400), or a time (90s, 30m, 2h)"
-            )
-        };
+impl std::str::FromStr for Budget {
+    type Err = BudgetError;
+
+    fn from_str(text: &str) -> Result<Self, BudgetError> {
+        let bad = || BudgetError::Unknown(text.to_owned());
         let scale = match text.chars().last() {
             Some('s') => 1.0,
             Some('m') => 60.0,
             Some('h') => 3600.0,
             _ => {
-                let count = text.parse().map_err(|_| bad())?;
-                return match count {
-                    0 => Err(
-                        "a budget of nothing finds nothing: give at least one evaluation".into(),
-                    ),
+                return match text.parse().map_err(|_| bad())? {
+                    0 => Err(BudgetError::NoEvaluation),
                     count => Ok(Self::Evaluations(count)),
                 };
             }
@@ -39,7 +46,7 @@ impl std::str::FromStr for Budget {
             seconds if seconds > 0.0 && seconds <= 1e8 => {
                 Ok(Self::Time(Duration::from_secs_f64(seconds)))
             }
-            0.0 => Err("a budget of nothing finds nothing: give it some time".into()),
+            0.0 => Err(BudgetError::NoTime),
             _ => Err(bad()),
         }
     }

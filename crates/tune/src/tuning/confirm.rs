@@ -1,9 +1,9 @@
 //! Measures the winner again in turns with the code as built, before it is accepted.
 
 use super::arms::{Arm, Arms, ratios};
-use super::course::Failure;
+use super::found::{Failure, Winner};
 use crate::Variant;
-use anyhow::Result;
+use anyhow::{Error, Result, bail};
 use cere_measure::decide::{Answer, Rule};
 use cere_measure::{Builds, Measure, Member, Target, Turns};
 use cere_replay::Team;
@@ -47,12 +47,7 @@ impl Again {
     ///
     /// # Errors
     /// The code as built cannot be replayed any more.
-    pub fn decide(
-        &self,
-        lab: &dyn Measure,
-        target: &Target,
-        default: &Builds,
-    ) -> Result<Decision, String> {
+    pub fn decide(&self, lab: &dyn Measure, target: &Target, default: &Builds) -> Result<Decision> {
         let mut wrong = Vec::new();
         let Confirmed { winner, hurried } = confirm(
             lab,
@@ -78,15 +73,6 @@ impl Again {
     }
 }
 
-/// A confirmed variant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Winner {
-    /// The variant.
-    pub variant: Variant,
-    /// Its time over that of the code as built, with the 95 % interval.
-    pub gain: Gain,
-}
-
 struct Confirmed {
     winner: Option<Winner>,
     hurried: bool,
@@ -101,7 +87,7 @@ fn failure(variant: &Variant, reason: String) -> Failure {
 }
 
 /// The finalists of so many arms, the best first. Arms that fail leave the race.
-fn run_race(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> {
+fn run_race(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>> {
     let found = race(arms, FINALISTS, |running| {
         let some: Vec<usize> = running.iter().map(|place| place + 1).collect();
         turns.round(&some)?;
@@ -109,7 +95,7 @@ fn run_race(turns: &mut Turns<Arms>, arms: usize) -> Result<Vec<usize>, String> 
             Some(_) => None,
             None => ratios(turns, *arm).last().copied(),
         };
-        Ok::<_, String>(some.iter().map(last).collect())
+        Ok::<_, Error>(some.iter().map(last).collect())
     })?;
     Ok(found.into_iter().map(|place| place + 1).collect())
 }
@@ -124,7 +110,7 @@ fn confirm(
     candidates: &[Variant],
     most: Duration,
     wrong: &mut Vec<Failure>,
-) -> Result<Confirmed, String> {
+) -> Result<Confirmed> {
     let start = Instant::now();
     let none = |hurried| Confirmed {
         winner: None,
@@ -198,12 +184,12 @@ pub fn threads(
     target: &Target,
     variant: &Variant,
     counts: &[u32],
-) -> Result<Option<(u32, Gain)>, String> {
+) -> Result<Option<(u32, Gain)>> {
     let captured = |m: &Member| m.manifest.openmp.as_ref().map(|o| o.threads);
     let Some(own) = target.members.iter().find_map(captured) else {
         return Ok(None);
     };
-    let builds = lab.build(target, variant)?;
+    let builds = lab.build(target, variant).map_err(Error::msg)?;
     let arm = |n: u32| Arm {
         variant: variant.clone(),
         builds: &builds,
@@ -222,7 +208,7 @@ pub fn threads(
         turns.round(&open)?;
         for arm in std::mem::take(&mut open) {
             if let Some(why) = turns.failure(arm) {
-                return Err(why.to_owned());
+                bail!("{why}");
             }
             match rule.look(&ratios(&turns, arm)) {
                 Answer::Faster(gain) => faster.push((others[arm - 1], gain)),

@@ -1,16 +1,16 @@
 //! The search of one region: proposals, outcomes, and the journal of both.
 
+use super::budget::Left;
+use super::found::{Failure, Found};
 use super::journal::{Event, Journal, Told};
-use super::spent::Spent;
 use crate::{Outcome, Search, Variant};
 use anyhow::{Result, anyhow};
 use cere_measure::Target;
-use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
 /// Why a search ended before its budget.
-pub const ALL_TRIED: &str = "all was tried";
+const ALL_TRIED: &str = "all was tried";
 /// Likewise.
 pub const TARGET_REACHED: &str = "the target is reached";
 
@@ -23,15 +23,16 @@ const LOOK_AFTER: usize = 25;
 /// Variants that are then measured again.
 const LOOK_AT: usize = 6;
 
-/// A variant that failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    /// The variant.
-    pub variant: Variant,
-    /// The reason.
-    pub reason: String,
-    /// Whether the failure was that of another variant with the same machine code.
-    pub same: bool,
+/// What came of a turn of a search.
+pub enum Turn {
+    /// A variant, with its number.
+    Proposed(u64, Variant),
+    /// The search proposes no more before it is told outcomes.
+    Waits,
+    /// It has ended.
+    Ended,
+    /// The budget is used up.
+    NoBudget,
 }
 
 /// The search of one region.
@@ -43,22 +44,10 @@ pub struct Course<'a> {
     search: Search,
     journal: Journal,
     open: HashMap<u64, Variant>,
-    /// Variants that were measured, with their ratios.
-    pub ranked: Vec<(f64, Variant)>,
-    /// Outcomes.
-    pub told: u64,
-    /// Of those, outcomes of earlier searches.
-    pub earlier: u64,
-    /// Of those, variants that were not measured because another variant has the same machine code.
-    pub same: u64,
-    /// Variants that failed.
-    pub failed: Vec<Failure>,
+    /// What was found so far.
+    pub found: Found,
     /// Whether it was looked whether anything gains.
     looked: bool,
-    /// Why the search ended.
-    pub ended: Option<&'static str>,
-    /// Where the time went.
-    pub spent: Spent,
     /// Proposals of an earlier run without an outcome.
     pub pending: VecDeque<u64>,
 }
@@ -77,14 +66,12 @@ impl<'a> Course<'a> {
             search,
             journal,
             open: HashMap::new(),
-            ranked: Vec::new(),
-            told: 0,
-            earlier: 0,
-            same: 0,
-            failed: Vec::new(),
+            found: Found {
+                name: target.name.clone(),
+                share: target.share,
+                ..Found::default()
+            },
             looked: false,
-            ended: None,
-            spent: Spent::default(),
             pending: VecDeque::new(),
         };
         course.resume(events)?;
@@ -112,12 +99,34 @@ impl<'a> Course<'a> {
                 }
             }
         }
-        self.earlier = self.told;
+        self.found.earlier = self.found.evaluations;
         Ok(())
     }
 
+    /// Proposes a variant, if the budget that is `left` and the search have one.
+    pub fn take_turn(&mut self, left: &mut Left) -> Result<Turn> {
+        if self.exhausted() {
+            self.found.ended.get_or_insert(ALL_TRIED);
+        }
+        if self.found.ended.is_some() {
+            return Ok(Turn::Ended);
+        }
+        if !left.take() {
+            return Ok(Turn::NoBudget);
+        }
+        if let Some((number, variant)) = self.propose()? {
+            return Ok(Turn::Proposed(number, variant));
+        }
+        left.put_back();
+        if self.waits() {
+            return Ok(Turn::Waits);
+        }
+        self.found.ended = Some(ALL_TRIED);
+        Ok(Turn::Ended)
+    }
+
     /// The next variant, if one can be proposed now.
-    pub fn propose(&mut self) -> Result<Option<(u64, Variant)>> {
+    fn propose(&mut self) -> Result<Option<(u64, Variant)>> {
         let Some((number, variant)) = self.search.propose() else {
             return Ok(None);
         };
@@ -139,8 +148,12 @@ impl<'a> Course<'a> {
 
     /// The variants with machine code of their own, and whether they failed.
     pub fn outcomes(&self) -> Vec<Outcome<'_>> {
-        let failed = self.failed.iter().filter(|f| !f.same);
-        let right = self.ranked.iter().map(|(_, variant)| (variant, false));
+        let failed = self.found.failed.iter().filter(|f| !f.same);
+        let right = self
+            .found
+            .ranked
+            .iter()
+            .map(|(_, variant)| (variant, false));
         right.chain(failed.map(|f| (&f.variant, true))).collect()
     }
 
@@ -151,16 +164,16 @@ impl<'a> Course<'a> {
 
     /// The number of proposals, those of earlier searches included.
     pub fn proposed(&self) -> u64 {
-        self.told + self.open.len() as u64
+        self.found.evaluations + self.open.len() as u64
     }
 
     /// Whether proposals are pending.
-    pub fn waits(&self) -> bool {
+    fn waits(&self) -> bool {
         !self.open.is_empty()
     }
 
     /// Whether the search has ended.
-    pub fn exhausted(&self) -> bool {
+    fn exhausted(&self) -> bool {
         !self.waits() && self.search.exhausted()
     }
 
@@ -182,7 +195,8 @@ impl<'a> Course<'a> {
             return None;
         }
         self.looked = true;
-        let mut best: Vec<&(f64, Variant)> = self.ranked.iter().filter(|r| r.0 < 1.0).collect();
+        let mut best: Vec<&(f64, Variant)> =
+            self.found.ranked.iter().filter(|r| r.0 < 1.0).collect();
         best.sort_by(|a, b| a.0.total_cmp(&b.0));
         Some(
             best.into_iter()
@@ -194,7 +208,8 @@ impl<'a> Course<'a> {
 
     /// Whether there is something to measure again.
     pub fn hopes(&self) -> bool {
-        self.ended != Some(NOTHING_GAINS) && self.ranked.iter().any(|(ratio, _)| *ratio < 1.0)
+        self.found.ended != Some(NOTHING_GAINS)
+            && self.found.ranked.iter().any(|(ratio, _)| *ratio < 1.0)
     }
 
     /// Records the outcome of a proposal. If its machine code has an outcome by now, that one counts.
@@ -212,12 +227,12 @@ impl<'a> Course<'a> {
     fn learn(&mut self, number: u64, told: Told) {
         let variant = self.open.remove(&number).unwrap_or_default();
         self.search.tell(number, told.ratio);
-        self.told += 1;
-        self.same += u64::from(told.same);
+        self.found.evaluations += 1;
+        self.found.same_code += u64::from(told.same);
         match (told.ratio, told.reason) {
-            (Some(ratio), _) if !told.same => self.ranked.push((ratio, variant)),
+            (Some(ratio), _) if !told.same => self.found.ranked.push((ratio, variant)),
             (Some(_), _) => {}
-            (None, reason) => self.failed.push(Failure {
+            (None, reason) => self.found.failed.push(Failure {
                 variant,
                 reason: reason.unwrap_or_default(),
                 same: told.same,

@@ -7,6 +7,7 @@ use super::confirm::{Again, Decision};
 use super::journal::Told;
 use super::spent::Spent;
 use crate::Variant;
+use anyhow::{Result, anyhow};
 use cere_measure::decide::Rule;
 use cere_measure::{Builds, Measure, Target};
 use cere_timing::stats::gain;
@@ -34,8 +35,8 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// It cannot be replayed, or has another result.
-    pub fn begin(lab: &dyn Measure, target: &'a Target) -> Result<Self, String> {
-        let failed = |why: String| format!("{} cannot be replayed as built: {why}", target.name);
+    pub fn begin(lab: &dyn Measure, target: &'a Target) -> Result<Self> {
+        let failed = |why| anyhow!("{} cannot be replayed as built: {why}", target.name);
         let variant = Variant::default();
         let default = lab.build(target, &variant).map_err(failed)?;
         let timed = lab
@@ -67,7 +68,7 @@ impl<'a> Evaluator<'a> {
         ahead: &Ahead,
         variant: &Variant,
         built: Result<Builds, String>,
-    ) -> Result<Told, String> {
+    ) -> Result<Told> {
         let builds = match built {
             Err(reason) => return Ok(Told::failed(reason, None)),
             Ok(builds) => builds,
@@ -160,19 +161,19 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// The code as built cannot be replayed any more.
-    pub fn decide(&mut self, lab: &dyn Measure, again: &Again) -> Result<Decision, String> {
+    pub fn decide(&mut self, lab: &dyn Measure, again: &Again) -> Result<Decision> {
         let start = Instant::now();
         let decision = again.decide(lab, self.target, &self.default);
         self.spent.confirming += start.elapsed().as_secs_f64();
         decision
     }
 
-    fn time_default(&mut self, lab: &dyn Measure, ahead: &Ahead) -> Result<(), String> {
+    fn time_default(&mut self, lab: &dyn Measure, ahead: &Ahead) -> Result<()> {
         let variant = Variant::default();
         let timed = ahead.quietly(&mut self.spent.waiting, || {
             lab.time(self.target, &variant, &self.default, false, None)
         });
-        let timed = timed.map_err(|why| format!("{} as built: {why}", self.target.name))?;
+        let timed = timed.map_err(|why| anyhow!("{} as built: {why}", self.target.name))?;
         self.spent.add_replays(&timed);
         self.baseline.add(timed.seconds);
         Ok(())

@@ -9,8 +9,10 @@ mod confirm;
 mod course;
 mod drive;
 mod evaluator;
+mod found;
 mod journal;
 pub mod nodes;
+mod request;
 mod searches;
 pub mod space;
 mod spent;
@@ -18,15 +20,13 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use confirm::Winner;
-pub use course::Failure;
-pub use nodes::Spread;
+pub use found::{Failure, Found, Winner};
+pub use request::{Request, Spread};
 pub use spent::Spent;
 
-use crate::{AWAITED, Choices, Chosen, Method, Search, Space, Start, Suspect, Variant};
+use crate::{AWAITED, Choices, Chosen, Search, Space, Start, Suspect};
 use anyhow::{Context, Result, bail};
-use budget::Budget;
-use cere_format::machine::Machine;
+use cere_capture::whole::over_all_threads;
 use cere_format::profile::Profile;
 use cere_format::replay::Repetitions;
 use cere_format::store::Store;
@@ -35,8 +35,6 @@ use cere_store::current::{self, Codelet, codelets};
 use cere_store::missing;
 use cere_store::names::{Named, named, select};
 use cere_store::state;
-use cere_system::console::note;
-use cere_timing::stats::Gain;
 use course::Course;
 use nodes::Nodes;
 use searches::{elsewhere, here};
@@ -50,38 +48,6 @@ pub const REPETITIONS: Repetitions = Repetitions {
     precision: 0.005,
     seconds: 0.03,
 };
-
-/// What to search, and how.
-pub struct Request<'a> {
-    /// The store with codelets, records and searches.
-    pub store: &'a Store,
-    /// Names, globs or unique prefixes of regions; empty for those that matter and have codelets.
-    pub regions: &'a [String],
-    /// The name of a space, or a file.
-    pub space: &'a str,
-    /// The search method.
-    pub search: Method,
-    /// Evaluations or time for all regions together; `None` for 100 evaluations a region.
-    pub budget: Option<Budget>,
-    /// A region's search ends once it is this many times faster.
-    pub target: Option<f64>,
-    /// Variants compiled at a time; `None` for as many as processors.
-    pub jobs: Option<usize>,
-    /// Seed of the random numbers.
-    pub seed: u64,
-    /// The measured machine that searches start from; `None` to start from nothing.
-    pub machine: Option<&'a Machine>,
-    /// Whether flags that change values are tried.
-    pub change_values: bool,
-    /// Numbers of threads to try for parallel regions.
-    pub threads: &'a [u32],
-    /// Whether earlier searches are ignored.
-    pub again: bool,
-    /// Where evaluations are made, if not all here.
-    pub spread: Option<Spread<'a>>,
-    /// How to replay, at the flags of the build.
-    pub replays: cere_measure::Settings,
-}
 
 /// The outcome of all searches.
 pub struct Outcome {
@@ -97,32 +63,6 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// The outcome of the search of one region.
-pub struct Found {
-    /// Its name.
-    pub name: String,
-    /// Its share of the run's time, 0 to 1.
-    pub share: f64,
-    /// Evaluations, including earlier searches.
-    pub evaluations: u64,
-    /// Evaluations of earlier searches.
-    pub earlier: u64,
-    /// Evaluations without timing because another variant has the same machine code.
-    pub same_code: u64,
-    /// Variants that failed.
-    pub failed: Vec<Failure>,
-    /// Why the search ended before its budget.
-    pub ended: Option<&'static str>,
-    /// Variants with their time over the time as built, the fastest first.
-    pub ranked: Vec<(f64, Variant)>,
-    /// Where the time went.
-    pub spent: Spent,
-    /// The variant that was confirmed to be faster, if any.
-    pub winner: Option<Winner>,
-    /// A number of threads that is faster than that of the capture, with the gain.
-    pub threads: Option<(u32, Gain)>,
-}
-
 /// Searches, measures the best variants again, and keeps the confirmed ones in the store.
 pub fn tune(request: &Request) -> Result<Outcome> {
     let store = request.store;
@@ -130,7 +70,8 @@ pub fn tune(request: &Request) -> Result<Outcome> {
     let mut text = space::text(request.space)?;
     let opened = space::open(request.space, &text, request.change_values)?;
     for choice in &opened.left_out {
-        note!("{choice} is not tried: this processor cannot run it");
+        let why = "is not tried: this processor cannot run it";
+        request.events.note(format!("{choice} {why}"));
         // Without it the search is another one.
         text.push_str(&format!("\n# without {choice}"));
     }
@@ -141,10 +82,10 @@ pub fn tune(request: &Request) -> Result<Outcome> {
     }
     let profile = current::profile(store)?;
     let known = named(&state::current_units(store)?);
-    let replays = Replays::open(store)?;
+    let replays = Replays::open(store, request.events)?;
     let chosen = codelets(store, &profile)?;
     for note in &chosen.notes {
-        note!("{note}");
+        request.events.note(note);
     }
     let targets = targets(request, &replays, &profile, &known, &chosen.codelets)?;
     let _lock = state::lock(store)?;
@@ -158,7 +99,7 @@ pub fn tune(request: &Request) -> Result<Outcome> {
         let paths: Vec<PathBuf> = targets.iter().map(|t| journal(request, &text, t)).collect();
         let stem = state::hash(&format!("{paths:?}"));
         let stem = store.root().join("tune").join(stem);
-        Nodes::new(spread, stem, &targets, &lab, request.jobs)
+        Nodes::new(spread, stem, &targets, &lab, request)
     });
     let begin = |(place, target)| {
         let search = Search::new(
@@ -197,7 +138,9 @@ fn starts(request: &Request, space: &Space) -> Vec<Start> {
         .map_or(Vec::new(), |machine| crate::starts(machine, space));
     for start in &starts {
         let flags = shell_words::join(start.choices.iter().flatten());
-        note!("from the measured machine: {flags}: {}", start.why);
+        let why = &start.why;
+        let text = format!("from the measured machine: {flags}: {why}");
+        request.events.note(text);
     }
     starts
 }
@@ -230,7 +173,8 @@ fn targets(
     known: &[Named],
     codelets: &[Codelet],
 ) -> Result<Vec<Target>> {
-    let shares = Shares::of(profile)?;
+    let whole = over_all_threads(profile);
+    let shares = Shares::of(&whole)?;
     let has = |n: &&Named| codelets.iter().any(|c| c.1.key == n.key);
     let chosen: Vec<&Named> = match request.regions.is_empty() {
         true => shares.mostly_own(known).filter(has).collect(),
@@ -245,7 +189,7 @@ fn targets(
     for named in chosen {
         match Target::of(replays, named, shares.of_region(&named.key), codelets) {
             Ok(target) => targets.push(target),
-            Err(error) if request.regions.is_empty() => note!("{error}"),
+            Err(error) if request.regions.is_empty() => request.events.note(error.to_string()),
             Err(error) => return Err(error),
         }
     }
@@ -286,13 +230,4 @@ fn write(store: &Store, found: &[Found]) -> Result<()> {
     choices
         .write(&file)
         .context("what was found cannot be kept")
-}
-
-impl Found {
-    /// How many times faster the region is with the winner and its number of threads.
-    pub fn gain(&self) -> f64 {
-        let flags = self.winner.as_ref().map_or(1.0, |w| w.gain.ratio);
-        let threads = self.threads.as_ref().map_or(1.0, |t| t.1.ratio);
-        1.0 / (flags * threads)
-    }
 }

@@ -1,16 +1,19 @@
 //! The machines of `cere tune --on`: each step of a search is a job of `cere-nodes`.
 
-use super::Spent;
+pub use super::request::Spread;
+
 use super::batches::{Codes, Crew, Reply, Step};
+use super::request::Request;
+use super::spent::Spent;
 use super::task::{Done, Task, perform};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use cere_format::build::RegionKind;
 use cere_format::package::PACKAGE_EXTENSION;
 use cere_format::store::Store;
 use cere_measure::{Lab, Member, Replays, SentSettings, Target};
-use cere_nodes::{Job, Place, Worker};
+use cere_nodes::Job;
 use cere_store::state;
-use cere_system::console::note;
+use cere_system::events::Events;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,19 +26,6 @@ const SETUP: &str = "setup.json";
 const TASKS: &str = "tasks.json";
 const CODES: &str = "codes.json";
 const CODELETS: &str = "codelets";
-
-/// Where evaluations are made, and in what portions.
-#[derive(Clone, Copy)]
-pub struct Spread<'a> {
-    /// Where.
-    pub place: &'a Place,
-    /// The command that does a chunk.
-    pub worker: &'a Worker,
-    /// Tasks in a chunk.
-    pub per_chunk: usize,
-    /// Evaluations that are proposed at a time; none: 20 a region.
-    pub batch: Option<usize>,
-}
 
 /// What all tasks of a search have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +69,7 @@ pub struct Nodes<'a> {
     setup: Setup,
     packages: BTreeMap<String, PathBuf>,
     cpus: BTreeSet<String>,
+    events: &'a Events,
 }
 
 impl<'a> Nodes<'a> {
@@ -88,7 +79,7 @@ impl<'a> Nodes<'a> {
         stem: PathBuf,
         targets: &[Target],
         lab: &Lab,
-        jobs: Option<usize>,
+        request: &Request<'a>,
     ) -> Self {
         let codelet = |m: &Member| Codelet {
             sha256: m.sha256.clone(),
@@ -108,12 +99,13 @@ impl<'a> Nodes<'a> {
                 regions: targets.iter().map(region).collect(),
                 replay: (&lab.settings).into(),
                 rounds: lab.rounds,
-                jobs,
+                jobs: request.jobs,
             },
             packages: members
                 .map(|m| (m.sha256.clone(), m.file.clone()))
                 .collect(),
             cpus: BTreeSet::new(),
+            events: request.events,
         }
     }
 
@@ -180,12 +172,12 @@ impl<'a> Nodes<'a> {
     fn note_cpu(&mut self, cpu: String) {
         if self.cpus.insert(cpu) && self.cpus.len() > 1 {
             let cpus: Vec<&str> = self.cpus.iter().map(String::as_str).collect();
-            note!(
+            self.events.note(format!(
                 "processors of {} kinds take part ({}): each variant is compared with the code as built of its own machine, \
                  but what is best on one kind need not be on the other",
                 cpus.len(),
                 cpus.join(", ")
-            );
+            ));
         }
     }
 }
@@ -206,12 +198,18 @@ impl Crew for Nodes<'_> {
             Step::Search => "tuning",
             Step::Reach | Step::Confirm => "measuring the best again",
         };
-        cere_nodes::run_all(&job, self.spread.place, self.spread.worker, doing)?;
+        cere_nodes::run_all(
+            &job,
+            self.spread.place,
+            self.spread.worker,
+            doing,
+            self.events,
+        )?;
         let mut replies = Vec::new();
         for outcome in job.results()? {
             let outcome = outcome.context("a chunk's result is gone: the same command goes on")?;
             replies.push(match outcome.value {
-                Err(why) => (Err(why), Spent::default()),
+                Err(why) => (Err(Error::msg(why)), Spent::default()),
                 Ok(value) => {
                     let answer: Answer = serde_json::from_value(value)
                         .context("a result of the job is not one of this version of cere")?;
@@ -241,7 +239,7 @@ fn package(inputs: &Path, sha256: &str) -> PathBuf {
 ///
 /// # Errors
 /// The job cannot be read, its result not be written, or a region's code as built not be replayed here.
-pub fn work(directory: &Path, chunk: usize) -> Result<()> {
+pub fn work(directory: &Path, chunk: usize, events: &Events) -> Result<()> {
     let inputs = directory.join("inputs");
     let setup: Setup = state::read_json(&inputs.join(SETUP))?;
     let codes: Codes = state::read_json(&inputs.join(CODES))?;
@@ -253,7 +251,7 @@ pub fn work(directory: &Path, chunk: usize) -> Result<()> {
         .context("the job is not one of this version of cere")?;
     // It does not exist: packages and builds go to the user's cache, which outlasts a batch, and no records are kept.
     let store = Store::new(directory.join("store"));
-    let replays = Replays::open(&store)?;
+    let replays = Replays::open(&store, events)?;
     let mut targets = BTreeMap::new();
     for region in tasks.iter().map(|task| task.region) {
         if targets.contains_key(&region) {
@@ -284,13 +282,13 @@ pub fn work(directory: &Path, chunk: usize) -> Result<()> {
         &tasks,
         setup.jobs.unwrap_or(cores),
         |each| {
-            let mut one = |task: &Value| -> Result<Value, String> {
-                let task = serde_json::from_value(task.clone()).map_err(|e| e.to_string())?;
-                let (done, spent) = each(&task)?;
+            let mut one = |task: &Value| -> Result<Value> {
+                let (done, spent) = each(&serde_json::from_value(task.clone())?)?;
                 let cpu = cpu.clone();
-                serde_json::to_value(Answer { done, spent, cpu }).map_err(|e| e.to_string())
+                Ok(serde_json::to_value(Answer { done, spent, cpu })?)
             };
-            Ok(cere_nodes::work(directory, chunk, &host, &mut one)?)
+            let mut one = |task: &Value| one(task).map_err(|error| format!("{error:#}"));
+            Ok(cere_nodes::work(directory, chunk, &host, &mut one, events)?)
         },
     )
 }

@@ -7,13 +7,15 @@ use super::confirm::{Again, Decision};
 use super::course::Course;
 use super::drive::{self, Pair};
 use super::evaluator::Evaluator;
+use super::found::Found;
+use super::request::Request;
 use super::task::{Done, Task, Work};
-use super::{Found, Request};
 use crate::{AWAITED, Space, Suspect, Variant, suspects};
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, bail};
 use cere_format::build::RegionKind;
 use cere_measure::{Lab, Target};
-use cere_system::console::{note, print, progress};
+use cere_system::console::print;
+use cere_system::events::Events;
 use std::time::{Duration, Instant};
 
 /// Evaluations of each region, unless a budget is given.
@@ -50,7 +52,8 @@ fn leave_out(request: &Request, why: Error) -> Result<()> {
     if !request.regions.is_empty() {
         return Err(why);
     }
-    note!("not tuned: {}", print::error(&why));
+    let why = print::error(&why);
+    request.events.note(format!("not tuned: {why}"));
     Ok(())
 }
 
@@ -67,10 +70,10 @@ pub fn here<'a>(
     let start = Instant::now();
     let mut pairs: Vec<Pair> = Vec::new();
     for (place, target) in targets.iter().enumerate() {
-        let spinner = progress::spinner(format!("replaying {}", target.name));
-        let evaluator = Evaluator::begin(lab, target).map_err(Error::msg);
+        let replaying = request.events.work(format!("replaying {}", target.name));
+        let evaluator = Evaluator::begin(lab, target);
         let pair = evaluator.and_then(|evaluator| Ok((begin((place, target))?, evaluator)));
-        spinner.finish_and_clear();
+        drop(replaying);
         match pair {
             Ok(pair) => pairs.push(pair),
             Err(error) => leave_out(request, error)?,
@@ -86,20 +89,34 @@ pub fn here<'a>(
     let searching = Instant::now();
     let list: Vec<&Target> = targets.iter().collect();
     Ahead::with(lab, &list, jobs, |ahead| {
-        drive::go_on(lab, &mut pairs, ahead, &mut left, request.target, jobs)
+        let wanted = request.target;
+        drive::go_on(
+            request.events,
+            lab,
+            &mut pairs,
+            ahead,
+            &mut left,
+            wanted,
+            jobs,
+        )
     })?;
     let searched = searching.elapsed().as_secs_f64();
-    let suspects = find_suspects(space, pairs.iter().map(|(course, _)| course));
+    let suspects = find_suspects(
+        request.events,
+        space,
+        pairs.iter().map(|(course, _)| course),
+    );
     let parts = parts(pairs.iter().map(|(course, _)| course));
     let mut found = Vec::new();
     for ((mut course, mut evaluator), part) in pairs.into_iter().zip(parts) {
         let again = again(&mut course, &suspects, request.threads, left.again(part));
         let name = &course.target.name;
-        let spinner = progress::spinner(format!("measuring the best of {name} again"));
+        let text = format!("measuring the best of {name} again");
+        let measuring = request.events.work(text);
         let decision = evaluator.decide(lab, &again);
-        course.spent += evaluator.spent;
-        spinner.finish_and_clear();
-        found.push(conclude(course, decision)?);
+        course.found.spent += evaluator.spent;
+        drop(measuring);
+        found.push(conclude(request.events, course, decision)?);
     }
     Ok((found, suspects, searched))
 }
@@ -118,15 +135,15 @@ pub fn elsewhere<'a>(
         }
     }
     let start = Instant::now();
-    let unusable = batches::begin(crew, targets)?;
+    let mut unusable = batches::begin(crew, targets)?;
     if unusable.len() == targets.len() || !(unusable.is_empty() || request.regions.is_empty()) {
         // What is wrong may be put right before the next call.
         crew.finish(Step::Begin)?;
     }
     let mut courses = Vec::new();
     for (place, target) in targets.iter().enumerate() {
-        let course = match unusable.get(&place) {
-            Some(why) => Err(anyhow!("{why}")),
+        let course = match unusable.remove(&place) {
+            Some(why) => Err(why),
             None => begin((place, target)),
         };
         match course {
@@ -141,10 +158,11 @@ pub fn elsewhere<'a>(
     let batch = request.spread.and_then(|spread| spread.batch);
     let batch = batch.unwrap_or(AWAITED * courses.len());
     let searching = Instant::now();
-    batches::go_on(crew, &mut courses, &mut left, request.target, batch)?;
+    let (events, wanted) = (request.events, request.target);
+    batches::go_on(events, crew, &mut courses, &mut left, wanted, batch)?;
     let searched = searching.elapsed().as_secs_f64();
-    let suspects = find_suspects(space, courses.iter());
-    let found = confirm_elsewhere(crew, courses, &suspects, request.threads, &left)?;
+    let suspects = find_suspects(request.events, space, courses.iter());
+    let found = confirm_elsewhere(events, crew, courses, &suspects, request.threads, &left)?;
     crew.finish(Step::Confirm)?;
     crew.finish(Step::Begin)?;
     Ok((found, suspects, searched))
@@ -152,6 +170,7 @@ pub fn elsewhere<'a>(
 
 /// Measures the best variants again on other machines, those of each region on one of them.
 pub fn confirm_elsewhere(
+    events: &Events,
     crew: &mut dyn Crew,
     mut courses: Vec<Course>,
     suspects: &[Suspect],
@@ -173,43 +192,42 @@ pub fn confirm_elsewhere(
     }
     let mut found = Vec::new();
     for (mut course, (reply, spent)) in courses.into_iter().zip(replies) {
-        course.spent += spent;
+        course.found.spent += spent;
         let decision = reply.and_then(|done| match done {
             Done::Decided(decision) => Ok(decision),
-            _ => Err("a worker did something else than measure again".to_owned()),
+            _ => bail!("a worker did something else than measure again"),
         });
-        found.push(conclude(course, decision)?);
+        found.push(conclude(events, course, decision)?);
     }
     Ok(found)
 }
 
-/// Choices that break code in any of the regions; prints each of them.
+/// Choices that break code in any of the regions; notes each of them.
 pub fn find_suspects<'c, 'a: 'c>(
+    events: &Events,
     space: &Space,
     courses: impl Iterator<Item = &'c Course<'a>>,
 ) -> Vec<Suspect> {
     let found = suspects(space, courses.map(Course::outcomes).collect());
     for suspect in &found {
-        note!(
+        events.note(format!(
             "{} of {} variants with {} failed, {} of {} without it: nothing with it is chosen",
             suspect.failed,
             suspect.tried,
             shell_words::join(&suspect.choice),
             suspect.failed_without,
             suspect.tried_without
-        );
+        ));
     }
     found
 }
 
 /// What of a search is measured again.
 pub fn again(course: &mut Course, suspects: &[Suspect], threads: &[u32], most: Duration) -> Again {
-    course.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    course.found.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let hopes = course.hopes();
-    let better = course
-        .ranked
-        .iter()
-        .take_while(|(ratio, _)| hopes && *ratio < 1.0);
+    let ranked = course.found.ranked.iter();
+    let better = ranked.take_while(|(ratio, _)| hopes && *ratio < 1.0);
     let trusted = |v: &&Variant| !suspects.iter().any(|s| s.is_in(v));
     let better = better.map(|(_, variant)| variant).filter(trusted);
     let parallel = course.target.kind == RegionKind::Parallel;
@@ -221,28 +239,20 @@ pub fn again(course: &mut Course, suspects: &[Suspect], threads: &[u32], most: D
 }
 
 /// The outcome of a search whose best variants were measured again.
-pub fn conclude(mut course: Course, decision: Result<Decision, String>) -> Result<Found> {
-    let decision = decision.map_err(|why| anyhow!("{}: {why}", course.target.name))?;
-    course.failed.extend(decision.wrong);
+pub fn conclude(events: &Events, mut course: Course, decision: Result<Decision>) -> Result<Found> {
+    let decision = decision.with_context(|| course.target.name.clone())?;
+    course.found.failed.extend(decision.wrong);
     if decision.hurried {
-        course.ended = Some("the budget was over before the best was measured again");
-        note!(
+        course.found.ended = Some("the budget was over before the best was measured again");
+        events.note(format!(
             "{}: the budget was over before its best variants were measured again, so no winner was confirmed: a longer \
              --budget goes on with this search",
             course.target.name
-        );
+        ));
     }
     Ok(Found {
-        name: course.target.name.clone(),
-        share: course.target.share,
-        evaluations: course.told,
-        earlier: course.earlier,
-        same_code: course.same,
-        failed: course.failed,
-        ended: course.ended,
-        ranked: course.ranked,
-        spent: course.spent,
         winner: decision.winner,
         threads: decision.threads,
+        ..course.found
     })
 }

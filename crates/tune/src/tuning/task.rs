@@ -6,10 +6,10 @@ use super::evaluator::Evaluator;
 use super::journal::Told;
 use super::spent::Spent;
 use crate::Variant;
-use anyhow::{Error, Result};
+use anyhow::{Context, Result};
 use cere_measure::{Measure, Target};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Work on one region, by its index among all that are tuned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,37 +69,38 @@ pub fn perform<T>(
     targets: &BTreeMap<usize, Target>,
     tasks: &[Task],
     jobs: usize,
-    keep: impl FnOnce(&mut dyn FnMut(&Task) -> Result<(Done, Spent), String>) -> Result<T>,
+    keep: impl FnOnce(&mut dyn FnMut(&Task) -> Result<(Done, Spent)>) -> Result<T>,
 ) -> Result<T> {
     let place = |region: usize| targets.keys().position(|key| *key == region);
     let list: Vec<&Target> = targets.values().collect();
     let mut evaluators = BTreeMap::new();
     for task in tasks.iter().filter(|task| task.work != Work::AsBuilt) {
         if let (None, Some(target)) = (evaluators.get(&task.region), targets.get(&task.region)) {
-            let evaluator = Evaluator::begin(lab, target).map_err(Error::msg)?;
+            let evaluator = Evaluator::begin(lab, target)?;
             evaluators.insert(task.region, evaluator);
         }
     }
     Ahead::with(lab, &list, jobs, |ahead| {
-        for (ticket, task) in (0..).zip(tasks) {
+        // Of the tasks that need a build, in order.
+        let mut tickets = VecDeque::new();
+        for task in tasks {
             if let (Work::Evaluate { variant, .. }, Some(place)) = (&task.work, place(task.region))
             {
-                ahead.request_build(ticket, place, variant);
+                tickets.push_back(ahead.request_build(place, variant));
             }
         }
-        let mut tickets = 0..;
         keep(&mut |task| {
-            let ticket = tickets.next().unwrap_or_default();
             let unknown = || format!("the job has no region {}", task.region);
-            let target = targets.get(&task.region).ok_or_else(unknown)?;
+            let target = targets.get(&task.region).with_context(unknown)?;
             if task.work == Work::AsBuilt {
                 let evaluator = Evaluator::begin(lab, target)?;
                 return Ok((Done::AsBuilt, evaluator.spent));
             }
-            let evaluator = evaluators.get_mut(&task.region).ok_or_else(unknown)?;
+            let evaluator = evaluators.get_mut(&task.region).with_context(unknown)?;
             let done = match &task.work {
                 Work::AsBuilt => Done::AsBuilt,
                 Work::Evaluate { variant, .. } => {
+                    let ticket = tickets.pop_front().context("a task came twice")?;
                     let built = ahead.wait_for_build(ticket);
                     let told = evaluator.evaluate(lab, ahead, variant, built)?;
                     if let Some(code) = &told.code {

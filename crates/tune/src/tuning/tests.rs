@@ -4,18 +4,19 @@ mod in_batches;
 
 use super::ahead::Ahead;
 use super::batches::{Codes, Crew, Step};
-use super::budget::Left;
+use super::budget::{Budget, Left};
 use super::drive::Pair;
 use super::evaluator::Evaluator;
 use super::searches::{again, conclude, confirm_elsewhere, find_suspects};
 use super::task::{Task, Work};
 use super::*;
-use crate::Space;
+use crate::{Method, Space, Variant};
 use anyhow::Error;
 use cere_format::build::RegionKind;
 use cere_format::package::Manifest;
 use cere_measure::{Builds, Measure, Member, Timed};
 use cere_replay::Team;
+use cere_system::events::Events;
 use cere_testing::noise::{Machine, Noise};
 use cere_testing::package::manifest;
 use std::path::Path;
@@ -205,7 +206,15 @@ impl<'a> Searched<'a> {
         let mut left = Left::new(self.budget, Instant::now(), before);
         let list: Vec<&Target> = targets.iter().collect();
         Ahead::with(model, &list, 1, |ahead| {
-            drive::go_on(model, &mut pairs, ahead, &mut left, self.wanted, 1)
+            drive::go_on(
+                &Events::ignored(),
+                model,
+                &mut pairs,
+                ahead,
+                &mut left,
+                self.wanted,
+                1,
+            )
         })
         .unwrap();
         pairs
@@ -220,11 +229,11 @@ impl<'a> Searched<'a> {
     fn find(&self, model: &Model, most: Duration) -> Found {
         let targets = [target("region", 0.5)];
         let mut pairs = self.search_pairs(model, &targets);
-        let suspects = find_suspects(&self.space, pairs.iter().map(|p| &p.0));
+        let suspects = find_suspects(&Events::ignored(), &self.space, pairs.iter().map(|p| &p.0));
         let (mut course, evaluator) = pairs.pop().unwrap();
         let again = again(&mut course, &suspects, &[], most);
         let decision = again.decide(model, course.target, &evaluator.default);
-        conclude(course, decision).unwrap()
+        conclude(&Events::ignored(), course, decision).unwrap()
     }
 }
 
@@ -482,7 +491,7 @@ fn a_target_is_reached_when_measuring_again_says_so() {
         let targets = [target("region", 0.5)];
         let courses = search.search(&model, &targets);
         lucky += u32::from(courses[0].best() < 1.0 / 1.2);
-        reached += u32::from(courses[0].ended == Some("the target is reached"));
+        reached += u32::from(courses[0].found.ended == Some("the target is reached"));
     }
     assert!(lucky >= 100 && reached <= 5, "{reached} of {lucky}");
 }
@@ -493,14 +502,20 @@ fn regions_get_evaluations_by_their_shares() {
     let model = varied(exact(), 1);
     let targets = [target("a", 0.6), target("b", 0.2)];
     let courses = Searched::new(3, 40, directory.path()).search(&model, &targets);
-    assert_eq!([courses[0].told, courses[1].told], [30, 10]);
+    assert_eq!(
+        [courses[0].found.evaluations, courses[1].found.evaluations],
+        [30, 10]
+    );
     // What the first one leaves is for the second.
     let directory = tempfile::tempdir().unwrap();
     let targets = [target("a", 0.6), target("b", 0.2)];
     let courses = Searched::new(2, 24, directory.path()).search(&model, &targets);
-    assert_eq!([courses[0].told, courses[1].told], [15, 9]);
-    assert_eq!(courses[0].ended, Some("all was tried"));
-    assert_eq!(courses[1].ended, None);
+    assert_eq!(
+        [courses[0].found.evaluations, courses[1].found.evaluations],
+        [15, 9]
+    );
+    assert_eq!(courses[0].found.ended, Some("all was tried"));
+    assert_eq!(courses[1].found.ended, None);
 }
 
 /// The best by its single timing gives another result when it is judged.

@@ -3,12 +3,12 @@
 //! Runs in the SIGSYS handler; the program's memory is closed until a call is refused.
 
 use super::mapping::change_mappings;
-use super::reach::{Reach, find_answers_reach};
+use super::reach::find_answers_reach;
 use super::registers::{call_address, change_signal_mask, read_call, repeat_call, set_result};
 use super::waiting::{WAITS, make_call, make_out_of_turn};
 use crate::engine::in_turn::InTurn;
 use crate::engine::level::CALLS;
-use crate::engine::memory::Access;
+use crate::engine::memory::Access::{self, Read, Write};
 use crate::engine::state::Engine;
 use crate::engine::{clock, dispatch, gate, parallel, tracer, wakes};
 use crate::os::{local, signals, sys};
@@ -120,125 +120,42 @@ pub fn dispatch_call(mut engine: InTurn, context: &mut ucontext_t) -> After {
     }
 }
 
+/// Makes a call, or opens what it needs to be made.
 fn perform_call(
     engine: &mut Engine,
     number: usize,
     a: [usize; 6],
     context: &mut ucontext_t,
 ) -> Result<Act, Halt> {
-    use Access::{Read, Write};
-    let mut reach: Reach = [(0, 0, Read); 3];
     match number as i64 {
         libc::SYS_mmap
         | libc::SYS_munmap
         | libc::SYS_mprotect
         | libc::SYS_mremap
         | libc::SYS_brk
-        | libc::SYS_madvise => return change_mappings(engine, number as i64, a).map(Act::Done),
-        libc::SYS_exit_group | libc::SYS_exit => return Err(Halt::Exit),
-        libc::SYS_rt_sigprocmask => return Ok(Act::Done(change_signal_mask(engine, a, context)?)),
-        // The C library sets up its own signals when the first thread starts.
-        libc::SYS_rt_sigaction if team::is_creating() && (32..34).contains(&a[0]) => {
-            engine.reach(a[1], size_of::<sys::Action>(), Read)?;
-            reach[0] = (a[2], size_of::<sys::Action>(), Write);
-        }
-        libc::SYS_rt_sigaction => {
-            let replaced = signals::replaced_action(a[0] as i32);
-            if a[1] != 0 {
-                return Err(Halt::Signals);
-            }
-            engine.reach(a[2], size_of::<sys::Action>(), Write)?;
-            if let Some(action) = replaced
-                && a[2] != 0
-            {
-                // SAFETY: the program's buffer, open now.
-                unsafe { *(a[2] as *mut sys::Action) = action };
-                return Ok(Act::Done(0));
-            }
-        }
-        libc::SYS_write if a[0] == 1 || a[0] == 2 => reach[0] = (a[1], a[2], Read),
-        libc::SYS_writev if (a[0] == 1 || a[0] == 2) && a[2] <= 1024 => {
-            engine.reach(a[1], a[2] * 16, Read)?;
-            for i in 0..a[2] {
-                // SAFETY: the program's array, open now.
-                let part = unsafe { *(a[1] as *const [usize; 2]).add(i) };
-                engine.reach(part[0], part[1], Read)?;
-            }
-        }
-        libc::SYS_fstat if a[0] <= 2 => reach[0] = (a[1], 144, Write),
-        libc::SYS_newfstatat if a[0] <= 2 && a[3] & libc::AT_EMPTY_PATH as usize != 0 => {
-            engine.reach(a[1], 1, Read)?;
-            // SAFETY: the program's string, open now.
-            if a[1] == 0 || unsafe { *(a[1] as *const u8) } != 0 {
-                return Err(Halt::Outside);
-            }
-            reach[0] = (a[2], 144, Write);
-        }
-        libc::SYS_ioctl if a[0] <= 2 && a[1] == libc::TCGETS as usize => {
-            reach[0] = (a[2], 64, Write)
-        }
-        libc::SYS_ioctl if a[0] <= 2 && a[1] == libc::TIOCGWINSZ as usize => {
-            reach[0] = (a[2], 8, Write)
-        }
-        libc::SYS_futex => {
-            let operation = a[1] as i32 & 127;
-            reach[0] = (a[0], 4, Write);
-            let outside = engine.level.as_ref().is_some_and(|level| level.strangers);
-            let wakes = [libc::FUTEX_WAKE, libc::FUTEX_WAKE_BITSET].contains(&operation);
-            // Words of the OpenMP runtime are never closed.
-            if outside && wakes && engine.pages.spans.find(a[0]).is_some() {
-                wakes::wake_later(a)?;
-                if !local::is_of_team() {
-                    signals::watch();
-                }
-                return Ok(Act::Done(0));
-            }
-            // Threads of the team rest between parallel regions.
-            let rests = engine.shared() || local::is_of_team();
-            if WAITS.contains(&operation) && !engine.stacks.is_empty() && !rests {
-                return Err(Halt::Waits);
-            }
-            if WAITS.contains(&operation) {
-                reach[1] = (a[3], 16, Read);
-            } else {
-                reach[1] = (a[4], 4, Write);
-            }
-        }
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => {
-            // Other threads that touch closed memory would sleep as well.
-            if !engine.stacks.is_empty() && !engine.shared() {
-                return Err(Halt::Waits);
-            }
-            let first = if number as i64 == libc::SYS_nanosleep {
-                0
-            } else {
-                2
-            };
-            engine.reach(a[first], 16, Read)?;
-            engine.reach(a[first + 1], 16, Write)?;
-            if engine.shared() {
-                return Ok(Act::Make);
-            }
-            // SAFETY: the program's own call; the memory that it reaches is open.
-            let sleep = || unsafe { sys::call(number as i64, a) };
-            return signals::wait_with_signals(sleep)
-                .map(Act::Done)
-                .ok_or(Halt::Sleeps);
-        }
+        | libc::SYS_madvise => change_mappings(engine, number as i64, a).map(Act::Done),
+        libc::SYS_exit_group | libc::SYS_exit => Err(Halt::Exit),
+        libc::SYS_rt_sigprocmask => Ok(Act::Done(change_signal_mask(engine, a, context)?)),
+        libc::SYS_rt_sigaction => ask_disposition(engine, a),
+        libc::SYS_futex => call_futex(engine, a),
+        libc::SYS_nanosleep => sleep(engine, number, a, [a[0], a[1]]),
+        libc::SYS_clock_nanosleep => sleep(engine, number, a, [a[2], a[3]]),
         // The runtime pins the threads of its team; the replay's runtime does so itself.
-        libc::SYS_sched_setaffinity if parallel::in_parallel() => reach[0] = (a[2], a[1], Read),
-        libc::SYS_prlimit64 if a[2] == 0 => reach[0] = (a[3], 16, Write),
+        libc::SYS_sched_setaffinity if parallel::in_parallel() => {
+            make(engine, [(a[2], a[1], Read)])
+        }
+        libc::SYS_prlimit64 if a[2] == 0 => make(engine, [(a[3], 16, Write)]),
         libc::SYS_clone | libc::SYS_clone3 if team::is_creating() && gate::is_captured() => {
             // Not from the handler: the new thread continues where the call returns.
             dispatch::catch_calls(false);
-            return Ok(Act::Again);
+            Ok(Act::Again)
         }
         libc::SYS_clone
         | libc::SYS_clone3
         | libc::SYS_fork
         | libc::SYS_vfork
-        | libc::SYS_execve => return Err(Halt::Starts),
-        libc::SYS_sigaltstack | libc::SYS_rt_sigreturn => return Err(Halt::Signals),
+        | libc::SYS_execve => Err(Halt::Starts),
+        libc::SYS_sigaltstack | libc::SYS_rt_sigreturn => Err(Halt::Signals),
         libc::SYS_read
         | libc::SYS_write
         | libc::SYS_readv
@@ -246,20 +163,127 @@ fn perform_call(
         | libc::SYS_lseek
         | libc::SYS_close
         | libc::SYS_fstat
+        | libc::SYS_newfstatat
         | libc::SYS_ioctl
         | libc::SYS_pread64
         | libc::SYS_pwrite64
         | libc::SYS_sendto
-        | libc::SYS_recvfrom => {
-            return Err(Halt::Descriptor(a[0]));
-        }
+        | libc::SYS_recvfrom => use_descriptor(engine, number, a),
         _ => match find_answers_reach(number, a) {
-            Some(known) => reach = known,
-            None => return Err(Halt::Outside),
+            Some(known) => make(engine, known),
+            None => Err(Halt::Outside),
         },
     }
+}
+
+/// Opens what a call reaches, so that it can be made.
+fn make<const N: usize>(
+    engine: &mut Engine,
+    reach: [(usize, usize, Access); N],
+) -> Result<Act, Halt> {
     for (start, length, access) in reach {
         engine.reach(start, length, access)?;
     }
     Ok(Act::Make)
+}
+
+/// `rt_sigaction`: the region may ask what signals do, not change it.
+fn ask_disposition(engine: &mut Engine, a: [usize; 6]) -> Result<Act, Halt> {
+    const SIZE: usize = size_of::<sys::Action>();
+    // The C library sets up its own signals when the first thread starts.
+    if team::is_creating() && (32..34).contains(&a[0]) {
+        return make(engine, [(a[1], SIZE, Read), (a[2], SIZE, Write)]);
+    }
+    let replaced = signals::replaced_action(a[0] as i32);
+    if a[1] != 0 {
+        return Err(Halt::Signals);
+    }
+    engine.reach(a[2], SIZE, Write)?;
+    match replaced {
+        Some(action) if a[2] != 0 => {
+            // SAFETY: the program's buffer, open now.
+            unsafe { *(a[2] as *mut sys::Action) = action };
+            Ok(Act::Done(0))
+        }
+        _ => Ok(Act::Make),
+    }
+}
+
+/// A call on a descriptor: the standard ones may be written, and asked what they are.
+fn use_descriptor(engine: &mut Engine, number: usize, a: [usize; 6]) -> Result<Act, Halt> {
+    let (standard, writable) = (a[0] <= 2, a[0] == 1 || a[0] == 2);
+    match number as i64 {
+        libc::SYS_write if writable => make(engine, [(a[1], a[2], Read)]),
+        libc::SYS_writev if writable && a[2] <= 1024 => {
+            engine.reach(a[1], a[2] * 16, Read)?;
+            for i in 0..a[2] {
+                // SAFETY: the program's array, open now.
+                let part = unsafe { *(a[1] as *const [usize; 2]).add(i) };
+                engine.reach(part[0], part[1], Read)?;
+            }
+            Ok(Act::Make)
+        }
+        libc::SYS_fstat if standard => make(engine, [(a[1], 144, Write)]),
+        libc::SYS_newfstatat if standard && a[3] & libc::AT_EMPTY_PATH as usize != 0 => {
+            engine.reach(a[1], 1, Read)?;
+            // SAFETY: the program's string, open now.
+            if a[1] == 0 || unsafe { *(a[1] as *const u8) } != 0 {
+                return Err(Halt::Outside);
+            }
+            make(engine, [(a[2], 144, Write)])
+        }
+        libc::SYS_newfstatat => Err(Halt::Outside),
+        libc::SYS_ioctl if standard && a[1] == libc::TCGETS as usize => {
+            make(engine, [(a[2], 64, Write)])
+        }
+        libc::SYS_ioctl if standard && a[1] == libc::TIOCGWINSZ as usize => {
+            make(engine, [(a[2], 8, Write)])
+        }
+        _ => Err(Halt::Descriptor(a[0])),
+    }
+}
+
+/// `futex`: waits of the team, and wake-ups, which threads outside teams get at the end.
+fn call_futex(engine: &mut Engine, a: [usize; 6]) -> Result<Act, Halt> {
+    let operation = a[1] as i32 & 127;
+    let outside = engine.level.as_ref().is_some_and(|level| level.strangers);
+    let wakes = [libc::FUTEX_WAKE, libc::FUTEX_WAKE_BITSET].contains(&operation);
+    // Words of the OpenMP runtime are never closed.
+    if outside && wakes && engine.pages.spans.find(a[0]).is_some() {
+        wakes::wake_later(a)?;
+        return Ok(Act::Done(0));
+    }
+    let waits = WAITS.contains(&operation);
+    // Threads of the team rest between parallel regions.
+    let rests = engine.shared() || local::is_of_team();
+    if waits && engine.others && !rests {
+        return Err(Halt::Waits);
+    }
+    let second = match waits {
+        true => (a[3], 16, Read),
+        false => (a[4], 4, Write),
+    };
+    make(engine, [(a[0], 4, Write), second])
+}
+
+/// Sleeps for the first of two times, and notes in the second what is left.
+fn sleep(
+    engine: &mut Engine,
+    number: usize,
+    a: [usize; 6],
+    times: [usize; 2],
+) -> Result<Act, Halt> {
+    // Other threads that touch closed memory would sleep as well.
+    if engine.others && !engine.shared() {
+        return Err(Halt::Waits);
+    }
+    let act = make(engine, [(times[0], 16, Read), (times[1], 16, Write)])?;
+    if engine.shared() {
+        return Ok(act);
+    }
+    // SAFETY: the program's own call; the memory that it reaches is open.
+    let sleep = || unsafe { sys::call(number as i64, a) };
+    signals::wait_with_signals(sleep)
+        .map(Act::Done)
+        .ok_or(Halt::Sleeps)
 }

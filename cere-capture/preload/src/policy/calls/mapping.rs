@@ -1,183 +1,198 @@
 //! System calls that change what is mapped.
 
 use crate::engine::layout;
-use crate::engine::memory::{Access, Memory};
+use crate::engine::memory::{Access, Memory, READ, WRITE};
 use crate::engine::spans::{KIND_FILE, KIND_GROWS};
 use crate::engine::state::Engine;
 use crate::os::guards;
 use crate::os::sys::PAGE;
 use crate::policy::halt::Halt;
 
-const DONTNEED_LOCKED: usize = 24;
-
 /// The next multiple of the page size.
 pub fn page_up(address: usize) -> usize {
     address.saturating_add(PAGE - 1) & !(PAGE - 1)
 }
 
-/// mprotect. A call that fails half way has changed the first part of its range.
-fn change_rights<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
-    const HALF_WAY: &str = "a call of mprotect that fails half way";
-    let length = page_up(a[1]);
-    if a[0].is_multiple_of(PAGE) && length > 0 && !engine.pages.memory.is_mapped(a[0], length) {
-        return Err(Halt::HalfWay);
-    }
-    // SAFETY: the program's own call; the bookkeeping follows at once.
-    let result = unsafe { engine.pages.memory.call(libc::SYS_mprotect, a) };
-    let end = a[0].saturating_add(length);
-    let alone = engine.pages.spans.find(a[0]).is_some_and(|s| end <= s.end);
-    match result {
-        result if result == -(libc::ENOMEM as isize) => Err(Halt::Made(result, HALF_WAY)),
-        result if result == -(libc::EACCES as isize) && !alone => Err(Halt::Made(result, HALF_WAY)),
-        result => Ok(result),
-    }
-}
-
-/// Calls that change what is mapped.
+/// Makes a call that changes what is mapped.
 pub fn change_mappings<M: Memory>(
     engine: &mut Engine<M>,
     number: i64,
     a: [usize; 6],
 ) -> Result<isize, Halt> {
-    let failed = |result: isize| (-4095..0).contains(&result);
-    // SAFETY: the program's own calls; the bookkeeping follows at once.
-    unsafe {
-        match number {
-            libc::SYS_mmap => {
-                if a[3] & libc::MAP_ANONYMOUS as usize == 0 {
-                    return Err(Halt::Outside);
-                }
-                let result = engine.pages.memory.call(number, a);
-                if !failed(result) {
-                    let (start, end) = (result as usize, result as usize + page_up(a[1]));
-                    let kind = match a[3] & libc::MAP_GROWSDOWN as usize {
-                        0 => 0,
-                        _ => KIND_GROWS,
-                    };
-                    engine
-                        .remap(start, end, Some((a[2] as u8 & 7, kind)), true)
-                        .map_err(|lack| Halt::Made(result, lack))?;
-                    if kind != 0
-                        && let Some(level) = &mut engine.level
-                        && level.growing.len() < level.growing.capacity()
-                    {
-                        level.growing.push((start as u64, end as u64));
-                    }
-                }
-                Ok(result)
+    match number {
+        libc::SYS_mmap => map(engine, a),
+        libc::SYS_munmap => unmap(engine, a),
+        libc::SYS_brk => move_break(engine, a),
+        libc::SYS_madvise => advise(engine, a),
+        libc::SYS_mprotect => change_rights(engine, a),
+        _ => move_mapping(engine, a),
+    }
+}
+
+/// The program's own call. What it changes is noted at once.
+fn call<M: Memory>(engine: &mut Engine<M>, number: i64, a: [usize; 6]) -> isize {
+    // SAFETY: the program's own call; the bookkeeping follows at once.
+    unsafe { engine.pages.memory.call(number, a) }
+}
+
+/// Notes what a call with this result has done to [start, end): rights and kind of memory, none if it is unmapped.
+fn note<M: Memory>(
+    engine: &mut Engine<M>,
+    result: isize,
+    (start, end): (usize, usize),
+    rights: Option<(u8, u8)>,
+    fresh: bool,
+) -> Result<isize, Halt> {
+    engine
+        .remap(start, end, rights, fresh)
+        .map(|()| result)
+        .map_err(|lack| Halt::Made(result, lack))
+}
+
+fn has_failed(result: isize) -> bool {
+    (-4095..0).contains(&result)
+}
+
+/// `mmap`. What a file holds is no memory of the region.
+fn map<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
+    if a[3] & libc::MAP_ANONYMOUS as usize == 0 {
+        return Err(Halt::Outside);
+    }
+    let result = call(engine, libc::SYS_mmap, a);
+    if has_failed(result) {
+        return Ok(result);
+    }
+    let (start, end) = (result as usize, result as usize + page_up(a[1]));
+    let kind = match a[3] & libc::MAP_GROWSDOWN as usize {
+        0 => 0,
+        _ => KIND_GROWS,
+    };
+    let rights = Some((a[2] as u8 & 7, kind));
+    note(engine, result, (start, end), rights, true)?;
+    if kind != 0
+        && let Some(level) = &mut engine.level
+        && level.growing.len() < level.growing.capacity()
+    {
+        level.growing.push((start as u64, end as u64));
+    }
+    Ok(result)
+}
+
+fn unmap<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
+    match call(engine, libc::SYS_munmap, a) {
+        0 => note(engine, 0, (a[0], a[0] + page_up(a[1])), None, false),
+        result => Ok(result),
+    }
+}
+
+fn move_break<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
+    let before = call(engine, libc::SYS_brk, [0; 6]) as usize;
+    let result = call(engine, libc::SYS_brk, a);
+    let after = result as usize;
+    let range = (page_up(before.min(after)), page_up(before.max(after)));
+    let grows = after > before;
+    note(
+        engine,
+        result,
+        range,
+        grows.then_some((READ | WRITE, 0)),
+        grows,
+    )
+}
+
+fn advise<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
+    const DONTNEED_LOCKED: i32 = 24;
+    let captures = engine.level.is_some();
+    if captures && [guards::INSTALL, guards::REMOVE].contains(&a[2]) {
+        return Err(Halt::Guards);
+    }
+    let access = match a[2] as i32 {
+        libc::MADV_DONTNEED | libc::MADV_FREE | libc::MADV_REMOVE | DONTNEED_LOCKED => {
+            // A replay has private memory without a file there, which becomes zero.
+            let end = a[0].saturating_add(a[1]);
+            if captures && engine.pages.spans.any(a[0], end, KIND_FILE) {
+                return Err(Halt::Drops);
             }
-            libc::SYS_munmap => {
-                let result = engine.pages.memory.call(number, a);
-                if result == 0 {
-                    engine
-                        .remap(a[0], a[0] + page_up(a[1]), None, false)
-                        .map_err(|lack| Halt::Made(result, lack))?;
-                }
-                Ok(result)
-            }
-            libc::SYS_brk => {
-                let before = engine.pages.memory.call(number, [0; 6]) as usize;
-                let result = engine.pages.memory.call(number, a);
-                let after = result as usize;
-                if after > before {
-                    let both = (libc::PROT_READ | libc::PROT_WRITE) as u8;
-                    engine
-                        .remap(page_up(before), page_up(after), Some((both, 0)), true)
-                        .map_err(|lack| Halt::Made(result, lack))?;
-                } else {
-                    engine
-                        .remap(page_up(after), page_up(before), None, false)
-                        .map_err(|lack| Halt::Made(result, lack))?;
-                }
-                Ok(result)
-            }
-            libc::SYS_madvise => {
-                let drops = [libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_REMOVE];
-                if engine.level.is_some() && [guards::INSTALL, guards::REMOVE].contains(&a[2]) {
-                    return Err(Halt::Guards);
-                }
-                if drops.contains(&(a[2] as i32)) || a[2] == DONTNEED_LOCKED {
-                    // A replay has private memory without a file there, which becomes zero.
-                    let end = a[0].saturating_add(a[1]);
-                    if engine.level.is_some() && engine.pages.spans.any(a[0], end, KIND_FILE) {
-                        return Err(Halt::Drops);
-                    }
-                    engine.reach(a[0], a[1], Access::Write)?;
-                } else if a[2] == libc::MADV_POPULATE_WRITE as usize {
-                    engine.reach(a[0], a[1], Access::Write)?;
-                } else if a[2] == libc::MADV_POPULATE_READ as usize {
-                    engine.reach(a[0], a[1], Access::Read)?;
-                }
-                Ok(engine.pages.memory.call(number, a))
-            }
-            libc::SYS_mprotect => {
-                let result = change_rights(engine, a)?;
-                if result == 0 && a[1] > 0 {
-                    let kind = match (engine.pages.spans.find(a[0]), engine.level.as_ref()) {
-                        (Some(span), _) => span.kind,
-                        (None, Some(level)) => layout::find_kind(&level.images, a[0] as u64),
-                        (None, None) => 0,
-                    };
-                    let known = engine.pages.spans.find(a[0]).is_some();
-                    engine
-                        .remap(
-                            a[0],
-                            a[0] + page_up(a[1]),
-                            Some((a[2] as u8 & 7, kind)),
-                            !known,
-                        )
-                        .map_err(|lack| Halt::Made(result, lack))?;
-                }
-                Ok(result)
-            }
-            _ => {
-                // mremap needs one mapping: protection may have split it.
-                let (old, length, new) = (a[0], page_up(a[1]), page_up(a[2]));
-                let Some(span) = engine.pages.spans.find(old) else {
-                    return Err(Halt::Outside);
-                };
-                let access = match span.protection & libc::PROT_WRITE as u8 {
-                    0 => Access::Read,
-                    _ => Access::Write,
-                };
-                engine.reach(old, length, access)?;
-                engine
-                    .pages
-                    .memory
-                    .protect(old, old + length, span.protection);
-                let result = engine.pages.memory.call(number, a);
-                if !failed(result) {
-                    let start = result as usize;
-                    let rights = Some((span.protection, span.kind));
-                    if start != old || new < length {
-                        engine
-                            .remap(old, old + length, None, false)
-                            .map_err(|lack| Halt::Made(result, lack))?;
-                    }
-                    if start != old {
-                        engine
-                            .remap(start, start + new, rights, true)
-                            .map_err(|lack| Halt::Made(result, lack))?;
-                    } else if new < length {
-                        engine
-                            .remap(old, old + new, rights, false)
-                            .map_err(|lack| Halt::Made(result, lack))?;
-                    } else {
-                        engine
-                            .remap(old + length, old + new, rights, true)
-                            .map_err(|lack| Halt::Made(result, lack))?;
-                    }
-                }
-                Ok(result)
-            }
+            Some(Access::Write)
         }
+        libc::MADV_POPULATE_WRITE => Some(Access::Write),
+        libc::MADV_POPULATE_READ => Some(Access::Read),
+        _ => None,
+    };
+    if let Some(access) = access {
+        engine.reach(a[0], a[1], access)?;
+    }
+    Ok(call(engine, libc::SYS_madvise, a))
+}
+
+/// `mprotect`. A call that fails half way has changed the first part of its range.
+fn change_rights<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
+    const HALF_WAY: &str = "a call of mprotect that fails half way";
+    let (start, length) = (a[0], page_up(a[1]));
+    if start.is_multiple_of(PAGE) && length > 0 && !engine.pages.memory.is_mapped(start, length) {
+        return Err(Halt::HalfWay);
+    }
+    let result = call(engine, libc::SYS_mprotect, a);
+    let known = engine.pages.spans.find(start);
+    let alone = known.is_some_and(|s| start.saturating_add(length) <= s.end);
+    if result == -(libc::ENOMEM as isize) || result == -(libc::EACCES as isize) && !alone {
+        return Err(Halt::Made(result, HALF_WAY));
+    }
+    if result != 0 || length == 0 {
+        return Ok(result);
+    }
+    let kind = match (known, engine.level.as_ref()) {
+        (Some(span), _) => span.kind,
+        (None, Some(level)) => layout::find_kind(&level.images, start as u64),
+        (None, None) => 0,
+    };
+    let rights = Some((a[2] as u8 & 7, kind));
+    note(
+        engine,
+        result,
+        (start, start + length),
+        rights,
+        known.is_none(),
+    )
+}
+
+/// `mremap`. It needs one mapping: protection may have split it.
+fn move_mapping<M: Memory>(engine: &mut Engine<M>, a: [usize; 6]) -> Result<isize, Halt> {
+    let (old, length, new) = (a[0], page_up(a[1]), page_up(a[2]));
+    let Some(span) = engine.pages.spans.find(old) else {
+        return Err(Halt::Outside);
+    };
+    let access = match span.protection & WRITE {
+        0 => Access::Read,
+        _ => Access::Write,
+    };
+    engine.reach(old, length, access)?;
+    // SAFETY: the program's own protection, of memory that is open.
+    unsafe {
+        let memory = &mut engine.pages.memory;
+        memory.protect(old, old + length, span.protection);
+    }
+    let result = call(engine, libc::SYS_mremap, a);
+    if has_failed(result) {
+        return Ok(result);
+    }
+    let start = result as usize;
+    let rights = Some((span.protection, span.kind));
+    if start != old || new < length {
+        note(engine, result, (old, old + length), None, false)?;
+    }
+    if start != old {
+        note(engine, result, (start, start + new), rights, true)
+    } else if new < length {
+        note(engine, result, (old, old + new), rights, false)
+    } else {
+        note(engine, result, (old + length, old + new), rights, true)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::memory::{READ, WRITE};
     use crate::engine::testing::Program;
 
     fn change(program: &mut Program, number: i64, a: [usize; 6]) -> Result<isize, Halt> {
@@ -192,16 +207,8 @@ mod tests {
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
         let arguments = [0, 100, (READ | WRITE) as usize, flags, usize::MAX, 0];
         assert!(matches!(change(&mut program, libc::SYS_mmap, arguments), Ok(r) if r == at));
-        let span = program
-            .engine
-            .pages
-            .spans
-            .find(at as usize)
-            .expect("a span");
-        assert_eq!(
-            (span.end, span.protection),
-            (at as usize + PAGE, READ | WRITE)
-        );
+        let span = (at as usize, at as usize + PAGE, READ | WRITE);
+        assert!(program.spans().contains(&span));
         assert_eq!(program.engine.pages.memory.rights[&(at as usize)], 0);
     }
 
@@ -221,14 +228,7 @@ mod tests {
         let arguments = [program.page(1), PAGE, 0, 0, 0, 0];
         let outcome = change(&mut program, libc::SYS_munmap, arguments);
         assert!(matches!(outcome, Ok(-22)));
-        assert!(
-            program
-                .engine
-                .pages
-                .spans
-                .find(program.start + PAGE)
-                .is_some()
-        );
+        assert_eq!(program.spans()[0].1, program.page(2));
     }
 
     #[test]
@@ -253,12 +253,8 @@ mod tests {
         assert_eq!(program.touches().len(), 2);
         let whole = (old, old + 2 * PAGE, READ | WRITE);
         assert!(program.engine.pages.memory.calls.contains(&whole));
-        let spans = program.engine.pages.spans.all();
         let to = to as usize;
-        assert_eq!(
-            (spans.len(), spans[0].start, spans[0].end),
-            (1, to, to + 3 * PAGE)
-        );
+        assert_eq!(program.spans(), [(to, to + 3 * PAGE, READ | WRITE)]);
     }
 
     #[test]

@@ -1,23 +1,22 @@
 //! What memory the arguments of system calls reach.
 
-use crate::engine::memory::Access;
+use crate::engine::memory::Access::{self, Read, Write};
 use cere_format::answers::question;
 
 /// Memory that a call's arguments reach: start, length, access by the kernel.
-pub type Reach = [(usize, usize, Access); 3];
+pub type Reach = [(usize, usize, Access); 2];
+
+/// A part that nothing reaches.
+const NONE: (usize, usize, Access) = (0, 0, Read);
 
 /// What the arguments reach if the call is a harmless question. None if it is another call.
 pub fn find_answers_reach(number: usize, a: [usize; 6]) -> Option<Reach> {
-    use Access::Write;
-    let written = |(start, length)| (start, length, Write);
-    const NONE: (usize, usize, Access) = (0, 0, Access::Read);
     if let Some(asked) = question(number, a) {
-        let [first, second] = asked.writes.map(written);
-        return Some([first, second, NONE]);
+        return Some(asked.writes.map(|(start, length)| (start, length, Write)));
     }
     match number as i64 {
-        libc::SYS_sched_getaffinity => Some([written((a[2], a[1])), NONE, NONE]),
-        libc::SYS_sched_yield => Some([NONE; 3]),
+        libc::SYS_sched_getaffinity => Some([(a[2], a[1], Write), NONE]),
+        libc::SYS_sched_yield => Some([NONE; 2]),
         _ => None,
     }
 }
@@ -43,75 +42,67 @@ pub fn count_written(number: usize, a: [usize; 6]) -> usize {
 
 /// What the arguments of a call reach, and whether it may wait. None if unknown.
 pub fn find_reach(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
-    use Access::{Read, Write};
-    const NONE: (usize, usize, Access) = (0, 0, Read);
-    /// Maximum bytes of a path.
-    const PATH: usize = libc::PATH_MAX as usize;
-    let (mut reach, mut wait) = ([NONE; 3], Wait::Never);
-    match number as i64 {
-        libc::SYS_read | libc::SYS_pread64 => {
-            reach[0] = (a[1], a[2], Write);
-            wait = Wait::Until(libc::POLLIN);
-        }
-        libc::SYS_write | libc::SYS_pwrite64 => {
-            reach[0] = (a[1], a[2], Read);
-            wait = Wait::Until(libc::POLLOUT);
-        }
-        libc::SYS_open | libc::SYS_creat => {
-            reach[0] = (a[0], PATH, Read);
-            wait = Wait::Perhaps;
-        }
-        libc::SYS_openat => {
-            reach[0] = (a[1], PATH, Read);
-            wait = Wait::Perhaps;
-        }
-        libc::SYS_stat | libc::SYS_lstat => reach = [(a[0], PATH, Read), (a[1], 144, Write), NONE],
-        libc::SYS_newfstatat => reach = [(a[1], PATH, Read), (a[2], 144, Write), NONE],
-        libc::SYS_statx => reach = [(a[1], PATH, Read), (a[4], 256, Write), NONE],
-        libc::SYS_access
+    let reach = find_reach_of_file(number, a)
+        .or_else(|| find_reach_of_descriptor(number, a))
+        .or_else(|| find_reach_of_process(number, a))
+        .or_else(|| find_answers_reach(number, a))?;
+    let wait = match number as i64 {
+        libc::SYS_read | libc::SYS_pread64 => Wait::Until(libc::POLLIN),
+        libc::SYS_write | libc::SYS_pwrite64 => Wait::Until(libc::POLLOUT),
+        libc::SYS_open | libc::SYS_creat | libc::SYS_openat => Wait::Perhaps,
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Wait::Perhaps,
+        _ => Wait::Never,
+    };
+    Some((reach, wait))
+}
+
+/// Calls that name files.
+fn find_reach_of_file(number: usize, a: [usize; 6]) -> Option<Reach> {
+    let path = |at| (at, libc::PATH_MAX as usize, Read);
+    Some(match number as i64 {
+        libc::SYS_open
+        | libc::SYS_creat
+        | libc::SYS_access
         | libc::SYS_unlink
         | libc::SYS_chdir
         | libc::SYS_mkdir
-        | libc::SYS_rmdir => reach[0] = (a[0], PATH, Read),
-        libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_unlinkat | libc::SYS_mkdirat => {
-            reach[0] = (a[1], PATH, Read)
-        }
-        libc::SYS_rename => reach = [(a[0], PATH, Read), (a[1], PATH, Read), NONE],
-        libc::SYS_renameat | libc::SYS_renameat2 => {
-            reach = [(a[1], PATH, Read), (a[3], PATH, Read), NONE]
-        }
-        libc::SYS_readlink => reach = [(a[0], PATH, Read), (a[1], a[2], Write), NONE],
-        libc::SYS_readlinkat => reach = [(a[1], PATH, Read), (a[2], a[3], Write), NONE],
-        libc::SYS_getcwd | libc::SYS_getrandom => reach[0] = (a[0], a[1], Write),
-        libc::SYS_getdents64 => reach[0] = (a[1], a[2], Write),
-        libc::SYS_fstat => reach[0] = (a[1], 144, Write),
-        libc::SYS_fstatfs => reach[0] = (a[1], 120, Write),
-        libc::SYS_ioctl if a[1] == libc::TCGETS as usize => reach[0] = (a[2], 64, Write),
-        libc::SYS_ioctl if a[1] == libc::TIOCGWINSZ as usize => reach[0] = (a[2], 8, Write),
-        libc::SYS_ioctl if a[1] == libc::FIONREAD as usize => reach[0] = (a[2], 4, Write),
+        | libc::SYS_rmdir => [path(a[0]), NONE],
+        libc::SYS_openat
+        | libc::SYS_faccessat
+        | libc::SYS_faccessat2
+        | libc::SYS_unlinkat
+        | libc::SYS_mkdirat => [path(a[1]), NONE],
+        libc::SYS_stat | libc::SYS_lstat => [path(a[0]), (a[1], 144, Write)],
+        libc::SYS_newfstatat => [path(a[1]), (a[2], 144, Write)],
+        libc::SYS_statx => [path(a[1]), (a[4], 256, Write)],
+        libc::SYS_rename => [path(a[0]), path(a[1])],
+        libc::SYS_renameat | libc::SYS_renameat2 => [path(a[1]), path(a[3])],
+        libc::SYS_readlink => [path(a[0]), (a[1], a[2], Write)],
+        libc::SYS_readlinkat => [path(a[1]), (a[2], a[3], Write)],
+        _ => return None,
+    })
+}
+
+/// Calls on open files.
+fn find_reach_of_descriptor(number: usize, a: [usize; 6]) -> Option<Reach> {
+    let asks = |request: libc::Ioctl| a[1] == request as usize;
+    Some(match number as i64 {
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_getdents64 => [(a[1], a[2], Write), NONE],
+        libc::SYS_write | libc::SYS_pwrite64 => [(a[1], a[2], Read), NONE],
+        libc::SYS_fstat => [(a[1], 144, Write), NONE],
+        libc::SYS_fstatfs => [(a[1], 120, Write), NONE],
+        libc::SYS_ioctl if asks(libc::TCGETS) => [(a[2], 64, Write), NONE],
+        libc::SYS_ioctl if asks(libc::TIOCGWINSZ) => [(a[2], 8, Write), NONE],
+        libc::SYS_ioctl if asks(libc::FIONREAD) => [(a[2], 4, Write), NONE],
         libc::SYS_fcntl
-            if [
-                libc::F_GETFL,
-                libc::F_SETFL,
-                libc::F_GETFD,
-                libc::F_SETFD,
-                libc::F_DUPFD,
-            ]
-            .contains(&(a[1] as i32)) => {}
-        libc::SYS_futex if a[1] as i32 & 127 == libc::FUTEX_WAKE => reach[0] = (a[0], 4, Write),
-        libc::SYS_pipe | libc::SYS_pipe2 => reach[0] = (a[0], 8, Write),
-        libc::SYS_nanosleep => {
-            reach = [(a[0], 16, Read), (a[1], 16, Write), NONE];
-            wait = Wait::Perhaps;
+            if matches!(
+                a[1] as i32,
+                libc::F_GETFL | libc::F_SETFL | libc::F_GETFD | libc::F_SETFD | libc::F_DUPFD
+            ) =>
+        {
+            [NONE; 2]
         }
-        libc::SYS_clock_nanosleep => {
-            reach = [(a[2], 16, Read), (a[3], 16, Write), NONE];
-            wait = Wait::Perhaps;
-        }
-        libc::SYS_sched_setaffinity => reach[0] = (a[2], a[1], Read),
-        libc::SYS_setitimer => reach = [(a[1], 32, Read), (a[2], 32, Write), NONE],
-        libc::SYS_getitimer => reach[0] = (a[1], 32, Write),
-        libc::SYS_prlimit64 => reach = [(a[2], 16, Read), (a[3], 16, Write), NONE],
+        libc::SYS_pipe | libc::SYS_pipe2 => [(a[0], 8, Write), NONE],
         libc::SYS_close
         | libc::SYS_lseek
         | libc::SYS_dup
@@ -120,12 +111,23 @@ pub fn find_reach(number: usize, a: [usize; 6]) -> Option<(Reach, Wait)> {
         | libc::SYS_fsync
         | libc::SYS_fdatasync
         | libc::SYS_ftruncate
-        | libc::SYS_fadvise64
-        | libc::SYS_umask
-        | libc::SYS_alarm
-        | libc::SYS_kill
-        | libc::SYS_tgkill => {}
-        _ => reach = find_answers_reach(number, a)?,
-    }
-    Some((reach, wait))
+        | libc::SYS_fadvise64 => [NONE; 2],
+        _ => return None,
+    })
+}
+
+/// Calls that concern the process: its directory, time, processors, limits and signals.
+fn find_reach_of_process(number: usize, a: [usize; 6]) -> Option<Reach> {
+    Some(match number as i64 {
+        libc::SYS_getcwd | libc::SYS_getrandom => [(a[0], a[1], Write), NONE],
+        libc::SYS_futex if a[1] as i32 & 127 == libc::FUTEX_WAKE => [(a[0], 4, Write), NONE],
+        libc::SYS_nanosleep => [(a[0], 16, Read), (a[1], 16, Write)],
+        libc::SYS_clock_nanosleep => [(a[2], 16, Read), (a[3], 16, Write)],
+        libc::SYS_sched_setaffinity => [(a[2], a[1], Read), NONE],
+        libc::SYS_setitimer => [(a[1], 32, Read), (a[2], 32, Write)],
+        libc::SYS_getitimer => [(a[1], 32, Write), NONE],
+        libc::SYS_prlimit64 => [(a[2], 16, Read), (a[3], 16, Write)],
+        libc::SYS_umask | libc::SYS_alarm | libc::SYS_kill | libc::SYS_tgkill => [NONE; 2],
+        _ => return None,
+    })
 }

@@ -6,34 +6,26 @@ use super::passed_on::passed_on;
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::in_library;
-use crate::os::symbols::find_next;
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-const NAMES: [&CStr; 2] = [c"prctl", c"syscall"];
-/// Addresses of the functions of [`NAMES`].
-static REAL: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+static SEALED: AtomicBool = AtomicBool::new(false);
 
 /// Whether results were finished because of a filter.
 pub fn is_sealed() -> bool {
     SEALED.load(Ordering::Relaxed)
 }
 
-static SEALED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-
-/// Address of the function to jump to. The call's registers are saved on the stack.
-extern "C" fn find_target(which: usize, first: usize, second: usize) -> usize {
-    let brings_filter = match which {
-        0 => first == libc::PR_SET_SECCOMP as usize,
-        _ => {
-            first == libc::SYS_seccomp as usize
-                || first == libc::SYS_prctl as usize && second == libc::PR_SET_SECCOMP as usize
-        }
+/// The program is about to call a function that may install a filter.
+fn look_for_filter(function: &str, first: usize, second: usize) {
+    let option = match (function, first as i64) {
+        ("prctl", _) => first,
+        (_, libc::SYS_prctl) => second,
+        (_, libc::SYS_seccomp) => libc::PR_SET_SECCOMP as usize,
+        _ => return,
     };
-    if brings_filter && active::deactivate() {
+    if option == libc::PR_SET_SECCOMP as usize && active::deactivate() {
         keep_errno(finish_before_filter);
     }
-    keep_errno(|| find_next(&REAL[which], NAMES[which]))
 }
 
 fn finish_before_filter() {
@@ -47,4 +39,4 @@ fn finish_before_filter() {
     active::finish_results();
 }
 
-passed_on!(find_target: prctl = 0, syscall = 1);
+passed_on!(look_for_filter: prctl, syscall);

@@ -11,7 +11,7 @@ use crate::os::signals::{self, Handlers};
 use crate::os::{local, section, thread};
 use crate::policy::calls::{captured, registers, traced};
 use crate::policy::cause::{self, After, Cause};
-use crate::policy::{ending, mark, team, windows};
+use crate::policy::{ending, mark, needs, patience, team, windows};
 use libc::{siginfo_t, ucontext_t};
 
 /// The handlers, to be registered.
@@ -47,75 +47,96 @@ fn end_if_left(context: &mut ucontext_t) -> bool {
     unsafe { whole_state() }.is_none_or(|mut all| ending::end_left_capture(&mut all, context))
 }
 
+/// A fault of the program: an access to closed memory, or its own.
+struct Fault {
+    /// `si_code`.
+    code: i32,
+    address: usize,
+    access: Access,
+    /// The stack pointer.
+    stack: usize,
+}
+
+/// `si_code` of an access that the mapping does not allow.
+const SEGV_ACCERR: i32 = 2;
+
 extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
-    const SEGV_ACCERR: i32 = 2;
-    const SI_KERNEL: i32 = 0x80;
     // SAFETY: the kernel's records.
     let (code, address, context) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context) };
     if code == gate::STAND {
-        return gate::stand();
+        // SAFETY: the kernel's record of what another thread asks with this code.
+        return unsafe { gate::stand(info, context) };
     }
     if !status::at_work() {
         // SAFETY: the kernel's record.
         return unsafe { signals::late_fault(address, signal, info) };
     }
-    let stack = signals::stack_pointer(context);
-    let access = match context.uc_mcontext.gregs[libc::REG_ERR as usize] {
-        e if e & 16 != 0 => Access::Execute,
-        e if e & 2 != 0 => Access::Write,
-        _ => Access::Read,
+    let fault = Fault {
+        code,
+        address,
+        access: match context.uc_mcontext.gregs[libc::REG_ERR as usize] {
+            e if e & 16 != 0 => Access::Execute,
+            e if e & 2 != 0 => Access::Write,
+            _ => Access::Read,
+        },
+        stack: signals::stack_pointer(context),
     };
-    if access == Access::Execute
-        && (team::runs_in_team(stack) || gate::is_captured())
-        && let Some(instead) = clock::find_detour(address)
-    {
-        context.uc_mcontext.gregs[libc::REG_RIP as usize] = instead as i64;
+    if asks_kernel(&fault, context) {
         return;
     }
-    if code == SI_KERNEL && gate::is_captured() {
-        let program = |at| {
-            engine_in_turn(turn::take())
-                .is_some_and(|mut engine| engine.pages.spans.find(at).is_some())
-        };
-        if clock::answer_counter(context, program) {
-            return;
-        }
-    }
-    if team::runs_in_team(stack) {
+    if team::runs_in_team(fault.stack) {
         let in_turn = turn::take_in_team().and_then(engine_in_turn);
         if let Some(engine) = in_turn {
-            team::handle_fault(engine, address, access, code == SEGV_ACCERR);
+            team::handle_fault(engine, address, fault.access, code == SEGV_ACCERR);
         }
         return;
     }
     if !gate::is_captured() {
-        return gate::await_memory();
+        return gate::interrupting(context, gate::await_memory);
     }
-    let send_again = || {
-        if code <= 0 {
-            // SAFETY: the kernel's record.
-            unsafe { thread::send_again(signal, info) };
-        }
+    if !handle_fault(&fault, context) && code <= 0 {
+        // SAFETY: the kernel's record.
+        unsafe { thread::send_again(signal, info) };
+    }
+}
+
+/// Whether the fault is a question to the kernel, by its shared page or by the time stamp counter, that is answered otherwise.
+fn asks_kernel(fault: &Fault, context: &mut ucontext_t) -> bool {
+    const SI_KERNEL: i32 = 0x80;
+    if fault.access == Access::Execute
+        && (team::runs_in_team(fault.stack) || gate::is_captured())
+        && let Some(instead) = clock::find_detour(fault.address)
+    {
+        context.uc_mcontext.gregs[libc::REG_RIP as usize] = instead as i64;
+        return true;
+    }
+    let program = |at| {
+        engine_in_turn(turn::take()).is_some_and(|mut engine| engine.pages.spans.find(at).is_some())
     };
+    fault.code == SI_KERNEL && gate::is_captured() && clock::answer_counter(context, program)
+}
+
+/// A fault of the captured thread. False if it is the program's own: its handler decides, and a signal that was sent is sent again.
+fn handle_fault(fault: &Fault, context: &mut ucontext_t) -> bool {
     if cause::is_ending() {
-        // Memory is open: this fault is real, and the program's handler decides.
+        // Memory is open: this fault is real.
         signals::remove_handlers(Some(context), false);
-        return send_again();
+        return false;
     }
     if end_if_left(context) {
-        return;
+        return true;
     }
     let Some(mut engine) = engine_in_turn(turn::take()) else {
-        return send_again();
+        return false;
     };
-    let touched = match code {
+    let touched = match fault.code {
         SEGV_ACCERR => {
             if let Some(level) = engine.level.as_mut() {
                 level.faults += 1;
             }
-            engine.note_frames(address, stack);
-            engine.touch_by_fault(address, access)
+            engine.note_frames(fault.address, fault.stack);
+            engine.touch_by_fault(fault.address, fault.access)
         }
         _ => Touched::NotOurs,
     };
@@ -126,24 +147,17 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     }
     drop(engine);
     match touched {
-        Touched::Opened => {
-            if alone && exhausted.is_some() {
-                suspend_trace(context, exhausted);
-            }
-        }
+        Touched::Opened if alone && exhausted.is_some() => suspend_trace(context, exhausted),
+        Touched::Opened => {}
         Touched::Failed(lack) if alone => suspend_trace(context, Some(Cut::Because(lack))),
         Touched::Failed(lack) => end_all(context, Cause::Lack(lack)),
-        Touched::NotOurs => {
-            match alone {
-                true => suspend_trace(context, Some(Cut::Crash(address))),
-                false if signals::is_handled(libc::SIGSEGV) => {
-                    end_all(context, Cause::Barrier(address));
-                }
-                false => end_all(context, Cause::Crash(address)),
-            }
-            send_again();
+        Touched::NotOurs if alone => suspend_trace(context, Some(Cut::Crash(fault.address))),
+        Touched::NotOurs if signals::is_handled(libc::SIGSEGV) => {
+            end_all(context, Cause::Barrier(fault.address));
         }
+        Touched::NotOurs => end_all(context, Cause::Crash(fault.address)),
     }
+    touched != Touched::NotOurs
 }
 
 extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
@@ -162,7 +176,7 @@ extern "C" fn on_call(_: i32, info: *mut siginfo_t, context: *mut ucontext_t) {
     } else if at_work && local::is_of_team() {
         handle_call_of_team(context);
     } else {
-        gate::await_calls();
+        gate::interrupting(context, gate::await_calls);
         registers::repeat_call(context);
     }
 }
@@ -211,12 +225,7 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     // SAFETY: the kernel's record.
     let context = unsafe { &mut *context };
     let reason = match code {
-        signals::MEETS if gate::is_captured() => {
-            if let Some(function) = cause::take_met() {
-                end_all(context, Cause::Meets(function));
-            }
-            return;
-        }
+        signals::MEETS => return meets(context),
         signals::LEFT if gate::is_captured() => {
             // SAFETY: the captured thread's handler.
             if let Some(mut all) = unsafe { whole_state() } {
@@ -224,9 +233,13 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
             }
             return;
         }
+        // Threads that wait: the watch knows for how long.
+        libc::SI_TKILL if gate::is_captured() && signals::is_watched() && !team::has_failed() => {
+            return;
+        }
         libc::SI_TKILL => STANDS_STILL,
         // SAFETY: the kernel's record.
-        libc::SI_TIMER if unsafe { signals::is_watch(info) } => STANDS_STILL,
+        libc::SI_TIMER if unsafe { signals::is_watch(info) } => return look(context, signal, info),
         libc::SI_TIMER => {
             "a signal that the program handles arrives inside, and it goes on for long"
         }
@@ -246,6 +259,37 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         return suspend_trace(context, Some(Cut::Because(reason)));
     }
     end_all(context, Cause::Because(reason));
+}
+
+/// The calling thread is about to call a function that needs what no replay has.
+fn meets(context: &mut ucontext_t) {
+    let Some((needs, function)) = needs::take_call() else {
+        return;
+    };
+    if gate::is_captured() {
+        end_all(context, Cause::Meets(needs, function));
+    } else if let Some(turn) = turn::take_in_team() {
+        team::give_up(turn, team::Failure::Meets(needs, function));
+    }
+}
+
+/// Looks whether the captured invocation waits for a thread that stands still.
+fn look(context: &mut ucontext_t, signal: i32, info: *mut siginfo_t) {
+    if !gate::is_captured() {
+        return;
+    }
+    if section::is_interrupted() {
+        // SAFETY: the kernel's records.
+        return unsafe { section::postpone_signal(signal, info, context) };
+    }
+    let over =
+        engine_in_turn(turn::take()).is_some_and(|mut engine| patience::is_over(&mut engine));
+    // SAFETY: the captured thread's handler, out of turn.
+    if over && let Some(mut all) = unsafe { whole_state() } {
+        let wanted = all.engine.level.as_ref().map(|level| level.wanted);
+        let seconds = wanted.and_then(|wanted| all.wanted[wanted].seconds);
+        ending::end_all(&mut all, context, Cause::Waits(seconds));
+    }
 }
 
 /// Any other signal that the program handles. Its handler can run only with everything open: it waits for the end of the region,
@@ -274,7 +318,7 @@ extern "C" fn on_signal(signal: i32, info: *mut siginfo_t, context: *mut ucontex
         return unsafe { section::postpone_signal(signal, info, context) };
     }
     if !gate::is_captured() {
-        gate::await_memory();
+        gate::interrupting(context, gate::await_handlers);
         // SAFETY: the kernel's record.
         return unsafe { thread::send_again(signal, info) };
     }

@@ -6,16 +6,17 @@ use crate::engine::level::Captured;
 use crate::engine::parallel::{self, Entry};
 use crate::engine::tracer::Cut;
 use crate::engine::turn;
-use crate::engine::{gate, status};
+use crate::engine::{gate, lead, status};
 use crate::os::report::complain;
 use crate::os::section::{self, in_library};
-use crate::os::{sys, thread};
+use crate::os::{local, sys, thread};
 use crate::policy::all_open::{Why, with_all_open};
 use crate::policy::hooks::Hooks;
 use crate::policy::mark::{capture_in_progress, has_left};
+use crate::policy::refusal::Refusal;
 use crate::policy::regions::write_counts;
 use crate::policy::state::{MISSED, Missed, Region, State};
-use crate::policy::{capture, elsewhere, openmp, stub, windows};
+use crate::policy::{capture, elsewhere, openmp, stub, targets, windows};
 use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::RegionEnd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,9 @@ pub fn make_hooks() -> Hooks {
     }
 }
 
+const FORKS: &str =
+    "it enters a parallel region of OpenMP in a thread that is not the program's first one";
+
 /// Top of the stack for hooks.
 static STACK: AtomicUsize = AtomicUsize::new(0);
 
@@ -51,6 +55,12 @@ unsafe extern "C" fn event_of_parallel(
     stack: usize,
 ) {
     if !thread::is_main() {
+        if event == EVENT_ENTER && capture_in_progress().is_some() {
+            on_stack(stack, |state, _| {
+                capture::finish_capture(state, RegionEnd::Never, Some(FORKS.into()));
+                Ok(())
+            });
+        }
         return;
     }
     match event {
@@ -72,12 +82,7 @@ unsafe extern "C" fn on_event(
         return;
     };
     if !thread::is_main() {
-        // A team's threads are part of the region that forked it.
-        if event == EVENT_ENTER && !parallel::in_parallel() {
-            // SAFETY: the descriptor of an armed region.
-            unsafe { elsewhere::count_in_capture(region) };
-        }
-        return;
+        return event_of_other(region, event, arguments, stack);
     }
     let place = match event {
         // SAFETY: the descriptor of an armed region.
@@ -134,9 +139,64 @@ unsafe extern "C" fn on_event(
     } else {
         return;
     };
+    run_slowly(slow, region, event, arguments, stack);
+}
+
+/// Work on the hook's stack of the calling thread, which leads then: waits while another one works there, or has memory closed.
+/// Outside of sections, so that it can stand still meanwhile.
+fn run_slowly(
+    slow: sys::Work,
+    region: *mut RegionDescriptor,
+    event: u32,
+    arguments: *mut u8,
+    stack: usize,
+) {
     let top = STACK.load(Ordering::Relaxed);
-    // SAFETY: the stack is used by hooks alone, and they do not nest.
-    unsafe { sys::cere_on_stack(slow, top, region, event, arguments, stack) };
+    let local = local::local();
+    loop {
+        // SAFETY: the stack is used by one thread at a time, whose work there does not nest; the word is the thread's own.
+        let done =
+            unsafe { sys::cere_on_stack(slow, top, region, event, arguments, stack, &local.mask) };
+        match (done, local.put_off.swap(0, Ordering::Relaxed)) {
+            (true, 0) => return,
+            (true, _) => gate::await_memory(),
+            // SAFETY: no arguments.
+            (false, _) => unsafe {
+                sys::call(libc::SYS_sched_yield, [0; 6]);
+            },
+        }
+    }
+}
+
+/// A thread other than the first enters or leaves a region.
+fn event_of_other(region: *mut RegionDescriptor, event: u32, arguments: *mut u8, stack: usize) {
+    // A team's threads are part of the region that forked it.
+    if local::is_of_team() {
+        return;
+    }
+    let mark = capture_in_progress();
+    let slow: sys::Work = if event == EVENT_ENTER {
+        elsewhere::count_in_capture(region);
+        // SAFETY: the descriptor of an armed region.
+        let (wanted, kind) = unsafe { (wanted_place(region), (*region).kind) };
+        if kind == KIND_PARALLEL {
+            // SAFETY: as the hook's.
+            return unsafe { event_of_parallel(region, event, arguments, stack) };
+        }
+        let due = targets::of_this_thread(wanted).is_some_and(|target| target.enter());
+        if due && !section::is_interrupted() {
+            enter_region
+        } else if has_left(stack + 1) && !section::is_interrupted() {
+            end_left_capture
+        } else {
+            return;
+        }
+    } else if mark.is_some_and(|l| l.region == region && l.pointer == stack) {
+        leave_region
+    } else {
+        return;
+    };
+    run_slowly(slow, region, event, arguments, stack);
 }
 
 /// The region's index among the wanted ones; beyond them if it is not wanted.
@@ -166,11 +226,24 @@ fn note_missed(
     }
 }
 
-/// Runs work of the hook that needs only the stack pointer, on the hook's stack.
-fn on_stack(work: sys::Work, stack: usize) {
-    let (top, nothing) = (STACK.load(Ordering::Relaxed), std::ptr::null_mut());
-    // SAFETY: the stack is used by hooks alone, and none is at work.
-    unsafe { sys::cere_on_stack(work, top, nothing, EVENT_ENTER, nothing.cast(), stack) };
+/// Runs `work` on the hook's stack, with everything open. `stack` is the program's stack pointer. Outside of the hook's work.
+fn on_stack<F: FnOnce(&mut State, u64) -> Result<(), Refusal>>(stack: usize, work: F) {
+    unsafe extern "C" fn run<F: FnOnce(&mut State, u64) -> Result<(), Refusal>>(
+        _: *mut RegionDescriptor,
+        _: u32,
+        work: *mut u8,
+        stack: usize,
+    ) {
+        all_open(stack, Why::Else, |state, mask| {
+            // SAFETY: handed on below, on the program's stack, which is open.
+            let work = unsafe { (*work.cast::<Option<F>>()).take() };
+            work.map_or(Ok(()), |work| work(state, mask))
+        });
+    }
+    let mut work = Some(work);
+    let work = (&raw mut work).cast();
+    // `work` lives until the call returns.
+    run_slowly(run::<F>, std::ptr::null_mut(), EVENT_ENTER, work, stack);
 }
 
 /// The program has started or loaded an image: begins the windows that wait for that.
@@ -185,29 +258,44 @@ pub fn begin_windows() {
         windows::awaits_start(&(*state).wanted, &(*state).windows)
     };
     if awaited {
-        on_stack(begin_at_start, (&raw const busy) as usize);
+        on_stack((&raw const busy) as usize, |state, _| {
+            windows::begin_windows_at_start(state);
+            Ok(())
+        });
     }
 }
 
 /// The main thread enters a parallel region. Ends a capture that cannot include a team. If memory is closed for the page trace,
 /// makes the runtime start its threads now: that would interrupt the trace later.
 fn prepare_parallel(stack: usize) {
-    match status::captures() {
+    match (status::captures(), openmp::reason_against()) {
         _ if section::is_interrupted() => {}
-        true if openmp::reason_against().is_some() => on_stack(give_up, stack),
-        false if status::at_work() && !openmp::has_started_team() => on_stack(start_team, stack),
+        (true, Some(reason)) => on_stack(stack, |state, _| {
+            capture::finish_capture(state, RegionEnd::Never, Some(reason.into()));
+            Ok(())
+        }),
+        (false, _) if status::at_work() && !openmp::has_started_team() => {
+            on_stack(stack, |_, mask| {
+                openmp::start_team(mask);
+                Ok(())
+            });
+        }
         _ => {}
     }
 }
 
 /// Work of the hook, with everything open, if captures are prepared.
-fn all_open(stack: usize, why: Why, work: impl FnOnce(&mut State, u64) -> Result<(), String>) {
+fn all_open(stack: usize, why: Why, work: impl FnOnce(&mut State, u64) -> Result<(), Refusal>) {
+    if !lead::take() {
+        return local::local().put_off.store(1, Ordering::Relaxed);
+    }
     // The program's allocator may have regions of its own.
     let _section = section::enter_section();
-    // SAFETY: the hook's stack is the main thread's, and `on_event` uses no reference any more.
+    // SAFETY: the hook's stack is the lead's, and `on_event` uses no reference any more.
     if let Some(mut all) = unsafe { whole_state() } {
         with_all_open(&mut all, stack, why, work);
     }
+    lead::give_back();
 }
 
 unsafe extern "C" fn enter_region(
@@ -220,8 +308,18 @@ unsafe extern "C" fn enter_region(
     all_open(stack, Why::Enters, |state, mask| {
         // SAFETY: the descriptor of an armed region.
         unsafe {
-            let wanted = wanted_place(region);
-            capture::begin_capture(state, region, wanted, entry, stack, mask)
+            let group = wanted_place(region);
+            let target = (!thread::is_main()).then(|| targets::of_this_thread(group));
+            let wanted = match target.flatten() {
+                None => group,
+                Some(target) => {
+                    state.wanted[target.wanted].count = target.count();
+                    target.wanted
+                }
+            };
+            let result = capture::begin_capture(state, region, wanted, entry, stack, mask);
+            targets::set_next(wanted, state.wanted[wanted].next);
+            result
         }
     });
 }
@@ -252,84 +350,29 @@ unsafe extern "C" fn resume_trace(_: *mut RegionDescriptor, _: u32, _: *mut u8, 
     all_open(stack, Why::Else, |_, _| Ok(()));
 }
 
-/// A parallel region is entered that no capture can hold.
-unsafe extern "C" fn give_up(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
-    all_open(stack, Why::Else, |state, _| {
-        let reason = openmp::reason_against().map(str::to_owned);
-        capture::finish_capture(state, RegionEnd::Never, reason);
-        Ok(())
-    });
-}
-
-unsafe extern "C" fn start_team(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
-    all_open(stack, Why::Else, |_, mask| {
-        openmp::start_team(mask);
-        Ok(())
-    });
-}
-
-unsafe extern "C" fn begin_at_start(_: *mut RegionDescriptor, _: u32, _: *mut u8, stack: usize) {
-    all_open(stack, Why::Else, |state, _| {
-        windows::begin_windows_at_start(state);
-        Ok(())
-    });
-}
-
-unsafe extern "C" fn stop_captures(_: *mut RegionDescriptor, _: u32, _: *mut u8, _: usize) {
-    all_open(0, Why::Else, |state, _| {
-        state.engine.tracer.stop(Cut::Because("the program ends"));
-        capture::finish_capture(state, RegionEnd::Never, None);
-        write_counts(state)
-    });
-}
-
-/// Runs `work` on the hook's stack, with everything open. Main thread only.
-fn with_state(work: impl FnOnce(&mut State)) {
-    let mut work = Some(work);
-    let here = (&raw const work) as usize;
-    on_stack_with(&mut work, here);
-}
-
-fn on_stack_with<F: FnOnce(&mut State)>(work: &mut Option<F>, stack: usize) {
-    unsafe extern "C" fn run<F: FnOnce(&mut State)>(
-        _: *mut RegionDescriptor,
-        _: u32,
-        work: *mut u8,
-        stack: usize,
-    ) {
-        all_open(stack, Why::Else, |state, _| {
-            // SAFETY: handed on below, on the program's stack, which is open.
-            if let Some(work) = unsafe { (*work.cast::<Option<F>>()).take() } {
-                work(state);
-            }
-            Ok(())
-        });
-    }
-    let (top, nothing) = (STACK.load(Ordering::Relaxed), std::ptr::null_mut());
-    let work = (&raw mut *work).cast();
-    // SAFETY: the program's stack is open, and `work` lives on it until the call returns.
-    unsafe { sys::cere_on_stack(run::<F>, top, nothing, EVENT_ENTER, work, stack) };
-}
-
 /// Runs `work` with everything open, while nobody else uses the state, from any thread. Ordinary code. Does nothing if no captures
 /// are prepared.
 pub fn with_state_alone(work: impl FnOnce(&mut State)) {
     if !status::prepared() {
         return;
     }
-    if thread::is_main() {
-        return with_state(work);
+    if lead::is_here() {
+        let here = (&raw const work) as usize;
+        return on_stack(here, |state, _| {
+            work(state);
+            Ok(())
+        });
     }
     let mut work = Some(work);
     while work.is_some() && status::prepared() {
-        // Never waits in the gate: the main thread in its turn waits for the gate to be empty.
+        // Never waits in the gate: the lead in its turn waits for the gate to be empty.
         gate::in_gate(|| {
             let turn = turn::try_take();
             if turn.is_some()
                 && let Some(state) = state_pointer()
                 && let Some(work) = work.take()
             {
-                // SAFETY: the main thread works on the state in its turn only, but for counts that `work` leaves alone.
+                // SAFETY: the lead works on the state in its turn only, but for counts that `work` leaves alone.
                 work(unsafe { &mut *state.as_ptr() });
             }
         });
@@ -342,12 +385,18 @@ pub fn finish_process() {
     if !status::prepared() {
         return;
     }
-    if thread::is_main() || status::at_work() {
-        on_stack(stop_captures, 0);
+    if lead::is_here() || status::at_work() {
+        lead::seize();
+        on_stack(0, |state, _| {
+            let tracer = &mut state.engine.tracer;
+            tracer.stop(Cut::Because("the program ends"));
+            capture::finish_capture(state, RegionEnd::Never, None);
+            write_counts(state).map_err(Refusal::File)
+        });
     } else {
         with_state_alone(|state| {
-            if let Err(message) = in_library(|| write_counts(state)) {
-                complain(&message);
+            if let Err(e) = in_library(|| write_counts(state)) {
+                complain(&e.to_string());
             }
         });
     }

@@ -1,21 +1,25 @@
 //! The only way in: the functions that the loader, probes, signals and the program call. The state of captures is a private static
 //! here. Other modules get what they need as arguments.
 //!
-//! A thread gets the engine with its turn ([`engine_in_turn`]), and the main thread all of the state while the threads of teams are
+//! A thread gets the engine with its turn ([`engine_in_turn`]), and the thread that leads all of the state while the threads of teams are
 //! kept out ([`whole_state`]). Both are guards: the turn is over when they are dropped.
 
 mod active;
+mod again;
 mod filter;
 mod handlers;
 mod hook;
 mod loading;
+mod mpi;
 mod others;
 mod passed_on;
+mod remote;
 mod start;
 mod threads;
 
 use super::state::State;
 use crate::engine::in_turn::InTurn;
+use crate::engine::lead;
 use crate::engine::status;
 use crate::engine::turn::{self, Barred, Turn};
 use crate::os::process;
@@ -59,6 +63,12 @@ struct All {
     _barred: Barred,
 }
 
+impl Drop for All {
+    fn drop(&mut self) {
+        lead::give_back();
+    }
+}
+
 impl Deref for All {
     type Target = State;
 
@@ -76,11 +86,11 @@ impl DerefMut for All {
 /// The whole state, once captures are prepared.
 ///
 /// # Safety
-/// The calling thread is the main one, in a hook or in a handler, and uses no reference to a part of the state until the guard is
+/// The calling thread leads, in a hook or in a handler, and uses no reference to a part of the state until the guard is
 /// dropped.
 unsafe fn whole_state() -> Option<All> {
     let barred = turn::bar_teams();
-    // SAFETY: leaked at start; the guard has a turn for the engine, and the rest is the main thread's, by the contract.
+    // SAFETY: leaked at start; the guard has a turn for the engine, and the rest is the lead's, which the calling thread is.
     let state = unsafe { state_pointer()?.as_mut() };
     Some(All {
         state,

@@ -1,16 +1,18 @@
 //! The life of the process: the constructor reads the plan and prepares what it asks for, images that are loaded get their
 //! regions armed, and results are finished at the end.
 
-use super::{abandon_state, active, filter, handlers, hook, publish_state};
+use super::{abandon_state, active, again, filter, handlers, hook, mpi, publish_state};
 use crate::engine::{gate, heap, turn};
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::in_library;
-use crate::os::{allowance, aside, images, limits, signals, sys, thread};
+use crate::os::{allowance, aside, images, limits, local, signals, sys, thread};
+use crate::policy::plan::{self, StartError};
 use crate::policy::profile::{self, booking};
-use crate::policy::{hooks, locks, openmp, plan, regions, register, threads};
+use crate::policy::{hooks, locks, openmp, regions, register, targets, threads};
 use cere_format::abi::Hook;
-use cere_format::capture::{CAPTURE_VERSION, ENV_RUN, RunMode, RunPlan};
+use cere_format::capture::{ENV_RUN, RunMode, RunPlan};
+use cere_format::rank;
 use std::collections::HashSet;
 use std::ffi::c_int;
 use std::sync::Mutex;
@@ -46,40 +48,43 @@ extern "C" fn constructor() {
         sys::exchange_action(libc::SIGXFSZ, Some(&own));
         match outcome {
             Ok(Ok(())) => {}
-            Ok(Err(message)) => complain(&message),
+            Ok(Err(e)) => complain(&e.to_string()),
             Err(_) => complain("the preload library failed at start; the program runs unprofiled"),
         }
     });
     hook::begin_windows();
 }
 
-fn begin_run() -> Result<(), String> {
+fn begin_run() -> Result<(), StartError> {
     let Some(path) = std::env::var_os(ENV_RUN) else {
         return Ok(());
     };
-    let path = std::path::PathBuf::from(path);
-    let text = std::fs::read(&path)
-        .map_err(|e| format!("cannot read {ENV_RUN}={}: {e}", path.display()))?;
-    let plan: RunPlan = serde_json::from_slice(&text)
-        .map_err(|e| format!("{} is no run plan: {e}", path.display()))?;
-    if plan.version != CAPTURE_VERSION {
-        return Err(format!(
-            "{} has version {}, this library {CAPTURE_VERSION}: rebuild CERE",
-            path.display(),
-            plan.version
-        ));
+    let plan = plan::read_plan(path.as_ref())?;
+    if let RunMode::Capture {
+        ranks: Some(ranks), ..
+    } = &plan.mode
+        && !rank::own().is_some_and(|own| ranks.contains(&own))
+    {
+        return Ok(());
     }
+    again::start_again(&plan);
     let stack_limit = plan.stack_limit;
     thread::begin_main();
     signals::register_handlers(handlers::HANDLERS);
     hooks::register_hooks(hook::make_hooks());
-    if let RunMode::Capture { wanted, trace } = &plan.mode {
-        let state = plan::prepare_state(plan.directory.clone(), wanted, *trace)?;
+    if let RunMode::Capture { wanted, trace, .. } = &plan.mode {
+        let state = plan::prepare_state(plan.directory.clone(), wanted, *trace)
+            .ok_or(StartError::NoAddressSpace)?;
         threads::take_key();
+        local::find_restartable();
         hook::use_stack(state.engine.pages.pool.hook_stack());
         publish_state(state);
+        if targets::exist() {
+            // Its calls are held while another thread is captured.
+            threads::list_this();
+        }
     }
-    *RUN.lock().map_err(|e| e.to_string())? = Some(Run {
+    *RUN.lock().map_err(|_| StartError::Spoilt)? = Some(Run {
         plan,
         seen: HashSet::new(),
         begun: false,
@@ -115,18 +120,20 @@ unsafe extern "C" fn child() {
 }
 
 /// Arms the regions of images not seen yet.
-pub fn arm_images() -> Result<(), String> {
-    let mut run = RUN.lock().map_err(|e| e.to_string())?;
+pub fn arm_images() -> Result<(), StartError> {
+    let mut run = RUN.lock().map_err(|_| StartError::Spoilt)?;
     let Some(run) = run.as_mut() else {
         return Ok(());
     };
     let captures = matches!(run.plan.mode, RunMode::Capture { .. });
     openmp::find_runtime(captures);
-    for image in images::list_loaded() {
+    let loaded = images::list_loaded();
+    for image in &loaded {
         if image.range.0 == 0 || !run.seen.insert(image.range.0) {
             continue;
         }
-        let found = images::read_sections(&image);
+        mpi::watch(image, &loaded);
+        let found = images::read_sections(image);
         if !run.begun && !found.regions.is_empty() {
             run.begun = true;
             limits::restore_stack_limit();

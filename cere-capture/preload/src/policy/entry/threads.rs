@@ -5,18 +5,17 @@ use crate::engine::heap::is_inside;
 use crate::engine::spans::Span;
 use crate::engine::{clock, gate, status, turn};
 use crate::os::section::in_library;
-use crate::os::symbols::find_next;
-use crate::os::thread::is_main;
+use crate::os::symbols::{c_name, next};
+use crate::os::sys::Start;
 use crate::os::{local, sys};
-use crate::policy::profile::{booking, processor};
-use crate::policy::{cause, openmp, team, threads};
-use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::policy::needs::{self, Needs};
+use crate::policy::profile::{others, processor, tables};
+use crate::policy::{openmp, targets, team, threads};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Threads that the OpenMP runtime has started.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
-
-type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 type Create = unsafe extern "C" fn(
     *mut libc::pthread_t,
@@ -32,6 +31,8 @@ struct Work {
     passing: bool,
     /// Its number among the threads of the OpenMP runtime, from 1; 0 for others.
     team: usize,
+    /// Its number among the others, from 1; 0 for those.
+    number: usize,
     /// Its signal mask; none if it is its creator's.
     mask: Option<u64>,
 }
@@ -41,6 +42,7 @@ unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
     let work = unsafe { Box::from_raw(work.cast::<Work>()) };
     let (start, argument, passing) = (work.start, work.argument, work.passing);
     local::joins_team(work.team);
+    local::local().number.store(work.number, Relaxed);
     if let Some(mask) = work.mask {
         sys::exchange_mask(mask);
     }
@@ -48,7 +50,13 @@ unsafe extern "C-unwind" fn run(work: *mut c_void) -> *mut c_void {
     in_library(threads::list_this);
     gate::passed(passing);
     // SAFETY: as the program's.
-    unsafe { start(argument) }
+    unsafe {
+        match targets::exist() {
+            // A page with the control block is taken for the C library's: what is the program's lies on others.
+            true => sys::cere_call_lower(start, argument),
+            false => start(argument),
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -58,18 +66,13 @@ unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> i32 {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
-    let real = find_next(&REAL, c"pthread_create");
     // SAFETY: libc's function; the box is the new thread's.
     unsafe {
-        let real = std::mem::transmute::<usize, Create>(real);
+        let real = next!(c"pthread_create", Create);
         if !status::prepared() {
-            let own = is_main() || local::is_of_team();
-            let timed =
-                own && booking::is_profiled() && openmp::is_in_runtime(start as *const () as usize);
-            return match timed {
-                true => start_timed(thread, attributes, start, argument, real),
-                false => real(thread, attributes, start, argument),
+            return match tables::current() {
+                Some(_) => start_timed(thread, attributes, start, argument, real),
+                None => real(thread, attributes, start, argument),
             };
         }
         let passing = gate::pass();
@@ -78,19 +81,19 @@ unsafe extern "C" fn pthread_create(
         }
         // Threads that the runtime starts for another thread's regions belong to that.
         let team = !passing && openmp::is_in_runtime(start as *const () as usize);
-        if !team && status::captures() && gate::is_captured() {
-            cause::meet_other("pthread_create");
+        if !team {
+            needs::refuse_call(Needs::NewThread, "pthread_create");
         }
-        let number = if team {
-            STARTED.fetch_add(1, SeqCst) + 1
-        } else {
-            0
+        let (of_team, number) = match team {
+            true => (STARTED.fetch_add(1, SeqCst) + 1, 0),
+            false => (0, others::next_number()),
         };
         let work = Box::into_raw(Box::new(Work {
             start,
             argument,
             passing,
-            team: number,
+            team: of_team,
+            number,
             mask: openmp::mask_of_new(),
         }));
         let result = team::create_thread(team, attributes, span, |attributes| {
@@ -105,10 +108,27 @@ unsafe extern "C" fn pthread_create(
     }
 }
 
+/// A thread that is timed.
+struct Timed {
+    start: Start,
+    argument: *mut c_void,
+    /// Its number; 0 for a thread of the OpenMP runtime, whose processor time alone is noted.
+    number: usize,
+}
+
 unsafe extern "C-unwind" fn run_timed(work: *mut c_void) -> *mut c_void {
     // SAFETY: boxed by `start_timed` for this thread alone.
-    let work = unsafe { Box::from_raw(work.cast::<(Start, *mut c_void)>()) };
-    let (start, argument) = *work;
+    let work = unsafe { Box::from_raw(work.cast::<Timed>()) };
+    let Timed {
+        start,
+        argument,
+        number,
+    } = *work;
+    if number > 0 {
+        local::local().number.store(number, Relaxed);
+        // SAFETY: as the program's.
+        return unsafe { start(argument) };
+    }
     local::joins_team(1);
     processor::team_thread_begins();
     // SAFETY: as the runtime's.
@@ -117,7 +137,7 @@ unsafe extern "C-unwind" fn run_timed(work: *mut c_void) -> *mut c_void {
     result
 }
 
-/// Starts a thread of the OpenMP runtime whose processor time is noted.
+/// Starts a thread of a process that is profiled.
 ///
 /// # Safety
 /// As `pthread_create`, which is `real`.
@@ -128,7 +148,14 @@ unsafe fn start_timed(
     argument: *mut c_void,
     real: Create,
 ) -> i32 {
-    let work = Box::into_raw(Box::new((start, argument)));
+    let work = Box::into_raw(Box::new(Timed {
+        start,
+        argument,
+        number: match openmp::is_in_runtime(start as *const () as usize) {
+            true => 0,
+            false => others::next_number(),
+        },
+    }));
     // SAFETY: `real` is `pthread_create` with the caller's arguments; the box is the new thread's.
     unsafe {
         let result = real(thread, attributes, run_timed, work.cast());
@@ -162,14 +189,10 @@ macro_rules! registers {
             on: *mut c_void,
             image: *const c_void,
         ) -> i32 {
-            static REAL: AtomicUsize = AtomicUsize::new(0);
-            let name = concat!(stringify!($function), "\0").as_bytes();
-            let real = find_next(&REAL, CStr::from_bytes_with_nul(name).unwrap_or_default());
             // SAFETY: libc's function, which takes these or the first of them, called as the program calls it.
-            let register = || unsafe {
-                let real = std::mem::transmute::<usize, Register>(real);
-                real(what, on, image)
-            };
+            let real = unsafe { next!(c_name!($function), Register) };
+            // SAFETY: as the program's.
+            let register = || unsafe { real(what, on, image) };
             if !is_inside() {
                 return register();
             }
@@ -190,12 +213,10 @@ registers! {
 /// The handlers run on a thread's alternate stack, if it has one: that stays open as well.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> i32 {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
     type Set = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> i32;
-    let real = find_next(&REAL, c"sigaltstack");
     // SAFETY: libc's function; `new` is readable, for the call has succeeded.
     unsafe {
-        let real = std::mem::transmute::<usize, Set>(real);
+        let real = next!(c"sigaltstack", Set);
         let passing = !new.is_null() && gate::pass();
         let result = real(new, old);
         if passing && result == 0 {

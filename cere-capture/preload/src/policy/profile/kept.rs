@@ -2,30 +2,26 @@
 
 use super::room;
 use super::tables::Tables;
-use crate::os::files;
+use crate::os::files::{self, FileError};
 use cere_format::profile::is_sampled;
 use cere_format::profile_raw::*;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 /// Invocations to be kept of every region, rising. Set once, before the first probe.
 static WANTED: OnceLock<Vec<u64>> = OnceLock::new();
 
 /// Reads which invocations the run is asked to keep.
-pub fn set_wanted(directory: &Path) -> Result<(), String> {
-    let _ = WANTED.set(read_wanted(directory)?);
-    Ok(())
-}
-
-fn read_wanted(directory: &Path) -> Result<Vec<u64>, String> {
+pub fn set_wanted(directory: &Path) -> Result<(), FileError> {
     let path = directory.join(TRACE_WANTED);
-    match files::read(&path) {
+    let wanted = match files::read(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(format!("cannot read {}: {e}", path.display())),
-        Ok(text) => serde_json::from_slice(&text)
-            .map_err(|e| format!("{} is no list of invocations: {e}", path.display())),
-    }
+        Err(e) => Err(e),
+        Ok(text) => serde_json::from_slice(&text).map_err(std::io::Error::from),
+    };
+    let _ = WANTED.set(wanted.map_err(files::failed("read the list of invocations", &path))?);
+    Ok(())
 }
 
 /// Puts an invocation of the region at `slot` into its trace, if it is one to keep and there is room.
@@ -33,7 +29,7 @@ pub unsafe fn keep_time(tables: &Tables, slot: usize, invocation: u64, cycles: u
     // SAFETY: the caller's tables; a trace with room for later invocations has it for all that comes before them.
     unsafe {
         let trace = tables.trace(slot);
-        let begun = (*tables.region(slot)).first_room > 0;
+        let begun = (*tables.first().times(slot)).first_room > 0;
         if begun && !is_kept(trace, invocation) {
             return;
         }
@@ -81,9 +77,42 @@ unsafe fn is_kept(trace: *const RawTrace, invocation: u64) -> bool {
     is_sampled(invocation, stride) || asked().is_some()
 }
 
-/// Keeps that `entry` began at `now`.
-#[cold]
-pub unsafe fn keep_passage(tables: &Tables, entry: &RawActive, now: u64) {
+/// Puts the time of an invocation in a thread other than the first into the region's sample (reservoir sampling, Vitter 1985,
+/// algorithm R). Any number of threads do so at a time.
+pub unsafe fn sample(tables: &Tables, slot: usize, cycles: u64) {
+    // SAFETY: the caller's tables; the sample has room. Threads change its words at once.
+    unsafe {
+        let sample = tables.sample(slot);
+        let before = AtomicU64::from_ptr(&raw mut (*sample).count).fetch_add(1, Ordering::Relaxed);
+        // Any function of the number that looks random: SplitMix64.
+        let mut random = before.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        random = (random ^ random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        random = (random ^ random >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        random ^= random >> 31;
+        let place = match before {
+            early if early < SAMPLE as u64 => early,
+            late => ((u128::from(random) * u128::from(late + 1)) >> 64) as u64,
+        };
+        if place < SAMPLE as u64 {
+            let word = &raw mut (*sample).cycles[place as usize];
+            AtomicU32::from_ptr(word).store((cycles as f32).to_bits(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Keeps that `entry` began at `now`, if the last passage is long ago; returns when the next one is due.
+pub unsafe fn passage(tables: &Tables, entry: &RawActive, now: u64) -> u64 {
+    // SAFETY: the caller's tables.
+    unsafe {
+        let next = &raw mut (*tables.header()).next_passage;
+        if now >= *next {
+            keep_passage(tables, entry, now);
+        }
+        *next
+    }
+}
+
+unsafe fn keep_passage(tables: &Tables, entry: &RawActive, now: u64) {
     // SAFETY: the caller's tables.
     unsafe {
         let header = tables.header();
@@ -165,6 +194,7 @@ mod tests {
                     start: 0,
                     called: 0,
                     pairs: 0,
+                    waited: 0,
                     invocation,
                 };
                 let now = invocation * apart;

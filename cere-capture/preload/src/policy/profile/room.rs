@@ -1,72 +1,148 @@
 //! Room on the disk for the profile. Without room on the disk, a write to a page of a file mapping raises SIGBUS, here in the
 //! program. So the kernel is asked for each page first.
 
-use super::tables::Tables;
+use super::tables::{Own, Tables};
 use crate::os::sys;
 use cere_format::profile_raw::*;
 use std::mem::offset_of;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes that a table grows by.
+/// Bytes that a table grows by; one of a thread.
 const STEP: usize = 64 << 10;
+const STEP_OF_THREAD: usize = 4 << 10;
 /// Invocations that a trace grows by.
 const TRACE_STEP: usize = 512;
 
-/// A table of the profile, and where the header counts the entries that it has room for.
+/// A table from some origin on, and where the number of entries that it has room for lies.
 #[derive(Clone, Copy)]
 pub struct Table {
     offset: usize,
     entry: usize,
     most: usize,
     room: usize,
+    step: usize,
 }
 
-pub const REGIONS: Table = Table {
-    offset: REGIONS_OFFSET,
-    entry: size_of::<RawRegion>(),
-    most: RAW_REGIONS,
-    room: offset_of!(RawHeader, regions_room),
-};
-pub const NODES: Table = Table {
-    offset: NODES_OFFSET,
-    entry: size_of::<RawNode>(),
-    most: RAW_NODES,
-    room: offset_of!(RawHeader, nodes_room),
-};
-pub const ACTIVE: Table = Table {
-    offset: ACTIVE_OFFSET,
-    entry: size_of::<RawActive>(),
-    most: RAW_DEPTH,
-    room: offset_of!(RawHeader, active_room),
-};
-pub const PASSAGES: Table = Table {
-    offset: PASSAGES_OFFSET,
-    entry: size_of::<RawPassage>(),
-    most: RAW_PASSAGES,
-    room: offset_of!(RawHeader, passages_room),
-};
+impl Table {
+    const fn of<T>(offset: usize, most: usize, room: usize, step: usize) -> Table {
+        Table {
+            offset,
+            entry: size_of::<T>(),
+            most,
+            room,
+            step,
+        }
+    }
+}
 
-/// Whether a table has room for its entry `index`, which is made where there is none.
+// From the mapping's start on.
+pub const REGIONS: Table = Table::of::<RawRegion>(
+    REGIONS_OFFSET,
+    RAW_REGIONS,
+    offset_of!(RawHeader, regions_room),
+    STEP,
+);
+pub const NODES: Table = Table::of::<RawNode>(
+    NODES_OFFSET,
+    RAW_NODES,
+    offset_of!(RawHeader, nodes_room),
+    STEP,
+);
+pub const PASSAGES: Table = Table::of::<RawPassage>(
+    PASSAGES_OFFSET,
+    RAW_PASSAGES,
+    offset_of!(RawHeader, passages_room),
+    STEP,
+);
+const ACTIVE: Table = Table::of::<RawActive>(
+    ACTIVE_OFFSET,
+    RAW_DEPTH,
+    THREADS_OFFSET + offset_of!(RawThread, active_room),
+    STEP,
+);
+// From a thread's block on.
+const ACTIVE_OF_THREAD: Table = Table::of::<RawActive>(
+    THREAD_ACTIVE_OFFSET,
+    THREAD_DEPTH,
+    offset_of!(RawThread, active_room),
+    STEP_OF_THREAD,
+);
+const TIMES: Table = Table::of::<RawTimes>(
+    TIMES_OFFSET,
+    RAW_REGIONS,
+    offset_of!(RawThread, times_room),
+    STEP_OF_THREAD,
+);
+
+/// Whether a table of all threads has room for its entry `index`, which is made where there is none.
 #[inline(always)]
 pub unsafe fn has_room(tables: &Tables, table: Table, index: usize) -> bool {
-    // SAFETY: the caller's tables; the header has a word at `table.room`.
+    // SAFETY: the caller's tables, where the table begins.
+    unsafe { has_room_from(tables, tables.base, table, index) }
+}
+
+/// The same for the active regions of a thread.
+#[inline(always)]
+pub unsafe fn has_active<const FIRST: bool>(own: &Own<FIRST>, index: usize) -> bool {
+    // SAFETY: the caller's tables, where the table begins, or in the block.
     unsafe {
-        let room = tables.base.add(table.room).cast::<u64>();
-        index < *room as usize || grow_table(tables, table, room, index)
+        match FIRST {
+            true => has_room(&own.tables, ACTIVE, index),
+            false => has_room_from(&own.tables, own.block(), ACTIVE_OF_THREAD, index),
+        }
+    }
+}
+
+/// The same for the times of regions in a thread.
+#[inline(always)]
+pub unsafe fn has_times<const FIRST: bool>(own: &Own<FIRST>, slot: usize) -> bool {
+    // SAFETY: the caller's tables, whose block begins there.
+    unsafe { has_room_from(&own.tables, own.block(), TIMES, slot) }
+}
+
+#[inline(always)]
+unsafe fn has_room_from(tables: &Tables, origin: *mut u8, table: Table, index: usize) -> bool {
+    // SAFETY: the caller's tables; a word lies at `table.room` from the origin on.
+    unsafe {
+        let room = origin.add(table.room).cast::<u64>();
+        index < *room as usize || grow_table(tables, origin, table, index)
     }
 }
 
 #[cold]
-unsafe fn grow_table(tables: &Tables, table: Table, room: *mut u64, index: usize) -> bool {
-    let most = (index + 1 + STEP / table.entry).min(table.most);
-    // SAFETY: the caller's tables; the range lies in the table.
+unsafe fn grow_table(tables: &Tables, origin: *mut u8, table: Table, index: usize) -> bool {
+    let most = (index + 1 + table.step / table.entry).min(table.most);
+    // SAFETY: the caller's tables; the range lies in the table. Threads that make room at the same time make the same.
     unsafe {
-        let (from, to) = (*room as usize * table.entry, most * table.entry);
-        if index >= table.most || !reserve_disk(tables, table.offset + from, to - from) {
+        let room = AtomicU64::from_ptr(origin.add(table.room).cast());
+        let from = (room.load(Relaxed) as usize).min(index) * table.entry;
+        let at = origin.add(table.offset + from);
+        if index >= table.most || !reserve_disk(tables, at, most * table.entry - from) {
             return false;
         }
-        *room = most as u64;
+        room.fetch_max(most as u64, Relaxed);
     }
     true
+}
+
+/// Makes the room that a thread's block begins with; says whether there is any.
+pub unsafe fn reserve_block(tables: &Tables, block: *mut u8) -> bool {
+    // SAFETY: the caller's tables, whose block this is.
+    unsafe { reserve_disk(tables, block, TIMES_OFFSET) }
+}
+
+/// Whether the sample of the region at `slot` has room; `times` are the thread's, which is not the first.
+#[inline(always)]
+pub unsafe fn holds_sample(tables: &Tables, slot: usize, times: *mut RawTimes) -> bool {
+    // SAFETY: the caller's tables, whose region `slot` is in use.
+    unsafe {
+        if (*times).later_room == 0 {
+            let at = tables.sample(slot).cast();
+            let held = reserve_disk(tables, at, size_of::<RawSample>());
+            (*times).later_room = if held { 1 } else { 2 };
+        }
+        (*times).later_room == 1
+    }
 }
 
 /// Whether the trace of the region at `slot` has room for the time of invocation `position` + 1.
@@ -74,7 +150,7 @@ unsafe fn grow_table(tables: &Tables, table: Table, room: *mut u64, index: usize
 pub unsafe fn holds_first(tables: &Tables, slot: usize, position: usize) -> bool {
     // SAFETY: the caller's tables, whose region `slot` is in use.
     unsafe {
-        let room = &raw mut (*tables.region(slot)).first_room;
+        let room = &raw mut (*tables.first().times(slot)).first_room;
         position < *room as usize
             || position < TRACE_FIRST && grow_first(tables, slot, room, position)
     }
@@ -93,11 +169,14 @@ unsafe fn grow_first(tables: &Tables, slot: usize, room: *mut u32, position: usi
             _ => offset_of!(RawTrace, first) + from * 8,
         };
         let until = offset_of!(RawTrace, first) + most * 8;
-        let at = trace_at(slot);
-        if !reserve_disk(tables, at + first, until - first)
-            || !reserve_disk(tables, at + starts + from * 8, (most - from) * 8)
+        let at = tables.trace(slot).cast::<u8>();
+        if !reserve_disk(tables, at.add(first), until - first)
+            || !reserve_disk(tables, at.add(starts + from * 8), (most - from) * 8)
         {
             return false;
+        }
+        if from == 0 {
+            (*tables.trace(slot)).stride = 1;
         }
         *room = most as u32;
     }
@@ -108,14 +187,15 @@ unsafe fn grow_first(tables: &Tables, slot: usize, room: *mut u32, position: usi
 pub unsafe fn later(tables: &Tables, slot: usize, kept: usize) -> usize {
     // SAFETY: the caller's tables, whose region `slot` is in use; the range lies in its trace.
     unsafe {
-        let room = &raw mut (*tables.region(slot)).later_room;
+        let room = &raw mut (*tables.first().times(slot)).later_room;
         let have = *room as usize;
         if kept < have || have == TRACE_SAMPLED {
             return have;
         }
         let entry = size_of::<RawLater>();
         let more = (have + TRACE_STEP).min(TRACE_SAMPLED);
-        let at = trace_at(slot) + offset_of!(RawTrace, later) + have * entry;
+        let at = tables.trace(slot).cast::<u8>();
+        let at = at.add(offset_of!(RawTrace, later) + have * entry);
         if reserve_disk(tables, at, (more - have) * entry) {
             *room = more as u32;
         }
@@ -123,41 +203,39 @@ pub unsafe fn later(tables: &Tables, slot: usize, kept: usize) -> usize {
     }
 }
 
-const fn trace_at(slot: usize) -> usize {
-    TRACES_OFFSET + slot * size_of::<RawTrace>()
-}
-
-/// Has the kernel give `bytes` bytes from `offset` on room in the file. After a refusal no more is asked for.
-unsafe fn reserve_disk(tables: &Tables, offset: usize, bytes: usize) -> bool {
+/// Has the kernel give `bytes` bytes of the file from `at` on room. After a refusal no more is asked for.
+unsafe fn reserve_disk(tables: &Tables, at: *mut u8, bytes: usize) -> bool {
     // SAFETY: the caller's tables.
     unsafe {
-        let header = tables.header();
-        if (*header).full == 0 && !populate_pages(tables, offset, bytes) {
-            (*header).full = 1;
+        let full = AtomicU64::from_ptr(&raw mut (*tables.header()).full);
+        if full.load(Relaxed) == 0 && !populate_pages(at, bytes) {
+            full.store(1, Relaxed);
         }
-        (*header).full == 0
+        full.load(Relaxed) == 0
     }
 }
 
-unsafe fn populate_pages(tables: &Tables, offset: usize, bytes: usize) -> bool {
+unsafe fn populate_pages(at: *mut u8, bytes: usize) -> bool {
     /// Linux 5.14: like a write of each page, but an error takes the place of the signal. Older kernels know no such call:
     /// what the disk has no room for ends the program there.
     const POPULATE_WRITE: usize = 23;
-    let first = offset & !4095;
-    let bytes = (offset + bytes).next_multiple_of(4096) - first;
-    let at = tables.base as usize + first;
+    let first = at as usize & !4095;
+    let bytes = (at as usize + bytes).next_multiple_of(4096) - first;
     // SAFETY: the range lies in the caller's tables, whose content stays as it is.
-    let result = unsafe { sys::call(libc::SYS_madvise, [at, bytes, POPULATE_WRITE, 0, 0, 0]) };
+    let result = unsafe { sys::call(libc::SYS_madvise, [first, bytes, POPULATE_WRITE, 0, 0, 0]) };
     result == 0 || result == -(libc::EINVAL as isize)
 }
 
 /// Makes the room that a profile begins with; says whether there is any.
 pub unsafe fn reserve_header(tables: &Tables) -> bool {
-    let all = [REGIONS, NODES, ACTIVE, PASSAGES];
+    let all = [REGIONS, NODES, PASSAGES];
     // SAFETY: the caller's tables. Before the header has room nothing can be noted in it.
     unsafe {
-        populate_pages(tables, 0, 4096)
-            && populate_pages(tables, ELSEWHERE_OFFSET, TRACES_OFFSET - ELSEWHERE_OFFSET)
+        let first = tables.first();
+        populate_pages(tables.base, 4096)
+            && populate_pages(tables.block(0), TIMES_OFFSET)
             && all.into_iter().all(|table| has_room(tables, table, 0))
+            && has_active(&first, 0)
+            && has_times(&first, 0)
     }
 }

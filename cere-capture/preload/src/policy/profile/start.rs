@@ -1,65 +1,66 @@
 //! Begins a profile. Ordinary code.
 
-use super::booking::{self, cere_profile_stub};
+use super::booking::cere_profile_stub;
 use super::tables::Tables;
-use super::{kept, processor, room};
-use crate::os::files::File;
+use super::{active, kept, others, processor, room};
+use crate::os::files::{self, File};
 use crate::os::{allowance, arena};
+use crate::policy::plan::StartError;
+use crate::policy::register::process_number;
 use cere_format::abi::{EVENT_ENTER, EVENT_LEAVE, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::path::Path;
 use std::ptr::null_mut;
 
-/// Maps a fresh profile in `directory` and measures the probe; an error says what failed.
-pub fn begin_profile(directory: &Path) -> Result<(), String> {
+/// Maps a fresh profile in `directory` and measures the probe.
+pub fn begin_profile(directory: &Path) -> Result<(), StartError> {
     kept::set_wanted(directory)?;
     let pid = std::process::id();
-    let mut number = 0;
-    let file = loop {
-        let path = directory.join(format!("{RAW_PREFIX}{pid}.{number}"));
-        match File::create_new(&path) {
-            Ok(file) => break file,
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-            Err(e) => return Err(format!("cannot create {}: {e}", path.display())),
-        }
-    };
+    // The number is this process's alone, also beside those of other hosts.
+    let number = process_number().unwrap_or_default();
+    let path = directory.join(format!("{RAW_PREFIX}{pid}.{number}"));
+    let file = File::create_new(&path).map_err(files::failed("create", &path))?;
     file.set_length(RAW_SIZE)
-        .map_err(|e| format!("cannot size the raw profile: {e}"))?;
+        .map_err(files::failed("size the raw profile", &path))?;
     allowance::take(RAW_SIZE, false);
     let base = file
         .map(arena::WANTED + 2 * arena::SIZE, RAW_SIZE)
-        .map_err(|e| format!("cannot map the raw profile: {e}"))?;
+        .map_err(files::failed("map the raw profile", &path))?;
     let tables = Tables {
         base: base as *mut u8,
     };
     // SAFETY: the mapping is fresh and ours.
     if !unsafe { room::reserve_header(&tables) } {
-        return Err(format!(
-            "the disk has no room for a profile in {}: make room, or name another --store",
-            directory.display()
-        ));
+        return Err(StartError::NoRoom(directory.to_owned()));
     }
     // SAFETY: the mapping is fresh and ours.
     unsafe {
         let header = tables.header();
+        let first = tables.first().state();
         (*header).pid = pid;
         (*header).nodes = 1;
+        (*header).threads = 1;
+        (*first).id = pid;
+        (*first).users = 1;
+        (*first).state = THREAD_RUNS;
         (*header).version = RAW_VERSION;
         (*tables.node(0)).region = u32::MAX;
         (*header).tsc_hz = cere_timing::clock::calibrate(5);
-        booking::use_tables(&tables);
-        (*header).next_passage = u64::MAX;
+        tables.use_from_now();
+        (*first).next_look = u64::MAX;
+        (*first).next_reading = u64::MAX;
         let (inside, outside) = measure_probe(&tables);
-        (*header).next_passage = 0;
+        (*first).next_look = 0;
         (*header).spacing = ((*header).tsc_hz * PASSAGE_NANOSECONDS as f64 / 1e9) as u64;
-        booking::set_cost(inside, outside);
+        active::set_cost(inside, outside);
         (*header).probe_inside = inside as f64;
         (*header).probe_outside = outside as f64;
+        others::take_key();
+        processor::begin(&tables);
         let now = cere_timing::clock::moment();
         (*header).start_cycles = now.cycles;
         (*header).start_nanoseconds = now.nanoseconds;
         (*header).magic = RAW_MAGIC;
-        processor::begin();
     }
     Ok(())
 }
@@ -85,6 +86,7 @@ unsafe fn measure_probe(tables: &Tables) -> (u64, u64) {
         reserved: 0,
     };
     let header = tables.header();
+    let first = tables.first();
     let mut least = u64::MAX;
     // SAFETY: the hook as the program calls it, on a region of our own; then the tables are cleared.
     unsafe {
@@ -96,12 +98,9 @@ unsafe fn measure_probe(tables: &Tables) -> (u64, u64) {
             }
             least = least.min(cere_timing::clock::stop().saturating_sub(from) / 100);
         }
-        let inside = match (*tables.region(0)).min {
-            u64::MAX => 0,
-            least => least,
-        };
+        let inside = (*first.times(0)).min;
         // The first region of the program gets its trace.
-        let room = (*tables.region(0)).first_room as usize;
+        let room = (*first.times(0)).first_room as usize;
         if room > 0 {
             let trace = tables.trace(0);
             (&raw mut (*trace).first).cast::<u64>().write_bytes(0, room);
@@ -110,13 +109,14 @@ unsafe fn measure_probe(tables: &Tables) -> (u64, u64) {
                 .write_bytes(0, room);
         }
         std::ptr::write_bytes(tables.region(0), 0, 1);
+        std::ptr::write_bytes(first.times(0), 0, 1);
         std::ptr::write_bytes(tables.node(1), 0, 1);
-        std::ptr::write_bytes(tables.active(0), 0, 1);
+        std::ptr::write_bytes(first.active(0), 0, 1);
         (*tables.node(0)).child = 0;
         (*header).nodes = 1;
         (*header).regions = 0;
-        (*header).pairs = 0;
-        (*header).depth = 0;
+        (*first.state()).pairs = 0;
+        (*first.state()).depth = 0;
         (*header).abandoned = 0;
         (*header).interrupted = 0;
         (*header).times_lost = 0;

@@ -74,6 +74,7 @@ impl Build {
             debug: false,
             skip: Vec::new(),
             short: None,
+            split: Vec::new(),
         };
         let command = self.path("command.json");
         std::fs::write(&command, serde_json::to_vec(&record).unwrap()).unwrap();
@@ -256,6 +257,8 @@ impl Waiting {
             version: CAPTURE_VERSION,
             key,
             invocation: 1,
+            thread: 0,
+            beside: 0,
             refused: None,
             end: RegionEnd::Returned,
             page_size: PAGE,

@@ -22,15 +22,16 @@ fn programs_are_sums_over_clusters() {
     let seconds: Vec<f64> = found
         .programs
         .iter()
-        .map(|p| p.predicted_seconds.unwrap())
+        .map(|p| p.outcome.predicted_seconds.unwrap())
         .collect();
     assert!((seconds[0] - 5.0 * (1.5 + 2.0) / 4.0).abs() < 1e-12);
     assert!((seconds[1] - 10.0 * (1.0 + 12.0) / 8.0).abs() < 1e-12);
-    assert_eq!(found.programs[0].covered, 0.8);
+    assert_eq!(found.programs[0].outcome.covered, 0.8);
     // Without checks nothing says how far members are from representatives.
-    assert!(found.deviation.is_none() && found.programs[0].low.is_none());
+    assert!(found.deviation.is_none() && found.programs[0].outcome.low.is_none());
     assert!(
         found.programs[0]
+            .outcome
             .reason
             .as_ref()
             .unwrap()
@@ -53,7 +54,7 @@ fn checks_tell_how_far_members_are() {
     };
     let (near, far) = (of(0.51), of(0.6));
     let width = |of: &Prediction| {
-        let program = &of.programs[2];
+        let program = &of.programs[2].outcome;
         (program.high.unwrap() / program.low.unwrap()).ln()
     };
     assert!(0.0 < width(&near) && width(&near) < 0.3 * width(&far));
@@ -64,8 +65,9 @@ fn checks_tell_how_far_members_are() {
     let expected = 2.0 * cere_timing::stats::student(2) * deviation * (0.25f64 + 4.0).sqrt() / 2.5;
     assert!((width(&far) - expected).abs() < 1e-9);
     // A check is its own measurement.
-    assert_eq!(far.programs[1].predicted_seconds, Some(2.6));
-    assert_eq!(far.programs[1].low, far.programs[1].high);
+    let check = &far.programs[1].outcome;
+    assert_eq!(check.predicted_seconds, Some(2.6));
+    assert_eq!(check.low, check.high);
 }
 
 #[test]
@@ -81,8 +83,8 @@ fn a_cluster_whose_check_disagrees_is_refused() {
     assert!(refused.reason.contains("0.50") && refused.reason.contains("0.90"));
     assert_eq!((refused.cluster, refused.seconds), (0, 1.0));
     // Point 1 counts as uncovered: 3 of 5 s.
-    assert!((found.programs[0].covered - 0.6).abs() < 1e-12);
-    assert!((found.programs[0].predicted_seconds.unwrap() - 2.5).abs() < 1e-12);
+    assert!((found.programs[0].outcome.covered - 0.6).abs() < 1e-12);
+    assert!((found.programs[0].outcome.predicted_seconds.unwrap() - 2.5).abs() < 1e-12);
     // Within noise nothing disagrees.
     let mut noisy = known(&[0.5, f64::NAN, 0.9, 2.0]);
     for ratio in noisy.iter_mut().flatten() {
@@ -102,10 +104,17 @@ fn what_was_not_measured_is_replaced_or_refused() {
     // Nothing of it was measured: program `one` is covered to a fifth.
     ratios[2] = None;
     let found = predict(&subset, &ratios, DISAGREE);
-    assert_eq!(found.programs[0].predicted_seconds, None);
-    assert!(found.programs[0].reason.as_ref().unwrap().contains("20 %"));
+    assert_eq!(found.programs[0].outcome.predicted_seconds, None);
+    assert!(
+        found.programs[0]
+            .outcome
+            .reason
+            .as_ref()
+            .unwrap()
+            .contains("20 %")
+    );
     assert_eq!(found.refused.len(), 1);
-    assert!(found.programs[1].predicted_seconds.is_some());
+    assert!(found.programs[1].outcome.predicted_seconds.is_some());
 }
 
 #[test]
@@ -167,7 +176,7 @@ fn intervals_hold_the_truth() {
             let points = subset.points.iter().zip(&truth);
             let own = points.filter(|(p, _)| p.program == number);
             let there: f64 = own.map(|(p, ratio)| p.seconds * ratio).sum();
-            let (low, high) = (program.low.unwrap(), program.high.unwrap());
+            let (low, high) = (program.outcome.low.unwrap(), program.outcome.high.unwrap());
             held += usize::from((low..=high).contains(&there));
             all += 1;
         }

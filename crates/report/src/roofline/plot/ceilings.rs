@@ -1,9 +1,8 @@
 //! Roofs in the plot, with labels where there is room.
 
-use super::{FRAME, Plot, STRIP, peak};
-use crate::plot::frame::escape;
+use super::sheet::{FRAME, Plot, STRIP, peak};
+use crate::plot::picture::Anchor;
 use crate::roofline::roofs::Roof;
-use std::fmt::Write;
 
 /// Distance that labels need.
 const LINE: f64 = 14.0;
@@ -27,91 +26,69 @@ fn rounded(value: f64) -> f64 {
     (value / power).round() * power
 }
 
+/// The class of a roof: thinner if it is not the one that the axis is about.
+fn class(own: bool) -> &'static str {
+    match own {
+        true => "roof",
+        false => "roof low",
+    }
+}
+
+/// Whether all `labels` are at least `apart` from `height`.
+fn is_free(labels: &[f64], height: f64, apart: f64) -> bool {
+    labels.iter().all(|other| (other - height).abs() > apart)
+}
+
 impl Plot<'_> {
     /// The lowest value of the second axis, and both ends of the first.
     fn ends(&self) -> (f64, f64, f64) {
         let (left, _, right, bottom) = FRAME.area;
         let edge = right - if self.strip { STRIP } else { 0.0 };
-        (
-            self.y.scale.value(bottom),
-            self.x.scale.value(left),
-            self.x.scale.value(edge),
-        )
+        let (x, y) = (self.axes.x, self.axes.y);
+        (y.value(bottom), x.value(left), x.value(edge))
     }
 
     fn slope(&mut self, roof: &Roof, bytes: f64, labels: &mut Vec<f64>) {
         let (low, least, most) = self.ends();
-        let top = peak(self.document).unwrap_or(self.y.scale.value(FRAME.area.1));
+        let top = peak(self.document).unwrap_or(self.axes.y.value(FRAME.area.1));
         let from = least.max(low / bytes);
         let to = (top / bytes).min(most);
         if from >= to {
             return;
         }
-        let at = |v: f64| (self.x.scale.at(v), self.y.scale.at(v * bytes));
+        let at = |v: f64| self.axes.at(v, v * bytes);
         let ((x1, y1), (x2, y2)) = (at(from), at(to));
-        let low = if roof.level.as_deref() == Some(self.level) {
-            ""
-        } else {
-            " low"
-        };
-        let _ = write!(
-            self.svg,
-            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"roof{low}\"/>"
-        );
+        let class = class(roof.level.as_deref() == Some(self.level));
         // Slopes are parallel: their heights at the left edge tell them apart.
-        let height = self.y.scale.at(least * bytes);
-        if labels
-            .iter()
-            .all(|other| (other - height).abs() > LINE * 1.3)
-        {
+        let height = self.axes.y.at(least * bytes);
+        let picture = &mut self.axes.picture;
+        picture.line(class, (x1, y1), (x2, y2));
+        if is_free(labels, height, LINE * 1.3) {
             labels.push(height);
             let angle = (y2 - y1).atan2(x2 - x1).to_degrees();
-            let (x, y) = (x1 + 6.0, y1 + 6.0 * (y2 - y1) / (x2 - x1) - 5.0);
-            let _ = write!(
-                self.svg,
-                "<text class=\"name\" x=\"{x:.1}\" y=\"{y:.1}\" transform=\"rotate({angle:.1} {x:.1} {y:.1})\">{}: {}B/s</text>",
-                escape(&roof.name),
-                number(rounded(bytes))
-            );
+            let start = (x1 + 6.0, y1 + 6.0 * (y2 - y1) / (x2 - x1) - 5.0);
+            let text = format!("{}: {}B/s", roof.name, number(rounded(bytes)));
+            picture.text("name", Anchor::start(start).turned(angle), &text);
         }
     }
 
     fn flat(&mut self, roof: &Roof, flops: f64, labels: &mut Vec<f64>) {
         let (low, least, most) = self.ends();
-        let first = self
-            .document
-            .roofs
-            .iter()
-            .filter_map(|r| r.bytes_per_second)
-            .max_by(f64::total_cmp);
+        let roofs = self.document.roofs.iter();
+        let first = roofs.filter_map(|r| r.bytes_per_second);
+        let first = first.max_by(f64::total_cmp);
         let from = first.map_or(least, |bytes| (flops / bytes).max(least));
         if from >= most || flops < low {
             return;
         }
-        let (x1, x2, y) = (
-            self.x.scale.at(from),
-            self.x.scale.at(most),
-            self.y.scale.at(flops),
-        );
-        let low = if Some(flops) == peak(self.document) {
-            ""
-        } else {
-            " low"
-        };
-        let _ = write!(
-            self.svg,
-            "<line x1=\"{x1:.1}\" y1=\"{y:.1}\" x2=\"{x2:.1}\" y2=\"{y:.1}\" class=\"roof{low}\"/>"
-        );
-        if labels.iter().all(|other| (other - y).abs() > LINE) {
+        let ((x1, y), (x2, _)) = (self.axes.at(from, flops), self.axes.at(most, flops));
+        let class = class(Some(flops) == peak(self.document));
+        let picture = &mut self.axes.picture;
+        picture.line(class, (x1, y), (x2, y));
+        if is_free(labels, y, LINE) {
             labels.push(y);
-            let _ = write!(
-                self.svg,
-                "<text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}: {}flop/s</text>",
-                x2 - 4.0,
-                y - 4.0,
-                escape(&roof.name),
-                number(rounded(flops))
-            );
+            let text = format!("{}: {}flop/s", roof.name, number(rounded(flops)));
+            picture.text("name", Anchor::end((x2 - 4.0, y - 4.0)), &text);
         }
     }
 

@@ -43,6 +43,7 @@ impl Job {
                 Some(_) => None,
                 None => Some(state::short_loops(&self.store)?),
             },
+            split: state::split_loops(&self.store)?,
         };
         let mut input = None;
         if source == "-" {

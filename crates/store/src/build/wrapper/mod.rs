@@ -1,5 +1,7 @@
 //! The compiler wrapper: runs clang-22, clang++-22 or flang-22 with the pass, one source at a time, and records
 //! compile and link commands in the store.
+//!
+//! A wrapper is a program of its own: it speaks on stderr, as the compiler whose place it takes.
 
 mod compile;
 mod job;

@@ -138,7 +138,10 @@ fn less(time: f64, share: f64, is: bool) -> f64 {
 /// Regions 0 and 1 have flags; region 2 has none.
 fn tuned() -> Vec<Tuned> {
     let region = |index| Tuned {
-        name: format!("region {index}"),
+        chosen: Chosen {
+            name: format!("region {index}"),
+            ..Chosen::default()
+        },
         key: key(index),
         choice: Choice {
             flags: vec!["-O3".into()],
@@ -146,8 +149,6 @@ fn tuned() -> Vec<Tuned> {
         },
         back: None,
         times: None,
-        bind: None,
-        gain: None,
     };
     vec![region(0), region(1)]
 }

@@ -7,13 +7,17 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use task::Done;
+
+/// What came of a task, as a worker writes it.
+type Sent = (Result<Done, String>, Spent);
 
 /// A job: its tasks, its chunks' size, and what was done.
 #[derive(Default)]
 struct Kept {
     tasks: Vec<Task>,
     per_chunk: usize,
-    done: BTreeMap<usize, Vec<(Reply, Spent)>>,
+    done: BTreeMap<usize, Vec<Sent>>,
     tries: usize,
 }
 
@@ -51,7 +55,7 @@ impl<'m> Hall<'m> {
         }
     }
 
-    fn chunk(&mut self, tasks: &[Task], codes: &Codes) -> Result<Vec<(Reply, Spent)>> {
+    fn chunk(&mut self, tasks: &[Task], codes: &Codes) -> Result<Vec<Sent>> {
         let region = |region: usize| {
             let target = target("there", self.shares[region]);
             for (code, ratio) in codes.get(&region).into_iter().flatten() {
@@ -68,7 +72,7 @@ impl<'m> Hall<'m> {
         task::perform(self.model, &targets, &sent(&tasks.to_vec()), 1, |each| {
             let reply = |task: &Task| match each(&sent(task)) {
                 Ok((done, spent)) => (Ok(sent(&done)), sent(&spent)),
-                Err(why) => (Err(why), Spent::default()),
+                Err(why) => (Err(format!("{why:#}")), Spent::default()),
             };
             Ok(tasks.iter().map(reply).collect())
         })
@@ -100,7 +104,8 @@ impl Crew for Hall<'_> {
             }
         }
         kept.tries += 1;
-        let replies = kept.done.values().flatten().cloned().collect();
+        let got = |(reply, spent): &Sent| (reply.clone().map_err(Error::msg), *spent);
+        let replies = kept.done.values().flatten().map(got).collect();
         let missing = chunks.len() - kept.done.len();
         self.jobs.insert(step, kept);
         match missing {
@@ -137,9 +142,16 @@ impl Searched<'_> {
             Instant::now(),
             courses.iter().map(Course::proposed).sum(),
         );
-        batches::go_on(hall, &mut courses, &mut left, self.wanted, size)?;
-        let suspects = find_suspects(&self.space, courses.iter());
-        let found = confirm_elsewhere(hall, courses, &suspects, &[], &left)?;
+        batches::go_on(
+            &Events::ignored(),
+            hall,
+            &mut courses,
+            &mut left,
+            self.wanted,
+            size,
+        )?;
+        let suspects = find_suspects(&Events::ignored(), &self.space, courses.iter());
+        let found = confirm_elsewhere(&Events::ignored(), hall, courses, &suspects, &[], &left)?;
         assert!(found.iter().all(|found| found.spent.confirming > 0.0));
         Ok(found)
     }
@@ -331,7 +343,8 @@ fn a_region_that_fails_as_built_is_named() {
     let targets = [target("region", 0.5)];
     let why = "there cannot be replayed as built: another result".to_owned();
     let failed = batches::begin(&mut hall, &targets).unwrap();
-    assert_eq!(failed, BTreeMap::from([(0, why)]));
+    let failed: Vec<_> = failed.iter().map(|(n, e)| (*n, e.to_string())).collect();
+    assert_eq!(failed, [(0, why)]);
 }
 
 #[test]
