@@ -10,6 +10,7 @@ mod runs;
 mod threads;
 mod times;
 mod traces;
+mod untimed;
 
 pub use choose::Skipped;
 pub use invocations::parse as parse_invocations;

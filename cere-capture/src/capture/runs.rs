@@ -4,7 +4,8 @@
 //! such invocations, and another run captures them.
 
 use super::choose::Choice;
-use super::times::{self, Untimed};
+use super::times;
+use super::untimed::Untimed;
 use crate::launch::Finished;
 use anyhow::{Context, Result, bail};
 use cere_format::capture::{Conflict, Postponed, RawCapture};

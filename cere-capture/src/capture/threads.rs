@@ -1,7 +1,7 @@
 //! Regions in threads other than the program's first one. Which thread does what may be chance: an invocation is one of all that
 //! any thread runs, and its time in vivo is their median.
 
-use super::times::Untimed;
+use super::untimed::Untimed;
 use cere_format::package::{InVivo, OfThread, Represents};
 use cere_format::profile::{Profile, RegionKey, ThreadRegion};
 

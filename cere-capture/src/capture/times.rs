@@ -2,10 +2,10 @@
 
 use super::choose::Choice;
 use super::threads;
+use super::untimed::Untimed;
 use cere_format::capture::RawCapture;
 use cere_format::package::InVivo;
 use cere_format::profile::{Profile, RegionKey};
-use cere_system::console::print;
 
 /// Whether `profile` kept every wanted invocation that was reached, so that another run would add nothing.
 pub fn all_known<'a>(profile: &Profile, choices: impl IntoIterator<Item = &'a Choice>) -> bool {
@@ -24,63 +24,6 @@ pub fn all_known<'a>(profile: &Profile, choices: impl IntoIterator<Item = &'a Ch
 /// Captured invocations run slower than others. A time in vivo above this many times the captured time belongs to another
 /// invocation.
 const IMPOSSIBLE: u64 = 2;
-
-/// Why the time of a captured invocation is unknown.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Untimed {
-    /// The profile is of another process.
-    #[error(
-        "it was captured in another process of the run ({captured}) than the one that was profiled ({profiled})"
-    )]
-    OtherProcess {
-        /// Arguments of the captured process.
-        captured: String,
-        /// Arguments of the profiled process.
-        profiled: String,
-    },
-    /// Nothing tells the process from others.
-    #[error(
-        "several processes of the run are alike, and which of them was captured is chance: name a variable that tells them apart by --process-key"
-    )]
-    Chance,
-    /// The profile does not have the region.
-    #[error("the region did not run in the profile's run")]
-    NotRun,
-    /// There is no end, or no time.
-    #[error("it was not left by its end in the profile's run, or is too short to be timed")]
-    NotLeft,
-    /// The profile's run ended before it.
-    #[error("the region ran only {0} times in the profile's run")]
-    NotReached(u64),
-    /// The profile does not keep it.
-    #[error("the profile's trace has no place for so many invocations: capture fewer in one run")]
-    NotKept,
-    /// Which invocation a thread runs is chance, and they are not alike.
-    #[error(
-        "invocations in the profile's threads differ: a fifth takes less than {}, another fifth more than {}, and which of them a thread runs may be chance",
-        print::time(*.least),
-        print::time(*.most)
-    )]
-    Differ {
-        /// Seconds that a fifth takes at most.
-        least: f64,
-        /// Seconds that a fifth takes at least.
-        most: f64,
-    },
-    /// The times belong to different invocations.
-    #[error(
-        "it took {} in the profile's run and {} in the captured one, which is the slower one for the same work: \
-         they read different things, or the first was disturbed; profile again",
-        print::time(*.profiled),
-        print::time(*.captured)
-    )]
-    Impossible {
-        /// Seconds in the profile's run.
-        profiled: f64,
-        /// Seconds in the captured run.
-        captured: f64,
-    },
-}
 
 /// The undisturbed time of the invocation that `capture` is of.
 pub fn of_capture(profile: &Profile, capture: &RawCapture) -> Result<InVivo, Untimed> {
