@@ -5,7 +5,7 @@ use crate::link::Linked;
 use crate::survival::survival;
 use crate::{Options, ReplayError, apart, compile, link, plan};
 use cere_format::package::{
-    MEMBER_ANSWERS, MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_TABLE,
+    MEMBER_ANSWERS, MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_MPI, MEMBER_TABLE,
     MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::ENV_PLAN;
@@ -30,7 +30,7 @@ fn link_or_copy(from: &Path, to: &Path) -> Result<(), CompileError> {
 }
 
 /// What a package's directory holds.
-const MEMBERS: [&str; 11] = [
+const MEMBERS: [&str; 12] = [
     MEMBER_MANIFEST,
     MEMBER_TABLE,
     MEMBER_ENTRY,
@@ -41,6 +41,7 @@ const MEMBERS: [&str; 11] = [
     MEMBER_TLS_TEAM,
     MEMBER_TRACE,
     MEMBER_ANSWERS,
+    MEMBER_MPI,
     MEMBER_CODE,
 ];
 

@@ -480,6 +480,23 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
     beside(comparison, printed.different);
 }
 
+/// Adds the comparison of what calls of MPI were given.
+pub fn mpi(comparison: &mut Comparison, given: &crate::mpi::Given) {
+    comparison.compared += given.compared;
+    comparison.changed += given.compared;
+    comparison.different_words += given.words;
+    comparison.floating_words += given.floating;
+    let [double, single] = given.errors;
+    let largest = &mut comparison.largest_relative_error;
+    *largest = largest.max(double);
+    let largest = &mut comparison.largest_float_error;
+    *largest = largest.max(single);
+    let mut first: Vec<Difference> = given.differences().collect();
+    first.append(&mut comparison.first);
+    first.truncate(LISTED);
+    comparison.first = first;
+}
+
 /// Adds differences of what is not memory.
 fn beside(comparison: &mut Comparison, different: impl IntoIterator<Item = Difference>) {
     for found in different {

@@ -221,18 +221,22 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_voi
     if signal == libc::SIGSEGV && active && !protection && reads && constants::open(address) {
         return;
     }
+    end(|| match MANIFEST.get() {
+        Some(manifest) if active => message(manifest, signal, address, rip, write, protection),
+        _ => format!(
+            "the runtime itself got signal {signal} at instruction {rip:#x}, address {address:#x}"
+        ),
+    })
+}
+
+/// Ends the replay, which cannot go on, with what `text` says. From the region as well: what is allocated then is not the region's.
+pub fn end(text: impl FnOnce() -> String) -> ! {
     if IN_HANDLER.swap(true, Relaxed) {
         // SAFETY: ends the process.
         unsafe { libc::_exit(STATUS) }
     }
-    let outside = !heap::ACTIVE.swap(false, Relaxed);
-    let mut text = match MANIFEST.get() {
-        Some(manifest) if !outside => message(manifest, signal, address, rip, write, protection),
-        _ => format!(
-            "the runtime itself got signal {signal} at instruction {rip:#x}, address {address:#x}"
-        ),
-    };
-    text = format!("replay: {text}\n");
+    heap::ACTIVE.store(false, Relaxed);
+    let text = format!("replay: {}\n", text());
     // SAFETY: writes to standard error and ends the process.
     unsafe {
         libc::write(2, text.as_ptr() as *const c_void, text.len());

@@ -23,6 +23,7 @@
 //! | [`heap`] | `malloc` and family |
 //! | [`clock`], [`pass`] | what the region asks the kernel: the time and the like |
 //! | [`mapping`] | `mmap` and family |
+//! | [`mpi`] | calls of MPI: answered as in vivo |
 //! | [`output`], [`text`] | what the region prints: through streams, by system calls |
 //! | [`streams`] | the C++ library's standard streams |
 //! | [`trampoline`] | the switch to the captured stack and back, exceptions included |
@@ -65,6 +66,7 @@ mod library;
 mod lines;
 mod lost;
 mod mapping;
+mod mpi;
 mod once;
 mod operand;
 mod output;

@@ -4,7 +4,7 @@ use crate::control::{Control, Own};
 use crate::library::Environment;
 use crate::samples::Timed;
 use crate::trampoline::{Switch, cere_switch};
-use crate::{clock, counters, heap};
+use crate::{clock, counters, heap, mpi};
 use cere_format::package::Manifest;
 
 /// Times the clock's cost below which a run is too short to be timed by itself.
@@ -56,6 +56,8 @@ impl<'a> Region<'a> {
         let mut switch = switch(self.manifest, self.invoke);
         let own = self.exchange();
         heap::begin();
+        mpi::begin();
+        let spent = mpi::spent();
         let before = cere_timing::clock::usage();
         // SAFETY: the captured state is in place.
         let unwound = unsafe { enter(&mut switch, counters) };
@@ -64,8 +66,9 @@ impl<'a> Region<'a> {
         heap::end();
         self.put_back(own);
         let cycles = switch.end.saturating_sub(switch.start);
+        let answering = mpi::spent() - spent;
         let timed = Timed {
-            cycles: cycles.saturating_sub(self.cost),
+            cycles: cycles.saturating_sub(self.cost + answering),
             usage,
             // The system may place the threads of a team as it does in vivo.
             moved: !self.several && switch.processor_before != switch.processor_after,
@@ -109,6 +112,7 @@ impl<'a> Region<'a> {
     pub fn run_several(&self, batch: u32, mut put_back: impl FnMut()) -> Timed {
         let before = cere_timing::clock::usage();
         let (mut moved, mut cycles) = (false, [0; 2]);
+        let spent = mpi::spent();
         for (part, cycles) in cycles.iter_mut().enumerate() {
             let from = cere_timing::clock::start();
             for _ in 0..batch {
@@ -123,7 +127,7 @@ impl<'a> Region<'a> {
         let mut usage = cere_timing::clock::usage().since(before);
         usage.faults = usage.faults.saturating_sub(u64::from(batch) * self.faults);
         Timed {
-            cycles: cycles[0].saturating_sub(cycles[1]) / u64::from(batch),
+            cycles: cycles[0].saturating_sub(cycles[1] + mpi::spent() - spent) / u64::from(batch),
             usage,
             moved,
         }

@@ -24,10 +24,10 @@ use crate::team::Team;
 use crate::thread::{Block, Files};
 use crate::trampoline::{EXCEPTION, end_exception};
 use crate::warm::{Needs, Warm};
-use crate::{fault, guard, heap, lost, mapping, text, trace, typed, unwind};
+use crate::{fault, guard, heap, lost, mapping, mpi, text, trace, typed, unwind};
 use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
-    MEMBER_ANSWERS, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
+    MEMBER_ANSWERS, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
     MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
@@ -141,6 +141,7 @@ impl Compared<'_> {
         let same = |a, b| allowed.alike(manifest.image.range, a, b);
         let printed = self.stage.output.compare(self.origins, same);
         compare::output(&mut comparison, printed);
+        compare::mpi(&mut comparison, &mpi::given());
         if let Some(told) = &self.stage.told {
             compare::c_library(&mut comparison, told.compare(same));
         }
@@ -184,7 +185,9 @@ impl Placed {
         heap::place(manifest.heap, &manifest.freed);
         let answers = Bytes::open(&member(MEMBER_ANSWERS))?;
         let executable = library::executable(&library::loaded());
-        let notes = clock::prepare(manifest, answers.get(), executable)?;
+        let mut notes = clock::prepare(manifest, answers.get(), executable)?;
+        let calls = Box::leak(Box::new(Bytes::open(&member(MEMBER_MPI))?));
+        notes.extend(mpi::prepare(manifest, &pages, calls.get(), plan.compare)?);
         // Before other libraries take keys.
         let told = c_library(manifest, &pages)?;
         Ok(Self {
@@ -401,7 +404,10 @@ fn install_code(
 ) -> Result<(Vec<Jump>, Origins), Error> {
     let (_, recompiled, thunks) = glue();
     let labels = code::labels();
-    let mut jumps = [recompiled, &libraries.jumps].concat();
+    let mut jumps = mpi::jumps(manifest);
+    let answered = |jump: &&Jump| mpi::jumps(manifest).iter().all(|j| j.old != jump.old);
+    jumps.extend(libraries.jumps.iter().filter(answered));
+    jumps.extend(recompiled);
     let origins = Origins::new(manifest, &[&jumps, thunks].concat(), &labels);
     // SAFETY: the glue's constant.
     let other = unsafe { (&raw const cere_glue_other).read() } != 0;

@@ -112,6 +112,7 @@ pub fn manifest() -> Manifest {
         run: None,
         openmp: None,
         answers: None,
+        mpi: None,
         c_library: None,
         version: PACKAGE_VERSION,
         name: "sum:1".to_owned(),

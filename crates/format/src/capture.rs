@@ -2,6 +2,7 @@
 
 use crate::answers::Answers;
 use crate::clibrary::CLibrary;
+use crate::mpi::MpiCalls;
 use crate::profile::RegionKey;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -154,7 +155,8 @@ pub enum Conflict {
 /// at exit, those with [`PAGE_EXIT_STORED`] only), and, if `trace` is there, `<n>.trace`: the pages touched before entry in the order of
 /// their last touch, the latest last, 8 bytes each: an address, with [`TRACE_WRITTEN`] if it was open for writing, the thread
 /// at [`TRACE_THREAD_SHIFT`], and its age at [`TRACE_AGE_SHIFT`]. If `openmp` has `blocks`, `<n>.blocks` holds as many thread-local blocks of the region's image at entry.
-/// If `answers` tells of any, `<n>.answers` holds them ([`crate::answers::Head`]).
+/// If `answers` tells of any, `<n>.answers` holds them ([`crate::answers::Head`]). If `mpi` is there, `<n>.mpi` holds the calls
+/// ([`crate::mpi::Call`]).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RawCapture {
     /// [`CAPTURE_VERSION`].
@@ -218,6 +220,9 @@ pub struct RawCapture {
     /// Answers of the kernel to the region.
     #[serde(default)]
     pub answers: Option<Answers>,
+    /// Calls of MPI, if it made some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi: Option<MpiCalls>,
     /// What the C library kept at entry and at exit.
     #[serde(default)]
     pub c_library: Option<[CLibrary; 2]>,

@@ -10,6 +10,7 @@
 //! | [`rank`] | launchers, into the environment | the preload library, the command |
 //! | [`answers`] | the preload library | the packager, the replay runtime |
 //! | [`clibrary`] | the preload library | the replay runtime |
+//! | [`mpi`] | the preload library | the replay runtime |
 //! | [`capture`] | the command (plan), the preload library (raw capture) | the packager |
 //! | [`package`] | the packager | the replay generator, on any machine |
 //! | [`replay`] | the replay generator (plan), the replay runtime (outcome) | each other |
@@ -37,6 +38,7 @@ pub mod clibrary;
 pub mod count;
 pub mod error;
 pub mod machine;
+pub mod mpi;
 pub mod package;
 pub mod proc;
 pub mod profile;

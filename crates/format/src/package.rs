@@ -8,6 +8,7 @@ use crate::answers::Answers;
 use crate::build::{Language, Region};
 use crate::capture::{EntryState, Mapping, OpenMp, PageTrace, SystemCall};
 use crate::clibrary::CLibrary;
+use crate::mpi::MpiCalls;
 use crate::profile::{FileState, Profile, RegionKey, RunInput, Stdin};
 use crate::untrusted::visible;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,8 @@ pub const MEMBER_TLS_START: &str = "tls.start";
 pub const MEMBER_TLS_TEAM: &str = "tls.team";
 /// Member: what the kernel answered the region, as on disk in a raw capture; absent if it asked nothing.
 pub const MEMBER_ANSWERS: &str = "answers";
+/// Member: the region's calls of MPI, as on disk in a raw capture; absent if it made none.
+pub const MEMBER_MPI: &str = "mpi";
 /// Member: the outlined function's machine code in vivo.
 pub const MEMBER_CODE: &str = "region.code";
 
@@ -81,6 +84,9 @@ pub struct Manifest {
     /// The kernel's answers to the region, if the capture kept them.
     #[serde(default)]
     pub answers: Option<Answers>,
+    /// The region's calls of MPI, if it made some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi: Option<MpiCalls>,
     /// What the C library kept at entry and at exit, if the capture tells.
     #[serde(default)]
     pub c_library: Option<[CLibrary; 2]>,

@@ -231,6 +231,7 @@ impl Source<'_> {
             trace: capture.trace.clone(),
             openmp: openmp(self.raw, self.images, parts.tls.is_some())?,
             answers: parts.answers,
+            mpi: capture.mpi.clone(),
             c_library: capture.c_library.clone(),
             page_size: capture.page_size,
             entry: capture.entry,
@@ -344,6 +345,9 @@ fn members<'a>(
     if !own.answers.is_empty() {
         members.push(NewMember::bytes(MEMBER_ANSWERS, own.answers));
     }
+    if raw.capture.mpi.is_some() {
+        members.push(NewMember::bytes(MEMBER_MPI, raw.mpi.as_slice()));
+    }
     let code = image.region_code(raw.capture.key.index);
     members.push(NewMember::bytes(MEMBER_CODE, code));
     if let Some((entry, exit)) = own.blocks {
@@ -403,12 +407,13 @@ fn mappings(raw: &Raw, symbols: &[LibrarySymbol]) -> Vec<Mapping> {
         mapping.path = cere_format::untrusted::visible(&mapping.path);
     }
     let page_size = raw.capture.page_size;
-    for symbol in symbols
-        .iter()
-        .filter(|s| s.kind == LibrarySymbolKind::Function)
-    {
+    let symbols = symbols.iter();
+    let functions = symbols.filter(|s| s.kind == LibrarySymbolKind::Function);
+    let mpi = raw.capture.mpi.iter().flat_map(|mpi| &mpi.functions);
+    let mpi = mpi.flat_map(|function| function.addresses.iter().copied());
+    for address in functions.map(|s| s.address).chain(mpi) {
         // A jump takes up to 14 bytes.
-        for at in [symbol.address, symbol.address + 13] {
+        for at in [address, address + 13] {
             if !mappings.iter().any(|m| m.start <= at && at < m.end) {
                 let start = at & !(page_size - 1);
                 mappings.push(Mapping {

@@ -3,7 +3,7 @@
 use crate::PackError;
 use crate::io::{TLS_LIMIT, decode_table, decode_trace};
 use cere_format::FormatError;
-use cere_format::answers;
+use cere_format::{answers, mpi};
 use cere_format::capture::*;
 use cere_format::error::check_version;
 use std::collections::BTreeMap;
@@ -87,6 +87,8 @@ pub struct Raw {
     pub blocks: Vec<u8>,
     /// What the kernel answered, as on disk; empty if nothing.
     pub answers: Vec<u8>,
+    /// Calls of MPI, as on disk; empty if there are none.
+    pub mpi: Vec<u8>,
 }
 
 /// Fails unless `found` pages or bytes of `what` are as many as the capture says.
@@ -128,6 +130,19 @@ fn read_answers(path: &Path, capture: &RawCapture) -> Result<Vec<u8>, FormatErro
     Ok(answers)
 }
 
+/// The calls of MPI beside the metadata in `path`; empty if there are none.
+fn read_mpi(path: &Path, capture: &RawCapture) -> Result<Vec<u8>, FormatError> {
+    let Some(known) = &capture.mpi else {
+        return Ok(Vec::new());
+    };
+    let path = path.with_extension("mpi");
+    let list = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
+    same("raw capture's list of calls of MPI", list.len() as u64, known.bytes)?;
+    let calls = mpi::decode(&path.display().to_string(), &list, known.functions.len())?;
+    same("raw capture's calls of MPI", calls.len() as u64, known.calls)?;
+    Ok(list)
+}
+
 impl Raw {
     /// Opens the capture whose metadata is the file `path` (`<n>.json`); `region` names it in errors.
     pub fn open(path: &Path, region: &str) -> Result<Self, PackError> {
@@ -163,6 +178,7 @@ impl Raw {
             _ => Vec::new(),
         };
         let answers = read_answers(path, &capture)?;
+        let mpi = read_mpi(path, &capture)?;
         let open = |extension, flag| {
             PageFile::open(
                 path.with_extension(extension),
@@ -179,6 +195,7 @@ impl Raw {
             trace,
             blocks,
             answers,
+            mpi,
         })
     }
 

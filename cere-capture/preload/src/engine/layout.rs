@@ -66,7 +66,7 @@ pub fn lay_out(engine: &mut Engine, around: &Around) -> Result<(), Obstacle> {
     engine.pages.budget = around.mapping_limit as isize - all.len() as isize - SPARE;
     let shared = match fresh {
         true => shared::find_shared(),
-        false => Found::default(),
+        false => note_later(engine, &all),
     };
     engine.pages.spans.clear();
     let mut spans = all
@@ -95,8 +95,33 @@ pub fn lay_out(engine: &mut Engine, around: &Around) -> Result<(), Obstacle> {
     };
     if fresh {
         describe_mappings(engine, all, &growing, around.pointer);
+        if let Some(level) = engine.level.as_mut() {
+            level.shared = shared;
+        }
     }
     Ok(())
+}
+
+/// A capture goes on after memory was open: what was mapped meanwhile is there in a replay from the beginning. What is shared of it
+/// another process may write. Returns which mappings are shared.
+fn note_later(engine: &mut Engine, all: &[Mapping]) -> Found {
+    let Some(level) = engine.level.as_mut() else {
+        return Found::default();
+    };
+    let own = engine.own.iter().map(|o| (o.0 as u64, o.1 as u64));
+    let known = level.mappings.iter().map(|m| (m.start, m.end));
+    let known: Vec<(u64, u64)> = known
+        .chain(level.fresh.iter().chain(&level.growing).copied())
+        .chain(own)
+        .chain([heap::heap_range()])
+        .collect();
+    let stays = |m: &&Mapping| m.path != STACK && !m.path.starts_with("[v");
+    let later = subtract_ranges(all.iter().filter(stays).cloned().collect(), &known);
+    let outside = later.iter().filter(|m| m.permissions.ends_with('s'));
+    level.shared.outside.extend(outside.map(|m| m.start));
+    level.mappings.extend(later);
+    level.mappings.sort_by_key(|m| m.start);
+    level.shared.clone()
 }
 
 impl Around<'_> {

@@ -1,6 +1,8 @@
 //! A capture in progress.
 
+use super::answered::Answered;
 use super::heap::{self, Usage};
+use crate::os::shared::Found;
 use crate::os::stacks::Still;
 use crate::os::sys::PAGE;
 use cere_format::abi::RegionDescriptor;
@@ -83,6 +85,10 @@ pub struct Level {
     pub c_library: Option<CLibrary>,
     /// The page trace before entry.
     pub trace: Option<(PageTrace, Vec<u64>)>,
+    /// Calls of MPI.
+    pub answered: Answered,
+    /// Which mappings were shared at entry.
+    pub shared: Found,
 }
 
 impl Level {
@@ -124,6 +130,8 @@ impl Level {
             clocks: (Vec::new(), 0),
             c_library: None,
             trace: None,
+            answered: Answered::default(),
+            shared: Found::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! the library's own calls of libc allocate comes from the arena.
 
 use super::heap::{Block, in_heap, is_inside, is_inside_elsewhere, with_heap};
+use super::status;
 use crate::os::arena::{self, Arena};
 use crate::os::local;
 use crate::os::section::in_library;
@@ -238,7 +239,7 @@ unsafe extern "C" fn free(block: Block) {
         } else if is_inside() {
             defer_free(block);
         } else {
-            if DEFERRED.load(Ordering::Relaxed) != 0 && !other_inside {
+            if DEFERRED.load(Ordering::Relaxed) != 0 && !other_inside && !status::captures() {
                 free_deferred();
             }
             real_free(block);

@@ -4,6 +4,7 @@
 //! Most of it runs in signal handlers: raw system calls and reserved memory only, no copies that the compiler would leave to
 //! libc, whose data may be closed.
 
+pub mod answered;
 pub mod clock;
 pub mod dispatch;
 pub mod exit;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 static CAPTURES: AtomicBool = AtomicBool::new(false);
+static PAUSED: AtomicBool = AtomicBool::new(false);
 
 /// Whether captures are prepared.
 #[inline(always)]
@@ -38,6 +39,18 @@ pub fn captures() -> bool {
 /// Sets [`captures`].
 pub fn set_captures(yes: bool) {
     CAPTURES.store(yes, Ordering::Relaxed);
+}
+
+/// Whether the captured invocation has paused for a call that a replay answers: memory is open, and what the call does is not the
+/// invocation's.
+#[inline(always)]
+pub fn paused() -> bool {
+    PAUSED.load(Ordering::Relaxed)
+}
+
+/// Sets [`paused`].
+pub fn set_paused(yes: bool) {
+    PAUSED.store(yes, Ordering::Relaxed);
 }
 
 /// Whether memory is closed for the page trace alone: no capture is in progress.

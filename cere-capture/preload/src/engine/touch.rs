@@ -267,7 +267,7 @@ impl<M: Memory> Engine<M> {
 
     /// Adds the pages of [start, end) that the capture does not have yet. They are readable. The program has touched the one at
     /// `address`; it may touch the others.
-    fn take(
+    pub(super) fn take(
         &mut self,
         span: &Span,
         (start, end): (usize, usize),

@@ -11,7 +11,7 @@ struct Shared {
 }
 
 /// Starts of shared mappings that are not the program's alone at their addresses.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Found {
     /// They overlap another mapping of the program in their file: a write to one changes the other.
     pub twice: Vec<u64>,

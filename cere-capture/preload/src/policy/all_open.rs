@@ -10,7 +10,7 @@ use super::team::{self, Failure};
 use super::{patience, threads, windows};
 use crate::engine::state::{Engine, Obstacle};
 use crate::engine::tracer::Cut;
-use crate::engine::{dispatch, gate, heap, malloc};
+use crate::engine::{dispatch, gate, heap, malloc, status};
 use crate::os::errno::keep_errno;
 use crate::os::report::complain;
 use crate::os::section::unnoticed;
@@ -33,6 +33,10 @@ pub enum Why {
     Enters,
     /// The captured invocation ends: what it has written is kept before other threads continue.
     Leaves,
+    /// The captured invocation pauses for a call: memory stays open, and other threads continue.
+    Pauses,
+    /// That call has returned.
+    Resumes,
     /// Anything else.
     Else,
 }
@@ -58,8 +62,14 @@ pub fn with_all_open(
     }
     unnoticed(|| {
         end_failed(state, failed, spoilt);
+        if why != Why::Resumes {
+            end_paused(state, stack);
+        }
         do_work(state, |state| work(state, mask));
     });
+    if why == Why::Pauses && status::paused() {
+        return;
+    }
     let captures = state.engine.level.is_some();
     let mask = match captures {
         true => signals::mask_outside(mask),
@@ -93,12 +103,33 @@ fn open_memory(state: &mut State, why: Why) -> Option<String> {
         let regions = &state.all;
         spoilt = unnoticed(|| keep_all(engine, regions));
     }
-    match why != Why::Leaves && engine.level.as_ref().is_some_and(|l| l.strangers) {
+    let strangers = engine.level.as_ref().is_some_and(|l| l.strangers);
+    match strangers && !matches!(why, Why::Leaves | Why::Pauses) {
         // They stand still until the captured invocation ends.
         true => engine.uncover(),
         false => engine.open(),
     }
+    if let Some(level) = engine.level.as_mut().filter(|_| why == Why::Pauses) {
+        // They stop again afterwards.
+        level.strangers = false;
+        level.still.clear();
+    }
     spoilt
+}
+
+/// Ends the capture if its invocation has paused for a call that has not returned: code with this stack pointer is called by it, or
+/// runs in its place.
+fn end_paused(state: &mut State, stack: usize) {
+    let level = state.engine.level.as_ref();
+    let Some(call) = level.and_then(|level| level.answered.underway.as_ref()) else {
+        return;
+    };
+    let why = match stack < call.stack {
+        true => "it runs regions of the program, or loads code",
+        false => "an exception or longjmp leaves it",
+    };
+    let reason = Refusal::Calls(call.name, why.into()).to_string();
+    finish_capture(state, RegionEnd::Never, Some(reason));
 }
 
 /// Ends the capture if it cannot go on.

@@ -9,7 +9,7 @@ use super::write::{self, End};
 use super::{conflict, locks, openmp, threads, windows};
 use crate::engine::level::Level;
 use crate::engine::pool::{Did, STACK};
-use crate::engine::{clock, gate, heap, malloc, turn};
+use crate::engine::{clock, gate, heap, malloc, status, turn};
 use crate::os::report::complain;
 use crate::os::{mappings, signals, sys, thread};
 use cere_format::abi::{KIND_PARALLEL, RegionDescriptor};
@@ -27,6 +27,7 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
     let Some(mut level) = state.engine.level.take() else {
         return;
     };
+    status::set_paused(false);
     // Other threads go on: one may hold what is used here.
     gate::memory_opened();
     let kept = level.growing.is_empty()

@@ -14,6 +14,7 @@ mod halt;
 mod hooks;
 mod locks;
 mod mark;
+mod mpi;
 mod needs;
 mod openmp;
 mod patience;

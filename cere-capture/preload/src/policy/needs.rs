@@ -13,13 +13,18 @@ pub enum Needs {
     OtherThread,
     /// They are MPI's, and wait for other ranks.
     OtherRanks,
+    /// They are MPI's, and let other ranks reach memory, or reach theirs.
+    OneSided,
+    /// They are MPI's, and use files.
+    Files,
     /// They end the thread.
     End,
 }
 
-/// Whether the calling thread runs a captured invocation, alone or in its team: [`refuse_call`] does something then.
+/// Whether the calling thread runs a captured invocation, alone or in its team, which has not paused: [`refuse_call`] does something
+/// then.
 pub fn is_captured() -> bool {
-    status::captures() && (gate::is_captured() || local::is_of_team() && parallel::in_parallel())
+    status::captures() && !status::paused() && (gate::is_captured() || local::is_of_team() && parallel::in_parallel())
 }
 
 /// The calling thread is about to call this function: if it runs a captured invocation, the capture ends with that reason, and
@@ -38,6 +43,8 @@ pub fn take_call() -> Option<(Needs, &'static str)> {
         Needs::NewThread,
         Needs::OtherThread,
         Needs::OtherRanks,
+        Needs::OneSided,
+        Needs::Files,
         Needs::End,
     ];
     Some((*all.get(number)?, function))
@@ -50,6 +57,8 @@ impl Needs {
             Needs::NewThread => "it starts a thread",
             Needs::OtherThread => "it waits for another thread, or uses its state",
             Needs::OtherRanks => "it waits for other ranks",
+            Needs::OneSided => "other ranks reach memory without a call of this one",
+            Needs::Files => "it reads or writes files",
             Needs::End => "its thread ends inside",
         };
         format!("calls {function}: {what}")

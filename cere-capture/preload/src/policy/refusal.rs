@@ -19,6 +19,8 @@ pub enum Refusal {
     Reached(&'static str),
     /// A file cannot be read or written.
     File(FileError),
+    /// This function, for this reason.
+    Calls(&'static str, String),
     /// This reason.
     Because(&'static str),
 }
@@ -34,6 +36,7 @@ impl Display for Refusal {
                 "the program has {what}: its memory is reached from outside while a capture has it closed"
             ),
             Refusal::File(e) => e.fmt(f),
+            Refusal::Calls(function, why) => write!(f, "calls {function}: {why}"),
             Refusal::Because(reason) => f.write_str(reason),
         }
     }

@@ -1,6 +1,7 @@
 //! Writes finished captures. Ordinary code, with the program's memory open.
 
 use super::state::State;
+use super::mpi::bound;
 use super::{locks, openmp, register};
 use crate::engine::level::Level;
 use crate::engine::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};
@@ -12,6 +13,7 @@ use crate::os::sys::{self, PAGE};
 use crate::os::{mappings, names, thread};
 use cere_format::capture::*;
 use cere_format::clibrary::CLibrary;
+use cere_format::mpi::MpiCalls;
 use cere_inside::clibrary::Library;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -64,8 +66,8 @@ struct Files {
 
 const PART: &str = "part";
 /// What the files hold, by the end of their names.
-const EXTENSIONS: [&str; 7] = [
-    "table", "entry", "exit", "trace", "blocks", "answers", "json",
+const EXTENSIONS: [&str; 8] = [
+    "table", "entry", "exit", "trace", "blocks", "answers", "mpi", "json",
 ];
 
 impl Files {
@@ -234,7 +236,7 @@ fn write_contents(
     state: &mut State,
     files: &Files,
     table: File,
-    level: Level,
+    mut level: Level,
     end: End,
 ) -> Result<(), WriteError> {
     write_pages(&mut state.engine, files, table, &level)?;
@@ -244,12 +246,22 @@ fn write_contents(
     let trace = level.trace.as_ref();
     let trace = trace.map(|t| t.1.iter().flat_map(|page| page.to_le_bytes()).collect());
     let blocks: Vec<&[u8]> = level.blocks.iter().map(|b| &b.1[..]).collect();
-    let beside: [(&str, Option<Vec<u8>>); 3] = [
+    let calls = std::mem::take(&mut level.answered);
+    let mpi = (calls.count > 0).then(|| MpiCalls {
+        calls: calls.count.into(),
+        bytes: calls.list.len() as u64,
+        functions: bound::list(),
+    });
+    let beside: [(&str, Option<Vec<u8>>); 4] = [
         ("trace", trace),
         ("blocks", (!blocks.is_empty()).then(|| blocks.concat())),
         (
             "answers",
             Some(answers).filter(|a| !a.is_empty() && end.refused.is_none()),
+        ),
+        (
+            "mpi",
+            Some(calls.list).filter(|_| mpi.is_some() && end.refused.is_none()),
         ),
     ];
     let mut extensions = vec!["table", "entry", "exit"];
@@ -261,6 +273,7 @@ fn write_contents(
     }
     let raw = RawCapture {
         answers: Some(known),
+        mpi,
         c_library: level.c_library.clone().zip(kept).map(<[CLibrary; 2]>::from),
         ..describe_capture(state, level, end)
     };
@@ -356,6 +369,7 @@ fn describe_capture(state: &State, level: Level, end: End) -> RawCapture {
         mappings: level.mappings,
         trace: level.trace.map(|(trace, _)| trace),
         answers: None,
+        mpi: None,
         c_library: None,
     }
 }

@@ -6,9 +6,11 @@ use super::layout::{
     invalid, manifest_limit,
 };
 use super::{check_manifest, decode_table, decode_trace};
-use cere_format::answers;
+use cere_format::{answers, mpi};
 use cere_format::capture::PageRecord;
-use cere_format::package::{MEMBER_ANSWERS, MEMBER_MANIFEST, MEMBER_TABLE, MEMBER_TRACE, Manifest};
+use cere_format::package::{
+    MEMBER_ANSWERS, MEMBER_MANIFEST, MEMBER_MPI, MEMBER_TABLE, MEMBER_TRACE, Manifest,
+};
 use cere_format::{FormatError, hexadecimal, untrusted};
 use serde::Deserialize;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -304,7 +306,7 @@ impl<'a> Archive<'a> {
                     "the manifest lists another here",
                 ));
             }
-            let checked = [MEMBER_TABLE, MEMBER_TRACE, MEMBER_ANSWERS].contains(&name.as_str());
+            let checked = [MEMBER_TABLE, MEMBER_TRACE, MEMBER_ANSWERS, MEMBER_MPI].contains(&name.as_str());
             let (found, hash) = match checked {
                 true => {
                     let mut bytes = Vec::new();
@@ -379,7 +381,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Checks a table, trace or list of answers, and gives the `pages` of a table.
+/// Checks a table, trace, list of answers or of calls of MPI, and gives the `pages` of a table.
 fn check_member(
     name: &str,
     bytes: &[u8],
@@ -392,6 +394,10 @@ fn check_member(
             decode_trace(MEMBER_TRACE, bytes, manifest.page_size, team)?;
         }
         MEMBER_ANSWERS => answers::decode(MEMBER_ANSWERS, bytes).map(drop)?,
+        MEMBER_MPI => {
+            let functions = manifest.mpi.as_ref().map_or(0, |mpi| mpi.functions.len());
+            mpi::decode(MEMBER_MPI, bytes, functions).map(drop)?;
+        }
         _ => {
             *pages = decode_table(MEMBER_TABLE, bytes, manifest.page_size)?;
             check_stored(manifest, pages)?;

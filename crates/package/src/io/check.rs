@@ -8,6 +8,7 @@ use super::trace::TRACE_LENGTH;
 use cere_format::FormatError;
 use cere_format::abi::UNIT_ID_LENGTH;
 use cere_format::answers::ANSWERS_MOST;
+use cere_format::mpi::MPI_MOST;
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
 use cere_format::package::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +80,7 @@ pub fn check_manifest(manifest: &Manifest) -> Result<(), FormatError> {
     check_members(manifest, &called)
 }
 
-/// The trace and the answers.
+/// The trace, the answers and the calls of MPI.
 fn call_for_records(manifest: &Manifest, called: &mut Called) -> Result<(), FormatError> {
     if let Some(trace) = &manifest.trace {
         let size = trace.pages.checked_mul(TRACE_LENGTH);
@@ -94,6 +95,12 @@ fn call_for_records(manifest: &Manifest, called: &mut Called) -> Result<(), Form
     }
     if bytes > 0 {
         called.insert(MEMBER_ANSWERS.into(), Some(bytes));
+    }
+    if let Some(mpi) = &manifest.mpi {
+        if mpi.bytes > MPI_MOST {
+            return Err(wrong("mpi.bytes", mpi.bytes, "a capture keeps 2 GiB of them at most"));
+        }
+        called.insert(MEMBER_MPI.into(), Some(mpi.bytes));
     }
     Ok(())
 }

@@ -30,6 +30,7 @@ fn sample() -> (Manifest, Vec<NewMember<'static>>) {
         beside: 0,
         openmp: None,
         answers: None,
+        mpi: None,
         c_library: None,
         version: PACKAGE_VERSION,
         name: "f:1:1".into(),

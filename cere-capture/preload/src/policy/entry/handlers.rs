@@ -68,7 +68,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         // SAFETY: the kernel's record of what another thread asks with this code.
         return unsafe { gate::stand(info, context) };
     }
-    if !status::at_work() {
+    if !status::at_work() || status::paused() {
         // SAFETY: the kernel's record.
         return unsafe { signals::late_fault(address, signal, info) };
     }
@@ -237,6 +237,8 @@ extern "C" fn on_nudge(signal: i32, info: *mut siginfo_t, context: *mut ucontext
         libc::SI_TKILL if gate::is_captured() && signals::is_watched() && !team::has_failed() => {
             return;
         }
+        // What they waited for is there.
+        libc::SI_TKILL if status::paused() => return,
         libc::SI_TKILL => STANDS_STILL,
         // SAFETY: the kernel's record.
         libc::SI_TIMER if unsafe { signals::is_watch(info) } => return look(context, signal, info),
@@ -273,9 +275,9 @@ fn meets(context: &mut ucontext_t) {
     }
 }
 
-/// Looks whether the captured invocation waits for a thread that stands still.
+/// Looks whether the captured invocation waits for a thread that stands still. While it has paused for a call none does.
 fn look(context: &mut ucontext_t, signal: i32, info: *mut siginfo_t) {
-    if !gate::is_captured() {
+    if !gate::is_captured() || status::paused() {
         return;
     }
     if section::is_interrupted() {

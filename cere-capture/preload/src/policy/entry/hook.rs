@@ -16,7 +16,7 @@ use crate::policy::mark::{capture_in_progress, has_left};
 use crate::policy::refusal::Refusal;
 use crate::policy::regions::write_counts;
 use crate::policy::state::{MISSED, Missed, Region, State};
-use crate::policy::{capture, elsewhere, openmp, stub, targets, windows};
+use crate::policy::{capture, elsewhere, mpi, openmp, stub, targets, windows};
 use cere_format::abi::{EVENT_ENTER, EVENT_UNWIND, Hook, KIND_PARALLEL, RegionDescriptor};
 use cere_format::capture::RegionEnd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -332,6 +332,41 @@ unsafe extern "C" fn leave_region(_: *mut RegionDescriptor, event: u32, _: *mut 
         };
         capture::finish_capture(state, end, None);
         Ok(())
+    });
+}
+
+/// The captured invocation of the calling thread is about to make a call that a replay answers: it pauses for it, or the capture ends.
+pub fn pause(call: &mpi::Call) {
+    let at = (&raw const *call).cast_mut().cast();
+    run_slowly(pause_for_call, std::ptr::null_mut(), EVENT_ENTER, at, call.stack);
+}
+
+unsafe extern "C" fn pause_for_call(
+    _: *mut RegionDescriptor,
+    _: u32,
+    call: *mut u8,
+    stack: usize,
+) {
+    all_open(stack, Why::Pauses, |state, _| {
+        // SAFETY: the caller's, on the program's stack, which is open.
+        mpi::begin_call(state, unsafe { &*call.cast::<mpi::Call>() })
+    });
+}
+
+/// The call that the captured invocation of the calling thread has paused for has returned this, on this stack.
+pub fn resume(stack: usize, result: u64) {
+    let at = std::ptr::without_provenance_mut(result as usize);
+    run_slowly(resume_after_call, std::ptr::null_mut(), EVENT_ENTER, at, stack);
+}
+
+unsafe extern "C" fn resume_after_call(
+    _: *mut RegionDescriptor,
+    _: u32,
+    result: *mut u8,
+    stack: usize,
+) {
+    all_open(stack, Why::Resumes, |state, _| {
+        mpi::end_call(state, result as u64, stack)
     });
 }
 

@@ -252,6 +252,7 @@ impl Waiting {
         let capture = RawCapture {
             openmp: None,
             answers: None,
+            mpi: None,
             c_library: None,
             trace: None,
             version: CAPTURE_VERSION,

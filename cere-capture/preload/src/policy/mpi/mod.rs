@@ -1,0 +1,133 @@
+//! Calls of MPI inside captured invocations: what they are given and what they do is kept, and a replay answers them so.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`signatures`] | the functions, and what their arguments are |
+//! | [`library`] | the MPI library, asked about datatypes and communicators |
+//! | [`bound`] | those that the program calls |
+//! | [`areas`] | the memory behind the arguments of a call |
+//!
+//! Ordinary code, with everything open.
+
+mod areas;
+pub mod bound;
+pub mod library;
+mod signatures;
+
+use self::areas::Given;
+use self::library::library;
+use self::signatures::{Form, Function};
+use super::refusal::Refusal;
+use super::state::State;
+use super::surroundings::lay_out;
+use crate::engine::answered::{self, Unanswered, Underway};
+use crate::engine::level::Level;
+use crate::engine::parallel;
+use crate::os::local;
+use cere_format::mpi::{ARGUMENTS_MOST, begin};
+
+const MANY_THREADS: &str =
+    "several threads may call MPI (MPI_THREAD_MULTIPLE), so what changes meanwhile is not its work alone";
+const NO_LIBRARY: &str = "the MPI library lacks functions that tell what its datatypes are";
+const BY_MODULE: &str = "it is called as Fortran's module mpi_f08 does";
+
+/// A call of the program's.
+pub struct Call {
+    /// What it calls.
+    pub function: &'static Function,
+    /// As which language does.
+    pub form: Form,
+    /// The number of the function among those that the program refers to.
+    pub number: u32,
+    /// Its arguments, as the processor has them.
+    pub words: [usize; ARGUMENTS_MOST],
+    /// Its stack pointer.
+    pub stack: usize,
+}
+
+/// Whether a captured invocation can pause for calls of this function in the calling thread.
+pub fn is_answered(function: &Function) -> bool {
+    function.arguments.is_some() && !parallel::in_parallel() && !local::is_of_team()
+}
+
+impl Call {
+    fn given(&self, number: u32) -> Result<Given<'static>, &'static str> {
+        let library = library().ok_or(NO_LIBRARY)?;
+        if self.form == Form::Module {
+            return Err(BY_MODULE);
+        }
+        if library.serves_threads() {
+            return Err(MANY_THREADS);
+        }
+        Ok(Given {
+            function: self.function,
+            form: self.form,
+            words: self.words,
+            library,
+            number,
+        })
+    }
+}
+
+impl Unanswered {
+    fn reason(self) -> String {
+        match self {
+            Unanswered::Shared(at) => {
+                format!("it writes {at:#x}, which other processes or addresses share")
+            }
+            Unanswered::OwnFrames(at) => {
+                format!("it changes {at:#x}, a variable of the region's frames that no argument leads to")
+            }
+            Unanswered::TooMuch => "its calls move more than 2 GiB".into(),
+            Unanswered::Lack(lack) => format!("it takes {lack}"),
+        }
+    }
+}
+
+/// The captured invocation is about to make this call. What it is given is kept, and what it may change is captured.
+pub fn begin_call(state: &mut State, call: &Call) -> Result<(), Refusal> {
+    let engine = &mut state.engine;
+    let refuse = |why: String| Refusal::Calls(call.function.name, why);
+    let Some(number) = engine.level.as_ref().map(|level| level.answered.count) else {
+        return Ok(());
+    };
+    let given = call.given(number).map_err(|why| refuse(why.into()))?;
+    let areas = given.areas().map_err(|why| refuse(why.into()))?;
+    let arguments = given.readings(|at| engine.in_own_frames(at));
+    for area in areas.left.iter().chain(&areas.later) {
+        let taken = engine.take_area(area);
+        taken.map_err(|lack| refuse(lack.reason()))?;
+    }
+    let handle = given.handle_size();
+    // SAFETY: the call's own arguments, open.
+    let requests = areas.requests.iter().map(|at| (*at, unsafe { answered::read_handle(*at, handle) }));
+    let requests = requests.collect();
+    if let Some(Level { answered, .. }) = engine.level.as_mut() {
+        let mut begun = begin(&mut answered.list, call.number, &arguments);
+        for area in &areas.sent {
+            answered::keep(&mut answered.list, &mut begun, number, area, true);
+        }
+        engine.pause(Underway {
+            name: call.function.name,
+            stack: call.stack,
+            begun,
+            left: areas.left,
+            later: areas.later,
+            begins: areas.begins,
+            requests,
+            handle,
+        });
+    }
+    Ok(())
+}
+
+/// The call has returned this, on this stack. What it has changed is kept, and what it has mapped is known.
+pub fn end_call(state: &mut State, result: u64, stack: usize) -> Result<(), Refusal> {
+    let underway = |state: &State| Some(state.engine.level.as_ref()?.answered.underway.as_ref()?.name);
+    let Some(name) = underway(state) else {
+        return Ok(());
+    };
+    let answered = state.engine.answer(result);
+    answered.map_err(|why| Refusal::Calls(name, why.reason()))?;
+    lay_out(state, stack).map_err(Refusal::Memory)
+}
