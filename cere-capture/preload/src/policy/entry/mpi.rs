@@ -7,13 +7,13 @@
 use super::hook;
 use crate::engine::{gate, status};
 use crate::os::images::Loaded;
-use crate::os::symbols::find_default;
+use crate::os::symbols::{find_default, next};
 use crate::policy::mpi::{self, Call, bound};
 use crate::policy::needs::{self, Needs};
 use crate::policy::profile;
 use cere_format::mpi::{ARGUMENTS_MOST, FUNCTIONS_MOST};
 use cere_inside::rebind;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 
 /// Whether an image is a library of MPI.
@@ -40,6 +40,7 @@ fn stub_of(symbol: &CStr, loaded: &[Loaded]) -> Option<usize> {
 
 /// The function that the program gets under this name, or that of a library of MPI that is not open to all.
 fn find(symbol: &CStr, loaded: &[Loaded]) -> usize {
+    type Open = unsafe extern "C" fn(*const c_char, i32) -> *mut c_void;
     let found = find_default(symbol);
     let mut libraries = loaded
         .iter()
@@ -48,12 +49,14 @@ fn find(symbol: &CStr, loaded: &[Loaded]) -> usize {
         let path = std::ffi::CString::new(image.path.as_os_str().as_bytes()).ok()?;
         // SAFETY: a library that is loaded already: nothing of it runs.
         let found = unsafe {
-            let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+            // Not by this library's own: images are being armed.
+            let open = next!(c"dlopen", Open);
+            let handle = open(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
             if handle.is_null() {
                 return None;
             }
             let found = libc::dlsym(handle, symbol.as_ptr()) as usize;
-            libc::dlclose(handle);
+            next!(c"dlclose", unsafe extern "C" fn(*mut c_void) -> i32)(handle);
             found
         };
         (found != 0).then_some(found)

@@ -82,6 +82,8 @@ unsafe fn end<const FIRST: bool>(own: &Own<FIRST>, stack: u64) {
             // Regions that MPI has called are booked already.
             cycles = cycles.saturating_sub((*entry).called.saturating_sub((*state).mpi_called));
             (*entry).called += cycles;
+            // Nor is it a time in vivo that a replay has: there the calls are answered.
+            (*entry).waited += cycles;
             (*own.times((*entry).region as usize)).mpi += cycles;
         }
         (*state).mpi += cycles;
