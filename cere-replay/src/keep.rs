@@ -5,8 +5,9 @@ use crate::link::Linked;
 use crate::survival::survival;
 use crate::{Options, ReplayError, apart, compile, link, plan};
 use cere_format::package::{
-    MEMBER_ANSWERS, MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_MPI, MEMBER_TABLE,
-    MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
+    MEMBER_ANSWERS, MEMBER_CODE, MEMBER_ENTRY, MEMBER_EXIT, MEMBER_MANIFEST, MEMBER_MPI,
+    MEMBER_TABLE, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
+    MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::ENV_PLAN;
 use cere_toolchain::unit::{Files, lines};

@@ -87,7 +87,11 @@ pub fn prepare(
     for piece in calls.iter().flat_map(|call| &call.left) {
         check(piece, pages)?;
     }
-    let pieces = || calls.iter().flat_map(|call| call.left.iter().chain(&call.sent));
+    let pieces = || {
+        calls
+            .iter()
+            .flat_map(|call| call.left.iter().chain(&call.sent))
+    };
     let remembers = pieces().any(|piece| piece.back > 0);
     let given = match remembers {
         true => calls.iter().map(|_| Default::default()).collect(),
@@ -168,7 +172,9 @@ pub fn spent() -> u64 {
 /// What the calls of the first run were given otherwise than in vivo. Nothing is compared any more.
 pub fn given() -> Given {
     COMPARES.store(false, Relaxed);
-    let mut given = GIVEN.lock().map_or_else(|_| Given::default(), |mut g| std::mem::take(&mut *g));
+    let mut given = GIVEN
+        .lock()
+        .map_or_else(|_| Given::default(), |mut g| std::mem::take(&mut *g));
     if let Some(known) = KNOWN.get() {
         let made = MADE.load(Relaxed);
         if made < known.calls.len() {
@@ -194,9 +200,8 @@ impl Given {
     }
 
     fn add_sent(&mut self, word: Word, kind: Option<Kind>) {
-        let floating = kind.and_then(|kind| {
-            compare::floating(word.in_vivo, word.in_vitro, Some([kind; 2]))
-        });
+        let floating =
+            kind.and_then(|kind| compare::floating(word.in_vivo, word.in_vitro, Some([kind; 2])));
         self.floating += u64::from(floating.is_some());
         match floating {
             Some(Floating::Double(error)) => self.errors[0] = self.errors[0].max(error),
@@ -222,7 +227,10 @@ impl Given {
                     (ABSOLUTE, None) => format!("number of calls of MPI, at {call}"),
                     (argument, None) => format!("argument {} of {call}", argument + 1),
                     (argument, Some(at)) => {
-                        format!("byte {at} of what argument {} of {call} sends", argument + 1)
+                        format!(
+                            "byte {at} of what argument {} of {call} sends",
+                            argument + 1
+                        )
                     }
                 },
                 in_vivo: word.in_vivo,
@@ -246,7 +254,10 @@ extern "C" fn answer(number: usize, stack: usize) -> u64 {
     // SAFETY: a stub's frame.
     let words = unsafe { read_arguments(stack) };
     if let Some(given) = known.given.get(place) {
-        given.iter().zip(words).for_each(|(to, word)| to.store(word as u64, Relaxed));
+        given
+            .iter()
+            .zip(words)
+            .for_each(|(to, word)| to.store(word as u64, Relaxed));
     }
     if COMPARES.load(Relaxed)
         && let Ok(mut given) = GIVEN.lock()
@@ -330,7 +341,10 @@ impl Known {
     /// The region makes another call than in vivo: nothing can be answered.
     fn give_up(&self, number: usize, place: usize) -> ! {
         let name = |number: usize| self.functions.get(number).map_or("MPI", String::as_str);
-        let instead = self.calls.get(place).map(|call| name(call.function as usize));
+        let instead = self
+            .calls
+            .get(place)
+            .map(|call| name(call.function as usize));
         fault::end(|| {
             let what = match instead {
                 Some(instead) => format!("where the captured invocation called {instead}"),
@@ -358,7 +372,9 @@ fn read(argument: &Argument, word: usize) -> Option<u64> {
 }
 
 fn words_of(length: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..length).step_by(8).map(move |at| at..(at + 8).min(length))
+    (0..length)
+        .step_by(8)
+        .map(move |at| at..(at + 8).min(length))
 }
 
 fn word(bytes: &[u8]) -> u64 {
@@ -436,12 +452,25 @@ mod tests {
     use cere_format::mpi::begin;
 
     /// What a region calls of an address.
-    type Function = extern "C" fn(*mut f64, usize, usize, usize, usize, usize, *mut i32, usize) -> i32;
+    type Function =
+        extern "C" fn(*mut f64, usize, usize, usize, usize, usize, *mut i32, usize) -> i32;
 
     fn call(list: &mut Vec<u8>, arguments: &[Argument], back: u32, left: f64) {
         let mut call = begin(list, 0, arguments);
-        call.piece(list, true, (0, 0, 8), Element::Double, &1.5f64.to_le_bytes());
-        call.piece(list, false, (back, 0, 0), Element::Other, &left.to_le_bytes());
+        call.piece(
+            list,
+            true,
+            (0, 0, 8),
+            Element::Double,
+            &1.5f64.to_le_bytes(),
+        );
+        call.piece(
+            list,
+            false,
+            (back, 0, 0),
+            Element::Other,
+            &left.to_le_bytes(),
+        );
         call.piece(list, false, (0, 6, 4), Element::Other, &7i32.to_le_bytes());
         call.end(list, 3);
     }
@@ -511,7 +540,16 @@ mod tests {
     ) {
         super::begin();
         for buffer in [one, other] {
-            let result = function(buffer.as_mut_ptr(), 2, 0, 0, 0, sixth, status.as_mut_ptr(), 8);
+            let result = function(
+                buffer.as_mut_ptr(),
+                2,
+                0,
+                0,
+                0,
+                sixth,
+                status.as_mut_ptr(),
+                8,
+            );
             assert_eq!(result, 3);
         }
     }

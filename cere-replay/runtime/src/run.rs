@@ -27,8 +27,8 @@ use crate::warm::{Needs, Warm};
 use crate::{fault, guard, heap, lost, mapping, mpi, text, trace, typed, unwind};
 use cere_format::capture::{OpenMpLock, PAGE_FOREIGN};
 use cere_format::package::{
-    MEMBER_ANSWERS, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START, MEMBER_TLS_TEAM,
-    MEMBER_TRACE, Manifest,
+    MEMBER_ANSWERS, MEMBER_MPI, MEMBER_TLS_ENTRY, MEMBER_TLS_EXIT, MEMBER_TLS_START,
+    MEMBER_TLS_TEAM, MEMBER_TRACE, Manifest,
 };
 use cere_format::replay::{
     Comparison, ENV_PLAN, Preparation, REPLAY_VERSION, Repetitions, ReplayOutcome, ReplayPlan,

@@ -255,7 +255,9 @@ pub fn decode(what: &str, bytes: &[u8], functions: usize) -> Result<Vec<Call>, F
         if function as usize >= functions || count as usize > ARGUMENTS_MOST {
             return Err(reader.invalid(format!("function {function} with {count} arguments")));
         }
-        let arguments = (0..count).map(|_| reader.argument()).collect::<Result<_, _>>()?;
+        let arguments = (0..count)
+            .map(|_| reader.argument())
+            .collect::<Result<_, _>>()?;
         counts.push(count);
         let mut pieces = |count: u32| {
             let each = (0..count).map(|_| reader.piece(&counts));

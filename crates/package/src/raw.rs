@@ -3,9 +3,9 @@
 use crate::PackError;
 use crate::io::{TLS_LIMIT, decode_table, decode_trace};
 use cere_format::FormatError;
-use cere_format::{answers, mpi};
 use cere_format::capture::*;
 use cere_format::error::check_version;
+use cere_format::{answers, mpi};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -137,9 +137,17 @@ fn read_mpi(path: &Path, capture: &RawCapture) -> Result<Vec<u8>, FormatError> {
     };
     let path = path.with_extension("mpi");
     let list = std::fs::read(&path).map_err(FormatError::io("read", &path))?;
-    same("raw capture's list of calls of MPI", list.len() as u64, known.bytes)?;
+    same(
+        "raw capture's list of calls of MPI",
+        list.len() as u64,
+        known.bytes,
+    )?;
     let calls = mpi::decode(&path.display().to_string(), &list, known.functions.len())?;
-    same("raw capture's calls of MPI", calls.len() as u64, known.calls)?;
+    same(
+        "raw capture's calls of MPI",
+        calls.len() as u64,
+        known.calls,
+    )?;
     Ok(list)
 }
 

@@ -242,7 +242,12 @@ impl<M: Memory> Engine<M> {
         // Below the caller's frame there are none but the library's.
         known.push((level.stack.0.min(stack), stack));
         known.sort_unstable();
-        let pending: Vec<Area> = answered.pending.iter().flat_map(|p| &p.areas).copied().collect();
+        let pending: Vec<Area> = answered
+            .pending
+            .iter()
+            .flat_map(|p| &p.areas)
+            .copied()
+            .collect();
         let (before, contents) = (
             std::mem::take(&mut answered.before),
             std::mem::take(&mut answered.contents),
@@ -305,12 +310,7 @@ pub fn keep(list: &mut Vec<u8>, begun: &mut Begun, number: u32, area: &Area, sen
 }
 
 /// Where the words of a page have changed, but for the `known` ranges, which rise: [start, end), neighbours together.
-fn changes(
-    page: usize,
-    then: &[u8],
-    now: &[u8],
-    known: &[(usize, usize)],
-) -> Vec<(usize, usize)> {
+fn changes(page: usize, then: &[u8], now: &[u8], known: &[(usize, usize)]) -> Vec<(usize, usize)> {
     const WORD: usize = 8;
     let mut found: Vec<(usize, usize)> = Vec::new();
     let words = then.chunks_exact(WORD).zip(now.chunks_exact(WORD));
@@ -349,7 +349,9 @@ mod tests {
         let level = program.engine.level.as_mut().expect("a capture");
         let begun = begin(&mut level.answered.list, 0, &[]);
         program.engine.uncover();
-        program.engine.pause(Underway::bare("MPI_Test", stack, begun));
+        program
+            .engine
+            .pause(Underway::bare("MPI_Test", stack, begun));
     }
 
     fn calls(program: &Program) -> (Vec<Call>, Vec<u8>) {
@@ -375,7 +377,11 @@ mod tests {
             panic!("{calls:?}")
         };
         assert_eq!(call.result, 9);
-        let left: Vec<_> = call.left.iter().map(|p| (p.at, list[p.bytes.start])).collect();
+        let left: Vec<_> = call
+            .left
+            .iter()
+            .map(|p| (p.at, list[p.bytes.start]))
+            .collect();
         let at = |i: usize| program.page(i) as u64;
         assert_eq!(left, [(at(0), 70), (at(2), 72)]);
         // A page that was read only has been written: it is compared, and put back.

@@ -17,6 +17,8 @@ pub enum Needs {
     OneSided,
     /// They are MPI's, and use files.
     Files,
+    /// They are MPI's, and end all ranks.
+    EndOfAll,
     /// They end the thread.
     End,
 }
@@ -24,7 +26,9 @@ pub enum Needs {
 /// Whether the calling thread runs a captured invocation, alone or in its team, which has not paused: [`refuse_call`] does something
 /// then.
 pub fn is_captured() -> bool {
-    status::captures() && !status::paused() && (gate::is_captured() || local::is_of_team() && parallel::in_parallel())
+    status::captures()
+        && !status::paused()
+        && (gate::is_captured() || local::is_of_team() && parallel::in_parallel())
 }
 
 /// The calling thread is about to call this function: if it runs a captured invocation, the capture ends with that reason, and
@@ -45,6 +49,7 @@ pub fn take_call() -> Option<(Needs, &'static str)> {
         Needs::OtherRanks,
         Needs::OneSided,
         Needs::Files,
+        Needs::EndOfAll,
         Needs::End,
     ];
     Some((*all.get(number)?, function))
@@ -59,6 +64,7 @@ impl Needs {
             Needs::OtherRanks => "it waits for other ranks",
             Needs::OneSided => "other ranks reach memory without a call of this one",
             Needs::Files => "it reads or writes files",
+            Needs::EndOfAll => "it ends the program",
             Needs::End => "its thread ends inside",
         };
         format!("calls {function}: {what}")

@@ -1,7 +1,7 @@
 //! Writes finished captures. Ordinary code, with the program's memory open.
 
-use super::state::State;
 use super::mpi::bound;
+use super::state::State;
 use super::{locks, openmp, register};
 use crate::engine::level::Level;
 use crate::engine::pool::{DEAD, Did, TOUCHER_SHIFT, TOUCHERS, Touch, ZEROS};

@@ -6,12 +6,12 @@ use super::layout::{
     invalid, manifest_limit,
 };
 use super::{check_manifest, decode_table, decode_trace};
-use cere_format::{answers, mpi};
 use cere_format::capture::PageRecord;
 use cere_format::package::{
     MEMBER_ANSWERS, MEMBER_MANIFEST, MEMBER_MPI, MEMBER_TABLE, MEMBER_TRACE, Manifest,
 };
 use cere_format::{FormatError, hexadecimal, untrusted};
+use cere_format::{answers, mpi};
 use serde::Deserialize;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -306,7 +306,8 @@ impl<'a> Archive<'a> {
                     "the manifest lists another here",
                 ));
             }
-            let checked = [MEMBER_TABLE, MEMBER_TRACE, MEMBER_ANSWERS, MEMBER_MPI].contains(&name.as_str());
+            let checked =
+                [MEMBER_TABLE, MEMBER_TRACE, MEMBER_ANSWERS, MEMBER_MPI].contains(&name.as_str());
             let (found, hash) = match checked {
                 true => {
                     let mut bytes = Vec::new();

@@ -8,8 +8,8 @@ use super::trace::TRACE_LENGTH;
 use cere_format::FormatError;
 use cere_format::abi::UNIT_ID_LENGTH;
 use cere_format::answers::ANSWERS_MOST;
-use cere_format::mpi::MPI_MOST;
 use cere_format::capture::{PAGE_ENTRY_STORED, PAGE_EXIT_STORED, PageRecord};
+use cere_format::mpi::MPI_MOST;
 use cere_format::package::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,11 @@ fn call_for_records(manifest: &Manifest, called: &mut Called) -> Result<(), Form
     }
     if let Some(mpi) = &manifest.mpi {
         if mpi.bytes > MPI_MOST {
-            return Err(wrong("mpi.bytes", mpi.bytes, "a capture keeps 2 GiB of them at most"));
+            return Err(wrong(
+                "mpi.bytes",
+                mpi.bytes,
+                "a capture keeps 2 GiB of them at most",
+            ));
         }
         called.insert(MEMBER_MPI.into(), Some(mpi.bytes));
     }

@@ -338,15 +338,16 @@ unsafe extern "C" fn leave_region(_: *mut RegionDescriptor, event: u32, _: *mut 
 /// The captured invocation of the calling thread is about to make a call that a replay answers: it pauses for it, or the capture ends.
 pub fn pause(call: &mpi::Call) {
     let at = (&raw const *call).cast_mut().cast();
-    run_slowly(pause_for_call, std::ptr::null_mut(), EVENT_ENTER, at, call.stack);
+    run_slowly(
+        pause_for_call,
+        std::ptr::null_mut(),
+        EVENT_ENTER,
+        at,
+        call.stack,
+    );
 }
 
-unsafe extern "C" fn pause_for_call(
-    _: *mut RegionDescriptor,
-    _: u32,
-    call: *mut u8,
-    stack: usize,
-) {
+unsafe extern "C" fn pause_for_call(_: *mut RegionDescriptor, _: u32, call: *mut u8, stack: usize) {
     all_open(stack, Why::Pauses, |state, _| {
         // SAFETY: the caller's, on the program's stack, which is open.
         mpi::begin_call(state, unsafe { &*call.cast::<mpi::Call>() })
@@ -356,7 +357,13 @@ unsafe extern "C" fn pause_for_call(
 /// The call that the captured invocation of the calling thread has paused for has returned this, on this stack.
 pub fn resume(stack: usize, result: u64) {
     let at = std::ptr::without_provenance_mut(result as usize);
-    run_slowly(resume_after_call, std::ptr::null_mut(), EVENT_ENTER, at, stack);
+    run_slowly(
+        resume_after_call,
+        std::ptr::null_mut(),
+        EVENT_ENTER,
+        at,
+        stack,
+    );
 }
 
 unsafe extern "C" fn resume_after_call(

@@ -89,11 +89,21 @@ extern "C" fn begin(number: usize, stack: usize) -> usize {
 /// Why no replay answers a function.
 fn needs_of(name: &str) -> Needs {
     const ONE_SIDED: [&str; 8] = [
-        "MPI_Put", "MPI_Get", "MPI_Get_", "MPI_Rput", "MPI_Rget", "MPI_Accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap",
+        "MPI_Put",
+        "MPI_Get",
+        "MPI_Get_",
+        "MPI_Rput",
+        "MPI_Rget",
+        "MPI_Accumulate",
+        "MPI_Fetch_and_op",
+        "MPI_Compare_and_swap",
     ];
     match name {
+        "MPI_Abort" => Needs::EndOfAll,
         _ if name.starts_with("MPI_File_") => Needs::Files,
-        _ if name.starts_with("MPI_Win_") || ONE_SIDED.iter().any(|n| name.starts_with(n)) => Needs::OneSided,
+        _ if name.starts_with("MPI_Win_") || ONE_SIDED.iter().any(|n| name.starts_with(n)) => {
+            Needs::OneSided
+        }
         _ => Needs::OtherRanks,
     }
 }

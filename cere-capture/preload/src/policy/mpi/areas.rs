@@ -100,7 +100,9 @@ impl Given<'_> {
         let Some(place) = self.function.communicator() else {
             return Ok(None);
         };
-        let communicator = self.library.communicator(self.handle(place), self.fortran());
+        let communicator = self
+            .library
+            .communicator(self.handle(place), self.fortran());
         if self.library.is_between(communicator) {
             return Err(BETWEEN);
         }
@@ -121,7 +123,13 @@ impl Given<'_> {
         let Some(root) = argument.root else {
             return true;
         };
-        let broadcast = matches!(argument.kind, Kind::Buffer(Buffer { used: Use::Broadcast, .. }));
+        let broadcast = matches!(
+            argument.kind,
+            Kind::Buffer(Buffer {
+                used: Use::Broadcast,
+                ..
+            })
+        );
         broadcast || group.is_some_and(|group| self.number(root) == group.rank)
     }
 
@@ -196,9 +204,7 @@ impl Given<'_> {
         let mut areas = Vec::new();
         for (displacement, count, which) in parts.into_iter().filter(|part| part.1 > 0) {
             let handle = match buffer.extent {
-                Extent::Typed => {
-                    element_of(types, which, self.handle_size()) as usize
-                }
+                Extent::Typed => element_of(types, which, self.handle_size()) as usize,
                 _ => self.handle(usize::from(types)),
             };
             let layout = self.layout(handle)?;
@@ -322,10 +328,12 @@ impl Given<'_> {
         let rank = self.group().ok().flatten();
         let each = self.arguments().iter().enumerate();
         let mut found: Vec<mpi::Argument> = each
-            .map(|(place, argument)| match self.counts(argument, rank.as_ref()) {
-                true => self.reading(place, argument.kind, &own),
-                false => NOT_READ,
-            })
+            .map(
+                |(place, argument)| match self.counts(argument, rank.as_ref()) {
+                    true => self.reading(place, argument.kind, &own),
+                    false => NOT_READ,
+                },
+            )
             .collect();
         found.extend(self.fortran().then_some(NOT_READ));
         found
@@ -336,9 +344,7 @@ impl Given<'_> {
         let size = match kind {
             Kind::Count => self.count_size(),
             Kind::Number => 4,
-            Kind::Handle | Kind::Datatype | Kind::Communicator => {
-                self.handle_size()
-            }
+            Kind::Handle | Kind::Datatype | Kind::Communicator => self.handle_size(),
             _ if own(word) => return NOT_READ,
             _ => {
                 return mpi::Argument {
@@ -354,7 +360,11 @@ impl Given<'_> {
             (false, _) => Reading::Half,
         };
         let value = self.value(place, size) as u64;
-        let value = if size == 8 { value } else { u64::from(value as u32) };
+        let value = if size == 8 {
+            value
+        } else {
+            u64::from(value as u32)
+        };
         mpi::Argument { reading, value }
     }
 }

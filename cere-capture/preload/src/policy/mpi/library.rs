@@ -103,12 +103,15 @@ pub fn find(look_up: impl Fn(&CStr) -> usize) {
             let address = (at != 0).then(|| if *holds { address() } else { at });
             address.filter(|address| *address != 0)
         });
-        functions[..needed].iter().all(|at| *at != 0).then(|| Library {
-            functions,
-            world: if open == 0 { 0x4400_0000 } else { open },
-            wide: open != 0,
-            sentinels: sentinels.collect(),
-        })
+        functions[..needed]
+            .iter()
+            .all(|at| *at != 0)
+            .then(|| Library {
+                functions,
+                world: if open == 0 { 0x4400_0000 } else { open },
+                wide: open != 0,
+                sentinels: sentinels.collect(),
+            })
     });
 }
 
@@ -156,7 +159,8 @@ impl Library {
     /// # Safety
     /// The arguments are the function's.
     unsafe fn ask<const N: usize>(&self, what: Ask, arguments: [usize; N]) -> Option<()> {
-        type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> i32;
+        type Function =
+            unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> i32;
         let mut a = [0; 7];
         a[..N].copy_from_slice(&arguments);
         // SAFETY: a function of C, which leaves arguments alone that it does not have.
@@ -180,7 +184,8 @@ impl Library {
     }
 
     fn number(&self, what: Ask, of: usize) -> Option<i64> {
-        self.numbers::<1>(what, of).map(|words| i64::from(words[0] as i32))
+        self.numbers::<1>(what, of)
+            .map(|words| i64::from(words[0] as i32))
     }
 
     /// Whether several threads may call it at once.
@@ -222,7 +227,9 @@ impl Library {
             return handle;
         }
         // SAFETY: takes a number, and gives a handle.
-        unsafe { std::mem::transmute::<usize, extern "C" fn(i32) -> usize>(function)(handle as i32) }
+        unsafe {
+            std::mem::transmute::<usize, extern "C" fn(i32) -> usize>(function)(handle as i32)
+        }
     }
 
     /// Rank in a communicator.
@@ -319,18 +326,24 @@ impl Library {
         const DEEPEST: u32 = 8;
         let name = self.name(datatype).unwrap_or_default();
         match name.strip_prefix("MPI_").unwrap_or(&name) {
-            "FLOAT" | "REAL" | "REAL4" | "COMPLEX" | "COMPLEX8" | "C_COMPLEX" | "C_FLOAT_COMPLEX"
-            | "CXX_FLOAT_COMPLEX" | "2REAL" => Element::Single,
+            "FLOAT" | "REAL" | "REAL4" | "COMPLEX" | "COMPLEX8" | "C_COMPLEX"
+            | "C_FLOAT_COMPLEX" | "CXX_FLOAT_COMPLEX" | "2REAL" => Element::Single,
             "DOUBLE" | "DOUBLE_PRECISION" | "REAL8" | "DOUBLE_COMPLEX" | "COMPLEX16"
             | "C_DOUBLE_COMPLEX" | "CXX_DOUBLE_COMPLEX" | "2DOUBLE_PRECISION" => Element::Double,
-            "" if depth < DEEPEST => self.common_element(datatype, depth).unwrap_or(Element::Other),
+            "" if depth < DEEPEST => self
+                .common_element(datatype, depth)
+                .unwrap_or(Element::Other),
             _ => Element::Other,
         }
     }
 
     fn name(&self, datatype: usize) -> Option<String> {
         let (mut text, mut length) = ([0u8; 512], 0i32);
-        let arguments = [datatype, text.as_mut_ptr() as usize, &raw mut length as usize];
+        let arguments = [
+            datatype,
+            text.as_mut_ptr() as usize,
+            &raw mut length as usize,
+        ];
         // SAFETY: longer than any name that a library keeps.
         unsafe { self.ask(Ask::TypeName, arguments)? };
         let text = text.get(..usize::try_from(length).ok()?)?;
@@ -340,7 +353,8 @@ impl Library {
     /// What all the datatypes that a derived one is made from consist of.
     fn common_element(&self, datatype: usize, depth: u32) -> Option<Element> {
         let mut counts = [0i32; 4];
-        let [numbers, addresses, types, combiner] = [0, 1, 2, 3].map(|i| &raw mut counts[i] as usize);
+        let [numbers, addresses, types, combiner] =
+            [0, 1, 2, 3].map(|i| &raw mut counts[i] as usize);
         let arguments = [datatype, numbers, addresses, types, combiner];
         // SAFETY: numbers of our own.
         unsafe { self.ask(Ask::TypeEnvelope, arguments)? };

@@ -26,8 +26,7 @@ use crate::engine::parallel;
 use crate::os::local;
 use cere_format::mpi::{ARGUMENTS_MOST, begin};
 
-const MANY_THREADS: &str =
-    "several threads may call MPI (MPI_THREAD_MULTIPLE), so what changes meanwhile is not its work alone";
+const MANY_THREADS: &str = "several threads may call MPI (MPI_THREAD_MULTIPLE), so what changes meanwhile is not its work alone";
 const NO_LIBRARY: &str = "the MPI library lacks functions that tell what its datatypes are";
 const BY_MODULE: &str = "it is called as Fortran's module mpi_f08 does";
 
@@ -76,7 +75,9 @@ impl Unanswered {
                 format!("it writes {at:#x}, which other processes or addresses share")
             }
             Unanswered::OwnFrames(at) => {
-                format!("it changes {at:#x}, a variable of the region's frames that no argument leads to")
+                format!(
+                    "it changes {at:#x}, a variable of the region's frames that no argument leads to"
+                )
             }
             Unanswered::TooMuch => "its calls move more than 2 GiB".into(),
             Unanswered::Lack(lack) => format!("it takes {lack}"),
@@ -100,7 +101,10 @@ pub fn begin_call(state: &mut State, call: &Call) -> Result<(), Refusal> {
     }
     let handle = given.handle_size();
     // SAFETY: the call's own arguments, open.
-    let requests = areas.requests.iter().map(|at| (*at, unsafe { answered::read_handle(*at, handle) }));
+    let requests = areas
+        .requests
+        .iter()
+        .map(|at| (*at, unsafe { answered::read_handle(*at, handle) }));
     let requests = requests.collect();
     if let Some(Level { answered, .. }) = engine.level.as_mut() {
         let mut begun = begin(&mut answered.list, call.number, &arguments);
@@ -123,7 +127,18 @@ pub fn begin_call(state: &mut State, call: &Call) -> Result<(), Refusal> {
 
 /// The call has returned this, on this stack. What it has changed is kept, and what it has mapped is known.
 pub fn end_call(state: &mut State, result: u64, stack: usize) -> Result<(), Refusal> {
-    let underway = |state: &State| Some(state.engine.level.as_ref()?.answered.underway.as_ref()?.name);
+    let underway = |state: &State| {
+        Some(
+            state
+                .engine
+                .level
+                .as_ref()?
+                .answered
+                .underway
+                .as_ref()?
+                .name,
+        )
+    };
     let Some(name) = underway(state) else {
         return Ok(());
     };
