@@ -164,6 +164,9 @@ pub struct RankRegion {
     pub invocations: u64,
     /// Seconds in it and in no region that it calls, over all threads, without those in MPI.
     pub self_seconds: f64,
+    /// Seconds in it and in what it calls, over all threads; 0 in older profiles.
+    #[serde(default)]
+    pub inclusive_seconds: f64,
     /// Seconds in calls of MPI from it.
     pub mpi_seconds: f64,
 }

@@ -1,4 +1,21 @@
-//! Whether two outputs are the same, apart from words that differ between runs of one build.
+//! Whether two outputs are the same, apart from words that differ between runs of one build: the one of all processes, or that of each
+//! rank by itself.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// What a run printed: that of each rank that prints apart under its name, all else under the empty one.
+pub type Printed = BTreeMap<String, Vec<u8>>;
+
+type Line = Vec<String>;
+
+/// Which order of lines counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As they were printed.
+    Printed,
+    /// None: processes print beside one another into one output.
+    Any,
+}
 
 /// How the outputs of two runs of one build differ in more than words.
 #[derive(Debug, thiserror::Error)]
@@ -14,11 +31,15 @@ pub enum Differs {
         /// Its words in the later run.
         text: String,
     },
+    /// In those of a rank.
+    #[error("rank {0}: {1}")]
+    Rank(String, Box<Self>),
 }
 
 /// The plain build's output, with the words that differ from run to run.
 pub struct Varying {
-    lines: Vec<Vec<Word>>,
+    parts: BTreeMap<String, Vec<Vec<Word>>>,
+    order: Order,
     ignored: Vec<String>,
 }
 
@@ -27,7 +48,7 @@ struct Word {
     varies: bool,
 }
 
-fn words_by_line(output: &[u8], ignored: &[String]) -> Vec<Vec<String>> {
+fn words_by_line(output: &[u8], ignored: &[String]) -> Vec<Line> {
     let text = String::from_utf8_lossy(output);
     let wanted = text
         .lines()
@@ -36,9 +57,47 @@ fn words_by_line(output: &[u8], ignored: &[String]) -> Vec<Vec<String>> {
     wanted.map(words).collect()
 }
 
+/// The number of lines that are not empty.
+pub fn lines(printed: &Printed) -> usize {
+    let lines = printed
+        .values()
+        .flat_map(|text| text.split(|byte| *byte == b'\n'));
+    lines.filter(|line| !line.is_empty()).count()
+}
+
 /// Finds the words that differ between the outputs of several runs.
-pub fn find_varying_words(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Varying, Differs> {
-    let mut all = outputs.iter().map(|o| words_by_line(o, ignored));
+pub fn find_varying_words(
+    outputs: &[Printed],
+    ignored: &[String],
+    order: Order,
+) -> Result<Varying, Differs> {
+    let names: std::collections::BTreeSet<&String> =
+        outputs.iter().flat_map(BTreeMap::keys).collect();
+    let part = |name: &String| {
+        let of = |printed: &Printed| {
+            let text = printed.get(name).map_or(&[][..], Vec::as_slice);
+            words_by_line(text, ignored)
+        };
+        let mut texts: Vec<Vec<Line>> = outputs.iter().map(of).collect();
+        if order == Order::Any {
+            arrange(&mut texts);
+        }
+        let found = varying_words(texts).map_err(|why| match name.is_empty() {
+            true => why,
+            false => Differs::Rank(name.clone(), Box::new(why)),
+        });
+        Ok((name.clone(), found?))
+    };
+    Ok(Varying {
+        parts: names.into_iter().map(part).collect::<Result<_, _>>()?,
+        order,
+        ignored: ignored.to_vec(),
+    })
+}
+
+/// The lines of the first text, with the words that differ from line to line in the others.
+fn varying_words(texts: Vec<Vec<Line>>) -> Result<Vec<Vec<Word>>, Differs> {
+    let mut all = texts.into_iter();
     let first = all.next().unwrap_or_default();
     let word = |text: String| Word {
         text,
@@ -64,48 +123,149 @@ pub fn find_varying_words(outputs: &[Vec<u8>], ignored: &[String]) -> Result<Var
             }
         }
     }
-    Ok(Varying {
-        lines: found,
-        ignored: ignored.to_vec(),
-    })
+    Ok(found)
+}
+
+/// Puts the lines of each text into an order in which those that all texts have come first, then like beside like: words that differ
+/// from run to run are found in lines that differ, and nowhere else.
+fn arrange(texts: &mut [Vec<Line>]) {
+    let counts = |text: &[Line]| {
+        let mut counts: HashMap<Line, usize> = HashMap::new();
+        for line in text {
+            *counts.entry(line.clone()).or_default() += 1;
+        }
+        counts
+    };
+    let mut shared = texts.first().map_or_else(HashMap::new, |text| counts(text));
+    for text in texts.iter().skip(1) {
+        let own = counts(text);
+        for (line, count) in &mut shared {
+            *count = own.get(line).copied().unwrap_or(0).min(*count);
+        }
+    }
+    let masked = |word: &String| match word.contains(|c: char| c.is_ascii_digit()) {
+        true => String::new(),
+        false => word.clone(),
+    };
+    for text in texts {
+        let mut left = shared.clone();
+        text.sort_by_cached_key(|line| {
+            let common = left.get_mut(line).filter(|left| **left > 0);
+            let is_common = common.map(|left| *left -= 1).is_some();
+            let mask: Line = line.iter().map(masked).collect();
+            (!is_common, line.len(), mask, line.clone())
+        });
+    }
+}
+
+fn shown(line: &[Word]) -> String {
+    let words: Vec<&str> = line.iter().map(|w| w.text.as_str()).collect();
+    words.join(" ")
+}
+
+fn varies(line: &[Word]) -> usize {
+    line.iter().filter(|w| w.varies).count()
 }
 
 impl Varying {
     /// The number of words that differ from run to run, and the first line with such a word.
     pub fn told(&self) -> Option<(usize, String)> {
-        let varies = |line: &&Vec<Word>| line.iter().any(|w| w.varies);
-        let first = self.lines.iter().find(varies)?;
-        let text: Vec<&str> = first.iter().map(|w| w.text.as_str()).collect();
-        let count = self.lines.iter().flatten().filter(|w| w.varies).count();
-        Some((count, text.join(" ")))
+        let lines = || self.parts.values().flatten();
+        let first = lines().find(|line| varies(line) > 0)?;
+        Some((lines().map(|line| varies(line)).sum(), shown(first)))
     }
 
     /// How `output` differs from the plain build's, if it does; numbers may be off by the relative error `tolerance`.
-    pub fn difference(&self, output: &[u8], tolerance: f64) -> Option<String> {
-        let found = words_by_line(output, &self.ignored);
-        if found.len() != self.lines.len() {
-            return Some(format!(
-                "{} lines instead of {}",
-                found.len(),
-                self.lines.len()
-            ));
-        }
-        let same = |word: &Word, other: &String| {
-            word.varies || word.text == *other || numbers_agree(&word.text, other, tolerance)
-        };
-        for (line, other) in self.lines.iter().zip(found) {
-            let whole = line.len() == other.len();
-            if !whole || !line.iter().zip(&other).all(|(w, o)| same(w, o)) {
-                let plain: Vec<&str> = line.iter().map(|w| w.text.as_str()).collect();
-                return Some(format!(
-                    "\"{}\" instead of \"{}\"",
-                    other.join(" "),
-                    plain.join(" ")
-                ));
-            }
-        }
-        None
+    pub fn difference(&self, output: &Printed, tolerance: f64) -> Option<String> {
+        let names = self.parts.keys().chain(output.keys());
+        let mut differences = names.filter_map(|name| {
+            let part = self.parts.get(name).map_or(&[][..], Vec::as_slice);
+            let text = output.get(name).map_or(&[][..], Vec::as_slice);
+            let why = self.difference_of(part, words_by_line(text, &self.ignored), tolerance)?;
+            Some(match name.is_empty() {
+                true => why,
+                false => format!("rank {name}: {why}"),
+            })
+        });
+        differences.next()
     }
+
+    fn difference_of(
+        &self,
+        part: &[Vec<Word>],
+        found: Vec<Line>,
+        tolerance: f64,
+    ) -> Option<String> {
+        let same = |line: &[Word], other: &Line| {
+            let word = |(word, other): (&Word, &String)| {
+                word.varies || word.text == *other || numbers_agree(&word.text, other, tolerance)
+            };
+            line.len() == other.len() && line.iter().zip(other).all(word)
+        };
+        let numbers = (found.len(), part.len());
+        if self.order == Order::Printed && numbers.0 == numbers.1 {
+            let mut pairs = part.iter().zip(&found);
+            let (line, other) = pairs.find(|(line, other)| !same(line, other))?;
+            return Some(instead(other, line));
+        }
+        let (missing, new) = unmatched(part, found, same);
+        let counted = match numbers.0 == numbers.1 {
+            true => String::new(),
+            false => format!("{} lines instead of {}: ", numbers.0, numbers.1),
+        };
+        let alike = |line: &[Word], other: &Line| {
+            line.iter()
+                .zip(other)
+                .filter(|(w, o)| w.text == **o)
+                .count()
+        };
+        let what = match (missing.first(), &new[..]) {
+            (None, []) => return None,
+            (Some(line), []) => format!("\"{}\" is missing", shown(line)),
+            (None, [other, ..]) => format!("\"{}\" is one more", other.join(" ")),
+            (Some(line), new) => {
+                let nearest = new.iter().max_by_key(|other| alike(line, other));
+                nearest.map_or(String::new(), |other| instead(other, line))
+            }
+        };
+        Some(counted + &what)
+    }
+}
+
+fn instead(other: &Line, line: &[Word]) -> String {
+    format!("\"{}\" instead of \"{}\"", other.join(" "), shown(line))
+}
+
+/// The lines of `part` that none in `found` is the same as, and those that are left there; each counts once, whatever their order.
+fn unmatched<'a>(
+    part: &'a [Vec<Word>],
+    found: Vec<Line>,
+    same: impl Fn(&[Word], &Line) -> bool,
+) -> (Vec<&'a [Word]>, Vec<Line>) {
+    let mut exactly: HashMap<String, usize> = HashMap::new();
+    for line in part.iter().filter(|line| varies(line) == 0) {
+        *exactly.entry(shown(line)).or_default() += 1;
+    }
+    let take = |exactly: &mut HashMap<String, usize>, line: &str| {
+        let left = exactly.get_mut(line).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    };
+    let mut new = found;
+    new.retain(|line| !take(&mut exactly, &line.join(" ")));
+    let open = |line: &&Vec<Word>| varies(line) > 0 || take(&mut exactly, &shown(line));
+    let mut missing: Vec<&[Word]> = part.iter().filter(open).map(Vec::as_slice).collect();
+    // What a line with more words that vary would take too is left to those with fewer.
+    missing.sort_by_key(|line| varies(line));
+    missing.retain(
+        |line| match new.iter().position(|other| same(line, other)) {
+            Some(place) => {
+                new.remove(place);
+                false
+            }
+            None => true,
+        },
+    );
+    (missing, new)
 }
 
 /// Whether both words are numbers that differ by a relative error of `tolerance` at most. Fortran writes exponents with D
@@ -127,28 +287,99 @@ fn numbers_agree(a: &str, b: &str, tolerance: f64) -> bool {
 mod tests {
     use super::*;
 
+    fn printed(text: &str) -> Printed {
+        [(String::new(), text.as_bytes().to_vec())].into()
+    }
+
+    fn of(texts: &[&str], order: Order) -> Result<Varying, Differs> {
+        let outputs: Vec<Printed> = texts.iter().map(|text| printed(text)).collect();
+        find_varying_words(&outputs, &["date".to_owned()], order)
+    }
+
     #[test]
     fn what_varies_is_not_compared() {
-        let of = |texts: &[&str]| {
-            let outputs: Vec<Vec<u8>> = texts.iter().map(|t| t.as_bytes().to_vec()).collect();
-            find_varying_words(&outputs, &["date".to_owned()])
-        };
+        let of = |texts: &[&str]| of(texts, Order::Printed);
         let plain = of(&[
             "sum 3.5\ntime 1.2 s\ndate a\n",
             "sum 3.5\ntime 1.3 s\ndate b c\n",
         ])
         .unwrap();
         assert_eq!(plain.told().unwrap(), (1, "time 1.2 s".to_owned()));
-        assert_eq!(
-            plain.difference(b"sum 3.5\ntime 9 s\ndate x y z", 0.0),
-            None
-        );
-        assert!(plain.difference(b"sum 3.6\ntime 9 s", 0.0).is_some());
-        assert!(plain.difference(b"sum 3.5\n", 0.0).is_some());
-        assert!(plain.difference(b"sum 3.5\ntime 9 s s", 0.0).is_some());
-        assert_eq!(plain.difference(b"sum 3.5000001\ntime 9 s", 1e-6), None);
+        let difference = |text, tolerance| plain.difference(&printed(text), tolerance);
+        assert_eq!(difference("sum 3.5\ntime 9 s\ndate x y z", 0.0), None);
+        for other in [
+            "sum 3.6\ntime 9 s",
+            "sum 3.5\n",
+            "sum 3.5\ntime 9 s s",
+            "time 9 s\nsum 3.5",
+        ] {
+            assert!(difference(other, 0.0).is_some(), "{other}");
+        }
+        assert_eq!(difference("sum 3.5000001\ntime 9 s", 1e-6), None);
         assert!(of(&["a\n", "a\nb\n"]).is_err());
         assert!(of(&["a\n", "a b\n"]).is_err());
+    }
+
+    #[test]
+    fn lines_in_any_order_are_all_there_once() {
+        let plain =
+            "rank 0 sum 1.5\nrank 1 sum 2.5\nrank 0 took 1.9 s\nrank 1 took 2.1 s\nend 2\nend 2\n";
+        let other =
+            "end 2\nrank 1 took 0.8 s\nrank 1 sum 2.5\nrank 0 took 1.1 s\nend 2\nrank 0 sum 1.5\n";
+        let varying = of(&[plain, other], Order::Any).unwrap();
+        // The times alone vary, not the ranks beside them.
+        assert_eq!(varying.told().unwrap(), (2, "rank 0 took 1.9 s".to_owned()));
+        let with = |from: &str, to: &str| {
+            let text = other.replacen(from, to, 1);
+            varying
+                .difference(&printed(&text), 1e-6)
+                .unwrap_or_default()
+        };
+        assert_eq!(with("1.1", "7.5"), "");
+        assert_eq!(with("2.5", "2.5000001"), "");
+        assert_eq!(
+            with("sum 2.5", "sum 2.6"),
+            "\"rank 1 sum 2.6\" instead of \"rank 1 sum 2.5\""
+        );
+        assert_eq!(
+            with("end 2\n", ""),
+            "5 lines instead of 6: \"end 2\" is missing"
+        );
+        assert_eq!(
+            with("end", "end 2\nend"),
+            "7 lines instead of 6: \"end 2\" is one more"
+        );
+        let twice = with("rank 0 sum 1.5", "rank 1 sum 2.5");
+        assert_eq!(twice, "\"rank 1 sum 2.5\" instead of \"rank 0 sum 1.5\"");
+        assert!(with("rank 0 took", "rank 1 took").contains("instead of \"rank 0 took"));
+        // A line that stays keeps its words, though others like it vary around it.
+        let varying = of(&["x 1\nx 0.9\n", "x 1.1\nx 1\n"], Order::Any).unwrap();
+        assert_eq!(varying.difference(&printed("x 5\nx 1"), 0.0), None);
+        assert!(varying.difference(&printed("x 5\nx 6"), 0.0).is_some());
+    }
+
+    #[test]
+    fn each_rank_by_itself() {
+        let ranks = |texts: [&str; 2]| -> Printed {
+            let named = ["0", "1"].into_iter().zip(texts);
+            named
+                .map(|(rank, text)| (rank.to_owned(), text.as_bytes().to_vec()))
+                .collect()
+        };
+        let plain = [ranks(["a\nb 1", "c"]), ranks(["a\nb 2", "c"])];
+        let varying = find_varying_words(&plain, &[], Order::Printed).unwrap();
+        assert_eq!(varying.difference(&ranks(["a\nb 3", "c"]), 0.0), None);
+        let why = |texts| varying.difference(&ranks(texts), 0.0).unwrap();
+        assert_eq!(why(["a\nb 1", "d"]), "rank 1: \"d\" instead of \"c\"");
+        assert!(why(["b 1\na", "c"]).starts_with("rank 0: "));
+        assert_eq!(
+            why(["a\nb 1", ""]),
+            "rank 1: 0 lines instead of 1: \"c\" is missing"
+        );
+        assert!(varying.difference(&printed("a"), 0.0).is_some());
+        let other = find_varying_words(&[ranks(["a", "c"]), ranks(["a", ""])], &[], Order::Printed);
+        let why = other.err().unwrap().to_string();
+        assert_eq!(why, "rank 1: 1 lines in one, 0 in another");
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! Runs of the program in several builds, in turns: time, and whether the output is the plain build's.
 
 use crate::decide::{Answer, Rule};
-use crate::output::{self, Varying};
+use crate::output::{self, Order, Printed, Varying};
 use crate::{Bench, Turns};
 use anyhow::{Context, Result, bail};
 use cere_capture::input::Input;
 use cere_format::store::Store;
 use cere_store::build::image::Program;
-use cere_store::build::start::Start;
+use cere_store::build::start::{Ran, Start};
 use cere_system::events::{Events, Progress};
 use cere_system::process::supervise;
 use cere_timing::stats::median;
 use cere_timing::stats::{Gain, Series, gain};
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 
 /// A build of the program.
 #[derive(Debug, Clone)]
@@ -94,8 +95,32 @@ pub struct Trial<'a> {
     pub tolerance: f64,
     events: Events,
     /// Outputs of the plain build so far.
-    plain: Vec<Vec<u8>>,
+    plain: Vec<Printed>,
     status: Option<ExitStatus>,
+    /// Whether it is known if there are ranks.
+    looked: bool,
+    ranks: Option<Ranks>,
+}
+
+/// The ranks in which builds run, every one in each run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranks {
+    /// Their names, in their order.
+    pub names: Vec<String>,
+    /// Ranks that run other programs, which stay as they are.
+    pub others: Vec<String>,
+    /// Whether the output of each is compared by itself; else lines may come in any order.
+    pub apart: bool,
+}
+
+/// A run of a build.
+struct Ended {
+    seconds: f64,
+    status: ExitStatus,
+    printed: Printed,
+    ran: Ran,
+    /// What was said of its failure.
+    complaint: String,
 }
 
 impl<'a> Trial<'a> {
@@ -120,13 +145,15 @@ impl<'a> Trial<'a> {
             events: events.clone(),
             plain: Vec::new(),
             status: None,
+            looked: false,
+            ranks: None,
         })
     }
 
     /// Runs `builds`, the plain one first, in turns, `rounds` times each.
     pub fn run(&mut self, builds: &[Build], rounds: u32) -> Result<Runs> {
         let all: Vec<usize> = (1..builds.len()).collect();
-        let mut runs = self.start(builds, rounds);
+        let mut runs = self.start(builds, rounds)?;
         for _ in 0..rounds {
             runs.round(&all)?;
         }
@@ -137,7 +164,7 @@ impl<'a> Trial<'a> {
     pub fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)> {
         let all: Vec<usize> = (1..builds.len()).collect();
         let rounds = rule.looks.first().copied().unwrap_or(1);
-        let mut runs = self.start(builds, rounds as u32);
+        let mut runs = self.start(builds, rounds as u32)?;
         let events = runs.bench.trial.events.clone();
         let answer = runs.decide(&all, rule, |rounds| {
             events.note(format!(
@@ -147,7 +174,16 @@ impl<'a> Trial<'a> {
         Ok((finish(runs)?, answer))
     }
 
-    fn start<'t>(&'t mut self, builds: &'t [Build], rounds: u32) -> Turns<Running<'t, 'a>> {
+    /// The ranks, if builds ran in several.
+    pub fn ranks(&self) -> Option<&Ranks> {
+        self.ranks.as_ref()
+    }
+
+    fn start<'t>(&'t mut self, builds: &'t [Build], rounds: u32) -> Result<Turns<Running<'t, 'a>>> {
+        if let (Some(plain), false, false) = (builds.first(), self.looked, self.program.is_direct())
+        {
+            self.look_for_ranks(plain)?;
+        }
         let each = (builds.len() + builds.len().div_ceil(PAIR)) as u64;
         let running = Running {
             outputs: vec![Vec::new(); builds.len()],
@@ -156,12 +192,55 @@ impl<'a> Trial<'a> {
             builds,
             before: None,
         };
-        Turns::new(running, PAIR)
+        Ok(Turns::new(running, PAIR))
+    }
+
+    /// Finds out by two runs of the plain build whether there are ranks, and whether each can print apart: not if a script between the
+    /// ranks and this command makes something of what they print.
+    fn look_for_ranks(&mut self, plain: &Build) -> Result<()> {
+        self.looked = true;
+        let together = self.run_once(plain)?;
+        self.check_status(together.status)?;
+        let Ran { ranks, others } = together.ran;
+        if ranks.len() < 2 {
+            return Ok(());
+        }
+        self.ranks = Some(Ranks {
+            names: ranks.into_iter().map(|r| r.rank).collect(),
+            others,
+            apart: true,
+        });
+        let apart = self.run_once(plain)?;
+        if let Some(ranks) = &mut self.ranks {
+            let lines = output::lines(&together.printed) == output::lines(&apart.printed);
+            ranks.apart = lines && together.status == apart.status;
+        }
+        Ok(())
+    }
+
+    /// How outputs are compared.
+    fn order(&self) -> Order {
+        match &self.ranks {
+            Some(ranks) if !ranks.apart => Order::Any,
+            _ => Order::Printed,
+        }
+    }
+
+    /// Why a run in which the build did not run in the ranks that it runs in is none.
+    fn other_ranks(&self, ran: &Ran) -> Option<String> {
+        let wanted = &self.ranks.as_ref()?.names;
+        let ran: Vec<&String> = ran.ranks.iter().map(|r| &r.rank).collect();
+        let lost: Vec<&str> = wanted
+            .iter()
+            .filter(|rank| !ran.contains(rank))
+            .map(String::as_str)
+            .collect();
+        (!lost.is_empty()).then(|| format!("it did not run in rank {}", lost.join(", ")))
     }
 
     /// The words of the plain build's output that differ from run to run.
     pub fn varying(&self) -> Result<Varying> {
-        output::find_varying_words(&self.plain, self.ignored).map_err(|why| {
+        output::find_varying_words(&self.plain, self.ignored, self.order()).map_err(|why| {
             anyhow::anyhow!(
                 "the output of {} differs from run to run ({why}), so the output of another build cannot be checked: \
                  exclude such lines with --ignore TEXT, or have the program print none",
@@ -187,12 +266,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn run_once(&mut self, build: &Build) -> Result<(f64, ExitStatus, Vec<u8>)> {
+    fn run_once(&mut self, build: &Build) -> Result<Ended> {
         let mut feed = self.input.for_next_run()?;
-        let mut file = tempfile::tempfile().context("cannot keep the program's output")?;
-        let own: File = file
-            .try_clone()
-            .context("cannot keep the program's output")?;
         let mut started = Start {
             program: self.program,
             words: self.command,
@@ -200,10 +275,12 @@ impl<'a> Trial<'a> {
             library_of_build: false,
             build: Some(&build.path),
             rank: None,
+            apart: self.ranks.as_ref().is_some_and(|ranks| ranks.apart),
         }
         .command(self.store)?;
         let command = &mut started.command;
-        command.stdout(own).stderr(Stdio::null());
+        let (mut printed, mut complaints) = (Kept::new()?, Kept::new()?);
+        command.stdout(printed.end()?).stderr(complaints.end()?);
         if let Some(stdin) = feed.stdin.take() {
             command.stdin(stdin);
         }
@@ -214,13 +291,90 @@ impl<'a> Trial<'a> {
         if let Some(told) = ended.told {
             bail!(told);
         }
-        started.check(ended.status)?;
-        let mut output = Vec::new();
-        use std::io::{Read, Seek};
-        file.rewind()
-            .and_then(|()| file.read_to_end(&mut output))
+        let mut ran = started.check(ended.status)?;
+        let own = printed.text()?;
+        let complaint = match ended.status.success() {
+            true => String::new(),
+            // MPICH complains on its standard output.
+            false => last_words(&[&*own, &*complaints.text()?].concat(), &ran),
+        };
+        let own = [(String::new(), own)];
+        let ranks = ran.ranks.iter_mut();
+        let ranks = ranks.map(|r| (r.rank.clone(), std::mem::take(&mut r.printed)));
+        Ok(Ended {
+            seconds: ended.seconds,
+            status: ended.status,
+            printed: own
+                .into_iter()
+                .chain(ranks)
+                .filter(|(_, text)| !text.is_empty())
+                .collect(),
+            complaint,
+            ran,
+        })
+    }
+}
+
+/// A file that a run writes and that is read afterwards.
+struct Kept(File);
+
+impl Kept {
+    fn new() -> Result<Self> {
+        let file = tempfile::tempfile().context("cannot keep the program's output")?;
+        Ok(Self(file))
+    }
+
+    /// For the program.
+    fn end(&self) -> Result<File> {
+        self.0
+            .try_clone()
+            .context("cannot keep the program's output")
+    }
+
+    fn text(&mut self) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        self.0
+            .rewind()
+            .and_then(|()| self.0.read_to_end(&mut text))
             .context("cannot read the program's output again")?;
-        Ok((ended.seconds, ended.status, output))
+        Ok(text)
+    }
+}
+
+/// Lines that tell why a run failed.
+const LAST: usize = 4;
+
+/// The ranks of those that `ran` that called `exit` with another status than 0, else what launchers say in `text` of the process that
+/// failed, with its rank, else the last lines.
+fn last_words(text: &[u8], ran: &Ran) -> String {
+    let failed = ran
+        .ranks
+        .iter()
+        .filter_map(|rank| Some((&rank.rank, rank.failed?)));
+    let failed: Vec<String> = failed
+        .map(|(rank, status)| format!("rank {rank} ended with status {status}"))
+        .collect();
+    if !failed.is_empty() {
+        return failed.join(", ");
+    }
+    let mut text = String::from_utf8_lossy(text).into_owned();
+    for rank in &ran.ranks {
+        for process in &rank.processes {
+            let id = format!("PID {process} ");
+            text = text.replace(&id, &format!("{id}(rank {}) ", rank.rank));
+        }
+    }
+    let lines = text.lines().map(|line| line.trim_matches(['=', ' ', '-']));
+    let lines: Vec<&str> = lines
+        .filter(|line| line.contains(char::is_alphabetic))
+        .collect();
+    let named = lines.iter().position(|line| line.contains(" (rank "));
+    let first = named.unwrap_or_else(|| lines.len().saturating_sub(LAST));
+    let said: Vec<&str> = lines.into_iter().skip(first).take(LAST).collect();
+    let said = said.join("; ");
+    match named {
+        Some(_) => format!("{said} (9 and 15 are what launchers end the other ranks with)"),
+        None => said,
     }
 }
 
@@ -229,7 +383,7 @@ struct Running<'t, 'a> {
     trial: &'t mut Trial<'a>,
     builds: &'t [Build],
     /// Of each build but the plain one.
-    outputs: Vec<Vec<Vec<u8>>>,
+    outputs: Vec<Vec<Printed>>,
     progress: Progress,
     /// Seconds of the last run.
     before: Option<f64>,
@@ -243,20 +397,31 @@ impl Bench for Running<'_, '_> {
         self.progress.at(&build.name);
         let what = format!("running {}", self.trial.command[0]);
         let run = self.trial.events.run(what, self.before);
-        let (seconds, status, output) = self.trial.run_once(build)?;
+        let ended = self.trial.run_once(build)?;
         drop(run);
+        let (seconds, status) = (ended.seconds, ended.status);
         self.before = Some(seconds);
         self.progress.step();
         if subject == 0 {
             self.trial.check_status(status)?;
-            self.trial.plain.push(output);
-        } else if self.trial.status == Some(status) {
-            self.outputs[subject].push(output);
-        } else {
-            let plain = self.trial.status.map(describe_status).unwrap_or_default();
-            let own = describe_status(status);
-            return Ok(Err(format!("it {own}, and the plain build {plain}")));
+            self.trial.plain.push(ended.printed);
+            return Ok(Ok(vec![seconds]));
         }
+        if self.trial.status != Some(status) {
+            let plain = self.trial.status.map(describe_status).unwrap_or_default();
+            let mut why = format!(
+                "it {}, and the plain build {plain}",
+                describe_status(status)
+            );
+            if !ended.complaint.is_empty() {
+                why = format!("{why}: {}", ended.complaint);
+            }
+            return Ok(Err(why));
+        }
+        if let Some(why) = self.trial.other_ranks(&ended.ran) {
+            return Ok(Err(why));
+        }
+        self.outputs[subject].push(ended.printed);
         Ok(Ok(vec![seconds]))
     }
 }

@@ -1,7 +1,9 @@
 //! A hybrid binary as text and JSON.
 
+use cere_measure::Ranks;
 use cere_system::console::print;
-use cere_tune::hybrid::decide::{Decision, Tuned};
+use cere_tune::hybrid::decide::Tuned;
+use cere_tune::hybrid::make::Made;
 use serde_json::{Value, json};
 
 /// Flags and pipeline of a region, in a line.
@@ -29,7 +31,8 @@ fn region(tuned: &Tuned) -> Value {
 }
 
 /// As JSON; without a decision nothing was run.
-pub fn json(decision: Option<&Decision>, tuned: &[Tuned], notes: &[String]) -> Value {
+pub fn json(made: &Made, notes: &[String]) -> Value {
+    let decision = made.decision.as_ref();
     let level = decision.and_then(|d| d.level.as_ref());
     json!({
         "plain_seconds": decision.map(|d| d.plain_seconds),
@@ -38,13 +41,15 @@ pub fn json(decision: Option<&Decision>, tuned: &[Tuned], notes: &[String]) -> V
         "best_level": level.map(|l| &l.0),
         "best_level_seconds": level.map(|l| l.1),
         "rest": decision.map(|d| shell_words::join(&d.recipe.rest.flags)),
-        "regions": tuned.iter().map(region).collect::<Vec<_>>(),
+        "ranks": made.ranks.as_ref().map(|r| json!({"names": r.names, "others": r.others, "apart": r.apart})),
+        "regions": made.tuned.iter().map(region).collect::<Vec<_>>(),
         "notes": notes,
     })
 }
 
 /// The tables; with `explain` also the contribution of each region.
-pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> String {
+pub fn text(made: &Made, explain: bool) -> String {
+    let (decision, tuned) = (made.decision.as_ref(), &made.tuned);
     let mut text = String::new();
     if explain {
         let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
@@ -100,6 +105,27 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
         } else {
             text.push_str(&line("hybrid", chosen));
         }
+    }
+    text.extend(made.ranks.as_ref().map(verified));
+    text
+}
+
+/// On what the program was verified, a line each.
+fn verified(ranks: &Ranks) -> String {
+    let mut text = format!(
+        "each of {} ranks ran every build, and the output was compared {}\n",
+        ranks.names.len(),
+        match ranks.apart {
+            true => "rank by rank",
+            false =>
+                "in any order of its lines: what the ranks print does not come through as it is, so it cannot be told apart",
+        }
+    );
+    if !ranks.others.is_empty() {
+        text.push_str(&format!(
+            "as they were built: ranks that were not seen to run the program (another one, or LD_PRELOAD is not passed on): {}\n",
+            ranks.others.join(", ")
+        ));
     }
     text
 }
