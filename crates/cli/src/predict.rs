@@ -3,7 +3,6 @@
 use crate::options::{self, Common, Placement, Timing};
 use crate::show;
 use anyhow::{Context, Result, bail};
-use cere_format::build::RegionKind;
 use cere_format::profile::RegionKey;
 use cere_measure::decide::rounds;
 use cere_predict::subset::model::Predicted;
@@ -109,10 +108,7 @@ pub fn run(options: &Options) -> Result<u8> {
     let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
     let mut notes = chosen.notes.clone();
     notes.extend(team_warnings(&threads, &plan));
-    let parallel = |key: &RegionKey| {
-        let found = known.iter().find(|n| n.key == *key);
-        found.is_some_and(|n| n.region.kind == RegionKind::Parallel)
-    };
+    let parallel = |key: &RegionKey| model::is_parallel(&known, key);
     notes.extend(ranks::notes(&profile, parallel, &plan.keys()));
     notes.extend(show::profile::share_of_others(&profile).map(|share| {
         format!(

@@ -177,7 +177,8 @@ impl Varying {
 
     /// How `output` differs from the plain build's, if it does; numbers may be off by the relative error `tolerance`.
     pub fn difference(&self, output: &Printed, tolerance: f64) -> Option<String> {
-        let names = self.parts.keys().chain(output.keys());
+        let new = output.keys().filter(|name| !self.parts.contains_key(*name));
+        let names = self.parts.keys().chain(new);
         let mut differences = names.filter_map(|name| {
             let part = self.parts.get(name).map_or(&[][..], Vec::as_slice);
             let text = output.get(name).map_or(&[][..], Vec::as_slice);
@@ -237,11 +238,11 @@ fn instead(other: &Line, line: &[Word]) -> String {
 }
 
 /// The lines of `part` that none in `found` is the same as, and those that are left there; each counts once, whatever their order.
-fn unmatched<'a>(
-    part: &'a [Vec<Word>],
+fn unmatched(
+    part: &[Vec<Word>],
     found: Vec<Line>,
     same: impl Fn(&[Word], &Line) -> bool,
-) -> (Vec<&'a [Word]>, Vec<Line>) {
+) -> (Vec<&[Word]>, Vec<Line>) {
     let mut exactly: HashMap<String, usize> = HashMap::new();
     for line in part.iter().filter(|line| varies(line) == 0) {
         *exactly.entry(shown(line)).or_default() += 1;

@@ -61,13 +61,9 @@ pub struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Collects the parallel regions of the profile with their codelets.
     pub fn of(profile: &Profile, known: &[Named], codelets: &'a [Codelet]) -> Result<Self> {
-        let parallel = |key: &RegionKey| {
-            let found = known.iter().find(|n| n.key == *key);
-            found.is_some_and(|n| n.region.kind == RegionKind::Parallel)
-        };
         let ran = profile.regions.iter().filter(|r| r.invocations > 0);
         let mut regions: Vec<Region> = ran
-            .filter(|r| parallel(&r.key))
+            .filter(|r| is_parallel(known, &r.key))
             .map(|r| Region {
                 key: r.key.clone(),
                 name: r.name.clone(),
@@ -133,6 +129,12 @@ impl<'a> Plan<'a> {
     pub fn captured(&self) -> Vec<u32> {
         threads(self.each().map(|c| c.manifest))
     }
+}
+
+/// Whether the region is a parallel one.
+pub fn is_parallel(known: &[Named], key: &RegionKey) -> bool {
+    let found = known.iter().find(|n| n.key == *key);
+    found.is_some_and(|n| n.region.kind == RegionKind::Parallel)
 }
 
 fn captured(manifest: &Manifest) -> u32 {

@@ -203,3 +203,98 @@ pub fn notes(
     }
     notes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cere_testing::profile as fixture;
+
+    /// A run of ranks: seconds, those in MPI, those in the only region.
+    fn run(ranks: &[(f64, f64, f64)]) -> Profile {
+        let mut run = fixture::profile(&[("f", None, 0.5, 1.0)]);
+        let region = |seconds: f64| RankRegion {
+            key: run.regions[0].key.clone(),
+            name: "f".into(),
+            invocations: 1,
+            self_seconds: seconds,
+            inclusive_seconds: seconds,
+            mpi_seconds: 0.0,
+        };
+        let rank = |(number, (seconds, mpi, inside)): (usize, &(f64, f64, f64))| RankProfile {
+            rank: number.to_string(),
+            program: run.process.program.clone(),
+            seconds: *seconds,
+            work_seconds: *inside,
+            mpi_seconds: *mpi,
+            regions: Vec::from_iter((*inside > 0.0).then(|| region(*inside))),
+        };
+        run.ranks = ranks.iter().enumerate().map(rank).collect();
+        run
+    }
+
+    fn keys() -> Vec<RegionKey> {
+        vec![run(&[]).regions[0].key.clone()]
+    }
+
+    fn composed(ranks: &[Rank], seconds: f64, ratio: f64) -> (String, f64, f64) {
+        let found = compose(ranks, &[Changed { seconds, ratio }]).unwrap();
+        assert_eq!(found.seconds(), found.work_seconds + found.mpi_seconds);
+        let round = |seconds: f64| (seconds * 1e9).round() / 1e9;
+        (
+            found.slowest.clone(),
+            round(found.work_seconds),
+            round(found.mpi_seconds),
+        )
+    }
+
+    #[test]
+    fn another_rank_becomes_the_slowest() {
+        // Rank 0 works for 0.9 s, most of it in the region; rank 1 for 0.6, of which 0.1; rank 2 never runs it.
+        let run = run(&[(1.0, 0.1, 0.8), (1.0, 0.4, 0.1), (1.0, 0.7, 0.0)]);
+        let ranks = of(&[run], &keys(), Some("0"));
+        assert_eq!(own(&ranks).as_deref(), Some("0"));
+        assert_eq!(composed(&ranks, 0.8, 1.0), ("0".into(), 0.9, 0.1));
+        assert_eq!(composed(&ranks, 0.4, 0.5), ("1".into(), 0.55, 0.4));
+        assert_eq!(composed(&ranks, 1.6, 2.0), ("0".into(), 1.7, 0.1));
+    }
+
+    #[test]
+    fn of_several_runs_the_fast_ones_count() {
+        let runs = [
+            run(&[(1.0, 0.2, 0.5), (1.0, 0.4, 0.5)]),
+            run(&[(1.1, 0.1, 0.7), (1.1, 0.6, 0.4)]),
+        ];
+        let mut found = compose(
+            &of(&runs, &keys(), Some("0")),
+            &[Changed {
+                seconds: 0.5,
+                ratio: 1.0,
+            }],
+        )
+        .unwrap();
+        // Outside of the region rank 0 takes 0.5 and 0.4 s, of which 0.2 and 0.1 in MPI.
+        assert!((found.work_seconds - 0.8).abs() < 1e-9, "{found:?}");
+        assert!((found.mpi_seconds - 0.1).abs() < 1e-9, "{found:?}");
+        found.add(&of(&runs[..1], &keys(), None));
+        assert_eq!(found.measured_mpi_seconds, Some(0.2));
+    }
+
+    #[test]
+    fn what_the_reader_has_to_know() {
+        let mut run = run(&[(1.0, 0.1, 0.8), (1.0, 0.4, 0.1)]);
+        let told = |run: &Profile, keys: &[RegionKey]| notes(run, |_| true, keys).join("; ");
+        assert_eq!(told(&run, &keys()), "");
+        assert!(
+            told(&run, &[]).contains("rank 0 spends 800.000 ms"),
+            "{}",
+            told(&run, &[])
+        );
+        run.ranks[1].program = "other".into();
+        assert!(told(&run, &keys()).starts_with("other programs than that of rank"));
+        run.ranks.clear();
+        assert_eq!(told(&run, &keys()), "");
+        run.mpi_seconds = 0.1;
+        assert!(told(&run, &keys()).contains("one rank of it ran"));
+        assert_eq!(compose(&[], &[]), None);
+    }
+}

@@ -61,22 +61,25 @@ pub fn replace() {
     std::process::exit(127);
 }
 
-/// Where [`ended`] writes.
-static FAILED: OnceLock<PathBuf> = OnceLock::new();
+/// Where [`ended`] writes, in this process and not in those that it forks.
+static FAILED: OnceLock<(u32, PathBuf)> = OnceLock::new();
 
 unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 extern "C" fn ended(status: c_int, _: *mut c_void) {
-    if let Some(file) = FAILED.get().filter(|_| status != 0) {
+    if let Some((process, file)) = FAILED.get()
+        && status != 0
+        && *process == std::process::id()
+    {
         let _ = std::fs::write(file, status.to_string());
     }
 }
 
 /// Has this process write the status that it ends with into `file`, unless it is 0.
 fn tell_failure(file: PathBuf) {
-    if FAILED.set(file).is_ok() {
+    if FAILED.set((std::process::id(), file)).is_ok() {
         // SAFETY: glibc keeps the function's address, and this library is never unloaded.
         unsafe { on_exit(ended, std::ptr::null_mut()) };
     }
