@@ -73,9 +73,7 @@ impl Copies {
         }
         Ok(copies)
     }
-}
 
-impl Copies {
     /// A remark if one has ended already.
     pub fn ended(&mut self) -> Option<String> {
         let ended = |(child, _): &mut (Child, Place)| !matches!(child.try_wait(), Ok(None));

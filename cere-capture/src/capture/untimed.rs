@@ -15,7 +15,7 @@ pub enum Untimed {
         /// Arguments of the profiled process.
         profiled: String,
     },
-    /// Nothing tells the process from others.
+    /// No variable distinguishes the process from others.
     #[error(
         "several processes of the run are alike, and which of them was captured is chance: name a variable that tells them apart by --process-key"
     )]

@@ -164,7 +164,7 @@ fn of_processes(
     Ok(profiles)
 }
 
-/// A note where nothing tells the profiled process from others, so that the next run may show another one.
+/// A note where no variable distinguishes the profiled process from others: the next run may show another one.
 fn by_chance(processes: &Processes, profile: &Profile) -> Option<String> {
     let process = processes.find(&profile.process)?;
     processes.is_chance(process).then(|| {

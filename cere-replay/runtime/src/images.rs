@@ -1,7 +1,8 @@
 //! The images of this process, as the loader knows them.
 
 use cere_format::hexadecimal;
-use libc::{Elf64_Phdr, c_void};
+use cere_inside::images;
+use libc::Elf64_Phdr;
 use std::ffi::CStr;
 
 /// The executable or a library.
@@ -18,28 +19,23 @@ pub struct Image {
 
 /// All of them, the executable first.
 pub fn all() -> Vec<Image> {
-    unsafe extern "C" fn each(
-        info: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        data: *mut c_void,
-    ) -> i32 {
-        // SAFETY: the loader hands over valid pointers, and `data` is the vector below. A replay unloads nothing.
-        unsafe {
-            let info = &*info;
-            (*data.cast::<Vec<Image>>()).push(Image {
-                name: CStr::from_ptr(info.dlpi_name)
-                    .to_string_lossy()
-                    .into_owned(),
-                bias: info.dlpi_addr,
-                headers: std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)),
-                locals: info.dlpi_tls_data as u64,
-            });
-        }
-        0
-    }
     let mut found: Vec<Image> = Vec::new();
-    // SAFETY: the callback only touches the vector.
-    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut found).cast()) };
+    images::visit(|info, _| {
+        // SAFETY: the loader's string and headers. A replay unloads nothing.
+        let (name, headers) = unsafe {
+            (
+                CStr::from_ptr(info.dlpi_name),
+                std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+            )
+        };
+        found.push(Image {
+            name: name.to_string_lossy().into_owned(),
+            bias: info.dlpi_addr,
+            headers,
+            locals: info.dlpi_tls_data as u64,
+        });
+        true
+    });
     found
 }
 

@@ -8,6 +8,7 @@
 //! | [`again`] | executing a program in the place of the one that runs |
 //! | [`call`] | system calls without libc |
 //! | [`vdso`] | the kernel's shared page |
+//! | [`images`] | the images that the loader knows |
 //! | [`malloc`] | what of the `malloc` family is the same everywhere |
 //! | [`clibrary`] | what the C library keeps for a program |
 
@@ -16,6 +17,7 @@ pub mod call;
 pub mod clibrary;
 pub mod counter;
 pub mod heap;
+pub mod images;
 pub mod malloc;
 pub mod rebind;
 pub mod vdso;

@@ -9,6 +9,7 @@
 //! [`replace`] has another library's calls go to given functions.
 
 use crate::call::call;
+use crate::images;
 use std::ffi::{CStr, c_char};
 
 const DT_NULL: usize = 0;
@@ -210,47 +211,28 @@ pub unsafe fn replace(address: usize, functions: &[(&CStr, usize)]) {
 /// # Safety
 /// As [`replace`].
 pub unsafe fn replace_by(address: usize, of: impl Fn(&CStr) -> Option<usize>) {
-    struct Search {
-        address: usize,
-        found: Option<Image>,
-    }
-    unsafe extern "C" fn visit(
-        info: *mut libc::dl_phdr_info,
-        _: usize,
-        data: *mut libc::c_void,
-    ) -> i32 {
-        // SAFETY: the loader passes its record; `data` is the search.
-        unsafe {
-            let (info, search) = (&*info, &mut *data.cast::<Search>());
-            let base = info.dlpi_addr as usize;
-            let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-            let holds = |h: &libc::Elf64_Phdr| {
-                let start = base.wrapping_add(h.p_vaddr as usize);
-                h.p_type == libc::PT_LOAD
-                    && start <= search.address
-                    && search.address - start < h.p_memsz as usize
-            };
-            let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC);
-            let (true, Some(dynamic)) = (headers.iter().any(holds), dynamic) else {
-                return 0;
-            };
-            search.found = Some(Image {
-                base,
-                dynamic: base.wrapping_add(dynamic.p_vaddr as usize) as *const _,
-                headers: info.dlpi_phdr,
-                count: headers.len(),
-            });
-            1
-        }
-    }
-    let mut search = Search {
-        address,
-        found: None,
-    };
-    // SAFETY: `visit` gets the search back; the functions are the caller's word.
+    let mut found = None;
+    images::visit(|info, headers| {
+        let base = info.dlpi_addr as usize;
+        let holds = |h: &libc::Elf64_Phdr| {
+            let start = base.wrapping_add(h.p_vaddr as usize);
+            h.p_type == libc::PT_LOAD && start <= address && address - start < h.p_memsz as usize
+        };
+        let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC);
+        let (true, Some(dynamic)) = (headers.iter().any(holds), dynamic) else {
+            return true;
+        };
+        found = Some(Image {
+            base,
+            dynamic: base.wrapping_add(dynamic.p_vaddr as usize) as *const _,
+            headers: info.dlpi_phdr,
+            count: headers.len(),
+        });
+        false
+    });
+    let Some(image) = found else { return };
+    // SAFETY: the image is loaded, so its tables are there; the functions are the caller's word.
     unsafe {
-        libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast());
-        let Some(image) = search.found else { return };
         image.bind(|index| {
             let symbol = &*image.table::<libc::Elf64_Sym>(DT_SYMTAB).add(index);
             let name = image

@@ -168,7 +168,7 @@ impl<'a> Trial<'a> {
         let events = runs.bench.trial.events.clone();
         let answer = runs.decide(&all, rule, |rounds| {
             events.note(format!(
-                "{rounds} runs leave open whether the hybrid gains: more are made"
+                "{rounds} runs are inconclusive about the hybrid's gain: adding runs"
             ));
         })?;
         Ok((finish(runs)?, answer))

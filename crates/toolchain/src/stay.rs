@@ -32,7 +32,7 @@ const OFTEN: u32 = 2;
 const TOOLS: [&str; 5] = [CLANG, FLANG, OPT, LLD, OBJCOPY];
 const ENV_PRELOAD: &str = "LD_PRELOAD";
 
-/// The library, and who is told which tools stay.
+/// The preload library, and where the tools that stay are reported.
 static ALLOWED: OnceLock<(PathBuf, Events)> = OnceLock::new();
 /// By tool and whether it is confined.
 static TOOLS_HERE: Mutex<BTreeMap<(String, bool), Tool>> = Mutex::new(BTreeMap::new());

@@ -4,6 +4,7 @@
 
 use super::files;
 use cere_format::abi::{REGION_MAGIC, REGION_SECTION, RegionDescriptor, UNIT_SECTION};
+use cere_inside::images;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -22,30 +23,10 @@ pub struct Loaded {
     pub tls: Option<(usize, usize)>,
 }
 
-/// Calls `visit` with the loader's record of each loaded image, the program's first, until it returns false.
-fn visit_images(mut visit: impl FnMut(&libc::dl_phdr_info, &[libc::Elf64_Phdr]) -> bool) {
-    type Visit<'a> = &'a mut dyn FnMut(&libc::dl_phdr_info, &[libc::Elf64_Phdr]) -> bool;
-    unsafe extern "C" fn call(
-        info: *mut libc::dl_phdr_info,
-        _: usize,
-        visit: *mut libc::c_void,
-    ) -> i32 {
-        // SAFETY: the loader passes its record, which holds its headers, and what it was given below.
-        unsafe {
-            let (info, visit) = (&*info, &mut *visit.cast::<Visit>());
-            let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-            i32::from(!visit(info, headers))
-        }
-    }
-    let mut visit: Visit = &mut visit;
-    // SAFETY: `call` gets the function back.
-    unsafe { libc::dl_iterate_phdr(Some(call), (&raw mut visit).cast()) };
-}
-
 /// The loaded images, the program first.
 pub fn list_loaded() -> Vec<Loaded> {
     let mut list: Vec<Loaded> = Vec::new();
-    visit_images(|info, headers| {
+    images::visit(|info, headers| {
         let path = if list.is_empty() {
             files::read_link("/proc/self/exe").unwrap_or_default()
         } else if info.dlpi_name.is_null() {
@@ -83,7 +64,7 @@ pub fn return_after(address: usize) -> Option<usize> {
     const RET: u8 = 0xc3;
     const READABLE: u32 = libc::PF_R | libc::PF_X;
     let mut end = address;
-    visit_images(|info, headers| {
+    images::visit(|info, headers| {
         for header in headers {
             let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
             let code = start..start.wrapping_add(header.p_filesz as usize);
@@ -120,7 +101,7 @@ pub fn tls_function() -> *const () {
 /// `malloc`, which would be a call of the region.
 pub fn allocate_tls() {
     let mut modules: Vec<usize> = Vec::new();
-    visit_images(|info, _| {
+    images::visit(|info, _| {
         if info.dlpi_tls_modid != 0 && info.dlpi_tls_data.is_null() {
             modules.push(info.dlpi_tls_modid);
         }

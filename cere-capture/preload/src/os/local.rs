@@ -39,8 +39,8 @@ pub struct Local {
     pub mask: AtomicU64,
     /// Whether its hook could not work, because memory is closed for another thread.
     pub put_off: AtomicUsize,
-    /// What its own handler is told by a nudge ([`tell_handler`]): a number, and a text's address and length.
-    told: [AtomicUsize; 3],
+    /// Reason of a nudge for its own handler ([`leave_reason`]): a number, and a text's address and length.
+    reason: [AtomicUsize; 3],
 }
 
 /// State of the calling thread.
@@ -93,18 +93,18 @@ pub fn restartable_area(pointer: usize) -> (usize, usize) {
     (start, start + size)
 }
 
-/// Tells the calling thread's handler of a nudge this.
-pub fn tell_handler(number: usize, text: &'static str) {
+/// Leaves a reason for the calling thread's handler of a nudge.
+pub fn leave_reason(number: usize, text: &'static str) {
     let words = [number, text.as_ptr() as usize, text.len()];
-    for (word, value) in local().told.iter().zip(words) {
+    for (word, value) in local().reason.iter().zip(words) {
         word.store(value, Relaxed);
     }
 }
 
-/// Takes what the calling thread's handler was told; none if nothing.
-pub fn take_told() -> Option<(usize, &'static str)> {
-    let [number, at, length] = [0, 1, 2].map(|place| local().told[place].swap(0, Relaxed));
-    // SAFETY: the parts of a static text, as `tell_handler` left them.
+/// Takes the reason that [`leave_reason`] left; none if there is none.
+pub fn take_reason() -> Option<(usize, &'static str)> {
+    let [number, at, length] = [0, 1, 2].map(|place| local().reason[place].swap(0, Relaxed));
+    // SAFETY: the parts of a static text, as `leave_reason` left them.
     let bytes = unsafe { std::slice::from_raw_parts((at as *const u8).as_ref()?, length) };
     Some((number, std::str::from_utf8(bytes).ok()?))
 }

@@ -26,14 +26,14 @@ pub fn is_captured() -> bool {
 /// memory is open when this returns. From ordinary code of the program's threads, outside of sections.
 pub fn refuse_call(needs: Needs, function: &'static str) {
     if is_captured() {
-        local::tell_handler(needs as usize, function);
+        local::leave_reason(needs as usize, function);
         signals::nudge_self(signals::MEETS);
     }
 }
 
 /// In the handler of that nudge: what [`refuse_call`] was called for.
 pub fn take_call() -> Option<(Needs, &'static str)> {
-    let (number, function) = local::take_told()?;
+    let (number, function) = local::take_reason()?;
     let all = [
         Needs::NewThread,
         Needs::OtherThread,

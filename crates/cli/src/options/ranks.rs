@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use cere_capture::capture::Ranks;
 use cere_capture::profile::Which;
+use cere_format::rank;
 use cere_store::build::image::Program;
 
 /// The processes of a parallel program.
@@ -11,7 +12,7 @@ pub struct RankOptions {
     /// Ranks of a parallel program: `slowest` (the one with the most time in regions), `all`, or a list: `0,3`
     #[arg(long = "rank", value_name = "RANKS", default_value = "slowest", value_parser = ranks)]
     pub ranks: Ranks,
-    /// Variable that tells the processes of a run from one another, where no rank of MPI or Slurm does
+    /// Environment variable that distinguishes the processes of a run, where no rank of MPI or Slurm does
     #[arg(long, value_name = "VAR", value_parser = variable)]
     pub process_key: Option<String>,
 }
@@ -46,6 +47,7 @@ fn ranks(text: &str) -> Result<Ranks, String> {
             if ranks.iter().any(String::is_empty) {
                 return Err("wanted: `slowest`, `all`, or ranks with commas between them".into());
             }
+            ranks.sort_by(|a, b| rank::order(a, b));
             ranks.dedup();
             Ok(Ranks::These(ranks))
         }

@@ -237,6 +237,47 @@ int main(void) {
 }
 
 #[test]
+fn threads_from_before_there_are_regions() {
+    // The program itself has none: the library that it loads later does.
+    let host = "#include <dlfcn.h>
+#include <pthread.h>
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static void *early(void *x) { pthread_mutex_lock(&held); return x; }
+int main(void) {
+    pthread_t two[2];
+    pthread_mutex_lock(&held);
+    pthread_create(&two[0], 0, early, 0);
+    void *library = dlopen(\"./plug.so\", RTLD_NOW);
+    pthread_create(&two[1], 0, (void *(*)(void *))dlsym(library, \"work\"), 0);
+    pthread_join(two[1], 0);
+    pthread_mutex_unlock(&held);
+    pthread_join(two[0], 0);
+    return 0;
+}
+";
+    let plug = "static double v[4000];
+void *work(void *x) { for (int r = 0; r < 200; r++) for (int i = 1; i < 4000; i++) v[i] = v[i - 1] * 0.5 + i + r; return x; }
+";
+    let directory = built_from(
+        &[("host.c", host), ("plug.c", plug)],
+        "$CC -O1 -shared -fPIC plug.c -o plug.so; env -u LD_PRELOAD nice /usr/bin/clang-22 -O1 host.c -o app -pthread",
+    );
+    let at = directory.path();
+    let profile = json(at, "profile --json -- ./app");
+    let threads = profile["threads"].as_array().expect("threads");
+    let enters = |thread: &&Value| thread["regions"].as_array().is_some_and(|r| !r.is_empty());
+    let numbers: Vec<_> = threads
+        .iter()
+        .filter(enters)
+        .map(|t| t["number"].as_u64())
+        .collect();
+    assert_eq!(numbers, [Some(2)]);
+    // Captures mean the same thread by that number.
+    succeed(at, "capture work@* --thread 2 --invocation 1 -- ./app");
+    is_exact(at, "work*");
+}
+
+#[test]
 fn threads_that_come_and_go() {
     let source = "#include <pthread.h>
 static double cells[2000];

@@ -113,27 +113,22 @@ impl Text {
 
 /// Says where the images of the process lie.
 fn images() {
-    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, text: *mut c_void) -> c_int {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // SAFETY: the loader's record, and the text of the caller.
-        unsafe {
-            let text = &mut *text.cast::<Text>();
-            let offset = (*info).dlpi_addr;
-            let digit = |at: u32| DIGITS[(offset >> (4 * at) & 15) as usize];
-            let mut number = [0; 17];
-            (0..16).for_each(|at| number[15 - at as usize] = digit(at));
-            number[16] = b' ';
-            text.add(&number);
-            text.add(CStr::from_ptr((*info).dlpi_name).to_bytes_with_nul());
-        }
-        0
-    }
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = Text {
         bytes: [0; 1 << 16],
         used: 0,
     };
-    // SAFETY: the callback has the type that the loader calls, and `text` lives throughout.
-    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut text).cast()) };
+    cere_inside::images::visit(|info, _| {
+        let offset = info.dlpi_addr;
+        let digit = |at: u32| DIGITS[(offset >> (4 * at) & 15) as usize];
+        let mut number = [0; 17];
+        (0..16).for_each(|at| number[15 - at as usize] = digit(at));
+        number[16] = b' ';
+        text.add(&number);
+        // SAFETY: the loader's string.
+        text.add(unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes_with_nul());
+        true
+    });
     while !text.used.is_multiple_of(8) {
         text.add(&[0]);
     }

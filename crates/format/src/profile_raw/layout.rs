@@ -183,7 +183,7 @@ pub const CALLER_SEVERAL: u64 = u64::MAX;
 
 /// The times of a region in a thread.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct RawTimes {
     /// Depth at which it is active now.
     pub active: u32,

@@ -112,7 +112,7 @@ fn region(
 ) -> Result<RegionProfile, FormatError> {
     let (key, parallel) = threads.regions[slot].clone();
     let times = &threads.first().times[slot];
-    let kept = times.invocations.min(times.first_room);
+    let kept = times.invocations.min(times.first_room.into());
     Ok(RegionProfile {
         name: name(&key),
         key,

@@ -9,29 +9,14 @@ use crate::profile::{OverThreads, RegionKey, ThreadProfile, ThreadRegion};
 use std::collections::HashMap;
 use std::mem::offset_of;
 
-/// The times of a region in a thread: the words of [`RawTimes`].
-#[derive(Debug, Clone, Default)]
-pub struct Times {
-    pub users: u64,
-    pub invocations: u64,
-    pub finished: u64,
-    pub inclusive: u64,
-    pub own: u64,
-    pub min: u64,
-    pub max: u64,
-    pub sum: u64,
-    pub waited: u64,
-    pub mpi: u64,
-    pub caller: u64,
-    pub first_room: u64,
-}
-
-impl Times {
+impl RawTimes {
     fn read(table: &[u8], slot: usize) -> Self {
         let base = slot * size_of::<RawTimes>();
-        let half = |offset| u64::from(u32_at(table, base + offset));
+        let half = |offset| u32_at(table, base + offset);
         Self {
+            active: half(offset_of!(RawTimes, active)),
             users: half(offset_of!(RawTimes, users)),
+            user: word!(table, base, RawTimes, user),
             invocations: word!(table, base, RawTimes, invocations),
             finished: word!(table, base, RawTimes, finished),
             inclusive: word!(table, base, RawTimes, inclusive),
@@ -43,6 +28,7 @@ impl Times {
             mpi: word!(table, base, RawTimes, mpi),
             caller: word!(table, base, RawTimes, caller),
             first_room: half(offset_of!(RawTimes, first_room)),
+            later_room: half(offset_of!(RawTimes, later_room)),
         }
     }
 
@@ -72,7 +58,7 @@ pub struct Thread {
     processor: u64,
     pub mpi: u64,
     /// By the places of regions.
-    pub times: Vec<Times>,
+    pub times: Vec<RawTimes>,
 }
 
 /// What all threads have booked.
@@ -137,8 +123,8 @@ impl Thread {
         let state = reader.words(block, size_of::<RawThread>())?;
         let room = word!(&state, 0, RawThread, times_room).min(count as u64) as usize;
         let table = reader.words(block + TIMES_OFFSET, room * size_of::<RawTimes>())?;
-        let mut times: Vec<Times> = (0..room).map(|slot| Times::read(&table, slot)).collect();
-        times.resize(count, Times::default());
+        let mut times: Vec<RawTimes> = (0..room).map(|slot| RawTimes::read(&table, slot)).collect();
+        times.resize(count, RawTimes::default());
         let earlier = word!(&state, 0, RawThread, processor);
         let mut thread = Thread {
             number: word!(&state, 0, RawThread, number),
@@ -244,7 +230,7 @@ pub fn joined(
                 cycles_max: times.max,
             };
             let sum = &mut all[places[slot]];
-            sum.threads += times.users.max(1);
+            sum.threads += u64::from(times.users.max(1));
             sum.invocations = sum.invocations.saturating_add(times.invocations);
             sum.self_seconds += region.self_seconds;
             sum.inclusive_seconds += region.inclusive_seconds;

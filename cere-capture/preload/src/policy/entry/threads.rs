@@ -1,6 +1,6 @@
 //! Interposed functions of libc that start threads, give them an alternate stack, or note what they do at their end.
 
-use super::state_pointer;
+use super::{active, state_pointer};
 use crate::engine::heap::is_inside;
 use crate::engine::spans::Span;
 use crate::engine::{clock, gate, status, turn};
@@ -70,9 +70,9 @@ unsafe extern "C" fn pthread_create(
     unsafe {
         let real = next!(c"pthread_create", Create);
         if !status::prepared() {
-            return match tables::current() {
-                Some(_) => start_timed(thread, attributes, start, argument, real),
-                None => real(thread, attributes, start, argument),
+            return match active::is_active() {
+                true => start_timed(thread, attributes, start, argument, real),
+                false => real(thread, attributes, start, argument),
             };
         }
         let passing = gate::pass();
@@ -137,7 +137,8 @@ unsafe extern "C-unwind" fn run_timed(work: *mut c_void) -> *mut c_void {
     result
 }
 
-/// Starts a thread of a process that is profiled.
+/// Starts a thread of a process that is profiled, or will be once it loads an image with regions: captures number threads from
+/// the program's start as well.
 ///
 /// # Safety
 /// As `pthread_create`, which is `real`.
@@ -148,13 +149,16 @@ unsafe fn start_timed(
     argument: *mut c_void,
     real: Create,
 ) -> i32 {
+    let of_team = openmp::is_in_runtime(start as *const () as usize);
+    if of_team && tables::current().is_none() {
+        // Its processor time up to now is not the profile's.
+        // SAFETY: the caller's call.
+        return unsafe { real(thread, attributes, start, argument) };
+    }
     let work = Box::into_raw(Box::new(Timed {
         start,
         argument,
-        number: match openmp::is_in_runtime(start as *const () as usize) {
-            true => 0,
-            false => others::next_number(),
-        },
+        number: if of_team { 0 } else { others::next_number() },
     }));
     // SAFETY: `real` is `pthread_create` with the caller's arguments; the box is the new thread's.
     unsafe {

@@ -24,7 +24,7 @@ static LEFT: AtomicUsize = AtomicUsize::new(1);
 /// A thread's block, where it has none: it is about to get one, there is none, or it ends.
 const NO_BLOCK: usize = 1;
 
-/// Takes what tells that threads end.
+/// Takes the key whose destructor runs at the end of threads.
 pub fn take_key() {
     KEY.get_or_init(|| ends::take_key(ends));
 }
