@@ -29,8 +29,8 @@ Of a program in several ranks it is the work of the slowest rank, each rank by i
 MPI, as measured with as many threads as at capture.\n\
 \n\
 With --flags-file, for each set of flags: each region that matters counts with its share of the run, times its codelets'\n\
-replays under the flags over those as built, class by class. --measure also builds and runs the program. Every time is\n\
-compared with the runs of the plain build before and after it.\n\
+replays under the flags over those as built, class by class. Of ranks the slowest counts, as above. --measure also\n\
+builds and runs the program. Every time is compared with the runs of the plain build before and after it.\n\
 \n\
 With --machine, for each program of the subset that `cere measure` measured: each region counts with its time on the\n\
 reference, times the ratio of its cluster's representative, or its own if it was measured as a check. The rest of the\n\
@@ -108,8 +108,9 @@ pub fn run(options: &Options) -> Result<u8> {
     let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
     let mut notes = chosen.notes.clone();
     notes.extend(team_warnings(&threads, &plan));
-    let parallel = |key: &RegionKey| model::is_parallel(&known, key);
-    notes.extend(ranks::notes(&profile, parallel, &plan.keys()));
+    let keys = plan.keys();
+    let elsewhere = |key: &RegionKey| model::is_parallel(&known, key) && !keys.contains(key);
+    notes.extend(ranks::notes(&profile, "parallel regions", elsewhere));
     notes.extend(show::profile::share_of_others(&profile).map(|share| {
         format!(
             "{share} of the processor time is in threads that are neither the first nor of a team: how they share the processors is not predicted"

@@ -27,8 +27,8 @@ const SIZES: [&str; 4] = [
 pub const RAN: &str = "ran";
 /// The same for processes of the rank that are not replaced.
 pub const OTHER: &str = "other";
-/// Ending of the file with the status of a process in which the build ended with another one than 0.
-pub const FAILED: &str = "failed";
+/// Ending of the rank's file that gets the status of each process in which the build ended by `exit`, a line each.
+pub const ENDED: &str = "ended";
 /// Ending of the file that the rank prints into instead of its standard output, if there is a file [`APART`].
 pub const PRINTED: &str = "out";
 /// See [`PRINTED`].

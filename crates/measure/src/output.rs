@@ -1,20 +1,34 @@
 //! Whether two outputs are the same, apart from words that differ between runs of one build: the one of all processes, or that of each
 //! rank by itself.
 
-use std::collections::{BTreeMap, HashMap};
+use cere_system::console::print;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a run printed: that of each rank that prints apart under its name, all else under the empty one.
 pub type Printed = BTreeMap<String, Vec<u8>>;
 
 type Line = Vec<String>;
 
-/// Which order of lines counts.
+/// Maximum characters of a line in messages.
+const LONG: usize = 200;
+
+/// Which order of lines counts in what is not printed apart. What a rank prints apart always has to come in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// As they were printed.
     Printed,
     /// None: processes print beside one another into one output.
     Any,
+}
+
+impl Order {
+    /// That of the part `name` of an output.
+    fn of(self, name: &str) -> Self {
+        match name.is_empty() {
+            true => self,
+            false => Self::Printed,
+        }
+    }
 }
 
 /// How the outputs of two runs of one build differ in more than words.
@@ -49,20 +63,37 @@ struct Word {
 }
 
 fn words_by_line(output: &[u8], ignored: &[String]) -> Vec<Line> {
-    let text = String::from_utf8_lossy(output);
-    let wanted = text
-        .lines()
-        .filter(|line| !ignored.iter().any(|i| line.contains(i.as_str())));
-    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
-    wanted.map(words).collect()
+    let lines = output.split_inclusive(|byte| *byte == b'\n');
+    let wanted = |line: &&[u8]| {
+        let text = String::from_utf8_lossy(line);
+        !ignored.iter().any(|i| text.contains(i.as_str()))
+    };
+    lines.filter(wanted).map(words).collect()
 }
 
-/// The number of lines that are not empty.
-pub fn lines(printed: &Printed) -> usize {
-    let lines = printed
-        .values()
-        .flat_map(|text| text.split(|byte| *byte == b'\n'));
-    lines.filter(|line| !line.is_empty()).count()
+/// The words of a line, in which every byte counts but white space. What is no text is one word.
+fn words(line: &[u8]) -> Line {
+    let is_text = |byte: &u8| !byte.is_ascii_control() || b"\t\n\r\x08\x0c\x1b".contains(byte);
+    let escaped = |word: &[u8]| word.escape_ascii().to_string();
+    match std::str::from_utf8(line) {
+        _ if !line.iter().all(is_text) => vec![escaped(line)],
+        Ok(text) => text.split_whitespace().map(str::to_owned).collect(),
+        Err(_) => {
+            let words = line.split(u8::is_ascii_whitespace);
+            words.filter(|word| !word.is_empty()).map(escaped).collect()
+        }
+    }
+}
+
+/// Whether the processes of two runs printed as much together: as many lines that are not empty, or as many bytes.
+pub fn as_much(a: &Printed, b: &Printed, ignored: &[String]) -> bool {
+    let lines = |printed: &Printed| {
+        let texts = printed.values();
+        let lines = texts.flat_map(|text| words_by_line(text, ignored));
+        lines.filter(|line| !line.is_empty()).count()
+    };
+    let bytes = |printed: &Printed| printed.values().map(Vec::len).sum::<usize>();
+    bytes(a) == bytes(b) || lines(a) == lines(b)
 }
 
 /// Finds the words that differ between the outputs of several runs.
@@ -71,18 +102,18 @@ pub fn find_varying_words(
     ignored: &[String],
     order: Order,
 ) -> Result<Varying, Differs> {
-    let names: std::collections::BTreeSet<&String> =
-        outputs.iter().flat_map(BTreeMap::keys).collect();
+    let names: BTreeSet<&String> = outputs.iter().flat_map(BTreeMap::keys).collect();
     let part = |name: &String| {
         let of = |printed: &Printed| {
             let text = printed.get(name).map_or(&[][..], Vec::as_slice);
             words_by_line(text, ignored)
         };
-        let mut texts: Vec<Vec<Line>> = outputs.iter().map(of).collect();
-        if order == Order::Any {
-            arrange(&mut texts);
-        }
-        let found = varying_words(texts).map_err(|why| match name.is_empty() {
+        let texts = outputs.iter().map(of);
+        let found = match order.of(name) {
+            Order::Printed => varying_words(texts),
+            Order::Any => varying_words(arranged(texts.collect()).into_iter()),
+        };
+        let found = found.map_err(|why| match name.is_empty() {
             true => why,
             false => Differs::Rank(name.clone(), Box::new(why)),
         });
@@ -96,9 +127,8 @@ pub fn find_varying_words(
 }
 
 /// The lines of the first text, with the words that differ from line to line in the others.
-fn varying_words(texts: Vec<Vec<Line>>) -> Result<Vec<Vec<Word>>, Differs> {
-    let mut all = texts.into_iter();
-    let first = all.next().unwrap_or_default();
+fn varying_words(mut texts: impl Iterator<Item = Vec<Line>>) -> Result<Vec<Vec<Word>>, Differs> {
+    let first = texts.next().unwrap_or_default();
     let word = |text: String| Word {
         text,
         varies: false,
@@ -107,7 +137,7 @@ fn varying_words(texts: Vec<Vec<Line>>) -> Result<Vec<Vec<Word>>, Differs> {
         .into_iter()
         .map(|line| line.into_iter().map(word).collect())
         .collect();
-    for other in all {
+    for other in texts {
         if other.len() != found.len() {
             return Err(Differs::Lines(found.len(), other.len()));
         }
@@ -126,9 +156,9 @@ fn varying_words(texts: Vec<Vec<Line>>) -> Result<Vec<Vec<Word>>, Differs> {
     Ok(found)
 }
 
-/// Puts the lines of each text into an order in which those that all texts have come first, then like beside like: words that differ
-/// from run to run are found in lines that differ, and nowhere else.
-fn arrange(texts: &mut [Vec<Line>]) {
+/// The lines of each text in an order in which those that all texts have come first, then like beside like: words that differ from run
+/// to run are found in lines that differ, and nowhere else.
+fn arranged(mut texts: Vec<Vec<Line>>) -> Vec<Vec<Line>> {
     let counts = |text: &[Line]| {
         let mut counts: HashMap<Line, usize> = HashMap::new();
         for line in text {
@@ -147,7 +177,7 @@ fn arrange(texts: &mut [Vec<Line>]) {
         true => String::new(),
         false => word.clone(),
     };
-    for text in texts {
+    for text in &mut texts {
         let mut left = shared.clone();
         text.sort_by_cached_key(|line| {
             let common = left.get_mut(line).filter(|left| **left > 0);
@@ -156,6 +186,7 @@ fn arrange(texts: &mut [Vec<Line>]) {
             (!is_common, line.len(), mask, line.clone())
         });
     }
+    texts
 }
 
 fn shown(line: &[Word]) -> String {
@@ -168,11 +199,22 @@ fn varies(line: &[Word]) -> usize {
 }
 
 impl Varying {
-    /// The number of words that differ from run to run, and the first line with such a word.
-    pub fn told(&self) -> Option<(usize, String)> {
+    /// What a reader should know of what is not compared: words that differ from run to run, or that there is nothing else.
+    pub fn note(&self) -> Option<String> {
         let lines = || self.parts.values().flatten();
+        let (words, count) = lines().fold((0, 0), |(words, count), line| {
+            (words + line.len(), count + varies(line))
+        });
+        let nothing = ": only how the program ends is checked";
+        if words == 0 {
+            return Some(format!("there is no output to compare{nothing}"));
+        }
         let first = lines().find(|line| varies(line) > 0)?;
-        Some((lines().map(|line| varies(line)).sum(), shown(first)))
+        Some(format!(
+            "{count} words of the output differ from run to run and are not compared, as in: {}{}",
+            print::short(&shown(first), LONG),
+            if words == count { nothing } else { "" }
+        ))
     }
 
     /// How `output` differs from the plain build's, if it does; numbers may be off by the relative error `tolerance`.
@@ -182,7 +224,8 @@ impl Varying {
         let mut differences = names.filter_map(|name| {
             let part = self.parts.get(name).map_or(&[][..], Vec::as_slice);
             let text = output.get(name).map_or(&[][..], Vec::as_slice);
-            let why = self.difference_of(part, words_by_line(text, &self.ignored), tolerance)?;
+            let found = words_by_line(text, &self.ignored);
+            let why = difference_of(part, found, self.order.of(name), tolerance)?;
             Some(match name.is_empty() {
                 true => why,
                 false => format!("rank {name}: {why}"),
@@ -190,51 +233,60 @@ impl Varying {
         });
         differences.next()
     }
+}
 
-    fn difference_of(
-        &self,
-        part: &[Vec<Word>],
-        found: Vec<Line>,
-        tolerance: f64,
-    ) -> Option<String> {
-        let same = |line: &[Word], other: &Line| {
-            let word = |(word, other): (&Word, &String)| {
-                word.varies || word.text == *other || numbers_agree(&word.text, other, tolerance)
-            };
-            line.len() == other.len() && line.iter().zip(other).all(word)
+/// How the lines `found` differ from those of `part`, if they do.
+fn difference_of(
+    part: &[Vec<Word>],
+    found: Vec<Line>,
+    order: Order,
+    tolerance: f64,
+) -> Option<String> {
+    let same = |line: &[Word], other: &Line| {
+        let word = |(word, other): (&Word, &String)| {
+            word.varies || word.text == *other || numbers_agree(&word.text, other, tolerance)
         };
-        let numbers = (found.len(), part.len());
-        if self.order == Order::Printed && numbers.0 == numbers.1 {
-            let mut pairs = part.iter().zip(&found);
-            let (line, other) = pairs.find(|(line, other)| !same(line, other))?;
-            return Some(instead(other, line));
-        }
-        let (missing, new) = unmatched(part, found, same);
-        let counted = match numbers.0 == numbers.1 {
-            true => String::new(),
-            false => format!("{} lines instead of {}: ", numbers.0, numbers.1),
-        };
-        let alike = |line: &[Word], other: &Line| {
-            line.iter()
-                .zip(other)
-                .filter(|(w, o)| w.text == **o)
-                .count()
-        };
-        let what = match (missing.first(), &new[..]) {
-            (None, []) => return None,
-            (Some(line), []) => format!("\"{}\" is missing", shown(line)),
-            (None, [other, ..]) => format!("\"{}\" is one more", other.join(" ")),
-            (Some(line), new) => {
-                let nearest = new.iter().max_by_key(|other| alike(line, other));
-                nearest.map_or(String::new(), |other| instead(other, line))
-            }
-        };
-        Some(counted + &what)
+        line.len() == other.len() && line.iter().zip(other).all(word)
+    };
+    let numbers = (found.len(), part.len());
+    if order == Order::Printed && numbers.0 == numbers.1 {
+        let mut pairs = part.iter().zip(&found);
+        let (line, other) = pairs.find(|(line, other)| !same(line, other))?;
+        return Some(instead(other, line));
     }
+    let (missing, new) = unmatched(part, found, same);
+    let counted = match numbers.0 == numbers.1 {
+        true => String::new(),
+        false => format!("{} lines instead of {}: ", numbers.0, numbers.1),
+    };
+    let alike = |line: &[Word], other: &Line| {
+        line.iter()
+            .zip(other)
+            .filter(|(w, o)| w.text == **o)
+            .count()
+    };
+    let what = match (missing.first(), &new[..]) {
+        (None, []) => return None,
+        (Some(line), []) => format!("{} is missing", quoted(&shown(line))),
+        (None, [other, ..]) => format!("{} is one more", quoted(&other.join(" "))),
+        (Some(line), new) => {
+            let nearest = new.iter().max_by_key(|other| alike(line, other));
+            nearest.map_or(String::new(), |other| instead(other, line))
+        }
+    };
+    Some(counted + &what)
 }
 
 fn instead(other: &Line, line: &[Word]) -> String {
-    format!("\"{}\" instead of \"{}\"", other.join(" "), shown(line))
+    format!(
+        "{} instead of {}",
+        quoted(&other.join(" ")),
+        quoted(&shown(line))
+    )
+}
+
+fn quoted(line: &str) -> String {
+    format!("\"{}\"", print::short(line, LONG))
 }
 
 /// The lines of `part` that none in `found` is the same as, and those that are left there; each counts once, whatever their order.
@@ -305,7 +357,9 @@ mod tests {
             "sum 3.5\ntime 1.3 s\ndate b c\n",
         ])
         .unwrap();
-        assert_eq!(plain.told().unwrap(), (1, "time 1.2 s".to_owned()));
+        let note =
+            "1 words of the output differ from run to run and are not compared, as in: time 1.2 s";
+        assert_eq!(plain.note().as_deref(), Some(note));
         let difference = |text, tolerance| plain.difference(&printed(text), tolerance);
         assert_eq!(difference("sum 3.5\ntime 9 s\ndate x y z", 0.0), None);
         for other in [
@@ -329,7 +383,8 @@ mod tests {
             "end 2\nrank 1 took 0.8 s\nrank 1 sum 2.5\nrank 0 took 1.1 s\nend 2\nrank 0 sum 1.5\n";
         let varying = of(&[plain, other], Order::Any).unwrap();
         // The times alone vary, not the ranks beside them.
-        assert_eq!(varying.told().unwrap(), (2, "rank 0 took 1.9 s".to_owned()));
+        let note = varying.note().unwrap();
+        assert!(note.starts_with("2 words") && note.ends_with(": rank 0 took 1.9 s"));
         let with = |from: &str, to: &str| {
             let text = other.replacen(from, to, 1);
             varying
@@ -381,6 +436,66 @@ mod tests {
         let other = find_varying_words(&[ranks(["a", "c"]), ranks(["a", ""])], &[], Order::Printed);
         let why = other.err().unwrap().to_string();
         assert_eq!(why, "rank 1: 1 lines in one, 0 in another");
+        // What is printed beside them comes in any order.
+        let with = |text: &str| {
+            let mut all = ranks(["a\nb", "c"]);
+            all.insert(String::new(), text.into());
+            all
+        };
+        let varying = find_varying_words(&[with("x\ny")], &[], Order::Any).unwrap();
+        assert_eq!(varying.difference(&with("y\nx"), 0.0), None);
+        assert!(varying.difference(&with("y\nz"), 0.0).is_some());
+        let mut other = with("x\ny");
+        other.insert("0".to_owned(), b"b\na".to_vec());
+        let why = varying.difference(&other, 0.0).unwrap();
+        assert_eq!(why, "rank 0: \"b\" instead of \"a\"");
+    }
+
+    #[test]
+    fn every_byte_counts_in_what_is_no_text() {
+        let bytes = |bytes: &[u8]| -> Printed { [(String::new(), bytes.to_vec())].into() };
+        for order in [Order::Printed, Order::Any] {
+            let plain = bytes(b"head\n\x80\x01 \xff\n\0a\tb");
+            let varying = find_varying_words(std::slice::from_ref(&plain), &[], order).unwrap();
+            assert_eq!(varying.difference(&plain, 0.0), None);
+            for other in [
+                &b"head\n\x81\x01 \xff\n\0a\tb"[..],
+                b"head\n\x80\x01 \xfe\n\0a\tb",
+                b"head\n\x80\x01\t\xff\n\0a\tb",
+                b"head\n\x80\x01 \xff\n\0a\rb",
+            ] {
+                assert!(
+                    varying.difference(&bytes(other), 0.0).is_some(),
+                    "{other:?}"
+                );
+            }
+        }
+        // Text that is not UTF-8 has words.
+        let plain = [
+            bytes(b"gr\xf6\xdfe 3 time 1"),
+            bytes(b"gr\xf6\xdfe 3 time 2"),
+        ];
+        let latin = find_varying_words(&plain, &[], Order::Printed).unwrap();
+        assert_eq!(latin.difference(&bytes(b"gr\xf6\xdfe 3 time 7"), 0.0), None);
+        for other in [&b"gr\xf6\xdfe 4 time 7"[..], b"gr\xf5\xdfe 3 time 7"] {
+            assert!(latin.difference(&bytes(other), 0.0).is_some());
+        }
+        let much = |a, b| as_much(&bytes(a), &bytes(b), &["x".to_owned()]);
+        assert!(much(b"a\n\n \nb x\n\xff", b"a\nb\n") && much(b"ab", b"a\n"));
+        assert!(!much(b"a\nb\n", b"a\nb x\n"));
+        let note = |texts: [&[u8]; 2]| {
+            let varying = find_varying_words(&texts.map(bytes), &[], Order::Printed);
+            varying.unwrap().note().unwrap()
+        };
+        assert!(note([b"1", b"2"]).ends_with("as in: 1: only how the program ends is checked"));
+        assert!(note([b"a 1", b"a 2"]).ends_with("as in: a 1"));
+        let none = find_varying_words(&[bytes(b"\n"), bytes(b"\n")], &[], Order::Printed);
+        assert!(
+            none.unwrap()
+                .note()
+                .unwrap()
+                .starts_with("there is no output")
+        );
     }
 
     #[test]

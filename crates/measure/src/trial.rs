@@ -12,6 +12,7 @@ use cere_system::events::{Events, Progress};
 use cere_system::process::supervise;
 use cere_timing::stats::median;
 use cere_timing::stats::{Gain, Series, gain};
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::PathBuf;
@@ -94,12 +95,14 @@ pub struct Trial<'a> {
     /// Largest accepted relative error of a number in the output.
     pub tolerance: f64,
     events: Events,
-    /// Outputs of the plain build so far.
+    /// Outputs of the plain build so far, equal ones once.
     plain: Vec<Printed>,
     status: Option<ExitStatus>,
     /// Whether it is known if there are ranks.
     looked: bool,
     ranks: Option<Ranks>,
+    /// How the processes of each rank end in the plain build: [`RanRank::ended`].
+    ends: Vec<Vec<i32>>,
 }
 
 /// The ranks in which builds run, every one in each run.
@@ -111,6 +114,31 @@ pub struct Ranks {
     pub others: Vec<String>,
     /// Whether the output of each is compared by itself; else lines may come in any order.
     pub apart: bool,
+}
+
+impl fmt::Display for Ranks {
+    /// What a build has to do in them, a line each.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(
+            f,
+            "a build is right only if it runs in each of {} ranks, ends there like the plain build, and prints the same, compared {}",
+            self.names.len(),
+            match self.apart {
+                true => "rank by rank",
+                false =>
+                    "in any order of its lines: what the ranks print does not come through as it is, so it cannot be told apart",
+            }
+        )?;
+        if self.others.is_empty() {
+            return Ok(());
+        }
+        write!(
+            f,
+            "\nnot verified, and as it was built: what runs in rank {}, where the program was not seen (another one runs there, or LD_PRELOAD \
+             is not passed on)",
+            self.others.join(", ")
+        )
+    }
 }
 
 /// A run of a build.
@@ -147,6 +175,7 @@ impl<'a> Trial<'a> {
             status: None,
             looked: false,
             ranks: None,
+            ends: Vec::new(),
         })
     }
 
@@ -199,43 +228,57 @@ impl<'a> Trial<'a> {
     /// ranks and this command makes something of what they print.
     fn look_for_ranks(&mut self, plain: &Build) -> Result<()> {
         self.looked = true;
+        let run = self.events.run("looking for ranks", None);
         let together = self.run_once(plain)?;
+        drop(run);
         self.check_status(together.status)?;
         let Ran { ranks, others } = together.ran;
-        if ranks.len() < 2 {
+        if ranks.len() + others.len() < 2 {
             return Ok(());
         }
+        let (names, ends) = ranks.into_iter().map(|r| (r.rank, r.ended)).unzip();
+        self.ends = ends;
         self.ranks = Some(Ranks {
-            names: ranks.into_iter().map(|r| r.rank).collect(),
+            names,
             others,
             apart: true,
         });
+        let what = "looking whether ranks print apart";
+        let run = self.events.run(what, Some(together.seconds));
         let apart = self.run_once(plain)?;
+        drop(run);
         if let Some(ranks) = &mut self.ranks {
-            let lines = output::lines(&together.printed) == output::lines(&apart.printed);
-            ranks.apart = lines && together.status == apart.status;
+            let as_much = output::as_much(&together.printed, &apart.printed, self.ignored);
+            ranks.apart = as_much && together.status == apart.status;
         }
         Ok(())
     }
 
-    /// How outputs are compared.
+    /// Which order of lines counts in what is not printed apart.
     fn order(&self) -> Order {
         match &self.ranks {
-            Some(ranks) if !ranks.apart => Order::Any,
-            _ => Order::Printed,
+            Some(_) => Order::Any,
+            None => Order::Printed,
         }
     }
 
-    /// Why a run in which the build did not run in the ranks that it runs in is none.
-    fn other_ranks(&self, ran: &Ran) -> Option<String> {
-        let wanted = &self.ranks.as_ref()?.names;
-        let ran: Vec<&String> = ran.ranks.iter().map(|r| &r.rank).collect();
-        let lost: Vec<&str> = wanted
-            .iter()
-            .filter(|rank| !ran.contains(rank))
-            .map(String::as_str)
-            .collect();
-        (!lost.is_empty()).then(|| format!("it did not run in rank {}", lost.join(", ")))
+    /// What a run did otherwise than the plain build in one of the ranks, if there is such a rank.
+    fn other_in_rank(&self, ran: &Ran) -> Option<String> {
+        let ranks = self.ranks.as_ref()?.names.iter().zip(&self.ends);
+        let others = ranks.filter_map(|(rank, ends)| {
+            let Some(found) = ran.ranks.iter().find(|r| r.rank == *rank) else {
+                return Some((false, format!("it did not run in rank {rank}")));
+            };
+            let why = format!(
+                "in rank {rank} it {}, and the plain build {}",
+                describe_ends(&found.ended),
+                describe_ends(ends)
+            );
+            (found.ended != *ends).then(|| (found.failed(), why))
+        });
+        // A launcher ends the others of a rank that failed.
+        let first = others.min_by_key(|(failed, _)| !failed);
+        first.map(|(_, why)| why)
     }
 
     /// The words of the plain build's output that differ from run to run.
@@ -347,12 +390,9 @@ const LAST: usize = 4;
 /// The ranks of those that `ran` that called `exit` with another status than 0, else what launchers say in `text` of the process that
 /// failed, with its rank, else the last lines.
 fn last_words(text: &[u8], ran: &Ran) -> String {
-    let failed = ran
-        .ranks
-        .iter()
-        .filter_map(|rank| Some((&rank.rank, rank.failed?)));
+    let failed = ran.ranks.iter().filter(|r| r.failed());
     let failed: Vec<String> = failed
-        .map(|(rank, status)| format!("rank {rank} ended with status {status}"))
+        .map(|r| format!("rank {} {}", r.rank, describe_ends(&r.ended)))
         .collect();
     if !failed.is_empty() {
         return failed.join(", ");
@@ -382,7 +422,7 @@ fn last_words(text: &[u8], ran: &Ran) -> String {
 struct Running<'t, 'a> {
     trial: &'t mut Trial<'a>,
     builds: &'t [Build],
-    /// Of each build but the plain one.
+    /// Of each build but the plain one, equal ones once.
     outputs: Vec<Vec<Printed>>,
     progress: Progress,
     /// Seconds of the last run.
@@ -402,9 +442,16 @@ impl Bench for Running<'_, '_> {
         let (seconds, status) = (ended.seconds, ended.status);
         self.before = Some(seconds);
         self.progress.step();
+        let other = self.trial.other_in_rank(&ended.ran);
         if subject == 0 {
             self.trial.check_status(status)?;
-            self.trial.plain.push(ended.printed);
+            if let Some(why) = other {
+                bail!(
+                    "the plain build of {} does not do the same each time: {why}",
+                    self.trial.command[0]
+                );
+            }
+            keep(&mut self.trial.plain, ended.printed);
             return Ok(Ok(vec![seconds]));
         }
         if self.trial.status != Some(status) {
@@ -418,10 +465,10 @@ impl Bench for Running<'_, '_> {
             }
             return Ok(Err(why));
         }
-        if let Some(why) = self.trial.other_ranks(&ended.ran) {
+        if let Some(why) = other {
             return Ok(Err(why));
         }
-        self.outputs[subject].push(ended.printed);
+        keep(&mut self.outputs[subject], ended.printed);
         Ok(Ok(vec![seconds]))
     }
 }
@@ -437,11 +484,29 @@ fn finish(turns: Turns<Running>) -> Result<Runs> {
     let varying = trial.varying()?;
     let differs = (0..builds.len()).map(|place| {
         let outputs = outputs[place].iter();
-        let mut other = outputs.filter_map(|o| varying.difference(o, trial.tolerance));
+        let new = outputs.filter(|o| !trial.plain.contains(o));
+        let mut other = new.filter_map(|o| varying.difference(o, trial.tolerance));
         let failed = turns.failure(place).map(str::to_owned);
         failed.or_else(|| other.next())
     });
     Ok(Runs::of(turns.series(), differs.collect()))
+}
+
+/// Adds an output that is not among `kept` yet: large ones are mostly the same in each run.
+fn keep(kept: &mut Vec<Printed>, output: Printed) {
+    if !kept.contains(&output) {
+        kept.push(output);
+    }
+}
+
+/// The statuses with which a rank's processes called `exit`.
+fn describe_ends(statuses: &[i32]) -> String {
+    let statuses: Vec<String> = statuses.iter().map(i32::to_string).collect();
+    match &statuses[..] {
+        [] => "did not call exit".to_owned(),
+        [one] => format!("ended with status {one}"),
+        _ => format!("ended with statuses {}", statuses.join(", ")),
+    }
 }
 
 fn describe_status(status: ExitStatus) -> String {

@@ -1,5 +1,6 @@
 //! A run in ranks: it takes as long as the rank with the most work, which waits least, and what that rank spends in MPI, as measured.
 
+use anyhow::{Result, bail};
 use cere_format::profile::{Profile, RankProfile, RankRegion, RegionKey};
 use cere_system::console::print;
 use serde::Serialize;
@@ -59,16 +60,24 @@ pub struct OverRanks {
     pub ranks: Vec<RankTime>,
 }
 
+/// The region of `rank`, if that runs it.
+fn region<'r>(rank: &'r RankProfile, key: &RegionKey) -> Option<&'r RankRegion> {
+    rank.regions.iter().find(|r| r.key == *key)
+}
+
 impl Rank {
+    /// With all of its time in the regions `keys`.
     fn of(rank: &RankProfile, keys: &[RegionKey], own: Option<&str>) -> Self {
-        let region = |key: &RegionKey| {
-            let found = rank.regions.iter().find(|r| r.key == *key);
-            found.map_or((0.0, 0.0), |r| {
+        let times = |key: &RegionKey| {
+            region(rank, key).map_or((0.0, 0.0), |r| {
                 // Older profiles have no inclusive time.
                 (r.inclusive_seconds.max(r.self_seconds), r.mpi_seconds)
             })
         };
-        let regions: Vec<(f64, f64)> = keys.iter().map(region).collect();
+        Self::with(rank, keys.iter().map(times).collect(), own)
+    }
+
+    fn with(rank: &RankProfile, regions: Vec<(f64, f64)>, own: Option<&str>) -> Self {
         let inside: f64 = regions.iter().map(|(whole, mpi)| whole - mpi).sum();
         Self {
             name: rank.rank.clone(),
@@ -89,7 +98,7 @@ impl Rank {
     fn changed(&self, changed: &[Changed]) -> RankTime {
         let each = self.regions.iter().zip(changed);
         let inside = each.map(|((whole, mpi), changed)| match self.own {
-            true => changed.seconds - mpi,
+            true => (changed.seconds - mpi).max(0.0),
             false => (whole - mpi) * changed.ratio,
         });
         RankTime {
@@ -121,6 +130,59 @@ pub fn of(runs: &[Profile], keys: &[RegionKey], own: Option<&str>) -> Vec<Rank> 
         fastest
     };
     first.iter().map(over_runs).collect()
+}
+
+/// The ranks of `profile` with what of their time the regions in `shares` stand for: each with its share of the run in the profiled
+/// rank, and in the others as much more or less as they spend in the region itself. Empty if the program has no ranks.
+pub fn by_shares(profile: &Profile, shares: &[(RegionKey, f64)]) -> Vec<Rank> {
+    let own = profile.process.rank.as_deref();
+    let Some(base) = profile.ranks.iter().find(|r| Some(&*r.rank) == own) else {
+        return Vec::new();
+    };
+    let times = |rank: &RankProfile| {
+        let times = shares.iter().map(|(key, share)| {
+            let seconds = match (region(rank, key), region(base, key)) {
+                (Some(here), Some(base)) => {
+                    let whole = (base.self_seconds + base.mpi_seconds).max(f64::MIN_POSITIVE);
+                    share * profile.seconds * (here.self_seconds / whole)
+                }
+                _ => 0.0,
+            };
+            (seconds, 0.0)
+        });
+        times.collect()
+    };
+    let each = profile.ranks.iter();
+    each.map(|rank| Rank::with(rank, times(rank), own))
+        .collect()
+}
+
+/// The run in which each region takes `ratios` of its time, in every rank; none without ranks.
+pub fn compose_ratios(ranks: &[Rank], ratios: &[f64]) -> Option<OverRanks> {
+    let own = ranks.iter().find(|rank| rank.own)?;
+    let changed = own.regions.iter().zip(ratios);
+    let changed = changed.map(|((seconds, _), ratio)| Changed {
+        seconds: seconds * ratio,
+        ratio: *ratio,
+    });
+    compose(ranks, &changed.collect::<Vec<_>>())
+}
+
+/// Fails if `run` has no profile of a rank that is in `profile`: without it there would be no slowest rank to speak of.
+pub fn check(profile: &Profile, run: &Profile) -> Result<()> {
+    let ran = |rank: &&RankProfile| {
+        let mut ranks = run.ranks.iter().map(|r| &r.rank);
+        ranks.any(|r| *r == rank.rank) || run.process.rank.as_ref() == Some(&rank.rank)
+    };
+    let lost = profile.ranks.iter().filter(|rank| !ran(rank));
+    let lost: Vec<&str> = lost.map(|rank| &*rank.rank).collect();
+    if !lost.is_empty() {
+        bail!(
+            "a run left no profile of rank {}, which the profile has: did it fail there, or did the launcher start fewer ranks?",
+            lost.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// The name of the rank that the codelets are of.
@@ -159,22 +221,25 @@ impl OverRanks {
     }
 }
 
-/// What a reader should know of the ranks in `profile`, of whose regions `parallel` are parallel and `keys` are in the plan.
+/// What a reader should know of the ranks in `profile`, in which `regions`, those with a key that is `elsewhere`, would be predicted if
+/// the rank that the codelets are of ran them.
 pub fn notes(
     profile: &Profile,
-    parallel: impl Fn(&RegionKey) -> bool,
-    keys: &[RegionKey],
+    regions: &str,
+    elsewhere: impl Fn(&RegionKey) -> bool,
 ) -> Vec<String> {
+    let mut notes: Vec<String> = profile.not_seen().into_iter().map(|(silent, launched)| {
+        format!("{silent} of the {launched} processes that the launcher started are not in the profile: what they do is not predicted")
+    }).collect();
     if profile.ranks.is_empty() {
-        let alone = (profile.mpi_seconds > 0.0).then(|| {
-            "the program uses MPI, and one rank of it ran: `cere profile -- mpirun -n N ...` and the same with `cere capture` show several".to_owned()
-        });
-        return alone.into_iter().collect();
+        if profile.mpi_seconds > 0.0 && notes.is_empty() {
+            notes.push("the program uses MPI, and one rank of it ran: `cere profile -- mpirun -n N ...` and the same with `cere capture` show several".to_owned());
+        }
+        return notes;
     }
     let own = profile.process.rank.as_deref().unwrap_or("?");
     let (others, same): (Vec<_>, Vec<_>) =
         (profile.ranks.iter()).partition(|rank| rank.program != profile.process.program);
-    let mut notes = Vec::new();
     if !others.is_empty() {
         let names: Vec<&str> = others.iter().map(|rank| &*rank.rank).collect();
         notes.push(format!(
@@ -183,8 +248,7 @@ pub fn notes(
         ));
     }
     for rank in same {
-        let elsewhere = |r: &&RankRegion| parallel(&r.key) && !keys.contains(&r.key);
-        let found = rank.regions.iter().filter(elsewhere);
+        let found = rank.regions.iter().filter(|r| elsewhere(&r.key));
         let largest = found
             .clone()
             .max_by(|a, b| a.self_seconds.total_cmp(&b.self_seconds));
@@ -193,7 +257,7 @@ pub fn notes(
             largest.filter(|_| seconds > TOLD * (rank.seconds - rank.mpi_seconds))
         {
             notes.push(format!(
-                "rank {0} spends {1} in parallel regions that rank {own} does not run, as {2}: they count as profiled. \
+                "rank {0} spends {1} in {regions} that rank {own} does not run, as {2}: they count as profiled. \
                  `cere capture --rank {0}` makes it the rank to predict from",
                 rank.rank,
                 print::time(seconds),
@@ -282,7 +346,9 @@ mod tests {
     #[test]
     fn what_the_reader_has_to_know() {
         let mut run = run(&[(1.0, 0.1, 0.8), (1.0, 0.4, 0.1)]);
-        let told = |run: &Profile, keys: &[RegionKey]| notes(run, |_| true, keys).join("; ");
+        let told = |run: &Profile, keys: &[RegionKey]| {
+            notes(run, "regions", |key| !keys.contains(key)).join("; ")
+        };
         assert_eq!(told(&run, &keys()), "");
         assert!(
             told(&run, &[]).contains("rank 0 spends 800.000 ms"),
@@ -296,5 +362,40 @@ mod tests {
         run.mpi_seconds = 0.1;
         assert!(told(&run, &keys()).contains("one rank of it ran"));
         assert_eq!(compose(&[], &[]), None);
+        // Another process of the launcher left nothing.
+        run.process.rank = Some("0".into());
+        run.launched = Some(2);
+        assert!(told(&run, &keys()).starts_with("1 of the 2 processes"));
+    }
+
+    #[test]
+    fn a_rank_may_not_be_lost() {
+        let (two, mut one) = (run(&[(1.0, 0.1, 0.8); 2]), run(&[]));
+        one.process.rank = Some("0".into());
+        assert!(check(&two, &two).is_ok() && check(&one, &one).is_ok());
+        let why = check(&two, &one).unwrap_err().to_string();
+        assert!(why.contains("no profile of rank 1,"), "{why}");
+    }
+
+    #[test]
+    fn regions_change_in_every_rank_by_its_own_time() {
+        // The region stands for half of the second of rank 0, with what it calls.
+        let mut run = run(&[(1.0, 0.1, 0.4), (1.0, 0.2, 0.56), (1.0, 0.8, 0.0)]);
+        run.seconds = 1.0;
+        run.process.rank = Some("0".into());
+        let ranks = by_shares(&run, &[(keys()[0].clone(), 0.5)]);
+        let composed = |ratio| compose_ratios(&ranks, &[ratio]).unwrap();
+        let near = |found: OverRanks, slowest: &str, work: f64, mpi: f64| {
+            assert_eq!(found.slowest, slowest);
+            assert!((found.work_seconds - work).abs() < 1e-9, "{found:?}");
+            assert!((found.mpi_seconds - mpi).abs() < 1e-9, "{found:?}");
+        };
+        // Rank 0 has 0.4 s outside of it, and rank 1, with 1.4 times the time in the region itself, 0.1 s.
+        near(composed(1.0), "0", 0.9, 0.1);
+        near(composed(0.5), "0", 0.65, 0.1);
+        near(composed(2.0), "1", 1.5, 0.2);
+        run.process.rank = None;
+        assert!(by_shares(&run, &[]).is_empty());
+        assert_eq!(compose_ratios(&[], &[]), None);
     }
 }

@@ -149,7 +149,9 @@ impl<'a> Rounds<'a> {
                     self.measure && asked || self.sequential && captured.first() == Some(&n);
                 if runs_now && source.runs() {
                     bar.at(format!("the program with {n} threads"));
-                    runs[place].push(source.run(keys, n)?);
+                    let run = source.run(keys, n)?;
+                    ranks::check(self.profile, &run)?;
+                    runs[place].push(run);
                 }
                 let mut settings = Settings {
                     team: Team {

@@ -1,6 +1,5 @@
 //! A hybrid binary as text and JSON.
 
-use cere_measure::Ranks;
 use cere_system::console::print;
 use cere_tune::hybrid::decide::Tuned;
 use cere_tune::hybrid::make::Made;
@@ -106,26 +105,6 @@ pub fn text(made: &Made, explain: bool) -> String {
             text.push_str(&line("hybrid", chosen));
         }
     }
-    text.extend(made.ranks.as_ref().map(verified));
-    text
-}
-
-/// On what the program was verified, a line each.
-fn verified(ranks: &Ranks) -> String {
-    let mut text = format!(
-        "each of {} ranks ran every build, and the output was compared {}\n",
-        ranks.names.len(),
-        match ranks.apart {
-            true => "rank by rank",
-            false =>
-                "in any order of its lines: what the ranks print does not come through as it is, so it cannot be told apart",
-        }
-    );
-    if !ranks.others.is_empty() {
-        text.push_str(&format!(
-            "as they were built: ranks that were not seen to run the program (another one, or LD_PRELOAD is not passed on): {}\n",
-            ranks.others.join(", ")
-        ));
-    }
+    text.extend(made.ranks.as_ref().map(|ranks| format!("{ranks}\n")));
     text
 }

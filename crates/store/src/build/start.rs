@@ -50,8 +50,15 @@ pub struct RanRank {
     pub processes: Vec<u32>,
     /// What it printed, if ranks print apart.
     pub printed: Vec<u8>,
-    /// The status with which it called `exit`, if that was not 0.
-    pub failed: Option<i32>,
+    /// The statuses with which its processes called `exit`, rising; not those of processes that a signal killed.
+    pub ended: Vec<i32>,
+}
+
+impl RanRank {
+    /// Whether a process called `exit` with another status than 0.
+    pub fn failed(&self) -> bool {
+        self.ended.iter().any(|status| *status != 0)
+    }
 }
 
 /// A command, and what shows that the build that is meant runs.
@@ -149,8 +156,24 @@ impl Started {
                 proof.path().display()
             );
         }
-        Ok(told.ranks(proof.path()))
+        told.ranks(proof.path())
     }
+}
+
+/// What the file holds; nothing if there is none.
+fn read_or_empty(file: &Path) -> Result<Vec<u8>> {
+    match std::fs::read(file) {
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+/// The statuses in the lines of a file, rising.
+fn statuses(text: &[u8]) -> Vec<i32> {
+    let text = String::from_utf8_lossy(text);
+    let mut statuses: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    statuses.sort_unstable();
+    statuses
 }
 
 /// What the processes of a run said: by rank, the empty one for those without, the lines of their files.
@@ -200,27 +223,25 @@ impl Told {
         }
     }
 
-    fn ranks(self, directory: &Path) -> Ran {
+    fn ranks(self, directory: &Path) -> Result<Ran> {
         let ranks = self.ran.into_iter().filter(|(rank, _)| !rank.is_empty());
-        let read = |rank: &str, ending| {
-            std::fs::read(directory.join(rank::file(rank, ending))).unwrap_or_default()
+        let of = |(rank, lines): (String, String)| {
+            let read = |ending| read_or_empty(&directory.join(rank::file(&rank, ending)));
+            Ok(RanRank {
+                printed: read(rank::PRINTED)?,
+                ended: statuses(&read(rank::ENDED)?),
+                processes: lines
+                    .lines()
+                    .filter_map(|line| line.split(' ').next()?.parse().ok())
+                    .collect(),
+                rank,
+            })
         };
-        let of = |(rank, lines): (String, String)| RanRank {
-            printed: read(&rank, rank::PRINTED),
-            failed: String::from_utf8_lossy(&read(&rank, rank::FAILED))
-                .parse()
-                .ok(),
-            processes: lines
-                .lines()
-                .filter_map(|line| line.split(' ').next()?.parse().ok())
-                .collect(),
-            rank,
-        };
-        let mut ranks: Vec<RanRank> = ranks.map(of).collect();
+        let mut ranks: Vec<RanRank> = ranks.map(of).collect::<Result<_>>()?;
         ranks.sort_by(|a, b| rank::order(&a.rank, &b.rank));
         let mut others: Vec<String> = self.others.into_keys().collect();
         others.sort_by(|a, b| rank::order(a, b));
-        Ran { ranks, others }
+        Ok(Ran { ranks, others })
     }
 }
 

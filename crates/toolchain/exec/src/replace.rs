@@ -7,7 +7,7 @@ use cere_format::build::{
 use cere_format::rank;
 use cere_inside::again::execute;
 use std::ffi::{OsStr, c_int, c_void};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn replace() {
     let (rank, directory) = (rank::own(), variable(ENV_REPLACING));
     if variable(ENV_DONE).is_some_and(|done| *done == *own) {
         if let (Some(directory), Some(rank)) = (&directory, &rank) {
-            tell_failure(Path::new(directory).join(rank::file(rank, rank::FAILED)));
+            tell_end(Path::new(directory).join(rank::file(rank, rank::ENDED)));
         }
         return;
     }
@@ -62,24 +62,29 @@ pub fn replace() {
 }
 
 /// Where [`ended`] writes, in this process and not in those that it forks.
-static FAILED: OnceLock<(u32, PathBuf)> = OnceLock::new();
+static ENDED: OnceLock<(u32, PathBuf)> = OnceLock::new();
 
 unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 extern "C" fn ended(status: c_int, _: *mut c_void) {
-    if let Some((process, file)) = FAILED.get()
-        && status != 0
+    if let Some((process, file)) = ENDED.get()
         && *process == std::process::id()
+        && let Ok(mut file) = appended(file)
     {
-        let _ = std::fs::write(file, status.to_string());
+        let _ = file.write_all(format!("{status}\n").as_bytes());
     }
 }
 
-/// Has this process write the status that it ends with into `file`, unless it is 0.
-fn tell_failure(file: PathBuf) {
-    if FAILED.set((std::process::id(), file)).is_ok() {
+/// The file, to be written at its end.
+fn appended(file: &Path) -> std::io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(file)
+}
+
+/// Has this process add the status with which it calls `exit` to `file`.
+fn tell_end(file: PathBuf) {
+    if ENDED.set((std::process::id(), file)).is_ok() {
         // SAFETY: glibc keeps the function's address, and this library is never unloaded.
         unsafe { on_exit(ended, std::ptr::null_mut()) };
     }
@@ -91,11 +96,7 @@ fn tell(directory: &Path, rank: Option<&str>, other: bool) {
     if other && rank.is_none() {
         return;
     }
-    let open = |ending| {
-        let name = rank::file(rank.unwrap_or_default(), ending);
-        let mut options = OpenOptions::new();
-        options.create(true).append(true).open(directory.join(name))
-    };
+    let open = |ending| appended(&directory.join(rank::file(rank.unwrap_or_default(), ending)));
     let ending = if other { rank::OTHER } else { rank::RAN };
     if let Ok(mut file) = open(ending) {
         let line = format!("{} {}\n", std::process::id(), rank::size().unwrap_or(0));
