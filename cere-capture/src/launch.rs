@@ -149,6 +149,7 @@ impl Launch<'_> {
             library_of_build: false,
             build: self.build,
             rank: None,
+            apart: false,
         }
         .command(self.store)?;
         let command = &mut started.command;

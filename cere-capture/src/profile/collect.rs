@@ -127,6 +127,12 @@ pub fn collect(run: &Run, input: Option<Stdio>) -> Result<Collected> {
     }));
     notes.extend(by_chance(&processes, &profile));
     profile.process_key = key.or_else(|| program.process_key.clone());
+    profile.launched = processes.launched();
+    notes.extend(profile.not_seen().map(|(silent, launched)| {
+        format!(
+            "{silent} of the {launched} processes that the launcher started left no profile: they ran no instrumented program, or were killed"
+        )
+    }));
     profile.by_rank = matches!(run.which, Which::Rank(_));
     profile.ended = (!finished.status.success()).then(|| finished.status.to_string());
     profile.input = reads::without_own_output(before, &reads::of(command));

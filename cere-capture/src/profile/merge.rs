@@ -1,6 +1,8 @@
 //! Merges several runs of one command into one profile: a disturbance seldom hits the same invocation twice.
 
-use cere_format::profile::{OverThreads, Profile, RankProfile, RegionKey, RegionProfile, TreeNode};
+use cere_format::profile::{
+    OverThreads, Profile, RankProfile, RankRegion, RegionKey, RegionProfile, TreeNode,
+};
 use std::collections::HashMap;
 
 /// The median; for an even number the lower of the two middle values.
@@ -228,9 +230,15 @@ fn merge_ranks(base: &mut Profile, runs: &[Profile]) {
                     .flat_map(|r| &r.regions)
                     .filter(|r| r.key == region.key)
             };
-            let own = seconds(same().map(|r| r.self_seconds));
-            let mpi = seconds(same().map(|r| r.mpi_seconds));
-            (region.self_seconds, region.mpi_seconds) = (own.unwrap_or(0.0), mpi.unwrap_or(0.0));
+            let median = |of: fn(&RankRegion) -> f64| seconds(same().map(of)).unwrap_or(0.0);
+            let own = median(|r| r.self_seconds);
+            let whole = median(|r| r.inclusive_seconds);
+            let mpi = median(|r| r.mpi_seconds);
+            (
+                region.self_seconds,
+                region.inclusive_seconds,
+                region.mpi_seconds,
+            ) = (own, whole, mpi);
         }
     }
 }

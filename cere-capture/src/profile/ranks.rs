@@ -86,6 +86,7 @@ fn summary(rank: &str, profile: &Profile) -> RankProfile {
         name: region.name.clone(),
         invocations: region.invocations,
         self_seconds: region.self_seconds,
+        inclusive_seconds: region.inclusive_seconds,
         mpi_seconds: region.mpi_seconds,
     });
     RankProfile {

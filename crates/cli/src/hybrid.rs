@@ -17,7 +17,8 @@ kept, and linked by the recorded link command. The choices are those of `cere tu
 With a program to run, the output must be the plain build's, and the time is compared with the plain build and with the\n\
 whole program at -O1, -O2 and -O3, in turns. A region that does not gain in the linked program gets the build's flags\n\
 back. So does one that costs others more than it gains. If the whole does not surely gain (chance of error 5 %), the\n\
-output is the plain program. Words of the output that differ between runs of the plain build are not compared.\n\
+output is the plain program. Words of the output that differ between runs of the plain build are not compared. Under a\n\
+launcher of several ranks, each has to run the build, and the output of each is compared by itself.\n\
 \n\
 The kept choices are written to a flags file: keep it with the source, and a later build needs no tuning.\n\
 \n\
@@ -80,17 +81,17 @@ pub fn run(options: &Options) -> Result<u8> {
         command: &options.command,
         events: &cere_system::console::events(),
     })?;
-    let (decision, tuned) = (made.decision.as_ref(), &made.tuned);
-    let notes: Vec<String> = decision.iter().flat_map(|d| d.notes.clone()).collect();
+    let tuned = &made.tuned;
+    let notes: Vec<String> = made.decision.iter().flat_map(|d| d.notes.clone()).collect();
     let notes: Vec<String> = options.without_program().into_iter().chain(notes).collect();
     tell(&notes);
     for (region, why) in tuned.iter().filter_map(|t| Some((t, t.back.as_ref()?))) {
         note!("{} keeps the flags of the build: {why}", region.chosen.name);
     }
     if options.common.json {
-        print::json(&show::hybrid::json(decision, tuned, &notes))?;
+        print::json(&show::hybrid::json(&made, &notes))?;
     } else {
-        print::out(&show::hybrid::text(decision, tuned, options.explain))?;
+        print::out(&show::hybrid::text(&made, options.explain))?;
     }
     note!(
         "{}, {}",

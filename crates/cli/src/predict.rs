@@ -3,10 +3,11 @@
 use crate::options::{self, Common, Placement, Timing};
 use crate::show;
 use anyhow::{Context, Result, bail};
+use cere_format::profile::RegionKey;
 use cere_measure::decide::rounds;
 use cere_predict::subset::model::Predicted;
 use cere_predict::subset::{Measurement, archive};
-use cere_predict::{flags, machines, model, rounds::Rounds};
+use cere_predict::{flags, machines, model, ranks, rounds::Rounds};
 use cere_replay::Team;
 use cere_report::threads;
 use cere_store::current::{self, codelets};
@@ -24,9 +25,12 @@ there. Regions without codelets, or whose replays fail, count as profiled and ar
 to be the original's. --measure also runs the program with each number of threads. Replays and runs alternate in rounds,\n\
 and both use fast times (see `cere check --help`). `95 % of it` is the interval of the error.\n\
 \n\
+Of a program in several ranks it is the work of the slowest rank, each rank by its own profile, plus that rank's time in\n\
+MPI, as measured with as many threads as at capture.\n\
+\n\
 With --flags-file, for each set of flags: each region that matters counts with its share of the run, times its codelets'\n\
-replays under the flags over those as built, class by class. --measure also builds and runs the program. Every time is\n\
-compared with the runs of the plain build before and after it.\n\
+replays under the flags over those as built, class by class. Of ranks the slowest counts, as above. --measure also\n\
+builds and runs the program. Every time is compared with the runs of the plain build before and after it.\n\
 \n\
 With --machine, for each program of the subset that `cere measure` measured: each region counts with its time on the\n\
 reference, times the ratio of its cluster's representative, or its own if it was measured as a check. The rest of the\n\
@@ -104,6 +108,9 @@ pub fn run(options: &Options) -> Result<u8> {
     let plot = options.plot.as_ref().map(std::path::absolute).transpose()?;
     let mut notes = chosen.notes.clone();
     notes.extend(team_warnings(&threads, &plan));
+    let keys = plan.keys();
+    let elsewhere = |key: &RegionKey| model::is_parallel(&known, key) && !keys.contains(key);
+    notes.extend(ranks::notes(&profile, "parallel regions", elsewhere));
     notes.extend(show::profile::share_of_others(&profile).map(|share| {
         format!(
             "{share} of the processor time is in threads that are neither the first nor of a team: how they share the processors is not predicted"
@@ -201,10 +208,17 @@ fn on_machines(options: &Options) -> Result<u8> {
 fn team_warnings(threads: &[u32], plan: &model::Plan) -> Vec<String> {
     let mut notes = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
-    for &n in threads.iter().filter(|n| **n > cores) {
-        notes.push(format!(
-            "{n} threads are more than the {cores} processors that this process may run on: they take turns"
-        ));
+    let ranks = plan.ranks.len().max(1) as u32;
+    for &n in threads.iter().filter(|n| **n * ranks > cores) {
+        notes.push(match ranks {
+            1 => format!(
+                "{n} threads are more than the {cores} processors that this process may run on: they take turns"
+            ),
+            _ => format!(
+                "{ranks} ranks x {n} threads are more than the {cores} processors that this process may run on: if all ranks run here \
+                 they take turns, and the replays, of one rank alone, do not stand for that"
+            ),
+        });
     }
     let captured = plan.captured().into_iter().max().unwrap_or(1);
     let beyond: Vec<String> = threads

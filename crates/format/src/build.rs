@@ -30,7 +30,7 @@ pub const ENV_BUILD: &str = "CERE_BUILD";
 pub const ENV_REPLACED: &str = "CERE_REPLACED";
 /// That build.
 pub const ENV_REPLACEMENT: &str = "CERE_REPLACEMENT";
-/// File that gets a byte for each process in which it does.
+/// Directory that gets the files of [`crate::rank::RAN`] and its neighbours.
 pub const ENV_REPLACING: &str = "CERE_REPLACING";
 /// Library that is loaded first in that build's process, and in no other.
 pub const ENV_REPLACED_PRELOAD: &str = "CERE_REPLACED_PRELOAD";

@@ -107,6 +107,9 @@ pub struct Process {
     /// What its launcher calls it: see [`crate::rank::own`].
     #[serde(default)]
     pub rank: Option<String>,
+    /// How many processes its launcher started together with it: see [`crate::rank::size`].
+    #[serde(default)]
+    pub launched: Option<u32>,
     /// Whether another one with the same program, arguments and rank was running when it registered: which of them comes first is
     /// chance.
     #[serde(default)]

@@ -89,6 +89,9 @@ pub struct Profile {
     /// The variable that tells processes from one another, if the user named one.
     #[serde(default)]
     pub process_key: Option<String>,
+    /// How many processes the program's launcher started, if it told: those that left no profile are not in `ranks`.
+    #[serde(default)]
+    pub launched: Option<u32>,
     /// Whether the user chose its rank.
     #[serde(default)]
     pub by_rank: bool,
@@ -164,6 +167,9 @@ pub struct RankRegion {
     pub invocations: u64,
     /// Seconds in it and in no region that it calls, over all threads, without those in MPI.
     pub self_seconds: f64,
+    /// Seconds in it and in what it calls, over all threads; 0 in older profiles.
+    #[serde(default)]
+    pub inclusive_seconds: f64,
     /// Seconds in calls of MPI from it.
     pub mpi_seconds: f64,
 }
@@ -342,6 +348,13 @@ impl Profile {
     /// Seconds of the run that the first thread was not in calls of MPI: what shares and coverages are of.
     pub fn outside_mpi(&self) -> f64 {
         (self.seconds - self.mpi_seconds).max(0.0)
+    }
+
+    /// How many of the processes that the launcher started left no profile, and how many it started.
+    pub fn not_seen(&self) -> Option<(u32, u32)> {
+        let launched = self.launched.filter(|_| self.process.rank.is_some())?;
+        let silent = launched.saturating_sub(self.ranks.len().max(1) as u32);
+        (silent > 0).then_some((silent, launched))
     }
 
     /// The region over all threads.

@@ -23,6 +23,6 @@ pub use replays::Replays;
 pub use sent::SentSettings;
 pub use shares::Shares;
 pub use target::{Member, Target};
-pub use trial::{Build, Runs, Trial};
+pub use trial::{Build, Ranks, Runs, Trial};
 pub use turns::{Bench, Turns, TurnsError};
 pub use vivo::{InVivo, Times, class, threads};

@@ -1,9 +1,10 @@
 //! Predicts the run's time under other flags for the whole program, from its codelets.
 
 use super::outcome::{HEADING, Outcome};
-use super::ratios::{Found, Reason, ratios};
+use super::ranks::{self, OverRanks};
+use super::ratios::{Found, Reason, by_shares, ratios};
 use anyhow::{Context, Result, bail};
-use cere_format::profile::Profile;
+use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_measure::{Build, Lab, Replays, Shares, Target, Trial, decide};
 use cere_package::{lacks, machine};
@@ -56,7 +57,11 @@ pub struct Flags {
     /// Share of the run's time in regions that are replayed.
     covered: f64,
     rows: Vec<Row>,
-    /// What its user should know of the codelets.
+    /// The rank that the codelets are of; none if the program has no ranks.
+    rank: Option<String>,
+    /// How the time of the plain build is composed over ranks, by the profile; none if the program has none.
+    ranks: Option<OverRanks>,
+    /// What its user should know of the codelets, the ranks and the runs.
     pub notes: Vec<String>,
     /// Mean of 1 - |error|.
     accuracy: Option<f64>,
@@ -159,16 +164,15 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
     let known = named(&state::current_units(store)?);
     let chosen = codelets(store, &profile)?;
     let replays = Replays::open(store, request.events)?;
-    let mut targets = Vec::new();
+    let (mut targets, mut weights) = (Vec::new(), Vec::new());
     let shares = Shares::of(&profile)?;
     for region in shares.mostly_own(&known) {
-        match Target::of(
-            &replays,
-            region,
-            shares.of_region(&region.key),
-            &chosen.codelets,
-        ) {
-            Ok(target) => targets.push(target),
+        let share = shares.of_region(&region.key);
+        match Target::of(&replays, region, share, &chosen.codelets) {
+            Ok(target) => {
+                targets.push(target);
+                weights.push((region.key.clone(), share));
+            }
             Err(error) => {
                 let text = format!("{error}: its time counts as in the profile");
                 request.events.note(text);
@@ -189,17 +193,32 @@ pub fn predict(request: &Request, sets: &Sets) -> Result<Flags> {
         settings: request.replays.clone(),
         rounds: true,
     };
-    let replayed = ratios(&lab, &targets, variants, rounds, request.events);
+    let ranks = ranks::by_shares(&profile, &weights);
+    let as_built = ranks::compose_ratios(&ranks, &vec![1.0; targets.len()]);
+    let alone = by_shares(&targets);
+    let of_run = |each: &[f64]| match (ranks::compose_ratios(&ranks, each), &as_built) {
+        (Some(now), Some(built)) => now.seconds() / built.seconds(),
+        _ => alone(each),
+    };
+    let replayed = ratios(&lab, &targets, variants, rounds, &of_run, request.events);
     if replayed.covered < 1e-9 {
         bail!("no region can be replayed as built: see the reasons above");
     }
-    let measured = match request.measure {
+    let mut measured = match request.measure {
         true => Some(measure(request, &lab, &profile, variants, rounds)?),
         false => None,
     };
     let plain = measured.as_ref().map_or(profile.seconds, |m| m.plain);
+    let of_runs = measured.as_mut().map(|m| std::mem::take(&mut m.notes));
     let mut found = table((plain, rounds), sets, replayed, measured);
+    let elsewhere = |key: &RegionKey| profile.region(key).is_none();
     found.notes = chosen.notes;
+    found
+        .notes
+        .extend(ranks::notes(&profile, "regions", elsewhere));
+    found.notes.extend(of_runs.into_iter().flatten());
+    found.rank = ranks::own(&ranks);
+    found.ranks = as_built;
     Ok(found)
 }
 
@@ -220,6 +239,8 @@ struct Measured {
     plain: f64,
     /// Seconds of each variant, round by round, or why it was not run.
     each: Vec<Result<Vec<f64>, NotRun>>,
+    /// What was compared, and what not.
+    notes: Vec<String>,
 }
 
 impl Measured {
@@ -309,9 +330,12 @@ fn measure(
             None => Ok(runs.ratios[place].iter().map(|r| plain * r).collect()),
         }
     });
+    let ranks = trial.ranks().map(ToString::to_string).unwrap_or_default();
+    let ranks = ranks.lines().map(str::to_owned);
     Ok(Measured {
         plain,
         each: each.collect(),
+        notes: ranks.chain(trial.varying()?.note()).collect(),
     })
 }
 
@@ -389,6 +413,8 @@ fn table(
         replaying_seconds: replayed.replayed,
         reduction: (ran > 0.0 && replayed.replayed > 0.0).then(|| ran / replayed.replayed),
         rows,
+        rank: None,
+        ranks: None,
         notes: Vec::new(),
     }
 }
@@ -433,6 +459,17 @@ pub fn text(found: &Flags) -> String {
         print::time(found.plain_seconds),
         found.covered * 100.0
     ));
+    if let Some(ranks) = &found.ranks {
+        text.push_str(&format!(
+            "of {} ranks a run takes the work of the slowest (as built rank {}: {}), by the ratios of the codelets of rank {}, and that rank's \
+             time in MPI as profiled ({})\n",
+            ranks.ranks.len(),
+            ranks.slowest,
+            print::time(ranks.work_seconds),
+            found.rank.as_deref().unwrap_or("?"),
+            print::time(ranks.mpi_seconds)
+        ));
+    }
     if let Some(accuracy) = found.accuracy {
         text.push_str(&format!("accuracy {:.1} %", accuracy * 100.0));
         if let Some(rank) = found.rank_correlation {
@@ -470,6 +507,7 @@ mod tests {
                 Ok(vec![9.0, 1.0]),
                 Ok(vec![3.0, 4.0]),
             ],
+            notes: Vec::new(),
         };
         let runs = measured.split_half_agreement(|place| place != 3).unwrap();
         assert!((runs.accuracy - (1.0 - (0.0 + 0.1 + 0.25) / 3.0)).abs() < 1e-9);
@@ -479,6 +517,7 @@ mod tests {
         let once = Measured {
             plain: 1.0,
             each: once,
+            notes: Vec::new(),
         };
         assert!(once.split_half_agreement(|_| true).is_none());
     }

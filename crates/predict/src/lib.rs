@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`model`], [`rounds`], [`show`] | other numbers of threads |
+//! | [`ranks`] | the same where several processes run |
 //! | [`flags`], [`ratios`] | other flags for the whole program |
 //! | [`machines`] | other machines |
 //! | [`subset`] | few codelets that stand for many programs |
@@ -12,6 +13,7 @@ pub mod flags;
 pub mod machines;
 pub mod model;
 pub mod outcome;
+pub mod ranks;
 pub mod ratios;
 pub mod rounds;
 pub mod show;

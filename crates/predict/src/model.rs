@@ -1,6 +1,7 @@
 //! The model of a prediction: the sequential part, and regions by their classes.
 
 use super::outcome::{Outcome, error};
+use super::ranks::{self, Changed, OverRanks, Rank};
 use anyhow::{Result, bail};
 use cere_cluster::predict;
 use cere_format::build::RegionKind;
@@ -53,18 +54,16 @@ pub struct Plan<'a> {
     pub sequential: f64,
     /// Seconds of that run.
     pub total: f64,
+    /// What each rank does there; empty if the program has none.
+    pub ranks: Vec<Rank>,
 }
 
 impl<'a> Plan<'a> {
     /// Collects the parallel regions of the profile with their codelets.
     pub fn of(profile: &Profile, known: &[Named], codelets: &'a [Codelet]) -> Result<Self> {
-        let parallel = |key: &RegionKey| {
-            let found = known.iter().find(|n| n.key == *key);
-            found.is_some_and(|n| n.region.kind == RegionKind::Parallel)
-        };
         let ran = profile.regions.iter().filter(|r| r.invocations > 0);
         let mut regions: Vec<Region> = ran
-            .filter(|r| parallel(&r.key))
+            .filter(|r| is_parallel(known, &r.key))
             .map(|r| Region {
                 key: r.key.clone(),
                 name: r.name.clone(),
@@ -79,11 +78,24 @@ impl<'a> Plan<'a> {
         }
         regions.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         let inside: f64 = regions.iter().map(|r| r.seconds).sum();
-        Ok(Self {
+        let mut plan = Self {
             regions,
             sequential: (profile.seconds - inside).max(0.0),
             total: profile.seconds,
-        })
+            ranks: Vec::new(),
+        };
+        plan.take_ranks(std::slice::from_ref(profile), profile);
+        Ok(plan)
+    }
+
+    /// The regions' identities.
+    pub fn keys(&self) -> Vec<RegionKey> {
+        self.regions.iter().map(|r| r.key.clone()).collect()
+    }
+
+    /// Takes what each rank does from `runs`; the codelets are of the process of `profile`.
+    pub fn take_ranks(&mut self, runs: &[Profile], profile: &Profile) {
+        self.ranks = ranks::of(runs, &self.keys(), profile.process.rank.as_deref());
     }
 
     /// All codelets.
@@ -117,6 +129,12 @@ impl<'a> Plan<'a> {
     pub fn captured(&self) -> Vec<u32> {
         threads(self.each().map(|c| c.manifest))
     }
+}
+
+/// Whether the region is a parallel one.
+pub fn is_parallel(known: &[Named], key: &RegionKey) -> bool {
+    let found = known.iter().find(|n| n.key == *key);
+    found.is_some_and(|n| n.region.kind == RegionKind::Parallel)
 }
 
 fn captured(manifest: &Manifest) -> u32 {
@@ -268,7 +286,9 @@ pub struct RunTime {
     pub rounds: Vec<(f64, Option<f64>)>,
     /// Seconds that one run of each codelet takes.
     pub replay_seconds: f64,
-    /// By region.
+    /// How the predicted time is composed over ranks; none if the program has none.
+    pub ranks: Option<OverRanks>,
+    /// By region, of the rank that the codelets are of.
     pub regions: Vec<RegionTime>,
 }
 
@@ -298,6 +318,8 @@ impl RunTime {
 /// A whole prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
+    /// The rank that the codelets are of; none if the program has none.
+    pub rank: Option<String>,
     /// Numbers of threads that the codelets were captured with.
     pub captured_threads: Vec<u32>,
     /// Seconds of the sequential part.
@@ -319,6 +341,7 @@ impl Prediction {
     pub fn of(plan: &Plan, threads: &[u32], replayed: &[Replayed], as_profiled: bool) -> Self {
         let runs = threads.iter().map(|n| run(plan, *n, replayed)).collect();
         Self {
+            rank: ranks::own(&plan.ranks),
             captured_threads: plan.captured(),
             sequential_seconds: plan.sequential,
             profiled_seconds: plan.total,
@@ -427,6 +450,29 @@ fn depends(replayed: &[Replayed]) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
+/// The run whose regions have `changed`: its seconds, and how they are composed over ranks.
+fn composed(plan: &Plan, changed: &[Changed]) -> (f64, Option<OverRanks>) {
+    let ranks = ranks::compose(&plan.ranks, changed);
+    let inside = || changed.iter().map(|c| c.seconds).sum::<f64>();
+    let seconds = ranks.as_ref().map(OverRanks::seconds);
+    (seconds.unwrap_or_else(|| plan.sequential + inside()), ranks)
+}
+
+/// A region whose predicted seconds are `predicted`, or that counts as profiled.
+fn changed(region: &Region, predicted: Option<f64>) -> Changed {
+    let measured: f64 = region.codelets.iter().map(|c| c.seconds).sum();
+    match predicted {
+        Some(seconds) => Changed {
+            seconds,
+            ratio: seconds / measured.max(f64::MIN_POSITIVE),
+        },
+        None => Changed {
+            seconds: region.seconds,
+            ratio: 1.0,
+        },
+    }
+}
+
 /// The run as the replays of each round predict it.
 fn rounds(plan: &Plan, threads: u32, replayed: &[Replayed]) -> Vec<(f64, Option<f64>)> {
     let of = replayed.iter().filter(|r| r.threads == threads);
@@ -434,15 +480,16 @@ fn rounds(plan: &Plan, threads: u32, replayed: &[Replayed]) -> Vec<(f64, Option<
     let round = |round: usize| {
         let regions = plan.regions.iter().map(|region| {
             let found = region_seconds(region, threads, replayed, Some(round));
-            found.map_or(region.seconds, |found| found.0)
+            changed(region, found.ok().map(|found| found.0))
         });
-        (plan.sequential + regions.sum::<f64>(), None)
+        (composed(plan, &regions.collect::<Vec<_>>()).0, None)
     };
     (0..rounds.min().unwrap_or(0)).map(round).collect()
 }
 
 fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
     let mut replay_seconds = 0.0;
+    let mut all = Vec::new();
     let regions: Vec<RegionTime> = plan
         .regions
         .iter()
@@ -451,19 +498,20 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
             if let Ok((_, cost)) = predicted {
                 replay_seconds += cost;
             }
+            let now = changed(region, predicted.as_ref().ok().map(|p| p.0));
+            all.push(now);
             RegionTime {
                 name: region.name.clone(),
-                predicted_seconds: predicted.as_ref().map_or(region.seconds, |p| p.0),
+                predicted_seconds: now.seconds,
                 measured_seconds: None,
                 reason: predicted.err().map(|why| why.to_string()),
             }
         })
         .collect();
-    let inside: f64 = regions.iter().map(|r| r.predicted_seconds).sum();
     let each = plan.regions.iter().zip(&regions);
     let covered = each.filter(|(_, r)| r.reason.is_none());
     let covered: f64 = covered.map(|(region, _)| region.seconds).sum();
-    let predicted_seconds = plan.sequential + inside;
+    let (predicted_seconds, ranks) = composed(plan, &all);
     let rounds = rounds(plan, threads, replayed);
     let each: Vec<f64> = rounds.iter().map(|r| r.0).collect();
     let interval = around_rounds(predicted_seconds, &each);
@@ -478,6 +526,7 @@ fn run(plan: &Plan, threads: u32, replayed: &[Replayed]) -> RunTime {
         measured_sequential: None,
         rounds,
         replay_seconds,
+        ranks,
         regions,
     }
 }

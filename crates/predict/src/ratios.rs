@@ -23,6 +23,20 @@ const MOST: f64 = 0.3;
 /// Variants timed between two timings of the code as built: the speed of the machine may change.
 const BETWEEN: usize = 4;
 
+/// The run's time over that as built where each target takes so many times its time as built.
+pub type OfRun<'a> = &'a dyn Fn(&[f64]) -> f64;
+
+/// That of a run in which `targets` have their shares.
+pub fn by_shares(targets: &[Target]) -> impl Fn(&[f64]) -> f64 {
+    let shares: Vec<f64> = targets.iter().map(|target| target.share).collect();
+    move |ratios| {
+        let changes = shares.iter().zip(ratios);
+        1.0 + changes
+            .map(|(share, ratio)| share * (ratio - 1.0))
+            .sum::<f64>()
+    }
+}
+
 /// For each variant and round, the run's time over that of the plain build, or why it is unknown.
 pub type Ratios = Vec<Result<Vec<f64>, Reason>>;
 
@@ -85,26 +99,30 @@ enum Timed {
     Failed(String),
 }
 
-/// Replays all regions under all variants. A region's error counts in proportion to its share, so regions with a small share
-/// get fewer and shorter rounds.
+/// Replays all regions under all variants, and composes their ratios by `of_run`. A region's error counts in proportion to its share,
+/// so regions with a small share get fewer and shorter rounds.
 pub fn ratios(
     lab: &dyn Measure,
     targets: &[Target],
     variants: &[Variant],
     rounds: u32,
+    of_run: OfRun,
     events: &Events,
 ) -> Found {
     let replays = targets.len() as u64 * variants.len() as u64;
     let bar = events.steps("replaying", replays);
     let covered: f64 = targets.iter().map(|t| t.share).sum();
+    // Of each variant, for each round: those of all targets. What is not replayed counts as profiled.
+    let as_built = vec![vec![1.0; targets.len()]; rounds as usize];
+    let mut each: Vec<Result<Vec<Vec<f64>>, Reason>> = vec![Ok(as_built); variants.len()];
     let mut found = Found {
-        ratios: vec![Ok(vec![1.0; rounds as usize]); variants.len()],
+        ratios: Vec::new(),
         as_profiled: vec![Vec::new(); variants.len()],
         covered,
         compiled: 0.0,
         replayed: 0.0,
     };
-    for target in targets {
+    for (place, target) in targets.iter().enumerate() {
         bar.at(&target.name);
         // Of the mean share.
         let part = target.share * targets.len() as f64 / covered;
@@ -129,16 +147,16 @@ pub fn ratios(
                 continue;
             }
         };
-        let all = found.ratios.iter_mut().zip(&mut found.as_profiled);
+        let all = each.iter_mut().zip(&mut found.as_profiled);
         for (own, (all, as_profiled)) in of.into_iter().zip(all) {
             let reason = |why| Reason {
                 region: target.name.clone(),
                 why,
             };
             match (own, &mut *all) {
-                (Timed::Ratios(ratios), Ok(sums)) => {
-                    for (sum, ratio) in sums.iter_mut().zip(ratios.iter().cycle()) {
-                        *sum += target.share * (ratio - 1.0);
+                (Timed::Ratios(ratios), Ok(rounds)) => {
+                    for (round, ratio) in rounds.iter_mut().zip(ratios.iter().cycle()) {
+                        round[place] = *ratio;
                     }
                 }
                 (Timed::Short(why), Ok(_)) => as_profiled.push(AsProfiled {
@@ -150,6 +168,9 @@ pub fn ratios(
             }
         }
     }
+    let rounds = each.into_iter();
+    let run = |rounds: Vec<Vec<f64>>| rounds.iter().map(|round| of_run(round)).collect();
+    found.ratios = rounds.map(|rounds| rounds.map(run)).collect();
     found
 }
 

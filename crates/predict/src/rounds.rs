@@ -1,6 +1,7 @@
 //! Replays with each number of threads, in turns with runs of the program if requested: the speed of a shared machine varies.
 
 use super::model::{Plan, Prediction, Replay, Replayed};
+use super::ranks;
 use anyhow::{Context, Result};
 use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
@@ -106,7 +107,7 @@ impl<'a> Rounds<'a> {
 
     /// The same by the times of `source`.
     fn predict_from(mut self, source: &mut dyn Source) -> Result<Prediction> {
-        let keys: Vec<RegionKey> = self.plan.regions.iter().map(|r| r.key.clone()).collect();
+        let keys = self.plan.keys();
         let Found {
             counts,
             replayed,
@@ -120,6 +121,7 @@ impl<'a> Rounds<'a> {
         if let Some(runs) = own {
             let times: Vec<Times> = runs.iter().map(Times::from).collect();
             self.plan.refer_to(&times, self.profile);
+            self.plan.take_ranks(runs, self.profile);
             self.plan.sequential = minimum(runs.iter().map(seconds_outside)).unwrap_or_default();
             self.plan.total = minimum(runs.iter().map(|p| p.seconds)).unwrap_or_default();
         }
@@ -147,7 +149,9 @@ impl<'a> Rounds<'a> {
                     self.measure && asked || self.sequential && captured.first() == Some(&n);
                 if runs_now && source.runs() {
                     bar.at(format!("the program with {n} threads"));
-                    runs[place].push(source.run(keys, n)?);
+                    let run = source.run(keys, n)?;
+                    ranks::check(self.profile, &run)?;
+                    runs[place].push(run);
                 }
                 let mut settings = Settings {
                     team: Team {
@@ -219,6 +223,9 @@ fn add(prediction: &mut Prediction, keys: &[RegionKey], runs: &Runs) {
             .measured_sequential
             .map(|sequential| sequential + inside);
         run.error_range = run.error_around();
+        if let Some(ranks) = &mut run.ranks {
+            ranks.add(&ranks::of(found, keys, None));
+        }
     }
 }
 

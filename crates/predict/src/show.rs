@@ -39,8 +39,14 @@ impl Prediction {
         let heading = ["region", "threads", "predicted", "measured", "error"];
         text.push('\n');
         text.push_str(&print::table_of_names(&heading, rows.collect()));
+        text.push('\n');
+        text.push_str(&self.over_ranks());
         text.push_str(&format!(
-            "\nsequential part: {} of {} in {}\n",
+            "sequential part{}: {} of {} in {}\n",
+            match &self.rank {
+                Some(rank) => format!(" of rank {rank}, with its time in MPI"),
+                None => String::new(),
+            },
             print::time(self.sequential_seconds),
             print::time(self.profiled_seconds),
             self.sequential_of()
@@ -59,5 +65,37 @@ impl Prediction {
             ));
         }
         text
+    }
+    /// How the predicted times are composed; empty if the program has no ranks.
+    fn over_ranks(&self) -> String {
+        let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
+        let row = |run: &RunTime| {
+            let ranks = run.ranks.as_ref()?;
+            Some(vec![
+                format!("{} x {}", ranks.ranks.len(), run.threads),
+                ranks.slowest.clone(),
+                print::time(ranks.work_seconds),
+                print::time(ranks.mpi_seconds),
+                time(ranks.measured_work_seconds),
+                time(ranks.measured_mpi_seconds),
+            ])
+        };
+        let rows: Vec<Vec<String>> = self.runs.iter().filter_map(row).collect();
+        if rows.is_empty() {
+            return String::new();
+        }
+        let heading = [
+            "ranks x threads",
+            "slowest rank",
+            "its work",
+            "its MPI, as at capture",
+            "work measured",
+            "MPI measured",
+        ];
+        format!(
+            "{}a run takes the work of its slowest rank, by the codelets of rank {}, and that rank's time in MPI as measured, waiting included\n\n",
+            print::table(&heading, &rows),
+            self.rank.as_deref().unwrap_or("?")
+        )
     }
 }

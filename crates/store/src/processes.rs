@@ -73,6 +73,11 @@ impl Processes {
         same().count() > 1 && same().any(|p| p.beside)
     }
 
+    /// How many processes their launcher started, if it told.
+    pub fn launched(&self) -> Option<u32> {
+        self.0.iter().filter_map(|process| process.launched).max()
+    }
+
     /// The one of this number.
     pub fn by_number(&self, number: u32) -> Option<&Process> {
         self.0.iter().find(|p| p.number == number)
@@ -113,6 +118,7 @@ mod tests {
             program: "/a".into(),
             arguments: vec!["a".into(), argument.into()],
             rank: rank.map(str::to_owned),
+            launched: None,
             beside: false,
             numbers: BTreeMap::new(),
         };
@@ -148,6 +154,7 @@ mod tests {
             program: "/a".into(),
             arguments: vec!["a".into()],
             rank: None,
+            launched: None,
             beside: number > 0,
             numbers: variables
                 .iter()

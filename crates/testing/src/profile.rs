@@ -80,6 +80,7 @@ pub fn profile(regions: &[(&str, Option<usize>, f64, f64)]) -> Profile {
         processor: None,
         ranks: Vec::new(),
         alone: None,
+        launched: None,
         by_rank: false,
         process_key: None,
     }

@@ -49,6 +49,7 @@ fn describe_process(number: u32) -> Process {
                 .collect(),
         },
         rank,
+        launched: cere_format::rank::size(),
         beside: false,
     }
 }

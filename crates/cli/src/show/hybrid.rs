@@ -1,7 +1,8 @@
 //! A hybrid binary as text and JSON.
 
 use cere_system::console::print;
-use cere_tune::hybrid::decide::{Decision, Tuned};
+use cere_tune::hybrid::decide::Tuned;
+use cere_tune::hybrid::make::Made;
 use serde_json::{Value, json};
 
 /// Flags and pipeline of a region, in a line.
@@ -29,7 +30,8 @@ fn region(tuned: &Tuned) -> Value {
 }
 
 /// As JSON; without a decision nothing was run.
-pub fn json(decision: Option<&Decision>, tuned: &[Tuned], notes: &[String]) -> Value {
+pub fn json(made: &Made, notes: &[String]) -> Value {
+    let decision = made.decision.as_ref();
     let level = decision.and_then(|d| d.level.as_ref());
     json!({
         "plain_seconds": decision.map(|d| d.plain_seconds),
@@ -38,13 +40,15 @@ pub fn json(decision: Option<&Decision>, tuned: &[Tuned], notes: &[String]) -> V
         "best_level": level.map(|l| &l.0),
         "best_level_seconds": level.map(|l| l.1),
         "rest": decision.map(|d| shell_words::join(&d.recipe.rest.flags)),
-        "regions": tuned.iter().map(region).collect::<Vec<_>>(),
+        "ranks": made.ranks.as_ref().map(|r| json!({"names": r.names, "others": r.others, "apart": r.apart})),
+        "regions": made.tuned.iter().map(region).collect::<Vec<_>>(),
         "notes": notes,
     })
 }
 
 /// The tables; with `explain` also the contribution of each region.
-pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> String {
+pub fn text(made: &Made, explain: bool) -> String {
+    let (decision, tuned) = (made.decision.as_ref(), &made.tuned);
     let mut text = String::new();
     if explain {
         let time = |s: Option<f64>| s.map_or("-".to_owned(), print::time);
@@ -101,5 +105,6 @@ pub fn text(decision: Option<&Decision>, tuned: &[Tuned], explain: bool) -> Stri
             text.push_str(&line("hybrid", chosen));
         }
     }
+    text.extend(made.ranks.as_ref().map(|ranks| format!("{ranks}\n")));
     text
 }

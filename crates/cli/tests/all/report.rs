@@ -338,6 +338,7 @@ fn synthetic(at: &Path) -> PathBuf {
         processor: None,
         ranks: Vec::new(),
         alone: None,
+        launched: None,
         by_rank: false,
         process_key: None,
         command: ["./app", "--title", "<b>\"bold\"</b> & co"]

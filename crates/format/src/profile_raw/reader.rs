@@ -64,6 +64,7 @@ pub fn read_raw(
         program: String::new(),
         runs: 1,
         alone: None,
+        launched: None,
         by_rank: false,
         process_key: None,
         ended: None,

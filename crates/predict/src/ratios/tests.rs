@@ -131,7 +131,14 @@ fn the_run_changes_by_each_regions_share() {
     let model = model(truth, exact(), 1);
     let targets = [target("a", 0.6), target("b", 0.1)];
     let variants = [of("-O1"), of("-O2"), of("-nothing"), of("-O1 -nothing")];
-    let found = ratios(&model, &targets, &variants, 4, &Events::ignored());
+    let found = ratios(
+        &model,
+        &targets,
+        &variants,
+        4,
+        &by_shares(&targets),
+        &Events::ignored(),
+    );
     // 0.6 x -0.5 + 0.1 x 1.
     for (ratios, expected) in found.ratios.iter().zip([0.8, 1.0, 1.0, 0.8]) {
         let ratios = ratios.as_ref().unwrap();
@@ -171,6 +178,7 @@ fn a_set_of_flags_that_fails_is_told_and_the_others_count() {
         &targets,
         &[of("-wrong"), of("-refused"), of("-O1")],
         3,
+        &by_shares(&targets),
         &Events::ignored(),
     );
     assert_eq!(found.ratios[0], Err(reason("b", "another result")));
@@ -186,7 +194,14 @@ fn a_set_of_flags_that_fails_is_told_and_the_others_count() {
 fn a_region_that_fails_as_built_counts_as_profiled() {
     let model = model(truth, exact(), 1);
     let targets = [target("broken", 0.5), target("a", 0.4)];
-    let found = ratios(&model, &targets, &[of("-O1")], 2, &Events::ignored());
+    let found = ratios(
+        &model,
+        &targets,
+        &[of("-O1")],
+        2,
+        &by_shares(&targets),
+        &Events::ignored(),
+    );
     assert!((found.covered - 0.4).abs() < 1e-12, "{}", found.covered);
     for ratio in found.ratios[0].as_ref().unwrap() {
         assert!((ratio - 0.8).abs() < 1e-12, "{ratio}");
@@ -202,6 +217,7 @@ fn a_region_too_short_to_be_timed_under_flags_counts_as_profiled_there() {
         &targets,
         &[of("-short"), of("-O1")],
         3,
+        &by_shares(&targets),
         &Events::ignored(),
     );
     for ratio in found.ratios[0].as_ref().unwrap() {
@@ -222,7 +238,14 @@ fn disturbed_rounds_predict_the_run() {
     let off = |seed: u64| {
         let noise = model(truth, Noise::All, seed);
         let targets = [target("a", 0.6), target("b", 0.1)];
-        let found = ratios(&noise, &targets, &[of("-O1")], 9, &Events::ignored());
+        let found = ratios(
+            &noise,
+            &targets,
+            &[of("-O1")],
+            9,
+            &by_shares(&targets),
+            &Events::ignored(),
+        );
         let median = cere_timing::stats::median(found.ratios[0].as_ref().unwrap()).unwrap();
         (median / 0.8 - 1.0).abs()
     };

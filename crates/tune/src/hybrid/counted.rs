@@ -122,6 +122,7 @@ impl Request<'_> {
             library_of_build: true,
             build: Some(&counted),
             rank: self.profile.process.rank.as_deref(),
+            apart: false,
         }
         .command(self.store)?;
         let command = &mut started.command;

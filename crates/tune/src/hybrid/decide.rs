@@ -63,8 +63,8 @@ pub trait Program {
     /// The same, until `rule` decides whether the build at place 1 is faster than the plain one.
     fn decide(&mut self, builds: &[Build], rule: &Rule) -> Result<(Runs, Answer)>;
 
-    /// How many words of the plain build's output differ from run to run, and a line with one, if there are any.
-    fn varying(&self) -> Result<Option<(usize, String)>>;
+    /// What a reader should know of what is not compared in the plain build's output, if there is such a thing.
+    fn not_compared(&self) -> Result<Option<String>>;
 
     /// What `regions` take in `plain` and in `other`, in `rounds` rounds; none for one that did not run.
     fn compare(
@@ -99,8 +99,8 @@ impl Program for Linking<'_> {
         self.trial.decide(builds, rule)
     }
 
-    fn varying(&self) -> Result<Option<(usize, String)>> {
-        Ok(self.trial.varying()?.told())
+    fn not_compared(&self) -> Result<Option<String>> {
+        Ok(self.trial.varying()?.note())
     }
 
     fn compare(
@@ -235,11 +235,7 @@ impl Decider<'_> {
         let hybrid = self.make_kept("hybrid", tuned)?;
         let builds = [build("plain", self.plain), build("hybrid", &hybrid)];
         let runs = self.program.run(&builds, 2)?;
-        if let Some((count, line)) = self.program.varying()? {
-            notes.push(format!(
-                "{count} words of the output differ from run to run and are not compared, as in: {line}"
-            ));
-        }
+        notes.extend(self.program.not_compared()?);
         match &runs.differs[1] {
             Some(why) => self.put_back_wrong(tuned, why),
             None => Ok(hybrid),
@@ -373,7 +369,8 @@ impl Decider<'_> {
         let keys: Vec<RegionKey> = tuned.iter().map(|t| t.key.clone()).collect();
         let all = [&keys[..], &self.others[..]].concat();
         let rounds = self.rounds.clamp(2, 5);
-        loop {
+        // Nothing is left to put back: no run is needed.
+        while tuned.iter().any(|t| t.back.is_none()) {
             let times = self.program.compare(self.plain, &hybrid, &all, rounds)?;
             let mut lost = false;
             for (region, times) in tuned
@@ -401,9 +398,10 @@ impl Decider<'_> {
                 .sum();
             let run: f64 = times.iter().flatten().map(|t| t.plain).sum();
             if slower < LOST * run || !self.put_back_one(tuned, &mut hybrid)? {
-                return Ok(hybrid);
+                break;
             }
         }
+        Ok(hybrid)
     }
 
     /// Puts back the one region without which the program is fastest, if it is faster without it.

@@ -13,7 +13,7 @@ use cere_format::build::{RegionKind, SplitTeam};
 use cere_format::profile::{Profile, RegionKey};
 use cere_format::store::Store;
 use cere_measure::decide::deciding_rounds;
-use cere_measure::{Linked, Replays, Trial};
+use cere_measure::{Linked, Ranks, Replays, Trial};
 use cere_store::build::image::Program;
 use cere_store::current;
 use cere_store::names::{self, Named};
@@ -53,6 +53,8 @@ pub struct Request<'a> {
 pub struct Made {
     /// The decision from its runs; `None` if it was not run.
     pub decision: Option<Decision>,
+    /// The ranks that were verified, if it ran in several.
+    pub ranks: Option<Ranks>,
     /// The regions with their own flags.
     pub tuned: Vec<Tuned>,
     /// The file of what was kept.
@@ -89,10 +91,11 @@ pub fn make(request: &Request) -> Result<Made> {
     let (mut tuned, rest) = choices(request, &image, &flags, &plain)?;
     let scratch = scratch(store)?;
     let lock = state::lock(store)?;
-    let decision = if let Some(program) = &program {
+    let (decision, ranks) = if let Some(program) = &program {
         let others = regions_without_choice(store, &image, &tuned);
+        let mut linking = linking(request, program, &image)?;
         let decider = Decider {
-            program: &mut linking(request, program, &image)?,
+            program: &mut linking,
             plain: &plain,
             scratch: scratch.path(),
             others,
@@ -100,10 +103,11 @@ pub fn make(request: &Request) -> Result<Made> {
             rounds: request.rounds.unwrap_or_else(|| rounds(store)),
             levels: request.levels,
         };
-        Some(decider.decide(&mut tuned)?)
+        let decision = decider.decide(&mut tuned)?;
+        (Some(decision), linking.trial.ranks().cloned())
     } else {
         image.make(&recipe(&tuned, None, &rest), &scratch.path().join("hybrid"))?;
-        None
+        (None, None)
     };
     drop(lock);
     let made = decision
@@ -113,6 +117,7 @@ pub fn make(request: &Request) -> Result<Made> {
     kept_choices(&flags, &tuned, decision.as_ref()).write(&written)?;
     Ok(Made {
         decision,
+        ranks,
         tuned,
         flags_file: written,
     })

@@ -92,7 +92,7 @@ impl Program for Model {
         Ok((self.runs(&series, builds), answer))
     }
 
-    fn varying(&self) -> Result<Option<(usize, String)>> {
+    fn not_compared(&self) -> Result<Option<String>> {
         Ok(None)
     }
 
