@@ -222,7 +222,7 @@ impl<M: Memory> Engine<M> {
         status::set_paused(true);
     }
 
-    /// The call has returned this: all that it has changed is kept.
+    /// The call has returned this: all that it has changed is kept. The spans are those of now.
     pub fn answer(&mut self, result: u64) -> Result<(), Unanswered> {
         status::set_paused(false);
         let Some(level) = self.level.as_mut() else {
@@ -255,8 +255,9 @@ impl<M: Memory> Engine<M> {
         let mut written = Vec::new();
         let mut outcome = Ok(());
         for (page, then) in before.iter().zip(contents.chunks_exact(PAGE)) {
-            // What the call has unmapped is gone for the invocation as well.
-            if self.pages.spans.find(*page).is_none() {
+            // What the call has unmapped or closed is gone for the invocation as well.
+            let span = self.pages.spans.find(*page);
+            if span.is_none_or(|span| span.protection & WRITE == 0) {
                 continue;
             }
             // SAFETY: a page of the program that is open.

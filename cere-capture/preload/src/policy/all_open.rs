@@ -103,6 +103,12 @@ fn open_memory(state: &mut State, why: Why) -> Option<String> {
         let regions = &state.all;
         spoilt = unnoticed(|| keep_all(engine, regions));
     }
+    if let Some(level) = engine.level.as_ref().filter(|_| why == Why::Pauses) {
+        // While they stand still, and before they are watched anew.
+        let still = level.still.clone();
+        engine.uncover();
+        spoilt = unnoticed(|| stacks::find_disturbance(&still));
+    }
     let strangers = engine.level.as_ref().is_some_and(|l| l.strangers);
     match strangers && !matches!(why, Why::Leaves | Why::Pauses) {
         // They stand still until the captured invocation ends.

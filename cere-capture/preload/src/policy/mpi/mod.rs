@@ -142,7 +142,8 @@ pub fn end_call(state: &mut State, result: u64, stack: usize) -> Result<(), Refu
     let Some(name) = underway(state) else {
         return Ok(());
     };
+    // It may have unmapped pages that the capture has.
+    lay_out(state, stack).map_err(Refusal::Memory)?;
     let answered = state.engine.answer(result);
-    answered.map_err(|why| Refusal::Calls(name, why.reason()))?;
-    lay_out(state, stack).map_err(Refusal::Memory)
+    answered.map_err(|why| Refusal::Calls(name, why.reason()))
 }
