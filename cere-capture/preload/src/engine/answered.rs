@@ -34,6 +34,14 @@ impl Area {
     fn end(&self) -> usize {
         self.start + self.length
     }
+
+    /// How many calls back its argument is from the call of this number.
+    fn back(&self, number: u32) -> u32 {
+        match self.argument {
+            ABSOLUTE => 0,
+            _ => number - self.call,
+        }
+    }
 }
 
 /// What is received once a request is complete.
@@ -271,7 +279,7 @@ impl<M: Memory> Engine<M> {
                 let area = pending.iter().find(|a| a.start <= start && end <= a.end());
                 let (place, at) = match area {
                     Some(area) => (
-                        (number - area.call, area.argument),
+                        (area.back(number), area.argument),
                         area.offset.wrapping_add((start - area.start) as u64),
                     ),
                     None if own => {
@@ -306,7 +314,7 @@ impl<M: Memory> Engine<M> {
 pub fn keep(list: &mut Vec<u8>, begun: &mut Begun, number: u32, area: &Area, sent: bool) {
     // SAFETY: memory that the program handed over, of that size, and open.
     let bytes = unsafe { std::slice::from_raw_parts(area.start as *const u8, area.length) };
-    let place = (number - area.call, area.argument, area.offset);
+    let place = (area.back(number), area.argument, area.offset);
     begun.piece(list, sent, place, area.element, bytes);
 }
 

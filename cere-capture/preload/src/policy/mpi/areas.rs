@@ -1,6 +1,6 @@
 //! The memory behind the arguments of a call: what it reads, and what it writes.
 
-use super::library::{Layout, Library};
+use super::library::{Layout, Library, Sign};
 use super::signatures::{Argument, Buffer, Extent, Form, Function, Kind, Times, Use};
 use crate::engine::answered::Area;
 use cere_format::mpi::{self, ABSOLUTE, ARGUMENTS_MOST, Element, Reading};
@@ -91,6 +91,10 @@ impl Given<'_> {
         self.value(place, self.handle_size()) as usize
     }
 
+    fn sign(&self, address: usize) -> Option<Sign> {
+        self.fortran().then(|| self.library.sign(address))?
+    }
+
     /// Bytes of a handle of a request.
     pub fn handle_size(&self) -> usize {
         self.library.handle_size(self.fortran())
@@ -136,7 +140,7 @@ impl Given<'_> {
     /// `length` bytes, so far behind an argument; at that address behind Fortran's `MPI_BOTTOM`.
     fn area(&self, place: usize, offset: i64, length: usize, element: Element) -> Area {
         let base = self.words[place];
-        let (argument, base) = match self.fortran() && self.library.is_sentinel(base) {
+        let (argument, base) = match self.sign(base) == Some(Sign::Bottom) {
             true => (ABSOLUTE, 0),
             false => (place as u32, base),
         };
@@ -153,7 +157,7 @@ impl Given<'_> {
     /// A variable or an array behind an argument, unless the address is none.
     fn variable(&self, place: usize, length: usize) -> Option<Area> {
         let at = self.words[place];
-        let real = at > 4096 && !self.library.is_sentinel(at) && length > 0;
+        let real = at > 4096 && self.sign(at).is_none() && length > 0;
         real.then(|| self.area(place, 0, length, Element::Other))
     }
 
@@ -161,7 +165,7 @@ impl Given<'_> {
     fn is_in_place(&self, place: usize) -> bool {
         // Open MPI has 1, MPICH -1.
         let at = self.words[place];
-        at == 1 || at == usize::MAX || self.fortran() && self.library.is_sentinel(at)
+        at == 1 || at == usize::MAX || self.sign(at) == Some(Sign::InPlace)
     }
 
     fn layout(&self, handle: usize) -> Result<Layout, &'static str> {

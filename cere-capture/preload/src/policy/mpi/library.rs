@@ -55,16 +55,27 @@ const FUNCTIONS: [&CStr; 20] = [
     c"PMPI_Comm_f2c",
 ];
 
-/// Addresses that mean something else to Fortran than what lies there: of variables that hold them (MPICH), or of themselves.
-const SENTINELS: [(&CStr, bool); 8] = [
-    (c"MPI_F_STATUS_IGNORE", true),
-    (c"MPI_F_STATUSES_IGNORE", true),
-    (c"MPIR_F_MPI_IN_PLACE", true),
-    (c"MPIR_F_MPI_BOTTOM", true),
-    (c"mpi_fortran_status_ignore_", false),
-    (c"mpi_fortran_statuses_ignore_", false),
-    (c"mpi_fortran_in_place_", false),
-    (c"mpi_fortran_bottom_", false),
+/// An address that means something else to Fortran than what lies there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// No status is wanted.
+    Ignore,
+    /// Another buffer stands for this one.
+    InPlace,
+    /// Datatypes hold addresses.
+    Bottom,
+}
+
+/// Symbols that are such addresses, or variables that hold them once MPI is in use (MPICH).
+const SIGNS: [(&CStr, Sign, bool); 8] = [
+    (c"MPI_F_STATUS_IGNORE", Sign::Ignore, true),
+    (c"MPI_F_STATUSES_IGNORE", Sign::Ignore, true),
+    (c"MPIR_F_MPI_IN_PLACE", Sign::InPlace, true),
+    (c"MPIR_F_MPI_BOTTOM", Sign::Bottom, true),
+    (c"mpi_fortran_status_ignore_", Sign::Ignore, false),
+    (c"mpi_fortran_statuses_ignore_", Sign::Ignore, false),
+    (c"mpi_fortran_in_place_", Sign::InPlace, false),
+    (c"mpi_fortran_bottom_", Sign::Bottom, false),
 ];
 
 /// `MPI_THREAD_MULTIPLE`, in all libraries.
@@ -79,7 +90,8 @@ pub struct Library {
     world: usize,
     /// Whether handles are addresses (Open MPI), not numbers of 32 bits (MPICH and its kin).
     pub wide: bool,
-    sentinels: Vec<usize>,
+    /// Addresses of [`SIGNS`]; 0 for those that it does not have.
+    signs: [usize; SIGNS.len()],
 }
 
 static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
@@ -96,13 +108,6 @@ pub fn find(look_up: impl Fn(&CStr) -> usize) {
         let functions = FUNCTIONS.map(&look_up);
         // Where handles are the same in both languages there is nothing to convert.
         let needed = functions.len() - 2;
-        let sentinels = SENTINELS.iter().filter_map(|(name, holds)| {
-            let at = look_up(name);
-            // SAFETY: the library's variable of that name, which holds an address.
-            let address = || unsafe { *(at as *const usize) };
-            let address = (at != 0).then(|| if *holds { address() } else { at });
-            address.filter(|address| *address != 0)
-        });
         functions[..needed]
             .iter()
             .all(|at| *at != 0)
@@ -110,7 +115,7 @@ pub fn find(look_up: impl Fn(&CStr) -> usize) {
                 functions,
                 world: if open == 0 { 0x4400_0000 } else { open },
                 wide: open != 0,
-                sentinels: sentinels.collect(),
+                signs: SIGNS.map(|(name, ..)| look_up(name)),
             })
     });
 }
@@ -196,9 +201,15 @@ impl Library {
         asked.is_none() || provided == MULTIPLE
     }
 
-    /// Whether an address that Fortran passes is a sign, not memory.
-    pub fn is_sentinel(&self, address: usize) -> bool {
-        self.sentinels.contains(&address)
+    /// What an address that Fortran passes is a sign for, if it is one.
+    pub fn sign(&self, address: usize) -> Option<Sign> {
+        let mut all = SIGNS.iter().zip(self.signs).filter(|(_, at)| *at != 0);
+        let found = all.find(|((.., holds), at)| match holds {
+            // SAFETY: the library's variable of that name, which holds an address.
+            true => unsafe { *(*at as *const usize) == address },
+            false => *at == address,
+        });
+        found.map(|((_, sign, _), _)| *sign)
     }
 
     /// Bytes of a handle, as Fortran or C has it.
