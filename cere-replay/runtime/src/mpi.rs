@@ -194,7 +194,7 @@ impl Given {
     fn add(&mut self, word: Word) {
         self.words += 1;
         // As long as there is room: in the region nothing is allocated.
-        if self.first.len() < self.first.capacity().max(1) {
+        if self.first.len() < self.first.capacity() {
             self.first.push(word);
         }
     }
@@ -252,7 +252,7 @@ extern "C" fn answer(number: usize, stack: usize) -> u64 {
         known.give_up(number, place);
     };
     // SAFETY: a stub's frame.
-    let words = unsafe { read_arguments(stack) };
+    let words = unsafe { read_arguments(stack, call.arguments.len()) };
     if let Some(given) = known.given.get(place) {
         given
             .iter()
@@ -389,10 +389,11 @@ const REGISTERS: usize = 24;
 /// The arguments of a call: six in registers, the others on the stack.
 ///
 /// # Safety
-/// `stack` is the stack pointer of a call of a stub.
-unsafe fn read_arguments(stack: usize) -> [usize; ARGUMENTS_MOST] {
+/// `stack` is the stack pointer of a call of a stub, with so many arguments.
+unsafe fn read_arguments(stack: usize, count: usize) -> [usize; ARGUMENTS_MOST] {
     std::array::from_fn(|place| {
         let at = match place {
+            _ if place >= count => return 0,
             0..6 => stack - REGISTERS - 8 * place,
             _ => stack + 8 * (place - 6),
         };

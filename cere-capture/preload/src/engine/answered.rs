@@ -217,7 +217,9 @@ impl<M: Memory> Engine<M> {
         answered.contents.clear();
         // SAFETY: the capture's entries; no other slice of them is alive.
         for touch in unsafe { self.pages.pool.log(level.touched) } {
-            let kept = touch.kind & (DEAD | u32::from(KIND_FOREIGN)) == 0;
+            // Frames below the call's are the library's.
+            let below = touch.kind & DEAD != 0 && touch.address + PAGE <= underway.stack;
+            let kept = !below && touch.kind & u32::from(KIND_FOREIGN) == 0;
             let span = self.pages.spans.find(touch.address);
             if kept && span.is_some_and(|span| span.protection & WRITE != 0) {
                 // SAFETY: a page of the program that is open.
@@ -226,13 +228,14 @@ impl<M: Memory> Engine<M> {
                 answered.contents.extend_from_slice(page);
             }
         }
+        let stack = underway.stack;
         answered.underway = Some(underway);
-        status::set_paused(true);
+        status::set_paused(stack);
     }
 
     /// The call has returned this: all that it has changed is kept. The spans are those of now.
     pub fn answer(&mut self, result: u64) -> Result<(), Unanswered> {
-        status::set_paused(false);
+        status::set_paused(0);
         let Some(level) = self.level.as_mut() else {
             return Ok(());
         };
@@ -248,7 +251,8 @@ impl<M: Memory> Engine<M> {
         }
         let mut known: Vec<(usize, usize)> = left.iter().map(|a| (a.start, a.end())).collect();
         // Below the caller's frame there are none but the library's.
-        known.push((level.stack.0.min(stack), stack));
+        let frames = level.entry.frames.map(|frames| frames as usize);
+        known.push((frames.unwrap_or(level.stack.0).min(stack), stack));
         known.sort_unstable();
         let pending: Vec<Area> = answered
             .pending
@@ -350,6 +354,7 @@ fn add(found: &mut Vec<(usize, usize)>, start: usize, end: usize) {
 #[cfg(test)]
 mod tests {
     use super::super::memory::Access;
+    use super::super::spans::{KIND_STACK, Span};
     use super::super::testing::Program;
     use super::*;
     use cere_format::mpi::{Call, begin, decode};
@@ -374,7 +379,7 @@ mod tests {
         let mut program = Program::captured(4);
         program.touch(0, Access::Read);
         program.touch(2, Access::Write);
-        paused(&mut program, 0);
+        paused(&mut program, 1);
         assert!(status::paused());
         program.write(0, 70);
         program.write(1, 71);
@@ -439,6 +444,11 @@ mod tests {
         let (start, end) = (program.page(0), program.page(2));
         let level = program.engine.level.as_mut().expect("a capture");
         (level.stack, level.entry.stack_pointer) = ((start, end), end as u64);
+        let span = program.engine.pages.spans.all()[0];
+        assert!(program.engine.pages.spans.insert(Span {
+            kind: KIND_STACK,
+            ..span
+        }));
         program.touch(0, Access::Write);
         program.touch(1, Access::Write);
         // The library's own frames lie below the call.

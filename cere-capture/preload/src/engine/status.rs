@@ -1,12 +1,12 @@
 //! What any thread may ask about captures at any time: the answers are old where it has no turn.
 
 use crate::os::process;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 static CAPTURES: AtomicBool = AtomicBool::new(false);
-static PAUSED: AtomicBool = AtomicBool::new(false);
+static PAUSED: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether captures are prepared.
 #[inline(always)]
@@ -45,12 +45,18 @@ pub fn set_captures(yes: bool) {
 /// invocation's.
 #[inline(always)]
 pub fn paused() -> bool {
+    paused_at() != 0
+}
+
+/// The stack pointer of that call; 0: there is none.
+#[inline(always)]
+pub fn paused_at() -> usize {
     PAUSED.load(Ordering::Relaxed)
 }
 
-/// Sets [`paused`].
-pub fn set_paused(yes: bool) {
-    PAUSED.store(yes, Ordering::Relaxed);
+/// Sets [`paused_at`].
+pub fn set_paused(stack: usize) {
+    PAUSED.store(stack, Ordering::Relaxed);
 }
 
 /// Whether memory is closed for the page trace alone: no capture is in progress.

@@ -27,7 +27,7 @@ pub fn finish_capture(state: &mut State, end: RegionEnd, refused: Option<String>
     let Some(mut level) = state.engine.level.take() else {
         return;
     };
-    status::set_paused(false);
+    status::set_paused(0);
     // Other threads go on: one may hold what is used here.
     gate::memory_opened();
     let kept = level.growing.is_empty()

@@ -418,6 +418,7 @@ fn a_hybrid_is_verified_in_every_rank() {
         has(&why, "the output is another: \"rank 1 of 2: ");
         // Nor does a script show how a rank ends.
         let script = format!("sh -c '{command} late | grep -v of'");
+        under_mpi(at, &format!("profile -- {script}"));
         let (_, why) = hybrid(&script);
         has(
             &why,

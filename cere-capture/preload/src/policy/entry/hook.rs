@@ -354,6 +354,11 @@ unsafe extern "C" fn pause_for_call(_: *mut RegionDescriptor, _: u32, call: *mut
     });
 }
 
+/// The call that the captured invocation of the calling thread has paused for was left, by an exception or longjmp: the capture ends.
+pub fn end_paused(stack: usize) {
+    on_stack(stack, |_, _| Ok(()));
+}
+
 /// The call that the captured invocation of the calling thread has paused for has returned this, on this stack.
 pub fn resume(stack: usize, result: u64) {
     let at = std::ptr::without_provenance_mut(result as usize);

@@ -66,6 +66,9 @@ fn find(symbol: &CStr, loaded: &[Loaded]) -> usize {
 
 /// A stub is about to call: which function. `stack` is the stack pointer of the call; the stub has kept six registers below it.
 extern "C" fn begin(number: usize, stack: usize) -> usize {
+    if status::paused() && gate::is_captured() && status::paused_at() <= stack {
+        hook::end_paused(stack);
+    }
     if let Some((function, form)) = bound::function(number)
         && needs::is_captured()
     {
@@ -129,7 +132,8 @@ unsafe fn read_arguments(stack: usize) -> [usize; ARGUMENTS_MOST] {
 /// What a stub has called has returned, and the stub has kept what.
 extern "C" fn end(stack: usize) {
     profile::mpi::ends(stack as u64);
-    if status::paused() && gate::is_captured() {
+    // Calls within the one that it has paused for are part of that.
+    if status::paused_at() == stack && gate::is_captured() {
         // SAFETY: the stub's frame.
         hook::resume(stack, unsafe { *((stack - REGISTERS) as *const u64) });
     }

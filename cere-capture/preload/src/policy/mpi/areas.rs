@@ -28,9 +28,11 @@ pub struct Given<'a> {
 pub struct Areas {
     /// It reads this.
     pub sent: Vec<Area>,
-    /// This may have changed when it returns.
+    /// These variables may have changed when it returns.
     pub left: Vec<Area>,
-    /// This, once the request that it begins is complete.
+    /// It may have received into these buffers when it returns.
+    pub received: Vec<Area>,
+    /// Into these, once the request that it begins is complete.
     pub later: Vec<Area>,
     /// Where the handle of that request is.
     pub begins: Option<usize>,
@@ -137,10 +139,10 @@ impl Given<'_> {
         broadcast || group.is_some_and(|group| self.number(root) == group.rank)
     }
 
-    /// `length` bytes, so far behind an argument; at that address behind Fortran's `MPI_BOTTOM`.
+    /// `length` bytes, so far behind an argument; at that address behind `MPI_BOTTOM`.
     fn area(&self, place: usize, offset: i64, length: usize, element: Element) -> Area {
         let base = self.words[place];
-        let (argument, base) = match self.sign(base) == Some(Sign::Bottom) {
+        let (argument, base) = match base == 0 || self.sign(base) == Some(Sign::Bottom) {
             true => (ABSOLUTE, 0),
             false => (place as u32, base),
         };
@@ -313,11 +315,11 @@ impl Given<'_> {
         match buffer.used {
             Use::Sent => areas.sent.extend(all),
             Use::Broadcast if is_root => areas.sent.extend(all),
-            Use::Received | Use::Broadcast if !self.begins_request() => areas.left.extend(all),
+            Use::Received | Use::Broadcast if !self.begins_request() => areas.received.extend(all),
             Use::Received | Use::Broadcast | Use::Later => areas.later.extend(all),
             Use::Both => {
                 areas.sent.extend(all.iter().copied());
-                areas.left.extend(all);
+                areas.received.extend(all);
             }
         }
         Ok(())

@@ -20,11 +20,12 @@ use self::signatures::{Form, Function};
 use super::refusal::Refusal;
 use super::state::State;
 use super::surroundings::lay_out;
-use crate::engine::answered::{self, Unanswered, Underway};
+use crate::engine::answered::{self, Area, Unanswered, Underway};
 use crate::engine::level::Level;
 use crate::engine::parallel;
 use crate::os::local;
-use cere_format::mpi::{ARGUMENTS_MOST, begin};
+use crate::os::sys::{self, PAGE};
+use cere_format::mpi::{ARGUMENTS_MOST, MPI_MOST, begin};
 
 const MANY_THREADS: &str = "several threads may call MPI (MPI_THREAD_MULTIPLE), so what changes meanwhile is not its work alone";
 const NO_LIBRARY: &str = "the MPI library lacks functions that tell what its datatypes are";
@@ -79,10 +80,17 @@ impl Unanswered {
                     "it changes {at:#x}, a variable of the region's frames that no argument leads to"
                 )
             }
-            Unanswered::TooMuch => "its calls move more than 2 GiB".into(),
+            Unanswered::TooMuch => "its pages and what its calls move take more than 2 GiB".into(),
             Unanswered::Lack(lack) => format!("it takes {lack}"),
         }
     }
+}
+
+/// Whether all of an area is there.
+fn is_mapped(area: &Area) -> bool {
+    let first = area.start & !(PAGE - 1);
+    let end = area.start.saturating_add(area.length);
+    area.length == 0 || sys::is_mapped(first, (end - first).next_multiple_of(PAGE))
 }
 
 /// The captured invocation is about to make this call. What it is given is kept, and what it may change is captured.
@@ -93,12 +101,28 @@ pub fn begin_call(state: &mut State, call: &Call) -> Result<(), Refusal> {
         return Ok(());
     };
     let given = call.given(number).map_err(|why| refuse(why.into()))?;
-    let areas = given.areas().map_err(|why| refuse(why.into()))?;
+    let mut areas = given.areas().map_err(|why| refuse(why.into()))?;
+    // A buffer for nobody (`MPI_PROC_NULL`) may lie anywhere.
+    areas.sent.retain(is_mapped);
+    let moved = areas.sent.iter().chain(&areas.received).chain(&areas.later);
+    let moved: u64 = moved.map(|area| area.length as u64).sum();
+    let level = engine.level.as_ref();
+    let held = level.map_or(0, |level| {
+        (level.touched * PAGE + level.answered.list.len()) as u64
+    });
+    if moved + held > MPI_MOST {
+        return Err(refuse(Unanswered::TooMuch.reason()));
+    }
     let arguments = given.readings(|at| engine.in_own_frames(at));
-    for area in areas.left.iter().chain(&areas.later) {
+    let written = areas.left.iter().chain(&areas.received).chain(&areas.later);
+    for area in written {
         let taken = engine.take_area(area);
         taken.map_err(|lack| refuse(lack.reason()))?;
     }
+    // Elsewhere what has changed is kept, and no more: what the invocation itself has put beside it has to be right.
+    let own = |area: &Area| engine.in_own_frames(area.start) && is_mapped(area);
+    areas.left.extend(areas.received.into_iter().filter(own));
+    areas.later.retain(own);
     let handle = given.handle_size();
     // SAFETY: the call's own arguments, open.
     let requests = areas

@@ -37,8 +37,8 @@ MPI_Imrecv L12 n t m q
 MPI_Isendrecv S12 n t i i L67 n t i i c q
 MPI_Probe i i c x
 MPI_Iprobe i i c f x
-MPI_Mprobe i i c m x
-MPI_Improbe i i c f m x
+MPI_Mprobe i i c g x
+MPI_Improbe i i c f g x
 MPI_Wait Q x
 MPI_Waitall n Q0 x0
 MPI_Waitany n Q0 f x
@@ -94,12 +94,10 @@ MPI_Neighbor_allgather S12 n t R45< n t c
 MPI_Neighbor_allgatherv S12 n t R456v< a< a< t c
 MPI_Neighbor_alltoall S12> n t R45< n t c
 MPI_Neighbor_alltoallv S123v> a> a> t R567v< a< a< t c
-MPI_Neighbor_alltoallw S123w> a> a> T> R567w< a< a< T< c
 MPI_Ineighbor_allgather S12 n t R45< n t c q
 MPI_Ineighbor_allgatherv S12 n t R456v< a< a< t c q
 MPI_Ineighbor_alltoall S12> n t R45< n t c q
 MPI_Ineighbor_alltoallv S123v> a> a> t R567v< a< a< t c q
-MPI_Ineighbor_alltoallw S123w> a> a> T> R567w< a< a< T< c q
 MPI_Comm_dup c g
 MPI_Comm_split c i i g
 MPI_Comm_split_type c i i h g
@@ -110,7 +108,7 @@ MPI_Cart_create c n N1 N1 i g
 
 /// The other functions that communicate, wait or read and write files.
 const REFUSED: &str = "
-MPI_Init MPI_Init_thread MPI_Finalize MPI_Abort MPI_Session_init MPI_Session_finalize MPI_Buffer_detach MPI_Cancel MPI_Psend_init
+MPI_Neighbor_alltoallw MPI_Ineighbor_alltoallw MPI_Init MPI_Init_thread MPI_Finalize MPI_Abort MPI_Session_init MPI_Session_finalize MPI_Buffer_detach MPI_Cancel MPI_Psend_init
 MPI_Precv_init MPI_Pready MPI_Pready_list MPI_Pready_range MPI_Parrived MPI_Isendrecv_replace
 MPI_Barrier_init MPI_Bcast_init MPI_Gather_init MPI_Gatherv_init MPI_Scatter_init MPI_Scatterv_init MPI_Allgather_init
 MPI_Allgatherv_init MPI_Alltoall_init MPI_Alltoallv_init MPI_Alltoallw_init MPI_Reduce_init MPI_Allreduce_init
