@@ -369,7 +369,7 @@ fn calls_inside_regions_are_answered() {
         assert_eq!(regions.len(), 8, "{regions:?}");
         for (ranks, regions) in [(2, &regions[..]), (4, &regions[4..5])] {
             let plain = mpi_run(at, &format!("{launcher} -n {ranks} ./all"));
-            for region in &regions {
+            for region in regions {
                 let line =
                     format!("capture {region} --invocation 3 -- {launcher} -n {ranks} ./all");
                 let output = mpi(at, &line);
