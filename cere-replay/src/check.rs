@@ -1,6 +1,7 @@
 //! Whether a manifest can be what a capture wrote, as far as the generator relies on it.
 
 use crate::ReplayError;
+use cere_format::mpi::FUNCTIONS_MOST;
 use cere_format::package::Manifest;
 
 /// End of user addresses.
@@ -130,6 +131,7 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
     }
     let plain = |name: &str| !name.is_empty() && !name.chars().any(char::is_control);
     let tls = manifest.image.tls.iter().flat_map(|t| &t.variables);
+    let mpi = manifest.mpi.iter().flat_map(|mpi| &mpi.functions);
     let names = manifest
         .variables
         .iter()
@@ -138,10 +140,14 @@ pub fn check(manifest: &Manifest) -> Result<(), ReplayError> {
         .chain(manifest.labels.iter().map(|l| &l.function))
         .chain(tls.map(|v| &v.name))
         .chain(manifest.absent.iter().map(|a| &a.name))
+        .chain(mpi.clone().map(|f| &f.name))
         .chain(&manifest.libraries)
         .chain(&manifest.library_directories);
     if let Some(name) = names.into_iter().find(|n| !plain(n)) {
         return refuse(format!("a symbol or library is called {name:?}"));
+    }
+    if mpi.count() > FUNCTIONS_MOST {
+        return refuse("it calls more functions of MPI than a program is followed in".to_owned());
     }
     let captured = manifest.captured_code.iter().flatten();
     let printed = captured.flat_map(|f| [&f.name, &f.image]);

@@ -72,6 +72,10 @@ pub enum Damage {
         stack: u64,
         arguments: u64,
     },
+    Calls {
+        told: u64,
+        found: usize,
+    },
     TableCut {
         bytes: usize,
     },
@@ -236,6 +240,10 @@ impl fmt::Display for Damage {
             Self::Entry { stack, arguments } => write!(
                 to,
                 "the manifest gives the stack pointer {stack:#x} and the argument block {arguments:#x}: not possible"
+            ),
+            Self::Calls { told, found } => write!(
+                to,
+                "the manifest tells of {told} calls of MPI, and their list holds {found}"
             ),
             Self::TableCut { bytes } => write!(to, "the page table is cut short: {bytes} bytes"),
             Self::TablePage(address) => write!(

@@ -84,6 +84,12 @@ pub fn prepare(
         return Ok(None);
     };
     let calls = decode(MEMBER_MPI, list, mpi.functions.len())?;
+    if calls.len() as u64 != mpi.calls {
+        return Err(Error::Package(crate::error::Damage::Calls {
+            told: mpi.calls,
+            found: calls.len(),
+        }));
+    }
     for piece in calls.iter().flat_map(|call| &call.left) {
         check(piece, pages)?;
     }
@@ -253,7 +259,9 @@ extern "C" fn answer(number: usize, stack: usize) -> u64 {
     };
     // SAFETY: a stub's frame.
     let words = unsafe { read_arguments(stack, call.arguments.len()) };
+    let same = is_as_in_vivo(call, &words);
     if let Some(given) = known.given.get(place) {
+        let words = if same { words } else { [0; ARGUMENTS_MOST] };
         given
             .iter()
             .zip(words)
@@ -262,12 +270,15 @@ extern "C" fn answer(number: usize, stack: usize) -> u64 {
     if COMPARES.load(Relaxed)
         && let Ok(mut given) = GIVEN.lock()
     {
-        known.compare(&mut given, (place, call), &words);
+        known.compare(&mut given, (place, call), &words, same);
     }
     for piece in &call.left {
-        let to = known.address(place, piece, &words);
+        // Other buffers may have less room: nothing is received.
+        let Some(to) = known.address(place, piece, &words, same) else {
+            continue;
+        };
         let from = known.list[piece.bytes.clone()].as_ptr();
-        // SAFETY: memory that the region hands over to be written, of that length in vivo, or captured pages that are written.
+        // SAFETY: memory that the region hands over to be written, by the arguments in vivo, or captured pages that are written.
         unsafe { std::ptr::copy(from, to as *mut u8, piece.bytes.len()) };
     }
     let now = cere_timing::clock::stop();
@@ -276,15 +287,23 @@ extern "C" fn answer(number: usize, stack: usize) -> u64 {
 }
 
 impl Known {
-    /// Where a piece is in this repetition.
-    fn address(&self, place: usize, piece: &Piece, words: &[usize; ARGUMENTS_MOST]) -> u64 {
+    /// Where a piece is in this repetition; none if that is behind an argument of a call that is given others than in vivo. `same`:
+    /// this one is not.
+    fn address(
+        &self,
+        place: usize,
+        piece: &Piece,
+        words: &[usize; ARGUMENTS_MOST],
+        same: bool,
+    ) -> Option<u64> {
         let argument = piece.argument as usize;
         let base = match (piece.argument, piece.back) {
-            (ABSOLUTE, _) => 0,
-            (_, 0) => words[argument] as u64,
-            (_, back) => self.given[place - back as usize][argument].load(Relaxed),
+            (ABSOLUTE, _) => return Some(piece.at),
+            (_, 0) => same.then_some(words[argument] as u64),
+            (_, back) => Some(self.given[place - back as usize][argument].load(Relaxed)),
         };
-        base.wrapping_add(piece.at)
+        let base = base.filter(|base| *base != 0)?;
+        Some(base.wrapping_add(piece.at))
     }
 
     fn compare(
@@ -292,6 +311,7 @@ impl Known {
         given: &mut Given,
         (place, call): (usize, &Call),
         words: &[usize; ARGUMENTS_MOST],
+        same: bool,
     ) {
         for (number, (argument, word)) in call.arguments.iter().zip(words).enumerate() {
             let Some(found) = read(argument, *word) else {
@@ -309,7 +329,9 @@ impl Known {
             }
         }
         for piece in &call.sent {
-            let at = self.address(place, piece, words);
+            let Some(at) = self.address(place, piece, words, same) else {
+                continue;
+            };
             let there = &self.list[piece.bytes.clone()];
             // SAFETY: memory that the region hands over to be read, of that length in vivo.
             let here = unsafe { std::slice::from_raw_parts(at as *const u8, there.len()) };
@@ -357,6 +379,12 @@ impl Known {
             )
         })
     }
+}
+
+/// Whether a call is given what it was given in vivo, as far as that is compared.
+fn is_as_in_vivo(call: &Call, words: &[usize; ARGUMENTS_MOST]) -> bool {
+    let mut each = call.arguments.iter().zip(words);
+    each.all(|(argument, word)| read(argument, *word).is_none_or(|found| found == argument.value))
 }
 
 /// An argument as the region gives it, in the form of `argument`; none if it is not compared.
@@ -510,26 +538,40 @@ mod tests {
         assert_eq!((one[0], other[0], status), (20.0, 0.0, [0, 7]));
         let found = given_now();
         assert_eq!((found.words, found.compared), (0, 2 * (3 * 8 + 8)));
-        COMPARES.store(true, Relaxed);
-        *GIVEN.lock().unwrap() = Given {
-            first: Vec::with_capacity(LISTED),
-            ..Given::default()
-        };
         other[1] = 1.75;
-        begin_again(function, &mut one, &mut other, &mut status, 6);
+        compare_again();
+        begin_again(function, &mut one, &mut other, &mut status, 5);
         let found = given_now();
-        assert_eq!((found.words, found.floating), (3, 1));
+        assert_eq!((found.words, found.floating), (1, 1));
         assert!((found.errors[0] - 0.25 / 1.75).abs() < 1e-12);
-        let places: Vec<String> = found.differences().map(|d| d.place).collect();
         assert_eq!(
-            places,
+            places(&found),
+            ["byte 0 of what argument 1 of call 2 of MPI, MPI_Recv sends"]
+        );
+        // Arguments that are not those in vivo: what is behind them is left alone, in later runs too.
+        (one[0], status) = (5.0, [0; 2]);
+        compare_again();
+        begin_again(function, &mut one, &mut other, &mut status, 6);
+        assert_eq!(
+            places(&given_now()),
             [
                 "argument 6 of call 1 of MPI, MPI_Recv",
                 "argument 6 of call 2 of MPI, MPI_Recv",
-                "byte 0 of what argument 1 of call 2 of MPI, MPI_Recv sends"
             ]
         );
+        assert_eq!((one[0], status), (5.0, [0; 2]));
+        begin_again(function, &mut one, &mut other, &mut status, 6);
+        assert_eq!((one[0], status), (5.0, [0; 2]));
         assert!(spent() > 0);
+    }
+
+    fn compare_again() {
+        COMPARES.store(true, Relaxed);
+        GIVEN.lock().unwrap().first.reserve_exact(LISTED);
+    }
+
+    fn places(given: &Given) -> Vec<String> {
+        given.differences().map(|d| d.place).collect()
     }
 
     fn begin_again(

@@ -7,6 +7,7 @@ static PREPARED: AtomicBool = AtomicBool::new(false);
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 static CAPTURES: AtomicBool = AtomicBool::new(false);
 static PAUSED: AtomicUsize = AtomicUsize::new(0);
+static PAUSES: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether captures are prepared.
 #[inline(always)]
@@ -57,6 +58,12 @@ pub fn paused_at() -> usize {
 /// Sets [`paused_at`].
 pub fn set_paused(stack: usize) {
     PAUSED.store(stack, Ordering::Relaxed);
+    PAUSES.fetch_add(usize::from(stack != 0), Ordering::Relaxed);
+}
+
+/// How often an invocation has paused.
+pub fn pauses() -> usize {
+    PAUSES.load(Ordering::Relaxed)
 }
 
 /// Whether memory is closed for the page trace alone: no capture is in progress.

@@ -347,14 +347,14 @@ pub fn give_back(signal: i32) {
 }
 
 /// In a handler: a fault while nothing is closed. Either it began before memory was opened and does not repeat, or it is the
-/// program's own.
+/// program's own. `opened` tells the times apart that memory was opened.
 ///
 /// # Safety
 /// `info` is the handler's.
-pub unsafe fn late_fault(address: usize, signal: i32, info: *mut siginfo_t) {
-    static LAST: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
-    let before = [&LAST[0], &LAST[1]].map(|l| l.load(Ordering::Relaxed));
-    let this = [thread::pointer(), address];
+pub unsafe fn late_fault(address: usize, opened: usize, signal: i32, info: *mut siginfo_t) {
+    static LAST: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+    let before = [&LAST[0], &LAST[1], &LAST[2]].map(|l| l.load(Ordering::Relaxed));
+    let this = [thread::pointer(), address, opened];
     // SAFETY: the kernel's record.
     let sent = unsafe { (*info).si_code } <= 0;
     if before == this || sent {

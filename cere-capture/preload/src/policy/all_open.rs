@@ -124,15 +124,16 @@ fn open_memory(state: &mut State, why: Why) -> Option<String> {
 }
 
 /// Ends the capture if its invocation has paused for a call that has not returned: code with this stack pointer is called by it, or
-/// runs in its place.
+/// runs in its place; 0: the program ends.
 fn end_paused(state: &mut State, stack: usize) {
     let level = state.engine.level.as_ref();
     let Some(call) = level.and_then(|level| level.answered.underway.as_ref()) else {
         return;
     };
-    let why = match stack < call.stack {
-        true => "it runs regions of the program, or loads code",
-        false => "an exception or longjmp leaves it",
+    let why = match stack {
+        0 => "the program ends in it",
+        _ if stack < call.stack => "it runs regions of the program, or loads code",
+        _ => "an exception or longjmp leaves it",
     };
     let reason = Refusal::Calls(call.name, why.into()).to_string();
     finish_capture(state, RegionEnd::Never, Some(reason));

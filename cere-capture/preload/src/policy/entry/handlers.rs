@@ -70,7 +70,7 @@ extern "C" fn on_fault(signal: i32, info: *mut siginfo_t, context: *mut ucontext
     }
     if !status::at_work() || status::paused() {
         // SAFETY: the kernel's record.
-        return unsafe { signals::late_fault(address, signal, info) };
+        return unsafe { signals::late_fault(address, status::pauses(), signal, info) };
     }
     let fault = Fault {
         code,

@@ -22,12 +22,18 @@ fn is_library(image: &Loaded) -> bool {
     name.is_some_and(|name| name.as_bytes().starts_with(b"libmpi"))
 }
 
+/// Whether it has MPI's standard binary interface.
+fn is_standard(image: &Loaded) -> bool {
+    let name = image.path.file_name();
+    name.is_some_and(|name| name.as_bytes().starts_with(b"libmpi_abi"))
+}
+
 /// Has the calls of MPI in `image` go through stubs, if it is no library of MPI itself and one of those is loaded. Ordinary code.
 pub fn watch(image: &Loaded, loaded: &[Loaded]) {
     if is_library(image) || !loaded.iter().any(is_library) {
         return;
     }
-    mpi::library::find(|name| find(name, loaded));
+    mpi::library::find(loaded.iter().any(is_standard), |name| find(name, loaded));
     // SAFETY: a stub does what the function of its name does, and the time of a call is no thread's business.
     unsafe { rebind::replace_by(image.range.0, |name| stub_of(name, loaded)) };
 }

@@ -109,7 +109,7 @@ impl Given<'_> {
         let communicator = self
             .library
             .communicator(self.handle(place), self.fortran());
-        if self.library.is_between(communicator) {
+        if self.library.is_between(communicator).ok_or(UNKNOWN)? {
             return Err(BETWEEN);
         }
         let rank = self.library.rank(communicator).ok_or(UNKNOWN)?;

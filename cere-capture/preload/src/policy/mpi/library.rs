@@ -94,16 +94,24 @@ pub struct Library {
     signs: [usize; SIGNS.len()],
 }
 
-static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Library, &'static str>> = OnceLock::new();
 
-/// The library, once [`find`] has found it.
-pub fn library() -> Option<&'static Library> {
-    LIBRARY.get()?.as_ref()
+const LACKS: &str = "the MPI library lacks functions that tell what its datatypes are";
+const STANDARD_ABI: &str = "the program uses MPI's standard binary interface (libmpi_abi), whose handles are not known here";
+
+/// The library, once [`find`] has found it; or why it cannot be asked.
+pub fn library() -> Result<&'static Library, &'static str> {
+    LIBRARY
+        .get()
+        .map_or(Err(LACKS), |found| found.as_ref().map_err(|why| *why))
 }
 
-/// Finds the library's functions by `look_up`.
-pub fn find(look_up: impl Fn(&CStr) -> usize) {
+/// Finds the library's functions by `look_up`, unless it has MPI's standard binary interface.
+pub fn find(standard_abi: bool, look_up: impl Fn(&CStr) -> usize) {
     LIBRARY.get_or_init(|| {
+        if standard_abi {
+            return Err(STANDARD_ABI);
+        }
         let open = look_up(c"ompi_mpi_comm_world");
         let functions = FUNCTIONS.map(&look_up);
         // Where handles are the same in both languages there is nothing to convert.
@@ -117,6 +125,7 @@ pub fn find(look_up: impl Fn(&CStr) -> usize) {
                 wide: open != 0,
                 signs: SIGNS.map(|(name, ..)| look_up(name)),
             })
+            .ok_or(LACKS)
     });
 }
 
@@ -193,12 +202,12 @@ impl Library {
             .map(|words| i64::from(words[0] as i32))
     }
 
-    /// Whether several threads may call it at once.
-    pub fn serves_threads(&self) -> bool {
+    /// Whether several threads may call it at once; none if it does not say.
+    pub fn serves_threads(&self) -> Option<bool> {
         let mut provided = 0i32;
         // SAFETY: a number of our own.
-        let asked = unsafe { self.ask(Ask::Threads, [&raw mut provided as usize]) };
-        asked.is_none() || provided == MULTIPLE
+        unsafe { self.ask(Ask::Threads, [&raw mut provided as usize])? };
+        Some(std::hint::black_box(provided) == MULTIPLE)
     }
 
     /// What an address that Fortran passes is a sign for, if it is one.
@@ -249,8 +258,8 @@ impl Library {
     }
 
     /// Whether a communicator joins two groups.
-    pub fn is_between(&self, communicator: usize) -> bool {
-        self.number(Ask::Between, communicator) != Some(0)
+    pub fn is_between(&self, communicator: usize) -> Option<bool> {
+        Some(self.number(Ask::Between, communicator)? != 0)
     }
 
     /// How many processes or neighbours a communicator has.

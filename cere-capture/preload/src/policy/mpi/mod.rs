@@ -28,7 +28,7 @@ use crate::os::sys::{self, PAGE};
 use cere_format::mpi::{ARGUMENTS_MOST, MPI_MOST, begin};
 
 const MANY_THREADS: &str = "several threads may call MPI (MPI_THREAD_MULTIPLE), so what changes meanwhile is not its work alone";
-const NO_LIBRARY: &str = "the MPI library lacks functions that tell what its datatypes are";
+const NO_THREADS: &str = "the MPI library does not say whether several threads may call it";
 const BY_MODULE: &str = "it is called as Fortran's module mpi_f08 does";
 
 /// A call of the program's.
@@ -52,11 +52,11 @@ pub fn is_answered(function: &Function) -> bool {
 
 impl Call {
     fn given(&self, number: u32) -> Result<Given<'static>, &'static str> {
-        let library = library().ok_or(NO_LIBRARY)?;
+        let library = library()?;
         if self.form == Form::Module {
             return Err(BY_MODULE);
         }
-        if library.serves_threads() {
+        if library.serves_threads().ok_or(NO_THREADS)? {
             return Err(MANY_THREADS);
         }
         Ok(Given {
