@@ -389,12 +389,13 @@ fn is_as_in_vivo(call: &Call, words: &[usize; ARGUMENTS_MOST]) -> bool {
 
 /// An argument as the region gives it, in the form of `argument`; none if it is not compared.
 fn read(argument: &Argument, word: usize) -> Option<u64> {
-    // SAFETY: the argument is the address of a number, as it was in vivo.
     match argument.reading {
         Reading::Not => None,
         Reading::Half => Some(u64::from(word as u32)),
         Reading::Word => Some(word as u64),
+        // SAFETY: the argument is the address of a number, as it was in vivo.
         Reading::HalfAt => Some(u64::from(unsafe { (word as *const u32).read_unaligned() })),
+        // SAFETY: as above.
         Reading::WordAt => Some(unsafe { (word as *const u64).read_unaligned() }),
     }
 }
