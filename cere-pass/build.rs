@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 15] = [
     "src/shim.cpp",
     "src/extract.cpp",
     "src/stack.cpp",
@@ -16,10 +16,12 @@ const SOURCES: [&str; 13] = [
     "src/shapes.cpp",
     "src/count.cpp",
     "src/labels.cpp",
+    "src/pairing.cpp",
+    "src/bridge.cpp",
 ];
 
 fn main() {
-    for file in SOURCES.iter().chain(&["src/extract.h"]) {
+    for file in SOURCES.iter().chain(&["src/extract.h", "src/pairing.h"]) {
         println!("cargo:rerun-if-changed={file}");
     }
     // One unit of all: reading LLVM's headers takes most of the time of each.

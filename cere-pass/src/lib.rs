@@ -1,12 +1,13 @@
 //! The LLVM plugin. With `CERE_COMMAND` it outlines the unit's loops, puts probes around them and keeps the
 //! IR; with `CERE_BIND` it prepares a kept unit for a replay, with `CERE_SPLIT` for a hybrid binary; with
-//! `CERE_SHAPES` it reports what the pipeline makes of variables, with `CERE_COUNT` it makes code that reports what it
+//! `CERE_BRIDGE` it lets edited code run on what was captured, with `CERE_SHAPES` it reports what the pipeline makes of variables, with `CERE_COUNT` it makes code that reports what it
 //! executes; with none it does nothing.
 //!
 //! Whoever loads a plugin reads its stderr alone: what ends a compile is said there, by `guarded`. LLVM's own diagnostics would
 //! depend on the user's flags (`-w`, `-Werror`), and clang and flang word them differently.
 
 mod bind;
+mod bridge;
 mod captured;
 mod error;
 mod ir;
@@ -28,8 +29,8 @@ mod unit;
 mod vectors;
 
 use cere_format::build::{
-    BindPlan, CompileCommand, CountPlan, ENV_BIND, ENV_COMMAND, ENV_COUNT, ENV_SHAPES, ENV_SPLIT,
-    SplitPlan,
+    BindPlan, BridgePlan, CompileCommand, CountPlan, ENV_BIND, ENV_BRIDGE, ENV_COMMAND, ENV_COUNT,
+    ENV_KEPT_ALONE, ENV_SHAPES, ENV_SPLIT, SplitPlan,
 };
 use error::{PassError, Result};
 use libc::{c_char, c_void};
@@ -138,6 +139,11 @@ fn prepare(module: LLVMModuleRef) -> Result<bool> {
         split::prepare(module, &plan)?;
         return Ok(true);
     }
+    if let Some(plan) = from_env::<BridgePlan>(ENV_BRIDGE)? {
+        bridge::bridge(module, &plan)?;
+        // No code is wanted.
+        end(0);
+    }
     if shapes_wanted().is_some() {
         shapes::mark(module);
         return Ok(true);
@@ -164,6 +170,9 @@ extern "C" fn cere_pipeline_start(module: LLVMModuleRef, optimize: bool) {
         }
         if let Some(command) = from_env::<CompileCommand>(ENV_COMMAND)? {
             unit::instrument(module, command, optimize)?;
+            if path_from_env(ENV_KEPT_ALONE).is_some() {
+                end(0);
+            }
         }
         Ok(())
     });

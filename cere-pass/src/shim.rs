@@ -122,6 +122,12 @@ unsafe extern "C" {
         sink: extern "C" fn(*mut c_void, *const u8, size_t),
         context: *mut c_void,
     );
+    pub fn cere_bridge(
+        module: LLVMModuleRef,
+        captured: *const c_char,
+        region: u32,
+        function: *const c_char,
+    ) -> *mut c_char;
     pub fn cere_demangle(symbol: *const c_char) -> *mut c_char;
     pub fn cere_scoped_name(subprogram: LLVMMetadataRef) -> *mut c_char;
     pub fn cere_split_contractions(module: LLVMModuleRef);

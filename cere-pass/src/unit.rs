@@ -287,7 +287,8 @@ fn identify(module: LLVMModuleRef, command: &CompileCommand) -> String {
     hex(hash)
 }
 
-fn bitcode(module: LLVMModuleRef) -> Vec<u8> {
+/// The module as bitcode, the order of uses kept.
+pub fn bitcode(module: LLVMModuleRef) -> Vec<u8> {
     extern "C" fn sink(context: *mut c_void, data: *const u8, length: usize) {
         // SAFETY: the context is the vector below, the bytes are the shim's.
         unsafe {

@@ -250,7 +250,8 @@ fn unit(
     options: &Options,
 ) -> Result<Compiled, ReplayError> {
     let unit = &manifest.units[index];
-    let pinned = change.other || options.settings.passes.is_some();
+    let edited = options.edited.iter().find(|e| e.unit == unit.id);
+    let pinned = change.other || options.settings.passes.is_some() || edited.is_some();
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = code == Code::Typed;
     plan.counted = (code == Code::Counted).then(|| unit.id.clone());
@@ -273,7 +274,7 @@ fn unit(
     flags.extend(form.flags().iter().map(|f| (*f).to_owned()));
     let job = Job {
         recipe: recipe(unit, &plan, &flags, options),
-        ir: package.join(unit.member()),
+        ir: edited.map_or_else(|| package.join(unit.member()), |e| e.ir.clone()),
         plan: &serde_json::to_vec(&plan).map_err(ReplayError::Json)?,
         source: &unit.source,
         limit: Some(options.settings.timeout.unwrap_or(limit::UNKNOWN)),

@@ -71,6 +71,9 @@ pub enum ReplayError {
         /// What is wrong with it.
         source: FormatError,
     },
+    /// Nothing in an edited unit stands for the region.
+    #[error("{0}")]
+    NotBridged(String),
     /// Code on the stack, which a replay's stack does not allow.
     #[error(
         "{0} cannot be replayed: a unit of it passes procedures that use variables of the procedure around them (internal \

@@ -6,6 +6,7 @@
 //! | [`finished`] | what a replay found |
 //! | [`error`] | why there is none |
 //! | [`apart`] | the runtime's names and the program's |
+//! | [`mod@bridge`] | edited units in the place of captured ones |
 //! | [`check`] | whether a manifest can be what a capture wrote |
 //! | [`objects`] | a package to an executable |
 //! | [`mod@compile`] | units to objects, under the pass's bind mode |
@@ -24,6 +25,7 @@
 
 pub mod apart;
 mod beside;
+pub mod bridge;
 pub mod check;
 pub mod code;
 pub mod compile;
@@ -54,7 +56,7 @@ pub use finished::{Replay, SameCode};
 pub use judge::{judge, may_be_rounding};
 pub use kept::Keepers;
 pub use objects::{Built, Objects, build, compile};
-pub use settings::{Options, Settings, Team, Tolerance};
+pub use settings::{EditedUnit, Options, Settings, Team, Tolerance};
 
 use cere_format::package::Manifest;
 use cere_toolchain::io;

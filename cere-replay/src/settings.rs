@@ -63,11 +63,22 @@ pub struct Settings {
     pub sandbox: Sandbox,
 }
 
+/// IR in the place of a packaged unit's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditedUnit {
+    /// The unit's id in the package.
+    pub unit: String,
+    /// The IR.
+    pub ir: PathBuf,
+}
+
 /// A replay, and where its parts are.
 #[derive(Clone)]
 pub struct Options {
     /// What to build and run.
     pub settings: Settings,
+    /// Edited units in the place of captured ones ([`crate::bridge`]).
+    pub edited: Vec<EditedUnit>,
     /// Where to leave IR, objects, glue, executable and the commands that make it, if they are wanted.
     pub keep: Option<PathBuf>,
     /// Objects and executables by content.

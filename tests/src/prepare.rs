@@ -81,6 +81,7 @@ pub fn options(directory: &Path, repetitions: u32, sandbox: Sandbox) -> Result<O
         cache,
         plugin: built().join("libcere_pass.so"),
         runtime: built().join("libcere_runtime.a"),
+        edited: Vec::new(),
         keepers: None,
         events: cere_system::events::Events::ignored(),
     })

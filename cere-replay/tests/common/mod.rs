@@ -279,6 +279,7 @@ pub fn options(directory: &Path) -> Options {
         cache: directory.join("cache"),
         plugin,
         runtime: runtime(),
+        edited: Vec::new(),
         keepers: None,
         events: Events::ignored(),
     }

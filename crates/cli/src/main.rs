@@ -8,6 +8,7 @@
 //! | `capture` | takes codelets out of a run |
 //! | `codelets` | lists the codelets in the store |
 //! | `replay` | runs codelets alone: time and verdict |
+//! | `try` | edited loops on captured data: verdict and time |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
 //! | `metrics` | metric vectors of codelets, for clustering |
 //! | `roofline` | codelets on the machine's roof |
@@ -54,6 +55,7 @@ mod show;
 mod split;
 mod study;
 mod subset;
+mod r#try;
 mod tune;
 mod work;
 
@@ -96,6 +98,7 @@ enum Command {
     Capture(capture::Options),
     Codelets(codelets::Options),
     Replay(replay::Options),
+    Try(r#try::Options),
     Count(count::Options),
     Metrics(metrics::Options),
     Roofline(roofline::Options),

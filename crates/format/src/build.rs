@@ -15,6 +15,10 @@ pub const ENV_HEADERS: &str = "CERE_HEADERS";
 pub const ENV_BIND: &str = "CERE_BIND";
 /// Environment variable that names the file that the pass writes a unit's [`Shapes`] to.
 pub const ENV_SHAPES: &str = "CERE_SHAPES";
+/// Environment variable that, set to anything, has the pass keep the unit and end the compile, which makes no code.
+pub const ENV_KEPT_ALONE: &str = "CERE_KEPT_ALONE";
+/// Environment variable that names the [`BridgePlan`] file: the pass lets code of an edited unit run on what was captured.
+pub const ENV_BRIDGE: &str = "CERE_BRIDGE";
 /// Environment variable with the path of a [`CountPlan`]: the pass then makes code that reports what it executes.
 pub const ENV_COUNT: &str = "CERE_COUNT";
 /// Environment variable that names the [`SplitPlan`] file: the pass makes a part of a unit for a hybrid binary.
@@ -411,6 +415,25 @@ pub struct CountPlan {
     /// Id of the unit.
     pub unit: String,
 }
+
+/// Asks for an edited unit whose code stands for a captured region: its function of the region's index takes the arguments that were
+/// captured. No code is made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BridgePlan {
+    /// [`BUILD_VERSION`].
+    pub version: u32,
+    /// The IR of the captured unit.
+    pub captured: PathBuf,
+    /// Index of the region there.
+    pub region: u32,
+    /// Symbol of the function that the region's is called now; none: as it was.
+    pub function: Option<String>,
+    /// Where the edited unit's IR goes; or a text if nothing stands for the region, which begins with [`BRIDGE_REFUSED`].
+    pub output: PathBuf,
+}
+
+/// Begins [`BridgePlan::output`] if nothing in the edited unit stands for the region; the reason follows.
+pub const BRIDGE_REFUSED: &str = "refused: ";
 
 /// The plan of the pass for a unit that is split for a hybrid binary: each chosen region becomes a part with its own flags, the
 /// rest keeps the build's. A part goes through the whole pipeline with everything that it reaches, as in a replay, and is cut

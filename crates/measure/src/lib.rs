@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod decide;
+pub mod edits;
 mod fast;
 mod lab;
 mod linked;

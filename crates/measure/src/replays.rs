@@ -220,6 +220,7 @@ impl<'a> Replays<'a> {
             cache: self.cache.builds(),
             plugin: components::find(components::PLUGIN)?,
             runtime: components::find(components::RUNTIME)?,
+            edited: Vec::new(),
             keepers: None,
             events: self.events.clone(),
         })

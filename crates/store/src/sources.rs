@@ -95,6 +95,13 @@ fn is_same(then: &SourceFile, now: &std::fs::Metadata) -> bool {
             .is_ok_and(|content| hexadecimal(&Sha256::digest(content)) == then.sha256)
 }
 
+/// Whether the content of `file` is another one than that of a source when it was compiled, or it is not there.
+pub fn is_other(then: &SourceFile, file: &Path) -> bool {
+    std::fs::read(file).map_or(true, |content| {
+        content.len() as u64 != then.size || hexadecimal(&Sha256::digest(content)) != then.sha256
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ pub mod codelets;
 pub mod count;
 pub mod counted;
 pub mod doctor;
+pub mod edits;
 pub mod hybrid;
 pub mod machine;
 pub mod metrics;

@@ -178,7 +178,7 @@ fn reason(text: &str, status: ExitStatus) -> String {
     }
 }
 
-fn parse_retry(text: &str) -> Option<SkippedLoop> {
+pub fn parse_retry(text: &str) -> Option<SkippedLoop> {
     let line = text.lines().find_map(|line| line.strip_prefix(RETRY))?;
     let (index, reason) = line
         .split_once(' ')

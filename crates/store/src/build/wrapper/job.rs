@@ -178,7 +178,7 @@ impl Job {
     }
 
     /// The command line that compiles one source: the options except those for links, then `-c` or `-S`, source and output.
-    fn compile_line(&self, path: &str, explicit: Option<&str>, output: &Path) -> Vec<String> {
+    pub fn compile_line(&self, path: &str, explicit: Option<&str>, output: &Path) -> Vec<String> {
         let mut line = Vec::new();
         for item in &self.parsed.items {
             if let Item::Option(words) = item

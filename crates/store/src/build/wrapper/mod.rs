@@ -4,6 +4,7 @@
 //! A wrapper is a program of its own: it speaks on stderr, as the compiler whose place it takes.
 
 mod compile;
+pub mod edited;
 mod job;
 mod object;
 pub mod said;

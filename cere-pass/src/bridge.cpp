@@ -1,0 +1,468 @@
+// Lets the code that stands for a captured region in an edited unit run on what was captured: it gets the arguments
+// that the captured code got, by what they are, and leaves its results where that left them. C++ because reading
+// bitcode into a module's context, AliasAnalysis and CodeExtractor have no C API.
+#include "pairing.h"
+#include "llvm-c/Core.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/BasicAliasAnalysis.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/CodeExtractor.h"
+
+using namespace llvm;
+
+namespace {
+// The program's own code again: probes are as if they slept, and blocks that follow one another are one.
+void dropProbes(Function &F) {
+  SmallVector<CallInst *, 8> Calls;
+  for (Instruction &I : instructions(F))
+    if (auto *C = dyn_cast<CallInst>(&I); C && isRegion(C->getCalledFunction()))
+      Calls.push_back(C);
+  for (CallInst *C : Calls) {
+    BasicBlock *Fast = C->getParent(), *Head = Fast->getSinglePredecessor();
+    auto *Br = Head ? dyn_cast<BranchInst>(Head->getTerminator()) : nullptr;
+    if (!Br || !Br->isConditional() || Br->getSuccessor(1) != Fast)
+      continue;
+    BasicBlock *Slow = Br->getSuccessor(0);
+    auto *Armed = dyn_cast<ICmpInst>(Br->getCondition());
+    Slow->removePredecessor(Head);
+    BranchInst::Create(Fast, Br->getIterator());
+    Br->eraseFromParent();
+    DeleteDeadBlock(Slow);
+    if (!Armed || !Armed->use_empty())
+      continue;
+    auto *Hook = dyn_cast<LoadInst>(Armed->getOperand(0));
+    Armed->eraseFromParent();
+    if (Hook && Hook->use_empty())
+      Hook->eraseFromParent();
+  }
+  for (BasicBlock &B : make_early_inc_range(F)) {
+    FoldSingleEntryPHINodes(&B);
+    MergeBlockIntoPredecessor(&B);
+  }
+}
+
+// A type as the source writes it.
+std::string typeName(const DIType *T, unsigned Depth = 0) {
+  if (!T || Depth > 8)
+    return "void";
+  if (const auto *D = dyn_cast<DIDerivedType>(T)) {
+    switch (D->getTag()) {
+    case dwarf::DW_TAG_pointer_type:
+      return typeName(D->getBaseType(), Depth + 1) + " *";
+    case dwarf::DW_TAG_reference_type:
+      return typeName(D->getBaseType(), Depth + 1) + " &";
+    case dwarf::DW_TAG_const_type:
+      return "const " + typeName(D->getBaseType(), Depth + 1);
+    case dwarf::DW_TAG_restrict_type:
+    case dwarf::DW_TAG_volatile_type:
+      return typeName(D->getBaseType(), Depth + 1);
+    default:
+      break;
+    }
+  }
+  return T->getName().str();
+}
+
+// The variable of the source that a value is, with its declaration.
+std::string declaration(Value *V) {
+  SmallVector<DbgVariableRecord *, 4> Records;
+  if (isa<Instruction>(V) || isa<Argument>(V)) {
+    findDbgValues(V, Records);
+    if (Records.empty())
+      findDbgUsers(V, Records);
+  }
+  std::string Name = V->getName().str();
+  for (DbgVariableRecord *R : Records) {
+    const DILocalVariable *D = R->getVariable();
+    Name = "`" + typeName(D->getType()) + " " + D->getName().str() + "` (line " + std::to_string(D->getLine()) + ")";
+    break;
+  }
+  if (Records.empty()) {
+    Name = Name.empty() ? "a value without a name" : "`" + Name + "`";
+    if (const auto *I = dyn_cast<Instruction>(V))
+      if (unsigned Line = lineOf(I))
+        Name += " (line " + std::to_string(Line) + ")";
+  }
+  return Name;
+}
+
+// What calls in `F` may do to memory, without knowledge of its callers.
+struct Effects {
+  TargetLibraryInfoImpl Library;
+  TargetLibraryInfo TLI;
+  AssumptionCache AC;
+  DominatorTree DT;
+  BasicAAResult Basic;
+  AAResults AA;
+  explicit Effects(Function &F)
+      : Library(F.getParent()->getTargetTriple()), TLI(Library, &F), AC(F), DT(F),
+        Basic(F.getDataLayout(), F, TLI, AC, &DT), AA(TLI) {
+    AA.addAAResult(Basic);
+  }
+};
+
+// Builds the function that calls the new code with what was captured.
+class Bridge {
+public:
+  Bridge(Pairing &Found, CallInst &Old, CallInst &New, Instruction *Entry)
+      : Found(Found), Old(Old), New(New), Entry(Entry), Memory(*New.getFunction()) {}
+  std::string build(StringRef Name);
+
+private:
+  Pairing &Found;
+  CallInst &Old, &New;
+  // Where the new code begins, in its caller.
+  Instruction *Entry;
+  Effects Memory;
+  IRBuilder<> *B = nullptr;
+  Value *Block = nullptr;
+  StructType *Layout = nullptr;
+  DenseMap<Value *, Value *> Made;
+  std::string Why;
+
+  Value *argument(unsigned N) {
+    Value *At = B->CreateStructGEP(Layout, Block, N + 1);
+    return B->CreateLoad(Old.getArgOperand(N)->getType(), At);
+  }
+  Value *value(Value *V);
+  Value *computed(Instruction *I);
+  Value *fresh(AllocaInst *A);
+  bool changesBefore(LoadInst &L);
+  bool leave(Value *All);
+  Value *result(const Value *W, Value *All);
+};
+
+// Whether something may have changed what the load reads by the time that the new code begins.
+bool Bridge::changesBefore(LoadInst &L) {
+  MemoryLocation At = MemoryLocation::get(&L);
+  SmallPtrSet<BasicBlock *, 16> Seen;
+  SmallVector<std::pair<BasicBlock *, BasicBlock::iterator>, 8> Waiting = {{L.getParent(), std::next(L.getIterator())}};
+  while (!Waiting.empty()) {
+    auto [BB, I] = Waiting.pop_back_val();
+    bool Ends = false;
+    for (; I != BB->end() && !Ends; ++I) {
+      Ends = &*I == Entry;
+      if (!Ends && I->mayWriteToMemory() && isModSet(Memory.AA.getModRefInfo(&*I, At)))
+        return true;
+    }
+    if (!Ends)
+      for (BasicBlock *S : successors(BB))
+        if (Seen.insert(S).second)
+          Waiting.push_back({S, S->begin()});
+  }
+  return false;
+}
+
+// A variable of the caller that only the new code has: its content at the beginning is nobody's.
+Value *Bridge::fresh(AllocaInst *A) {
+  for (User *U : A->users()) {
+    auto *I = cast<Instruction>(U);
+    if (I != &New && !I->isLifetimeStartOrEnd())
+      return nullptr;
+  }
+  auto *Copy = cast<AllocaInst>(A->clone());
+  BasicBlock &First = B->GetInsertBlock()->getParent()->getEntryBlock();
+  Copy->insertBefore(First.getFirstInsertionPt());
+  return Copy;
+}
+
+Value *Bridge::computed(Instruction *I) {
+  if (auto *A = dyn_cast<AllocaInst>(I))
+    return A->isStaticAlloca() ? fresh(A) : nullptr;
+  auto *L = dyn_cast<LoadInst>(I);
+  bool Pure = !isa<PHINode>(I) && !I->mayHaveSideEffects() && (!I->mayReadFromMemory() || (L && L->isSimple()));
+  if (!Pure || (L && changesBefore(*L)))
+    return nullptr;
+  SmallVector<Value *, 4> Operands;
+  for (Value *Operand : I->operands())
+    if (Value *Here = value(Operand))
+      Operands.push_back(Here);
+    else
+      return nullptr;
+  Instruction *Copy = I->clone();
+  for (auto [N, Operand] : enumerate(Operands))
+    Copy->setOperand(N, Operand);
+  Copy->setDebugLoc(DebugLoc());
+  B->Insert(Copy);
+  return Copy;
+}
+
+// The value in the bridge; null if nothing that was captured gives it.
+Value *Bridge::value(Value *V) {
+  if (isa<Constant>(V) || isa<MetadataAsValue>(V) || isa<InlineAsm>(V))
+    return V;
+  auto Place = Made.find(V);
+  if (Place != Made.end())
+    return Place->second;
+  Value *Here = nullptr;
+  for (unsigned N = 0; N < Old.arg_size() && !Here; ++N)
+    if (Found.same(Old.getArgOperand(N), V))
+      Here = argument(N);
+  if (auto *I = dyn_cast<Instruction>(V); I && !Here)
+    Here = computed(I);
+  if (!Here && Why.empty())
+    Why = declaration(V);
+  Made[V] = Here;
+  return Here;
+}
+
+// A result of the new code, or a value that stands for one.
+Value *Bridge::result(const Value *W, Value *All) {
+  if (W == &New)
+    return All;
+  if (const auto *E = dyn_cast<ExtractValueInst>(W); E && E->getAggregateOperand() == &New)
+    return B->CreateExtractValue(All, E->getIndices());
+  if (const auto *L = dyn_cast<LoadInst>(W))
+    if (auto *Slot = dyn_cast<AllocaInst>(const_cast<Value *>(L->getPointerOperand())); Slot && is_contained(New.args(), cast<Value>(Slot)))
+      if (Value *Here = value(Slot))
+        return B->CreateLoad(L->getType(), Here);
+  return value(const_cast<Value *>(W));
+}
+
+bool Bridge::leave(Value *All) {
+  auto *Type = Old.getType();
+  auto *Several = dyn_cast<StructType>(Type);
+  unsigned Count = Type->isVoidTy() ? 0 : Several ? Several->getNumElements() : 1;
+  for (unsigned N = 0; N < Count; ++N)
+    if (!Found.Results.count(N)) {
+      Why = "nothing in the new code stands for result " + std::to_string(N + 1) + " of the captured loop";
+      return false;
+    }
+  for (auto [N, W] : Found.Results) {
+    Value *Here = result(W, All);
+    if (!Here)
+      return false;
+    Value *At = N >= Pairing::BySlot ? argument(N - Pairing::BySlot)
+                : Several            ? B->CreateStructGEP(Several, B->CreateStructGEP(Layout, Block, 0), N)
+                                     : B->CreateStructGEP(Layout, Block, 0);
+    B->CreateStore(Here, At);
+  }
+  return true;
+}
+
+// Empty if all is there, else what is not.
+std::string Bridge::build(StringRef Name) {
+  Function &Callee = *New.getCalledFunction();
+  LLVMContext &C = Callee.getContext();
+  SmallVector<Type *, 8> Fields = {Old.getType()->isVoidTy() ? Type::getInt64Ty(C) : Old.getType()};
+  for (Value *A : Old.args())
+    Fields.push_back(A->getType());
+  Layout = StructType::get(C, Fields);
+  auto *Kind = FunctionType::get(Type::getVoidTy(C), {PointerType::get(C, 0)}, false);
+  auto *F = Function::Create(Kind, GlobalValue::InternalLinkage, Name, Callee.getParent());
+  for (Attribute A : Callee.getAttributes().getFnAttrs())
+    if (A.isStringAttribute() || A.hasAttribute(Attribute::UWTable) || A.hasAttribute(Attribute::NoUnwind))
+      F->addFnAttr(A);
+  F->addFnAttr(Attribute::NoInline);
+  Block = F->getArg(0);
+  IRBuilder<> Builder(BasicBlock::Create(C, "", F));
+  B = &Builder;
+  SmallVector<Value *, 8> Arguments;
+  for (Value *A : New.args()) {
+    Value *Here = value(A);
+    if (!Here)
+      return Why;
+    Arguments.push_back(Here);
+  }
+  CallInst *All = Builder.CreateCall(&Callee, Arguments);
+  All->setCallingConv(Callee.getCallingConv());
+  if (!leave(All))
+    return Why;
+  Builder.CreateRetVoid();
+  return "";
+}
+
+// The one call in the hole; the hole becomes a function of its own unless it is the call of a region already.
+CallInst *callInHole(Pairing &Found, std::string &Why) {
+  BasicBlock *First = Found.From->getParent(), *Last = Found.To->getParent();
+  if (First == Last && Found.From == Found.To) {
+    Why = "the loop is gone: nothing is left between the code before it and the code behind it (was it fused with another loop?)";
+    return nullptr;
+  }
+  if (auto *C = dyn_cast<CallInst>(Found.From))
+    if (First == Last && isRegion(C->getCalledFunction()) && C->getNextNode() == Found.To)
+      return C;
+  Function &F = *First->getParent();
+  // The end first: the other place may be in the same block.
+  BasicBlock *Tail = SplitBlock(Last, Found.To->getIterator());
+  BasicBlock *Head = SplitBlock(First, Found.From->getIterator());
+  SetVector<BasicBlock *> Set;
+  Set.insert(Head);
+  for (size_t I = 0; I < Set.size(); ++I)
+    for (BasicBlock *S : successors(Set[I]))
+      if (S != Tail)
+        Set.insert(S);
+  for (BasicBlock *BB : Set)
+    for (BasicBlock *P : predecessors(BB))
+      if (BB != Head && !Set.contains(P)) {
+        Why = "the new code is entered at several places";
+        return nullptr;
+      }
+  DominatorTree DT(F);
+  CodeExtractorAnalysisCache Cache(F);
+  CodeExtractor CE(Set.getArrayRef(), &DT, false, nullptr, nullptr, nullptr, false, true, nullptr, "cere");
+  SetVector<Value *> In, Out;
+  Function *New = CE.isEligible() ? CE.extractCodeRegion(Cache, In, Out) : nullptr;
+  if (!New) {
+    Why = "the new code cannot be taken out of its function";
+    return nullptr;
+  }
+  New->setLinkage(GlobalValue::InternalLinkage);
+  New->removeFnAttr(Attribute::AlwaysInline);
+  New->addFnAttr(Attribute::NoInline);
+  New->setAlignment(Align(64));
+  auto *Call = dyn_cast<CallInst>(New->user_back());
+  if (!Call || !New->getReturnType()->isVoidTy()) {
+    Why = "the new code leaves to several places";
+    return nullptr;
+  }
+  // Results are read from where it leaves them.
+  for (auto &[N, W] : Found.Results)
+    for (unsigned I = In.size(); I < Call->arg_size(); ++I)
+      for (User *U : New->getArg(I)->users())
+        if (auto *S = dyn_cast<StoreInst>(U); S && S->getValueOperand() == W)
+          for (User *L : Call->getArgOperand(I)->users())
+            if (isa<LoadInst>(L))
+              W = L;
+  return Call;
+}
+
+// The function of the new module that stands for `P` of the old one.
+Function *counterpart(Function &P, Module &New, StringRef As, std::string &Why) {
+  if (!isRegion(&P)) {
+    StringRef Name = As.empty() ? P.getName() : As;
+    Function *Q = New.getFunction(Name);
+    if (!Q || Q->isDeclaration()) {
+      Why = "the function " + Name.str() + " is not in the new source";
+      return nullptr;
+    }
+    dropProbes(P);
+    dropProbes(*Q);
+    return Q;
+  }
+  // A loop around it.
+  CallInst *Call = regionCall(P);
+  Function *Around = Call ? counterpart(*Call->getFunction(), New, As, Why) : nullptr;
+  if (!Around) {
+    if (Why.empty())
+      Why = "the loop around it is not in the captured program";
+    return nullptr;
+  }
+  Pairing Found(*Call, *Around);
+  if (!Found.run()) {
+    Why = Found.Why;
+    return nullptr;
+  }
+  auto *C = dyn_cast<CallInst>(Found.From);
+  Function *Q = C && C->getNextNode() == Found.To ? C->getCalledFunction() : nullptr;
+  if (!isRegion(Q)) {
+    Why = "the loop around it is no single loop any more";
+    return nullptr;
+  }
+  dropProbes(P);
+  dropProbes(*Q);
+  return Q;
+}
+
+// What the functions that `Root` leads to use and that is laid out otherwise than in the captured program; empty if nothing is.
+std::string otherLayout(Function &Root, Module &Old) {
+  StringMap<SmallVector<StructType *, 1>> Structures;
+  for (StructType *S : Old.getIdentifiedStructTypes())
+    Structures[S->getName().rtrim("0123456789").rtrim('.')].push_back(S);
+  auto Differs = [&](Type *T) {
+    auto *S = dyn_cast<StructType>(T);
+    if (!S || S->isLiteral() || !S->hasName())
+      return false;
+    auto Known = Structures.find(S->getName().rtrim("0123456789").rtrim('.'));
+    return Known != Structures.end() && none_of(Known->second, [&](StructType *K) { return sameType(K, S); });
+  };
+  SmallSetVector<Function *, 16> All;
+  All.insert(&Root);
+  for (size_t N = 0; N < All.size(); ++N)
+    for (Instruction &I : instructions(*All[N])) {
+      if (auto *G = dyn_cast<GetElementPtrInst>(&I); G && Differs(G->getSourceElementType()))
+        return "the structure " + G->getSourceElementType()->getStructName().split('.').second.str() +
+               " is laid out otherwise than in the captured program";
+      for (Value *Operand : I.operands()) {
+        Value *V = Operand->stripPointerCasts();
+        if (auto *E = dyn_cast<ConstantExpr>(V); E && E->getOpcode() == Instruction::GetElementPtr)
+          V = E->getOperand(0)->stripPointerCasts();
+        if (auto *F = dyn_cast<Function>(V); F && !F->isDeclaration())
+          All.insert(F);
+        auto *G = dyn_cast<GlobalVariable>(V);
+        auto *H = G ? Old.getNamedGlobal(G->getName()) : nullptr;
+        if (!H || G->getName().starts_with("cere.") || G->getName().starts_with("."))
+          continue;
+        uint64_t Now = Old.getDataLayout().getTypeAllocSize(G->getValueType());
+        uint64_t Then = Old.getDataLayout().getTypeAllocSize(H->getValueType());
+        if (Now != Then && !(G->isConstant() && H->isConstant()))
+          return "the variable " + G->getName().str() + " has " + std::to_string(Now) + " bytes, and " +
+                 std::to_string(Then) + " in the captured program";
+      }
+    }
+  return "";
+}
+
+// The names of the unit's own regions are not those of the captured ones.
+void renameRegions(Module &M) {
+  for (GlobalObject &G : M.global_objects())
+    for (StringRef Prefix : {"cere.outlined.", "cere.invoke.", "cere.probed.", "cere.region."})
+      if (G.getName().starts_with(Prefix))
+        G.setName("cere.new." + G.getName().drop_front(5).str());
+}
+} // namespace
+
+extern "C" {
+
+// Lets what stands in the module for region `Index` of the unit in `File` run in its place. Null, or a message.
+char *cere_bridge(LLVMModuleRef M, const char *File, unsigned Index, const char *As) {
+  Module &New = *unwrap(M);
+  auto Buffer = MemoryBuffer::getFile(File);
+  if (!Buffer)
+    return copy("the captured unit cannot be read");
+  auto Read = parseBitcodeFile(**Buffer, New.getContext());
+  if (!Read) {
+    consumeError(Read.takeError());
+    return copy("the captured unit is no bitcode");
+  }
+  Module &Old = **Read;
+  std::string Number = std::to_string(Index);
+  Function *Region = Old.getFunction("cere.outlined." + Number);
+  CallInst *Call = Region ? regionCall(*Region) : nullptr;
+  if (!Call)
+    return copy("the captured unit lacks the region");
+  std::string Why;
+  Function *Q = counterpart(*Call->getFunction(), New, As, Why);
+  if (!Q)
+    return copy(Why);
+  Pairing Found(*Call, *Q);
+  if (!Found.run())
+    return copy(Found.Why);
+  Instruction *Entry = Found.From;
+  CallInst *There = callInHole(Found, Why);
+  if (!There)
+    return copy(Why);
+  if (Entry->getFunction() != Q)
+    Entry = There;
+  Why = otherLayout(*There->getCalledFunction(), Old);
+  if (!Why.empty())
+    return copy(Why);
+  std::string Made = Bridge(Found, *Call, *There, Entry).build("cere.bridge");
+  if (!Made.empty())
+    return copy("the new code needs " + Made + ", which the captured code did not have");
+  Function *Body = There->getCalledFunction();
+  renameRegions(New);
+  Body->setName("cere.outlined." + Number);
+  New.getFunction("cere.bridge")->setName("cere.invoke." + Number);
+  return nullptr;
+}
+}

@@ -1,0 +1,102 @@
+//! What came of edited sources, as text and JSON.
+
+use crate::r#try::Region;
+use cere_measure::edits::Tried;
+use cere_replay::SameCode;
+use cere_system::console::print;
+use serde_json::{Value, json};
+
+/// The verdict in one word.
+fn verdict(tried: &Tried) -> &'static str {
+    tried.verdict.map_or("failed", |verdict| verdict.name())
+}
+
+/// The run's time over that before, if the region takes this `share` of it.
+fn of_program(tried: &Tried, share: Option<f64>) -> Option<f64> {
+    Some(1.0 - share? * (1.0 - tried.gain?.ratio))
+}
+
+fn code(tried: &Tried) -> &'static str {
+    match tried.same_code {
+        SameCode::Yes => "identical",
+        SameCode::No => "other",
+        SameCode::Unknown => "unknown",
+    }
+}
+
+/// For scripts: one entry for each region and variant.
+pub fn json(regions: &[Region]) -> Value {
+    let each = regions.iter().flat_map(|region| {
+        region.tried.iter().map(|tried| {
+            json!({
+                "name": region.name,
+                "variant": tried.variant,
+                "codelets": region.codelets,
+                "verdict": verdict(tried),
+                "reason": tried.reason,
+                "ratio": tried.gain.map(|g| g.ratio),
+                "interval": tried.gain.map(|g| [g.low, g.high]),
+                "confidence": tried.gain.map(|g| g.level),
+                "share": region.share,
+                "program_ratio": of_program(tried, region.share),
+                "code": code(tried),
+                "notes": tried.notes,
+            })
+        })
+    });
+    Value::Array(each.collect())
+}
+
+/// A table, and below it why results are not exact.
+pub fn text(regions: &[Region]) -> String {
+    let named = regions
+        .iter()
+        .flat_map(|r| &r.tried)
+        .any(|t| !t.variant.is_empty());
+    let mut rows = Vec::new();
+    let mut below = String::new();
+    for region in regions {
+        for tried in &region.tried {
+            let mut row = vec![region.name.clone()];
+            row.extend(named.then(|| tried.variant.clone()));
+            row.push(verdict(tried).to_owned());
+            row.extend(times(tried, region.share));
+            row.push(code(tried).to_owned());
+            rows.push(row);
+            let what = match named {
+                true => format!("{}, {}", region.name, tried.variant),
+                false => region.name.clone(),
+            };
+            if verdict(tried) != "exact" {
+                below.push_str(&format!("\n{what}: {}", tried.reason));
+            }
+            for note in &tried.notes {
+                below.push_str(&format!("\n{what}: {note}"));
+            }
+        }
+    }
+    let mut heading = vec!["region"];
+    heading.extend(named.then_some("variant"));
+    heading.extend(["verdict", "time", "95 %", "program", "code"]);
+    let table = print::table_of_names(&heading, rows);
+    match below.is_empty() {
+        true => table,
+        false => format!("{table}{below}\n"),
+    }
+}
+
+/// Time over that as captured, its interval, and that of the program.
+fn times(tried: &Tried, share: Option<f64>) -> [String; 3] {
+    let Some(gain) = tried.gain else {
+        return ["-"; 3].map(str::to_owned);
+    };
+    let program = of_program(tried, share);
+    [
+        format!("{:.3}", gain.ratio),
+        match gain.level >= 0.95 {
+            true => format!("{:.3} to {:.3}", gain.low, gain.high),
+            false => format!("{:.3} to {:.3} ({:.0} %)", gain.low, gain.high, 100.0 * gain.level),
+        },
+        program.map_or_else(|| "-".to_owned(), |ratio| format!("{:+.1} %", 100.0 * (ratio - 1.0))),
+    ]
+}

@@ -1,0 +1,221 @@
+//! `cere try [REGION..]`: edited sources on captured codelets.
+
+use crate::options::{Common, Replaying};
+use crate::show;
+use anyhow::{Context, Result, bail};
+use cere_format::build::Unit;
+use cere_format::package::Manifest;
+use cere_format::profile::Profile;
+use cere_format::replay::Verdict;
+use cere_measure::edits::given::Sources;
+use cere_measure::edits::{Edits, Effort, Tried, Variant};
+use cere_measure::{Member, Replays, Target};
+use cere_store::{codelets, find, state};
+use cere_system::console::{note, print, progress};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Edited loops on captured data: is the result right, and how fast is it?
+#[derive(clap::Args)]
+#[command(after_help = "\
+Compiles what changed since the codelets were captured as the build compiled it, beside the build: no file of the\n\
+build is written. The new code runs on the captured memory, in turns with the code as captured. Loops may be split,\n\
+interchanged, moved into functions or replaced; code that the loop gets its values from has to stay.\n\
+\n\
+Exit status: 0 if all results are exact, or differ by rounding alone (tolerance).\n\
+\n\
+Examples:\n\
+\x20 cere try                               # after saving a source\n\
+\x20 cere try 'solve@*' --flags \"-O3\"\n\
+\x20 cere try --source faster/solver.c      # instead of the build's solver.c\n\
+\x20 cere try --patch idea.diff\n\
+\x20 cere try --dir ../tree1 --dir ../tree2 # copies of the source tree, such as git worktrees")]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Codelets or regions; all whose sources changed if none is given
+    what: Vec<String>,
+    /// A file in the place of the source of the same name; ORIGINAL=FILE where that is called otherwise
+    #[arg(long, value_name = "FILE")]
+    source: Vec<String>,
+    /// A patch (`diff -u`, `git diff`) of the sources
+    #[arg(long, value_name = "FILE")]
+    patch: Vec<PathBuf>,
+    /// A copy of the source tree
+    #[arg(long, value_name = "TREE")]
+    dir: Vec<PathBuf>,
+    /// A function that is renamed: the symbol OLD is called NEW now
+    #[arg(long = "as", value_name = "OLD=NEW", value_parser = pair)]
+    renamed: Vec<(String, String)>,
+    /// Seconds of replays for each region, after which no round of them begins
+    #[arg(long, value_name = "S", default_value_t = Effort::default().seconds)]
+    seconds: f64,
+    #[command(flatten)]
+    replaying: Replaying,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((old, new)) if !old.is_empty() && !new.is_empty() => Ok((old.into(), new.into())),
+        _ => Err("two symbols are needed: OLD=NEW".into()),
+    }
+}
+
+/// A region with what came of each variant.
+pub struct Region {
+    /// Its name.
+    pub name: String,
+    /// Names of its codelets.
+    pub codelets: Vec<String>,
+    /// Its share of the run; none without a profile of it.
+    pub share: Option<f64>,
+    /// The variants.
+    pub tried: Vec<Tried>,
+}
+
+/// Runs the subcommand.
+pub fn run(options: &Options) -> Result<u8> {
+    let store = options.common.existing_store()?;
+    let events = cere_system::console::events();
+    let what = match options.what.is_empty() {
+        true => vec!["*".to_owned()],
+        false => options.what.clone(),
+    };
+    let files = find::all(&store, &what, &events)?;
+    let replays = Replays::open(&store, &events)?;
+    let mut chosen: BTreeMap<String, Vec<Member>> = BTreeMap::new();
+    let mut units: BTreeMap<String, Unit> = BTreeMap::new();
+    for file in files {
+        let (package, manifest, sha256) = replays.unpack(&file)?;
+        let mut known = Vec::new();
+        for unit in &manifest.units {
+            known.extend(state::unit(&store, &unit.id).ok());
+        }
+        if known.is_empty() {
+            bail!(
+                "{} was not captured from a build of the store {}: edits of its source cannot be compiled",
+                codelets::display_name(&file),
+                store.root().display()
+            );
+        }
+        units.extend(known.into_iter().map(|unit| (unit.id.clone(), unit)));
+        let member = member(package, manifest, file, sha256);
+        let name = member.manifest.region_name.clone();
+        chosen.entry(name).or_default().push(member);
+    }
+    let scratch = tempfile::tempdir().context("cannot write temporary files")?;
+    let variants = variants(options, &Sources::of(units.values()), &scratch)?;
+    let mut settings = options.replaying.settings()?;
+    settings.flags.clear();
+    if settings.repetitions == Default::default() {
+        settings.repetitions.least = 3;
+        settings.repetitions.seconds = 0.05;
+    }
+    let effort = Effort {
+        seconds: options.seconds,
+        ..Effort::default()
+    };
+    let profile = state::profile(&store).ok();
+    let mut edits = Edits::new(&replays, settings)?;
+    let mut regions = Vec::new();
+    for (name, members) in chosen {
+        let spinner = progress::spinner(format!("trying {name}"));
+        let region = attempt(&mut edits, (name, members), &variants, effort, profile.as_ref());
+        spinner.finish_and_clear();
+        regions.extend(region?);
+    }
+    if regions.is_empty() {
+        bail!(
+            "nothing to try: no source of the chosen codelets changed since they were captured. Edit one, or name a variant by --source, --patch, --dir or --flags"
+        );
+    }
+    finish(options, &regions)
+}
+
+fn finish(options: &Options, regions: &[Region]) -> Result<u8> {
+    match options.common.json {
+        true => print::json(&show::edits::json(regions))?,
+        false => print::out(&show::edits::text(regions))?,
+    }
+    let right = |t: &Tried| matches!(t.verdict, Some(Verdict::Exact | Verdict::Tolerance));
+    Ok(u8::from(
+        !regions.iter().flat_map(|r| &r.tried).all(right),
+    ))
+}
+
+fn member(package: PathBuf, manifest: Manifest, file: PathBuf, sha256: String) -> Member {
+    let in_vivo = manifest.in_vivo.as_ref().map_or(1.0, |v| v.seconds);
+    Member {
+        package,
+        file,
+        sha256,
+        weight: manifest.represents.map_or(in_vivo, |r| r.seconds),
+        manifest,
+    }
+}
+
+/// The variants that the options name; the sources as they are if they name none.
+fn variants(
+    options: &Options,
+    sources: &Sources,
+    scratch: &tempfile::TempDir,
+) -> Result<Vec<Variant>> {
+    let mut found = Vec::new();
+    for file in &options.source {
+        found.push(sources.file(file)?);
+    }
+    for (number, patch) in options.patch.iter().enumerate() {
+        let place = scratch.path().join(number.to_string());
+        std::fs::create_dir(&place)
+            .with_context(|| format!("cannot create {}", place.display()))?;
+        found.push(sources.patch(patch, &place)?);
+    }
+    for tree in &options.dir {
+        found.push(sources.tree(tree, None)?);
+    }
+    if found.is_empty() {
+        found.push(Variant::default());
+    }
+    for variant in &mut found {
+        variant.flags.clone_from(&options.replaying.flags.words);
+        variant.renamed = options.renamed.iter().cloned().collect();
+    }
+    Ok(found)
+}
+
+/// A region with all variants; none if nothing of it differs in any.
+fn attempt(
+    edits: &mut Edits,
+    (name, members): (String, Vec<Member>),
+    variants: &[Variant],
+    effort: Effort,
+    profile: Option<&Profile>,
+) -> Result<Option<Region>> {
+    let codelets = members.iter().map(|m| m.manifest.name.clone()).collect();
+    let Some(first) = members.first() else {
+        return Ok(None);
+    };
+    let (kind, key) = (first.manifest.region.kind, first.manifest.key.clone());
+    let profiled = profile.and_then(|p| p.regions.iter().find(|r| r.key == key));
+    let share = profiled.map(|region| region.share);
+    let target = Target::new(&name, kind, share.unwrap_or(0.0), members);
+    let found = edits
+        .attempt(&target, variants, effort)
+        .with_context(|| format!("{name} cannot be tried"))?;
+    let mut tried = Vec::new();
+    for (variant, found) in variants.iter().zip(found) {
+        match found {
+            Some(found) => tried.push(found),
+            None if !variant.name.is_empty() => {
+                note!("{}: nothing in it changes {name}", variant.name);
+            }
+            None => {}
+        }
+    }
+    Ok((!tried.is_empty()).then_some(Region {
+        name,
+        codelets,
+        share,
+        tried,
+    }))
+}

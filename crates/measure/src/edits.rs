@@ -1,0 +1,432 @@
+//! Edited sources, tried on codelets: the code that stands for a region now runs on what was captured of it, and is timed in turns with
+//! the code as captured.
+//!
+//! | step | where |
+//! |---|---|
+//! | a unit is compiled again, beside the build | [`cere_store::build::wrapper::edited`] |
+//! | what stands for the region gets the captured arguments | [`cere_replay::bridge`] |
+//! | both codes run in turns | [`Turns`] |
+
+pub mod given;
+
+use crate::lab::fast_seconds;
+use crate::{Bench, Replays, Settings, Target, Turns};
+use anyhow::{Context, Result};
+use cere_format::build::Unit;
+use cere_format::package::Manifest;
+use cere_format::replay::Verdict;
+use cere_replay::{Built, EditedUnit, Options, ReplayError, SameCode};
+use cere_store::build::wrapper::edited::{self, Edit, Edited};
+use cere_store::sources::{self, Changes, State};
+use cere_store::state;
+use cere_timing::stats::{Gain, gain};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// One state of the sources.
+#[derive(Debug, Clone, Default)]
+pub struct Variant {
+    /// What people call it; empty: the sources as they are.
+    pub name: String,
+    /// Where its files are.
+    pub edit: Edit,
+    /// Flags after those of the build.
+    pub flags: Vec<String>,
+    /// Symbols that functions are called by now, by the old ones.
+    pub renamed: BTreeMap<String, String>,
+}
+
+/// What came of a variant of a region.
+#[derive(Debug, Clone)]
+pub struct Tried {
+    /// The variant's name.
+    pub variant: String,
+    /// The worst verdict over the codelets; none if one of them could not be replayed.
+    pub verdict: Option<Verdict>,
+    /// What the verdict rests on, or why there is none.
+    pub reason: String,
+    /// Time of the change over the time as captured; none if it is too short for the clock, or if the verdict is bad.
+    pub gain: Option<Gain>,
+    /// Whether the region's machine code is the captured one.
+    pub same_code: SameCode,
+    /// What people should know.
+    pub notes: Vec<String>,
+}
+
+/// How long a region is timed.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Rounds at least.
+    pub least: u32,
+    /// Rounds at most.
+    pub most: u32,
+    /// Half the interval's width over the ratio that is narrow enough.
+    pub precision: f64,
+    /// Seconds after which no further round is begun.
+    pub seconds: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            least: 3,
+            most: 15,
+            precision: 0.005,
+            seconds: 0.5,
+        }
+    }
+}
+
+/// Compiles the units of variants, each once.
+pub struct Edits<'a> {
+    replays: &'a Replays<'a>,
+    settings: Settings,
+    scratch: tempfile::TempDir,
+    /// By variant and unit.
+    compiled: BTreeMap<(usize, String), Result<Edited, String>>,
+}
+
+/// Why a variant says nothing of a codelet.
+enum Untried {
+    /// None of its sources differs.
+    Unchanged,
+    /// It cannot be compiled, linked or run on what was captured.
+    Failed(String),
+}
+
+impl<'a> Edits<'a> {
+    /// Nothing compiled yet. `settings`: how to replay.
+    pub fn new(replays: &'a Replays<'a>, settings: Settings) -> Result<Self> {
+        let place = state::scratch(replays.store);
+        state::make_directory(&place)?;
+        let scratch = tempfile::Builder::new().prefix("try.").tempdir_in(&place);
+        Ok(Self {
+            replays,
+            settings,
+            scratch: scratch.with_context(|| format!("cannot write in {}", place.display()))?,
+            compiled: BTreeMap::new(),
+        })
+    }
+
+    /// Tries `variants` on the codelets of a region. None for a variant in which no source of the codelets differs, and that has no
+    /// flags.
+    pub fn attempt(
+        &mut self,
+        target: &Target,
+        variants: &[Variant],
+        effort: Effort,
+    ) -> Result<Vec<Option<Tried>>> {
+        let base = self.replays.options_to_repeat(&self.settings)?;
+        let mut subjects = vec![Subject::of_target(target, vec![Vec::new(); target.members.len()], &base)];
+        let mut found: Vec<Option<Tried>> = Vec::new();
+        let mut places = Vec::new();
+        for (number, variant) in variants.iter().enumerate() {
+            found.push(match self.subject(target, (number, variant), &base)? {
+                Ok(subject) => {
+                    places.push(number);
+                    subjects.push(subject);
+                    Some(Tried::open(&variant.name))
+                }
+                Err(Untried::Unchanged) => None,
+                Err(Untried::Failed(reason)) => Some(Tried {
+                    reason,
+                    ..Tried::open(&variant.name)
+                }),
+            });
+        }
+        if places.is_empty() {
+            return Ok(found);
+        }
+        let timed = time(target, subjects, effort)?;
+        for (place, tried) in places.into_iter().zip(timed) {
+            found[place] = Some(Tried {
+                variant: variants[place].name.clone(),
+                ..tried
+            });
+        }
+        Ok(found)
+    }
+
+    /// The variant of all codelets, built.
+    fn subject(
+        &mut self,
+        target: &Target,
+        (number, variant): (usize, &Variant),
+        base: &Options,
+    ) -> Result<Result<Subject, Untried>> {
+        let mut settings = self.settings.clone();
+        settings.flags.clone_from(&variant.flags);
+        let options = Options {
+            settings,
+            ..base.clone()
+        };
+        let mut edited = Vec::new();
+        for member in &target.members {
+            match self.edited_units(&member.package, &member.manifest, (number, variant), &options)? {
+                Ok(units) => edited.push(units),
+                Err(untried) => return Ok(Err(untried)),
+            }
+        }
+        if edited.iter().all(Vec::is_empty) && variant.flags.is_empty() {
+            return Ok(Err(Untried::Unchanged));
+        }
+        let mut subject = Subject::of_target(target, edited, &options);
+        for (member, built) in target.members.iter().zip(&mut subject.built) {
+            match cere_replay::build(&member.package, &member.manifest, &built.options) {
+                Ok(done) => built.built = Some(done),
+                Err(error) => return Ok(Err(Untried::Failed(explained(error)))),
+            }
+        }
+        Ok(Ok(subject))
+    }
+
+    /// The units of a codelet whose sources the variant changes, compiled, and that of the region bridged.
+    fn edited_units(
+        &mut self,
+        package: &Path,
+        manifest: &Manifest,
+        (number, variant): (usize, &Variant),
+        options: &Options,
+    ) -> Result<Result<Vec<EditedUnit>, Untried>> {
+        let mut found = Vec::new();
+        for (place, unit) in manifest.units.iter().enumerate() {
+            let Ok(record) = state::unit(self.replays.store, &unit.id) else {
+                continue;
+            };
+            if !self.changes(&record, &variant.edit)? {
+                continue;
+            }
+            let ir = match self.compiled(number, &record, &variant.edit)? {
+                Ok(edited) => edited.ir.clone(),
+                Err(said) => return Ok(Err(Untried::Failed(said.trim_end().to_owned()))),
+            };
+            if place > 0 {
+                found.push(EditedUnit {
+                    unit: unit.id.clone(),
+                    ir,
+                });
+                continue;
+            }
+            let function = variant.renamed.get(&manifest.region.symbol);
+            let bridged =
+                cere_replay::bridge::bridge(package, manifest, &ir, function.map(String::as_str), options);
+            match bridged {
+                Ok(edited) => found.push(edited),
+                Err(error) => return Ok(Err(Untried::Failed(explained(error)))),
+            }
+        }
+        Ok(Ok(found))
+    }
+
+    /// Whether a source of the unit is another one in the variant than it was.
+    fn changes(&self, unit: &Unit, edit: &Edit) -> Result<bool> {
+        let store = self.replays.store;
+        if let Some((from, to)) = &edit.moved {
+            return Ok(unit.sources.iter().any(|source| {
+                let Ok(rest) = source.file.strip_prefix(from) else {
+                    return false;
+                };
+                sources::is_other(source, &to.join(rest))
+            }));
+        }
+        let replaced: BTreeSet<&PathBuf> = edit.replaced.iter().map(|(original, _)| original).collect();
+        if !replaced.is_empty() {
+            let named = |file: &PathBuf| replaced.contains(file);
+            return Ok(unit.sources.iter().any(|s| named(&s.file)) || named(&unit.source));
+        }
+        let changes = Changes::of(store, unit);
+        if let Some(gone) = changes.gone.iter().find(|file| **file == unit.source) {
+            let listed = sources::state(store, unit, gone);
+            anyhow::ensure!(
+                listed != State::Gone,
+                "{} is not there any more: put it back, or name the file with its code now by --source",
+                gone.display()
+            );
+        }
+        Ok(!changes.changed.is_empty())
+    }
+
+    fn compiled(
+        &mut self,
+        number: usize,
+        unit: &Unit,
+        edit: &Edit,
+    ) -> Result<&Result<Edited, String>> {
+        let key = (number, unit.id.clone());
+        if !self.compiled.contains_key(&key) {
+            let place = self.scratch.path().join(format!("{number}-{}", unit.id));
+            state::make_directory(&place)?;
+            let done = edited::compile(unit, edit, &place)?;
+            self.compiled.insert(key.clone(), done);
+        }
+        Ok(&self.compiled[&key])
+    }
+}
+
+fn explained(error: ReplayError) -> String {
+    cere_system::console::print::error(&error.into())
+}
+
+impl Tried {
+    fn open(variant: &str) -> Self {
+        Self {
+            variant: variant.to_owned(),
+            verdict: None,
+            reason: String::new(),
+            gain: None,
+            same_code: SameCode::Unknown,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// A codelet in one variant.
+struct Candidate {
+    options: Options,
+    built: Option<Built>,
+}
+
+/// All codelets of a region in one variant.
+struct Subject {
+    built: Vec<Candidate>,
+    /// What its first replays found.
+    first: Option<Tried>,
+}
+
+impl Subject {
+    fn of_target(target: &Target, edited: Vec<Vec<EditedUnit>>, options: &Options) -> Self {
+        let each = target.members.iter().zip(edited);
+        Self {
+            built: each
+                .map(|(_, edited)| Candidate {
+                    options: Options {
+                        edited,
+                        ..options.clone()
+                    },
+                    built: None,
+                })
+                .collect(),
+            first: None,
+        }
+    }
+}
+
+/// The replays of all subjects.
+struct Trials<'t> {
+    target: &'t Target,
+    subjects: Vec<Subject>,
+    /// Seconds of the first sample of the code as captured.
+    base: Vec<f64>,
+}
+
+/// Times the subjects in turns with the first one, which is the code as captured; what came of the others.
+fn time(target: &Target, subjects: Vec<Subject>, effort: Effort) -> Result<Vec<Tried>> {
+    let count = subjects.len();
+    let trials = Trials {
+        target,
+        subjects,
+        base: Vec::new(),
+    };
+    let mut turns = Turns::new(trials, 2);
+    let all: Vec<usize> = (1..count).collect();
+    let began = Instant::now();
+    for round in 0..effort.most {
+        let narrow = |subject: &usize| {
+            turns.failure(*subject).is_some()
+                || gain(&turns.series().part_ratios(*subject, 0)).is_some_and(|g| {
+                    g.level >= 0.95 && (g.high - g.low) / 2.0 <= effort.precision * g.ratio
+                })
+        };
+        let done = all.iter().all(narrow) || began.elapsed().as_secs_f64() >= effort.seconds;
+        if round >= effort.least && done {
+            break;
+        }
+        turns.round(&all)?;
+    }
+    let gains: Vec<Option<Gain>> = all
+        .iter()
+        .map(|subject| gain(&turns.series().part_ratios(*subject, 0)))
+        .collect();
+    let failures: Vec<Option<String>> = all
+        .iter()
+        .map(|subject| turns.failure(*subject).map(str::to_owned))
+        .collect();
+    let tried = all.iter().zip(gains).zip(failures);
+    let tried = tried.map(|((subject, gain), failure)| {
+        let first = turns.bench.subjects[*subject].first.take();
+        let first = first.unwrap_or_else(|| Tried::open(""));
+        match failure {
+            Some(why) => Tried {
+                reason: if first.verdict.is_some() { first.reason.clone() } else { why },
+                ..first
+            },
+            None => Tried { gain, ..first },
+        }
+    });
+    Ok(tried.collect())
+}
+
+impl Bench for Trials<'_> {
+    type Error = anyhow::Error;
+
+    fn sample(&mut self, subject: usize) -> Result<Result<Vec<f64>, String>> {
+        let is_first = self.subjects[subject].first.is_none();
+        let mut first = Tried::open("");
+        let mut seconds = Vec::new();
+        for (member, candidate) in self.target.members.iter().zip(&mut self.subjects[subject].built) {
+            let (package, manifest) = (&member.package, &member.manifest);
+            let built = match &candidate.built {
+                Some(built) => built,
+                None => match cere_replay::build(package, manifest, &candidate.options) {
+                    Ok(built) => &*candidate.built.insert(built),
+                    Err(error) => return Ok(Err(explained(error))),
+                },
+            };
+            let options = &candidate.options;
+            let mut replay = match cere_replay::run::run(package, manifest, built, options) {
+                Ok(replay) => replay,
+                Err(error) => {
+                    self.subjects[subject].first = Some(first);
+                    return Ok(Err(explained(error)));
+                }
+            };
+            if is_first {
+                cere_replay::judge(package, manifest, built, &mut replay, options)?;
+                first.same_code = match (first.same_code, built.same_code) {
+                    (SameCode::Unknown, code) | (SameCode::Yes, code) => code,
+                    (other, _) => other,
+                };
+                let rank = |v: Verdict| Verdict::ALL.iter().position(|of| *of == v);
+                if first.verdict.is_none_or(|v| rank(replay.verdict) > rank(v)) {
+                    first.verdict = Some(replay.verdict);
+                    first.reason = match self.target.members.len() {
+                        1 => replay.reason.clone(),
+                        _ => format!("{}: {}", manifest.name, replay.reason),
+                    };
+                }
+                for note in &replay.notes {
+                    if !first.notes.contains(note) {
+                        first.notes.push(note.clone());
+                    }
+                }
+            }
+            seconds.push(fast_seconds(&replay));
+        }
+        if is_first {
+            let good = matches!(
+                first.verdict,
+                Some(Verdict::Exact | Verdict::Tolerance | Verdict::Partly)
+            );
+            let why = first.reason.clone();
+            self.subjects[subject].first = Some(first);
+            if !good {
+                return Ok(Err(why));
+            }
+        }
+        if self.base.is_empty() {
+            self.base.clone_from(&seconds);
+        }
+        Ok(Ok(vec![self.target.ratio(&self.base, &seconds)]))
+    }
+}

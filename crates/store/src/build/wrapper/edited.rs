@@ -1,0 +1,225 @@
+//! Compiles an edited source as the build compiled it, beside the build: what is kept goes into another store, and no file of the
+//! build's is written.
+
+use super::compile::parse_retry;
+use super::job::Job;
+use super::{TOOLS, compiler};
+use crate::{components, state};
+use anyhow::{Context, Result, bail};
+use cere_format::build::{
+    BUILD_VERSION, CompileCommand, ENV_COMMAND, ENV_KEPT_ALONE, Language, Unit,
+};
+use cere_format::store::Store;
+use cere_toolchain::arguments::{self, Item};
+use cere_toolchain::gcc;
+use cere_toolchain::unit::FLANG;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// What is edited.
+#[derive(Debug, Clone, Default)]
+pub struct Edit {
+    /// Files whose content is another file's: the original, absolute, and the new one.
+    pub replaced: Vec<(PathBuf, PathBuf)>,
+    /// A directory that stands for another one: that of the build, and the new one.
+    pub moved: Option<(PathBuf, PathBuf)>,
+}
+
+/// An edited unit.
+#[derive(Debug, Clone)]
+pub struct Edited {
+    /// Its record.
+    pub unit: Unit,
+    /// Its IR.
+    pub ir: PathBuf,
+}
+
+/// Compiles `unit` with `edit` into the empty directory `scratch`. The inner error is what the compiler says.
+pub fn compile(
+    unit: &Unit,
+    edit: &Edit,
+    scratch: &Path,
+) -> Result<Result<Edited, String>> {
+    let job = job(unit, edit, scratch)?;
+    let source = source_of(unit, edit, &job)?;
+    let object = scratch.join("edited.o");
+    let mut line = job.compile_line(&source.0, source.1.as_deref(), &object);
+    drop_dependencies(&mut line);
+    let plugin = components::find(components::PLUGIN)?;
+    let mut options = vec![format!("-fpass-plugin={}", plugin.display()), "-g".into()];
+    if job.name != FLANG {
+        options.push("-fno-discard-value-names".into());
+        if !edit.replaced.is_empty() {
+            options.extend(["-ivfsoverlay".into(), overlay(edit, scratch)?]);
+        }
+    } else if !edit.replaced.is_empty() {
+        bail!(
+            "{}: flang reads no file in another's place: give the tree with the edited source by --dir",
+            unit.source.display()
+        );
+    }
+    let end = line.iter().rposition(|a| a == "-c" || a == "-S");
+    line.splice(end.unwrap_or(0)..end.unwrap_or(0), options);
+    let mut record = CompileCommand {
+        version: BUILD_VERSION,
+        store: job.store.root().to_path_buf(),
+        directory: job.directory.clone(),
+        output: Some(object),
+        debug: true,
+        skip: Vec::new(),
+        ..unit.command.clone()
+    };
+    let path = scratch.join("command.json");
+    loop {
+        state::write_json(&path, &record)?;
+        let (status, said) = attempt(&job, &line, &path)?;
+        if status.success() {
+            return kept(&job.store).map(Ok);
+        }
+        match parse_retry(&said) {
+            Some(skip) if record.skip.iter().all(|s| s.index != skip.index) => {
+                record.skip.push(skip);
+            }
+            _ => return Ok(Err(said)),
+        }
+    }
+}
+
+fn job(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Job> {
+    let command = &unit.command;
+    let known = TOOLS.iter().find(|(.., name)| *name == command.compiler);
+    let (_, language, name) = known.with_context(|| {
+        format!(
+            "{} was compiled by {}, which no wrapper stands for",
+            unit.source.display(),
+            command.compiler
+        )
+    })?;
+    let file = compiler(name)?;
+    let given: Vec<String> = command.arguments.iter().map(|a| moved(a, edit)).collect();
+    let adapted = gcc::adapt(&given, &file, *language)?;
+    let directory = PathBuf::from(moved(&command.directory.to_string_lossy(), edit));
+    if !directory.is_dir() {
+        bail!(
+            "{} was compiled in {}, which is not there: make the build's directories first",
+            unit.source.display(),
+            directory.display()
+        );
+    }
+    Ok(Job {
+        name,
+        compiler: file,
+        store: Store::new(scratch.join("store")),
+        directory,
+        parsed: arguments::parse(&adapted.arguments, *language),
+        expanded: given,
+    })
+}
+
+/// A word with the directory of the build replaced by the new one.
+fn moved(word: &str, edit: &Edit) -> String {
+    let Some((from, to)) = &edit.moved else {
+        return word.to_owned();
+    };
+    let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
+    let Some(at) = word.find(&*from) else {
+        return word.to_owned();
+    };
+    let rest = &word[at + from.len()..];
+    match rest.is_empty() || rest.starts_with('/') {
+        true => format!("{}{to}{rest}", &word[..at]),
+        false => word.to_owned(),
+    }
+}
+
+/// The unit's source among those of its command, as given, and the language that is asked for.
+fn source_of(unit: &Unit, edit: &Edit, job: &Job) -> Result<(String, Option<String>)> {
+    let wanted = PathBuf::from(moved(&unit.source.to_string_lossy(), edit));
+    let sources = job.parsed.items.iter().filter_map(|item| match item {
+        Item::Source { path, explicit } => Some((path, explicit)),
+        _ => None,
+    });
+    let found: Vec<_> = sources.collect();
+    let named = |path: &str| job.directory.join(path);
+    let same = |path: &str| {
+        let here = named(path);
+        here == wanted || here.canonicalize().ok() == wanted.canonicalize().ok()
+    };
+    let chosen = match &found[..] {
+        [only] => Some(only),
+        several => several.iter().find(|(path, _)| same(path)),
+    };
+    let (path, explicit) = chosen.with_context(|| {
+        format!(
+            "the recorded command of {} does not name it: build it again with `cere instrument`",
+            unit.source.display()
+        )
+    })?;
+    if *path == "-" {
+        bail!(
+            "{} was compiled from standard input, which is gone: give its text by --source",
+            unit.source.display()
+        );
+    }
+    Ok(((*path).clone(), (*explicit).clone()))
+}
+
+/// Takes out what would write files of the build's.
+fn drop_dependencies(line: &mut Vec<String>) {
+    const WITH_VALUE: [&str; 4] = ["-MF", "-MT", "-MQ", "-MJ"];
+    let mut kept = Vec::new();
+    let mut words = std::mem::take(line).into_iter();
+    while let Some(word) = words.next() {
+        match &*word {
+            _ if WITH_VALUE.contains(&&*word) => drop(words.next()),
+            "-MD" | "-MMD" | "-MP" | "-MG" => {}
+            _ if word.starts_with("-save-temps") || word.starts_with("-fsave-optimization-record") => {}
+            _ if word.starts_with("-ftime-trace") || word.starts_with("-gsplit-dwarf") => {}
+            _ => kept.push(word),
+        }
+    }
+    *line = kept;
+}
+
+/// A file that has clang read the replaced ones.
+fn overlay(edit: &Edit, scratch: &Path) -> Result<String> {
+    let roots = edit.replaced.iter().map(|(original, new)| {
+        serde_json::json!({ "type": "file", "name": original, "external-contents": new, "use-external-name": false })
+    });
+    let roots: Vec<_> = roots.collect();
+    let path = scratch.join("overlay.yaml");
+    state::write_json(&path, &serde_json::json!({ "version": 0, "roots": roots }))?;
+    Ok(path.display().to_string())
+}
+
+fn attempt(job: &Job, line: &[String], record: &Path) -> Result<(ExitStatus, String)> {
+    let output = Command::new(&job.compiler)
+        .args(line)
+        .current_dir(&job.directory)
+        .env(ENV_COMMAND, record)
+        .env(ENV_KEPT_ALONE, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .with_context(|| format!("cannot run {}", job.compiler.display()))?;
+    Ok((
+        output.status,
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    ))
+}
+
+fn kept(store: &Store) -> Result<Edited> {
+    let mut units = state::current_units(store)?;
+    let unit = match units.len() {
+        1 => units.remove(0),
+        count => bail!("the compiler kept {count} units of one source: this is a bug, please report it"),
+    };
+    let ir = store.unit_ir(&unit.id);
+    Ok(Edited { unit, ir })
+}
+
+/// Whether the compiler of `unit` reads files in the place of others.
+pub fn can_replace(unit: &Unit) -> bool {
+    unit.language != Language::Fortran
+}
