@@ -80,6 +80,9 @@ pub(crate) fn of(
     let fitting = rule.seconds / seconds;
     let runs = fitting.clamp(f64::from(rule.least), f64::from(rule.most.max(rule.least)));
     let time = limit(seconds, runs + UNTIMED, manifest.pages as f64);
+    // Threads that wait for one another take turns on a processor.
+    let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    let time = time.mul_f64((f64::from(now) / processors).max(1.0));
     let time = match counted {
         true => time.max(UNKNOWN),
         false => time,

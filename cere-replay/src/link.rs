@@ -56,8 +56,8 @@ pub fn base(manifest: &Manifest, size: u64) -> Result<u64, ReplayError> {
     }
     gaps.sort_by_key(|g| std::cmp::Reverse(g.1 - g.0));
     for (start, end) in gaps {
-        for room in [ROOM, 1 << 20, 0x1000] {
-            let from = start.saturating_add(room).next_multiple_of(0x1_0000);
+        for (room, align) in [(ROOM, 0x1_0000), (1 << 20, 0x1_0000), (0x1000, 0x1000)] {
+            let from = start.saturating_add(room).next_multiple_of(align);
             if from.saturating_add(size).saturating_add(room) <= end {
                 return Ok(from);
             }

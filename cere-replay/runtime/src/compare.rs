@@ -14,7 +14,7 @@ use cere_format::replay::{Comparison, Difference, LeftOut, left_out};
 /// Relative errors from this on are not taken for rounding where the types of stores are not known.
 const LIKELY: f64 = 0.5;
 /// Differences listed.
-const LISTED: usize = 16;
+pub const LISTED: usize = 16;
 
 /// Relative error of finite values whose bits differ, `unit` at least: a difference of signs of zero is one.
 fn relative(a: f64, b: f64, unit: f64) -> Option<f64> {
@@ -478,23 +478,6 @@ pub fn output(comparison: &mut Comparison, printed: Printed) {
         leave_out(comparison, left_out::REGISTERED, bytes, bytes);
     }
     beside(comparison, printed.different);
-}
-
-/// Adds the comparison of what calls of MPI were given.
-pub fn mpi(comparison: &mut Comparison, given: &crate::mpi::Given) {
-    comparison.compared += given.compared;
-    comparison.changed += given.compared;
-    comparison.different_words += given.words;
-    comparison.floating_words += given.floating;
-    let [double, single] = given.errors;
-    let largest = &mut comparison.largest_relative_error;
-    *largest = largest.max(double);
-    let largest = &mut comparison.largest_float_error;
-    *largest = largest.max(single);
-    let mut first: Vec<Difference> = given.differences().collect();
-    first.append(&mut comparison.first);
-    first.truncate(LISTED);
-    comparison.first = first;
 }
 
 /// Adds differences of what is not memory.

@@ -14,7 +14,7 @@ use cere_format::mpi::{
     ABSOLUTE, ARGUMENTS_MOST, Argument, Call, Element, FUNCTIONS_MOST, Piece, Reading, decode,
 };
 use cere_format::package::{MEMBER_MPI, Manifest};
-use cere_format::replay::Difference;
+use cere_format::replay::{Comparison, Difference};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
@@ -217,8 +217,25 @@ impl Given {
         self.add(word);
     }
 
+    /// Adds the comparison of what calls were self.
+    pub fn add_to(&self, comparison: &mut Comparison) {
+        comparison.compared += self.compared;
+        comparison.changed += self.compared;
+        comparison.different_words += self.words;
+        comparison.floating_words += self.floating;
+        let [double, single] = self.errors;
+        let largest = &mut comparison.largest_relative_error;
+        *largest = largest.max(double);
+        let largest = &mut comparison.largest_float_error;
+        *largest = largest.max(single);
+        let mut first: Vec<Difference> = self.differences().collect();
+        first.append(&mut comparison.first);
+        first.truncate(compare::LISTED);
+        comparison.first = first;
+    }
+
     /// The first differences, for people.
-    pub fn differences(&self) -> impl Iterator<Item = Difference> {
+    fn differences(&self) -> impl Iterator<Item = Difference> {
         let name = |call: usize| {
             let known = KNOWN.get()?;
             let function = known.calls.get(call)?.function as usize;

@@ -24,7 +24,7 @@ pub const MPI_MOST: u64 = 2 << 30;
 /// [`Piece::argument`] of a piece at an address.
 pub const ABSOLUTE: u32 = u32::MAX;
 /// Maximum number of functions of MPI that a program is followed in.
-pub const FUNCTIONS_MOST: usize = 1024;
+pub const FUNCTIONS_MOST: usize = 512;
 /// Maximum number of arguments.
 pub const ARGUMENTS_MOST: usize = 16;
 

@@ -1,6 +1,6 @@
 //! A capture in progress.
 
-use super::answered::Answered;
+use super::calls::Answered;
 use super::heap::{self, Usage};
 use crate::os::shared::Found;
 use crate::os::stacks::Still;

@@ -5,6 +5,7 @@
 //! libc, whose data may be closed.
 
 pub mod answered;
+pub mod calls;
 pub mod clock;
 pub mod dispatch;
 pub mod exit;

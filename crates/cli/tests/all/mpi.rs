@@ -441,6 +441,7 @@ fn what_is_sent_counts(at: &Path) {
         .and_then(|c| c["file"].as_str())
         .map(|file| at.join(file));
     let file = file.unwrap_or_else(|| panic!("{list}"));
+    let calls = |list: &[u8]| decode("calls", list, 100).expect("calls");
     let altered = |change: &dyn Fn(&mut Vec<u8>)| {
         let Package {
             mut manifest,
@@ -450,6 +451,7 @@ fn what_is_sent_counts(at: &Path) {
         change(members.get_mut(MEMBER_MPI).expect("calls"));
         if let Some(mpi) = &mut manifest.mpi {
             mpi.bytes = members[MEMBER_MPI].len() as u64;
+            mpi.calls = calls(&members[MEMBER_MPI]).len() as u64;
         }
         let order = manifest.members.clone();
         let each = order.iter().map(|member| match member.name.as_str() {
@@ -463,7 +465,6 @@ fn what_is_sent_counts(at: &Path) {
             .output()
             .expect("cere runs")
     };
-    let calls = |list: &[u8]| decode("calls", list, 100).expect("calls");
     let place = |output: &Output| {
         let replay = crate::common::parsed(output);
         assert_eq!(replay["verdict"], "different", "{replay}");
@@ -526,7 +527,7 @@ fn calls_that_no_replay_answers_are_named() {
         };
         let why = |function: &str, how: &str| {
             let line = format!(
-                "capture {} --invocation 1 -- {launcher} -n 2 ./no {how}",
+                "capture {} --invocation 1 --rank 0 -- {launcher} -n 2 ./no {how}",
                 region(function)
             );
             text(&mpi(at, &line).stderr)
@@ -546,7 +547,7 @@ fn calls_that_no_replay_answers_are_named() {
         has(&why("ends", "a"), "calls MPI_Abort: it ends the program");
         // The rank that is captured waits for one that is killed: its launcher ends both.
         let killed = format!(
-            "capture {} --invocation 1 -- {launcher} -n 2 ./no k",
+            "capture {} --invocation 1 --rank 0 -- {launcher} -n 2 ./no k",
             region("ends")
         );
         let output = mpi(at, &killed);

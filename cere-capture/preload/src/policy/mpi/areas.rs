@@ -2,7 +2,7 @@
 
 use super::library::{Layout, Library, Sign};
 use super::signatures::{Argument, Buffer, Extent, Form, Function, Kind, Times, Use};
-use crate::engine::answered::Area;
+use crate::engine::calls::Area;
 use cere_format::mpi::{self, ABSOLUTE, ARGUMENTS_MOST, Element, Reading};
 
 /// Why the areas of a call are not known.

@@ -20,7 +20,8 @@ use self::signatures::{Form, Function};
 use super::refusal::Refusal;
 use super::state::State;
 use super::surroundings::lay_out;
-use crate::engine::answered::{self, Area, Unanswered, Underway};
+use crate::engine::answered::{self, Unanswered};
+use crate::engine::calls::{Area, Underway, read_handle};
 use crate::engine::level::Level;
 use crate::engine::parallel;
 use crate::os::local;
@@ -128,7 +129,7 @@ pub fn begin_call(state: &mut State, call: &Call) -> Result<(), Refusal> {
     let requests = areas
         .requests
         .iter()
-        .map(|at| (*at, unsafe { answered::read_handle(*at, handle) }));
+        .map(|at| (*at, unsafe { read_handle(*at, handle) }));
     let requests = requests.collect();
     if let Some(Level { answered, .. }) = engine.level.as_mut() {
         let mut begun = begin(&mut answered.list, call.number, &arguments);
