@@ -16,6 +16,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/CodeExtractor.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace llvm;
 
@@ -45,7 +46,8 @@ void dropProbes(Function &F) {
       Hook->eraseFromParent();
   }
   for (BasicBlock &B : make_early_inc_range(F)) {
-    FoldSingleEntryPHINodes(&B);
+    if (B.getSinglePredecessor())
+      FoldSingleEntryPHINodes(&B);
     MergeBlockIntoPredecessor(&B);
   }
 }
@@ -81,6 +83,10 @@ std::string declaration(Value *V) {
       findDbgUsers(V, Records);
   }
   std::string Name = V->getName().str();
+  // Of a variable that was optimised away records may say how to compute it from this value.
+  stable_sort(Records, [](auto *A, auto *B) {
+    return A->getExpression()->getNumElements() < B->getExpression()->getNumElements();
+  });
   for (DbgVariableRecord *R : Records) {
     const DILocalVariable *D = R->getVariable();
     Name = "`" + typeName(D->getType()) + " " + D->getName().str() + "` (line " + std::to_string(D->getLine()) + ")";
@@ -134,11 +140,11 @@ private:
     return B->CreateLoad(Old.getArgOperand(N)->getType(), At);
   }
   Value *value(Value *V);
+  Value *undone(unsigned N, Value *V);
   Value *computed(Instruction *I);
   Value *fresh(AllocaInst *A);
   bool changesBefore(LoadInst &L);
-  bool leave(Value *All);
-  Value *result(const Value *W, Value *All);
+  bool leave();
 };
 
 // Whether something may have changed what the load reads by the time that the new code begins.
@@ -162,11 +168,12 @@ bool Bridge::changesBefore(LoadInst &L) {
   return false;
 }
 
-// A variable of the caller that only the new code has: its content at the beginning is nobody's.
+// A variable of the caller that only the new code has: its content at the beginning is nobody's. What reads it does so
+// behind the new code.
 Value *Bridge::fresh(AllocaInst *A) {
   for (User *U : A->users()) {
     auto *I = cast<Instruction>(U);
-    if (I != &New && !I->isLifetimeStartOrEnd())
+    if (I != &New && !I->isLifetimeStartOrEnd() && !isa<LoadInst>(I))
       return nullptr;
   }
   auto *Copy = cast<AllocaInst>(A->clone());
@@ -196,6 +203,28 @@ Value *Bridge::computed(Instruction *I) {
   return Copy;
 }
 
+// The value, if the captured argument `N` is computed from it by a step that can be undone.
+Value *Bridge::undone(unsigned N, Value *V) {
+  auto *I = dyn_cast<Instruction>(Old.getArgOperand(N));
+  if (!I || !I->getType()->isIntegerTy())
+    return nullptr;
+  if ((isa<SExtInst>(I) || isa<ZExtInst>(I)) && Found.same(I->getOperand(0), V))
+    return B->CreateTrunc(argument(N), V->getType());
+  auto *C = I->isBinaryOp() ? dyn_cast<ConstantInt>(I->getOperand(1)) : nullptr;
+  if (!C || !Found.same(I->getOperand(0), V))
+    return nullptr;
+  switch (I->getOpcode()) {
+  case Instruction::Add:
+    return B->CreateSub(argument(N), C);
+  case Instruction::Sub:
+    return B->CreateAdd(argument(N), C);
+  case Instruction::Xor:
+    return B->CreateXor(argument(N), C);
+  default:
+    return nullptr;
+  }
+}
+
 // The value in the bridge; null if nothing that was captured gives it.
 Value *Bridge::value(Value *V) {
   if (isa<Constant>(V) || isa<MetadataAsValue>(V) || isa<InlineAsm>(V))
@@ -204,9 +233,16 @@ Value *Bridge::value(Value *V) {
   if (Place != Made.end())
     return Place->second;
   Value *Here = nullptr;
+  if (auto *L = dyn_cast<LoadInst>(V))
+    // What the new code has left.
+    if (auto *Slot = dyn_cast<AllocaInst>(L->getPointerOperand());
+        Slot && Made.count(&New) && is_contained(New.args(), cast<Value>(Slot)))
+      return B->CreateLoad(L->getType(), value(Slot));
   for (unsigned N = 0; N < Old.arg_size() && !Here; ++N)
     if (Found.same(Old.getArgOperand(N), V))
       Here = argument(N);
+  for (unsigned N = 0; N < Old.arg_size() && !Here; ++N)
+    Here = undone(N, V);
   if (auto *I = dyn_cast<Instruction>(V); I && !Here)
     Here = computed(I);
   if (!Here && Why.empty())
@@ -215,20 +251,8 @@ Value *Bridge::value(Value *V) {
   return Here;
 }
 
-// A result of the new code, or a value that stands for one.
-Value *Bridge::result(const Value *W, Value *All) {
-  if (W == &New)
-    return All;
-  if (const auto *E = dyn_cast<ExtractValueInst>(W); E && E->getAggregateOperand() == &New)
-    return B->CreateExtractValue(All, E->getIndices());
-  if (const auto *L = dyn_cast<LoadInst>(W))
-    if (auto *Slot = dyn_cast<AllocaInst>(const_cast<Value *>(L->getPointerOperand())); Slot && is_contained(New.args(), cast<Value>(Slot)))
-      if (Value *Here = value(Slot))
-        return B->CreateLoad(L->getType(), Here);
-  return value(const_cast<Value *>(W));
-}
-
-bool Bridge::leave(Value *All) {
+// Leaves the results where the captured code left them.
+bool Bridge::leave() {
   auto *Type = Old.getType();
   auto *Several = dyn_cast<StructType>(Type);
   unsigned Count = Type->isVoidTy() ? 0 : Several ? Several->getNumElements() : 1;
@@ -238,7 +262,7 @@ bool Bridge::leave(Value *All) {
       return false;
     }
   for (auto [N, W] : Found.Results) {
-    Value *Here = result(W, All);
+    Value *Here = value(const_cast<Value *>(W));
     if (!Here)
       return false;
     Value *At = N >= Pairing::BySlot ? argument(N - Pairing::BySlot)
@@ -275,7 +299,8 @@ std::string Bridge::build(StringRef Name) {
   }
   CallInst *All = Builder.CreateCall(&Callee, Arguments);
   All->setCallingConv(Callee.getCallingConv());
-  if (!leave(All))
+  Made[&New] = All;
+  if (!leave())
     return Why;
   Builder.CreateRetVoid();
   return "";
@@ -462,7 +487,9 @@ char *cere_bridge(LLVMModuleRef M, const char *File, unsigned Index, const char 
   Function *Body = There->getCalledFunction();
   renameRegions(New);
   Body->setName("cere.outlined." + Number);
-  New.getFunction("cere.bridge")->setName("cere.invoke." + Number);
+  Function *Bridged = New.getFunction("cere.bridge");
+  Bridged->setName("cere.invoke." + Number);
+  appendToCompilerUsed(New, {Bridged});
   return nullptr;
 }
 }

@@ -220,6 +220,14 @@ bool Pairing::sameMemory(const Instruction *I, const Instruction *J) const {
 bool Pairing::sameOperands(const Instruction *I, const Instruction *J) {
   if (I->getNumOperands() != J->getNumOperands())
     return false;
+  if (I->isCommutative() && I->isBinaryOp()) {
+    size_t Mark = Trail.size();
+    auto Kept = Results;
+    if (same(I->getOperand(0), J->getOperand(1)) && same(I->getOperand(1), J->getOperand(0)))
+      return true;
+    undo(Mark);
+    Results = Kept;
+  }
   for (unsigned N = 0; N < I->getNumOperands(); ++N) {
     const Value *A = I->getOperand(N), *B = J->getOperand(N);
     if (isa<BasicBlock>(A) || isa<MetadataAsValue>(A)) {

@@ -158,6 +158,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Capture(options) => capture::run(&options),
         Command::Codelets(options) => codelets::run(&options),
         Command::Replay(options) => replay::run(&options),
+        Command::Try(options) => r#try::run(&options),
         Command::Count(options) => count::run(&options),
         Command::Metrics(options) => metrics::run(&options),
         Command::Roofline(options) => roofline::run(&options),
