@@ -143,20 +143,27 @@ private:
   Value *undone(unsigned N, Value *V);
   Value *computed(Instruction *I);
   Value *fresh(AllocaInst *A);
-  bool changesBefore(LoadInst &L);
+  bool changes(LoadInst &L);
   bool leave();
 };
 
-// Whether something may have changed what the load reads by the time that the new code begins.
-bool Bridge::changesBefore(LoadInst &L) {
+// Whether something may change what the load reads between it and the beginning of the new code, or between that code's end and
+// it.
+bool Bridge::changes(LoadInst &L) {
+  bool Behind = Memory.DT.dominates(&New, &L);
+  if (Behind && !Made.count(&New))
+    return true;
   MemoryLocation At = MemoryLocation::get(&L);
+  Instruction &First = Behind ? static_cast<Instruction &>(New) : L;
+  const Instruction *Last = Behind ? &L : Entry;
   SmallPtrSet<BasicBlock *, 16> Seen;
-  SmallVector<std::pair<BasicBlock *, BasicBlock::iterator>, 8> Waiting = {{L.getParent(), std::next(L.getIterator())}};
+  SmallVector<std::pair<BasicBlock *, BasicBlock::iterator>, 8> Waiting = {
+      {First.getParent(), std::next(First.getIterator())}};
   while (!Waiting.empty()) {
     auto [BB, I] = Waiting.pop_back_val();
     bool Ends = false;
     for (; I != BB->end() && !Ends; ++I) {
-      Ends = &*I == Entry;
+      Ends = &*I == Last;
       if (!Ends && I->mayWriteToMemory() && isModSet(Memory.AA.getModRefInfo(&*I, At)))
         return true;
     }
@@ -187,7 +194,7 @@ Value *Bridge::computed(Instruction *I) {
     return A->isStaticAlloca() ? fresh(A) : nullptr;
   auto *L = dyn_cast<LoadInst>(I);
   bool Pure = !isa<PHINode>(I) && !I->mayHaveSideEffects() && (!I->mayReadFromMemory() || (L && L->isSimple()));
-  if (!Pure || (L && changesBefore(*L)))
+  if (!Pure || (L && changes(*L)))
     return nullptr;
   SmallVector<Value *, 4> Operands;
   for (Value *Operand : I->operands())

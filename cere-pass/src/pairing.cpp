@@ -23,9 +23,13 @@ CallInst *regionCall(Function &Region) {
 
 unsigned lineOf(const Instruction *I) {
   for (; I; I = I->getNextNode())
-    if (const DebugLoc &L = I->getDebugLoc())
-      if (L.getLine())
-        return L.getLine();
+    if (const DILocation *L = I->getDebugLoc()) {
+      // Of what is inlined, where it is called.
+      while (const DILocation *Around = L->getInlinedAt())
+        L = Around;
+      if (L->getLine())
+        return L->getLine();
+    }
   return 0;
 }
 

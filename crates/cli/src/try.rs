@@ -120,7 +120,13 @@ pub fn run(options: &Options) -> Result<u8> {
     let mut regions = Vec::new();
     for (name, members) in chosen {
         let spinner = progress::spinner(format!("trying {name}"));
-        let region = attempt(&mut edits, (name, members), &variants, effort, profile.as_ref());
+        let region = attempt(
+            &mut edits,
+            (name, members),
+            &variants,
+            effort,
+            profile.as_ref(),
+        );
         spinner.finish_and_clear();
         regions.extend(region?);
     }
@@ -138,9 +144,7 @@ fn finish(options: &Options, regions: &[Region]) -> Result<u8> {
         false => print::out(&show::edits::text(regions))?,
     }
     let right = |t: &Tried| matches!(t.verdict, Some(Verdict::Exact | Verdict::Tolerance));
-    Ok(u8::from(
-        !regions.iter().flat_map(|r| &r.tried).all(right),
-    ))
+    Ok(u8::from(!regions.iter().flat_map(|r| &r.tried).all(right)))
 }
 
 fn member(package: PathBuf, manifest: Manifest, file: PathBuf, sha256: String) -> Member {

@@ -118,7 +118,7 @@ impl<'a> Edits<'a> {
         effort: Effort,
     ) -> Result<Vec<Option<Tried>>> {
         let base = self.replays.options_to_repeat(&self.settings)?;
-        let mut subjects = vec![Subject::of_target(target, vec![Vec::new(); target.members.len()], &base)];
+        let mut subjects = vec![as_captured(target, &base)?];
         let mut found: Vec<Option<Tried>> = Vec::new();
         let mut places = Vec::new();
         for (number, variant) in variants.iter().enumerate() {
@@ -163,7 +163,12 @@ impl<'a> Edits<'a> {
         };
         let mut edited = Vec::new();
         for member in &target.members {
-            match self.edited_units(&member.package, &member.manifest, (number, variant), &options)? {
+            match self.edited_units(
+                &member.package,
+                &member.manifest,
+                (number, variant),
+                &options,
+            )? {
                 Ok(units) => edited.push(units),
                 Err(untried) => return Ok(Err(untried)),
             }
@@ -171,14 +176,8 @@ impl<'a> Edits<'a> {
         if edited.iter().all(Vec::is_empty) && variant.flags.is_empty() {
             return Ok(Err(Untried::Unchanged));
         }
-        let mut subject = Subject::of_target(target, edited, &options);
-        for (member, built) in target.members.iter().zip(&mut subject.built) {
-            match cere_replay::build(&member.package, &member.manifest, &built.options) {
-                Ok(done) => built.built = Some(done),
-                Err(error) => return Ok(Err(Untried::Failed(explained(error)))),
-            }
-        }
-        Ok(Ok(subject))
+        Ok(Subject::build(target, edited, &options)
+            .map_err(|error| Untried::Failed(explained(error))))
     }
 
     /// The units of a codelet whose sources the variant changes, compiled, and that of the region bridged.
@@ -209,8 +208,13 @@ impl<'a> Edits<'a> {
                 continue;
             }
             let function = variant.renamed.get(&manifest.region.symbol);
-            let bridged =
-                cere_replay::bridge::bridge(package, manifest, &ir, function.map(String::as_str), options);
+            let bridged = cere_replay::bridge::bridge(
+                package,
+                manifest,
+                &ir,
+                function.map(String::as_str),
+                options,
+            );
             match bridged {
                 Ok(edited) => found.push(edited),
                 Err(error) => return Ok(Err(Untried::Failed(explained(error)))),
@@ -230,7 +234,8 @@ impl<'a> Edits<'a> {
                 sources::is_other(source, &to.join(rest))
             }));
         }
-        let replaced: BTreeSet<&PathBuf> = edit.replaced.iter().map(|(original, _)| original).collect();
+        let replaced: BTreeSet<&PathBuf> =
+            edit.replaced.iter().map(|(original, _)| original).collect();
         if !replaced.is_empty() {
             let named = |file: &PathBuf| replaced.contains(file);
             return Ok(unit.sources.iter().any(|s| named(&s.file)) || named(&unit.source));
@@ -281,33 +286,70 @@ impl Tried {
     }
 }
 
+/// The code as captured, built in the way of the edited code, so that nothing but the edit differs.
+fn as_captured(target: &Target, options: &Options) -> Result<Subject> {
+    let each = target.members.iter().map(|member| {
+        let (package, manifest) = (&member.package, &member.manifest);
+        let own = manifest
+            .units
+            .first()
+            .map(|unit| package.join(unit.member()));
+        let ir = own.context("the package holds no units")?;
+        let bridged = cere_replay::bridge::bridge(package, manifest, &ir, None, options);
+        Ok(vec![bridged.with_context(|| {
+            format!("{} cannot be tried", manifest.name)
+        })?])
+    });
+    let units = each.collect::<Result<Vec<_>>>()?;
+    Ok(Subject::build(target, units, options)?)
+}
+
 /// A codelet in one variant.
 struct Candidate {
     options: Options,
-    built: Option<Built>,
+    built: Built,
 }
 
 /// All codelets of a region in one variant.
 struct Subject {
     built: Vec<Candidate>,
+    /// Identifies their machine code.
+    code: Vec<String>,
     /// What its first replays found.
     first: Option<Tried>,
 }
 
 impl Subject {
-    fn of_target(target: &Target, edited: Vec<Vec<EditedUnit>>, options: &Options) -> Self {
-        let each = target.members.iter().zip(edited);
-        Self {
-            built: each
-                .map(|(_, edited)| Candidate {
-                    options: Options {
-                        edited,
-                        ..options.clone()
-                    },
-                    built: None,
-                })
-                .collect(),
+    fn build(
+        target: &Target,
+        edited: Vec<Vec<EditedUnit>>,
+        options: &Options,
+    ) -> Result<Self, ReplayError> {
+        let (mut all, mut code) = (Vec::new(), Vec::new());
+        for (member, edited) in target.members.iter().zip(edited) {
+            let options = Options {
+                edited,
+                ..options.clone()
+            };
+            let (package, manifest) = (&member.package, &member.manifest);
+            let objects = cere_replay::compile(package, manifest, &options)?;
+            code.push(objects.code()?);
+            let built = objects.link(package, manifest, &options)?;
+            all.push(Candidate { options, built });
+        }
+        Ok(Self {
+            built: all,
+            code,
             first: None,
+        })
+    }
+}
+
+/// Adds notes that are not there yet.
+fn notes(to: &mut Vec<String>, from: &[String]) {
+    for note in from {
+        if !to.contains(note) {
+            to.push(note.clone());
         }
     }
 }
@@ -334,19 +376,24 @@ fn time(target: &Target, subjects: Vec<Subject>, effort: Effort) -> Result<Vec<T
     for round in 0..effort.most {
         let narrow = |subject: &usize| {
             turns.failure(*subject).is_some()
+                || turns.bench.is_same(*subject)
                 || gain(&turns.series().part_ratios(*subject, 0)).is_some_and(|g| {
                     g.level >= 0.95 && (g.high - g.low) / 2.0 <= effort.precision * g.ratio
                 })
         };
         let done = all.iter().all(narrow) || began.elapsed().as_secs_f64() >= effort.seconds;
-        if round >= effort.least && done {
+        let same = round > 0 && all.iter().all(|s| turns.bench.is_same(*s));
+        if same || round >= effort.least && done {
             break;
         }
         turns.round(&all)?;
     }
     let gains: Vec<Option<Gain>> = all
         .iter()
-        .map(|subject| gain(&turns.series().part_ratios(*subject, 0)))
+        .map(|subject| match turns.bench.is_same(*subject) {
+            true => Some(SAME),
+            false => gain(&turns.series().part_ratios(*subject, 0)),
+        })
         .collect();
     let failures: Vec<Option<String>> = all
         .iter()
@@ -357,14 +404,30 @@ fn time(target: &Target, subjects: Vec<Subject>, effort: Effort) -> Result<Vec<T
         let first = turns.bench.subjects[*subject].first.take();
         let first = first.unwrap_or_else(|| Tried::open(""));
         match failure {
+            // The verdict is bad, or a later replay failed.
             Some(why) => Tried {
-                reason: if first.verdict.is_some() { first.reason.clone() } else { why },
+                reason: why,
                 ..first
             },
             None => Tried { gain, ..first },
         }
     });
     Ok(tried.collect())
+}
+
+/// Of the same machine code.
+const SAME: Gain = Gain {
+    ratio: 1.0,
+    low: 1.0,
+    high: 1.0,
+    level: 1.0,
+};
+
+impl Trials<'_> {
+    /// Whether a subject is the machine code as captured, so that no time can differ.
+    fn is_same(&self, subject: usize) -> bool {
+        self.subjects[subject].code == self.subjects[0].code
+    }
 }
 
 impl Bench for Trials<'_> {
@@ -374,24 +437,23 @@ impl Bench for Trials<'_> {
         let is_first = self.subjects[subject].first.is_none();
         let mut first = Tried::open("");
         let mut seconds = Vec::new();
-        for (member, candidate) in self.target.members.iter().zip(&mut self.subjects[subject].built) {
+        for (member, candidate) in self
+            .target
+            .members
+            .iter()
+            .zip(&self.subjects[subject].built)
+        {
             let (package, manifest) = (&member.package, &member.manifest);
-            let built = match &candidate.built {
-                Some(built) => built,
-                None => match cere_replay::build(package, manifest, &candidate.options) {
-                    Ok(built) => &*candidate.built.insert(built),
-                    Err(error) => return Ok(Err(explained(error))),
-                },
-            };
-            let options = &candidate.options;
+            let (built, options) = (&candidate.built, &candidate.options);
             let mut replay = match cere_replay::run::run(package, manifest, built, options) {
                 Ok(replay) => replay,
                 Err(error) => {
-                    self.subjects[subject].first = Some(first);
+                    self.subjects[subject].first.get_or_insert(first).verdict = None;
                     return Ok(Err(explained(error)));
                 }
             };
             if is_first {
+                notes(&mut first.notes, &replay.notes);
                 cere_replay::judge(package, manifest, built, &mut replay, options)?;
                 first.same_code = match (first.same_code, built.same_code) {
                     (SameCode::Unknown, code) | (SameCode::Yes, code) => code,
@@ -404,11 +466,6 @@ impl Bench for Trials<'_> {
                         1 => replay.reason.clone(),
                         _ => format!("{}: {}", manifest.name, replay.reason),
                     };
-                }
-                for note in &replay.notes {
-                    if !first.notes.contains(note) {
-                        first.notes.push(note.clone());
-                    }
                 }
             }
             seconds.push(fast_seconds(&replay));
@@ -423,6 +480,12 @@ impl Bench for Trials<'_> {
             if !good {
                 return Ok(Err(why));
             }
+        }
+        if let Err(why) = self.target.check_timed_weight(&seconds) {
+            if let Some(first) = &mut self.subjects[subject].first {
+                notes(&mut first.notes, &[why]);
+            }
+            return Ok(Ok(vec![0.0]));
         }
         if self.base.is_empty() {
             self.base.clone_from(&seconds);

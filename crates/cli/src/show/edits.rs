@@ -95,8 +95,16 @@ fn times(tried: &Tried, share: Option<f64>) -> [String; 3] {
         format!("{:.3}", gain.ratio),
         match gain.level >= 0.95 {
             true => format!("{:.3} to {:.3}", gain.low, gain.high),
-            false => format!("{:.3} to {:.3} ({:.0} %)", gain.low, gain.high, 100.0 * gain.level),
+            false => format!(
+                "{:.3} to {:.3} ({:.0} %)",
+                gain.low,
+                gain.high,
+                100.0 * gain.level
+            ),
         },
-        program.map_or_else(|| "-".to_owned(), |ratio| format!("{:+.1} %", 100.0 * (ratio - 1.0))),
+        program.map_or_else(
+            || "-".to_owned(),
+            |ratio| format!("{:+.1} %", 100.0 * (ratio - 1.0)),
+        ),
     ]
 }

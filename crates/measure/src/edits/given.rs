@@ -159,7 +159,10 @@ impl Sources {
     /// The highest directory around the build whose files the tree has.
     fn root(&self, tree: &Path) -> Result<PathBuf> {
         let Some(first) = self.files.iter().find(|file| file.is_absolute()) else {
-            bail!("--dir {}: the chosen codelets have no sources", tree.display());
+            bail!(
+                "--dir {}: the chosen codelets have no sources",
+                tree.display()
+            );
         };
         let around = self.directories.iter().chain(&self.files);
         let ancestors = around.flat_map(|path| path.ancestors().map(Path::to_owned));

@@ -35,11 +35,7 @@ pub struct Edited {
 }
 
 /// Compiles `unit` with `edit` into the empty directory `scratch`. The inner error is what the compiler says.
-pub fn compile(
-    unit: &Unit,
-    edit: &Edit,
-    scratch: &Path,
-) -> Result<Result<Edited, String>> {
+pub fn compile(unit: &Unit, edit: &Edit, scratch: &Path) -> Result<Result<Edited, String>> {
     let job = job(unit, edit, scratch)?;
     let source = source_of(unit, edit, &job)?;
     let object = scratch.join("edited.o");
@@ -173,7 +169,8 @@ fn drop_dependencies(line: &mut Vec<String>) {
         match &*word {
             _ if WITH_VALUE.contains(&&*word) => drop(words.next()),
             "-MD" | "-MMD" | "-MP" | "-MG" => {}
-            _ if word.starts_with("-save-temps") || word.starts_with("-fsave-optimization-record") => {}
+            _ if word.starts_with("-save-temps")
+                || word.starts_with("-fsave-optimization-record") => {}
             _ if word.starts_with("-ftime-trace") || word.starts_with("-gsplit-dwarf") => {}
             _ => kept.push(word),
         }
@@ -213,7 +210,9 @@ fn kept(store: &Store) -> Result<Edited> {
     let mut units = state::current_units(store)?;
     let unit = match units.len() {
         1 => units.remove(0),
-        count => bail!("the compiler kept {count} units of one source: this is a bug, please report it"),
+        count => {
+            bail!("the compiler kept {count} units of one source: this is a bug, please report it")
+        }
     };
     let ir = store.unit_ir(&unit.id);
     Ok(Edited { unit, ir })
