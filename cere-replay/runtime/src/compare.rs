@@ -8,7 +8,7 @@ use crate::thread::Block;
 use crate::typed::{self, Kind};
 use crate::{code, space};
 use cere_format::capture::{PAGE_CODE, PAGE_FOREIGN, PAGE_STACK, PAGE_WRITTEN};
-use cere_format::package::{Manifest, Mask};
+use cere_format::package::{Manifest, Mask, Variable};
 use cere_format::replay::{Comparison, Difference, LeftOut, left_out};
 
 /// Relative errors from this on are not taken for rounding where the types of stores are not known.
@@ -110,7 +110,9 @@ fn place_and_lead(manifest: &Manifest, pages: &Pages, address: u64) -> String {
         return place;
     }
     let mut best: Option<(u64, String)> = None;
-    for v in manifest.variables.iter().filter(|v| v.size <= SMALL) {
+    // Not the probes' own.
+    let small = |v: &&Variable| v.size <= SMALL && !v.name.starts_with("cere.");
+    for v in manifest.variables.iter().filter(small) {
         let start = v.address.next_multiple_of(8);
         let end = v.address.saturating_add(v.size) & !7;
         let Some((exit, _)) = (start < end).then(|| pages.both(start, end)).flatten() else {

@@ -27,5 +27,6 @@ mod short;
 mod split;
 mod store;
 mod threads;
+mod tries;
 mod vivo;
 mod wrapper;

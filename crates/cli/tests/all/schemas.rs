@@ -372,6 +372,8 @@ fn every_command_prints_what_its_schema_describes() {
     let vectors = session.check("metrics", &["step@*:2", "--no-time"]);
     assert!(vectors[0]["metrics"]["ilp_32"].is_number(), "{vectors}");
     session.check("metrics", &["--list"]);
+    let tried = session.check("try", &["step@*:2", "--flags", "-O1", "--reps", "3"]);
+    assert!(tried[0]["ratio"].is_number(), "{tried}");
 
     let fixture = serde_json::to_string(&machine()).expect("JSON");
     write(session.path(), &[("machine.json", &fixture)]);

@@ -1,0 +1,389 @@
+//! `cere try`: edited sources on captured codelets.
+
+use crate::common::{
+    cere, directory_with, has, instrument, json, parsed, refused, succeed, text, write,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::SystemTime;
+
+const HEADER: &str = "static inline double weight(double x) { return x * 0.25; }\n";
+
+/// A loop with two results, one of them an integer.
+const SMOOTH: &str = r#"
+#include "weight.h"
+#include <stdio.h>
+#include <stdlib.h>
+#define N 3000
+static double w[N];
+__attribute__((noinline)) double smooth(double *a, double *b, int n, double c) {
+    double s = 0; int last = 0;
+    int m = n - 1;
+    double scale = weight(c);
+    for (int t = 0; t < 4; t++)
+        for (int i = 1; i < m; i++) {
+            b[i] = scale * (a[i - 1] + 2 * a[i] + a[i + 1]) * w[i];
+            s += b[i];
+            if (b[i] > 3) last = i;
+        }
+    return s + last;
+}
+int main(void) {
+    double *a = malloc(N * 8), *b = calloc(N, 8);
+    for (int i = 0; i < N; i++) { a[i] = i % 7; w[i] = 1 + i % 3; }
+    double s = 0;
+    for (int r = 0; r < 100; r++) s += smooth(a, b, N, 1.0 + r * 1e-3);
+    printf("%.15g\n", s);
+}
+"#;
+
+const BODY: &str = "            b[i] = scale * (a[i - 1] + 2 * a[i] + a[i + 1]) * w[i];
+            s += b[i];
+            if (b[i] > 3) last = i;
+        }
+";
+
+/// The program with its loop captured.
+fn captured() -> tempfile::TempDir {
+    let directory = directory_with(&[("k.c", SMOOTH), ("weight.h", HEADER)]);
+    let at = directory.path();
+    instrument(at, "$CC -O2 -MMD k.c -o k");
+    succeed(at, "profile -- ./k");
+    succeed(at, "capture smooth* --invocation 50 -- ./k");
+    directory
+}
+
+fn tried(at: &Path, line: &str) -> Value {
+    parsed(
+        &cere(at, &*format!("try --json --reps 3 {line}"))
+            .output()
+            .expect("cere runs"),
+    )
+}
+
+/// The verdict on the source with `from` replaced by `to`, and the rest of the answer.
+fn edited(at: &Path, from: &str, to: &str) -> (String, Value) {
+    assert!(SMOOTH.contains(from), "{from}");
+    write(at, &[("k.c", &SMOOTH.replace(from, to))]);
+    let all = tried(at, "");
+    let verdict = all[0]["verdict"].as_str().unwrap_or_default().to_owned();
+    (verdict, all[0].clone())
+}
+
+#[test]
+fn right_edits_are_exact() {
+    let directory = captured();
+    let at = directory.path();
+    let sum = "            s += b[i];\n            if (b[i] > 3) last = i;\n        }\n";
+    let split = format!(
+        "        }}\n    for (int t = 0; t < 4; t++)\n        for (int i = 1; i < m; i++) {{\n{sum}"
+    );
+    for (what, from, to) in [
+        ("split", sum, &*split),
+        (
+            "another bound",
+            "i < m; i++) {\n            b",
+            "i < n - 1; i++) {\n            b",
+        ),
+        (
+            "tiled",
+            "        for (int i = 1; i < m; i++) {\n            b",
+            "        for (int k = 1; k < m; k += 64)\n        for (int i = k; i < (k + 64 < m ? k + 64 : m); i++) {\n            b",
+        ),
+        (
+            "a helper and a table",
+            "a[i - 1] + 2 * a[i] + a[i + 1]",
+            "three(a + i)",
+        ),
+        (
+            "a variable before the loop",
+            "double scale = weight(c);",
+            "double scale = weight(c); double *restrict r = b, twice = 2 * scale; b = r; scale = twice * 0.5;",
+        ),
+        (
+            "an array before the loop",
+            "double scale = weight(c);",
+            "double scale = weight(c), row[4]; row[1] = scale; scale = row[1];",
+        ),
+        (
+            "around it",
+            "    for (int t = 0;",
+            "    if (m > 2) for (int t = 0;",
+        ),
+        (
+            "a pragma",
+            "        for (int i = 1; i < m; i++) {\n            b",
+            "#pragma clang loop unroll_count(4)\n        for (int i = 1; i < m; i++) {\n            b",
+        ),
+        ("another order behind", "return s + last", "return last + s"),
+    ] {
+        let helper = "static const double two[3] = {1, 2, 1};
+static double three(const double *a) { return two[0] * a[-1] + two[1] * a[0] + two[2] * a[1]; }
+__attribute__((noinline)) double smooth";
+        let source = SMOOTH
+            .replace(from, to)
+            .replace("__attribute__((noinline)) double smooth", helper);
+        assert_ne!(source, SMOOTH);
+        write(at, &[("k.c", &source)]);
+        let output = cere(at, "try --json --reps 3").output().expect("cere runs");
+        let all = parsed(&output);
+        assert_eq!(all[0]["verdict"], "exact", "{what}: {all}");
+        assert_eq!(output.status.code(), Some(0), "{what}");
+        assert!(
+            all[0]["ratio"].is_number() && all[0]["program_ratio"].is_number(),
+            "{what}: {all}"
+        );
+    }
+    // Sums in another order are rounding.
+    let (verdict, answer) = edited(
+        at,
+        BODY,
+        &BODY
+            .replace("s += b[i];", "(i & 1 ? s : odd) += b[i];")
+            .replace("        }\n", "        }\n"),
+    );
+    assert_eq!(verdict, "failed", "{answer}");
+    has(answer["reason"].as_str().expect("a reason"), "odd");
+    let source = SMOOTH
+        .replace("double s = 0;", "double s = 0, odd = 0;")
+        .replace("s += b[i];", "if (i & 1) s += b[i]; else odd += b[i];")
+        .replace("return s + last", "return (s + odd) + last");
+    write(at, &[("k.c", &source)]);
+    assert_eq!(tried(at, "")[0]["verdict"], "tolerance");
+}
+
+#[test]
+fn wrong_edits_are_different() {
+    let directory = captured();
+    let at = directory.path();
+    for (from, to) in [
+        (
+            "i < m; i++) {\n            b",
+            "i < m - 1; i++) {\n            b",
+        ),
+        ("for (int i = 1; i < m", "for (int i = 2; i < m"),
+        ("+ 2 * a[i] +", "+ 3 * a[i] +"),
+        ("if (b[i] > 3) last", "if (b[i] > 4) last"),
+        ("int m = n - 1;", "int m = n - 2;"),
+        ("return s + last", "return s + 2 * last"),
+        ("s += b[i];", "s += b[i]; if (i == 7) w[i] = 0;"),
+    ] {
+        let (verdict, answer) = edited(at, from, to);
+        assert_eq!(verdict, "different", "{to}: {answer}");
+        assert!(answer["ratio"].is_null(), "{to}: {answer}");
+    }
+    assert_eq!(
+        cere(at, "try").output().expect("cere runs").status.code(),
+        Some(1)
+    );
+}
+
+#[test]
+fn what_cannot_be_tried_is_named() {
+    let directory = captured();
+    let at = directory.path();
+    refused(
+        at,
+        "try",
+        "nothing to try: no source of the chosen codelets changed",
+    );
+    for (from, to, why) in [
+        ("s += b[i];", "s += b[i]", "error: expected ';'"),
+        (
+            "static double w[N]",
+            "static double w[N + 1]",
+            "the variable w has 24008 bytes, and 24000 in the captured program",
+        ),
+        (
+            "double smooth(",
+            "double smoothed(",
+            "the function smooth is not in the new source",
+        ),
+        (
+            "int n, double c) {",
+            "int n, double c) { w[3] = 5;",
+            "the code before it differs from that of the captured program, at line 7",
+        ),
+        (
+            "return s + last",
+            "w[1] = 3; return s + last",
+            "the code behind it differs from that of the captured program, at line 17",
+        ),
+        (
+            "s += b[i];",
+            "s += b[i]; if (i == 5) *(volatile int *)8 = 1;",
+            "0x8",
+        ),
+        ("s += b[i];", "s += b[i]; if (i == 5) abort();", "abort"),
+    ] {
+        let (verdict, answer) = edited(at, from, to);
+        assert_eq!(verdict, "failed", "{to}: {answer}");
+        has(answer["reason"].as_str().expect("a reason"), why);
+    }
+    // Endless.
+    write(
+        at,
+        &[(
+            "k.c",
+            &SMOOTH.replace("s += b[i];", "s += b[i]; i -= i > 5;"),
+        )],
+    );
+    let answer = tried(at, "--timeout 1");
+    assert_eq!(answer[0]["verdict"], "failed", "{answer}");
+    has(
+        answer[0]["reason"].as_str().expect("a reason"),
+        "ran longer than 1 s",
+    );
+    // By another name, if it is given.
+    write(at, &[("k.c", &SMOOTH.replace("smooth(", "smoothed("))]);
+    assert_eq!(tried(at, "--as smooth=smoothed")[0]["verdict"], "exact");
+    std::fs::remove_file(at.join("k.c")).expect("a file");
+    refused(at, "try", "k.c is not there any more");
+}
+
+/// All files below the directory, but for the store, with their times.
+fn files(at: &Path) -> BTreeMap<std::path::PathBuf, SystemTime> {
+    let entries = std::fs::read_dir(at).expect("a directory").flatten();
+    let paths = entries.map(|e| e.path()).filter(|p| !p.ends_with(".cere"));
+    let each = paths.map(|p| {
+        let time = p.metadata().and_then(|m| m.modified()).expect("a time");
+        (p, time)
+    });
+    each.collect()
+}
+
+#[test]
+fn variants_leave_the_build_alone() {
+    let directory = captured();
+    let at = directory.path();
+    let faster = SMOOTH.replace("2 * a[i]", "a[i] + a[i]");
+    let wrong = SMOOTH.replace("2 * a[i]", "3 * a[i]");
+    std::fs::create_dir_all(at.join("tree")).expect("a directory");
+    let patch = "--- a/k.c\n+++ b/k.c\n@@ -12,5 +12,5 @@\n         for (int i = 1; i < m; i++) {\n-            b[i] = scale * (a[i - 1] + 2 * a[i] + a[i + 1]) * w[i];\n+            b[i] = scale * (a[i - 1] + 5 * a[i] + a[i + 1]) * w[i];\n             s += b[i];\n             if (b[i] > 3) last = i;\n         }\n";
+    write(
+        at,
+        &[
+            ("other.c", &faster),
+            ("tree/k.c", &wrong),
+            ("tree/weight.h", HEADER),
+            ("heavy.h", &HEADER.replace("0.25", "0.5")),
+            ("idea.diff", patch),
+        ],
+    );
+    let before = files(at);
+    let all = tried(
+        at,
+        "--source k.c=other.c --source weight.h=heavy.h --patch idea.diff --dir tree smooth*",
+    );
+    let found: Vec<(&str, &str)> = all
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|t| {
+            (
+                t["variant"].as_str().unwrap_or(""),
+                t["verdict"].as_str().unwrap_or(""),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("k.c=other.c", "exact"),
+            ("weight.h=heavy.h", "different"),
+            ("idea.diff", "different"),
+            ("tree", "different")
+        ],
+        "{all}"
+    );
+    assert_eq!(files(at), before);
+    // A header that changed is a change.
+    write(at, &[("weight.h", &HEADER.replace("x * 0.25", "0.25 * x"))]);
+    assert_eq!(tried(at, "")[0]["verdict"], "exact");
+    refused(
+        at,
+        "try --source other.c",
+        "no source of the chosen codelets is called other.c",
+    );
+    refused(at, "try --patch k.c", "it holds no change of a file");
+    let shown = text(
+        &cere(at, "try --source k.c=other.c")
+            .output()
+            .expect("cere runs")
+            .stdout,
+    );
+    has(&shown, "smooth@k.c:11");
+    assert!(
+        json(at, "codelets --json")
+            .as_array()
+            .is_some_and(|c| c.len() == 1)
+    );
+}
+
+/// Of C++ with objects, templates and exceptions.
+const BODIES: &str = r#"
+#include <cmath>
+#include <cstdio>
+#include <vector>
+struct body { double x, y, vx, vy, m; };
+static void advance(std::vector<body> &bs, double dt) {
+    for (size_t i = 0; i < bs.size(); i++) {
+        for (size_t j = i + 1; j < bs.size(); j++) {
+            double dx = bs[i].x - bs[j].x, dy = bs[i].y - bs[j].y;
+            double d2 = dx * dx + dy * dy + 0.01;
+            double mag = dt / (d2 * std::sqrt(d2));
+            bs[i].vx -= dx * bs[j].m * mag; bs[i].vy -= dy * bs[j].m * mag;
+            bs[j].vx += dx * bs[i].m * mag; bs[j].vy += dy * bs[i].m * mag;
+        }
+    }
+    for (auto &b : bs) { b.x += dt * b.vx; b.y += dt * b.vy; }
+}
+int main() {
+    std::vector<body> bs;
+    for (int i = 0; i < 100; i++) bs.push_back({sin(i), cos(i), 0, 0, 1.0 + i % 3});
+    for (int t = 0; t < 30; t++) advance(bs, 0.001);
+    printf("%.12g\n", bs[3].x);
+}
+"#;
+
+#[test]
+fn code_with_objects() {
+    let directory = directory_with(&[("m.cpp", BODIES)]);
+    let at = directory.path();
+    instrument(at, "$CXX -O2 m.cpp -o m");
+    succeed(at, "capture advance@m.cpp:7 --invocation 12 -- ./m");
+    let hoisted = BODIES
+        .replacen("    for (size_t i = 0; i < bs.size(); i++) {\n        for (size_t j = i + 1; j < bs.size()", "    body *p = bs.data(); const size_t n = bs.size();\n    for (size_t i = 0; i < n; i++) {\n        for (size_t j = i + 1; j < n", 1)
+        .replace("bs[i]", "p[i]")
+        .replace("bs[j]", "p[j]");
+    let lambda = BODIES.replace(
+        "double mag = dt / (d2 * std::sqrt(d2));",
+        "auto f = [&](double q) { return dt / (q * std::sqrt(q)); }; double mag = f(d2); if (d2 < 0) throw 1;",
+    );
+    for (what, source, expected) in [
+        ("pointers before the loop", &hoisted, "exact"),
+        ("a lambda, an exception", &lambda, "exact"),
+        (
+            "from itself on, twice",
+            &BODIES.replace("dx * bs[i].m * mag;", "2 * dx * bs[i].m * mag;"),
+            "different",
+        ),
+        (
+            "another layout",
+            &BODIES
+                .replace("vy, m; };", "vy, m, pad; };")
+                .replace("1.0 + i % 3}", "1.0 + i % 3, 0}"),
+            "failed",
+        ),
+    ] {
+        assert_ne!(source, BODIES, "{what}");
+        write(at, &[("m.cpp", source)]);
+        let answer = tried(at, "");
+        assert_eq!(answer[0]["verdict"], expected, "{what}: {answer}");
+    }
+    has(
+        &tried(at, "")[0]["reason"].to_string(),
+        "the structure body is laid out otherwise than in the captured program",
+    );
+}
