@@ -7,6 +7,7 @@
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/Dominators.h"
@@ -83,9 +84,13 @@ std::string declaration(Value *V) {
       findDbgUsers(V, Records);
   }
   std::string Name = V->getName().str();
-  // Of a variable that was optimised away records may say how to compute it from this value.
   stable_sort(Records, [](auto *A, auto *B) {
-    return A->getExpression()->getNumElements() < B->getExpression()->getNumElements();
+    // Those of what is inlined, and of what was optimised away, last.
+    auto Rank = [](const DbgVariableRecord *R) {
+      const DILocation *At = R->getDebugLoc();
+      return std::make_pair(At && At->getInlinedAt(), R->getExpression()->getNumElements());
+    };
+    return Rank(A) < Rank(B);
   });
   for (DbgVariableRecord *R : Records) {
     const DILocalVariable *D = R->getVariable();
@@ -147,8 +152,8 @@ private:
   bool leave();
 };
 
-// Whether something may change what the load reads between it and the beginning of the new code, or between that code's end and
-// it.
+// Whether something may change what the load reads between it and the beginning of the new code, or between that code's
+// end and it.
 bool Bridge::changes(LoadInst &L) {
   bool Behind = Memory.DT.dominates(&New, &L);
   if (Behind && !Made.count(&New))
@@ -313,17 +318,33 @@ std::string Bridge::build(StringRef Name) {
   return "";
 }
 
+// What is computed in the hole's first block from values before it, and from no memory, is computed before it.
+void keepBefore(Instruction *From) {
+  SmallPtrSet<Value *, 16> Inside;
+  for (Instruction &I : make_early_inc_range(make_range(From->getIterator(), From->getParent()->end()))) {
+    bool Moves = &I != From && !I.isTerminator() && !isa<PHINode>(I) && !I.mayReadOrWriteMemory() &&
+                 isSafeToSpeculativelyExecute(&I) &&
+                 none_of(I.operands(), [&](Value *V) { return Inside.contains(V); });
+    if (Moves)
+      I.moveBefore(From->getIterator());
+    else
+      Inside.insert(&I);
+  }
+}
+
 // The one call in the hole; the hole becomes a function of its own unless it is the call of a region already.
 CallInst *callInHole(Pairing &Found, std::string &Why) {
   BasicBlock *First = Found.From->getParent(), *Last = Found.To->getParent();
   if (First == Last && Found.From == Found.To) {
-    Why = "the loop is gone: nothing is left between the code before it and the code behind it (was it fused with another loop?)";
+    Why = "the loop is gone: nothing is left between the code before it and the code behind it (was it fused with "
+          "another loop?)";
     return nullptr;
   }
   if (auto *C = dyn_cast<CallInst>(Found.From))
     if (First == Last && isRegion(C->getCalledFunction()) && C->getNextNode() == Found.To)
       return C;
   Function &F = *First->getParent();
+  keepBefore(Found.From);
   // The end first: the other place may be in the same block.
   BasicBlock *Tail = SplitBlock(Last, Found.To->getIterator());
   BasicBlock *Head = SplitBlock(First, Found.From->getIterator());
@@ -374,7 +395,8 @@ Function *counterpart(Function &P, Module &New, StringRef As, std::string &Why) 
     StringRef Name = As.empty() ? P.getName() : As;
     Function *Q = New.getFunction(Name);
     if (!Q || Q->isDeclaration()) {
-      Why = "the function " + Name.str() + " is not in the new source";
+      Why = "the function " + Name.str() + " is not in the new source: name the one that stands for it by --as " +
+            P.getName().str() + "=NEW";
       return nullptr;
     }
     dropProbes(P);
@@ -405,7 +427,8 @@ Function *counterpart(Function &P, Module &New, StringRef As, std::string &Why) 
   return Q;
 }
 
-// What the functions that `Root` leads to use and that is laid out otherwise than in the captured program; empty if nothing is.
+// What the functions that `Root` leads to use and that is laid out otherwise than in the captured program; empty if
+// nothing is.
 std::string otherLayout(Function &Root, Module &Old) {
   StringMap<SmallVector<StructType *, 1>> Structures;
   for (StructType *S : Old.getIdentifiedStructTypes())

@@ -279,7 +279,8 @@ bool Pairing::sameInstruction(const Instruction *I, const Instruction *J) {
       return false;
     if (A->getIntrinsicID() != B->getIntrinsicID())
       return false;
-  } else if (!I->isSameOperationAs(J, Instruction::CompareIgnoringAlignment | Instruction::CompareUsingIntersectedAttrs)) {
+  } else if (!I->isSameOperationAs(J,
+                                   Instruction::CompareIgnoringAlignment | Instruction::CompareUsingIntersectedAttrs)) {
     return false;
   }
   if (I->mayReadFromMemory() && !isAnchor(*I) && !sameMemory(I, J))
@@ -399,6 +400,10 @@ bool Pairing::pairExits(Pairs &Waiting) {
   for (BasicBlock &B : Now)
     if (succ_empty(&B) && FollowingNow.contains(&B) && !Ended.contains(&B))
       New.push_back(&B);
+  // The new code may end the program in more ways.
+  auto Stops = [](BasicBlock *B) { return isa<UnreachableInst>(B->getTerminator()); };
+  if (any_of(New, Stops) && none_of(Old, Stops))
+    erase_if(New, Stops);
   if (Old.size() != New.size())
     return differs("behind", Old.empty() ? nullptr : Old[0]->getTerminator(),
                    New.empty() ? nullptr : New[0]->getTerminator());

@@ -32,8 +32,8 @@ public:
   std::string Why;
   // The hole: from here, at these instructions, up to there.
   llvm::Instruction *From = nullptr, *To = nullptr;
-  // What stands for each result of the region, by its place in the type that it returns, or from `BySlot` on by the argument
-  // that says where it is to be left.
+  // What stands for each result of the region, by its place in the type that it returns, or from `BySlot` on by the
+  // argument that says where it is to be left.
   static constexpr unsigned BySlot = 1u << 16;
   llvm::MapVector<unsigned, const llvm::Value *> Results;
   // The calls of other regions, before and now.
