@@ -9,6 +9,7 @@
 //! | `codelets` | lists the codelets in the store |
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
+//! | `asm` | machine code beside its source: executions, remarks of the optimiser, bounds |
 //! | `metrics` | metric vectors of codelets, for clustering |
 //! | `roofline` | codelets on the machine's roof |
 //! | `subset` | chooses few codelets that stand for many programs |
@@ -25,6 +26,7 @@
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
+mod asm;
 mod capture;
 mod check;
 mod codelets;
@@ -97,6 +99,7 @@ enum Command {
     Codelets(codelets::Options),
     Replay(replay::Options),
     Count(count::Options),
+    Asm(asm::Options),
     Metrics(metrics::Options),
     Roofline(roofline::Options),
     Subset(subset::Options),
@@ -156,6 +159,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Codelets(options) => codelets::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Count(options) => count::run(&options),
+        Command::Asm(options) => asm::run(&options),
         Command::Metrics(options) => metrics::run(&options),
         Command::Roofline(options) => roofline::run(&options),
         Command::Subset(options) => subset::run(&options),
