@@ -67,7 +67,12 @@ impl Lister<'_> {
         let units = manifest.units.iter().map(|unit| unit.id.as_str());
         let lined = lines::lined(self.store, units);
         let how = self.replays.options(settings, None)?;
-        Ok(listing::listing(package, &lined, &self.options.model, &how)?)
+        Ok(listing::listing(
+            package,
+            &lined,
+            &self.options.model,
+            &how,
+        )?)
     }
 
     /// The listings of the codelet in `file`.

@@ -220,7 +220,9 @@ fn codelets(store: &Store, profile: &Profile) -> Result<(Vec<Codelet>, Vec<Strin
 fn listings(store: &Store, codelets: &[Codelet]) -> Vec<Listing> {
     let mut keys: Vec<&RegionKey> = codelets.iter().map(|c| &c.manifest.key).collect();
     keys.dedup();
-    let kept = keys.into_iter().map(|key| listing::kept(store, &key.unit, key.index));
+    let kept = keys
+        .into_iter()
+        .map(|key| listing::kept(store, &key.unit, key.index));
     kept.flatten().collect()
 }
 

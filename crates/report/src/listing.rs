@@ -238,10 +238,14 @@ impl Shown {
 
     /// Adds the lines of a function; `rows` is how many rows there are.
     fn add(&mut self, listing: &Listing, function: &Function, rows: &mut usize) {
-        let mut lines: BTreeMap<(Option<&str>, Option<u32>), Vec<(bool, &Instruction)>> = BTreeMap::new();
+        let mut lines: BTreeMap<(Option<&str>, Option<u32>), Vec<(bool, &Instruction)>> =
+            BTreeMap::new();
         for (block, instruction) in function.instructions().filter(|(_, i)| i.executions > 0) {
             let line = (instruction.file.as_deref(), instruction.line);
-            lines.entry(line).or_default().push((block.hottest, instruction));
+            lines
+                .entry(line)
+                .or_default()
+                .push((block.hottest, instruction));
         }
         let mut before = None;
         for ((file, line), instructions) in lines {
@@ -251,19 +255,25 @@ impl Shown {
                 continue;
             }
             *rows += instructions.len() + 1;
-            let known = listing.lines.iter().find(|l| l.file.as_deref() == file && l.line == line);
+            let known = listing
+                .lines
+                .iter()
+                .find(|l| l.file.as_deref() == file && l.line == line);
             let heading = format!("{}, {}", function.name, file.unwrap_or("no line"));
             self.lines.push(Line {
                 heading: (before != Some(file)).then_some(heading),
                 number: line.map_or_else(String::new, |line| line.to_string()),
                 text: known.and_then(|l| l.text.clone()).unwrap_or_default(),
                 hottest: known.is_some_and(|l| l.hottest),
-                code: instructions.iter().map(|(hottest, i)| Code {
-                    executions: count(i.executions),
-                    share: percent(i.share),
-                    hottest: *hottest,
-                    text: i.text.clone(),
-                }).collect(),
+                code: instructions
+                    .iter()
+                    .map(|(hottest, i)| Code {
+                        executions: count(i.executions),
+                        share: percent(i.share),
+                        hottest: *hottest,
+                        text: i.text.clone(),
+                    })
+                    .collect(),
             });
             before = Some(file);
         }

@@ -62,9 +62,8 @@ impl<'a> Sources<'a> {
             let own = [unit.source.clone()].into_iter();
             let listed = own.chain(unit.sources.iter().map(|s| s.file.clone()));
             let mut listed = listed.map(|own| directory.join(own));
-            let same = |own: &PathBuf| {
-                *own == whole || real.is_some() && own.canonicalize().ok() == real
-            };
+            let same =
+                |own: &PathBuf| *own == whole || real.is_some() && own.canonicalize().ok() == real;
             Some((unit, listed.find(same)?))
         })
     }

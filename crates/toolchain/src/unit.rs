@@ -86,8 +86,7 @@ impl Files {
 }
 
 /// Passes whose remarks are kept: those that say why code is as it is. Others say much, and little of that.
-const SPEAKING: &str =
-    "^(loop-vectorize|slp-vectorizer|loop-unroll|loop-idiom|loop-distribute|licm|gvn|inline|regalloc)$";
+const SPEAKING: &str = "^(loop-vectorize|slp-vectorizer|loop-unroll|loop-idiom|loop-distribute|licm|gvn|inline|regalloc)$";
 
 /// The compiler's arguments that write its remarks to a file.
 fn remarks(file: &Path) -> [String; 3] {

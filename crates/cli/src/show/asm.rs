@@ -215,7 +215,11 @@ fn rows_of(instructions: &[(&Block, &Instruction)], all: bool) -> Vec<String> {
         ));
     }
     if idle > 0 {
-        let what = if idle == 1 { "instruction" } else { "instructions" };
+        let what = if idle == 1 {
+            "instruction"
+        } else {
+            "instructions"
+        };
         rows.push(format!("{:>14}         {idle} {what} never ran", ""));
     }
     rows
@@ -269,7 +273,9 @@ fn pairs(before: &Listing, after: &Listing) -> Vec<(Row, Row)> {
         let none = (row.0, "none".to_owned());
         pairs.push((row, other.unwrap_or(none)));
     }
-    let left = after.into_iter().map(|row| ((row.0, "none".to_owned()), row));
+    let left = after
+        .into_iter()
+        .map(|row| ((row.0, "none".to_owned()), row));
     pairs.extend(left);
     pairs
 }
@@ -299,7 +305,11 @@ fn changed_rows(line: &LineDiff) -> Vec<String> {
     let stays = |c: &Changed| c.change == Change::Same && c.before == c.after;
     if line.instructions.iter().all(stays) {
         let count = line.instructions.len();
-        let what = if count == 1 { "instruction" } else { "instructions" };
+        let what = if count == 1 {
+            "instruction"
+        } else {
+            "instructions"
+        };
         return vec![format!("  {count} {what}, the same")];
     }
     let times = |n: Option<u64>| n.map_or_else(String::new, number);

@@ -66,7 +66,11 @@ fn instructions(listing: &Value) -> Vec<&Value> {
 fn executions(listing: &Value, mnemonics: &[&str]) -> u64 {
     let text = |i: &Value| i["text"].as_str().unwrap_or_default().to_owned();
     let all = instructions(listing).into_iter();
-    let wanted = all.filter(|i| mnemonics.iter().any(|m| text(i).split(' ').next() == Some(m)));
+    let wanted = all.filter(|i| {
+        mnemonics
+            .iter()
+            .any(|m| text(i).split(' ').next() == Some(m))
+    });
     wanted.filter_map(|i| i["executions"].as_u64()).sum()
 }
 
@@ -82,7 +86,18 @@ fn remarks<'a>(listing: &'a Value, part: &str) -> Vec<&'a Value> {
 fn consistent(at: &Path, listing: &Value) {
     let name = listing["codelet"].as_str().expect("a name");
     let flags = listing["flags"].as_str().expect("flags");
-    let counts = json(at, &["count", "--json", "--geometry", "none", "--flags", flags, name]);
+    let counts = json(
+        at,
+        &[
+            "count",
+            "--json",
+            "--geometry",
+            "none",
+            "--flags",
+            flags,
+            name,
+        ],
+    );
     assert_eq!(listing["instructions"], counts[0]["instructions"], "{name}");
     let sum = |values: Vec<&Value>, field: &str| -> u64 {
         values.iter().filter_map(|v| v[field].as_u64()).sum()
@@ -105,15 +120,25 @@ fn a_vectorised_loop_and_one_that_is_not() {
     assert_eq!(axpy["verdict"], "exact", "{}", axpy["reason"]);
     consistent(at, axpy);
     let done = remarks(axpy, "vectorised: 2 elements at once");
-    assert_eq!((done.len(), &done[0]["outcome"], &done[0]["line"]), (1, &"done".into(), &5.into()));
+    assert_eq!(
+        (done.len(), &done[0]["outcome"], &done[0]["line"]),
+        (1, &"done".into(), &5.into())
+    );
     // 2 elements of 64 bits a vector: 2048 multiplications for 4096 elements, however many an iteration has.
     assert_eq!(executions(axpy, &["mulpd"]), 2048, "{axpy:#}");
     assert_eq!(executions(axpy, &["mulsd"]), 0);
     let hottest = &axpy["hottest"];
     assert_eq!(hottest["line"], 6, "{hottest}");
     let in_iteration = axpy["vectors"]["bits_128"].as_u64().expect("a number");
-    assert!(in_iteration > 2 * 2048 && axpy["vectors"]["flops_share"] == 1.0, "{}", axpy["vectors"]);
-    let line = array(axpy, "lines").iter().find(|l| l["line"] == 6).expect("line 6");
+    assert!(
+        in_iteration > 2 * 2048 && axpy["vectors"]["flops_share"] == 1.0,
+        "{}",
+        axpy["vectors"]
+    );
+    let line = array(axpy, "lines")
+        .iter()
+        .find(|l| l["line"] == 6)
+        .expect("line 6");
     assert_eq!(line["text"], "    y[i] += f * x[i];");
     assert_eq!(line["hottest"], true);
 
@@ -121,8 +146,16 @@ fn a_vectorised_loop_and_one_that_is_not() {
     consistent(at, dot);
     assert_eq!(executions(dot, &["addsd"]), 4096);
     assert_eq!(dot["vectors"]["flops_share"], 0.0);
-    let why = remarks(dot, "not vectorised: floating-point sums and products have to keep their order");
-    assert_eq!((why.len(), &why[0]["line"]), (1, &10.into()), "{:#}", dot["remarks"]);
+    let why = remarks(
+        dot,
+        "not vectorised: floating-point sums and products have to keep their order",
+    );
+    assert_eq!(
+        (why.len(), &why[0]["line"]),
+        (1, &10.into()),
+        "{:#}",
+        dot["remarks"]
+    );
     let bound = &dot["hottest"]["bound"];
     // Each addition waits for the one before, on every processor.
     assert_eq!(bound["limit"], "dependences", "{bound}");
@@ -146,7 +179,12 @@ fn functions_that_the_region_calls() {
     let hottest = &relax["hottest"];
     assert_eq!(hottest["iterations"], 4095, "{hottest}");
     assert_eq!(hottest["bound"]["processor"], "icelake-server");
-    assert_eq!(remarks(relax, "not vectorised").len(), 1, "{:#}", relax["remarks"]);
+    assert_eq!(
+        remarks(relax, "not vectorised").len(),
+        1,
+        "{:#}",
+        relax["remarks"]
+    );
 }
 
 #[test]
@@ -171,7 +209,10 @@ fn text_for_people() {
         has(&shown, part);
     }
     // Nothing but text where it is not read on a terminal.
-    assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown}");
+    assert!(
+        shown.chars().all(|c| c == '\n' || !c.is_control()),
+        "{shown}"
+    );
     assert!(!text(&succeed(at, "asm axpy@* --all").stdout).contains(" never ran\n"));
 }
 
@@ -181,19 +222,37 @@ fn two_variants() {
     let at = directory.path();
     let entry = listed(at, &["dot@*", "--against", "-ffast-math"]);
     let (before, after) = (&entry["listing"], &entry["against"]);
-    assert_eq!((&before["flags"], &after["flags"]), (&"".into(), &"-ffast-math".into()));
+    assert_eq!(
+        (&before["flags"], &after["flags"]),
+        (&"".into(), &"-ffast-math".into())
+    );
     consistent(at, after);
     assert_eq!(executions(before, &["addsd"]), 4096);
-    assert_eq!(remarks(after, "vectorised: 2 elements at once").len(), 1, "{:#}", after["remarks"]);
-    assert_eq!(after["vectors"]["flops_share"].as_f64().map(|share| share > 0.9), Some(true));
+    assert_eq!(
+        remarks(after, "vectorised: 2 elements at once").len(),
+        1,
+        "{:#}",
+        after["remarks"]
+    );
+    assert_eq!(
+        after["vectors"]["flops_share"]
+            .as_f64()
+            .map(|share| share > 0.9),
+        Some(true)
+    );
     let lines = array(&entry, "diff");
     let line = lines.iter().find(|l| l["line"] == 11).expect("line 11");
     let changed = |change: &str, mnemonic: &str| {
         let all = array(line, "instructions").iter();
-        all.filter(|i| i["change"] == change && i["text"].as_str().is_some_and(|t| t.starts_with(mnemonic)))
-            .count()
+        all.filter(|i| {
+            i["change"] == change && i["text"].as_str().is_some_and(|t| t.starts_with(mnemonic))
+        })
+        .count()
     };
-    assert!(changed("removed", "addsd") > 0 && changed("added", "addpd") > 0, "{line:#}");
+    assert!(
+        changed("removed", "addsd") > 0 && changed("added", "addpd") > 0,
+        "{line:#}"
+    );
     assert_eq!(changed("added", "addsd") + changed("removed", "addpd"), 0);
 
     let shown = text(&succeed(at, "asm dot@* --against -ffast-math").stdout);
@@ -210,9 +269,16 @@ fn two_variants() {
     }
     // The same flags: nothing changes.
     let same = listed(at, &["dot@*", "--against", ""]);
-    let kept = |line: &Value| array(line, "instructions").iter().all(|i| i["change"] == "same");
+    let kept = |line: &Value| {
+        array(line, "instructions")
+            .iter()
+            .all(|i| i["change"] == "same")
+    };
     assert!(array(&same, "diff").iter().all(kept), "{same:#}");
-    has(&text(&succeed(at, "asm dot@* --against ''").stdout), ", the same\n");
+    has(
+        &text(&succeed(at, "asm dot@* --against ''").stdout),
+        ", the same\n",
+    );
 }
 
 #[test]
@@ -223,7 +289,12 @@ fn passes_have_remarks_too() {
     assert_eq!(executions(o1, &["mulsd"]), 4096);
     assert_eq!(remarks(o1, "vectorised").len(), 0);
     let o2 = &listed(at, &["axpy@*", "--passes", "default<O2>"])["listing"];
-    assert_eq!(remarks(o2, "vectorised: 2 elements").len(), 1, "{:#}", o2["remarks"]);
+    assert_eq!(
+        remarks(o2, "vectorised: 2 elements").len(),
+        1,
+        "{:#}",
+        o2["remarks"]
+    );
     assert_eq!(o2["passes"], "default<O2>");
 }
 
@@ -233,7 +304,10 @@ fn sources_that_changed_or_are_gone() {
     let at = directory.path();
     std::fs::write(at.join("main.c"), format!("{MAIN}\n/* more */\n")).expect("a file");
     let shown = text(&succeed(at, "asm axpy@*").stdout);
-    has(&shown, "changed since the build, so that the lines may be others");
+    has(
+        &shown,
+        "changed since the build, so that the lines may be others",
+    );
     has(&shown, "y[i] += f * x[i];");
     std::fs::remove_file(at.join("main.c")).expect("a file");
     let output = succeed(at, "asm axpy@*");
@@ -274,7 +348,10 @@ fn several_codelets_of_a_region_and_the_report() {
     let at = directory.path();
     succeed(at, "capture axpy@* --invocation 4 -- ./app");
     let output = succeed(at, "asm axpy@*");
-    has(&text(&output.stderr), "left out 1 more codelets of the same regions (axpy@main.c:5:4)");
+    has(
+        &text(&output.stderr),
+        "left out 1 more codelets of the same regions (axpy@main.c:5:4)",
+    );
     assert_eq!(text(&output.stdout).matches(": exact (").count(), 1);
     succeed(at, "report");
     let page = std::fs::read_to_string(at.join("report.html")).expect("the page");
@@ -289,7 +366,11 @@ fn what_is_wrong_has_a_name() {
     let directory = captured("-O2");
     let at = directory.path();
     refused(at, "asm nothing@*", "nothing@*");
-    refused(at, "asm dot@* --model abacus", "llvm-mca-22 knows no processor abacus");
+    refused(
+        at,
+        "asm dot@* --model abacus",
+        "llvm-mca-22 knows no processor abacus",
+    );
     refused(at, "asm dot@* --against -flto", "-flto");
     refused(at, "asm dot@* --passes no-such-pass", "no-such-pass");
     refused(at, "asm missing.codelet", "missing.codelet");

@@ -52,12 +52,16 @@ pub fn bound(
     sandbox: &Sandbox,
     codelet: &str,
 ) -> Result<Option<Bound>, ListingError> {
-    let known: Vec<&str> = lines.iter().copied().filter(|line| is_modelled(line)).collect();
+    let known: Vec<&str> = lines
+        .iter()
+        .copied()
+        .filter(|line| is_modelled(line))
+        .collect();
     if known.is_empty() {
         return Ok(None);
     }
     let input = mca::piece("iteration", known.iter().copied());
-    let ask = |iterations| {
+    let ask = |iterations| -> Result<String, ListingError> {
         let line = mca::line(processor, iterations, sandbox).arg("-");
         let (printed, said) = run_with_input(&line, codelet, &input)?;
         match said.contains("is not a recognized processor") {
@@ -98,7 +102,7 @@ fn read(printed: [&str; 2], all: usize) -> Result<Option<Bound>, String> {
         () => Limit::Unit,
     };
     Ok(Some(Bound {
-        processor: long.target_info.processor,
+        processor: long.target_info.processor.clone(),
         cycles,
         throughput_cycles: summary.throughput,
         uops,
@@ -128,7 +132,9 @@ fn busiest(printed: &Printed, known: usize) -> (Option<String>, f64) {
             unit.0 += usage.resource_usage;
         }
     }
-    let each = units.into_iter().map(|(name, (used, number))| (name, used / number));
+    let each = units
+        .into_iter()
+        .map(|(name, (used, number))| (name, used / number));
     let most = each.max_by(|a, b| a.1.total_cmp(&b.1));
     let (name, used) = most.filter(|(_, used)| *used > 0.0).unzip();
     (name, used.unwrap_or(0.0))
@@ -155,7 +161,10 @@ mod tests {
     }
 
     fn limit(cycles: u32, throughput: f64, uses: [f64; 3]) -> (f64, Limit, Option<String>) {
-        let texts = [printed(20, throughput, uses), printed(20 + 200 * cycles, throughput, uses)];
+        let texts = [
+            printed(20, throughput, uses),
+            printed(20 + 200 * cycles, throughput, uses),
+        ];
         let found = read([&texts[0], &texts[1]], 3).unwrap().unwrap();
         assert_eq!((found.unknown, found.uops), (1, 4.0));
         (found.cycles, found.limit, found.unit)
@@ -164,15 +173,31 @@ mod tests {
     #[test]
     fn what_is_short() {
         let some = |name: &str| Some(name.to_owned());
-        assert_eq!(limit(2, 2.0, [2.0, 2.0, 0.5]), (2.0, Limit::Unit, some("Load")));
-        assert_eq!(limit(2, 2.0, [2.0, 0.0, 1.9]), (2.0, Limit::Unit, some("FP")));
-        assert_eq!(limit(1, 1.0, [0.5, 0.5, 0.6]), (1.0, Limit::Width, some("FP")));
-        assert_eq!(limit(8, 2.0, [2.0, 2.0, 0.5]), (8.0, Limit::Dependences, some("Load")));
+        assert_eq!(
+            limit(2, 2.0, [2.0, 2.0, 0.5]),
+            (2.0, Limit::Unit, some("Load"))
+        );
+        assert_eq!(
+            limit(2, 2.0, [2.0, 0.0, 1.9]),
+            (2.0, Limit::Unit, some("FP"))
+        );
+        assert_eq!(
+            limit(1, 1.0, [0.5, 0.5, 0.6]),
+            (1.0, Limit::Width, some("FP"))
+        );
+        assert_eq!(
+            limit(8, 2.0, [2.0, 2.0, 0.5]),
+            (8.0, Limit::Dependences, some("Load"))
+        );
     }
 
     #[test]
     fn what_cannot_be_read() {
-        for text in ["", "{}", "{\"CodeRegions\": [], \"TargetInfo\": {\"Resources\": []}}"] {
+        for text in [
+            "",
+            "{}",
+            "{\"CodeRegions\": [], \"TargetInfo\": {\"Resources\": []}}",
+        ] {
             assert!(read([text, text], 1).is_err());
         }
     }

@@ -64,7 +64,7 @@ pub struct Function {
 
 impl Function {
     /// Its instructions, each with its block.
-    pub fn instructions(&self) -> impl Iterator<Item = (&Block, &Instruction)> {
+    pub fn instructions(&self) -> impl Iterator<Item = (&Block, &Instruction)> + Clone {
         let blocks = self.blocks.iter();
         blocks.flat_map(|block| block.instructions.iter().map(move |i| (block, i)))
     }
@@ -87,12 +87,25 @@ impl Texts<'_> {
     }
 
     /// The places of the instructions of a block that is printed as `block`: none if the code with lines is other there.
-    fn places(&self, function: &str, number: u32, block: &assembly::Block) -> Option<Vec<Option<&Place>>> {
+    fn places(
+        &self,
+        function: &str,
+        number: u32,
+        block: &assembly::Block,
+    ) -> Option<Vec<Option<&Place>>> {
         let lined = self.lined.get(function, number)?;
         let both = lined.instructions.iter().zip(&block.instructions);
         let same = lined.instructions.len() == block.instructions.len()
-            && both.into_iter().all(|(a, b)| mnemonic(&a.text) == mnemonic(&b.text));
-        same.then(|| lined.instructions.iter().map(|i| i.place.as_ref()).collect())
+            && both
+                .into_iter()
+                .all(|(a, b)| mnemonic(&a.text) == mnemonic(&b.text));
+        same.then(|| {
+            lined
+                .instructions
+                .iter()
+                .map(|i| i.place.as_ref())
+                .collect()
+        })
     }
 }
 
@@ -164,7 +177,11 @@ impl Builder<'_> {
         })
     }
 
-    fn block(&self, function: &cere_format::count::Function, segments: std::ops::Range<usize>) -> Block {
+    fn block(
+        &self,
+        function: &cere_format::count::Function,
+        segments: std::ops::Range<usize>,
+    ) -> Block {
         let own = &self.code.segments[segments.clone()];
         let number = own.first().map_or(0, |segment| segment.block);
         let size = own.iter().map(|segment| segment.instructions.len()).sum();

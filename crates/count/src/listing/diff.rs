@@ -73,10 +73,15 @@ fn by_line(listing: &Listing) -> BTreeMap<Key, Vec<&Instruction>> {
 
 /// The text by which instructions are the same: labels are numbered anew in each compile.
 fn normal(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| match word.starts_with(".L") {
-        true => word.split('(').nth(1).map_or("LABEL".to_owned(), |rest| format!("LABEL({rest}")),
-        false => word.to_owned(),
-    });
+    let words = text
+        .split_whitespace()
+        .map(|word| match word.starts_with(".L") {
+            true => word
+                .split('(')
+                .nth(1)
+                .map_or("LABEL".to_owned(), |rest| format!("LABEL({rest}")),
+            false => word.to_owned(),
+        });
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -95,12 +100,16 @@ pub fn diff(before: &Listing, after: &Listing) -> Vec<LineDiff> {
     let one = |key: Key| {
         let (old, new) = (old.remove(&key), new.remove(&key));
         let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-        let sum = |all: &[&Instruction]| all.iter().fold(0u64, |sum, i| sum.saturating_add(i.executions));
+        let sum = |all: &[&Instruction]| {
+            all.iter()
+                .fold(0u64, |sum, i| sum.saturating_add(i.executions))
+        };
         LineDiff {
             text: text(&key),
-            function: match key.0.as_str() {
-                "" => "the region".to_owned(),
-                _ => key.0,
+            function: if key.0.is_empty() {
+                "the region".to_owned()
+            } else {
+                key.0
             },
             file: key.2,
             line: key.3,
@@ -198,9 +207,14 @@ mod tests {
     fn changes(old: &[&str], new: &[&str]) -> String {
         let [old, new] = [(old, 5), (new, 7)].map(|(texts, times)| {
             let texts = texts.iter();
-            texts.map(|text| instruction(text, times)).collect::<Vec<_>>()
+            texts
+                .map(|text| instruction(text, times))
+                .collect::<Vec<_>>()
         });
-        let all = compare(&old.iter().collect::<Vec<_>>(), &new.iter().collect::<Vec<_>>());
+        let all = compare(
+            &old.iter().collect::<Vec<_>>(),
+            &new.iter().collect::<Vec<_>>(),
+        );
         let sign = |change: Change| match change {
             Change::Same => ' ',
             Change::Removed => '-',
@@ -217,10 +231,21 @@ mod tests {
         assert_eq!(changes(&["a"], &[]), "-a");
         // Labels have other numbers.
         assert_eq!(
-            changes(&["jne\t.LBB0_2", "addsd .LCPI0_1(%rip), %xmm0"], &["jne\t.LBB0_9", "addsd .LCPI3_1(%rip), %xmm0"]),
+            changes(
+                &["jne\t.LBB0_2", "addsd .LCPI0_1(%rip), %xmm0"],
+                &["jne\t.LBB0_9", "addsd .LCPI3_1(%rip), %xmm0"]
+            ),
             " jne\t.LBB0_9| addsd .LCPI3_1(%rip), %xmm0"
         );
-        assert_eq!(changes(&["addsd .LCPI0_1(%rip), %xmm0"], &["addsd .LCPI3_1(%rip), %xmm1"]).matches('+').count(), 1);
+        assert_eq!(
+            changes(
+                &["addsd .LCPI0_1(%rip), %xmm0"],
+                &["addsd .LCPI3_1(%rip), %xmm1"]
+            )
+            .matches('+')
+            .count(),
+            1
+        );
     }
 
     #[test]

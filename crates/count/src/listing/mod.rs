@@ -26,6 +26,7 @@ use crate::codelet::Counted;
 use crate::counts::plain;
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
 use cere_format::replay::Verdict;
+use cere_format::untrusted::visible;
 use cere_replay::Options;
 use cere_replay::compile::{self, Lined};
 use cere_toolchain::io;
@@ -215,8 +216,8 @@ impl HotLoop {
         let function = &mut functions[index];
         let (mut iterations, mut executed, mut depth) = (0, 0u64, 0);
         let mut lines: BTreeMap<(&str, u32), u64> = BTreeMap::new();
-        let own = |block: &Block| block.loop_header == Some(header);
-        for block in function.blocks.iter_mut().filter(|block| own(block)) {
+        let blocks = function.blocks.iter_mut();
+        for block in blocks.filter(|block| block.loop_header == Some(header)) {
             block.hottest = true;
             depth = block.loop_depth;
             if block.number == header {
@@ -229,7 +230,9 @@ impl HotLoop {
                 *lines.entry((file, line)).or_default() += instruction.executions;
             }
         }
-        let most = lines.iter().max_by_key(|(place, n)| (**n, std::cmp::Reverse(**place)));
+        let most = lines
+            .iter()
+            .max_by_key(|(place, n)| (**n, std::cmp::Reverse(**place)));
         let place = most.map(|((file, line), _)| ((*file).to_owned(), *line));
         let inside = function.instructions().filter(|(block, _)| block.hottest);
         // What runs in at least half of the iterations is the path of most.
@@ -283,7 +286,11 @@ impl Vectors {
     /// Bits of the widest vectors that ran; 0 without any.
     #[must_use]
     pub fn widest(&self) -> u32 {
-        let sums = [(512, self.bits_512), (256, self.bits_256), (128, self.bits_128)];
+        let sums = [
+            (512, self.bits_512),
+            (256, self.bits_256),
+            (128, self.bits_128),
+        ];
         let found = sums.into_iter().find(|(_, executed)| *executed > 0);
         found.map_or(0, |(bits, _)| bits)
     }
@@ -306,20 +313,24 @@ fn source_lines(functions: &[Function]) -> Vec<SourceLine> {
     let mut sums: BTreeMap<(bool, Option<&str>, Option<u32>), (u64, f64)> = BTreeMap::new();
     for (_, instruction) in functions.iter().flat_map(Function::instructions) {
         let file = instruction.file.as_deref();
-        let sum = sums.entry((file.is_none(), file, instruction.line)).or_default();
+        let sum = sums
+            .entry((file.is_none(), file, instruction.line))
+            .or_default();
         sum.0 = sum.0.saturating_add(instruction.executions);
         sum.1 += instruction.share;
     }
     let most = sums.iter().filter(|((none, _, _), _)| !none);
     let most = most.map(|(_, (executed, _))| *executed).max().unwrap_or(0);
-    let lines = sums.iter().map(|((_, file, line), (executed, share))| SourceLine {
-        file: file.map(str::to_owned),
-        line: *line,
-        text: None,
-        executed: *executed,
-        share: *share,
-        hottest: file.is_some() && *executed == most && most > 0,
-    });
+    let lines = sums
+        .iter()
+        .map(|((_, file, line), (executed, share))| SourceLine {
+            file: file.map(str::to_owned),
+            line: *line,
+            text: None,
+            executed: *executed,
+            share: *share,
+            hottest: file.is_some() && *executed == most && most > 0,
+        });
     lines.collect()
 }
 
@@ -330,16 +341,22 @@ impl Listing {
     /// Adds what the optimiser says of the functions that ran.
     fn add_remarks(&mut self, records: &[String]) {
         let functions = self.functions.iter();
-        let names: BTreeMap<&str, &str> = functions.map(|f| (f.symbol.as_str(), f.name.as_str())).collect();
+        let names: BTreeMap<&str, &str> = functions
+            .map(|f| (f.symbol.as_str(), f.name.as_str()))
+            .collect();
         let name = |symbol: &str| names.get(plain(symbol)).map(|name| (*name).to_owned());
-        let entries: Vec<_> = records.iter().flat_map(|text| record::entries(text)).collect();
+        let entries: Vec<_> = records
+            .iter()
+            .flat_map(|text| record::entries(text))
+            .collect();
         let mut found = remarks::remarks(&entries, name);
         for remark in &mut found {
             remark.file = remark.file.take().map(|file| self.whole_name(file));
         }
         if found.len() > MOST_REMARKS {
             let more = found.len() - MOST_REMARKS;
-            self.notes.push(format!("{more} more remarks of the optimiser are left out"));
+            self.notes
+                .push(format!("{more} more remarks of the optimiser are left out"));
             found.truncate(MOST_REMARKS);
         }
         self.remarks = found;
@@ -356,12 +373,17 @@ impl Listing {
     fn note_calls(&mut self, counted: &Counted) {
         let counts = &counted.counts;
         let names: Vec<String> = (counts.calls.iter().take(5))
-            .map(|called| format!("{} ({} calls)", called.name, called.calls))
+            .map(|called| format!("{} ({} calls)", visible(&called.name), called.calls))
             .collect();
-        let more = if counts.calls.len() > names.len() { ", ..." } else { "" };
+        let more = if counts.calls.len() > names.len() {
+            ", ..."
+        } else {
+            ""
+        };
         if !names.is_empty() {
             let names = names.join(", ");
-            self.notes.push(format!("not listed, as they have no IR: {names}{more}"));
+            self.notes
+                .push(format!("not listed, as they have no IR: {names}{more}"));
         }
         if self.lines.iter().all(|line| line.file.is_none()) {
             self.notes.push(
@@ -384,7 +406,11 @@ impl Listing {
     /// That lines have no text, if none has.
     #[must_use]
     pub fn missing_texts(&self) -> Option<String> {
-        let mut known = self.lines.iter().filter(|line| line.file.is_some()).peekable();
+        let mut known = self
+            .lines
+            .iter()
+            .filter(|line| line.file.is_some())
+            .peekable();
         let none = known.peek().is_some() && known.all(|line| line.text.is_none());
         none.then(|| {
             "the lines have no text: the store has no record of their files, or they are gone or unreadable".to_owned()

@@ -63,14 +63,14 @@ fn scalar(text: &str) -> String {
     let mut found = String::new();
     let mut characters = inner.chars();
     while let Some(c) = characters.next() {
-        match (c, c == '\\') {
-            (_, true) => match characters.next() {
-                Some('n') => found.push('\n'),
-                Some('t') => found.push('\t'),
-                Some(other) => found.push(other),
-                None => {}
-            },
-            (other, false) => found.push(other),
+        if c != '\\' {
+            found.push(c);
+            continue;
+        }
+        match characters.next() {
+            Some('n') => found.push('\n'),
+            Some('t') => found.push('\t'),
+            other => found.extend(other),
         }
     }
     found
@@ -172,7 +172,10 @@ Args:
     fn remarks_are_read() {
         let found = entries(TEXT);
         assert_eq!(found.len(), 2);
-        assert_eq!((found[0].kind.as_str(), found[0].name.as_str()), ("Analysis", "UnsafeDep"));
+        assert_eq!(
+            (found[0].kind.as_str(), found[0].name.as_str()),
+            ("Analysis", "UnsafeDep")
+        );
         let place = |file: &str, line, column| At {
             file: file.to_owned(),
             line,
@@ -185,7 +188,10 @@ Args:
             found[0].text(),
             "loop not vectorized: \nBackward \"loop\" carrieda.c:11:65"
         );
-        assert_eq!((found[1].piece("UnrollCount"), &found[1].at), (Some("4"), &None));
+        assert_eq!(
+            (found[1].piece("UnrollCount"), &found[1].at),
+            (Some("4"), &None)
+        );
     }
 
     #[test]

@@ -133,17 +133,15 @@ const REASONS: &[(&str, &str)] = &[
         "a branch in it cannot become a choice between values (a switch, or an access that only one side may make)",
     ),
     (
-        "NotInnerMostLoop",
-        "another loop is inside it",
+        "AllDisabled",
+        "it was vectorised before, or flags or a pragma forbid it",
     ),
+    ("NotInnerMostLoop", "another loop is inside it"),
     (
         "VectorizationNotBeneficial",
         "the compiler's cost model expects no gain",
     ),
-    (
-        "LowTripCount",
-        "it has too few iterations",
-    ),
+    ("LowTripCount", "it has too few iterations"),
     (
         "OptForSize",
         "it would grow, and the flags ask for small code",
@@ -197,9 +195,15 @@ fn done(entry: &Entry) -> Option<String> {
             "neighbouring operations of straight code were joined to vectors".to_owned()
         }
         ("loop-unroll", "FullyUnrolled") => {
-            format!("unrolled completely: {} iterations", number(entry, "UnrollCount"))
+            format!(
+                "unrolled completely: {} iterations",
+                number(entry, "UnrollCount")
+            )
         }
-        ("loop-unroll", _) => format!("unrolled: {} iterations in each", number(entry, "UnrollCount")),
+        ("loop-unroll", _) => format!(
+            "unrolled: {} iterations in each",
+            number(entry, "UnrollCount")
+        ),
         ("loop-idiom", _) => {
             let function = entry.piece("NewFunction").unwrap_or("a library function");
             format!("replaced by a call of {function}")
@@ -250,7 +254,10 @@ fn spilled(entry: &Entry) -> Option<String> {
         false => "function",
     };
     (!parts.is_empty()).then(|| {
-        format!("registers are short: {} of spilled values in the {place}", parts.join(" and "))
+        format!(
+            "registers are short: {} of spilled values in the {place}",
+            parts.join(" and ")
+        )
     })
 }
 
@@ -300,7 +307,9 @@ fn one(entries: &[Entry], index: usize) -> Option<(Outcome, Option<&At>, String)
         // The reasons stand before it.
         let reasoned = index.checked_sub(1).is_some_and(|before| {
             let before = &entries[before];
-            before.pass == entry.pass && before.kind.starts_with("Analysis") && before.function == entry.function
+            before.pass == entry.pass
+                && before.kind.starts_with("Analysis")
+                && before.function == entry.function
         });
         let text = "not vectorised: the compiler gives no reason".to_owned();
         return (!reasoned).then_some((Outcome::Missed, own, text));
@@ -319,7 +328,10 @@ fn one(entries: &[Entry], index: usize) -> Option<(Outcome, Option<&At>, String)
 /// Why a loop at `at` is not vectorised, and the line that is to blame.
 fn because(entry: &Entry, at: Option<&At>) -> String {
     let line = |other: Option<&At>| other.map(|other| other.line);
-    let mut lines: Vec<u32> = line(entry.at.as_ref()).into_iter().chain(line(entry.other())).collect();
+    let mut lines: Vec<u32> = line(entry.at.as_ref())
+        .into_iter()
+        .chain(line(entry.other()))
+        .collect();
     lines.dedup();
     lines.retain(|own| line(at) != Some(*own));
     let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
@@ -344,7 +356,10 @@ mod tests {
 
     fn texts(text: &str) -> Vec<(Outcome, Option<u32>, String)> {
         let found = remarks(&entries(text), |name| (name == "f").then(|| "f".to_owned()));
-        found.into_iter().map(|r| (r.outcome, r.line, r.text)).collect()
+        found
+            .into_iter()
+            .map(|r| (r.outcome, r.line, r.text))
+            .collect()
     }
 
     #[test]
@@ -358,8 +373,20 @@ mod tests {
 
     #[test]
     fn a_reason_stands_at_its_loop() {
-        let why = entry("AnalysisFPCommute", "loop-vectorize", "CantReorderFPOps", 5, "  - String: x\n");
-        let end = entry("Missed", "loop-vectorize", "MissedDetails", 4, "  - String: loop not vectorized\n");
+        let why = entry(
+            "AnalysisFPCommute",
+            "loop-vectorize",
+            "CantReorderFPOps",
+            5,
+            "  - String: x\n",
+        );
+        let end = entry(
+            "Missed",
+            "loop-vectorize",
+            "MissedDetails",
+            4,
+            "  - String: loop not vectorized\n",
+        );
         let found = texts(&(why.clone() + &end));
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].0, found[0].1), (Outcome::Missed, Some(4)));
@@ -378,7 +405,12 @@ mod tests {
     #[test]
     fn other_passes() {
         for (pass, name, pieces, words) in [
-            ("inline", "NoDefinition", "  - Callee: ext\n", "ext is not inlined: its code is in another file"),
+            (
+                "inline",
+                "NoDefinition",
+                "  - Callee: ext\n",
+                "ext is not inlined: its code is in another file",
+            ),
             (
                 "regalloc",
                 "LoopSpillReloadCopies",
@@ -389,9 +421,21 @@ mod tests {
             let text = entry("Missed", pass, name, 2, pieces);
             assert_eq!(texts(&text), [(Outcome::Missed, Some(2), words.to_owned())]);
         }
-        let copies = entry("Missed", "regalloc", "SpillReloadCopies", 2, "  - NumVRCopies: '3'\n");
+        let copies = entry(
+            "Missed",
+            "regalloc",
+            "SpillReloadCopies",
+            2,
+            "  - NumVRCopies: '3'\n",
+        );
         assert_eq!(texts(&copies), []);
-        let unrolled = entry("Passed", "loop-unroll", "PartialUnrolled", 2, "  - UnrollCount: '4'\n");
+        let unrolled = entry(
+            "Passed",
+            "loop-unroll",
+            "PartialUnrolled",
+            2,
+            "  - UnrollCount: '4'\n",
+        );
         assert_eq!(texts(&unrolled)[0].2, "unrolled: 4 iterations in each");
     }
 }
