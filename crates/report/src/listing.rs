@@ -96,38 +96,71 @@ fn bound(hottest: &HotLoop) -> String {
     };
     let unknown = match bound.unknown {
         0 => String::new(),
-        n => format!("; {n} calls or other instructions have no cost in the model"),
+        1 => "; 1 instruction (a call, say) has no cost in the model".to_owned(),
+        n => format!("; {n} instructions (calls, say) have no cost in the model"),
     };
     format!(
-        "{:.2} cycles an iteration{path} (llvm-mca, {}, data in the first cache), {}{unknown}",
+        "{:.2} cycles an iteration{path}, {}{unknown} (llvm-mca, {}, data in the first cache)",
         bound.cycles,
-        bound.processor,
-        limit(bound)
+        limit(bound),
+        bound.processor
     )
 }
 
 /// What an iteration waits for.
 fn limit(bound: &Bound) -> String {
-    let unit = bound.unit.as_deref().unwrap_or("no unit");
-    let used = format!("{} in use {}", unit, percent(bound.unit_use));
-    match bound.limit {
-        Limit::Dependences => format!(
-            "waiting for results of operations before: {:.2} without; {used}",
+    match (bound.limit, &bound.unit) {
+        (Limit::Dependences, _) => format!(
+            "limited by waiting for results of earlier operations ({:.2} without)",
             bound.throughput_cycles
         ),
-        Limit::Width => format!(
-            "as many operations as can begin: {:.1} an iteration; {used}",
+        (Limit::Unit, Some(unit)) => format!(
+            "limited by the unit {unit}{}, in use {} of the time",
+            unit_words(unit),
+            percent(bound.unit_use)
+        ),
+        (Limit::Width, _) | (Limit::Unit, None) => format!(
+            "limited by how many operations can begin in a cycle: an iteration has {:.1}",
             bound.uops
         ),
-        Limit::Unit => format!("the unit {used}"),
     }
+}
+
+/// What units do, by a part of LLVM's name of them; the first that fits counts.
+const UNITS: &[(&str, &str)] = &[
+    ("Div", "division"),
+    ("Load", "loads"),
+    ("AGU", "addresses of loads and stores"),
+    ("LSU", "loads and stores"),
+    ("FP45", "stores of vectors"),
+    ("St", "stores"),
+    ("ALU", "integers"),
+    ("BRU", "branches"),
+    ("FP", "floating point and vectors"),
+    ("Port23", "loads"),
+    ("Port2", "loads"),
+    ("Port3", "loads"),
+    ("Port02", "loads"),
+    ("Port03", "loads"),
+    ("Port11", "loads"),
+    ("Port4", "stores"),
+    ("Port7", "addresses of stores"),
+    ("Port8", "addresses of stores"),
+    ("Port9", "stores"),
+    ("Port", "arithmetic"),
+];
+
+/// ` (loads)`; empty for a unit that is not known.
+fn unit_words(unit: &str) -> String {
+    let known = UNITS.iter().find(|(part, _)| unit.contains(part));
+    known.map_or_else(String::new, |(_, words)| format!(" ({words})"))
 }
 
 fn vectors(listing: &Listing) -> String {
     let vectors = &listing.vectors;
-    if vectors.widest() == 0 {
-        return "none".to_owned();
-    }
+    let flops = vectors
+        .flops_share
+        .map(|share| format!("{} of the floating-point operations", percent(share)));
     let all = listing.instructions.max(1) as f64;
     let widths = [
         (512, vectors.bits_512),
@@ -138,14 +171,16 @@ fn vectors(listing: &Listing) -> String {
     let widths: Vec<String> = widths
         .map(|(bits, n)| format!("{bits} bits {}", percent(n as f64 / all)))
         .collect();
-    let flops = vectors.flops_share.map_or_else(String::new, |share| {
-        format!("; {} of the floating-point operations", percent(share))
-    });
-    format!(
-        "{} of the instructions ({}){flops}",
-        percent(vectors.share),
-        widths.join(", ")
-    )
+    let registers = match widths.is_empty() {
+        true => "no instruction uses whole vector registers".to_owned(),
+        false => format!(
+            "{} of the instructions use whole vector registers ({})",
+            percent(vectors.share),
+            widths.join(", ")
+        ),
+    };
+    let parts: Vec<String> = flops.into_iter().chain([registers]).collect();
+    parts.join("; ")
 }
 
 fn spills(listing: &Listing) -> String {

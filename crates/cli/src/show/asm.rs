@@ -182,9 +182,9 @@ fn lines_of(function: &Function, texts: &Texts, all: bool) -> String {
     let mut text = String::new();
     let mut heading: Option<&str> = None;
     for ((_, file, line), instructions) in lines {
-        if heading != file {
-            text += &format!("  {}\n", file.unwrap_or("no line"));
-            heading = file;
+        if let Some(file) = file.filter(|file| heading != Some(*file)) {
+            text += &format!("  {file}\n");
+            heading = Some(file);
         }
         let mut source = texts.cell(file, line);
         for code in rows_of(&instructions, all) {
@@ -244,14 +244,15 @@ fn differences(before: &Listing, after: &Listing, changes: &[LineDiff]) -> Strin
     }
     text += &changed_remarks(before, after);
     let texts = Texts::of(&[after, before]);
-    let mut heading = (String::new(), None);
+    let mut heading = ("", None);
     for change in changes.iter().filter(|c| !c.instructions.is_empty()) {
-        let own = (change.function.clone(), change.file.clone());
-        if heading != own {
-            let file = change.file.as_deref().unwrap_or("no line");
-            text += &format!("\n  {}, {file}\n", change.function);
-            heading = own;
+        let own = (change.function.as_str(), change.file.as_deref());
+        // Instructions without a line follow those with one.
+        if heading.0 != own.0 || heading.1 != own.1 && own.1.is_some() {
+            let file = own.1.map_or_else(String::new, |file| format!(", {file}"));
+            text += &format!("\n  {}{file}\n", own.0);
         }
+        heading = own;
         let mut source = texts.cell(change.file.as_deref(), change.line);
         for code in changed_rows(change) {
             text += &row(&source, &code, texts.width);

@@ -119,8 +119,16 @@ fn mnemonic(text: &str) -> Option<&str> {
     text.split_whitespace().next()
 }
 
-/// The functions that ran, the region's own (`region` is its symbol) first, then by what they executed.
-pub fn functions(counted: &Counted, texts: &Texts, region: &str) -> Vec<Function> {
+/// The region's own function.
+pub struct Region<'a> {
+    /// Id of its unit.
+    pub unit: &'a str,
+    /// Its symbol there.
+    pub symbol: String,
+}
+
+/// The functions that ran, the region's own first, then by what they executed.
+pub fn functions(counted: &Counted, texts: &Texts, region: &Region) -> Vec<Function> {
     let code = &counted.code;
     let all = counted.tally.instructions(code).max(1);
     let builder = Builder {
@@ -146,7 +154,11 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// A function; none if it did not run.
-    fn function(&self, function: &cere_format::count::Function, region: &str) -> Option<Function> {
+    fn function(
+        &self,
+        function: &cere_format::count::Function,
+        region: &Region,
+    ) -> Option<Function> {
         let segments = function.segments.0 as usize..function.segments.1 as usize;
         let ran = |segment: usize| self.times[segment] > 0;
         if !segments.clone().any(ran) {
@@ -163,7 +175,7 @@ impl Builder<'_> {
         let instructions = blocks.iter().flat_map(|block: &Block| &block.instructions);
         let executed = instructions.fold(0u64, |sum, i| sum.saturating_add(i.executions));
         let symbol = plain(&function.name);
-        let own = function.name == region;
+        let own = symbol == region.symbol && function.unit == region.unit;
         Some(Function {
             name: match own {
                 true => "the region".to_owned(),

@@ -30,7 +30,7 @@ use cere_format::untrusted::visible;
 use cere_replay::Options;
 use cere_replay::compile::{self, Lined};
 use cere_toolchain::io;
-use code::Texts;
+use code::{Region, Texts};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -162,8 +162,10 @@ pub fn listing(
         timed: &blocks(&counted, &timed),
         lined: &blocks(&counted, &with_lines),
     };
-    let index = manifest.region.index;
-    let region = format!("{}{OUTLINED_SYMBOL_PREFIX}{index}", compile::prefix(0));
+    let region = Region {
+        unit: &manifest.key.unit,
+        symbol: format!("{OUTLINED_SYMBOL_PREFIX}{}", manifest.region.index),
+    };
     let mut functions = code::functions(&counted, &texts, &region);
     let hottest = code::hottest(&functions);
     let hottest = hottest.map(|place| HotLoop::of(&mut functions, place));

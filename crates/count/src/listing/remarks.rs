@@ -226,7 +226,10 @@ fn missed(entry: &Entry) -> Option<String> {
             number(entry, "Cost"),
             number(entry, "Threshold")
         ),
-        ("inline", _) => format!("{} is not inlined", callee()),
+        ("inline", _) => {
+            let reason = entry.piece("Reason").map(|why| format!(": {why}"));
+            format!("{} is not inlined{}", callee(), reason.unwrap_or_default())
+        }
         ("licm", "LoadWithLoopInvariantAddressInvalidated") => {
             "a value is read again in each iteration, as something in the loop may change it; a local copy, or restrict, avoids that"
                 .to_owned()
