@@ -249,6 +249,9 @@ pub struct Shown {
     pub more: bool,
 }
 
+/// Instructions by their lines, with whether they are in the hottest loop; those without a line come last.
+type Lines<'a> = BTreeMap<(bool, Option<&'a str>, Option<u32>), Vec<(bool, &'a Instruction)>>;
+
 impl Shown {
     /// What the page shows of a listing.
     #[must_use]
@@ -273,17 +276,15 @@ impl Shown {
 
     /// Adds the lines of a function; `rows` is how many rows there are.
     fn add(&mut self, listing: &Listing, function: &Function, rows: &mut usize) {
-        let mut lines: BTreeMap<(Option<&str>, Option<u32>), Vec<(bool, &Instruction)>> =
-            BTreeMap::new();
+        let mut lines: Lines = BTreeMap::new();
         for (block, instruction) in function.instructions().filter(|(_, i)| i.executions > 0) {
-            let line = (instruction.file.as_deref(), instruction.line);
-            lines
-                .entry(line)
-                .or_default()
-                .push((block.hottest, instruction));
+            let file = instruction.file.as_deref();
+            let line = (file.is_none(), file, instruction.line);
+            let own = lines.entry(line).or_default();
+            own.push((block.hottest, instruction));
         }
         let mut before = None;
-        for ((file, line), instructions) in lines {
+        for ((_, file, line), instructions) in lines {
             let share: f64 = instructions.iter().map(|(_, i)| i.share).sum();
             if share < LEAST || *rows >= MOST {
                 self.more = true;

@@ -85,10 +85,7 @@ fn remark(remark: &Remark) -> String {
 /// Remarks with a heading.
 fn remarks(listing: &Listing) -> String {
     if listing.remarks.is_empty() {
-        return line(
-            "remarks",
-            "none (below -O2 loops are neither vectorised nor is anything said of them)",
-        );
+        return line("remarks", "none");
     }
     let mut sorted: Vec<&Remark> = listing.remarks.iter().collect();
     sorted.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));

@@ -3,6 +3,7 @@
 use super::error::ListingError;
 use crate::mca::{self, ITERATIONS, Printed, is_modelled};
 use cere_sandbox::Sandbox;
+use cere_toolchain::CompileError;
 use cere_toolchain::command::run_with_input;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -63,10 +64,13 @@ pub fn bound(
     let input = mca::piece("iteration", known.iter().copied());
     let ask = |iterations| -> Result<String, ListingError> {
         let line = mca::line(processor, iterations, sandbox).arg("-");
-        let (printed, said) = run_with_input(&line, codelet, &input)?;
-        match said.contains("is not a recognized processor") {
-            true => Err(ListingError::Processor(processor.to_owned())),
-            false => Ok(printed),
+        let unknown = |said: &str| said.contains("is not a recognized processor");
+        match run_with_input(&line, codelet, &input) {
+            Err(CompileError::Compile { message, .. }) if unknown(&message) => {
+                Err(ListingError::Processor(processor.to_owned()))
+            }
+            Ok((_, said)) if unknown(&said) => Err(ListingError::Processor(processor.to_owned())),
+            other => Ok(other?.0),
         }
     };
     let [short, long] = [ask(ITERATIONS[0])?, ask(ITERATIONS[1])?];

@@ -310,9 +310,12 @@ impl Spills {
     }
 }
 
+/// A line by which instructions are added up: whether it has no file, the file, the number.
+type LineKey<'a> = (bool, Option<&'a str>, Option<u32>);
+
 /// The lines of all instructions, those without a line last.
 fn source_lines(functions: &[Function]) -> Vec<SourceLine> {
-    let mut sums: BTreeMap<(bool, Option<&str>, Option<u32>), (u64, f64)> = BTreeMap::new();
+    let mut sums: BTreeMap<LineKey, (u64, f64)> = BTreeMap::new();
     for (_, instruction) in functions.iter().flat_map(Function::instructions) {
         let file = instruction.file.as_deref();
         let sum = sums

@@ -133,6 +133,10 @@ const REASONS: &[(&str, &str)] = &[
         "a branch in it cannot become a choice between values (a switch, or an access that only one side may make)",
     ),
     (
+        "explicitly request it",
+        "below -O2 only those loops are that ask for it by a pragma",
+    ),
+    (
         "AllDisabled",
         "it was vectorised before, or flags or a pragma forbid it",
     ),
