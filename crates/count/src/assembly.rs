@@ -1,7 +1,7 @@
 //! The text of the machine code: what the compiler prints for each block, with the places in the source where it has them.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 /// A place in a source.
@@ -109,6 +109,19 @@ fn quoted(text: &str) -> Vec<String> {
     words
 }
 
+/// `path` without `.` and `..` between its parts.
+fn direct(path: &Path) -> PathBuf {
+    let mut found = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if found.file_name().is_some() => drop(found.pop()),
+            Component::CurDir => {}
+            part => found.push(part),
+        }
+    }
+    found
+}
+
 /// The files that a unit's directives number.
 #[derive(Default)]
 struct Files {
@@ -133,7 +146,8 @@ impl Files {
             [name] => PathBuf::from(name),
             [] => return None,
         };
-        self.files.insert(number, self.directory.join(path).into());
+        let path = direct(&self.directory.join(path));
+        self.files.insert(number, path.into());
         Some(())
     }
 
@@ -278,7 +292,7 @@ mod tests {
 
     #[test]
     fn lines_and_loops() {
-        let text = "\t.file\t\"a.c\"\n\t.file\t0 \"/work/a \\\"b\\\"\" \"a.c\" md5 0x1c\n\t.file\t1 \"/usr/include\" \"math.h\"\n\t.file\t2 \"b.h\"\n\
+        let text = "\t.file\t\"a.c\"\n\t.file\t0 \"/work/a \\\"b\\\"\" \"a.c\" md5 0x1c\n\t.file\t1 \"/usr/include\" \"math.h\"\n\t.file\t2 \"./x/../b.h\"\n\
                     f:\n\t.loc\t0 4 21 prologue_end             # a.c:4:21\n\tnop\n\t.loc\t0 0 3 # :0:3\n\tcltq\n\
                     .LBB0_2:                                # %for.body\n                                        # =>This Loop Header: Depth=1\n\
                     \x20                                       #     Child Loop BB0_3 Depth 2\n\t.loc\t1 9 1 is_stmt 0\n\tpause\n\

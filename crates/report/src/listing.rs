@@ -132,7 +132,7 @@ const UNITS: &[(&str, &str)] = &[
     ("Load", "loads"),
     ("AGU", "addresses of loads and stores"),
     ("LSU", "loads and stores"),
-    ("FP45", "stores of vectors"),
+    ("FP45", "loads and stores of vectors"),
     ("St", "stores"),
     ("ALU", "integers"),
     ("BRU", "branches"),

@@ -25,6 +25,7 @@ use crate::class::{Width, class};
 use crate::codelet::Counted;
 use crate::counts::plain;
 use cere_format::abi::OUTLINED_SYMBOL_PREFIX;
+use cere_format::count::CALL;
 use cere_format::replay::Verdict;
 use cere_format::untrusted::visible;
 use cere_replay::Options;
@@ -194,7 +195,7 @@ pub fn listing(
         found.hottest = Some(hottest);
     }
     let records = compile::remarks(&package, manifest, lined, options)?;
-    found.add_remarks(&records);
+    found.add_remarks(&records, &called(&counted));
     found.note_calls(&counted);
     Ok(found)
 }
@@ -208,6 +209,14 @@ fn blocks(counted: &Counted, texts: &[String]) -> Blocks {
         blocks.add(text, |name| functions.contains(name));
     }
     blocks
+}
+
+/// The symbols of the functions that were called.
+fn called<'a>(counted: &'a Counted) -> HashSet<&'a str> {
+    let ran = counted.code.segments.iter().zip(&counted.tally.segments);
+    let calls = ran.filter(|(segment, times)| **times > 0 && segment.is(CALL));
+    let names = calls.map(|(segment, _)| plain(counted.code.name(segment.callee)));
+    names.collect()
 }
 
 impl HotLoop {
@@ -344,16 +353,22 @@ const MOST_REMARKS: usize = 200;
 
 impl Listing {
     /// Adds what the optimiser says of the functions that ran.
-    fn add_remarks(&mut self, records: &[String]) {
+    fn add_remarks(&mut self, records: &[String], called: &HashSet<&str>) {
         let functions = self.functions.iter();
         let names: BTreeMap<&str, &str> = functions
             .map(|f| (f.symbol.as_str(), f.name.as_str()))
             .collect();
         let name = |symbol: &str| names.get(plain(symbol)).map(|name| (*name).to_owned());
-        let entries: Vec<_> = records
-            .iter()
+        let mut entries: Vec<_> = (records.iter())
             .flat_map(|text| record::entries(text))
             .collect();
+        // Of functions without code in the unit many become instructions (sqrt), and the OpenMP runtime's are nobody's loss.
+        entries.retain(|entry| {
+            let callee = entry
+                .piece("Callee")
+                .filter(|_| entry.name == "NoDefinition");
+            callee.is_none_or(|name| called.contains(name) && !name.starts_with("__kmpc_"))
+        });
         let mut found = remarks::remarks(&entries, name);
         for remark in &mut found {
             remark.file = remark.file.take().map(|file| self.whole_name(file));

@@ -2,6 +2,7 @@
 
 use super::record::{At, Entry};
 use cere_format::untrusted::visible;
+use cere_replay::names::demangle;
 use serde::{Deserialize, Serialize};
 
 /// What became of something that the optimiser could do.
@@ -219,7 +220,7 @@ fn done(entry: &Entry) -> Option<String> {
 
 /// What was not done, and why; none if it is not worth a line.
 fn missed(entry: &Entry) -> Option<String> {
-    let callee = || entry.piece("Callee").unwrap_or("a function").to_owned();
+    let callee = || demangle(entry.piece("Callee").unwrap_or("a function"));
     Some(match (entry.pass.as_str(), entry.name.as_str()) {
         ("inline", "NoDefinition") => {
             format!("{} is not inlined: its code is in another file", callee())
@@ -252,9 +253,13 @@ fn missed(entry: &Entry) -> Option<String> {
 /// What lack of registers costs; none if only copies are left.
 fn spilled(entry: &Entry) -> Option<String> {
     let [spills, reloads] = ["NumSpills", "NumReloads"].map(|key| entry.piece(key));
-    let parts = [(spills, "stores"), (reloads, "loads")];
+    let parts = [(spills, "store"), (reloads, "load")];
     let parts: Vec<String> = (parts.into_iter())
-        .filter_map(|(number, what)| Some(format!("{} {what}", number?)))
+        .filter_map(|(number, what)| {
+            let number = number?;
+            let many = if number == "1" { "" } else { "s" };
+            Some(format!("{number} {what}{many}"))
+        })
         .collect();
     let place = match entry.name.starts_with("Loop") {
         true => "loop",
@@ -266,6 +271,15 @@ fn spilled(entry: &Entry) -> Option<String> {
             parts.join(" and ")
         )
     })
+}
+
+/// Whether an entry says nothing: a sum of what others say, or what has no place and no meaning without one.
+fn is_idle(entries: &[Entry], entry: &Entry) -> bool {
+    let needs_place = matches!(entry.pass.as_str(), "licm" | "gvn");
+    let of_loop = |e: &Entry| e.name == "LoopSpillReloadCopies" && e.function == entry.function;
+    SILENT.iter().any(|name| entry.name.starts_with(name))
+        || needs_place && entry.at.is_none()
+        || entry.name == "SpillReloadCopies" && entries.iter().any(of_loop)
 }
 
 /// Turns the entries of `function`s that are wanted into remarks, each once. `name` gives the name for people, or none for
@@ -304,7 +318,7 @@ fn one(entries: &[Entry], index: usize) -> Option<(Outcome, Option<&At>, String)
     let entry = &entries[index];
     let own = entry.at.as_ref();
     let vectoriser = entry.pass == "loop-vectorize";
-    if SILENT.iter().any(|name| entry.name.starts_with(name)) {
+    if is_idle(entries, entry) {
         return None;
     }
     if entry.kind == "Passed" {
