@@ -198,8 +198,8 @@ fn spills(listing: &Listing) -> String {
 
 /// Rows of code that the page shows, at most.
 const MOST: usize = 400;
-/// Smallest share of all instructions of a line that it shows.
-const LEAST: f64 = 0.001;
+/// Smallest share of all instructions that an instruction has which it shows.
+const LEAST: f64 = 0.0005;
 
 /// An instruction on the page.
 pub struct Code {
@@ -277,7 +277,11 @@ impl Shown {
     /// Adds the lines of a function; `rows` is how many rows there are.
     fn add(&mut self, listing: &Listing, function: &Function, rows: &mut usize) {
         let mut lines: Lines = BTreeMap::new();
-        for (block, instruction) in function.instructions().filter(|(_, i)| i.executions > 0) {
+        for (block, instruction) in function.instructions() {
+            if instruction.share < LEAST {
+                self.more |= instruction.executions > 0;
+                continue;
+            }
             let file = instruction.file.as_deref();
             let line = (file.is_none(), file, instruction.line);
             let own = lines.entry(line).or_default();
@@ -285,8 +289,7 @@ impl Shown {
         }
         let mut before = None;
         for ((_, file, line), instructions) in lines {
-            let share: f64 = instructions.iter().map(|(_, i)| i.share).sum();
-            if share < LEAST || *rows >= MOST {
+            if *rows >= MOST {
                 self.more = true;
                 continue;
             }

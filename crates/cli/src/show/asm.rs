@@ -87,9 +87,8 @@ fn remarks(listing: &Listing) -> String {
     if listing.remarks.is_empty() {
         return line("remarks", "none");
     }
-    let mut sorted: Vec<&Remark> = listing.remarks.iter().collect();
-    sorted.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-    let rows = sorted.into_iter().map(|r| format!("    {}\n", remark(r)));
+    let rows = listing.remarks.iter();
+    let rows = rows.map(|r| format!("    {}\n", remark(r)));
     "  remarks\n".to_owned() + &rows.collect::<String>()
 }
 

@@ -133,7 +133,7 @@ pub struct Listing {
     pub vectors: Vectors,
     /// What the register allocator added.
     pub spills: Spills,
-    /// What the optimiser says of the functions that ran.
+    /// What the optimiser says of the functions that ran, by file and line.
     pub remarks: Vec<Remark>,
     /// The lines that code of these functions comes from, by file and number.
     pub lines: Vec<SourceLine>,
@@ -373,6 +373,10 @@ impl Listing {
         for remark in &mut found {
             remark.file = remark.file.take().map(|file| self.whole_name(file));
         }
+        found.sort_by(|a, b| {
+            let key = |r: &Remark| (r.file.is_none(), r.file.clone(), r.line);
+            key(a).cmp(&key(b))
+        });
         if found.len() > MOST_REMARKS {
             let more = found.len() - MOST_REMARKS;
             self.notes
