@@ -42,6 +42,8 @@ pub fn instrument(
     command
         .split
         .retain(|s| regions.iter().any(|region| s.is(region)));
+    // `cere asm` shows lines all the same; nothing that is run is made of this.
+    let lines = (!command.debug).then(|| bitcode(module));
     if !command.debug {
         // SAFETY: the module is live.
         unsafe { LLVMStripModuleDebugInfo(module) };
@@ -65,7 +67,7 @@ pub fn instrument(
         sources,
         command,
     };
-    keep(&unit, &bitcode(module))
+    keep(&unit, &bitcode(module), lines.as_deref())
 }
 
 /// Gives string literals and other private constants a place in the symbol table: a region may store their
@@ -348,7 +350,7 @@ fn weak(module: LLVMModuleRef) -> Vec<String> {
     defined.filter(gives_way).map(ir::name).collect()
 }
 
-fn keep(unit: &Unit, bitcode: &[u8]) -> Result<()> {
+fn keep(unit: &Unit, bitcode: &[u8], lines: Option<&[u8]>) -> Result<()> {
     let store = Store::new(&unit.command.store);
     let mut hash = Sha256::new();
     hash.update(unit.source.as_os_str().as_encoded_bytes());
@@ -358,6 +360,9 @@ fn keep(unit: &Unit, bitcode: &[u8]) -> Result<()> {
     let record = store.unit_record(&unit.id);
     let pretty = serde_json::to_vec_pretty(unit).map_err(|e| unwritten(&record)(e.into()))?;
     write(&store.unit_ir(&unit.id), bitcode)?;
+    if let Some(lines) = lines {
+        write(&store.unit_lines(&unit.id), lines)?;
+    }
     write(&record, &pretty)?;
     write(&store.current().join(hex(hash)), unit.id.as_bytes())
 }

@@ -12,7 +12,7 @@ use cere_toolchain::command::{hash, run};
 use cere_toolchain::flags::{self, Change};
 use cere_toolchain::several::several;
 use cere_toolchain::unit::{self, Files, Job, Recipe};
-use cere_toolchain::{cached, io, stamp};
+use cere_toolchain::{CompileError, cached, io, stamp};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -208,23 +208,39 @@ fn shapes(package: &Path, unit: &PackageUnit, options: &Options) -> Result<Shape
 enum Form {
     Object,
     Assembly,
+    /// What the optimiser says of its work.
+    Remarks,
 }
 
 impl Form {
     /// The flags that ask for it: `-S` has precedence over the `-c` of all compiles. Comments name the blocks.
     fn flags(self) -> &'static [&'static str] {
         match self {
-            Form::Object => &[],
+            Form::Object | Form::Remarks => &[],
             Form::Assembly => &["-S", "-fverbose-asm", "-masm=att"],
         }
     }
 
-    fn suffix(self) -> &'static str {
+    /// Compiles a unit to it.
+    fn make(self, job: Job, cache: &Path) -> Result<PathBuf, CompileError> {
         match self {
-            Form::Object => ".o",
-            Form::Assembly => ".s",
+            Form::Object => unit::object(job, cache, ".o"),
+            Form::Assembly => unit::object(job, cache, ".s"),
+            Form::Remarks => unit::optimiser_remarks(job, cache),
         }
     }
+}
+
+/// IR with the lines of the source, by the unit's id, of units whose IR in the package has none. It differs in nothing else.
+pub type Lined = BTreeMap<String, PathBuf>;
+
+/// What is to be made of units.
+#[derive(Debug, Clone, Copy)]
+struct Wanted<'a> {
+    code: Code,
+    form: Form,
+    /// Taken instead of the package's IR.
+    lined: Option<&'a Lined>,
 }
 
 /// A unit's object and how it was made.
@@ -246,12 +262,15 @@ fn unit(
     manifest: &Manifest,
     index: usize,
     change: Change,
-    (code, form): (Code, Form),
+    wanted: Wanted,
     options: &Options,
 ) -> Result<Compiled, ReplayError> {
+    let Wanted { code, form, lined } = wanted;
     let unit = &manifest.units[index];
     let edited = options.edited.iter().find(|e| e.unit == unit.id);
     let pinned = change.other || options.settings.passes.is_some() || edited.is_some();
+    let lined = lined.and_then(|lined| lined.get(&unit.id));
+    let ir = edited.map(|edited| &edited.ir).or(lined);
     let mut plan = bind_plan(manifest, index, change.retarget, pinned);
     plan.typed = code == Code::Typed;
     plan.counted = (code == Code::Counted).then(|| unit.id.clone());
@@ -274,12 +293,12 @@ fn unit(
     flags.extend(form.flags().iter().map(|f| (*f).to_owned()));
     let job = Job {
         recipe: recipe(unit, &plan, &flags, options),
-        ir: edited.map_or_else(|| package.join(unit.member()), |e| e.ir.clone()),
+        ir: ir.map_or_else(|| package.join(unit.member()), PathBuf::clone),
         plan: &serde_json::to_vec(&plan).map_err(ReplayError::Json)?,
         source: &unit.source,
         limit: Some(options.settings.timeout.unwrap_or(limit::UNKNOWN)),
     };
-    let object = unit::object(job, &options.cache, form.suffix())?;
+    let object = form.make(job, &options.cache)?;
     Ok(Compiled {
         object,
         plan,
@@ -295,7 +314,12 @@ pub fn all(
     code: Code,
     options: &Options,
 ) -> Result<Vec<Compiled>, ReplayError> {
-    every(package, manifest, (code, Form::Object), options)
+    let wanted = Wanted {
+        code,
+        form: Form::Object,
+        lined: None,
+    };
+    every(package, manifest, wanted, options)
 }
 
 /// The assembly of all units, as they are timed.
@@ -307,20 +331,61 @@ pub fn assembly(
     manifest: &Manifest,
     options: &Options,
 ) -> Result<Vec<String>, ReplayError> {
-    let what = (Code::Timed, Form::Assembly);
+    texts(package, manifest, Form::Assembly, None, options)
+}
+
+/// The same with the lines of the source (directives `.loc` and `.file`), where the units or `lined` have them.
+///
+/// # Errors
+/// The compiler fails, or a file cannot be read.
+pub fn assembly_with_lines(
+    package: &Path,
+    manifest: &Manifest,
+    lined: &Lined,
+    options: &Options,
+) -> Result<Vec<String>, ReplayError> {
+    texts(package, manifest, Form::Assembly, Some(lined), options)
+}
+
+/// What the optimiser says of all units, as YAML, with the lines of the source where the units or `lined` have them.
+///
+/// # Errors
+/// The compiler fails, or a file cannot be read.
+pub fn remarks(
+    package: &Path,
+    manifest: &Manifest,
+    lined: &Lined,
+    options: &Options,
+) -> Result<Vec<String>, ReplayError> {
+    texts(package, manifest, Form::Remarks, Some(lined), options)
+}
+
+/// What all units become, as text.
+fn texts(
+    package: &Path,
+    manifest: &Manifest,
+    form: Form,
+    lined: Option<&Lined>,
+    options: &Options,
+) -> Result<Vec<String>, ReplayError> {
+    let wanted = Wanted {
+        code: Code::Timed,
+        form,
+        lined,
+    };
     let read = |unit: Compiled| {
         let path = &unit.object;
         let text = std::fs::read(path).map_err(io("read", path))?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     };
-    let units = every(package, manifest, what, options)?;
+    let units = every(package, manifest, wanted, options)?;
     units.into_iter().map(read).collect()
 }
 
 fn every(
     package: &Path,
     manifest: &Manifest,
-    what: (Code, Form),
+    wanted: Wanted,
     options: &Options,
 ) -> Result<Vec<Compiled>, ReplayError> {
     // Most units share their flags, so that one look at what the new ones change serves all.
@@ -342,7 +407,7 @@ fn every(
         let unit = &manifest.units[index];
         changes[&(unit.codegen.as_slice(), unit.language)].clone()
     };
-    let compile = |index| unit(package, manifest, index, change(index), what, options);
+    let compile = |index| unit(package, manifest, index, change(index), wanted, options);
     let done = several(manifest.units.len(), compile);
     done.into_iter().collect()
 }

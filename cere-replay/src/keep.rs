@@ -112,6 +112,7 @@ impl Keep<'_> {
             prepared: name("prepared.bc"),
             optimised: name("optimised.bc"),
             object: name("o"),
+            remarks: None,
         };
         copy(
             &self.package.join(unit.member()),

@@ -20,6 +20,7 @@
 //! | [`place`] | the files of a replay that runs |
 //! | [`run`] | what the outcome means |
 //! | [`judge`] | whether what differs is rounding |
+//! | [`names`] | names of C++ functions in the source's terms |
 //! | [`code`] | whether the machine code is the one that ran in vivo |
 //! | [`keep`] | all of it in one directory, for someone who wants to read or debug it |
 
@@ -40,7 +41,7 @@ pub mod limit;
 pub mod link;
 mod memory;
 mod named;
-mod names;
+pub mod names;
 pub mod objects;
 pub mod operand;
 mod place;

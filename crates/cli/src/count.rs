@@ -87,5 +87,5 @@ pub fn run(options: &Options) -> Result<u8> {
         csv: show::count::csv,
         is_different: Counts::is_different,
     };
-    each(&files, &options.counting, &shown, one)
+    each(&files, options.counting.form(), &shown, one)
 }

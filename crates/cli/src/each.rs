@@ -1,6 +1,5 @@
 //! A command on several codelets, one after the other.
 
-use crate::options::Counting;
 use anyhow::Result;
 use cere_store::codelets;
 use cere_system::console::{note, print, progress};
@@ -21,10 +20,10 @@ pub struct Shown<'a, T> {
     pub is_different: fn(&T) -> bool,
 }
 
-/// Shows what `one` makes of each file. The status is 1 where it fails or differs on some; an error where it fails on the only one.
+/// Shows what `one` makes of each file, as text, JSON or CSV. The status is 1 where it fails or differs on some; an error where it fails on the only one.
 pub fn each<T>(
     files: &[PathBuf],
-    options: &Counting,
+    (as_json, as_csv): (bool, bool),
     shown: &Shown<T>,
     one: impl Fn(&Path) -> Result<T>,
 ) -> Result<u8> {
@@ -36,7 +35,7 @@ pub fn each<T>(
         spinner.finish_and_clear();
         match made {
             Ok(made) => {
-                if !options.common.json && !options.csv {
+                if !as_json && !as_csv {
                     print::out(&(shown.text)(&made))?;
                 }
                 all.push(made);
@@ -45,11 +44,11 @@ pub fn each<T>(
             Err(error) => note!("{}: {name}: {}", shown.words[1], print::error(&error)),
         }
     }
-    if options.common.json {
+    if as_json {
         let all: Vec<Value> = all.iter().map(shown.json).collect();
         print::json(&all)?;
     }
-    if options.csv {
+    if as_csv {
         print::out(&(shown.csv)(&all))?;
     }
     let failed = all.len() < files.len() || all.iter().any(shown.is_different);

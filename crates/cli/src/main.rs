@@ -10,6 +10,7 @@
 //! | `replay` | runs codelets alone: time and verdict |
 //! | `try` | edited loops on captured data: verdict and time |
 //! | `count` | exact counts of what codelets execute, and their memory traffic |
+//! | `asm` | machine code beside its source: executions, remarks of the optimiser, bounds |
 //! | `metrics` | metric vectors of codelets, for clustering |
 //! | `roofline` | codelets on the machine's roof |
 //! | `subset` | chooses few codelets that stand for many programs |
@@ -26,6 +27,7 @@
 //! | `doctor` | whether this machine has what CERE needs, and how well it measures |
 //! | `manual` | man pages and completions, for `make install` (hidden) |
 
+mod asm;
 mod capture;
 mod check;
 mod codelets;
@@ -100,6 +102,7 @@ enum Command {
     Replay(replay::Options),
     Try(r#try::Options),
     Count(count::Options),
+    Asm(asm::Options),
     Metrics(metrics::Options),
     Roofline(roofline::Options),
     Subset(subset::Options),
@@ -160,6 +163,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Replay(options) => replay::run(&options),
         Command::Try(options) => r#try::run(&options),
         Command::Count(options) => count::run(&options),
+        Command::Asm(options) => asm::run(&options),
         Command::Metrics(options) => metrics::run(&options),
         Command::Roofline(options) => roofline::run(&options),
         Command::Subset(options) => subset::run(&options),

@@ -107,5 +107,5 @@ pub fn run(options: &Options) -> Result<u8> {
         csv: show::metrics::csv,
         is_different: |v| v.counts.is_different(),
     };
-    each(&files, &options.counting, &shown, one)
+    each(&files, options.counting.form(), &shown, one)
 }

@@ -1,8 +1,8 @@
 //! `cere replay CODELET|REGION|FILE`: runs codelets alone, for their time and the verdict on the result.
 
-use crate::options::{self, Common, Replaying};
+use crate::options::{self, Common, Replaying, pipeline};
 use crate::show;
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow};
 use cere_format::replay::{Operand, Verdict};
 use cere_measure::{Replays, Settings};
 use cere_replay::{Replay, Tolerance, operand};
@@ -62,15 +62,6 @@ pub struct Options {
     /// Do not compare the result
     #[arg(long)]
     no_check: bool,
-}
-
-fn pipeline(text: &str) -> Result<String> {
-    let text = text.trim();
-    ensure!(
-        !text.is_empty(),
-        "an opt pipeline is needed, e.g. 'default<O3>'"
-    );
-    Ok(text.to_owned())
 }
 
 /// Runs the subcommand.

@@ -6,6 +6,8 @@
 //! |---|---|
 //! | [`class`] | what an instruction does, from LLVM's name of it |
 //! | [`image`] | the descriptions in an executable |
+//! | [`assembly`] | the text of the machine code, by blocks |
+//! | [`mca`] | asks llvm-mca |
 //! | [`stream`] | what counted code writes when it runs |
 //! | [`tally`] | how often each piece of code ran |
 //! | [`accesses`] | the memory that it reached |
@@ -15,8 +17,10 @@
 //! | [`vivo`] | counts invocations inside the program |
 //! | [`fidelity`] | compares the two |
 //! | [`metrics`] | vectors of metrics, for clustering |
+//! | [`listing`] | machine code beside its source, with executions |
 
 pub mod accesses;
+pub mod assembly;
 pub mod class;
 pub mod codelet;
 pub mod counts;
@@ -24,6 +28,8 @@ mod error;
 pub mod fidelity;
 pub mod hardware;
 pub mod image;
+pub mod listing;
+pub mod mca;
 pub mod metrics;
 pub mod stream;
 pub mod tally;

@@ -38,6 +38,11 @@ impl Store {
     pub fn unit_ir(&self, id: &str) -> PathBuf {
         self.units().join(format!("{id}.bc"))
     }
+    /// The IR of a unit with the lines of its source, where the kept IR has none because the build asked for no debug
+    /// information.
+    pub fn unit_lines(&self, id: &str) -> PathBuf {
+        self.units().join(format!("{id}.lines"))
+    }
     /// Index of the newest unit of each compile: `current/<hash of source and output>` holds an id.
     pub fn current(&self) -> PathBuf {
         self.root.join("current")

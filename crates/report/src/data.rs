@@ -1,8 +1,10 @@
 //! Collects the data of a report from a store.
 
+use crate::listing;
 use crate::roofline::Document as Roofline;
 use anyhow::Result;
 use cere_capture::capture::Refused;
+use cere_count::listing::Listing;
 use cere_format::build::Unit;
 use cere_format::package::Manifest;
 use cere_format::profile::{Profile, RegionKey};
@@ -68,6 +70,8 @@ pub struct Data {
     pub max_error: f64,
     /// The last roofline of the store's codelets.
     pub roofline: Option<Roofline>,
+    /// Machine code of regions with codelets, where `cere asm` listed it.
+    pub listings: Vec<Listing>,
 }
 
 /// Warm-ups in display order, with their display names.
@@ -102,6 +106,7 @@ impl Data {
         )?;
         Ok(Self {
             roofline: Roofline::kept(store),
+            listings: listings(store, &data.codelets),
             ..data
         })
     }
@@ -177,6 +182,7 @@ impl Data {
             compared,
             max_error,
             roofline: None,
+            listings: Vec::new(),
         })
     }
 }
@@ -208,6 +214,16 @@ fn codelets(store: &Store, profile: &Profile) -> Result<(Vec<Codelet>, Vec<Strin
     let damaged =
         damaged.map(|(file, error)| format!("a codelet is damaged: {}: {error}", file.display()));
     Ok((found?, chosen.notes.into_iter().chain(damaged).collect()))
+}
+
+/// The listings of the codelets' regions.
+fn listings(store: &Store, codelets: &[Codelet]) -> Vec<Listing> {
+    let mut keys: Vec<&RegionKey> = codelets.iter().map(|c| &c.manifest.key).collect();
+    keys.dedup();
+    let kept = keys
+        .into_iter()
+        .map(|key| listing::kept(store, &key.unit, key.index));
+    kept.flatten().collect()
 }
 
 fn places(store: &Store, unit: &Unit) -> Vec<Place> {

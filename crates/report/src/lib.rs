@@ -4,6 +4,7 @@ mod curve;
 mod data;
 mod format;
 mod ids;
+pub mod listing;
 pub mod machine;
 mod page;
 mod plot;

@@ -2,10 +2,12 @@
 
 use super::data::{Data, warmup_title};
 use super::format::{Cell, bytes, count, error, percent, time};
+use super::listing::Shown;
 use super::source::{self, Excerpt};
 use super::trace;
 use anyhow::{Context, Result, anyhow};
 use cere_cluster::Classes;
+use cere_count::listing::Listing;
 use cere_format::profile::RegionProfile;
 use cere_measure::matching::Row as Matched;
 use cere_store::results::Record;
@@ -126,6 +128,8 @@ pub struct Section {
     /// Number of older ones that are not listed.
     pub more_replays: usize,
     pub source: Excerpt,
+    /// Its machine code, if it was listed.
+    pub code: Option<Shown>,
     /// Anchors of the pages before and after, with the regions' names.
     pub neighbours: [Option<(String, String)>; 2],
 }
@@ -177,6 +181,8 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
         .rev()
         .collect();
     let replay = |record: &&Record| replay(data, record);
+    let of_region = |l: &&Listing| l.unit == region.key.unit && l.index == region.key.index;
+    let listing = data.listings.iter().find(of_region);
     Section {
         id,
         name: match region.name.as_str() {
@@ -194,6 +200,7 @@ pub fn section(data: &Data, region: &RegionProfile, id: String, row: Option<&Mat
         captured: codelets.iter().map(|c| captured(c)).collect(),
         replays: records.iter().take(RECORDS).map(replay).collect(),
         more_replays: records.len().saturating_sub(RECORDS),
+        code: listing.map(Shown::of),
         source: source::excerpt(data.places.iter().find(|p| p.key == region.key)),
         neighbours: [None, None],
     }

@@ -8,6 +8,7 @@
 //! | [`current`] | the profile and the codelets that commands work on |
 //! | [`codelets`] | the files of codelets |
 //! | [`sources`] | what became of the sources of a build since |
+//! | [`lines`] | the text of source lines, and IR that knows them |
 //! | [`notes`] | what a user should know of a codelet or a profile |
 //! | [`commands`] | codelets of several commands beside one another |
 //! | [`find`] | which codelets an argument names |
@@ -27,6 +28,7 @@ pub mod commands;
 pub mod components;
 pub mod current;
 pub mod find;
+pub mod lines;
 pub mod missing;
 pub mod names;
 pub mod notes;

@@ -67,6 +67,8 @@ pub struct Files {
     pub optimised: PathBuf,
     /// The object.
     pub object: PathBuf,
+    /// What the optimiser says of its work, if that is wanted.
+    pub remarks: Option<PathBuf>,
 }
 
 impl Files {
@@ -78,8 +80,21 @@ impl Files {
             prepared: object.with_file_name("prepared.bc"),
             optimised: object.with_file_name("optimised.bc"),
             object: object.to_owned(),
+            remarks: None,
         }
     }
+}
+
+/// Passes whose remarks are kept: those that say why code is as it is. Others say much, and little of that.
+const SPEAKING: &str = "^(loop-vectorize|slp-vectorizer|loop-unroll|loop-idiom|loop-distribute|licm|gvn|inline|regalloc)$";
+
+/// The compiler's arguments that write its remarks to a file.
+fn remarks(file: &Path) -> [String; 3] {
+    [
+        "-fsave-optimization-record=yaml".to_owned(),
+        format!("-foptimization-record-passes={SPEAKING}"),
+        format!("-foptimization-record-file={}", file.display()),
+    ]
 }
 
 /// The compiler of a unit in this language; `passes`: whether the user's pipeline has been through it before.
@@ -128,9 +143,17 @@ pub fn lines(recipe: &Recipe, files: &Files) -> Vec<Line> {
             input = &files.prepared;
         }
         // Without the plugin: a level's pipeline would have it prepare once more.
-        lines.push(pipeline(new(OPT), passes, input, &files.optimised));
+        let mut optimise = new(OPT);
+        if let Some(file) = &files.remarks {
+            optimise = optimise
+                .arg(format!("-pass-remarks-output={}", file.display()))
+                .arg(format!("-pass-remarks-filter={SPEAKING}"));
+        }
+        lines.push(pipeline(optimise, passes, input, &files.optimised));
         input = &files.optimised;
         compile = compile.args(["-Xclang", "-disable-llvm-passes"]);
+    } else if let Some(file) = &files.remarks {
+        compile = compile.args(remarks(file));
     }
     lines.push(
         compile
@@ -159,6 +182,16 @@ pub struct Job<'a> {
 
 /// Compiles the unit and returns the object, a file of the directory `cache` whose name ends in `suffix`.
 pub fn object(job: Job, cache: &Path, suffix: &str) -> Result<PathBuf, CompileError> {
+    made(job, cache, suffix, false)
+}
+
+/// Compiles the unit and returns what the optimiser says of it, a YAML file of the directory `cache`; empty if it says nothing.
+pub fn optimiser_remarks(job: Job, cache: &Path) -> Result<PathBuf, CompileError> {
+    made(job, cache, ".remarks", true)
+}
+
+/// The file that a compile makes: the object, or the remarks.
+fn made(job: Job, cache: &Path, suffix: &str, remarks: bool) -> Result<PathBuf, CompileError> {
     let recipe = &job.recipe;
     let content = std::fs::read(&job.ir).map_err(io("read", &job.ir))?;
     let all = [recipe.codegen, recipe.flags].concat();
@@ -172,7 +205,14 @@ pub fn object(job: Job, cache: &Path, suffix: &str) -> Result<PathBuf, CompileEr
         recipe.passes.unwrap_or("").as_bytes(),
     ]);
     cached::get(cache, &format!("{key}{suffix}"), |made| {
-        let files = Files::beside(job.ir.clone(), made);
+        let object = match remarks {
+            true => made.with_file_name("unused.o"),
+            false => made.to_owned(),
+        };
+        let files = Files {
+            remarks: remarks.then(|| made.to_owned()),
+            ..Files::beside(job.ir.clone(), &object)
+        };
         std::fs::write(&files.plan, job.plan).map_err(io("write", &files.plan))?;
         for mut line in lines(recipe, &files) {
             if let Some(limit) = job.limit {
@@ -180,6 +220,9 @@ pub fn object(job: Job, cache: &Path, suffix: &str) -> Result<PathBuf, CompileEr
             }
             run(&line, job.source)?;
         }
-        Ok(())
+        match files.remarks.filter(|file| !file.exists()) {
+            Some(none) => std::fs::write(&none, "").map_err(io("write", &none)),
+            None => Ok(()),
+        }
     })
 }

@@ -14,7 +14,7 @@ pub use common::{Common, existing_store};
 pub use geometry::{caches, geometry};
 pub use nodes::Nodes;
 pub use numbers::{number, percent, seconds, share, tolerance};
-pub use replaying::{Counting, Flags, Replaying};
+pub use replaying::{Counting, Flags, Replaying, pipeline};
 pub use team::Placement;
 pub use timing::{Timing, sandbox};
 

@@ -3,7 +3,7 @@
 use super::common::Common;
 use super::team::TeamOptions;
 use super::timing::Timing;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use cere_measure::Settings;
 use cere_toolchain::flags::{Unclosed, split};
 use std::str::FromStr;
@@ -68,6 +68,23 @@ pub struct Counting {
     pub replays: Replaying,
 }
 
+impl Counting {
+    /// Whether JSON is asked for, and whether CSV.
+    pub fn form(&self) -> (bool, bool) {
+        (self.common.json, self.csv)
+    }
+}
+
+/// The value of `--passes`.
+pub fn pipeline(text: &str) -> Result<String> {
+    let text = text.trim();
+    ensure!(
+        !text.is_empty(),
+        "an opt pipeline is needed, e.g. 'default<O3>'"
+    );
+    Ok(text.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use crate::Cli;
@@ -76,6 +93,7 @@ mod tests {
     #[test]
     fn an_open_quotation_mark_is_an_error_of_its_option() {
         let ends = [
+            "asm x --against '",
             "count x --flags '",
             "metrics x --flags '",
             "replay x --flags '",

@@ -4,20 +4,7 @@ use cere_count::Counts;
 use cere_count::accesses::Memory;
 use cere_count::counts::{Level, Simulation};
 use cere_count::hardware::{Hardware, names};
-use cere_system::console::print;
-
-/// `1,234,567`.
-fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+use cere_system::console::print::{self, number};
 
 fn memory(m: &Memory) -> String {
     format!(

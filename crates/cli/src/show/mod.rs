@@ -1,5 +1,6 @@
 //! Results of commands as text and JSON.
 
+pub mod asm;
 pub mod blocking;
 pub mod codelets;
 pub mod count;

@@ -1,5 +1,6 @@
 //! What users meet: the commands, run as they run them.
 
+mod asm;
 mod beside;
 mod build;
 mod captured_code;

@@ -369,6 +369,12 @@ fn every_command_prints_what_its_schema_describes() {
     assert!(some(&counts[0], "levels"), "{counts}");
     session.check("count", &["step@*:2", "--geometry", "none"]);
     session.check_hardware();
+    let code = session.check("asm", &["step@*:2", "--against", "-O1"]);
+    assert!(
+        some(&code[0]["listing"], "functions") && some(&code[0], "diff"),
+        "{code}"
+    );
+    session.check("asm", &["step@*:2"]);
     let vectors = session.check("metrics", &["step@*:2", "--no-time"]);
     assert!(vectors[0]["metrics"]["ilp_32"].is_number(), "{vectors}");
     session.check("metrics", &["--list"]);

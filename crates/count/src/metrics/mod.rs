@@ -10,11 +10,9 @@
 //! | [`reuse`] | reuse distances |
 //! | [`strides`] | distances between successive accesses |
 //! | [`footprint`] | lines and pages |
-//! | [`assembly`] | the text of the machine code, by blocks |
 //! | [`model`] | what a model of a processor makes of it (llvm-mca) |
 //! | [`vector`] | all of it for a codelet |
 
-pub mod assembly;
 mod error;
 pub mod footprint;
 pub mod mix;

@@ -3,18 +3,17 @@
 //! all data is in L1, and no load waits for a store.
 
 use crate::accesses;
+use crate::assembly::Blocks;
 use crate::class::Float;
 use crate::codelet::Counted;
 use crate::counts::Work;
-use crate::metrics::assembly::Blocks;
+use crate::mca::{self, ITERATIONS, Printed, is_modelled};
 use crate::metrics::error::MetricsError;
 use crate::metrics::values::Values;
 use cere_format::count::{BLOCK, CONDITIONAL, Code, LOAD, STORE, Shape};
 use cere_sandbox::Sandbox;
-use cere_toolchain::command::{Line, run};
+use cere_toolchain::command::run;
 use cere_toolchain::io;
-use cere_toolchain::unit::MCA;
-use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -25,9 +24,6 @@ pub const PROCESSOR: &str = "icelake-server";
 const PORTS: usize = 10;
 /// The unit of floating-point division.
 const DIVIDER: &str = "ICXFPDivider";
-/// Iterations of each piece: what the second run has more of than the first takes the time that a loop takes when it is
-/// under way.
-const ITERATIONS: [u32; 2] = [100, 300];
 /// Share of the executed instructions that is looked for.
 const WANTED: f64 = 0.999;
 /// Share of them that the model has to know, or nothing is said.
@@ -71,6 +67,7 @@ fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> 
                 .map(|s| s.instructions.len())
                 .sum();
             // Where one instruction is printed as several, which is which is not known.
+            let text = text.map(|block| &block.instructions[..]);
             if let Some(text) = text.filter(|text| text.len() == size) {
                 let mut rest = text;
                 let mut open: Option<Piece> = None;
@@ -92,7 +89,7 @@ fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> 
                             *of += if fixed && access.is(flag) { size } else { 0 };
                         }
                     }
-                    piece.lines.extend(own.iter().map(String::as_str));
+                    piece.lines.extend(own.iter().map(|i| i.text.as_str()));
                     piece.executed += own.len() as u64 * times;
                     if segment.is(CONDITIONAL) {
                         pieces.extend(open.take());
@@ -106,60 +103,6 @@ fn pieces<'a>(code: &Code, times: &[u64], blocks: &'a Blocks) -> Vec<Piece<'a>> 
     pieces.retain(|piece| piece.executed > 0);
     pieces.sort_by_key(|piece| std::cmp::Reverse(piece.executed));
     pieces
-}
-
-/// Whether the model can say something of an instruction: it has no cost for calls and returns.
-fn is_modelled(line: &str) -> bool {
-    let mnemonic = line.split_whitespace().next().unwrap_or_default();
-    !["call", "ret", "lcall", "data16", "rex64"]
-        .iter()
-        .any(|name| mnemonic.starts_with(name))
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Printed {
-    code_regions: Vec<Region>,
-    target_info: Target,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Target {
-    resources: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Region {
-    name: String,
-    instructions: Vec<String>,
-    summary_view: Summary,
-    resource_pressure_view: Pressure,
-}
-
-#[derive(Deserialize)]
-struct Summary {
-    #[serde(rename = "BlockRThroughput")]
-    throughput: f64,
-    #[serde(rename = "TotalCycles")]
-    cycles: f64,
-    #[serde(rename = "TotaluOps")]
-    uops: f64,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Pressure {
-    resource_pressure_info: Vec<Usage>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Usage {
-    instruction_index: usize,
-    resource_index: usize,
-    resource_usage: f64,
 }
 
 /// What the model says of all pieces, weighted by their executions.
@@ -275,21 +218,12 @@ pub fn model(
     }
     let mut text = String::new();
     for (number, piece) in pieces.iter().enumerate() {
-        text += &format!("# LLVM-MCA-BEGIN p{number}\n");
-        for line in modelled(piece) {
-            text += &format!("\t{line}\n");
-        }
-        text += "# LLVM-MCA-END\n";
+        text += &mca::piece(&format!("p{number}"), modelled(piece));
     }
     let file = directory.join("pieces.s");
     std::fs::write(&file, text).map_err(io("write", &file))?;
     let ask = |iterations: u32| {
-        let line = Line::new(MCA)
-            .confined(sandbox)
-            .args(["-mtriple=x86_64", "-mcpu", PROCESSOR, "--json"])
-            .args(["-instruction-info=0", "-skip-unsupported-instructions=any"])
-            .arg(format!("-iterations={iterations}"))
-            .path(&file);
+        let line = mca::line(PROCESSOR, iterations, sandbox).path(&file);
         run(&line, &counted.counts.codelet)
     };
     let printed = [ask(ITERATIONS[0])?, ask(ITERATIONS[1])?];
@@ -397,13 +331,5 @@ mod tests {
             assert!(matches!(both(bad, 1), Err(MetricsError::Model(_))));
         }
         assert!(add_up(["{}", "{}"], &pieces).is_err());
-    }
-
-    #[test]
-    fn what_has_no_cost() {
-        assert!(!is_modelled("callq\tmemcpy@PLT"));
-        assert!(!is_modelled("retq"));
-        assert!(is_modelled("jmp\tfoo"));
-        assert!(is_modelled("vaddpd\t%ymm0, %ymm1, %ymm1"));
     }
 }

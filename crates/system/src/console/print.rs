@@ -216,6 +216,19 @@ pub fn times(reduction: f64) -> String {
     }
 }
 
+/// A whole number: `1,234,567`.
+pub fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A time with a suitable unit.
 pub fn time(seconds: f64) -> String {
     match seconds {
