@@ -9,6 +9,7 @@
 mod bind;
 mod captured;
 mod error;
+mod functions;
 mod ir;
 mod labels;
 mod lost;

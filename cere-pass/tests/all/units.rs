@@ -147,6 +147,7 @@ fn command(place: &Place, name: &str) -> CompileCommand {
         }],
         short: None,
         split: Vec::new(),
+        functions: Vec::new(),
     }
 }
 

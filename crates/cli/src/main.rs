@@ -33,6 +33,7 @@ mod doctor;
 #[cfg(test)]
 mod documents;
 mod each;
+mod functions;
 mod health;
 mod hybrid;
 mod instrument;

@@ -124,6 +124,7 @@ impl Place {
             skip: Vec::new(),
             short: None,
             split: Vec::new(),
+            functions: Vec::new(),
         };
         let json = self.path(&format!("{name}.json"));
         loop {

@@ -3,8 +3,8 @@
 use super::room;
 use super::tables::{Own, Tables};
 use super::{kept, processor, tree};
-use crate::os::sys;
-use cere_format::abi::{EVENT_LEAVE, RegionDescriptor};
+use crate::policy::outermost::is_over;
+use cere_format::abi::{EVENT_LEAVE, KIND_FUNCTION, RegionDescriptor};
 use cere_format::profile_raw::*;
 use std::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed, compiler_fence};
 
@@ -23,24 +23,6 @@ pub fn set_cost(inside: u64, outside: u64) {
 pub unsafe fn count(word: *mut u64) {
     // SAFETY: a word of the caller's tables.
     unsafe { AtomicU64::from_ptr(word).fetch_add(1, Relaxed) };
-}
-
-/// Whether code that had stack pointer `before` was left by longjmp, now that code with `now` runs.
-#[cold]
-pub fn was_left(before: u64, now: u64) -> bool {
-    let mut alternate = [0u64; 3];
-    // SAFETY: the kernel's stack_t is three words: start, flags, size.
-    unsafe {
-        let at = alternate.as_mut_ptr() as usize;
-        sys::call(libc::SYS_sigaltstack, [0, at, 0, 0, 0, 0]);
-    }
-    let [start, _, size] = alternate;
-    let on = |stack: u64| stack > start && stack - start <= size;
-    match (on(before), on(now)) {
-        (false, true) => false,
-        (true, false) => true,
-        _ => before <= now,
-    }
 }
 
 /// Counts the active regions again: an event was left half booked.
@@ -129,11 +111,9 @@ pub unsafe fn enter_region<const FIRST: bool>(
         let (tables, state) = (&own.tables, own.state());
         let header = tables.header();
         let slot = find_slot(tables, region);
-        // A nested probe lies strictly deeper: an entry at this depth or deeper was left by longjmp.
         while own.depth() > 0 {
             let top = own.active(own.depth() - 1);
-            let apart = (*top).stack.abs_diff(stack);
-            if (*top).stack <= stack && apart < 1 << 30 && was_left((*top).stack, stack) {
+            if is_over((*top).stack, stack) {
                 count(&raw mut (*header).abandoned);
                 pop_active(own, (*state).last_cycles, false);
             } else {
@@ -148,6 +128,9 @@ pub unsafe fn enter_region<const FIRST: bool>(
             return count(&raw mut (*header).depth_lost);
         }
         let times = own.times(slot);
+        if (*region).kind == KIND_FUNCTION && (*times).active > 0 {
+            return pass_over(own, depth);
+        }
         // A region that begins before the disk is full has a trace.
         if FIRST && (*times).invocations == 0 {
             room::holds_first(tables, slot, 0);
@@ -186,6 +169,18 @@ pub unsafe fn enter_region<const FIRST: bool>(
         }
         (*state).last_cycles = now;
         (*entry).start = now - (*state).lost;
+    }
+}
+
+/// A call of a function within another one, with this many regions active: it is part of that, and costs a pair of probes.
+unsafe fn pass_over<const FIRST: bool>(own: &Own<FIRST>, depth: usize) {
+    let Some(above) = depth.checked_sub(1) else {
+        return;
+    };
+    // SAFETY: the caller's tables.
+    unsafe {
+        (*own.active(above)).pairs += 1;
+        (*own.state()).pairs += 1;
     }
 }
 
