@@ -291,6 +291,17 @@ pub enum RegionKind {
     Function,
 }
 
+impl RegionKind {
+    /// What it is, for messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Parallel => "parallel region",
+            Self::Function => "function",
+        }
+    }
+}
+
 /// A place in the source that can become a codelet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Region {
