@@ -14,6 +14,7 @@
 //@ loop-refused: framed@* ~ frame or return address
 //@ loop-refused: dispatch@* ~ computed goto
 //@ invocation: 1,2
+//@ refused: turned@* ~ longjmp
 //@ codelets: 14
 //@ flags: -O0 ; -O3 -march=native
 #include <setjmp.h>
@@ -92,11 +93,11 @@ struct big grand_total(struct big start, const double *x, int n) {
 }
 
 // Marked in the source.
-__attribute__((annotate("cere.region"))) static long marked(long x, int n) {
+__attribute__((annotate("cere.region"))) static unsigned long marked(unsigned long x, int n) {
     for (int i = 0; i < n; i++)
         x = x * 31 + i % 7;
     if (x & 1)
-        x = labs(x);
+        x = ~x;
     return x;
 }
 
@@ -160,7 +161,7 @@ int main(void) {
     big = total(big, field, N);
     big = total(big, field, N - 1);
     printf("%.12g %.12g %d\n", big.part[0], big.part[8], big.from);
-    printf("%ld %ld\n", marked(3, 2000), marked(4, 3000));
+    printf("%lu %lu\n", marked(3, 2000), marked(4, 3000));
     int far = setjmp(away);
     if (!far)
         turned(4, 1);

@@ -7,7 +7,6 @@
 //@ functions: scaled<*
 //@ functions: shared_norm
 //@ files: parts/functions_other.cpp
-//@ loop-refused: * ~ too short
 //@ invocation: 1,2
 //@ codelets: 10
 //@ flags: -O0 ; -O3
@@ -84,11 +83,11 @@ int risky(int depth, int limit) {
 
 // Not one that leaves another way.
 void risky_once(int x) {
-    int sum = x;
-    for (int i = 0; i < 1200; i++)
+    unsigned sum = static_cast<unsigned>(x);
+    for (unsigned i = 0; i < 1200; i++)
         sum = sum * 5 + i % 3;
     if (sum)
-        throw sum % 1000;
+        throw static_cast<int>(sum % 1000);
 }
 
 int caught(int n) {
