@@ -11,11 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed, compiler_fence};
 /// Cycles of a probe pair that count as the region's, and as its caller's.
 static INSIDE: AtomicU64 = AtomicU64::new(0);
 static OUTSIDE: AtomicU64 = AtomicU64::new(0);
+/// Cycles of a pair of probes around a call of a function within another one, which is not booked.
+static WITHIN: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the cost of a pair of probes: the cycles inside the measured time, and those outside.
-pub fn set_cost(inside: u64, outside: u64) {
+/// Sets the cost of a pair of probes: the cycles inside the measured time, and those outside; and of one around a call within
+/// another one of its function.
+pub fn set_cost(inside: u64, outside: u64, within: u64) {
     INSIDE.store(inside, Relaxed);
     OUTSIDE.store(outside, Relaxed);
+    WITHIN.store(within, Relaxed);
 }
 
 /// Adds to a count that several threads have. Seldom.
@@ -129,7 +133,9 @@ pub unsafe fn enter_region<const FIRST: bool>(
         }
         let times = own.times(slot);
         if (*region).kind == KIND_FUNCTION && (*times).active > 0 {
-            return pass_over(own, depth);
+            // A call within another one is part of that, its probes are not.
+            (*state).lost += WITHIN.load(Relaxed);
+            return;
         }
         // A region that begins before the disk is full has a trace.
         if FIRST && (*times).invocations == 0 {
@@ -169,18 +175,6 @@ pub unsafe fn enter_region<const FIRST: bool>(
         }
         (*state).last_cycles = now;
         (*entry).start = now - (*state).lost;
-    }
-}
-
-/// A call of a function within another one, with this many regions active: it is part of that, and costs a pair of probes.
-unsafe fn pass_over<const FIRST: bool>(own: &Own<FIRST>, depth: usize) {
-    let Some(above) = depth.checked_sub(1) else {
-        return;
-    };
-    // SAFETY: the caller's tables.
-    unsafe {
-        (*own.active(above)).pairs += 1;
-        (*own.state()).pairs += 1;
     }
 }
 
