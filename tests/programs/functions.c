@@ -17,6 +17,7 @@
 //@ refused: turned@* ~ longjmp
 //@ codelets: 14
 //@ flags: -O0 ; -O3 -march=native
+//@ under: -O3 -march=native ~ * ~ tolerance ~ of a double's value
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
