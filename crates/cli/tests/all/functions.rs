@@ -152,7 +152,7 @@ fn what_is_no_region_is_named() {
         ),
         ("s*", "--functions s*: smooth@smooth.c:2 is a region"),
     ] {
-        let build = succeed(at, &format!("instrument --functions {pattern} -- make"));
+        let build = succeed(at, &*format!("instrument --functions {pattern} -- make"));
         has(&text(&build.stderr), expected);
     }
     // Its loop is a region as before.
