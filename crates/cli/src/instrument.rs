@@ -42,8 +42,8 @@ pub struct Options {
     /// that `cere profile` found too short
     #[arg(long)]
     all_loops: bool,
-    /// Make the loops directly inside this loop regions too (a name, or a unique prefix or glob, as `cere regions` prints it; may be given
-    /// several times): for a loop that cannot be captured because it communicates. Its file is compiled again, and the choice
+    /// Make the loops directly inside this loop or function regions too (a name, or a unique prefix or glob, as `cere regions` prints it; may be given
+    /// several times): for one that cannot be captured because it communicates. Its file is compiled again, and the choice
     /// is kept in the store
     #[arg(long, value_name = "REGION")]
     split: Vec<String>,
