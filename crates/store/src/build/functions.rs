@@ -6,6 +6,7 @@ use crate::state;
 use anyhow::Result;
 use cere_format::build::{ChosenFunctions, DefinedFunction, Region, RegionKind, Unit};
 use cere_format::store::Store;
+use cpp_demangle::{DemangleOptions, Symbol};
 use std::collections::BTreeSet;
 
 /// Adds names and globs to the store's list, of which an empty one removes all before it. The whole list.
@@ -74,11 +75,20 @@ pub fn made_of(build: &[Unit], pattern: &str) -> Made {
         return Made::Dropped;
     }
     let mut needed = build.iter().flat_map(|unit| &unit.needs);
-    let declared = needed.find(|symbol| function(symbol, symbol).is_named_by(pattern));
+    let declared = needed.find(|symbol| function(&demangle(symbol), symbol).is_named_by(pattern));
     match declared {
         Some(symbol) => Made::Declared(symbol.clone()),
         None => Made::Nothing(alike(build, pattern)),
     }
+}
+
+/// The name in the source, with scopes and without parameters; the symbol itself if it has no other.
+fn demangle(symbol: &str) -> String {
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let mangled = symbol.starts_with("_Z");
+    let known = mangled.then(|| Symbol::new(symbol).ok()).flatten();
+    let name = known.and_then(|known| known.demangle_with_options(&options).ok());
+    name.unwrap_or_else(|| symbol.to_owned())
 }
 
 fn function(name: &str, symbol: &str) -> DefinedFunction {
@@ -99,4 +109,17 @@ fn alike(build: &[Unit], pattern: &str) -> Vec<String> {
     let all: Vec<&str> = all.into_iter().collect();
     let near = names::near(&all, pattern).into_iter();
     near.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declared_functions_are_known_by_their_name_in_the_source() {
+        let step = function(&demangle("_ZN4Grid4stepEd"), "_ZN4Grid4stepEd");
+        assert!(step.is_named_by("Grid::step") && step.is_named_by("*step"));
+        assert!(step.is_named_by("_ZN4Grid*") && !step.is_named_by("step"));
+        assert_eq!(demangle("pow"), "pow");
+    }
 }
